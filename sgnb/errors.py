@@ -1,0 +1,56 @@
+"""What can go wrong, as a person reads it: the value, the place, the cure.
+
+Every error that sgnb raises on purpose is a `SgnbError`. Imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SgnbError(Exception):
+    """`message` says what is wrong with which value; `hint` says what to do about it."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+    def _render_traceback_(self) -> list[str]:
+        """IPython's hook: a short block in the notebook; `%tb` still has the whole."""
+        return [f"{type(self).__name__}: {line}" if i == 0 else line for i, line in enumerate(str(self).splitlines())]
+
+
+class OptionError(SgnbError, ValueError):
+    """An option that does not exist, or a value outside its range."""
+
+
+class ModelError(SgnbError):
+    """A model that cannot be found, read, or run as a decoder."""
+
+
+class RequestError(SgnbError, ValueError):
+    """A request that can never run, such as a prompt longer than the context."""
+
+
+class ProgramError(SgnbError):
+    """A mistake in a program: an unknown variable, nested roles, a name used before it exists."""
+
+
+class EngineError(SgnbError):
+    """The engine is closed, or ended on an error of its own (its `__cause__`)."""
+
+
+class Aborted(SgnbError):
+    """The request or run was stopped before it finished; what it had produced is kept."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`"did you mean 'x'?"` for the closest known name, else the list of known names."""
+    known = sorted(known)
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"

@@ -1,0 +1,348 @@
+"""Everything that happens, as small frozen values: how anyone learns what the engine does.
+
+The engine and the language emit; views, recorders and tests read. Emitting does no I/O and never waits for a
+reader: the log is bounded, and a reader that falls behind is told how many records it lost. One log belongs to
+one engine. Imports nothing of ours.
+
+Tokens are ids everywhere; `TokensNamed` gives each id's bytes once, before its first use, so that a recorded log
+can be shown without the tokenizer. A branch is one stream of a program: "0", and for what it forks "0.0", "0.1";
+the programs of a batch are the branches "0", "1", ... of one run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStarted:
+    model: str
+    device: str
+    dtype: str
+    attention: str
+    pool_tokens: int
+    context_length: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStopped:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokensNamed:
+    """`pieces[i]` holds the bytes of token `ids[i]`, each byte as the character of the same number (latin-1)."""
+
+    ids: tuple[int, ...]
+    pieces: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestQueued:
+    """`purpose` is "generate", or "score" for a choice that is only scored. `run` is "" outside programs."""
+
+    request: int
+    run: str
+    branch: str
+    name: str
+    purpose: str
+    prompt: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestAdmitted:
+    """The request holds `cached` tokens of the tree; the rest of its tokens will be computed."""
+
+    request: int
+    cached: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRetracted:
+    """Memory ran out; the request waits again with the output it has."""
+
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFinished:
+    """`reason`: "stop", "length", "abort" or "error" (with its message). `cached_tokens`: at the first admission."""
+
+    request: int
+    reason: str
+    prompt_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    message: str = ""
+
+
+class Extended(NamedTuple):
+    """Tokens start .. start + length of a request went through the model in this step."""
+
+    request: int
+    start: int
+    length: int
+
+
+class Sampled(NamedTuple):
+    """A token was chosen; `logprob` is the model's own, before temperature and filters."""
+
+    request: int
+    token: int
+    logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepRan:
+    """One forward pass. free + cached + in_flight = the pool's size, in tokens."""
+
+    step: int
+    seconds: float
+    extended: tuple[Extended, ...]
+    sampled: tuple[Sampled, ...]
+    waiting: int
+    running: int
+    free: int
+    cached: int
+    in_flight: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAdded:
+    """A leaf of the radix tree. Node 0 is the root and is never added. `namespace` is "" but for children of the root."""
+
+    node: int
+    parent: int
+    tokens: tuple[int, ...]
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSplit:
+    """The new node `upper` takes the first `length` tokens of `node` and becomes its parent; locks and age are copied."""
+
+    node: int
+    upper: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEvicted:
+    """A leaf left the tree; `reason`: "memory" or "flush"."""
+
+    node: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLocked:
+    """`delta` (1 or -1) is added to the lock count of the node and of every node above it, the root excepted."""
+
+    node: int
+    delta: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTouched:
+    """The node and every node above it were used at logical time `tick`."""
+
+    node: int
+    tick: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A program, or a batch of `total` of them, began. `source` is the program's text where it is known."""
+
+    run: str
+    title: str
+    source: str
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class BranchStarted:
+    """`parent` is "" for a program's own stream. `text` is what the branch begins with: its parent's text so far."""
+
+    run: str
+    branch: str
+    parent: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextAppended:
+    """Constant text, role marks included; what is generated comes from the engine's own events."""
+
+    run: str
+    branch: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationDone:
+    """The text that a generation appended to its branch, as the program sees it (stop strings cut off)."""
+
+    run: str
+    branch: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceMade:
+    """`scores[i]` belongs to `choices[i]`; the largest wins; `chosen` was appended to the branch."""
+
+    run: str
+    branch: str
+    name: str
+    choices: tuple[str, ...]
+    scores: tuple[float, ...]
+    chosen: str
+
+
+@dataclass(frozen=True, slots=True)
+class BranchFinished:
+    """`error` is "" when all went well."""
+
+    run: str
+    branch: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """`status`: "done", "error" or "interrupted"."""
+
+    run: str
+    status: str
+    message: str = ""
+
+
+EVENT_KINDS: dict[str, type] = {
+    cls.__name__: cls
+    for cls in list(globals().values())
+    if isinstance(cls, type) and is_dataclass(cls)
+}
+
+
+class Record(NamedTuple):
+    """`seq` counts from 1 without gaps; `t` is seconds since the log began."""
+
+    seq: int
+    t: float
+    event: Any
+
+
+class Read(NamedTuple):
+    """What a reader got: the records after its place, and how many it lost because it was slow."""
+
+    records: list[Record]
+    lost: int
+
+
+class EventLog:
+    """Bounded, append-only, safe to use from any thread. Readers keep their own place (a `seq`)."""
+
+    def __init__(self, capacity: int = 200_000) -> None:
+        self._records: deque[Record] = deque(maxlen=capacity)
+        self._lock = threading.Lock()
+        self._begin = time.perf_counter()
+        self.last = 0
+
+    def emit(self, event: Any) -> None:
+        """Append `event`. Drops the oldest record when full. Does no I/O."""
+        with self._lock:
+            self.last += 1
+            self._records.append(Record(self.last, time.perf_counter() - self._begin, event))
+
+    def read(self, after: int = 0) -> Read:
+        """The records with seq > `after`, oldest first. Changes nothing."""
+        with self._lock:
+            new = self.last - after
+            have = min(new, len(self._records))
+            records = list(itertools.islice(reversed(self._records), have))
+        records.reverse()
+        return Read(records, new - have)
+
+
+class Recorder:
+    """Writes a log to a file, one JSON object a line, from a thread of its own. Close it, or use it in a `with`."""
+
+    def __init__(self, log: EventLog, path: str | Path, after: int = 0) -> None:
+        self.path = Path(path)
+        self.lost = 0
+        self._log, self._after = log, after
+        self._file = self.path.open("w", encoding="utf-8")
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sgnb-recorder", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.05):
+            self._drain()
+
+    def _drain(self) -> None:
+        records, lost = self._log.read(self._after)
+        self.lost += lost
+        self._file.writelines(encode(record) + "\n" for record in records)
+        if records:
+            self._after = records[-1].seq
+
+    def close(self) -> None:
+        """Write what is left and close the file. Harmless when repeated."""
+        if self._stop.is_set():
+            return
+        self._stop.set()
+        self._thread.join()
+        self._drain()
+        self._file.close()
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def encode(record: Record) -> str:
+    """One record as one line of JSON."""
+    event = record.event
+    body = {f.name: getattr(event, f.name) for f in fields(event)}
+    return json.dumps({"seq": record.seq, "t": round(record.t, 6), "kind": type(event).__name__, **body}, ensure_ascii=False)
+
+
+def decode(line: str) -> Record:
+    """The inverse of `encode`. An unknown kind is a KeyError; `load` skips such lines."""
+    body = json.loads(line)
+    seq, t, kind = body.pop("seq"), body.pop("t"), body.pop("kind")
+    cls = EVENT_KINDS[kind]
+    values = {name: _tuples(value) for name, value in body.items()}
+    if cls is StepRan:
+        values["extended"] = tuple(Extended(*x) for x in values["extended"])
+        values["sampled"] = tuple(Sampled(*x) for x in values["sampled"])
+    return Record(seq, t, cls(**values))
+
+
+def load(path: str | Path) -> Iterator[Record]:
+    """The records of a file written by `Recorder`; kinds that this version does not know are left out."""
+    with Path(path).open(encoding="utf-8") as file:
+        yield from replay(file)
+
+
+def replay(lines: Iterable[str]) -> Iterator[Record]:
+    for line in lines:
+        if json.loads(line)["kind"] in EVENT_KINDS:
+            yield decode(line)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value

@@ -1,0 +1,104 @@
+"""The words for sampling that the language, the engine and the magics share. Imports only errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from .errors import OptionError, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How one request is sampled. Names and defaults are SGLang's.
+
+    max_new_tokens: at most so many new tokens; 0 computes the prompt only.
+    min_new_tokens: end of sequence, stop tokens and stop strings are ignored before this many.
+    n: independent samples of the same prompt.
+    stop: strings that end the text; they are cut off and may span tokens.
+    stop_token_ids: token ids that end the text, besides the model's own.
+    temperature: 0 is greedy.
+    top_k: -1 for all; top_p, min_p: probability thresholds; applied in that order.
+    frequency_penalty, presence_penalty: subtracted from the logits of tokens already put out.
+    repetition_penalty: divides (or multiplies, below zero) the logits of tokens seen, prompt included.
+    logit_bias: (token id, value) pairs added to the logits.
+    seed: makes the request's samples repeatable whatever runs beside it; None draws one.
+    return_logprob: natural log-probabilities of the model itself, before temperature and filters.
+    logprob_start_len: first prompt position to score; -1 for none of the prompt.
+    top_logprobs_num: so many alternatives per position.
+    """
+
+    max_new_tokens: int = 128
+    min_new_tokens: int = 0
+    n: int = 1
+    stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = -1
+    min_p: float = 0.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    ignore_eos: bool = False
+    seed: int | None = None
+    return_logprob: bool = False
+    logprob_start_len: int = -1
+    top_logprobs_num: int = 0
+    skip_special_tokens: bool = field(default=True)
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__
+        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+        set_(self, "stop", stop)
+        set_(self, "stop_token_ids", tuple(self.stop_token_ids or ()))
+        bias = self.logit_bias
+        set_(self, "logit_bias", tuple((int(k), float(v)) for k, v in (bias.items() if isinstance(bias, Mapping) else bias or ())))
+        _check("max_new_tokens", self.max_new_tokens, "an integer of 0 or more", lambda v: _is_int(v) and v >= 0)
+        _check("min_new_tokens", self.min_new_tokens, "an integer between 0 and max_new_tokens",
+               lambda v: _is_int(v) and 0 <= v <= self.max_new_tokens)
+        _check("n", self.n, "an integer of 1 or more", lambda v: _is_int(v) and v >= 1)
+        _check("stop", stop, "one or more non-empty strings", lambda v: all(isinstance(s, str) and s for s in v))
+        _check("stop_token_ids", self.stop_token_ids, "token ids", lambda v: all(_is_int(i) and i >= 0 for i in v))
+        _check("temperature", self.temperature, "0 (greedy) or more", lambda v: _is_number(v) and v >= 0)
+        _check("top_p", self.top_p, "above 0 and at most 1", lambda v: _is_number(v) and 0 < v <= 1)
+        _check("top_k", self.top_k, "-1 (all) or an integer of 1 or more", lambda v: _is_int(v) and (v == -1 or v >= 1))
+        _check("min_p", self.min_p, "between 0 and 1", lambda v: _is_number(v) and 0 <= v <= 1)
+        for name in ("frequency_penalty", "presence_penalty"):
+            _check(name, getattr(self, name), "between -2 and 2", lambda v: _is_number(v) and -2 <= v <= 2)
+        _check("repetition_penalty", self.repetition_penalty, "above 0", lambda v: _is_number(v) and v > 0)
+        _check("seed", self.seed, "None or an integer of 0 or more", lambda v: v is None or (_is_int(v) and v >= 0))
+        _check("logprob_start_len", self.logprob_start_len, "-1 or a prompt position", lambda v: _is_int(v) and v >= -1)
+        _check("top_logprobs_num", self.top_logprobs_num, "0 or more", lambda v: _is_int(v) and v >= 0)
+
+    @classmethod
+    def make(cls, params: SamplingParams | Mapping[str, Any] | None = None, /, **options: Any) -> SamplingParams:
+        """Params (or a dict of them) with `options` put over them. An unknown name is an OptionError."""
+        if isinstance(params, Mapping):
+            options = {**params, **options}
+            params = None
+        known = cls.names()
+        for name in options:
+            if name not in known:
+                raise OptionError(f"unknown sampling option {name!r}", nearest(name, known))
+        return replace(params, **options) if params is not None else cls(**options)
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        return tuple(f.name for f in fields(cls))
+
+
+def _check(name: str, value: Any, rule: str, ok: Any) -> None:
+    if not ok(value):
+        raise OptionError(f"{name}={value!r} is not allowed", f"{name} must be {rule}")
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
