@@ -1,0 +1,1 @@
+"""The engine: runs a decoder in this process with a radix-tree KV cache. Knows no programs, no notebooks, no views."""

@@ -1,0 +1,149 @@
+"""Runs programs on an engine in this process: joins the language's `Executor` to the engine's requests."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import warnings
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ..engine.engine import Engine, Origin, split_samples
+from ..engine.output import Output
+from ..errors import RequestError, SgnbError
+from ..lang.chat import PLAIN, ChatTemplate, from_render
+from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
+from ..sampling import SamplingParams
+
+Deliveries = queue.SimpleQueue[Callable[[], None] | None]
+
+
+class LocalExecutor:
+    """An `Executor` (see `lang.executor`) over one engine.
+
+    Sinks are called on one thread of the executor's own, so that a program's next step is prepared while the engine runs.
+    The thread ends with `close`, or when the executor is no longer used.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.log = engine.log
+        self.chat = chat_template(engine)
+        self._deliveries: Deliveries = queue.SimpleQueue()
+        threading.Thread(target=_deliver, args=(self._deliveries,), name="sgnb-programs", daemon=True).start()
+        self.close = weakref.finalize(self, self._deliveries.put, None)
+
+    def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
+        params = split_samples(call.params)
+        samples = _Gather(len(params), lambda outputs: self._post(sink, _result(outputs)))
+
+        def take(index: int, output: Output) -> None:
+            if output.finish_reason is None:
+                if index == 0:
+                    self._post(sink, Delta(output.delta))
+                return
+            if index == 0 and call.stream and output.delta:
+                self._post(sink, Delta(output.delta))
+            samples.put(index, output)
+
+        origin = Origin(call.run, call.branch, call.name)
+        sinks = [partial(take, i) for i in range(len(params))]
+        try:
+            tokens = self.engine.encode([call.prompt])
+            ids = self.engine.submit(tokens * len(params), params, sinks, stream=call.stream, origin=origin)
+        except SgnbError as error:
+            self._post(sink, Result(error=error))
+            return lambda: None
+        return partial(self.engine.abort, ids)
+
+    def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
+        try:
+            return self._score(call, sink)
+        except SgnbError as error:
+            self._post(sink, Scores(error=error))
+            return lambda: None
+
+    def _score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
+        prompt, *continued = self.engine.encode([call.prompt, *(call.prompt + choice for choice in call.choices)])
+        # A choice may change how the prompt's end is cut into tokens: every choice is scored from the first place where one does.
+        start = min(_common_length(prompt, tokens) for tokens in continued)
+        if start == 0:
+            raise RequestError(f"select {call.name!r} has no text before its choices", "put some text before it")
+        own = [tuple(tokens[start:]) for tokens in continued]
+        alone = [list(tokens) for tokens in own if len(tokens) > 1] if call.unconditional else []
+
+        def finish(outputs: list[Output]) -> None:
+            self._post(sink, _scores(own, outputs, call.unconditional))
+
+        gather = _Gather(len(continued) + len(alone), finish)
+        conditional = SamplingParams(max_new_tokens=0, return_logprob=True, logprob_start_len=start)
+        params = [conditional] * len(continued) + [SamplingParams(max_new_tokens=0, return_logprob=True, logprob_start_len=0)] * len(alone)
+        origin = Origin(call.run, call.branch, call.name, "score")
+        sinks = [partial(gather.put, i) for i in range(len(params))]
+        return partial(self.engine.abort, self.engine.submit([*continued, *alone], params, sinks, origin=origin))
+
+    def flush_cache(self) -> None:
+        self.engine.flush_cache()
+
+    def server_info(self) -> dict[str, Any]:
+        return {"model": self.engine.model_name, "device": self.engine.device, "context_length": self.engine.context_length} | self.engine.stats()
+
+    def _post(self, sink: Callable[[Any], None], item: Any) -> None:
+        self._deliveries.put(partial(sink, item))
+
+
+class _Gather:
+    """Collects the final outputs of several requests and hands them on in order when the last is there.
+
+    Used on the engine's thread only.
+    """
+
+    def __init__(self, count: int, done: Callable[[list[Output]], None]) -> None:
+        self._outputs: dict[int, Output] = {}
+        self._count, self._done = count, done
+
+    def put(self, index: int, output: Output) -> None:
+        self._outputs[index] = output
+        if len(self._outputs) == self._count:
+            self._done([self._outputs[i] for i in range(self._count)])
+
+
+def chat_template(engine: Engine) -> ChatTemplate:
+    """The role marks of the model's own chat template; plain ones for a model without."""
+    tokenizer = engine.tokenizer.hf if engine.tokenizer else None
+    if tokenizer is None or not tokenizer.chat_template:
+        return PLAIN
+    try:
+        return from_render(engine.model_name, lambda messages: tokenizer.apply_chat_template(list(messages), tokenize=False))
+    except Exception as error:  # a Jinja template may raise anything
+        warnings.warn(f"{engine.model_name}'s chat template cannot be taken apart ({error}); plain role marks are used", stacklevel=2)
+        return PLAIN
+
+
+def _deliver(deliveries: Deliveries) -> None:
+    while (delivery := deliveries.get()) is not None:
+        delivery()
+
+
+def _result(outputs: list[Output]) -> Result:
+    error = next((o.error for o in outputs if o.error), None)
+    return Result(tuple(o.text for o in outputs), tuple(o.meta_info for o in outputs), error)
+
+
+def _scores(own: list[tuple[int, ...]], outputs: list[Output], unconditional: bool) -> Scores:
+    error = next((o.error for o in outputs if o.error), None)
+    if error:
+        return Scores(error=error)
+    alone = iter(outputs[len(own) :])
+    choices = []
+    for tokens, output in zip(own, outputs, strict=False):
+        without = (None, *next(alone).prompt_logprobs) if unconditional and len(tokens) > 1 else (None,)
+        choices.append(ChoiceScore(tokens, tuple(output.prompt_logprobs), without if unconditional else ()))
+    meta = {"prompt_tokens": sum(o.prompt_tokens for o in outputs), "cached_tokens": sum(o.cached_tokens for o in outputs)}
+    return Scores(tuple(choices), meta)
+
+
+def _common_length(a: list[int], b: list[int]) -> int:
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

@@ -1,0 +1,50 @@
+"""Attention over the KV pool: planned once a step, run once a layer. A backend is one class and one line here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ...errors import OptionError, nearest
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ..kv import KVCache
+    from ..request import Chunk
+
+
+class LayerOptions(NamedTuple):
+    """What a layer asks of its attention besides q, k and v.
+
+    scaling: factor of the scores. window: a token sees itself and the `window` - 1 before it. softcap: scores become
+    softcap * tanh(score / softcap). sinks: float[heads], a score per head that takes part in the softmax and has no value.
+    """
+
+    scaling: float
+    window: int | None = None
+    softcap: float | None = None
+    sinks: Tensor | None = None
+
+
+class AttentionBackend(Protocol):
+    """`plan` fixes which tokens are computed and where their KV lies; then `run` is called for every layer."""
+
+    name: str
+
+    def plan(self, chunks: list[Chunk]) -> None: ...
+
+    def run(self, layer: int, q: Tensor, k: Tensor, v: Tensor, options: LayerOptions) -> Tensor:
+        """Write k and v of the step's T new tokens to the pool; attend.
+
+        q: [heads, T, dim]; k, v: [kv heads, T, dim]; returns [T, heads, v's dim].
+        """
+        ...
+
+
+def make_backend(name: str, kv: KVCache, *, fork_attention: bool) -> AttentionBackend:
+    """The backend called `name`; "auto" is the best that works on the pool's device."""
+    if name not in ("auto", "torch"):
+        raise OptionError(f"unknown attention {name!r}", nearest(name, ("auto", "torch")))
+    from .torch_backend import TorchAttention
+
+    return TorchAttention(kv, fork_attention=fork_attention)

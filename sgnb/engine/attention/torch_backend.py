@@ -1,0 +1,287 @@
+"""Attention in plain torch: the reference, and the default on a CPU.
+
+A step's attention is cut into tasks, each a set of new tokens against a set of KV slots; the partial results are merged
+by log-sum-exp (Dao et al., FlashAttention; Ye et al., cascade inference). Two kinds of task: a *shared* segment of the
+radix tree, read once for all requests below it (Zheng et al., arXiv 2312.07104, and DESIGN's fork-aware attention), and
+*private* tokens, where requests of like size are padded to one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..kv import KVCache
+from ..radix import Node
+from ..request import Chunk
+from . import LayerOptions
+
+SHARED_READS_SAVED = 256
+"""A segment is read once for all its requests when that saves at least so many KV reads; below, merging costs more."""
+
+SCORE_ELEMENTS = 1 << 24
+"""The slow path forms score matrices of at most so many numbers at a time."""
+
+NOWHERE = np.iinfo(np.int32).max
+"""Position of padding: after every token, so that nothing sees it."""
+
+
+class Task(NamedTuple):
+    """New tokens `rows` int64[N, T] attend to `slots` int64[N, L]; positions of both decide what is visible.
+
+    valid: flat indices of the rows that are not padding, None when all are. ahead: whether some slot lies after some row.
+    run: (first, length) when the slots of a batch of one are neighbours, so that no gather is needed.
+    """
+
+    rows: Tensor
+    slots: Tensor
+    row_positions: Tensor
+    slot_positions: Tensor
+    valid: Tensor | None
+    ahead: bool
+    run: tuple[int, int] | None
+
+
+class Mask(NamedTuple):
+    """`add`: float[N, 1, T, L] for the scores, or None when every row sees every slot. `blind`: bool[N, 1, T] of the rows
+    that see none, or None when there are none. `causal`: T equals L and the triangle is the whole mask, so `add` is None.
+    """
+
+    add: Tensor | None = None
+    blind: Tensor | None = None
+    causal: bool = False
+
+
+class TorchAttention:
+    """`fork_attention` off reads a shared prefix once for each request, as servers do."""
+
+    name = "torch"
+
+    def __init__(self, kv: KVCache, *, fork_attention: bool = True) -> None:
+        self._kv = kv
+        self._fork_attention = fork_attention
+        self._tasks: list[Task] = []
+        self._masks: dict[tuple[int, int | None, int], Mask] = {}
+        self._new_slots = torch.empty(0, dtype=torch.long)
+        self._new_run: tuple[int, int] | None = None
+        self._in_order = True
+
+    def plan(self, chunks: list[Chunk]) -> None:
+        self._masks.clear()
+        slots = np.concatenate([c.request.slots[c.start : c.end] for c in chunks])
+        self._new_slots = self._to_device(slots)
+        self._new_run = _neighbours(slots)
+        first_rows = np.cumsum([0, *(c.length for c in chunks[:-1])])
+        segments = shared_segments(chunks) if self._fork_attention and len(chunks) > 1 else []
+        self._tasks = [self._shared_task(nodes, [(chunks[i], first_rows[i]) for i in members]) for nodes, members in segments]
+        covered: dict[int, list[Node]] = {}
+        for nodes, members in segments:
+            for i in members:
+                covered.setdefault(i, []).extend(nodes)
+        batches: dict[tuple[int, int], list[tuple[Chunk, int, np.ndarray]]] = {}
+        for i, chunk in enumerate(chunks):
+            positions = _positions_outside(covered.get(i, ()), chunk.end)
+            size = (chunk.length.bit_length(), len(positions).bit_length())
+            batches.setdefault(size, []).append((chunk, first_rows[i], positions))
+        self._tasks += [self._private_task(members) for members in batches.values()]
+        self._in_order = len(self._tasks) == 1 and self._tasks[0].valid is None
+
+    def run(self, layer: int, q: Tensor, k: Tensor, v: Tensor, options: LayerOptions) -> Tensor:
+        keys, values = self._kv.keys[layer], self._kv.values[layer]
+        self._store(keys, k)
+        self._store(values, v)
+        heads, total, _ = q.shape
+        if self._in_order:
+            out, lse = self._attend(0, q, keys, values, options)
+            return _with_sinks(out.reshape(total, heads, -1), lse.reshape(total, heads), options.sinks)
+        merged = q.new_zeros(total, heads, values.shape[-1])
+        merged_lse = torch.full((total, heads), -torch.inf, dtype=torch.float32, device=q.device)
+        for index, task in enumerate(self._tasks):
+            out, lse = self._attend(index, q, keys, values, options)
+            rows, out, lse = task.rows.flatten(), out.flatten(0, 1), lse.flatten(0, 1)
+            if task.valid is not None:
+                rows, out, lse = rows[task.valid], out[task.valid], lse[task.valid]
+            before = merged_lse[rows]
+            after = torch.logaddexp(before, lse)
+            merged[rows] = merged[rows] * _weight(before, after, out) + out * _weight(lse, after, out)
+            merged_lse[rows] = after
+        return _with_sinks(merged, merged_lse, options.sinks)
+
+    def _store(self, pool: Tensor, new: Tensor) -> None:
+        if self._new_run is not None:
+            first, length = self._new_run
+            pool[first : first + length] = new.transpose(0, 1)
+        else:
+            pool.index_copy_(0, self._new_slots, new.transpose(0, 1))
+
+    def _attend(self, index: int, q: Tensor, keys: Tensor, values: Tensor, options: LayerOptions) -> tuple[Tensor, Tensor]:
+        """One task: ([N, T, heads, v's dim], log-sum-exp [N, T, heads])."""
+        task = self._tasks[index]
+        n, t = task.rows.shape
+        kv_heads, groups = keys.shape[1], q.shape[0] // keys.shape[1]
+        query = (q if self._in_order else q[:, task.rows.flatten()]).view(kv_heads, groups, n, t, -1)
+        k, v = _gather(keys, task), _gather(values, task)
+        # The heads that share a KV head become more rows of it, or for long stretches a batch of their own.
+        if n == 1 and t > 1:
+            query = query[:, :, 0].transpose(0, 1)
+            mask = self._mask(index, options.window, repeat=1)
+            out, lse = attend(query, k.expand(groups, -1, -1, -1), v.expand(groups, -1, -1, -1), mask, options)
+            out, lse = out.permute(2, 1, 0, 3), lse.permute(2, 1, 0)
+        else:
+            query = query.permute(2, 0, 1, 3, 4).reshape(n, kv_heads, groups * t, -1)
+            out, lse = attend(query, k, v, self._mask(index, options.window, repeat=groups), options)
+            out = out.view(n, kv_heads, groups, t, -1).permute(0, 3, 1, 2, 4)
+            lse = lse.view(n, kv_heads, groups, t).permute(0, 3, 1, 2)
+        return out.reshape(n, t, kv_heads * groups, -1), lse.reshape(n, t, kv_heads * groups)
+
+    def _mask(self, index: int, window: int | None, repeat: int) -> Mask:
+        """What the rows of a task may see, its rows repeated so many times; made once a step."""
+        key = index, window, repeat
+        if key not in self._masks:
+            self._masks[key] = self._make_mask(self._tasks[index], window, repeat)
+        return self._masks[key]
+
+    def _make_mask(self, task: Task, window: int | None, repeat: int) -> Mask:
+        rows, slots = task.row_positions[:, :, None], task.slot_positions[:, None, :]
+        far = (rows - slots) >= window if window else None
+        windowed = far is not None and bool(far.any())
+        if not windowed and not task.ahead:
+            return Mask()
+        if not windowed and task.rows.shape == task.slots.shape and len(task.rows) == 1 and repeat == 1:
+            return Mask(causal=True)
+        hidden = (slots > rows) | far if far is not None and windowed else slots > rows
+        dtype = next(iter(self._kv.keys.values())).dtype
+        add = torch.zeros(hidden.shape, dtype=dtype, device=hidden.device).masked_fill_(hidden, -torch.inf)
+        blind = hidden.all(-1)
+        add, blind = add.repeat(1, repeat, 1)[:, None], blind.repeat(1, repeat)[:, None]
+        return Mask(add, blind if bool(blind.any()) else None)
+
+    def _shared_task(self, nodes: list[Node], members: list[tuple[Chunk, int]]) -> Task:
+        slots = np.concatenate([node.slots for node in nodes])
+        first = nodes[0].end - len(nodes[0].slots)
+        rows = np.concatenate([np.arange(row, row + chunk.length) for chunk, row in members])
+        positions = np.concatenate([np.arange(chunk.start, chunk.end) for chunk, _ in members])
+        return self._task(rows[None], slots[None], positions[None], np.arange(first, first + len(slots))[None], padded=False)
+
+    def _private_task(self, members: list[tuple[Chunk, int, np.ndarray]]) -> Task:
+        t = max(chunk.length for chunk, _, _ in members)
+        length = max(len(positions) for _, _, positions in members)
+        shape = len(members), t
+        rows, row_positions = np.zeros(shape, np.int64), np.full(shape, -1, np.int64)
+        slots, slot_positions = np.zeros((len(members), length), np.int64), np.full((len(members), length), NOWHERE, np.int64)
+        for i, (chunk, row, positions) in enumerate(members):
+            rows[i, : chunk.length] = np.arange(row, row + chunk.length)
+            row_positions[i, : chunk.length] = np.arange(chunk.start, chunk.end)
+            slots[i, : len(positions)] = chunk.request.slots[positions]
+            slot_positions[i, : len(positions)] = positions
+        padded = any(chunk.length < t for chunk, _, _ in members)
+        return self._task(rows, slots, row_positions, slot_positions, padded)
+
+    def _task(self, rows: np.ndarray, slots: np.ndarray, row_positions: np.ndarray, slot_positions: np.ndarray, padded: bool) -> Task:
+        valid = self._to_device(np.flatnonzero(row_positions >= 0)) if padded else None
+        ahead = bool((slot_positions.max(axis=1) > row_positions.min(axis=1)).any())
+        run = _neighbours(slots[0]) if len(slots) == 1 else None
+        return Task(self._to_device(rows), self._to_device(slots), self._to_device(row_positions),
+                    self._to_device(slot_positions), valid, ahead, run)  # fmt: skip
+
+    def _to_device(self, array: np.ndarray) -> Tensor:
+        return torch.from_numpy(array.astype(np.int64, copy=False)).to(self._kv.device, non_blocking=True)
+
+
+def shared_segments(chunks: list[Chunk]) -> list[tuple[list[Node], list[int]]]:
+    """The stretches of the tree worth reading once: (nodes from top to bottom, indices of the chunks below them).
+
+    Neighbouring nodes with the same chunks below them form one stretch.
+    """
+    members: dict[Node, list[int]] = {}
+    for i, chunk in enumerate(chunks):
+        assert chunk.request.node is not None
+        for node in chunk.request.node.path():
+            members.setdefault(node, []).append(i)
+    stretches: dict[Node, list[Node]] = {}
+    for node, below in members.items():
+        parent = node.parent
+        if parent in members and len(members[parent]) == len(below):
+            stretches[node] = stretches[parent]
+            stretches[node].append(node)
+        else:
+            stretches[node] = [node]
+    found = []
+    for node, nodes in stretches.items():
+        saved = (len(members[node]) - 1) * (nodes[-1].end - nodes[0].end + len(nodes[0].slots))
+        if node is nodes[0] and saved >= SHARED_READS_SAVED:
+            found.append((nodes, members[node]))
+    return found
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, mask: Mask, options: LayerOptions) -> tuple[Tensor, Tensor]:
+    """Attention with its log-sum-exp: q [N, H, T, dim], k and v [N, H, L, dim].
+
+    Returns [N, H, T, v's dim] and float32 [N, H, T]; a row that sees nothing gives zeros and minus infinity.
+    """
+    if options.softcap is not None or q.device.type != "cpu" or q.shape[-1] != v.shape[-1]:
+        return attend_slowly(q, k, v, mask, options)
+    out, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+        q, k, v, 0.0, mask.causal, attn_mask=mask.add, scale=options.scaling
+    )
+    return out, lse if mask.blind is None else lse.masked_fill(mask.blind, -torch.inf)
+
+
+def attend_slowly(q: Tensor, k: Tensor, v: Tensor, mask: Mask, options: LayerOptions) -> tuple[Tensor, Tensor]:
+    """`attend` with the scores written out, a stretch of rows at a time."""
+    n, heads, t, _ = q.shape
+    length = k.shape[2]
+    stride = max(1, SCORE_ELEMENTS // (n * heads * length))
+    parts = []
+    for first in range(0, t, stride):
+        scores = (q[:, :, first : first + stride] @ k.transpose(2, 3)).float() * options.scaling
+        if options.softcap is not None:
+            scores = options.softcap * torch.tanh(scores / options.softcap)
+        if mask.causal:
+            last = torch.arange(first, first + scores.shape[2], device=q.device)
+            scores.masked_fill_(torch.arange(length, device=q.device) > last[:, None], -torch.inf)
+        elif mask.add is not None:
+            scores = scores + mask.add[:, :, first : first + stride]
+        lse = scores.logsumexp(-1)
+        weights = torch.exp(scores - torch.where(lse == -torch.inf, 0.0, lse)[..., None])
+        parts.append((weights.to(v.dtype) @ v, lse))
+    return torch.cat([out for out, _ in parts], 2), torch.cat([lse for _, lse in parts], 2)
+
+
+def _gather(pool: Tensor, task: Task) -> Tensor:
+    """[N, heads, L, dim] of the task's slots; a view when they are neighbours."""
+    if task.run is not None:
+        first, length = task.run
+        return pool[first : first + length].transpose(0, 1)[None]
+    n, length = task.slots.shape
+    return pool.index_select(0, task.slots.flatten()).view(n, length, *pool.shape[1:]).transpose(1, 2)
+
+
+def _weight(part: Tensor, whole: Tensor, like: Tensor) -> Tensor:
+    """exp(part - whole), 0 where nothing was seen yet."""
+    return torch.exp(part - torch.where(whole == -torch.inf, 0.0, whole))[..., None].to(like.dtype)
+
+
+def _with_sinks(out: Tensor, lse: Tensor, sinks: Tensor | None) -> Tensor:
+    return out if sinks is None else out * torch.sigmoid(lse - sinks.float())[..., None].to(out.dtype)
+
+
+def _positions_outside(nodes: list[Node] | tuple[()], end: int) -> np.ndarray:
+    """The positions 0 .. end - 1 that lie in none of the nodes."""
+    if not nodes:
+        return np.arange(end)
+    inside = np.zeros(end, bool)
+    for node in nodes:
+        inside[node.end - len(node.slots) : node.end] = True
+    return np.flatnonzero(~inside)
+
+
+def _neighbours(slots: np.ndarray) -> tuple[int, int] | None:
+    first, length = int(slots[0]), len(slots)
+    if int(slots[-1]) - first + 1 != length or (length > 2 and (np.diff(slots) != 1).any()):
+        return None
+    return first, length

@@ -1,0 +1,310 @@
+"""The engine as Python sees it: load a model, generate, look at the cache, close. Knows nothing of notebooks or programs."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import queue
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from transformers import PreTrainedModel
+
+from .. import models
+from ..errors import OptionError, RequestError
+from ..events import EngineStarted, EventLog
+from ..sampling import SamplingParams
+from .attention import make_backend
+from .kv import KVCache
+from .live import Live, Sink
+from .loop import EngineLoop, closed_error
+from .model import Decoder, load_decoder, load_tokenizer
+from .options import EngineOptions
+from .output import Output
+from .pool import SlotPool
+from .radix import RadixTree
+from .request import Request
+from .runner import ModelRunner
+from .scheduler import Scheduler
+from .text import Tokenizer
+
+Prompt = str | Sequence[int]
+Sampling = SamplingParams | Mapping[str, Any] | None
+
+CPU_POOL_BYTES = 2 << 30
+CPU_POOL_TOKENS = 1 << 16
+GPU_POOL_SHARE = 0.85
+
+
+class Origin(NamedTuple):
+    """Where a request comes from, for the events: a program's run, branch and variable; see `RequestQueued`."""
+
+    run: str = ""
+    branch: str = ""
+    name: str = ""
+    purpose: str = "generate"
+
+
+class Engine:
+    """A model, its KV cache and the thread that runs it, in this process.
+
+    model: a local folder, a hub id, "tiny" (the bundled model), or a transformers model that is loaded already.
+    tokenizer: a transformers tokenizer; by default the model's own. Without one, prompts are token ids.
+    options: see `EngineOptions`.
+
+    Use it in a `with`, or call `close`. Raises ModelError, OptionError.
+    """
+
+    def __init__(self, model: str | Path | PreTrainedModel = "tiny", *, tokenizer: Any = None, **options: Any) -> None:
+        self.options = EngineOptions.make(options)
+        self.model_name = model if isinstance(model, str) else type(model).__name__ if isinstance(model, PreTrainedModel) else str(model)
+        source = models.path(model) if isinstance(model, str) and model in models.names() else model
+        decoder = load_decoder(source, self.options.device, self.options.dtype)
+        raw = tokenizer if tokenizer is not None or isinstance(model, PreTrainedModel) else load_tokenizer(str(source))
+        self.tokenizer = None if raw is None else Tokenizer(raw)
+        self.device, self.dtype, self.vocab_size = str(decoder.device), str(decoder.dtype).removeprefix("torch."), decoder.vocab_size
+        self.pool_tokens = self.options.max_total_tokens or _pool_tokens(decoder)
+        self.context_length = min(self.options.context_length or decoder.context_length, decoder.context_length)
+        self.log = EventLog()
+        self._eos = decoder.eos_token_ids | (self.tokenizer.eos_token_ids if self.tokenizer else frozenset())
+        self._ids = itertools.count(1)
+        self._scheduler = self._make_scheduler()
+        kv = KVCache(decoder.shapes, self.pool_tokens, decoder.dtype, decoder.device)
+        attention = make_backend(self.options.attention, kv, fork_attention=self.options.fork_attention)
+        self.log.emit(EngineStarted(self.model_name, self.device, self.dtype, attention.name, self.pool_tokens, self.context_length))
+        self._loop = EngineLoop(self._scheduler, ModelRunner(decoder, attention), self.tokenizer, self.log)
+
+    def generate(self, prompt: Prompt | Sequence[Prompt], sampling_params: Sampling | Sequence[Sampling] = None, *,
+                 stream: bool = False, **sampling: Any) -> Any:  # fmt: skip
+        """Continue a prompt (str or token ids) or each of a list of prompts.
+
+        sampling_params: one for all, or a list with one for each prompt; keyword arguments are put over them.
+        Returns an Output, or a list of them for a list or for n > 1 (prompt by prompt). With stream=True, which takes one
+        prompt and n = 1, an iterator of Outputs whose text grows.
+
+        Raises RequestError or OptionError before anything runs; the error of a request that failed afterwards. An interrupt
+        aborts the requests and keeps the cache.
+        """
+        prompts, params, alone = self._arguments(prompt, sampling_params, sampling, stream)
+        if stream:
+            return self._stream(prompts[0], params[0])
+        results: queue.SimpleQueue[tuple[int, Output]] = queue.SimpleQueue()
+        ids = self.submit(prompts, params, [_indexed(i, results.put) for i in range(len(prompts))])
+        outputs: dict[int, Output] = {}
+        try:
+            while len(outputs) < len(ids):
+                index, output = _wait(results)
+                outputs[index] = output
+        except BaseException:
+            self.abort(ids)
+            raise
+        return _collect([outputs[i] for i in range(len(ids))], alone)
+
+    async def agenerate(self, prompt: Prompt | Sequence[Prompt], sampling_params: Sampling | Sequence[Sampling] = None, *,
+                        stream: bool = False, **sampling: Any) -> Any:  # fmt: skip
+        """`generate` without blocking the event loop. With stream=True it gives an async iterator."""
+        prompts, params, alone = self._arguments(prompt, sampling_params, sampling, stream)
+        results: asyncio.Queue[tuple[int, Output]] = asyncio.Queue()
+        loop = asyncio.get_running_loop()
+
+        def put(item: tuple[int, Output]) -> None:
+            loop.call_soon_threadsafe(results.put_nowait, item)
+
+        ids = self.submit(prompts, params, [_indexed(i, put) for i in range(len(prompts))], stream=stream)
+        if stream:
+            return self._astream(results, ids)
+        outputs: dict[int, Output] = {}
+        try:
+            while len(outputs) < len(ids):
+                index, output = await results.get()
+                outputs[index] = output
+        except BaseException:
+            self.abort(ids)
+            raise
+        return _collect([outputs[i] for i in range(len(ids))], alone)
+
+    def submit(self, prompts: Sequence[Prompt], params: Sequence[SamplingParams], sinks: Sequence[Sink], *, stream: bool = False,
+               origin: Origin = Origin()) -> list[int]:  # fmt: skip
+        """Queue one sample for each prompt and return their ids at once. Each sink gets Outputs as `Live` says.
+
+        Raises before anything is queued: RequestError, OptionError, or EngineError when the engine is closed.
+        """
+        tokens = self._tokens(prompts)
+        lives = []
+        for ids, param, sink in zip(tokens, params, sinks, strict=True):
+            limit = self._limit(ids, param)
+            request = Request(next(self._ids), ids, param, limit)
+            lives.append(Live(request, self.tokenizer, self._eos, sink, stream=stream, **origin._asdict()))
+        self._loop.submit(lives)
+        return [live.request.id for live in lives]
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, as `generate` makes them."""
+        if self.tokenizer is None:
+            raise RequestError(f"{self.model_name} has no tokenizer, so text cannot be read", "give token ids, or Engine(..., tokenizer=...)")
+        return self.tokenizer.encode(texts)
+
+    def abort(self, request: int | Sequence[int]) -> None:
+        """End requests at the next token; what they had produced is in their output. Unknown ids are ignored."""
+        self._loop.abort([request] if isinstance(request, int) else request)
+
+    def flush_cache(self) -> int:
+        """Forget every cached prefix that no running request uses. Returns the tokens freed."""
+        freed: int = self._loop.call(self._scheduler.flush)
+        return freed
+
+    def stats(self) -> dict[str, Any]:
+        """Counts since the engine began and the state of the pool, in tokens; free + cached + in_flight = pool_tokens."""
+        def read() -> dict[str, Any]:
+            counts, scheduler = dict(self._loop.counts), self._scheduler
+            return counts | {
+                "hit_rate": counts["cached_tokens"] / counts["prompt_tokens"] if counts["prompt_tokens"] else 0.0,
+                "waiting": len(scheduler.waiting), "running": len(scheduler.running), "pool_tokens": self.pool_tokens,
+                "free": scheduler.pool.free, "cached": scheduler.tree.size, "in_flight": scheduler.in_flight,
+                "busy_seconds": self._loop.busy_seconds,
+            }  # fmt: skip
+
+        result: dict[str, Any] = self._loop.call(read)
+        return result
+
+    def tree(self) -> list[dict[str, Any]]:
+        """The radix tree as plain data, parents before children: id, parent, tokens, locks, tick."""
+        def read() -> list[dict[str, Any]]:
+            nodes = self._scheduler.tree.nodes()
+            return [{"id": n.id, "parent": n.parent.id if n.parent else 0, "tokens": tuple(n.tokens.tolist()), "locks": n.locks,
+                     "tick": n.tick} for n in nodes]  # fmt: skip
+
+        result: list[dict[str, Any]] = self._loop.call(read)
+        return result
+
+    @property
+    def closed(self) -> bool:
+        return not self._loop.alive
+
+    def close(self) -> None:
+        """End all requests and the engine's thread, and let go of the model. Harmless when repeated."""
+        self._loop.close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Engine {self.model_name} on {self.device}, {self.dtype}{', closed' if self.closed else ''}>"
+
+    def _make_scheduler(self) -> Scheduler:
+        options = self.options
+        return Scheduler(
+            RadixTree(self.log.emit, options.eviction_policy), SlotPool(self.pool_tokens), context_length=self.context_length,
+            max_step_tokens=options.max_step_tokens, max_running=options.max_running_requests, policy=options.schedule_policy,
+            max_overtaking=options.max_overtaking, prefix_cache=options.prefix_cache, emit=self.log.emit,
+        )  # fmt: skip
+
+    def _arguments(self, prompt: Any, sampling_params: Any, sampling: dict[str, Any], stream: bool) -> tuple[list[Prompt], list[SamplingParams], bool]:
+        """The samples to draw (each prompt n times), and whether the caller gave one prompt."""
+        alone = isinstance(prompt, str) or bool(len(prompt) and isinstance(prompt[0], int))
+        prompts = [prompt] if alone else list(prompt)
+        each = sampling_params if isinstance(sampling_params, (list, tuple)) else [sampling_params] * len(prompts)
+        if len(each) != len(prompts):
+            raise OptionError(f"{len(each)} sampling_params for {len(prompts)} prompts", "give one for all, or one for each prompt")
+        params = [SamplingParams.make(p, **sampling) for p in each]
+        if stream and not (alone and params[0].n == 1):
+            raise OptionError("stream=True takes one prompt and n=1", "stream each prompt on its own")
+        samples = [(p, one) for p, param in zip(prompts, params, strict=True) for one in split_samples(param)]
+        return [p for p, _ in samples], [one for _, one in samples], alone and len(samples) == 1
+
+    def _tokens(self, prompts: Sequence[Prompt]) -> list[list[int]]:
+        texts = [p for p in prompts if isinstance(p, str)]
+        encoded = iter(self.encode(texts) if texts else [])
+        return [next(encoded) if isinstance(p, str) else [int(t) for t in p] for p in prompts]
+
+    def _limit(self, tokens: list[int], params: SamplingParams) -> int:
+        """New tokens that context and pool leave room for, at most max_new_tokens."""
+        if not tokens:
+            raise RequestError("the prompt is empty", "give at least one token")
+        if min(tokens) < 0 or max(tokens) >= self.vocab_size:
+            bad = next(t for t in tokens if not 0 <= t < self.vocab_size)
+            raise RequestError(f"token id {bad} is outside the vocabulary of {self.vocab_size}", "was the prompt made with another tokenizer?")
+        for token, _ in params.logit_bias:
+            if not 0 <= token < self.vocab_size:
+                raise RequestError(f"logit_bias for token {token}, outside the vocabulary of {self.vocab_size}", "use ids of this model")
+        if params.stop and self.tokenizer is None:
+            raise RequestError("stop strings need a tokenizer", "use stop_token_ids, or Engine(..., tokenizer=...)")
+        if params.return_logprob and params.logprob_start_len > len(tokens):
+            raise RequestError(f"logprob_start_len={params.logprob_start_len} is beyond the prompt of {len(tokens)} tokens", "use a position in it")
+        wants = 1 if params.max_new_tokens else 0
+        for what, size, cure in (("context", self.context_length, "shorten the prompt"),
+                                 ("KV pool", self.pool_tokens, "shorten the prompt or load with a larger max_total_tokens")):  # fmt: skip
+            if len(tokens) + wants > size:
+                raise RequestError(f"the prompt has {len(tokens)} tokens, the {what} holds {size}", cure)
+        return min(params.max_new_tokens, self.context_length - len(tokens), self.pool_tokens - len(tokens))
+
+    def _stream(self, prompt: Prompt, params: SamplingParams) -> Iterator[Output]:
+        results: queue.SimpleQueue[Output] = queue.SimpleQueue()
+        ids = self.submit([prompt], [params], [results.put], stream=True)
+        return self._drain(results, ids)
+
+    def _drain(self, results: queue.SimpleQueue[Output], ids: list[int]) -> Iterator[Output]:
+        try:
+            while True:
+                output = _wait(results)
+                if output.error:
+                    raise output.error
+                yield output
+                if output.finish_reason:
+                    return
+        finally:
+            self.abort(ids)
+
+    async def _astream(self, results: asyncio.Queue[tuple[int, Output]], ids: list[int]) -> AsyncIterator[Output]:
+        try:
+            while True:
+                _, output = await results.get()
+                if output.error:
+                    raise output.error
+                yield output
+                if output.finish_reason:
+                    return
+        finally:
+            self.abort(ids)
+
+
+def split_samples(params: SamplingParams) -> list[SamplingParams]:
+    """The n samples of one request as requests of one sample, each with a seed of its own when there is a seed."""
+    if params.n == 1:
+        return [params]
+    return [replace(params, n=1, seed=None if params.seed is None else params.seed + i) for i in range(params.n)]
+
+
+def _indexed(index: int, put: Callable[[tuple[int, Output]], None]) -> Sink:
+    return lambda output: put((index, output))
+
+
+def _wait(results: queue.SimpleQueue[Any]) -> Any:
+    """The next item; looks up now and then so that an interrupt gets through."""
+    while True:
+        try:
+            return results.get(timeout=0.1)
+        except queue.Empty:
+            continue
+
+
+def _collect(outputs: list[Output], alone: bool) -> Any:
+    for output in outputs:
+        if output.error:
+            raise output.error
+    return outputs[0] if alone else outputs
+
+
+def _pool_tokens(decoder: Decoder) -> int:
+    """As many tokens as fit: on a GPU most of what is free now, on a CPU a modest share of the memory."""
+    each = KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
+    if decoder.device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(decoder.device)
+        return max(1, int(free * GPU_POOL_SHARE) // each)
+    return max(1, min(CPU_POOL_TOKENS, CPU_POOL_BYTES // each))

@@ -1,0 +1,244 @@
+"""The engine's one thread: commands in, steps, events and results out. It alone touches the pool, the tree and the model."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..errors import Aborted, EngineError
+from ..events import EngineStopped, EventLog, Extended, RequestFinished, RequestQueued, Sampled, StepRan, TokensNamed
+from .live import Ending, Live
+from .request import Chunk
+from .runner import ModelRunner, logit_rows
+from .sampler import sample, top_logprobs
+from .scheduler import Scheduler
+from .text import Tokenizer
+
+
+class EngineLoop:
+    """Runs until `close`, or until an error that leaves its state unknown; then every request ends with that error."""
+
+    def __init__(self, scheduler: Scheduler, runner: ModelRunner, tokenizer: Tokenizer | None, log: EventLog) -> None:
+        self._scheduler = scheduler
+        self._runner = runner
+        self._tokenizer = tokenizer
+        self._log = log
+        self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._live: dict[int, Live] = {}
+        self._named: set[int] = set()
+        self._closing = False
+        self._guard = threading.Lock()
+        self.failure: BaseException | None = None
+        self.counts = dict.fromkeys(("requests", "finished", "prompt_tokens", "cached_tokens", "computed_tokens", "output_tokens", "steps"), 0)
+        self.busy_seconds = 0.0
+        self._thread = threading.Thread(target=self._run, name="sgnb-engine", daemon=True)
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive() and not self._closing
+
+    def submit(self, lives: list[Live]) -> None:
+        self._send(lambda: [self._accept(live) for live in lives])
+
+    def abort(self, ids: Iterable[int]) -> None:
+        """End these requests at the next step; unknown or finished ones are ignored."""
+        wanted = list(ids)
+        if self.alive:
+            self._send(lambda: [self._end(self._live[i], Ending("abort", error=_aborted())) for i in wanted if i in self._live])
+
+    def call(self, function: Callable[[], Any]) -> Any:
+        """Run `function` on the engine's thread between two steps and return its result."""
+        future: Future[Any] = Future()
+
+        def work() -> None:
+            try:
+                future.set_result(function())
+            except Exception as error:
+                future.set_exception(error)
+
+        self._send(work)
+        return future.result()
+
+    def close(self) -> None:
+        """End every request and the thread. Harmless when repeated."""
+        with self._guard:
+            if self._thread.is_alive():
+                self._commands.put(self._stop)
+        self._thread.join()
+
+    def _send(self, command: Callable[[], Any]) -> None:
+        with self._guard:
+            if not self.alive:
+                raise closed_error(self.failure)
+            self._commands.put(command)
+
+    def _run(self) -> None:
+        reason = "closed"
+        try:
+            while not self._closing:
+                self._obey()
+                if self._scheduler.has_work and not self._closing:
+                    self._step()
+        except BaseException as error:
+            self.failure, reason = error, f"{type(error).__name__}: {error}"
+        with self._guard:
+            self._closing = True
+        self._end_everything()
+        self._log.emit(EngineStopped(reason))
+
+    def _obey(self) -> None:
+        """Carry out the commands that are there; with nothing else to do, wait for one."""
+        block = not self._scheduler.has_work
+        while True:
+            try:
+                command = self._commands.get(block=block)
+            except queue.Empty:
+                return
+            command()
+            block = False
+
+    def _step(self) -> None:
+        began = time.perf_counter()
+        chunks = self._scheduler.schedule()
+        try:
+            logits = self._runner.forward(chunks)
+            sampled = self._sample(chunks, logits)
+        except Exception as error:
+            self._fail(chunks, error)
+            return
+        self._scheduler.complete(chunks)
+        seconds = time.perf_counter() - began
+        self._record(chunks, sampled, seconds)
+        for request, token, _ in sampled:
+            live = self._live[request]
+            ending = live.advance(token)
+            if ending is not None:
+                self._end(live, ending)
+        for chunk in chunks:
+            if chunk.end == chunk.request.size and chunk.request.limit == 0:
+                self._end(self._live[chunk.request.id], Ending("length"))
+
+    def _sample(self, chunks: list[Chunk], logits: Tensor) -> list[Sampled]:
+        """Score prompt tokens, choose new ones, and keep the log-probabilities that requests asked for."""
+        normalizer = logits.logsumexp(-1)
+        rows, chosen = [], []
+        first = 0
+        for chunk in chunks:
+            count = len(logit_rows(chunk))
+            self._score_prompt(chunk, logits[first : first + count], normalizer[first : first + count])
+            first += count
+            if chunk.samples:
+                rows.append(first - 1)
+                chosen.append(chunk.request)
+        if not rows:
+            return []
+        index = torch.tensor(rows, device=logits.device)
+        raw = logits[index]
+        wanted = [i for i, r in enumerate(chosen) if r.params.return_logprob and r.params.top_logprobs_num]
+        for i in wanted:
+            logprobs = (raw[i] - normalizer[rows[i]])[None]
+            chosen[i].top_logprobs += top_logprobs(logprobs, chosen[i].params.top_logprobs_num)
+        tokens = sample(raw, chosen, [self._live[r.id].banned for r in chosen])
+        logprobs = (logits[index, torch.tensor(tokens, device=logits.device)] - normalizer[index]).tolist()
+        for request, logprob in zip(chosen, logprobs, strict=True):
+            if request.params.return_logprob:
+                request.logprobs.append(logprob)
+        return [Sampled(r.id, token, round(lp, 4)) for r, token, lp in zip(chosen, tokens, logprobs, strict=True)]
+
+    def _score_prompt(self, chunk: Chunk, logits: Tensor, normalizer: Tensor) -> None:
+        """Log-probabilities of the prompt tokens that follow a chunk's scored positions; rows as `logit_rows`."""
+        positions = [p for p in logit_rows(chunk) if p + 1 < chunk.request.size]
+        if not positions:
+            return
+        request, count = chunk.request, len(positions)
+        targets = torch.from_numpy(request.tokens[positions[0] + 1 : positions[-1] + 2]).to(logits.device, torch.long)
+        found = logits[torch.arange(count, device=logits.device), targets] - normalizer[:count]
+        request.prompt_logprobs += found.tolist()
+        if request.params.top_logprobs_num:
+            everything = logits[:count] - normalizer[:count, None]
+            request.prompt_top_logprobs += top_logprobs(everything, request.params.top_logprobs_num)
+
+    def _accept(self, live: Live) -> None:
+        request = live.request
+        self._live[request.id] = live
+        self._name(request.tokens.tolist())
+        prompt = tuple(request.tokens.tolist())
+        self._log.emit(RequestQueued(request.id, live.run, live.branch, live.name, live.purpose, prompt))
+        self.counts["requests"] += 1
+        self._scheduler.add(request)
+
+    def _end(self, live: Live, ending: Ending) -> None:
+        """Take the request out of the engine, tell the log, and hand its output over."""
+        request = live.request
+        del self._live[request.id]
+        self._scheduler.finish(request)
+        cached, output = request.cached_tokens or 0, request.output_length
+        self.counts["finished"] += 1
+        self.counts["prompt_tokens"] += request.prompt_length
+        self.counts["cached_tokens"] += cached
+        message = str(ending.error or "")
+        self._log.emit(RequestFinished(request.id, ending.reason or "", request.prompt_length, cached, output, message))
+        live.finish(ending)
+
+    def _fail(self, chunks: list[Chunk], error: Exception) -> None:
+        """A forward pass failed: its requests end with the error, the others and the cache live on."""
+        for chunk in chunks:
+            failure = EngineError(f"the forward pass failed: {type(error).__name__}: {error}", _cure(error))
+            failure.__cause__ = error
+            self._end(self._live[chunk.request.id], Ending("error", error=failure))
+
+    def _record(self, chunks: list[Chunk], sampled: list[Sampled], seconds: float) -> None:
+        scheduler = self._scheduler
+        self.counts["steps"] += 1
+        self.counts["computed_tokens"] += sum(c.length for c in chunks)
+        self.counts["output_tokens"] += len(sampled)
+        self.busy_seconds += seconds
+        self._name(s.token for s in sampled)
+        extended = tuple(Extended(c.request.id, c.start, c.length) for c in chunks)
+        self._log.emit(StepRan(scheduler.step, round(seconds, 6), extended, tuple(sampled), len(scheduler.waiting),
+                               len(scheduler.running), scheduler.pool.free, scheduler.tree.size, scheduler.in_flight))  # fmt: skip
+
+    def _name(self, tokens: Iterable[int]) -> None:
+        new = sorted(set(tokens) - self._named)
+        if new:
+            self._named.update(new)
+            pieces = (self._tokenizer.piece(t) if self._tokenizer else b"<%d>" % t for t in new)
+            self._log.emit(TokensNamed(tuple(new), tuple(p.decode("latin-1") for p in pieces)))
+
+    def _stop(self) -> None:
+        self._closing = True
+
+    def _end_everything(self) -> None:
+        """The thread ends: whatever still waits for it is told so."""
+        while not self._commands.empty():
+            self._commands.get()()
+        for live in list(self._live.values()):
+            live.finish(Ending("error" if self.failure else "abort", error=closed_error(self.failure)))
+        self._live.clear()
+
+
+def closed_error(failure: BaseException | None) -> EngineError:
+    """Why the engine takes no more requests."""
+    if failure is None:
+        return EngineError("the engine is closed", "make a new Engine, or `%sglang load` the model again")
+    error = EngineError(f"the engine ended on {type(failure).__name__}: {failure}", "`%sglang load` the model again, or make a new Engine")
+    error.__cause__ = failure
+    return error
+
+
+def _aborted() -> Aborted:
+    return Aborted("the request was stopped before it finished", "what it had produced is kept, and its cache too")
+
+
+def _cure(error: Exception) -> str:
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return "load the model with a smaller max_step_tokens or max_total_tokens"
+    return "the engine goes on; other requests are not affected"

@@ -1,0 +1,83 @@
+"""From logits to tokens. Greedy, temperature, top-k, top-p, min-p, penalties, biases; a seed for each request.
+
+Filters are applied one after another, each on what the one before left, as transformers does. A request's samples depend
+on its own random numbers only, one for each token, so that the requests beside it never change them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .request import Request
+
+
+def sample(logits: Tensor, requests: list[Request], stops: list[Collection[int]]) -> list[int]:
+    """One token for each row of `logits`, float32 [rows, vocab]; row i belongs to requests[i].
+
+    stops[i]: token ids that row i may not choose yet (below its min_new_tokens). Takes one random number from each request
+    that samples. `logits` may be overwritten.
+    """
+    for row, (request, banned) in enumerate(zip(requests, stops, strict=True)):
+        _adjust(logits[row], request, banned)
+    tokens = logits.argmax(-1)
+    rows = [i for i, r in enumerate(requests) if r.params.temperature > 0]
+    if rows:
+        draws = [requests[i].random.random() for i in rows]
+        index = torch.tensor(rows, device=logits.device)
+        tokens[index] = _draw(logits[index], [requests[i] for i in rows], draws)
+    result: list[int] = tokens.tolist()
+    return result
+
+
+def _adjust(row: Tensor, request: Request, banned: Collection[int]) -> None:
+    """Penalties, biases and bans of one request, in place."""
+    params = request.params
+    if params.repetition_penalty != 1:
+        seen = torch.from_numpy(np.unique(request.tokens)).to(row.device, torch.long)
+        row[seen] = torch.where(row[seen] > 0, row[seen] / params.repetition_penalty, row[seen] * params.repetition_penalty)
+    if (params.frequency_penalty or params.presence_penalty) and request.output_length:
+        tokens, counts = np.unique(request.output, return_counts=True)
+        penalty = torch.from_numpy(counts * params.frequency_penalty + params.presence_penalty)
+        row[torch.from_numpy(tokens).to(row.device)] -= penalty.to(row)
+    for token, bias in params.logit_bias:
+        row[token] += bias
+    if banned:
+        row[list(banned)] = -torch.inf
+
+
+def _draw(logits: Tensor, requests: list[Request], draws: list[float]) -> Tensor:
+    """Inverse transform sampling: the first token, in order, at which the cumulative probability passes the draw."""
+    params = [r.params for r in requests]
+    column = lambda name: logits.new_tensor([getattr(p, name) for p in params])[:, None]  # noqa: E731
+    scaled = logits / column("temperature")
+    if all(p.top_k == -1 and p.top_p == 1 and p.min_p == 0 for p in params):
+        return _invert(scaled.softmax(-1), draws)
+    scaled, order = scaled.sort(dim=-1, descending=True)
+    rank = torch.arange(scaled.shape[1], device=scaled.device)[None]
+    top_k = column("top_k")
+    scaled = scaled.masked_fill((top_k > 0) & (rank >= top_k), -torch.inf)
+    probabilities = scaled.softmax(-1)
+    before = probabilities.cumsum(-1) - probabilities
+    probabilities = probabilities.masked_fill((before >= column("top_p")) & (rank > 0), 0.0)
+    probabilities = probabilities.masked_fill(probabilities < column("min_p") * probabilities[:, :1], 0.0)
+    return order.gather(1, _invert(probabilities, draws)[:, None])[:, 0]
+
+
+def _invert(probabilities: Tensor, draws: list[float]) -> Tensor:
+    """Double precision, so that a large vocabulary's sum does not lose the small probabilities."""
+    cumulative = probabilities.double().cumsum(-1)
+    target = torch.tensor(draws, dtype=torch.double, device=cumulative.device)[:, None] * cumulative[:, -1:]
+    index = torch.searchsorted(cumulative, target, right=True)[:, 0]
+    # A draw next to 1 can be rounded up to the sum: take the last token that has a probability.
+    last = (probabilities > 0).long().mul(torch.arange(probabilities.shape[1], device=index.device)).amax(-1)
+    return torch.minimum(index, last)
+
+
+def top_logprobs(logprobs: Tensor, count: int) -> list[list[tuple[int, float]]]:
+    """The `count` likeliest (token, log-probability) pairs of each row of log-probabilities [rows, vocab]."""
+    values, tokens = logprobs.topk(min(count, logprobs.shape[-1]), dim=-1)
+    return [list(zip(t, v, strict=True)) for t, v in zip(tokens.tolist(), values.tolist(), strict=True)]

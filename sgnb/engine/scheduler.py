@@ -1,0 +1,223 @@
+"""Which tokens of which requests go through the model next, and who owns which KV slot. No torch, no clock, no I/O.
+
+Continuous batching with chunked prefill mixed into decode steps. Waiting requests are ordered by the longest cached
+prefix (Zheng et al., arXiv 2312.07104, theorem 3.1: optimal for a batch known in advance), aged so that none starves.
+At every moment: free + cached (in the tree) + in flight (owned by requests) = the pool's total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import OptionError, nearest
+from ..events import RequestAdmitted, RequestRetracted
+from .pool import SlotPool
+from .radix import Node, Prefix, RadixTree
+from .request import Chunk, Request
+
+SHARED_PREFIX = 16
+"""A waiting request waits one more step when another is about to compute at least so many of its tokens."""
+
+SCORED_CHUNK = 256
+"""Tokens per step where prompt log-probabilities are wanted: each of them needs a row of logits."""
+
+
+class Scheduler:
+    """Owns the waiting and the running requests, the pool and the tree.
+
+    max_step_tokens: tokens of one forward pass. max_running: requests in one forward pass.
+    policy: "lpm" (longest prefix match, aged) or "fcfs".
+    max_overtaking: a request is overtaken at most by requests that arrive within so many steps after it, however
+    long their cached prefix.
+    window: so many of the oldest waiting requests are ranked.
+    """
+
+    def __init__(self, tree: RadixTree, pool: SlotPool, *, context_length: int, max_step_tokens: int = 2048,
+                 max_running: int = 256, policy: str = "lpm", max_overtaking: int = 1024, prefix_cache: bool = True,
+                 window: int = 2048, emit: Callable[[Any], None] = lambda event: None) -> None:  # fmt: skip
+        if policy not in ("lpm", "fcfs"):
+            raise OptionError(f"unknown schedule_policy {policy!r}", nearest(policy, ("lpm", "fcfs")))
+        self.tree = tree
+        self.pool = pool
+        self.waiting: list[Request] = []
+        self.running: list[Request] = []
+        self.step = 0
+        self._max_step_tokens = max_step_tokens
+        self._max_running = max_running
+        self._prefix_cache = prefix_cache
+        self._longest_first = policy == "lpm" and prefix_cache
+        self._ageing = context_length / max_overtaking
+        self._window = window
+        self._emit = emit
+        self._reserve = 0.5
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.waiting or self.running)
+
+    @property
+    def in_flight(self) -> int:
+        """Slots owned by requests and not by the tree."""
+        return self.pool.total - self.pool.free - self.tree.size
+
+    def add(self, request: Request) -> None:
+        request.arrival = self.step
+        self.waiting.append(request)
+
+    def schedule(self) -> list[Chunk]:
+        """Choose the next step's work and allocate its slots: decode first, then running prefills, then new requests."""
+        self.step += 1
+        self._make_room_for_decode()
+        chunks: list[Chunk] = []
+        budget = self._max_step_tokens
+        for request in sorted(self.running, key=lambda r: r.uncomputed):
+            if budget > 0:
+                chunks.append(_chunk(request, budget))
+                budget -= chunks[-1].length
+        if self.waiting and budget > 0:
+            self._admit(chunks, budget)
+        return chunks
+
+    def complete(self, chunks: list[Chunk]) -> None:
+        """The step ran: its tokens have keys and values, and prompts are shared as far as they are computed."""
+        for chunk in chunks:
+            request = chunk.request
+            request.computed = chunk.end
+            if self._prefix_cache and chunk.end <= request.prompt_length:
+                old = request.node
+                request.node = self._insert(request)
+                self.tree.lock(request.node)
+                self.tree.unlock(old)
+
+    def finish(self, request: Request) -> None:
+        """The request ends, for whatever reason: what it computed stays in the cache, the rest becomes free."""
+        if request.node is None:
+            self.waiting.remove(request)
+        else:
+            self._stop(request)
+
+    def flush(self) -> int:
+        """Empty the cache but for what running requests use. Returns the tokens freed."""
+        before = self.pool.free
+        for slots in self.tree.flush():
+            self.pool.release(slots)
+        return self.pool.free - before
+
+    def _make_room_for_decode(self) -> None:
+        """Give every running request a slot for the token it appended; retract requests until that is possible."""
+        self._reserve = max(0.3, self._reserve * 0.99)
+        growing = [r for r in self.running if r.held < r.size]
+        while not self._make_free(len(growing)):
+            self._retract(min(self.running, key=lambda r: (r.output_length, -r.prompt_length)))
+            growing = [r for r in self.running if r.held < r.size]
+        slots = self.pool.allocate(len(growing))
+        for request, slot in zip(growing, slots, strict=True):
+            request.slots[request.held] = slot
+            request.held += 1
+
+    def _admit(self, chunks: list[Chunk], budget: int) -> None:
+        """Start waiting requests, best first, while tokens, requests and memory allow."""
+        being_computed = {_next_tokens(r, Prefix(r.node, r.computed)) for r in self.running if r.node and r.uncomputed > 1}
+        admitted = set()
+        for request, prefix in self._ranked():
+            if budget <= 0 or len(self.running) >= self._max_running:
+                break
+            upcoming = _next_tokens(request, prefix)
+            if self._prefix_cache and prefix.length + SHARED_PREFIX <= request.reusable and upcoming in being_computed:
+                continue
+            if not self._start(request):
+                break
+            admitted.add(request.id)
+            being_computed.add(upcoming)
+            chunks.append(_chunk(request, budget))
+            budget -= chunks[-1].length
+        if admitted:
+            self.waiting = [r for r in self.waiting if r.id not in admitted]
+
+    def _ranked(self) -> list[tuple[Request, Prefix]]:
+        """The oldest waiting requests with what the cache has of them; longest aged prefix first, then by age."""
+        found = []
+        for request in self.waiting[: self._window]:
+            prefix = self.tree.peek(request.tokens, request.namespace, request.hint)
+            request.hint = prefix.node
+            found.append((request, prefix))
+        if self._longest_first:
+            found.sort(key=lambda item: item[0].arrival * self._ageing - min(item[1].length, item[0].reusable))
+        return found
+
+    def _start(self, request: Request) -> bool:
+        """Lock the cached prefix and allocate the rest. False, and nothing changed hands, if memory does not allow it."""
+        node = self.tree.match(request.tokens[: request.reusable], request.namespace) if self._prefix_cache else self.tree.root
+        self.tree.lock(node)
+        need = request.size - node.end
+        growth = sum(r.remaining for r in self.running) + request.remaining
+        reserve = int(growth * self._reserve) if self.running else 0
+        if self.pool.free + self.tree.evictable < need + reserve:
+            self.tree.unlock(node)
+            return False
+        self._make_free(need)
+        request.slots[: node.end] = node.path_slots()
+        request.slots[node.end : request.size] = self.pool.allocate(need)
+        request.node, request.computed, request.held = node, node.end, request.size
+        if request.cached_tokens is None:
+            request.cached_tokens = node.end
+        self.running.append(request)
+        self._emit(RequestAdmitted(request.id, node.end))
+        return True
+
+    def _stop(self, request: Request) -> None:
+        """Take a running request out: its computed tokens go to the tree, its other slots become free."""
+        node = request.node
+        assert node is not None
+        if self._prefix_cache:
+            self._insert(request)
+            self.pool.release(request.slots[request.computed : request.held])
+        else:
+            self.pool.release(request.slots[: request.held])
+        self.tree.unlock(node)
+        self.running.remove(request)
+        request.node = request.hint = None
+        request.held = request.computed = 0
+
+    def _retract(self, request: Request) -> None:
+        """Back to the head of the queue, with its output, to make room for the others."""
+        self._stop(request)
+        request.prompt_logprobs.clear()
+        request.prompt_top_logprobs.clear()
+        self.waiting.insert(0, request)
+        self._reserve = 1.0
+        self._emit(RequestRetracted(request.id))
+
+    def _insert(self, request: Request) -> Node:
+        """Put the computed tokens into the tree. What the tree had already replaces the request's own copy, which is freed."""
+        assert request.node is not None
+        begin = request.node.end
+        tokens, slots = request.tokens[: request.computed], request.slots[: request.computed]
+        inserted = self.tree.insert(tokens, slots, request.namespace, request.node)
+        if inserted.existing:
+            duplicates = slice(begin, begin + inserted.existing)
+            self.pool.release(slots[duplicates])
+            request.slots[duplicates] = inserted.node.path_slots()[duplicates]
+        return inserted.node
+
+    def _make_free(self, count: int) -> bool:
+        """Evict until `count` slots are free; whether that was possible."""
+        if self.pool.free < count:
+            for slots in self.tree.evict(count - self.pool.free):
+                self.pool.release(slots)
+        return self.pool.free >= count
+
+
+def _chunk(request: Request, budget: int) -> Chunk:
+    start = request.computed
+    length = min(request.uncomputed, budget)
+    if start + length > request.score_from:
+        length = min(length, SCORED_CHUNK)
+    return Chunk(request, start, length)
+
+
+def _next_tokens(request: Request, prefix: Prefix) -> tuple[int, int, bytes]:
+    """Equal for requests that will compute the same tokens after the same cached prefix."""
+    upcoming = request.tokens[prefix.length : prefix.length + SHARED_PREFIX]
+    return prefix.node.id, prefix.length, upcoming.tobytes()

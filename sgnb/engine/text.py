@@ -1,0 +1,125 @@
+"""Between text and tokens: encoding prompts, the bytes of a token, text that grows token by token. Knows no engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+CONTEXT_TOKENS = 6
+"""Decoding starts so many prompt tokens early: some tokenizers drop the space before a first word."""
+
+
+class Tokenizer:
+    """A transformers tokenizer, and what sgnb asks of it."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.hf = tokenizer
+        self._fast = getattr(tokenizer, "backend_tokenizer", None)
+        self._special = frozenset(tokenizer.all_special_ids)
+        self._byte_level = self._fast is not None and "ByteLevel" in str(self._fast.decoder)
+
+    @property
+    def eos_token_ids(self) -> frozenset[int]:
+        eos = self.hf.eos_token_id
+        return frozenset() if eos is None else frozenset([eos])
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text. Special tokens written in it are taken as such; a beginning-of-sequence token that the
+        tokenizer would add is not added twice."""
+        bos = self.hf.bos_token or ""
+        has_bos = [bool(bos) and text.startswith(bos) for text in texts]
+        result: list[list[int]] = []
+        if self._fast is not None and len(set(has_bos)) == 1:
+            encoded = self._fast.encode_batch_fast(list(texts), add_special_tokens=not has_bos[0])
+            result = [e.ids for e in encoded]
+        else:
+            result = [self.hf.encode(t, add_special_tokens=not b) for t, b in zip(texts, has_bos, strict=True)]
+        return [ids or ([self.hf.bos_token_id] if bos else []) for ids in result]
+
+    def decode(self, tokens: Sequence[int], skip_special_tokens: bool = True) -> str:
+        if self._fast is not None:
+            text: str = self._fast.decode(tokens, skip_special_tokens=skip_special_tokens)
+            return text
+        return str(self.hf.decode(tokens, skip_special_tokens=skip_special_tokens, clean_up_tokenization_spaces=False))
+
+    def piece(self, token: int) -> bytes:
+        """The bytes that a token stands for; special tokens give their name."""
+        name = self.hf.convert_ids_to_tokens(token)
+        if name is None:
+            return b"<%d>" % token
+        if token in self._special:
+            return str(name).encode()
+        if self._byte_level:
+            return b"".join(_BYTE_OF[c] if c in _BYTE_OF else c.encode() for c in name)
+        if len(name) == 6 and name.startswith("<0x") and name.endswith(">"):
+            return bytes.fromhex(name[3:5])
+        return str(name).replace("▁", " ").encode()
+
+
+def _bytes_by_character() -> dict[str, bytes]:
+    """The inverse of byte-level BPE's alphabet: printable bytes stand for themselves, others for U+0100 and on (GPT-2)."""
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [b for b in range(256) if b not in plain]
+    return {chr(b): bytes([b]) for b in plain} | {chr(0x100 + i): bytes([b]) for i, b in enumerate(others)}
+
+
+_BYTE_OF = _bytes_by_character()
+
+
+class Detokenizer:
+    """Text that grows by whole characters: bytes of an unfinished one are held back until it is complete."""
+
+    def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int], skip_special_tokens: bool = True) -> None:
+        self._tokenizer = tokenizer
+        self._skip = skip_special_tokens
+        self._tokens = list(prompt[-CONTEXT_TOKENS:])
+        self._start, self._read = 0, len(self._tokens)
+
+    def push(self, tokens: Sequence[int]) -> str:
+        """Take tokens, return the text that is now certain."""
+        self._tokens.extend(tokens)
+        text = self._pending()
+        if text.endswith("\ufffd"):
+            return ""
+        self._start, self._read = self._read, len(self._tokens)
+        return text
+
+    def finish(self) -> str:
+        """What is left, with U+FFFD for a character that was never completed."""
+        text = self._pending()
+        self._start = self._read = len(self._tokens)
+        return text
+
+    def _pending(self) -> str:
+        before = self._tokenizer.decode(self._tokens[self._start : self._read], self._skip)
+        whole = self._tokenizer.decode(self._tokens[self._start :], self._skip)
+        return whole[len(before) :]
+
+
+class StopStrings:
+    """Finds the first stop string in a text that grows, and says how much of the text can be shown already."""
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops = stops
+        self._longest = max((len(s) for s in stops), default=0)
+        self._searched = 0
+
+    def ignore(self, text: str) -> None:
+        """Stop strings that begin in `text` no longer count."""
+        self._searched = len(text)
+
+    def find(self, text: str) -> int | None:
+        """Where the first stop string begins in `text`, which has only grown since the last call; None if there is none."""
+        places = [place for stop in self._stops if (place := text.find(stop, self._searched)) >= 0]
+        if places:
+            return min(places)
+        self._searched = max(self._searched, len(text) - self._longest + 1)
+        return None
+
+    def safe_length(self, text: str) -> int:
+        """How much of `text` can be in no stop string, however it goes on."""
+        for length in range(min(self._longest - 1, len(text) - self._searched), 0, -1):
+            tail = text[len(text) - length :]
+            if any(stop.startswith(tail) for stop in self._stops):
+                return len(text) - length
+        return len(text)
