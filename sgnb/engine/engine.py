@@ -62,7 +62,7 @@ class Engine:
         self.options = EngineOptions.make(options)
         self.model_name = model if isinstance(model, str) else type(model).__name__ if isinstance(model, PreTrainedModel) else str(model)
         source = models.path(model) if isinstance(model, str) and model in models.names() else model
-        decoder = load_decoder(source, self.options.device, self.options.dtype)
+        decoder = load_decoder(source, self.options.device, self.options.dtype, self.options.fuse)
         raw = tokenizer if tokenizer is not None or isinstance(model, PreTrainedModel) else load_tokenizer(str(source))
         self.tokenizer = None if raw is None else Tokenizer(raw)
         self.device, self.dtype, self.vocab_size = str(decoder.device), str(decoder.dtype).removeprefix("torch."), decoder.vocab_size
@@ -75,7 +75,8 @@ class Engine:
         kv = KVCache(decoder.shapes, self.pool_tokens, decoder.dtype, decoder.device)
         attention = make_backend(self.options.attention, kv, fork_attention=self.options.fork_attention)
         self.log.emit(EngineStarted(self.model_name, self.device, self.dtype, attention.name, self.pool_tokens, self.context_length))
-        self._loop = EngineLoop(self._scheduler, ModelRunner(decoder, attention), self.tokenizer, self.log)
+        runner = ModelRunner(decoder, attention)
+        self._loop = EngineLoop(self._scheduler, runner, self.tokenizer, self.log)
 
     def generate(self, prompt: Prompt | Sequence[Prompt], sampling_params: Sampling | Sequence[Sampling] = None, *,
                  stream: bool = False, **sampling: Any) -> Any:  # fmt: skip

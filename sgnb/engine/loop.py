@@ -92,6 +92,8 @@ class EngineLoop:
         with self._guard:
             self._closing = True
         self._end_everything()
+        self._runner.release()
+        del self._runner
         self._log.emit(EngineStopped(reason))
 
     def _obey(self) -> None:

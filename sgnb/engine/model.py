@@ -18,6 +18,7 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
 from ..errors import ModelError
 from .attention import AttentionBackend, LayerOptions
+from .fuse import fuse, unfuse
 from .kv import LayerShape
 
 ATTENTION = "sgnb"
@@ -42,7 +43,10 @@ ALL_MASK_ATTENTION_FUNCTIONS.register(ATTENTION, _no_mask)
 
 @dataclass(frozen=True)
 class Decoder:
-    """A model ready to run: `shapes` gives each layer's KV, `context_length` the positions it was made for."""
+    """A model ready to run: `shapes` gives each layer's KV, `context_length` the positions it was made for.
+
+    fused: modules whose forward was replaced. own_attention: what the model used before.
+    """
 
     model: PreTrainedModel
     name: str
@@ -52,6 +56,14 @@ class Decoder:
     context_length: int
     vocab_size: int
     eos_token_ids: frozenset[int]
+    fused: list[torch.nn.Module]
+    own_attention: str
+
+    def release(self) -> None:
+        """Leave the model as it was found, for whoever else holds it."""
+        unfuse(self.fused)
+        self.fused.clear()
+        self.model.set_attn_implementation(self.own_attention)
 
 
 class _Probe:
@@ -70,7 +82,7 @@ class _Probe:
         return v.repeat_interleave(q.shape[0] // v.shape[0], 0).transpose(0, 1)
 
 
-def load_decoder(model: str | Path | PreTrainedModel, device: str = "auto", dtype: str = "auto") -> Decoder:
+def load_decoder(model: str | Path | PreTrainedModel, device: str = "auto", dtype: str = "auto", fused: bool = True) -> Decoder:
     """Read a model from a local folder, by hub id, or take one that is loaded already. Weights from safetensors only.
 
     dtype "auto" is the checkpoint's own on a GPU and float32 on a CPU, where half precision is slower.
@@ -84,6 +96,7 @@ def load_decoder(model: str | Path | PreTrainedModel, device: str = "auto", dtyp
         name, module = str(model), _from_pretrained(str(model), kind)
     module = module.to(device=place, dtype=module.dtype if kind == "auto" else kind).eval()
     _check_layers(name, module)
+    own_attention = module.config._attn_implementation
     try:
         module.set_attn_implementation(ATTENTION)
         probe = _run_probe(module, place)
@@ -97,7 +110,8 @@ def load_decoder(model: str | Path | PreTrainedModel, device: str = "auto", dtyp
     config = module.config.get_text_config()
     context = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None) or 1 << 20
     vocab = module.get_input_embeddings().weight.shape[0]
-    return Decoder(module, name, probe.shapes, probe.dtype, place, int(context), int(vocab), _eos_token_ids(module))
+    swapped = fuse(module) if fused else []
+    return Decoder(module, name, probe.shapes, probe.dtype, place, int(context), int(vocab), _eos_token_ids(module), swapped, own_attention)
 
 
 _DECODERS = "sgnb runs decoders whose layers keep keys and values, such as Llama, Qwen, Mistral, Gemma, Mixtral or DeepSeek"

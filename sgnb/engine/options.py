@@ -18,6 +18,7 @@ class EngineOptions:
     max_step_tokens: tokens of one forward pass; longer prompts are computed in chunks.
     max_running_requests: requests in one forward pass.
     prefix_cache: keep computed prefixes in the radix tree. fork_attention: read a prefix that requests of one step share once.
+    fuse: use faster twins of the model's modules where they agree.
     schedule_policy: "lpm" (longest cached prefix first, aged) or "fcfs".
     max_overtaking: a waiting request is overtaken only by those that arrive within so many steps after it.
     eviction_policy: "lru", "lfu", "fifo" or "slru".
@@ -32,6 +33,7 @@ class EngineOptions:
     max_running_requests: int = 256
     prefix_cache: bool = True
     fork_attention: bool = True
+    fuse: bool = True
     schedule_policy: str = "lpm"
     max_overtaking: int = 1024
     eviction_policy: str = "lru"
@@ -42,7 +44,7 @@ class EngineOptions:
             optional = name in ("context_length", "max_total_tokens")
             if not (optional and value is None) and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
                 raise OptionError(f"{name}={value!r} is not allowed", f"{name} must be {'None or ' if optional else ''}1 or more")
-        for name in ("prefix_cache", "fork_attention"):
+        for name in ("prefix_cache", "fork_attention", "fuse"):
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(f"{name}={getattr(self, name)!r} is not allowed", f"{name} must be True or False")
         if self.max_step_tokens < self.max_running_requests:

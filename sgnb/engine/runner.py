@@ -15,6 +15,7 @@ class ModelRunner:
     """Runs a decoder on the flattened tokens of a step: input_ids [1, T] with explicit positions."""
 
     def __init__(self, decoder: Decoder, attention: AttentionBackend) -> None:
+        self._decoder = decoder
         self._model = decoder.model
         self._device = decoder.device
         self._attention = attention
@@ -37,6 +38,10 @@ class ModelRunner:
         )  # fmt: skip
         logits: Tensor = out.logits[0]
         return (logits if self._keeps else logits[keep]).float()
+
+    def release(self) -> None:
+        """Leave the model as it was found. The runner runs no more."""
+        self._decoder.release()
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(array.astype(np.int64, copy=False)).to(self._device, non_blocking=True)
