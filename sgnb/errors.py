@@ -6,6 +6,7 @@ Every error that sgnb raises on purpose is a `SgnbError`. Imports nothing of our
 from __future__ import annotations
 
 import difflib
+import traceback
 from collections.abc import Iterable
 
 
@@ -16,13 +17,17 @@ class SgnbError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.shown = False
 
     def __str__(self) -> str:
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
     def _render_traceback_(self) -> list[str]:
-        """IPython's hook: a short block in the notebook; `%tb` still has the whole."""
-        return [f"{type(self).__name__}: {line}" if i == 0 else line for i, line in enumerate(str(self).splitlines())]
+        """IPython's hook: a short block in the notebook, notes included. Asked again, by `%tb`, it gives the whole."""
+        if self.shown:
+            return "".join(traceback.format_exception(self)).splitlines()
+        self.shown = True
+        return [*f"{type(self).__name__}: {self}".splitlines(), *getattr(self, "__notes__", ())]
 
 
 class OptionError(SgnbError, ValueError):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import queue
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+import weakref
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,14 +72,16 @@ class Engine:
         self.pool_tokens = self.options.max_total_tokens or _pool_tokens(decoder)
         self.context_length = min(self.options.context_length or decoder.context_length, decoder.context_length)
         self.log = EventLog()
-        self._eos = decoder.eos_token_ids | (self.tokenizer.eos_token_ids if self.tokenizer else frozenset())
+        eos = decoder.eos_token_ids | (self.tokenizer.eos_token_ids if self.tokenizer else frozenset())
+        self._eos = frozenset(token for token in eos if 0 <= token < self.vocab_size)
         self._ids = itertools.count(1)
         self._scheduler = self._make_scheduler()
-        kv = KVCache(decoder.shapes, self.pool_tokens, decoder.dtype, decoder.device)
+        kv = _make_cache(decoder, self.pool_tokens)
         attention = make_backend(self.options.attention, kv, fork_attention=self.options.fork_attention)
         self.log.emit(EngineStarted(self.model_name, self.device, self.dtype, attention.name, self.pool_tokens, self.context_length))
         runner = ModelRunner(decoder, attention)
         self._loop = EngineLoop(self._scheduler, runner, self.tokenizer, self.log)
+        weakref.finalize(self, self._loop.close)
 
     def generate(self, prompt: Prompt | Sequence[Prompt], sampling_params: Sampling | Sequence[Sampling] = None, *,
                  stream: bool = False, **sampling: Any) -> Any:  # fmt: skip
@@ -112,7 +117,8 @@ class Engine:
         loop = asyncio.get_running_loop()
 
         def put(item: tuple[int, Output]) -> None:
-            loop.call_soon_threadsafe(results.put_nowait, item)
+            with contextlib.suppress(RuntimeError):  # the event loop was closed: nobody waits for this any more
+                loop.call_soon_threadsafe(results.put_nowait, item)
 
         ids = self.submit(prompts, params, [_indexed(i, put) for i in range(len(prompts))], stream=stream)
         if stream:
@@ -208,21 +214,23 @@ class Engine:
 
     def _arguments(self, prompt: Any, sampling_params: Any, sampling: dict[str, Any], stream: bool) -> tuple[list[Prompt], list[SamplingParams], bool]:
         """The samples to draw (each prompt n times), and whether the caller gave one prompt."""
-        alone = isinstance(prompt, str) or bool(len(prompt) and isinstance(prompt[0], int))
-        prompts = [prompt] if alone else list(prompt)
+        several = isinstance(prompt, Iterable) and not isinstance(prompt, str)
+        prompts = list(prompt) if several else [prompt]
+        if several and prompts and isinstance(prompts[0], Integral):
+            several, prompts = False, [prompts]
         each = sampling_params if isinstance(sampling_params, (list, tuple)) else [sampling_params] * len(prompts)
         if len(each) != len(prompts):
             raise OptionError(f"{len(each)} sampling_params for {len(prompts)} prompts", "give one for all, or one for each prompt")
         params = [SamplingParams.make(p, **sampling) for p in each]
-        if stream and not (alone and params[0].n == 1):
+        if stream and (several or params[0].n > 1):
             raise OptionError("stream=True takes one prompt and n=1", "stream each prompt on its own")
         samples = [(p, one) for p, param in zip(prompts, params, strict=True) for one in split_samples(param)]
-        return [p for p, _ in samples], [one for _, one in samples], alone and len(samples) == 1
+        return [p for p, _ in samples], [one for _, one in samples], not several and len(samples) == 1
 
     def _tokens(self, prompts: Sequence[Prompt]) -> list[list[int]]:
         texts = [p for p in prompts if isinstance(p, str)]
         encoded = iter(self.encode(texts) if texts else [])
-        return [next(encoded) if isinstance(p, str) else [int(t) for t in p] for p in prompts]
+        return [next(encoded) if isinstance(p, str) else _token_ids(p) for p in prompts]
 
     def _limit(self, tokens: list[int], params: SamplingParams) -> int:
         """New tokens that context and pool leave room for, at most max_new_tokens."""
@@ -231,9 +239,10 @@ class Engine:
         if min(tokens) < 0 or max(tokens) >= self.vocab_size:
             bad = next(t for t in tokens if not 0 <= t < self.vocab_size)
             raise RequestError(f"token id {bad} is outside the vocabulary of {self.vocab_size}", "was the prompt made with another tokenizer?")
-        for token, _ in params.logit_bias:
-            if not 0 <= token < self.vocab_size:
-                raise RequestError(f"logit_bias for token {token}, outside the vocabulary of {self.vocab_size}", "use ids of this model")
+        for what, used in (("logit_bias", [token for token, _ in params.logit_bias]), ("stop_token_ids", params.stop_token_ids)):
+            for token in used:
+                if not 0 <= token < self.vocab_size:
+                    raise RequestError(f"{what} names token {token}, outside the vocabulary of {self.vocab_size}", "use ids of this model")
         if params.stop and self.tokenizer is None:
             raise RequestError("stop strings need a tokenizer", "use stop_token_ids, or Engine(..., tokenizer=...)")
         if params.return_logprob and params.logprob_start_len > len(tokens):
@@ -295,11 +304,26 @@ def _wait(results: queue.SimpleQueue[Any]) -> Any:
             continue
 
 
+def _token_ids(prompt: Any) -> list[int]:
+    try:
+        return [int(token) for token in prompt]
+    except (TypeError, ValueError):
+        raise RequestError(f"{prompt!r:.80} is no prompt", "give a string or a list of token ids, or a list of either") from None
+
+
 def _collect(outputs: list[Output], alone: bool) -> Any:
     for output in outputs:
         if output.error:
             raise output.error
     return outputs[0] if alone else outputs
+
+
+def _make_cache(decoder: Decoder, tokens: int) -> KVCache:
+    try:
+        return KVCache(decoder.shapes, tokens, decoder.dtype, decoder.device)
+    except (RuntimeError, MemoryError) as error:
+        size = tokens * KVCache.bytes_per_token(decoder.shapes, decoder.dtype) / 2**30
+        raise OptionError(f"a KV pool of {tokens} tokens ({size:.1f} GiB) does not fit in the memory", "load with a smaller max_total_tokens") from error
 
 
 def _pool_tokens(decoder: Decoder) -> int:

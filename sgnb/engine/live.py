@@ -64,9 +64,9 @@ class Live:
             self._show()
         return None
 
-    def finish(self, ending: Ending) -> None:
-        """Hand the final output to the sink."""
-        if not isinstance(ending.by, str):
+    def finish(self, ending: Ending, read: bool = True) -> None:
+        """Hand the final output to the sink; without `read`, with the text that was decoded so far."""
+        if read and not isinstance(ending.by, str):
             self._read(skip_last=ending.by is not None)
             if self._detokenizer is not None:
                 self._text += self._detokenizer.finish()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import queue
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -34,7 +36,7 @@ class EngineLoop:
         self._live: dict[int, Live] = {}
         self._named: set[int] = set()
         self._closing = False
-        self._guard = threading.Lock()
+        self._guard = threading.RLock()  # a finalizer may run, and abort or close, inside `_send`
         self.failure: BaseException | None = None
         self.counts = dict.fromkeys(("requests", "finished", "prompt_tokens", "cached_tokens", "computed_tokens", "output_tokens", "steps"), 0)
         self.busy_seconds = 0.0
@@ -51,7 +53,7 @@ class EngineLoop:
     def abort(self, ids: Iterable[int]) -> None:
         """End these requests at the next step; unknown or finished ones are ignored."""
         wanted = list(ids)
-        if self.alive:
+        with suppress(EngineError):  # a closed engine has ended them already
             self._send(lambda: [self._end(self._live[i], Ending("abort", error=_aborted())) for i in wanted if i in self._live])
 
     def call(self, function: Callable[[], Any]) -> Any:
@@ -72,7 +74,8 @@ class EngineLoop:
         with self._guard:
             if self._thread.is_alive():
                 self._commands.put(self._stop)
-        self._thread.join()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
 
     def _send(self, command: Callable[[], Any]) -> None:
         with self._guard:
@@ -105,6 +108,7 @@ class EngineLoop:
             except queue.Empty:
                 return
             command()
+            del command  # it may hold the engine, whose finalizer ends this thread
             block = False
 
     def _step(self) -> None:
@@ -180,7 +184,6 @@ class EngineLoop:
     def _end(self, live: Live, ending: Ending) -> None:
         """Take the request out of the engine, tell the log, and hand its output over."""
         request = live.request
-        del self._live[request.id]
         self._scheduler.finish(request)
         cached, output = request.cached_tokens or 0, request.output_length
         self.counts["finished"] += 1
@@ -189,9 +192,11 @@ class EngineLoop:
         message = str(ending.error or "")
         self._log.emit(RequestFinished(request.id, ending.reason or "", request.prompt_length, cached, output, message))
         live.finish(ending)
+        del self._live[request.id]
 
     def _fail(self, chunks: list[Chunk], error: Exception) -> None:
         """A forward pass failed: its requests end with the error, the others and the cache live on."""
+        traceback.clear_frames(error.__traceback__)  # they hold the step's tensors, and whoever keeps the error would too
         for chunk in chunks:
             failure = EngineError(f"the forward pass failed: {type(error).__name__}: {error}", _cure(error))
             failure.__cause__ = error
@@ -219,11 +224,13 @@ class EngineLoop:
         self._closing = True
 
     def _end_everything(self) -> None:
-        """The thread ends: whatever still waits for it is told so."""
+        """The thread ends: whatever still waits for it is told so, and no error of one keeps the others waiting."""
         while not self._commands.empty():
-            self._commands.get()()
-        for live in list(self._live.values()):
-            live.finish(Ending("error" if self.failure else "abort", error=closed_error(self.failure)))
+            with suppress(Exception):
+                self._commands.get()()
+        for live in self._live.values():
+            with suppress(Exception):
+                live.finish(Ending("error" if self.failure else "abort", error=closed_error(self.failure)), read=not self.failure)
         self._live.clear()
 
 

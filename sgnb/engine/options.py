@@ -6,6 +6,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ..errors import OptionError, nearest
+from .attention import BACKENDS
+from .radix import EVICTION_POLICIES
+from .scheduler import SCHEDULE_POLICIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,9 @@ class EngineOptions:
         for name in ("prefix_cache", "fork_attention", "fuse"):
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(f"{name}={getattr(self, name)!r} is not allowed", f"{name} must be True or False")
+        for name, known in (("attention", BACKENDS), ("schedule_policy", SCHEDULE_POLICIES), ("eviction_policy", EVICTION_POLICIES)):
+            if getattr(self, name) not in known:
+                raise OptionError(f"unknown {name} {getattr(self, name)!r}", nearest(str(getattr(self, name)), known))
         if self.max_step_tokens < self.max_running_requests:
             raise OptionError(
                 f"max_step_tokens={self.max_step_tokens} is less than max_running_requests={self.max_running_requests}",

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import OptionError, nearest
 from ..events import NodeAdded, NodeEvicted, NodeLocked, NodeSplit, NodeTouched
 
 Ints = NDArray[np.int32]
@@ -82,8 +81,6 @@ class RadixTree:
     """`size` tokens are stored, `locked` of them in nodes that some request uses and that are never evicted."""
 
     def __init__(self, emit: Callable[[Any], None] = lambda event: None, policy: str = "lru") -> None:
-        if policy not in EVICTION_POLICIES:
-            raise OptionError(f"unknown eviction policy {policy!r}", nearest(policy, EVICTION_POLICIES))
         self._key = EVICTION_POLICIES[policy]
         self._emit = emit
         self._tick = 0

@@ -7,12 +7,17 @@ on its own random numbers only, one for each token, so that the requests beside 
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ..sampling import SamplingParams
 from .request import Request
+
+GREEDY_BELOW = 1e-6
+"""Temperatures under this are greedy: dividing by them leaves the range of float32."""
 
 
 def sample(logits: Tensor, requests: list[Request], stops: list[Collection[int]]) -> list[int]:
@@ -24,11 +29,13 @@ def sample(logits: Tensor, requests: list[Request], stops: list[Collection[int]]
     for row, (request, banned) in enumerate(zip(requests, stops, strict=True)):
         _adjust(logits[row], request, banned)
     tokens = logits.argmax(-1)
-    rows = [i for i, r in enumerate(requests) if r.params.temperature > 0]
-    if rows:
-        draws = [requests[i].random.random() for i in rows]
-        index = torch.tensor(rows, device=logits.device)
-        tokens[index] = _draw(logits[index], [requests[i] for i in rows], draws)
+    drawn = [i for i, r in enumerate(requests) if r.params.temperature >= GREEDY_BELOW]
+    for filtered, draw in ((False, _draw), (True, _draw_filtered)):
+        rows = [i for i in drawn if _has_filters(requests[i].params) == filtered]
+        if rows:
+            draws = [requests[i].random.random() for i in rows]
+            index = torch.tensor(rows, device=logits.device)
+            tokens[index] = draw(logits[index], [requests[i].params for i in rows], draws)
     result: list[int] = tokens.tolist()
     return result
 
@@ -49,14 +56,19 @@ def _adjust(row: Tensor, request: Request, banned: Collection[int]) -> None:
         row[list(banned)] = -torch.inf
 
 
-def _draw(logits: Tensor, requests: list[Request], draws: list[float]) -> Tensor:
-    """Inverse transform sampling: the first token, in order, at which the cumulative probability passes the draw."""
-    params = [r.params for r in requests]
-    column = lambda name: logits.new_tensor([getattr(p, name) for p in params])[:, None]  # noqa: E731
-    scaled = logits / column("temperature")
-    if all(p.top_k == -1 and p.top_p == 1 and p.min_p == 0 for p in params):
-        return _invert(scaled.softmax(-1), draws)
-    scaled, order = scaled.sort(dim=-1, descending=True)
+def _has_filters(params: SamplingParams) -> bool:
+    return params.top_k != -1 or params.top_p < 1 or params.min_p > 0
+
+
+def _draw(logits: Tensor, params: list[SamplingParams], draws: list[float]) -> Tensor:
+    """Inverse transform sampling: the first token, by id, at which the cumulative probability passes the draw."""
+    return _invert((logits / _column(logits, params, "temperature")).softmax(-1), draws)
+
+
+def _draw_filtered(logits: Tensor, params: list[SamplingParams], draws: list[float]) -> Tensor:
+    """The same with top-k, top-p and min-p, and with the tokens in the order of their probability."""
+    column = partial(_column, logits, params)
+    scaled, order = (logits / column("temperature")).sort(dim=-1, descending=True)
     rank = torch.arange(scaled.shape[1], device=scaled.device)[None]
     top_k = column("top_k")
     scaled = scaled.masked_fill((top_k > 0) & (rank >= top_k), -torch.inf)
@@ -65,6 +77,10 @@ def _draw(logits: Tensor, requests: list[Request], draws: list[float]) -> Tensor
     probabilities = probabilities.masked_fill((before >= column("top_p")) & (rank > 0), 0.0)
     probabilities = probabilities.masked_fill(probabilities < column("min_p") * probabilities[:, :1], 0.0)
     return order.gather(1, _invert(probabilities, draws)[:, None])[:, 0]
+
+
+def _column(logits: Tensor, params: list[SamplingParams], name: str) -> Tensor:
+    return logits.new_tensor([getattr(p, name) for p in params])[:, None]
 
 
 def _invert(probabilities: Tensor, draws: list[float]) -> Tensor:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import OptionError, nearest
 from ..events import RequestAdmitted, RequestRetracted
 from .pool import SlotPool
 from .radix import Node, Prefix, RadixTree
 from .request import Chunk, Request
+
+SCHEDULE_POLICIES = ("lpm", "fcfs")
 
 SHARED_PREFIX = 16
 """A waiting request waits one more step when another is about to compute at least so many of its tokens."""
@@ -36,8 +37,6 @@ class Scheduler:
     def __init__(self, tree: RadixTree, pool: SlotPool, *, context_length: int, max_step_tokens: int = 2048,
                  max_running: int = 256, policy: str = "lpm", max_overtaking: int = 1024, prefix_cache: bool = True,
                  window: int = 2048, emit: Callable[[Any], None] = lambda event: None) -> None:  # fmt: skip
-        if policy not in ("lpm", "fcfs"):
-            raise OptionError(f"unknown schedule_policy {policy!r}", nearest(policy, ("lpm", "fcfs")))
         self.tree = tree
         self.pool = pool
         self.waiting: list[Request] = []
@@ -183,8 +182,9 @@ class Scheduler:
     def _retract(self, request: Request) -> None:
         """Back to the head of the queue, with its output, to make room for the others."""
         self._stop(request)
-        request.prompt_logprobs.clear()
-        request.prompt_top_logprobs.clear()
+        if not request.output_length:
+            request.prompt_logprobs.clear()
+            request.prompt_top_logprobs.clear()
         self.waiting.insert(0, request)
         self._reserve = 1.0
         self._emit(RequestRetracted(request.id))

@@ -15,8 +15,10 @@ class Tokenizer:
     def __init__(self, tokenizer: Any) -> None:
         self.hf = tokenizer
         self._fast = getattr(tokenizer, "backend_tokenizer", None)
-        self._special = frozenset(tokenizer.all_special_ids)
         self._byte_level = self._fast is not None and "ByteLevel" in str(self._fast.decoder)
+        self._literal = frozenset(tokenizer.all_special_ids)
+        if self._byte_level:
+            self._literal |= frozenset(tokenizer.added_tokens_decoder)
 
     @property
     def eos_token_ids(self) -> frozenset[int]:
@@ -43,11 +45,11 @@ class Tokenizer:
         return str(self.hf.decode(tokens, skip_special_tokens=skip_special_tokens, clean_up_tokenization_spaces=False))
 
     def piece(self, token: int) -> bytes:
-        """The bytes that a token stands for; special tokens give their name."""
+        """The bytes that a token stands for; special tokens give their name, as do those added to a byte-level alphabet."""
         name = self.hf.convert_ids_to_tokens(token)
         if name is None:
             return b"<%d>" % token
-        if token in self._special:
+        if token in self._literal:
             return str(name).encode()
         if self._byte_level:
             return b"".join(_BYTE_OF[c] if c in _BYTE_OF else c.encode() for c in name)
@@ -79,7 +81,8 @@ class Detokenizer:
         """Take tokens, return the text that is now certain."""
         self._tokens.extend(tokens)
         text = self._pending()
-        if text.endswith("\ufffd"):
+        # Special tokens alone give no text; the window must keep a word before the next one, which would lose its space.
+        if not text or text.endswith("\ufffd"):
             return ""
         self._start, self._read = self._read, len(self._tokens)
         return text

@@ -1,0 +1,60 @@
+"""The language: programs that append text and generations to a state, whoever executes them.
+
+    @function
+    def capital(s, country):
+        s += user(f"What is the capital of {country}?")
+        s += assistant(gen("answer", max_tokens=16))
+
+Knows no engine, no notebook and no views: see `executor.py` for what it asks of a backend.
+"""
+
+from .choices import (
+    greedy_token_selection,
+    needs_unconditional,
+    token_length_normalized,
+    unconditional_likelihood_normalized,
+)
+from .decorator import SglFunction, function, set_default_executor
+from .run import Run, watch
+from .state import ForkGroup, ProgramState
+from .words import (
+    assistant,
+    assistant_begin,
+    assistant_end,
+    gen,
+    select,
+    system,
+    system_begin,
+    system_end,
+    user,
+    user_begin,
+    user_end,
+)
+
+set_default_backend = set_default_executor
+
+__all__ = [
+    "ForkGroup",
+    "ProgramState",
+    "Run",
+    "SglFunction",
+    "assistant",
+    "assistant_begin",
+    "assistant_end",
+    "function",
+    "gen",
+    "greedy_token_selection",
+    "needs_unconditional",
+    "select",
+    "set_default_backend",
+    "set_default_executor",
+    "system",
+    "system_begin",
+    "system_end",
+    "token_length_normalized",
+    "unconditional_likelihood_normalized",
+    "user",
+    "user_begin",
+    "user_end",
+    "watch",
+]

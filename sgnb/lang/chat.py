@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ..errors import ModelError
+
 ROLES = ("system", "user", "assistant")
+
+
+class TemplateError(ModelError, ValueError):
+    """A chat template that cannot be read as a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +23,31 @@ class ChatTemplate:
     """`roles[role]` is the pair (text before, text after). `begin` opens every conversation.
 
     stop: strings that end a generation inside the assistant's role.
+    begin_system: opens a conversation that begins with the system role, where that differs from `begin`: many
+    templates put a system prompt of their own where the conversation has none.
+    merged_system: the system's words stand inside the user's turn that follows, which then has no text before.
     """
 
     name: str
     roles: dict[str, tuple[str, str]]
     begin: str = ""
     stop: tuple[str, ...] = ()
+    begin_system: str | None = None
+    merged_system: bool = False
+
+    def __post_init__(self) -> None:
+        missing = [role for role in ROLES if role not in self.roles]
+        if missing:
+            needed = ", ".join(ROLES)
+            raise TemplateError(f"chat template {self.name!r} has no role {missing[0]!r}", f"it needs {needed}")
+
+    def opening(self, role: str, previous: str | None) -> str:
+        """The text before the words of `role`, after a turn of `previous` (None at the start of a conversation)."""
+        before = self.roles[role][0]
+        if previous is None:
+            plain = role != "system" or self.begin_system is None
+            return (self.begin if plain else self.begin_system or "") + before
+        return "" if self.merged_system and (previous, role) == ("system", "user") else before
 
 
 PLAIN = ChatTemplate(
@@ -38,35 +63,45 @@ Messages = Sequence[dict[str, str]]
 def from_render(name: str, render: Callable[[Messages], str], stop: tuple[str, ...] = ()) -> ChatTemplate:
     """Read the table off a function that renders messages (role, content) to text.
 
-    Renders conversations whose contents are marks and takes the text around them. A template that refuses a role
-    (many refuse "system") gets that role's words under the user's marks.
+    Renders conversations whose contents are marks and takes the text around them. A template that refuses the system
+    role, or leaves out its words, gets them under the user's marks. A TemplateError when turns do not repeat.
     """
     turns = [{"role": "user", "content": "\x01"}, {"role": "assistant", "content": "\x02"},
              {"role": "user", "content": "\x03"}, {"role": "assistant", "content": "\x04"}]
-    text = render(turns)
-    parts = _between(text, "\x01\x02\x03\x04")
     # Between two marks stands the end of one turn and the start of the next; the second round has no opening text.
-    user_to_assistant, assistant_to_user, tail = parts[1], parts[2], parts[4]
-    after_assistant = tail
+    opening, user_to_assistant, assistant_to_user, _, after_assistant = _between(render(turns), "\x01\x02\x03\x04")
     before_user = assistant_to_user.removeprefix(after_assistant)
-    begin = parts[0].removesuffix(before_user)
-    alone = render(turns[:1])
-    after_user = alone.partition("\x01")[2]
+    if after_assistant + before_user != assistant_to_user or not opening.endswith(before_user):
+        raise TemplateError(
+            f"chat template {name!r} renders later turns unlike the first: {opening!r}, then {assistant_to_user!r}",
+            "give the roles as a ChatTemplate",
+        )
+    begin = opening.removesuffix(before_user)
+    after_user = render(turns[:1]).partition("\x01")[2]
     if not user_to_assistant.startswith(after_user):
         after_user = ""
-    before_assistant = user_to_assistant.removeprefix(after_user)
-    roles = {"user": (before_user, after_user), "assistant": (before_assistant, after_assistant)}
-    roles["system"] = _system(render, begin, before_user) or roles["user"]
-    return ChatTemplate(name, roles, begin, stop)
+    user = before_user, after_user
+    assistant = user_to_assistant.removeprefix(after_user), after_assistant
+    found = _system(render)
+    if found is None:
+        return ChatTemplate(name, {"system": user, "user": user, "assistant": assistant}, begin, stop)
+    before, to_user = found
+    merged = not to_user.endswith(before_user)
+    begin_system = begin if before.startswith(begin) else ""
+    system = before.removeprefix(begin_system), to_user if merged else to_user.removesuffix(before_user)
+    return ChatTemplate(
+        name, {"system": system, "user": user, "assistant": assistant}, begin, stop, begin_system, merged
+    )
 
 
-def _system(render: Callable[[Messages], str], begin: str, before_user: str) -> tuple[str, str] | None:
+def _system(render: Callable[[Messages], str]) -> tuple[str, str] | None:
+    """What stands before the system's words, and between them and the user's; None for a template without that role."""
     try:
         text = render([{"role": "system", "content": "\x01"}, {"role": "user", "content": "\x02"}])
-        before, after, _ = _between(text, "\x01\x02")
+        before, to_user, _ = _between(text, "\x01\x02")
     except Exception:  # a Jinja template may raise anything to refuse a role
         return None
-    return before.removeprefix(begin), after.removesuffix(before_user)
+    return before, to_user
 
 
 def _between(text: str, marks: str) -> list[str]:
@@ -74,6 +109,7 @@ def _between(text: str, marks: str) -> list[str]:
     for mark in marks:
         part, found, text = text.partition(mark)
         if not found:
-            raise ValueError(f"the chat template left out or moved the content of a turn: {part!r}")
+            message = f"the chat template left out or moved the content of a turn: {part!r}"
+            raise TemplateError(message, "give the roles as a ChatTemplate")
         parts.append(part)
     return [*parts, text]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ...errors import OptionError, nearest
-
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -41,10 +39,11 @@ class AttentionBackend(Protocol):
         ...
 
 
+BACKENDS = ("auto", "torch")
+
+
 def make_backend(name: str, kv: KVCache, *, fork_attention: bool) -> AttentionBackend:
-    """The backend called `name`; "auto" is the best that works on the pool's device."""
-    if name not in ("auto", "torch"):
-        raise OptionError(f"unknown attention {name!r}", nearest(name, ("auto", "torch")))
+    """The backend called `name`, one of `BACKENDS`; "auto" is the best that works on the pool's device."""
     from .torch_backend import TorchAttention
 
     return TorchAttention(kv, fork_attention=fork_attention)

@@ -1,0 +1,78 @@
+"""How a select picks: each method turns the choices' token log-probabilities into one score per choice.
+
+The largest score wins, the first of equals. A method of your own is any function with the same signature; wrap it in
+`needs_unconditional` when it reads `ChoiceScore.unconditional`, which costs one more scoring pass.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from statistics import fmean
+from typing import Any
+
+from ..errors import OptionError, nearest
+from .executor import ChoiceScore
+from .ir import ChoicesMethod
+
+
+def needs_unconditional(method: ChoicesMethod) -> ChoicesMethod:
+    """Mark a method as one that compares with each choice's likelihood without the prompt."""
+    vars(method)["needs_unconditional"] = True
+    return method
+
+
+def token_length_normalized(choices: Sequence[ChoiceScore]) -> list[float]:
+    """The mean log-probability of a choice's tokens."""
+    return [fmean(choice.logprobs) for choice in choices]
+
+
+def greedy_token_selection(choices: Sequence[ChoiceScore]) -> list[float]:
+    """Position by position only the choices with the largest log-probability stay; a short one goes on with its mean.
+
+    The score is the number of positions that a choice stayed.
+    """
+    length = max(len(choice.logprobs) for choice in choices)
+    rows = [[*c.logprobs, *[fmean(c.logprobs)] * (length - len(c.logprobs))] for c in choices]
+    scores = [0.0] * len(rows)
+    staying = list(range(len(rows)))
+    for position in range(length):
+        best = max(rows[i][position] for i in staying)
+        staying = [i for i in staying if rows[i][position] == best]
+        for i in staying:
+            scores[i] += 1.0
+    return scores
+
+
+@needs_unconditional
+def unconditional_likelihood_normalized(choices: Sequence[ChoiceScore]) -> list[float]:
+    """The mean gain of a choice's tokens over their log-probability without the prompt; the first counts as 0 there."""
+    return [
+        fmean(given - (alone or 0.0) for given, alone in zip(choice.logprobs, choice.unconditional, strict=True))
+        for choice in choices
+    ]
+
+
+METHODS: dict[str, ChoicesMethod] = {
+    method.__name__: method
+    for method in (token_length_normalized, greedy_token_selection, unconditional_likelihood_normalized)
+}
+
+
+def choices_method(method: Any) -> ChoicesMethod:
+    """The method itself, or the one of that name. Anything else is an OptionError."""
+    if callable(method):
+        return method
+    if method not in METHODS:
+        raise OptionError(f"choices_method={method!r} is not known", nearest(str(method), METHODS))
+    return METHODS[method]
+
+
+def pick(scores: Sequence[float], temperature: float, seed: int | None) -> int:
+    """The index of the largest score; above temperature 0, one drawn with weights exp(score / temperature)."""
+    best = max(range(len(scores)), key=scores.__getitem__)
+    if temperature == 0:
+        return best
+    weights = [math.exp((score - scores[best]) / temperature) for score in scores]
+    return random.Random(seed).choices(range(len(scores)), weights)[0]

@@ -1,0 +1,235 @@
+"""`@function`: a program that can be run, run over a batch, bound, awaited, and called from another program."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from inspect import BoundArguments
+from typing import Any
+
+from ..errors import OptionError, ProgramError, nearest
+from ..sampling import SamplingParams
+from .executor import Executor
+from .place import caller
+from .pool import WorkerPool
+from .run import Run
+from .state import ProgramState
+
+MAX_WORKERS = 64
+"""What num_threads="auto" means: that many programs of a batch may wait for a value, or run a tool, at once."""
+
+_default_executor: Executor | None = None
+
+
+def set_default_executor(executor: Executor | None) -> None:
+    """What runs programs that name no backend."""
+    global _default_executor
+    _default_executor = executor
+
+
+def _executor(backend: Executor | None) -> Executor:
+    executor = backend or _default_executor
+    if executor is None:
+        raise OptionError("there is nothing to run programs on", "load a model, or call sgnb.set_default_backend(...)")
+    return executor
+
+
+def function(func: Callable[..., Any] | None = None) -> Any:
+    """Make a program of a Python function whose first argument is the state, `s`."""
+    return SglFunction if func is None else SglFunction(func)
+
+
+class SglFunction:
+    """`func` with some of its arguments bound.
+
+    Arguments of `func` and sampling defaults are given together, by name; a name that is both is the function's.
+    """
+
+    def __init__(self, func: Callable[..., Any], bound: Mapping[str, Any] | None = None) -> None:
+        self.func = func
+        self.bound = dict(bound or {})
+        self._signature = _without_state(func)
+        self._names = tuple(self._signature.parameters)
+        functools.update_wrapper(self, func)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """With a state first: run inside that program, and give what the function returns. Else the same as `run`."""
+        if args and isinstance(args[0], ProgramState):
+            return self._call(args[0], self._arguments(args[1:], kwargs))
+        return self.run(*args, **kwargs)
+
+    def run(self, *args: Any, stream: bool = False, backend: Executor | None = None, **kwargs: Any) -> ProgramState:
+        """Run the program and give its finished state, or raise its error. With `stream` give the state at once."""
+        arguments, defaults = self._split(args, kwargs)
+        if stream:
+            return self._start(arguments, _executor(backend), defaults, stream=True)
+        with self._run(_executor(backend), defaults) as run:
+            state = run.state()
+            state.program.value = self._call(state, arguments)
+        return state
+
+    async def arun(self, *args: Any, backend: Executor | None = None, **kwargs: Any) -> ProgramState:
+        """As `run`, without holding up the event loop. A cancelled task stops the program's calls."""
+        arguments, defaults = self._split(args, kwargs)
+        state = self._start(arguments, _executor(backend), defaults, stream=False)
+        program = state.program
+        try:
+            await program.wait_async(lambda: program.finished)
+        except BaseException:
+            state.cancel()
+            raise
+        state.raise_error()
+        return state
+
+    def run_batch(
+        self,
+        batch: Any,
+        *,
+        backend: Executor | None = None,
+        num_threads: int | str = "auto",
+        progress_bar: bool = False,
+        generator_style: bool = False,
+        **defaults: Any,
+    ) -> list[ProgramState] | Iterator[ProgramState]:
+        """Run the program once for each dict or tuple of arguments, or row of a data frame; states in the same order.
+
+        Programs share `num_threads` worker threads, of which only those that wait for a value need one of their own.
+        With `generator_style` the states come as they finish, in order. A program that failed raises its error when
+        its state is read; if all of them failed, so does this call.
+        """
+        limit = MAX_WORKERS if num_threads == "auto" else num_threads
+        if not isinstance(limit, int) or limit < 1:
+            raise OptionError(f"num_threads={num_threads!r} is not allowed", 'give "auto" or an integer of 1 or more')
+        self._refuse_unknown(defaults, SamplingParams.names())
+        rows = [self._arguments(*_row(row)) for row in _rows(batch)]
+        if not rows:
+            return iter(()) if generator_style else []
+        start = functools.partial(self._run, _executor(backend), SamplingParams.make(defaults), total=len(rows))
+        states = self._batch(start, rows, WorkerPool(limit), progress_bar)
+        return states if generator_style else list(states)
+
+    def bind(self, **kwargs: Any) -> SglFunction:
+        """The same program with these arguments fixed."""
+        self._refuse_unknown(kwargs, self._names)
+        return SglFunction(self.func, {**self.bound, **kwargs})
+
+    def __repr__(self) -> str:
+        return f"<sgnb program {self.__name__}{self._signature}>"  # type: ignore[attr-defined]
+
+    @functools.cached_property
+    def source(self) -> str:
+        """The function's text, "" where it is not known."""
+        try:
+            return inspect.getsource(self.func)
+        except (OSError, TypeError):
+            return ""
+
+    def _run(self, executor: Executor, defaults: Any, total: int = 1, stream: bool = False) -> Run:
+        return Run(executor, self.func.__name__, self.source, total, defaults, stream)
+
+    def _start(
+        self, arguments: BoundArguments, executor: Executor, defaults: dict[str, Any], stream: bool
+    ) -> ProgramState:
+        """Run the program in a thread of its own; its errors are raised by whoever reads the state."""
+        run = self._run(executor, defaults, stream=stream)
+        state = run.state(start=False)
+
+        def work() -> None:
+            self._work(state, arguments)
+            run.wait()
+            run.finish()
+
+        threading.Thread(target=work, name=f"sgnb-{self.func.__name__}", daemon=True).start()
+        return state
+
+    def _batch(
+        self, start: Callable[[], Run], rows: list[BoundArguments], pool: WorkerPool, progress_bar: bool
+    ) -> Iterator[ProgramState]:
+        with start() as run:
+            states = [run.state(start=False) for _ in rows]
+
+            def show(end: str = "") -> None:
+                if progress_bar:
+                    print(f"\r{run.finished}/{len(rows)} programs", end=end, file=sys.stderr, flush=True)
+
+            def meanwhile() -> None:
+                pool.nudge()
+                show()
+
+            try:
+                pool.add(functools.partial(self._work, state, row) for state, row in zip(states, rows, strict=True))
+                for state in states:
+                    state.program.wait_finished(meanwhile)
+                    yield state
+            finally:
+                pool.stop()
+                show("\n")
+
+    def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
+        """Run the program's code on this thread and close the program; what it raises becomes the program's error."""
+        program = state.program
+        try:
+            program.start()
+            program.value = self._call(state, arguments)
+        except BaseException as error:
+            program.cancel()
+            program.close(error)
+        else:
+            program.close()
+
+    def _call(self, state: ProgramState, arguments: BoundArguments) -> Any:
+        return self.func(state, *arguments.args, **arguments.kwargs)
+
+    def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[BoundArguments, dict[str, Any]]:
+        """The function's arguments, and the sampling defaults among `kwargs`."""
+        options = SamplingParams.names()
+        defaults = {key: value for key, value in kwargs.items() if key in options and key not in self._names}
+        own = {key: value for key, value in kwargs.items() if key not in defaults}
+        return self._arguments(args, own, options), defaults
+
+    def _arguments(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], also_known: tuple[str, ...] = ()
+    ) -> BoundArguments:
+        self._refuse_unknown(kwargs, (*self._names, *also_known))
+        try:
+            return self._signature.bind(*args, **{**self.bound, **kwargs})
+        except TypeError as error:
+            message = f"{caller()}: {self.func.__name__}: {error}"
+            raise OptionError(message, f"its arguments are {self._signature}") from None
+
+    def _refuse_unknown(self, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+        open_ended = any(p.kind is p.VAR_KEYWORD for p in self._signature.parameters.values())
+        for name in given:
+            if name not in known and not open_ended:
+                raise OptionError(f"{caller()}: {self.func.__name__} has no argument {name!r}", nearest(name, known))
+
+
+def _without_state(func: Callable[..., Any]) -> inspect.Signature:
+    """The signature of `func` less its first argument, which must be `s`."""
+    if not callable(func) or inspect.iscoroutinefunction(func) or inspect.isgeneratorfunction(func):
+        raise ProgramError(f"{caller()}: {func!r} cannot be a program", "a program is a function: def name(s, ...)")
+    signature = inspect.signature(func)
+    parameters = list(signature.parameters.values())
+    if not parameters or parameters[0].name != "s":
+        first = f"is {parameters[0].name!r}" if parameters else "is missing"
+        raise ProgramError(f"{caller()}: the first argument of {func.__name__} {first}", "name it s, for the state")
+    return signature.replace(parameters=parameters[1:])
+
+
+def _rows(batch: Any) -> Iterable[Any]:
+    """The rows of a data frame as dicts; anything else as it is."""
+    if hasattr(batch, "to_dict") and hasattr(batch, "columns"):
+        return batch.to_dict("records")
+    return batch
+
+
+def _row(row: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(row, Mapping):
+        return (), dict(row)
+    if isinstance(row, (tuple, list)):
+        return tuple(row), {}
+    raise OptionError(f"{caller()}: {row!r} is no set of arguments", "a batch holds dicts or tuples of arguments")
+

@@ -1,0 +1,252 @@
+"""One program of a run: the lock under which its branches live, and the way to and from the executor.
+
+Whoever changes a branch holds `changed`; calls are sent, and cancelled, after it has been released, so that an
+executor may take locks of its own. A result is worked on right where it arrives, on the executor's thread: that is a
+few dozen microseconds without I/O, less than handing it to another thread would cost while the engine keeps the
+interpreter busy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..errors import Aborted, ProgramError
+from .branch import Branch
+from .executor import Call, Delta, Result, ScoreCall, Scores
+from .ir import parts
+from .outline import Outline
+from .place import caller
+from .pool import blocking
+from .steps import Choose, Fork, Generate, Join, Step
+
+if TYPE_CHECKING:
+    from .run import Run
+
+WAIT_SECONDS = 0.1
+"""How long any wait lasts before it looks again, so that an interrupt is never kept waiting."""
+
+
+class Program:
+    """closed: the program's code has returned, so no step will be added. finished: and all its steps are over."""
+
+    def __init__(self, run: Run, number: int) -> None:
+        self.run, self.executor = run, run.executor
+        self.changed = threading.Condition(threading.Lock())
+        self.outbox: list[tuple[Branch, Step, Call | ScoreCall]] = []
+        self.owner: int | None = None
+        self.closed = self.cancelled = self.finished = False
+        self.value: Any = None
+        self._failure: BaseException | None = None
+        self._busy = 0
+        self._listeners: list[Callable[[], None]] = []
+        self.root = Branch(self, str(number), Outline())
+        self.branches = [self.root]
+
+    def start(self) -> None:
+        """Begin the root branch. The calling thread is the one that will run the program's code."""
+        with self.changed:
+            self.owner = threading.get_ident()
+            self.root.begin()
+
+    def append(self, branch: Branch, expr: Any) -> None:
+        """Queue every node of `expr` on `branch`. Does not wait."""
+        nodes = parts(expr)
+        try:
+            with self.changed:
+                self.check_open(branch)
+                for node in nodes:
+                    branch.append(branch.outline.settle(node, self.run.params))
+                self._notify()
+        finally:
+            self.send()
+
+    def add(self, branch: Branch, step: Step) -> None:
+        """Queue a step that no expression stands for. Does not wait."""
+        with self.changed:
+            self.check_open(branch)
+            branch.outline.record(step)
+            branch.append(step)
+            self._notify()
+        self.send()
+
+    def fork(self, branch: Branch, size: int) -> tuple[Branch, ...]:
+        """Queue a fork on `branch`; the children it will begin. Does not wait."""
+        with self.changed:
+            self.check_open(branch)
+            outline = branch.outline
+            ids = [f"{branch.id}.{outline.children + i}" for i in range(size)]
+            children = tuple(Branch(self, id, outline.child(), branch) for id in ids)
+            outline.children += size
+            self.branches.extend(children)
+            outline.record(step := Fork(children))
+            branch.append(step)
+        self.send()
+        return children
+
+    def join(self, branch: Branch, children: tuple[Branch, ...], append: bool) -> None:
+        """End the children of a fork and queue their join on `branch`. Does not wait."""
+        with self.changed:
+            for over in (branch, *children):
+                self.check_open(over)
+            names = () if append else _gathered(branch, children)
+            for child in children:
+                child.outline.joined = True
+                child.advance()
+            branch.outline.record(step := Join(children, names, append))
+            branch.outline.gather(names)
+            branch.append(step)
+            self._notify()
+        self.send()
+
+    def check_open(self, branch: Branch) -> None:
+        """Raise unless `branch` can take steps. The lock is held."""
+        if self.cancelled:
+            raise Aborted("the run was stopped", "what it had produced is kept; run it again to go on")
+        if self.closed:
+            raise ProgramError(f"{caller()}: this program is over", "its state can be read, but nothing can be added")
+        if branch.outline.joined:
+            raise ProgramError(f"{caller()}: branch {branch.id} was joined", "append to the state it was forked from")
+
+    def send(self) -> None:
+        """Hand waiting calls to the executor. The lock is not held."""
+        while self.outbox:
+            with self.changed:
+                calls, self.outbox = self.outbox, []
+            for branch, step, call in calls:
+                self._send(branch, step, call)
+
+    def _send(self, branch: Branch, step: Step, call: Call | ScoreCall) -> None:
+        sink = partial(self._receive, branch, step)
+        try:
+            cancel = self.executor.generate(call, sink) if isinstance(call, Call) else self.executor.score(call, sink)
+        except Exception as error:  # refused at once: the same to the program as a call that fails
+            self._receive(branch, step, Result(error=error))
+            return
+        with self.changed:
+            if branch.waiting is not step:  # its result was quicker, and a later step may run by now
+                return
+            branch.cancel = cancel
+            cancelled = self.cancelled
+        if cancelled:
+            cancel()
+
+    def _receive(self, branch: Branch, step: Step, message: Delta | Result | Scores) -> None:
+        with self.changed:
+            branch.deliver(step, message)
+            self._notify()
+        self.send()
+
+    def count_busy(self, change: int) -> None:
+        """Branches call this, with the lock, when they become busy or idle."""
+        self._busy += change
+        if self._busy == 0:
+            self._finish_if_over()
+
+    def close(self, failure: BaseException | None = None) -> None:
+        """No step will be added. `failure` is what ended the program's code, if something did."""
+        with self.changed:
+            if not self.closed:
+                self.closed, self._failure = True, failure
+                self._finish_if_over()
+                self._notify()
+
+    def _finish_if_over(self) -> None:
+        if not self.closed or self._busy or self.finished:
+            return
+        self.finished = True
+        if self._failure is not None:
+            self.root.error = None
+            self.root.fail(self._failure)
+        for branch in self.branches:
+            if branch.error is not None and not branch.seen:
+                self.root.fail(branch.error)
+        for branch in reversed(self.branches):
+            branch.finish()
+        self._notify()
+
+    def cancel(self) -> None:
+        """Stop at the next token. Calls in flight still bring what they have; every other step is dropped."""
+        with self.changed:
+            self.cancelled = True
+            stopped = Aborted("the run was stopped")
+            for branch in self.branches:
+                if not isinstance(branch.waiting, (Generate, Choose)) and (branch.busy or branch.done < 0):
+                    branch.fail(stopped)
+            cancels = [branch.cancel for branch in self.branches if branch.cancel is not None]
+            self._notify()
+        for cancel in cancels:
+            cancel()
+
+    def settle(self, deadline: float) -> None:
+        """Close, wait until `deadline` (of time.monotonic) for what is in flight, and give up what is then missing."""
+        self.close()
+        with self.changed:
+            while not self.finished and (left := deadline - time.monotonic()) > 0:
+                self.changed.wait(min(left, WAIT_SECONDS))
+            for branch in self.branches:
+                if branch.busy:
+                    branch.fail(Aborted("the run was stopped, and the executor did not answer in time"))
+
+    def wait(self, ready: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> None:
+        """Wait until `ready()`, asked with the lock held; `meanwhile` is called without it, ten times a second."""
+        with self.changed:
+            if ready():
+                return
+        with blocking():
+            while True:
+                with self.changed:
+                    if ready() or (self.changed.wait(WAIT_SECONDS) and ready()):
+                        return
+                if meanwhile is not None:
+                    meanwhile()
+
+    def wait_finished(self, meanwhile: Callable[[], None] | None = None) -> None:
+        self.wait(lambda: self.finished, meanwhile)
+
+    async def wait_async(self, ready: Callable[[], bool]) -> None:
+        """As `wait`, without holding up the event loop."""
+        loop, woken = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop was closed in the middle of the wait
+                loop.call_soon_threadsafe(woken.set)
+
+        with self.changed:
+            self._listeners.append(wake)
+        try:
+            while True:
+                woken.clear()
+                with self.changed:
+                    if ready():
+                        return
+                await woken.wait()
+        finally:
+            with self.changed:
+                self._listeners.remove(wake)
+
+    def may_grow(self) -> bool:
+        """Whether another thread than this one may still add steps; before the start, any may."""
+        return not self.closed and threading.get_ident() != self.owner
+
+    def _notify(self) -> None:
+        self.changed.notify_all()
+        for wake in self._listeners:
+            wake()
+
+
+def _gathered(branch: Branch, children: tuple[Branch, ...]) -> tuple[str, ...]:
+    """The names that a join of `children` will set on `branch`."""
+    names = tuple(dict.fromkeys(name for child in children for name in child.outline.new_names()))
+    for name in names:
+        if name in branch.outline.own:
+            raise ProgramError(
+                f"{caller()}: join would overwrite the variable {name!r} of the branch that was forked",
+                "give it another name in the fork",
+            )
+    return names

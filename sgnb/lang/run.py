@@ -1,0 +1,155 @@
+"""One run: a program, or a batch of them, on an executor, from `RunStarted` to `RunFinished`.
+
+    with Run(executor, title="my cell", source=body) as run:
+        s = run.state()
+        ...                             # s += text and generations
+    s["answer"]
+
+Leaving the block waits for everything that was appended, and raises the first error when no program succeeded. An
+exception inside it, an interrupt above all, stops the run's calls at the next token and keeps what they brought.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any
+
+from ..errors import Aborted
+from ..events import RunFinished, RunStarted
+from ..sampling import SamplingParams
+from .executor import Executor
+from .program import Program
+from .state import ProgramState
+
+SETTLE_SECONDS = 5.0
+"""How long a stopped run waits for its calls to hand over what they have."""
+
+_numbers = itertools.count(1)
+_watchers: list[Callable[[Run], None]] = []
+
+
+def watch(started: Callable[[Run], None]) -> Callable[[], None]:
+    """Have `started(run)` called for every run before its first step, on the thread that starts it.
+
+    Returns the function that ends this.
+    """
+    _watchers.append(started)
+    return lambda: _watchers.remove(started)
+
+
+class Run:
+    """title, source: what people see of the program. total: how many programs will run. defaults: for every `gen`.
+
+    stream: ask the executor for text as it is made. `states` holds the programs' states in order. `status` and
+    `message` are those of `RunFinished`, "running" before.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        title: str = "",
+        source: str = "",
+        total: int = 1,
+        defaults: SamplingParams | Mapping[str, Any] | None = None,
+        stream: bool = False,
+    ) -> None:
+        self.id = f"run{next(_numbers)}"
+        self.title, self.total = title, total
+        self.status, self.message = "running", ""
+        self.executor, self.stream = executor, stream
+        self.defaults = SamplingParams.make(defaults)
+        self.emit = executor.log.emit
+        self.states: list[ProgramState] = []
+        self._params: dict[tuple[tuple[tuple[str, Any], ...], bool], SamplingParams] = {}
+        self._over = False
+        self.emit(RunStarted(self.id, title, source, total))
+        for started in tuple(_watchers):
+            started(self)
+
+    def state(self, start: bool = True) -> ProgramState:
+        """The state of the run's next program. Unless `start` is false, the calling thread runs the program's code."""
+        program = Program(self, len(self.states))
+        state = ProgramState(program.root)
+        self.states.append(state)
+        if start:
+            program.start()
+        return state
+
+    def params(self, options: tuple[tuple[str, Any], ...], in_assistant: bool) -> SamplingParams:
+        """The run's defaults with `options` over them, and in the assistant's role the chat template's stops added."""
+        key = (options, in_assistant)
+        if key not in self._params:
+            params = SamplingParams.make(self.defaults, **dict(options))
+            if in_assistant:
+                stops = [stop for stop in self.executor.chat.stop if stop not in params.stop]
+                params = SamplingParams.make(params, stop=(*params.stop, *stops))
+            self._params[key] = params
+        return self._params[key]
+
+    @property
+    def finished(self) -> int:
+        """How many programs are finished."""
+        return sum(state.program.finished for state in self.states)
+
+    def wait(self) -> None:
+        """Wait until every program is finished."""
+        for state in self.states:
+            state.program.wait_finished()
+
+    def cancel(self) -> None:
+        """Stop every program's calls at the next token, from any thread. Waits for nothing."""
+        for state in list(self.states):
+            state.cancel()
+
+    def finish(self, error: BaseException | None = None) -> None:
+        """End the run: after an `error` what still runs is stopped first. Harmless when repeated."""
+        if self._over:
+            return
+        self._over = True
+        try:
+            if error is not None:
+                self.cancel()
+                deadline = time.monotonic() + SETTLE_SECONDS
+                for state in self.states:
+                    state.program.settle(deadline)
+        finally:
+            self.status, self.message = self._outcome(error)
+            self.emit(RunFinished(self.id, self.status, self.message))
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        if error is not None:
+            self.finish(error)
+            return
+        try:
+            for state in self.states:
+                state.program.close()
+            self.wait()
+            self._raise_if_none_succeeded()
+        except BaseException as caught:
+            self.finish(caught)
+            raise
+        self.finish()
+
+    def _errors(self) -> list[BaseException]:
+        return [error for state in self.states if (error := state.program.root.error) is not None]
+
+    def _raise_if_none_succeeded(self) -> None:
+        if self.states and len(self._errors()) == len(self.states):
+            self.states[0].raise_error()
+
+    def _outcome(self, error: BaseException | None) -> tuple[str, str]:
+        """The status and message of `RunFinished`."""
+        failed = self._errors()
+        first = error or (failed[0] if failed else None)
+        if first is None:
+            return "done", ""
+        if isinstance(first, (KeyboardInterrupt, GeneratorExit, Aborted)):
+            return "interrupted", str(first)
+        of = f"{len(failed)} of {len(self.states)} programs failed, first: " if len(self.states) > 1 else ""
+        return "error", f"{of}{type(first).__name__}: {first}"

@@ -1,0 +1,145 @@
+"""An executor for tests: scripted answers after chosen delays, from threads of its own, and a record of every call."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+from sgnb.errors import Aborted
+from sgnb.events import EventLog
+from sgnb.lang.chat import PLAIN, ChatTemplate
+from sgnb.lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
+
+
+def answer_by_hash(call: Call) -> str:
+    """A text that depends on the prompt and the name, and on nothing else."""
+    return f"<{zlib.crc32(f'{call.name}|{call.prompt}'.encode()) % 1000}>"
+
+
+class FakeExecutor:
+    """`answer` gives a call's text, a list of n texts, or an exception to fail with; `delay` its seconds.
+
+    Two threads deliver the answers when they are due. `logprobs` gives a choice's log-probabilities, one for each
+    byte. A streamed text comes letter by letter, `delay` seconds apart.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[Call], Any] | str = answer_by_hash,
+        delay: Callable[[Call | ScoreCall], float] | float = 0.0,
+        logprobs: Callable[[str], list[float]] = lambda choice: [-float(len(choice))] * len(choice.encode()),
+        chat: ChatTemplate = PLAIN,
+    ) -> None:
+        self.chat, self.log = chat, EventLog()
+        self.calls: list[Call | ScoreCall] = []
+        self.cancelled: list[Call | ScoreCall] = []
+        self.running = self.most_running = 0
+        self._answer = (lambda call: answer) if isinstance(answer, str) else answer
+        self._delay = delay if callable(delay) else lambda call: delay
+        self._logprobs = logprobs
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = itertools.count()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._threads = [threading.Thread(target=self._deliver, daemon=True) for _ in range(2)]
+        for thread in self._threads:
+            thread.start()
+
+    def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
+        answer = self._answer(call)
+        texts = answer if isinstance(answer, list) else [answer] * call.params.n
+        failed = isinstance(answer, Exception)
+        sent: list[str] = []
+
+        def letter(i: int) -> None:
+            sent.append(texts[0][i])
+            sink(Delta(texts[0][i]))
+
+        def result() -> Result:
+            if failed:
+                return Result(("".join(sent),), error=answer)
+            return Result(tuple(texts), tuple({"finish_reason": "stop", "length": len(t)} for t in texts))
+
+        pieces = len(texts[0]) if call.stream and not failed else 0
+        def aborted() -> Result:
+            return Result(("".join(sent),), error=Aborted("stopped"))
+
+        return self._start(call, sink, pieces, letter, result, aborted)
+
+    def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
+        def result() -> Scores:
+            return Scores(tuple(self._score(choice, call.unconditional) for choice in call.choices), {"cached": 0})
+
+        return self._start(call, sink, 0, lambda i: None, result, lambda: Scores(error=Aborted("stopped")))
+
+    def flush_cache(self) -> None:
+        pass
+
+    def server_info(self) -> dict[str, Any]:
+        return {"name": "fake"}
+
+    def names(self) -> list[str]:
+        """The names called for, in order."""
+        return [call.name for call in self.calls]
+
+    def events(self, *kinds: type) -> list[Any]:
+        return [r.event for r in self.log.read().records if not kinds or isinstance(r.event, kinds)]
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def _score(self, choice: str, unconditional: bool) -> ChoiceScore:
+        logprobs = tuple(self._logprobs(choice))
+        alone = (None, *[-1.0] * (len(logprobs) - 1)) if unconditional else ()
+        return ChoiceScore(tuple(choice.encode()), logprobs, alone)
+
+    def _start(self, call: Any, sink: Any, pieces: int, letter: Any, result: Any, aborted: Any) -> Callable[[], None]:
+        ended = threading.Lock()
+
+        def end(last: Callable[[], Any]) -> None:
+            if ended.acquire(blocking=False):
+                with self._changed:
+                    self.running -= 1
+                sink(last())
+
+        def step(i: int) -> None:
+            if ended.locked():
+                return
+            if i < pieces:
+                letter(i)
+                self._later(self._delay(call), lambda: step(i + 1))
+            else:
+                end(result)
+
+        def cancel() -> None:
+            self.cancelled.append(call)
+            self._later(0.0, lambda: end(aborted))
+
+        with self._changed:
+            self.calls.append(call)
+            self.running += 1
+            self.most_running = max(self.most_running, self.running)
+        self._later(self._delay(call), lambda: step(0))
+        return cancel
+
+    def _later(self, seconds: float, action: Callable[[], None]) -> None:
+        with self._changed:
+            heapq.heappush(self._due, (time.monotonic() + seconds, next(self._numbers), action))
+            self._changed.notify()
+
+    def _deliver(self) -> None:
+        while True:
+            with self._changed:
+                while not self._closed and (not self._due or self._due[0][0] > time.monotonic()):
+                    self._changed.wait(self._due[0][0] - time.monotonic() if self._due else None)
+                if self._closed:
+                    return
+                _, _, action = heapq.heappop(self._due)
+            action()

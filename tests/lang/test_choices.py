@@ -1,0 +1,82 @@
+"""The three methods on the worked example, and drawing instead of taking the best."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from sgnb.lang import Run, needs_unconditional, select, token_length_normalized
+from sgnb.lang.choices import METHODS, pick
+from sgnb.lang.executor import ChoiceScore, ScoreCall
+
+EXAMPLE = [ChoiceScore((1, 2), (-0.1, -3.0), (None, -4.0)), ChoiceScore((3,), (-0.5,), (None,))]
+
+
+@pytest.mark.parametrize(
+    ("method", "winner", "scores"),
+    [
+        ("token_length_normalized", 1, [-1.55, -0.5]),
+        ("greedy_token_selection", 0, [2.0, 0.0]),
+        ("unconditional_likelihood_normalized", 0, [0.45, -0.5]),
+    ],
+)
+def test_worked_example(method: str, winner: int, scores: list[float]) -> None:
+    got = METHODS[method](EXAMPLE)
+    assert got == pytest.approx(scores)
+    assert pick(got, 0.0, None) == winner
+
+
+def test_greedy_pads_a_short_choice_with_its_mean() -> None:
+    short, long = ChoiceScore((1,), (-1.0,)), ChoiceScore((1, 2), (-1.0, -0.9))
+    assert METHODS["greedy_token_selection"]([short, long]) == [1.0, 2.0]
+
+
+def test_equal_scores_give_the_first() -> None:
+    assert pick([1.0, 1.0], 0.0, None) == 0
+
+
+def test_temperature_draws_by_score_and_repeats_with_a_seed() -> None:
+    drawn = Counter(pick([0.0, -1.0], 1.0, seed) for seed in range(2000))
+    assert 0.69 < drawn[0] / 2000 < 0.77  # 1 / (1 + 1/e) = 0.731
+    assert pick([0.0, -1.0], 1.0, 7) == pick([0.0, -1.0], 1.0, 7)
+    assert pick([-1e6, 0.0], 1e-6, 0) == 1
+
+
+def test_a_select_appends_its_winner_and_tells_every_score(make: Any) -> None:
+    executor = make(logprobs=lambda choice: [-1.0] if choice == "no" else [-2.0, -4.0])
+    with Run(executor) as run:
+        s = run.state()
+        s += "Sure? " + select("sure", ["yes", "no"])
+    assert s.text() == "Sure? no"
+    assert s["sure"] == "no"
+    meta = s.get_meta_info("sure")
+    assert meta["choices"] == ("yes", "no")
+    assert meta["scores"] == (-3.0, -1.0)
+    assert meta["choice_scores"][0].logprobs == (-2.0, -4.0)
+    assert executor.calls == [ScoreCall("Sure? ", ("yes", "no"), False, run.id, "0", "sure")]
+
+
+def test_only_methods_that_need_it_ask_for_the_unconditional_pass(fake: Any) -> None:
+    @needs_unconditional
+    def mine(choices: Any) -> list[float]:
+        return [sum(u or 0.0 for u in choice.unconditional) for choice in choices]
+
+    with Run(fake) as run:
+        s = run.state()
+        s += select("a", ["x", "yz"], choices_method=mine)
+        s += select("b", ["x", "yz"], choices_method=token_length_normalized)
+        s += select("c", ["x", "yz"], choices_method="unconditional_likelihood_normalized")
+    assert [call.unconditional for call in fake.calls] == [True, False, True]
+    assert s.get_meta_info("a")["scores"] == (0.0, -1.0)
+
+
+def test_a_method_that_fails_fails_the_select(fake: Any) -> None:
+    def broken(choices: Any) -> list[float]:
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine") as caught, Run(fake) as run:
+        s = run.state()
+        s += select("a", ["x"], choices_method=broken)
+    assert "select 'a'" in caught.value.__notes__[0]

@@ -1,0 +1,45 @@
+"""Workers give way when they wait, and end when there is nothing to do."""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import partial
+
+from sgnb.lang.pool import WorkerPool, blocking
+
+
+def test_a_waiting_worker_is_replaced_up_to_the_limit() -> None:
+    go, done, waiting = threading.Event(), threading.Semaphore(0), []
+
+    def task(i: int) -> None:
+        waiting.append(i)
+        with blocking():
+            go.wait(5)
+        done.release()
+
+    pool = WorkerPool(3)
+    pool.add(partial(task, i) for i in range(10))
+    time.sleep(0.05)
+    assert sorted(waiting) == [0, 1, 2]
+    go.set()
+    assert all(done.acquire(timeout=5) for _ in range(10))
+
+
+def test_stop_drops_what_has_not_begun() -> None:
+    go, begun = threading.Event(), []
+    pool = WorkerPool(1)
+    pool.add([lambda: (begun.append(1), go.wait(5))[0], lambda: begun.append(2)])
+    time.sleep(0.02)
+    pool.stop()
+    go.set()
+    time.sleep(0.02)
+    assert begun == [1]
+    pool.add([lambda: begun.append(3)])
+    time.sleep(0.02)
+    assert begun == [1, 3]
+
+
+def test_blocking_outside_a_pool_does_nothing() -> None:
+    with blocking():
+        pass
