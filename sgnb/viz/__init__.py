@@ -1,0 +1,29 @@
+"""Views of what happens: events -> states (pure) -> widgets, static twins and plain text.
+
+Knows the events and nothing else: no engine, no language, no model. Widgets, IPython and rich are imported when
+something is shown, not before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .display import VIEWS, Display, Replay, RunDisplay, in_kernel, replay, tree_view
+from .emitter import Emitter
+from .state import Figures, LogState, RunState, TreeState
+
+if TYPE_CHECKING:
+    from .terminal import print_tree, render_text
+
+__all__ = [
+    "VIEWS", "Display", "Emitter", "Figures", "LogState", "Replay", "RunDisplay", "RunState", "TreeState",
+    "in_kernel", "print_tree", "render_text", "replay", "tree_view",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("print_tree", "render_text"):
+        from . import terminal
+
+        return getattr(terminal, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

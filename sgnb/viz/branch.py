@@ -1,0 +1,112 @@
+"""The coloured text of one branch of a run. Knows neither events nor tokens.
+
+A coloured text is a list of [kind, text] pairs; lengths and places are in characters unless said otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True, eq=False)
+class Branch:
+    """`segments` are [kind, text] pairs; their first `shared` characters are shown on the parent already.
+
+    It forked from the first `forked_at` characters of its parent. While a generation is shown, it begins at
+    `generated_from`. The page has not seen what was changed at or after `dirty_from`.
+    """
+
+    name: str
+    parent: str
+    segments: list[list[str]] = field(default_factory=list)
+    shared: int = 0
+    forked_at: int = 0
+    variables: dict[str, str] = field(default_factory=dict)
+    status: str = "running"
+    error: str = ""
+    generated_from: int | None = None
+    dirty_from: int | None = 0
+
+    @property
+    def text(self) -> str:
+        return "".join(text for _, text in self.segments)
+
+    def own(self) -> list[list[str]]:
+        """The segments without what the parent shows."""
+        return drop(self.segments, self.shared)
+
+    def append(self, kind: str, text: str) -> None:
+        if not text:
+            return
+        self._touch(self.length)
+        if self.segments and self.segments[-1][0] == kind:
+            self.segments[-1][1] += text
+        else:
+            self.segments.append([kind, text])
+
+    def cut(self, length: int) -> None:
+        """Keep the first `length` characters."""
+        if length < self.length:
+            self._touch(length)
+            self.segments = take(self.segments, length)
+
+    def prompt(self, pieces: list[list[str]], generates: bool) -> None:
+        """Show a request's prompt. What it has in common with the text already coloured keeps its colour.
+
+        A request that only scores asks about text that may never be chosen: of its prompt, no more is shown than
+        the branch has.
+        """
+        old, new = self.text, "".join(text for _, text in pieces)
+        if not generates:
+            if old not in new:
+                return
+            new = new[: new.find(old) + len(old)]
+            pieces = take(pieces, len(new))
+        common = _common(old, new)
+        pending = next((i for i, (kind, _) in enumerate(self.segments) if kind == "text"), len(self.segments))
+        coloured = min(common, sum(len(text) for _, text in self.segments[:pending]))
+        if common < self.shared:
+            self.shared, self.dirty_from = common, 0
+        self.cut(coloured)
+        for kind, text in drop(pieces, coloured):
+            self.append(kind, text)
+        self.generated_from = len(new) if generates else None
+
+    @property
+    def length(self) -> int:
+        return sum(len(text) for _, text in self.segments)
+
+    def _touch(self, at: int) -> None:
+        self.dirty_from = at if self.dirty_from is None else min(self.dirty_from, at)
+
+
+def units(segments: list[list[str]]) -> int:
+    """The length of a text as JavaScript counts it."""
+    return sum(len(text.encode("utf-16-le", "surrogatepass")) for _, text in segments) // 2
+
+
+def _common(a: str, b: str) -> int:
+    """The length of the longest common prefix."""
+    shorter = min(len(a), len(b))
+    return next((i for i in range(shorter) if a[i] != b[i]), shorter) if a[:shorter] != b[:shorter] else shorter
+
+
+def take(segments: list[list[str]], length: int) -> list[list[str]]:
+    """The first `length` characters of the segments."""
+    taken = []
+    for kind, text in segments:
+        if length <= 0:
+            break
+        taken.append([kind, text[:length]])
+        length -= len(text)
+    return taken
+
+
+def drop(segments: list[list[str]], length: int) -> list[list[str]]:
+    """All but the first `length` characters of the segments."""
+    rest = []
+    for kind, text in segments:
+        if len(text) > length:
+            rest.append([kind, text[length:]])
+        length = max(0, length - len(text))
+    return rest

@@ -1,0 +1,171 @@
+"""One thread for each log that feeds states and views, so that neither the engine nor the main thread has to.
+
+It drains the log 25 times a second into the states it follows and gives every attached view one batch. It displays
+and prints nothing: output of a background thread lands in the wrong cell.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+from ..events import EventLog, Record
+from .tree import Op, TreeState
+
+INTERVAL = 0.04
+IDLE_INTERVAL = 0.5
+"""Seconds between drains, with a view attached and without: then only so that the log does not run over."""
+
+
+class State(Protocol):
+    """A reducer: see `tree.py` for what the methods promise."""
+
+    version: int
+    lost: int
+
+    def apply(self, record: Record) -> None: ...
+
+    def changes(self) -> list[Op]: ...
+
+    def snapshot(self) -> list[Op]: ...
+
+
+class Batch(NamedTuple):
+    """What changed in a state, perhaps nothing. `seq`: the state's version after it; `t`: the newest record's time."""
+
+    seq: int
+    t: float
+    ops: list[Op]
+
+
+class View(Protocol):
+    """`push` is called on the emitter's thread, under its lock; an exception there ends the view, not the run."""
+
+    @property
+    def state(self) -> State: ...
+
+    def push(self, batch: Batch) -> None: ...
+
+
+class Emitter:
+    """Follows a log from its first record. `lock` guards the states: hold it to read one from another thread.
+
+    Nothing that holds the lock may call `flush`, `follow` or `close`: they wait for the thread.
+    """
+
+    def __init__(self, log: EventLog) -> None:
+        self.log = log
+        self.tree = TreeState()
+        self.lock = threading.RLock()
+        self._place, self._t = 0, 0.0
+        self._states: list[State] = [self.tree]
+        self._views: list[View] = []
+        self._failures: weakref.WeakKeyDictionary[State | View, Exception] = weakref.WeakKeyDictionary()
+        self._waiting: list[threading.Event] = []
+        self._wake, self._stop = threading.Event(), threading.Event()
+        self._finalizer = weakref.finalize(self, _end, self._wake, self._stop)
+        self._thread = threading.Thread(
+            target=_feed, args=(weakref.ref(self), self._wake, self._stop), name="sgnb-emitter", daemon=True)
+        self._thread.start()
+
+    def follow(self, state: State, after: int = 0) -> None:
+        """Feed `state` from the record after `after` on."""
+        self.flush()
+        with self.lock:
+            records, state.lost = self.log.read(after)
+            for record in records:
+                if record.seq <= self._place:
+                    state.apply(record)
+            self._states.append(state)
+
+    def unfollow(self, state: State) -> None:
+        with self.lock:
+            self._states = [other for other in self._states if other is not state]
+
+    def attach(self, view: View) -> None:
+        """Give `view` a batch at every drain; its state has to be the tree or one that is followed."""
+        with self.lock:
+            self._views.append(view)
+        self._wake.set()
+
+    def detach(self, view: View) -> None:
+        """Harmless when the view is not attached."""
+        with self.lock:
+            self._views = [other for other in self._views if other is not view]
+
+    def failure(self, thing: State | View) -> Exception | None:
+        """Why a state or a view was stopped."""
+        return self._failures.get(thing)
+
+    def flush(self) -> None:
+        """Return when every record emitted before the call has reached the states and views."""
+        if self._stop.is_set():
+            self._drain()
+            return
+        done = threading.Event()
+        with self.lock:
+            self._waiting.append(done)
+        self._wake.set()
+        # The thread drains, not the caller: an interrupt here cannot leave a state half fed.
+        done.wait()
+
+    def close(self) -> None:
+        """Drain a last time and end the thread. Harmless when repeated."""
+        self._finalizer()
+        self._thread.join()
+
+    @property
+    def interval(self) -> float:
+        return INTERVAL if self._views else IDLE_INTERVAL
+
+    def _drain(self) -> None:
+        with self.lock:
+            waiting, self._waiting = self._waiting, []
+            records, lost = self.log.read(self._place)
+            if records:
+                self._place, self._t = records[-1].seq, records[-1].t
+            for state in self._states:
+                self._guard(state, partial(self._feed_one, state, records, lost))
+            for done in waiting:
+                done.set()
+
+    def _feed_one(self, state: State, records: list[Record], lost: int) -> None:
+        state.lost += lost
+        for record in records:
+            state.apply(record)
+        ops = state.changes()
+        batch = Batch(state.version, self._t, ops)
+        for view in self._views:
+            if view.state is state:
+                self._guard(view, partial(view.push, batch))
+
+    def _guard(self, thing: State | View, action: Callable[[], None]) -> None:
+        """A view or state that fails is dropped and its error kept for `failure`; the others go on."""
+        try:
+            action()
+        except Exception as error:
+            self._failures[thing] = error
+            self._views = [view for view in self._views if view is not thing and view.state is not thing]
+            self._states = [state for state in self._states if state is not thing]
+
+
+def _feed(emitter: Callable[[], Emitter | None], wake: threading.Event, stop: threading.Event) -> None:
+    """The thread. It holds the emitter only while it drains, so that a forgotten one can be collected."""
+    interval = 0.0
+    while not stop.is_set():
+        wake.wait(interval)
+        wake.clear()
+        owner = emitter()
+        if owner is None:
+            return
+        owner._drain()
+        interval = owner.interval
+        del owner
+
+
+def _end(wake: Any, stop: Any) -> None:
+    stop.set()
+    wake.set()

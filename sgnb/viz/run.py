@@ -1,0 +1,307 @@
+"""One run of a program, or of a batch: its text with the origin of every piece, and its figures. A pure reducer.
+
+What a piece of text means: "text" is constant and has not reached the engine yet; "cached" was found in the tree;
+"computed" went through the model as prompt; "sampled" was chosen by the model. Of a large batch only the first
+branches keep their text; the others are counted.
+"""
+
+from __future__ import annotations
+
+import codecs
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+from ..events import (
+    BranchFinished,
+    BranchStarted,
+    ChoiceMade,
+    GenerationDone,
+    Record,
+    RequestAdmitted,
+    RequestFinished,
+    RequestQueued,
+    RunFinished,
+    RunStarted,
+    StepRan,
+    TextAppended,
+    TokensNamed,
+)
+from .branch import Branch, drop, take, units
+from .tokens import Vocabulary, visible
+from .tree import Op
+
+KEPT_BRANCHES = 12
+
+_utf8 = codecs.getincrementaldecoder("utf-8")
+
+
+@dataclass(slots=True)
+class Figures:
+    """Counts over a run's requests, those that only score included. `seconds`: from its first record to its last."""
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    passes: int = 0
+    seconds: float = 0.0
+    finished: int = 0
+    total: int = 1
+
+    @property
+    def computed_tokens(self) -> int:
+        return self.prompt_tokens - self.cached_tokens
+
+    @property
+    def hit_rate(self) -> float:
+        return self.cached_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+
+    @property
+    def tokens_per_second(self) -> float:
+        return self.output_tokens / self.seconds if self.seconds else 0.0
+
+    def line(self) -> str:
+        """All of it in one line, for people."""
+        parts = [f"{self.finished}/{self.total} runs"] if self.total > 1 else []
+        parts += [
+            f"{self.prompt_tokens} prompt + {self.output_tokens} new tokens", f"hit rate {self.hit_rate:.0%}",
+            f"{self.tokens_per_second:.0f} tok/s", f"{self.passes} passes", f"{self.seconds:.1f} s",
+        ]
+        return " · ".join(parts)
+
+
+class Passage(NamedTuple):
+    """A piece of a branch's own text between two forks; `last` when the branch has no more."""
+
+    branch: Branch
+    segments: list[list[str]]
+    last: bool
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    """`branch` is None when its text is not shown. `pending` holds the bytes of a half-arrived character."""
+
+    branch: Branch | None
+    prompt: tuple[int, ...]
+    generates: bool
+    admitted: bool = False
+    sampled: int = 0
+    pending: codecs.IncrementalDecoder = field(default_factory=lambda: _utf8("replace"))
+
+
+class RunState:
+    """`status`: "waiting", "running", "done", "error" or "interrupted". `hidden` branches are only counted."""
+
+    def __init__(self, run: str, vocabulary: Vocabulary | None = None) -> None:
+        self.run = run
+        self.vocabulary = vocabulary or Vocabulary()
+        self.title = self.message = ""
+        self.status = "waiting"
+        self.branches: dict[str, Branch] = {}
+        self.hidden = self.failed = self.lost = self.version = 0
+        self.first_error = ""
+        self.figures = Figures()
+        self._began: float | None = None
+        self._requests: dict[int, _Request] = {}
+        self._dirty: dict[str, None] = {}
+        self._totals = True
+
+    def line(self) -> str:
+        """The figures, and how long the rest of a batch may take."""
+        figures, line = self.figures, self.figures.line()
+        if self.status == "running" and 0 < figures.finished < figures.total:
+            line += f" · ETA {figures.seconds / figures.finished * (figures.total - figures.finished):.0f} s"
+        return line
+
+    def apply(self, record: Record) -> None:
+        event = record.event
+        handler = self._handlers.get(type(event))
+        if handler is not None and getattr(event, "run", self.run) == self.run and handler(self, event) is not False:
+            self._time(record.t)
+
+    def _time(self, t: float) -> None:
+        if self._began is None:
+            self._began = t
+        self.figures.seconds = t - self._began
+        self._totals = True
+
+    def _name(self, event: TokensNamed) -> bool:
+        self.vocabulary.learn(event)
+        return False
+
+    def _start(self, event: RunStarted) -> None:
+        self.title, self.figures.total, self.status = event.title, event.total, "running"
+
+    def _finish(self, event: RunFinished) -> None:
+        self.status, self.message = event.status, event.message
+
+    def _branch_start(self, event: BranchStarted) -> None:
+        if len(self.branches) >= KEPT_BRANCHES:
+            self.hidden += 1
+            return
+        branch = Branch(event.branch, event.parent)
+        parent = self.branches.get(event.parent)
+        if parent is not None and parent.text.endswith(event.text):
+            # The engine may show more than the program wrote (a mark that begins every prompt): keep the parent's.
+            branch.segments = [list(segment) for segment in parent.segments]
+            branch.shared = parent.length
+        else:
+            branch.append("text", event.text)
+        branch.forked_at = parent.length if parent is not None else 0
+        self.branches[event.branch] = branch
+        self._dirty[event.branch] = None
+
+    def _branch_finish(self, event: BranchFinished) -> None:
+        self.figures.finished += "." not in event.branch
+        if event.error:
+            self.failed += 1
+            self.first_error = self.first_error or event.error
+        branch = self._shown(event.branch)
+        if branch is not None:
+            branch.status, branch.error = ("error" if event.error else "done"), event.error
+
+    def _text(self, event: TextAppended) -> None:
+        branch = self._shown(event.branch)
+        if branch is not None:
+            branch.generated_from = None
+            branch.append("text", event.text)
+
+    def _generated(self, event: GenerationDone) -> None:
+        self._settle(event.branch, event.name, event.text)
+
+    def _chosen(self, event: ChoiceMade) -> None:
+        self._settle(event.branch, event.name, event.chosen)
+
+    def _settle(self, name: str, variable: str, text: str) -> None:
+        """The program's own word on what was generated replaces what was streamed."""
+        branch = self._shown(name)
+        if branch is None:
+            return
+        if branch.generated_from is not None:
+            branch.cut(branch.generated_from)
+            branch.generated_from = None
+        branch.append("sampled", text)
+        branch.variables[variable] = text
+
+    def _queued(self, event: RequestQueued) -> None:
+        branch = self.branches.get(event.branch)
+        if branch is not None and any(request.branch is branch for request in self._requests.values()):
+            branch = None  # one of several samples or choices of a prompt: the first is shown
+        self._requests[event.request] = _Request(branch, event.prompt, event.purpose == "generate")
+
+    def _admitted(self, event: RequestAdmitted) -> bool:
+        request = self._requests.get(event.request)
+        if request is None or request.admitted:
+            return False
+        request.admitted = True
+        self.figures.prompt_tokens += len(request.prompt)
+        self.figures.cached_tokens += event.cached
+        if request.branch is not None:
+            decoder = _utf8("replace")
+            cached = decoder.decode(self.vocabulary.bytes(request.prompt[: event.cached]))
+            computed = decoder.decode(self.vocabulary.bytes(request.prompt[event.cached :]), True)
+            request.branch.prompt([["cached", cached], ["computed", computed]], request.generates)
+            self._dirty[request.branch.name] = None
+        return True
+
+    def _stepped(self, event: StepRan) -> bool:
+        requests, involved = self._requests, False
+        if not requests:
+            return False
+        for number, token, _ in event.sampled:
+            request = requests.get(number)
+            if request is not None:
+                involved = True
+                request.sampled += 1
+                self.figures.output_tokens += 1
+                self._stream(request, self.vocabulary.bytes((token,)))
+        involved = involved or any(number in requests for number, _, _ in event.extended)
+        self.figures.passes += involved
+        return involved
+
+    def _stream(self, request: _Request, new: bytes, final: bool = False) -> None:
+        """Show a request's new bytes, unless its branch shows another's text or has settled this one."""
+        branch = request.branch
+        if branch is not None and branch.generated_from is not None:
+            branch.append("sampled", request.pending.decode(new, final))
+            self._dirty[branch.name] = None
+
+    def _request_finished(self, event: RequestFinished) -> bool:
+        request = self._requests.pop(event.request, None)
+        if request is None:
+            return False
+        self.figures.output_tokens += event.output_tokens - request.sampled
+        self._stream(request, b"", final=True)
+        return True
+
+    def _shown(self, name: str) -> Branch | None:
+        branch = self.branches.get(name)
+        if branch is not None:
+            self._dirty[name] = None
+        return branch
+
+    _handlers: ClassVar[dict[type, Callable[[Any, Any], bool | None]]] = {
+        TokensNamed: _name, RunStarted: _start, RunFinished: _finish, BranchStarted: _branch_start,
+        BranchFinished: _branch_finish, TextAppended: _text, GenerationDone: _generated, ChoiceMade: _chosen,
+        RequestQueued: _queued, RequestAdmitted: _admitted, StepRan: _stepped, RequestFinished: _request_finished,
+    }
+    """A handler that returns False says that the record was not about this run."""
+
+    def passages(self) -> Iterator[Passage]:
+        """The text of all branches in reading order: what a branch forks into stands where it forked."""
+        roots = [branch for branch in self.branches.values() if branch.parent not in self.branches]
+        return itertools.chain.from_iterable(map(self._passages, roots))
+
+    def _passages(self, branch: Branch) -> Iterator[Passage]:
+        at = branch.shared
+        for child in [other for other in self.branches.values() if other.parent == branch.name]:
+            if child.forked_at > at:
+                yield Passage(branch, take(drop(branch.segments, at), child.forked_at - at), False)
+                at = child.forked_at
+            yield from self._passages(child)
+        yield Passage(branch, drop(branch.segments, at), True)
+
+    def changes(self) -> list[Op]:
+        ops: list[Op] = []
+        for name in self._dirty:
+            branch = self.branches[name]
+            ops.append(self._branch_op(branch))
+            if branch.dirty_from is not None:
+                ops.append(_text_op(branch, max(0, branch.dirty_from - branch.shared)))
+                branch.dirty_from = None
+        if ops or self._totals:
+            ops.append(self._totals_op())
+            self.version += 1
+        self._dirty, self._totals = {}, False
+        return ops
+
+    def snapshot(self) -> list[Op]:
+        ops: list[Op] = []
+        for branch in self.branches.values():
+            ops += [self._branch_op(branch), _text_op(branch, 0)]
+        return [*ops, self._totals_op()]
+
+    def _branch_op(self, branch: Branch) -> Op:
+        variables = {visible(name): visible(value) for name, value in branch.variables.items()}
+        parent = self.branches.get(branch.parent)
+        fork = units(take(parent.own(), branch.forked_at - parent.shared)) if parent else 0
+        writes = branch.status == "running" and branch.generated_from is not None
+        status = "writing" if writes else branch.status
+        return ["branch", branch.name, branch.parent, fork, status, visible(branch.error), variables]
+
+    def _totals_op(self) -> Op:
+        figures = self.figures
+        return ["totals", {
+            "title": visible(self.title), "status": self.status, "message": visible(self.message), "lost": self.lost,
+            "hidden": self.hidden, "failed": self.failed, "first_error": visible(self.first_error), **asdict(figures),
+            "hit_rate": figures.hit_rate, "tokens_per_second": figures.tokens_per_second,
+            "computed_tokens": figures.computed_tokens,
+        }]
+
+
+def _text_op(branch: Branch, at: int) -> Op:
+    """Cut the branch's own text at `at` (in the page's UTF-16 units), then append the segments."""
+    own = branch.own()
+    return ["text", branch.name, units(take(own, at)), [[kind, visible(text)] for kind, text in drop(own, at)]]

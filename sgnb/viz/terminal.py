@@ -1,0 +1,88 @@
+"""States in a terminal, with rich: coloured text while it streams, and a tree cut to the screen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from .emitter import Batch, State
+from .plain import Shown, counted, label, losses, rows, run_heading, tree_heading
+from .run import RunState
+from .tokens import visible
+from .tree import TreeState
+
+STYLES = {"text": "dim", "cached": "green underline", "computed": "yellow", "sampled": "bold blue"}
+REDRAW_SECONDS = 0.1
+
+
+def render_text(state: RunState) -> RenderableType:
+    """The coloured text of a run, then its legend and its figures."""
+    out = Text(run_heading(state) + "\n", style="bold", end="")
+    body = Text()
+    for branch, segments, last in state.passages():
+        if len(state.branches) > 1:
+            body.append(f"[{branch.name}] ", "cyan")
+        for kind, text in segments:
+            body.append(visible(text), STYLES[kind])
+        body.append(f"\nerror: {visible(branch.error)}\n" if last and branch.error else "\n", "red")
+    if state.hidden:
+        body.append(f"and {state.hidden} more branches\n", "dim")
+    return Group(out, body, _legend(state), Text(state.line()), *map(Text, losses(state)))
+
+
+def _legend(state: RunState) -> Text:
+    figures = state.figures
+    counts = {"cached": figures.cached_tokens, "computed": figures.computed_tokens, "sampled": figures.output_tokens}
+    return Text(" · ").join([Text(f"{kind} {count}", STYLES[kind]) for kind, count in counts.items()])
+
+
+def print_tree(tree: TreeState, height: int = 30) -> RenderableType:
+    """The radix tree in at most about `height` lines, the most recently used nodes first."""
+    out = Text("\n".join([tree_heading(tree), *losses(tree)]), style="bold")
+    body = Text(no_wrap=True, overflow="ellipsis")
+    for stem, node, hidden in rows(tree, height):
+        body.append("\n" + stem, "dim") if body else body.append(stem, "dim")
+        if node is None:
+            body.append(f"… {hidden} more nodes", "dim")
+        else:
+            body.append(label(tree.text(node), 48), "green")
+            body.append(f"  {counted(len(node.tokens), 'token')}", "dim")
+            body.append(f"  {counted(node.locks, 'lock')}" if node.locks else "", "bold")
+    return Group(out, body)
+
+
+class TerminalView:
+    """Redraws all `states` while the first one changes; prints them a last time when closed.
+
+    Where the output is no terminal, only the last one is printed. Made and closed on the main thread.
+    """
+
+    def __init__(self, states: Sequence[Shown], console: Console | None = None) -> None:
+        self._states = list(states)
+        self._console = console or Console()
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._due = 0.0
+        if self._console.is_terminal:
+            self._live.start()
+
+    @property
+    def state(self) -> State:
+        return self._states[0]
+
+    def push(self, batch: Batch) -> None:
+        if batch.ops and self._live.is_started and time.monotonic() >= self._due:
+            self._due = time.monotonic() + REDRAW_SECONDS
+            self._live.update(self._render(), refresh=True)
+
+    def close(self) -> None:
+        self._live.stop()
+        self._console.print(self._render())
+
+    def _render(self) -> RenderableType:
+        height = max(5, self._console.height // 2)
+        return Group(*(render_text(state) if isinstance(state, RunState) else print_tree(state, height)
+                       for state in self._states))

@@ -1,0 +1,40 @@
+"""Token ids to text that is safe to show. Knows no engine and no tokenizer: the bytes come from the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..events import TokensNamed
+
+_UNNAMED = "\N{REPLACEMENT CHARACTER}".encode()
+
+_CONTROL = [*(code for code in range(0x20) if code not in (0x09, 0x0A)), *range(0x7F, 0xA0)]
+_BIDI = [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+_NOT_TEXT = [*range(0xD800, 0xE000), 0xFFFE, 0xFFFF]
+_VISIBLE = dict.fromkeys([*_CONTROL, *_BIDI, *_NOT_TEXT], 0xFFFD)
+
+
+def visible(text: str) -> str:
+    """The same number of characters, with U+FFFD for those that would act rather than show.
+
+    Control characters (but tab and newline), direction overrides, halves of surrogate pairs, what XML does not allow.
+    """
+    return text.translate(_VISIBLE)
+
+
+class Vocabulary:
+    """The bytes of every token that a log has named so far."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[int, bytes] = {}
+
+    def learn(self, event: TokensNamed) -> None:
+        for token, piece in zip(event.ids, event.pieces, strict=True):
+            self._pieces[token] = piece.encode("latin-1")
+
+    def bytes(self, tokens: Iterable[int]) -> bytes:
+        """A token that was never named (its record was lost) reads as U+FFFD."""
+        return b"".join([self._pieces.get(token, _UNNAMED) for token in tokens])
+
+    def text(self, tokens: Iterable[int]) -> str:
+        return self.bytes(tokens).decode("utf-8", "replace")

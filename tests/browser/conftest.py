@@ -1,0 +1,50 @@
+"""Fixtures for tests in a browser: one JupyterLab and one Chromium for all, a fresh page for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright", reason="browser tests need the package playwright")
+pytest.importorskip("jupyterlab", reason="browser tests need JupyterLab")
+
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.browser.lab import FLAGS, Lab, Notebook, find_chromium
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    path = find_chromium()
+    if path is None:
+        pytest.skip("needs a Chromium or Chrome on the PATH")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    server = Lab(tmp_path_factory.mktemp("lab"))
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def notebook(browser: Browser, lab: Lab) -> Iterator[Notebook]:
+    """A page of its own. The test fails on any console error and on any request to another host."""
+    page = browser.new_page(viewport={"width": 1280, "height": 1000})
+    book = Notebook(lab, page)
+    yield book
+    page.close()
+    assert not book.problems, "\n".join(book.problems)

@@ -1,0 +1,181 @@
+"""A JupyterLab with folders of its own, and notebooks in it driven through the page."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import nbformat
+from playwright.sync_api import Page, Request
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)
+HARMLESS = ("favicon", "[LSP]", "Cannot read properties of null (reading 'kernel')")
+"""Parts of errors that say nothing about what is tested. The last is ipywidgets' own, in a notebook without kernel."""
+
+SETTINGS = {
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+    "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
+}
+
+
+def find_chromium() -> str | None:
+    return next(filter(None, map(shutil.which, CHROMIUM)), None)
+
+
+class Lab:
+    """A server on a free local port, rooted at `root`; end it with `close`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.token = root, secrets.token_hex(16)
+        self.work = root / "work"
+        self.work.mkdir(parents=True)
+        self._settings()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._log = (root / "lab.log").open("w")
+        self._process = subprocess.Popen(self._command(), cwd=self.work, env=self._environment(), stdout=self._log,
+                                         stderr=subprocess.STDOUT)
+        self._wait()
+
+    def _settings(self) -> None:
+        for name, values in SETTINGS.items():
+            package, plugin = name.split(":")
+            path = self.root / "settings" / package / f"{plugin}.jupyterlab-settings"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(values))
+
+    def _command(self) -> list[str]:
+        return [
+            sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1",
+            f"--ServerApp.port={self.port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={self.token}",
+            f"--ServerApp.root_dir={self.work}", "--LabApp.expose_app_in_browser=True", "--LabApp.news_url=",
+            f"--LabApp.user_settings_dir={self.root / 'settings'}",
+            f"--LabApp.workspaces_dir={self.root / 'workspaces'}",
+        ]
+
+    def _environment(self) -> dict[str, str]:
+        own = {f"JUPYTER_{kind}_DIR": str(self.root / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
+        own["IPYTHONDIR"] = str(self.root / "ipython")
+        here = str(Path(__file__).parents[2])
+        paths = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
+        return {**os.environ, **own, "PYTHONPATH": paths}
+
+    def _wait(self, seconds: float = 60) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self._process.poll() is None:
+            try:
+                with urllib.request.urlopen(f"{self.url}/api?token={self.token}", timeout=1):
+                    return
+            except OSError:
+                time.sleep(0.1)
+        self.close()
+        raise RuntimeError("JupyterLab did not start:\n" + (self.root / "lab.log").read_text()[-2000:])
+
+    def write(self, name: str, *cells: str) -> Path:
+        """A notebook whose code cells are `cells`."""
+        book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+        book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        path = self.work / name
+        nbformat.write(book, path)
+        return path
+
+    def close(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
+
+class Notebook:
+    """One notebook in one page. Every console error and every request to another host is kept in `problems`."""
+
+    def __init__(self, lab: Lab, page: Page) -> None:
+        self.lab, self.page = lab, page
+        self.problems: list[str] = []
+        page.on("console", lambda message: self._heard(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: self._heard(error.stack or error.message))
+        page.on("request", self._requested)
+
+    def _heard(self, error: str) -> None:
+        if not any(part in error for part in HARMLESS):
+            self.problems.append(f"console: {error}")
+
+    def _requested(self, request: Request) -> None:
+        place = urlsplit(request.url)
+        if place.scheme in ("http", "https", "ws", "wss") and place.hostname != "127.0.0.1":
+            self.problems.append(f"request to another host: {request.url}")
+
+    def open(self, name: str) -> None:
+        """Show the notebook `name`, and wait until its kernel has answered."""
+        self._show(name, start=True)
+        self.page.evaluate("""async () => {
+            const { sessionContext } = window.jupyterapp.shell.currentWidget;
+            await sessionContext.ready;
+            await sessionContext.session.kernel.info;
+        }""")
+
+    def open_without_kernel(self, name: str) -> None:
+        """End every kernel of the server, then show the notebook `name` and start none."""
+        self._show(name, start=False)
+
+    def _show(self, name: str, start: bool) -> None:
+        self.page.goto(f"{self.lab.url}/lab?reset&token={self.lab.token}")
+        self.page.wait_for_function("() => window.jupyterapp")
+        self.page.evaluate("""async ({ name, start }) => {
+            const app = window.jupyterapp;
+            await app.restored;
+            if (!start) await app.serviceManager.sessions.shutdownAll();
+            const kernelPreference = { shouldStart: start, canStart: start, autoStartDefault: start };
+            const options = { path: name, factory: "Notebook", kernelPreference };
+            const panel = await app.commands.execute("docmanager:open", options);
+            await panel.context.ready;
+        }""", {"name": name, "start": start})
+
+    def start_cell(self, index: int) -> None:
+        """Run cell `index` and return at once."""
+        self.page.evaluate("""index => {
+            window.jupyterapp.shell.currentWidget.content.activeCellIndex = index;
+            window.__run = { done: false };
+            window.jupyterapp.commands.execute("notebook:run-cell").then(() => { window.__run.done = true; });
+        }""", index)
+
+    def cell_ended(self) -> bool:
+        return bool(self.page.evaluate("window.__run.done"))
+
+    def wait_cell(self, seconds: float = 60) -> None:
+        self.page.wait_for_function("window.__run.done", timeout=1000 * seconds)
+
+    def run_cell(self, index: int, seconds: float = 60) -> None:
+        self.start_cell(index)
+        self.wait_cell(seconds)
+
+    def stats(self, kind: str) -> list[dict[str, Any]]:
+        """The numbers of the live views of a kind ("text" or "tree"), in the order in which they were made."""
+        views: dict[str, Any] = self.page.evaluate("window.__sgnb ?? {}")
+        return [view["stats"] for name, view in views.items() if name.endswith("-" + kind)]
+
+    def save(self) -> None:
+        self.page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+
+    def theme(self, name: str) -> None:
+        self.page.evaluate("name => window.jupyterapp.commands.execute('apputils:change-theme', { theme: name })", name)
+        self.page.wait_for_timeout(500)

@@ -1,0 +1,212 @@
+"""What a cell or a terminal gets, with the front end replaced by a list of what was sent to it."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sgnb.errors import OptionError
+from sgnb.events import EventLog
+from sgnb.viz import Emitter, RunDisplay, display, tree_view
+from tests.viz.make_log import HOSTILE, demo
+from tests.viz.page import TextPage, TreePage
+
+pytest.importorskip("anywidget")
+
+
+class Handle:
+    def __init__(self, shown: list[Any]) -> None:
+        self.shown = shown
+
+    def update(self, bundle: dict[str, str], raw: bool) -> None:
+        self.shown.append(bundle)
+
+
+class Comm:
+    """Keeps what the kernel's half of a widget sends."""
+
+    made: list[Comm] = []  # noqa: RUF012 - emptied by the fixture
+
+    def __init__(self, data: dict[str, Any], **_: Any) -> None:
+        self.comm_id = f"comm{len(self.made)}"
+        self.opened = data["state"]
+        self.sent: list[dict[str, Any]] = []
+        self.handler: Any = None
+        self.made.append(self)
+
+    def on_msg(self, handler: Any) -> None:
+        self.handler = handler
+
+    def send(self, data: dict[str, Any], **_: Any) -> None:
+        self.sent.append(data)
+
+    def close(self, *_: Any, **__: Any) -> None:
+        """A page that is gone."""
+
+    def batches(self) -> list[dict[str, Any]]:
+        return [data["content"] for data in self.sent if data["method"] == "custom"]
+
+    def snapshots(self) -> list[dict[str, Any]]:
+        return [data["state"]["snapshot"] for data in self.sent if data["method"] == "update"]
+
+    def ask(self, content: dict[str, Any]) -> None:
+        self.handler({"content": {"data": {"method": "custom", "content": content}}, "buffers": []})
+
+
+def widgets() -> list[Comm]:
+    """The comms of our widgets; ipywidgets makes one for each layout as well."""
+    return [comm for comm in Comm.made if "snapshot" in comm.opened]
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Pretends a kernel; the list gets everything that is displayed."""
+    out: list[Any] = []
+
+    def show(thing: Any, raw: bool = False, display_id: str = "") -> Handle:
+        out.append(thing)
+        return Handle(out)
+
+    Comm.made.clear()
+    monkeypatch.delenv("SGNB_STATIC", raising=False)
+    monkeypatch.setattr(display, "in_kernel", lambda: True)
+    monkeypatch.setattr("IPython.display.display", show)
+    monkeypatch.setattr("comm.create_comm", lambda target_name, **kw: Comm(**kw))
+    return out
+
+
+@pytest.fixture
+def log() -> EventLog:
+    return EventLog()
+
+
+@pytest.fixture
+def emitter(log: EventLog) -> Iterator[Emitter]:
+    emitter = Emitter(log)
+    yield emitter
+    emitter.close()
+
+
+def test_live_widgets_then_the_twin(log: EventLog, emitter: Emitter, shown: list[Any]) -> None:
+    run = RunDisplay(log, "r1", emitter=emitter)
+    run.open()
+    assert len(shown) == 3 and shown[2]["text/html"].startswith("<figure")
+    for _ in demo(log):
+        run.tick()
+    run.close()
+    text, tree = widgets()
+    for comm, page in ((text, TextPage()), (tree, TreePage())):
+        seq = comm.opened["snapshot"]["seq"]
+        page.apply(comm.opened["snapshot"]["ops"])
+        for batch in comm.batches():
+            assert batch["seq"] == (seq := seq + 1)
+            page.apply(batch["ops"])
+        final = comm.snapshots()[-1]
+        assert final["seq"] == seq and not final["live"] and comm.snapshots()[0]["live"]
+        assert page.state() == type(page)(final["ops"]).state()
+    assert "80 new tokens" in shown[-1]["text/plain"] and shown[-1]["text/plain"] == run.text()
+
+
+def test_a_page_that_missed_something_gets_everything(log: EventLog, emitter: Emitter, shown: list[Any]) -> None:
+    view = tree_view(emitter)
+    view.open()
+    list(demo(log))
+    emitter.flush()
+    (comm,) = widgets()
+    comm.ask({"kind": "resync"})
+    assert TreePage(comm.snapshots()[-1]["ops"]).state() == TreePage(emitter.tree.snapshot()).state()
+    view.close()
+    before = comm.snapshots()[-1]
+    list(demo(log, "r2"))
+    emitter.flush()
+    comm.ask({"kind": "resync"})
+    assert comm.snapshots()[-1] == before, "a closed view keeps the state in which it was closed"
+
+
+def test_static_shows_the_twin_only(
+    log: EventLog, emitter: Emitter, shown: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SGNB_STATIC", "1")
+    run = RunDisplay(log, "r1", ["text"], emitter=emitter)
+    run.open()
+    list(demo(log))
+    run.close()
+    run.close()
+    assert len(shown) == 2 and not Comm.made and "three_tips" in shown[-1]["text/plain"]
+
+
+def test_a_failing_view_is_a_line_and_the_run_goes_on(
+    log: EventLog, emitter: Emitter, shown: list[Any], monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(Comm, "send", lambda *_, **__: 1 / 0)
+    run = RunDisplay(log, "r1", ["tree"], emitter=emitter)
+    run.open()
+    list(demo(log))
+    emitter.flush()
+    run.tick()
+    run.tick()
+    assert capsys.readouterr().err.count("view stopped: ZeroDivisionError") == 1
+    run.close()
+    assert "radix tree: 12 nodes" in shown[-1]["text/plain"]
+
+
+def test_without_the_widget_packages_the_twin_still_comes(
+    log: EventLog, emitter: Emitter, shown: list[Any], monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    monkeypatch.delitem(sys.modules, "sgnb.viz.widget", raising=False)
+    RunDisplay(log, "r1", emitter=emitter).open()
+    assert len(shown) == 1 and "view stopped: ModuleNotFoundError" in capsys.readouterr().err
+
+
+def test_in_a_terminal(log: EventLog, emitter: Emitter, capsys: pytest.CaptureFixture[str]) -> None:
+    run = RunDisplay(log, "r1", emitter=emitter)
+    run.open()
+    list(demo(log))
+    run.close()
+    out = capsys.readouterr().out
+    assert out.count("three_tips · done") == 1 and "radix tree: 12 nodes" in out and "hit rate 90%" in out
+
+
+def test_a_live_terminal_streams_and_cannot_be_steered(log: EventLog, emitter: Emitter) -> None:
+    from rich.console import Console
+
+    from sgnb.viz.terminal import TerminalView
+
+    out = io.StringIO()
+    list(demo(log))
+    run = RunDisplay(log, "r1", emitter=emitter)
+    view = TerminalView([run.state, emitter.tree], Console(file=out, force_terminal=True, width=100, height=40))
+    emitter.attach(view)
+    list(demo(log, "r2"))
+    emitter.flush()
+    view.close()
+    assert emitter.failure(view) is None
+    assert "<img onerror=" in out.getvalue() and "\u202e" not in out.getvalue() and HOSTILE[-3:] in out.getvalue()
+
+
+def test_mistakes_name_the_cure(log: EventLog, emitter: Emitter) -> None:
+    with pytest.raises(OptionError, match=r"'tre'.*\n.*did you mean 'tree'"):
+        RunDisplay(log, "r1", ["tre"], emitter=emitter)
+    with pytest.raises(OptionError, match="another log"):
+        RunDisplay(EventLog(), "r1", emitter=emitter)
+
+
+def test_showing_nothing_is_possible(log: EventLog, emitter: Emitter, shown: list[Any]) -> None:
+    run = RunDisplay(log, "r1", [], emitter=emitter)
+    run.open()
+    list(demo(log))
+    run.close()
+    assert shown == [] and run.state.status == "done"
+
+
+def test_import_is_light() -> None:
+    code = "import sgnb.viz, sys; print({'IPython', 'ipywidgets', 'anywidget', 'rich', 'torch'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

@@ -1,0 +1,133 @@
+"""The tree that a log replays to is the tree of the engine that wrote it, and pages follow it exactly."""
+
+from __future__ import annotations
+
+import time
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sgnb import events
+from sgnb.events import EventLog, Record
+from sgnb.viz import TreeState
+from sgnb.viz.plain import shown, tree_text
+from tests.viz.make_log import WordEngine
+from tests.viz.page import TreePage
+
+WORDS = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=6)
+KINDS = st.sampled_from(["insert", "insert", "match", "lock", "unlock", "evict"])
+ACTIONS = st.lists(st.tuples(KINDS, WORDS), max_size=40)
+Actions = list[tuple[str, list[str]]]
+
+
+def play(actions: Actions) -> WordEngine:
+    """Random work on a tree; each action adds its events to the engine's log."""
+    engine, locked = WordEngine(EventLog()), []
+    for i, (action, words) in enumerate(actions):
+        tokens = engine.encode(" ".join(words))
+        if action == "insert":
+            engine.insert(tokens)
+        elif action == "match":
+            engine.touch(engine.match(tokens)[0])
+        elif action == "lock":
+            locked.append(engine.match(tokens)[0])
+            engine.lock(locked[-1], 1)
+        elif action == "unlock" and locked:
+            engine.lock(locked.pop(), -1)
+        elif leaves := engine.leaves():
+            engine.evict(leaves[i % len(leaves)])
+    return engine
+
+
+def replayed(engine: WordEngine) -> TreeState:
+    tree = TreeState()
+    for record in engine.log.read().records:
+        tree.apply(record)
+    return tree
+
+
+@given(ACTIONS)
+@settings(max_examples=150, deadline=None)
+def test_replays_to_the_engines_tree(actions: Actions) -> None:
+    engine = play(actions)
+    tree = replayed(engine)
+    assert {node.id: node.tokens for node in tree.nodes.values()} == engine.tokens
+    assert {node.id: list(node.children.values()) for node in tree.nodes.values()} == engine.children
+    assert {node.id: node.locks for node in tree.nodes.values()} == engine.locks
+    assert all(tree.nodes[node].tick == tick for node, tick in engine.ticks.items() if node)
+    assert tree.tokens == sum(map(len, engine.tokens.values()))
+    assert tree.missing == 0
+
+
+@given(ACTIONS, st.data())
+@settings(max_examples=150, deadline=None)
+def test_a_page_that_joins_at_any_time_ends_up_the_same(actions: Actions, data: st.DataObject) -> None:
+    records = play(actions).log.read().records
+    join = data.draw(st.integers(0, len(records)))
+    batch = data.draw(st.integers(1, 7))
+    tree, page, version = TreeState(), None, 0
+    for i, record in enumerate(records):
+        if i == join:
+            page = TreePage(tree.snapshot())
+        tree.apply(record)
+        if i % batch == 0:
+            ops = tree.changes()
+            version += bool(ops)
+            assert tree.version == version
+            if page:
+                page.apply(ops)
+    page = page or TreePage(tree.snapshot())
+    page.apply(tree.changes())
+    assert page.state() == TreePage(tree.snapshot()).state()
+    assert tree.changes() == []
+
+
+@given(ACTIONS, st.integers(1, 8))
+@settings(max_examples=80, deadline=None)
+def test_shown_nodes_are_a_tree_and_the_rest_is_counted(actions: Actions, budget: int) -> None:
+    tree = replayed(play(actions))
+    kept, hidden = shown(tree, budget)
+    assert all(tree.nodes[node].parent in kept for node in kept if node)
+    assert len(kept) - 1 + sum(hidden.values()) == len(tree.nodes) - 1
+    assert len(tree_text(tree, budget).splitlines()) <= 2 * budget + 2
+
+
+def test_namespaces_keep_children_of_the_root_apart() -> None:
+    tree = TreeState()
+    for i, event in enumerate([
+        events.NodeAdded(1, 0, (5, 6), "adapter"), events.NodeAdded(2, 0, (5, 7)), events.NodeSplit(1, 3, 1),
+    ]):
+        tree.apply(Record(i + 1, 0.0, event))
+    assert [(node.id, node.namespace) for node in tree.children(tree.root)] == [(3, "adapter"), (2, "")]
+    assert tree.nodes[1].namespace == "" and tree.nodes[1].parent == 3
+
+
+def test_lost_records_are_counted_not_fatal() -> None:
+    tree = TreeState()
+    for event in (events.NodeAdded(9, 8, (1,)), events.NodeSplit(7, 6, 1), events.NodeEvicted(7, "memory"),
+                  events.NodeLocked(7, 1)):
+        tree.apply(Record(1, 0.0, event))
+    assert tree.missing == 4 and len(tree.nodes) == 1
+
+
+def test_large_trees_send_less_text_of_each_node() -> None:
+    tree = TreeState()
+    tree.apply(Record(1, 0.0, events.TokensNamed(tuple(range(256)), tuple(map(chr, range(256))))))
+    for node in range(1, 1_001):
+        tree.apply(Record(1, 0.0, events.NodeAdded(node, 0, (65,) * 3_000, str(node))))
+    sizes = {len(op[-1]) for op in tree.snapshot() if op[0] == "node"}
+    assert sizes == {200}
+
+
+def test_100_000_events_take_about_a_second() -> None:
+    tree, records = TreeState(), []
+    for i in range(1, 25_001):
+        path = i // 8
+        records += [events.NodeAdded(i, path, (i, i + 1)), events.NodeTouched(i, i), events.NodeLocked(i, 1),
+                    events.StepRan(i, 0.001, (), ((1, 2, -0.1),) * 16, 0, 1, 1, 1, 1)]
+    records = [Record(i, 0.0, event) for i, event in enumerate(records)]
+    start = time.perf_counter()
+    for record in records:
+        tree.apply(record)
+    assert len(tree.nodes) == 25_001
+    assert time.perf_counter() - start < 3  # about 0.3 s alone; the machine may be busy
