@@ -117,7 +117,8 @@ class StepRan:
 
 @dataclass(frozen=True, slots=True)
 class NodeAdded:
-    """A leaf of the radix tree. Node 0 is the root and is never added. `namespace` is "" but for children of the root."""
+    """A leaf of the radix tree. Node 0 is the root and is never added. `namespace` is "" but for children of the
+    root."""
 
     node: int
     parent: int
@@ -127,7 +128,8 @@ class NodeAdded:
 
 @dataclass(frozen=True, slots=True)
 class NodeSplit:
-    """The new node `upper` takes the first `length` tokens of `node` and becomes its parent; locks and age are copied."""
+    """The new node `upper` takes the first `length` tokens of `node` and becomes its parent; locks and age are
+    copied."""
 
     node: int
     upper: int
@@ -228,9 +230,7 @@ class RunFinished:
 
 
 EVENT_KINDS: dict[str, type] = {
-    cls.__name__: cls
-    for cls in list(globals().values())
-    if isinstance(cls, type) and is_dataclass(cls)
+    cls.__name__: cls for cls in list(globals().values()) if isinstance(cls, type) and is_dataclass(cls)
 }
 
 
@@ -317,7 +317,9 @@ def encode(record: Record) -> str:
     """One record as one line of JSON."""
     event = record.event
     body = {f.name: getattr(event, f.name) for f in fields(event)}
-    return json.dumps({"seq": record.seq, "t": round(record.t, 6), "kind": type(event).__name__, **body}, ensure_ascii=False)
+    return json.dumps(
+        {"seq": record.seq, "t": round(record.t, 6), "kind": type(event).__name__, **body}, ensure_ascii=False
+    )
 
 
 def decode(line: str) -> Record:

@@ -56,10 +56,18 @@ class SamplingParams:
         set_(self, "stop", stop)
         set_(self, "stop_token_ids", tuple(self.stop_token_ids or ()))
         bias = self.logit_bias
-        set_(self, "logit_bias", tuple((int(k), float(v)) for k, v in (bias.items() if isinstance(bias, Mapping) else bias or ())))
+        set_(
+            self,
+            "logit_bias",
+            tuple((int(k), float(v)) for k, v in (bias.items() if isinstance(bias, Mapping) else bias or ())),
+        )
         _check("max_new_tokens", self.max_new_tokens, "an integer of 0 or more", lambda v: _is_int(v) and v >= 0)
-        _check("min_new_tokens", self.min_new_tokens, "an integer between 0 and max_new_tokens",
-               lambda v: _is_int(v) and 0 <= v <= self.max_new_tokens)
+        _check(
+            "min_new_tokens",
+            self.min_new_tokens,
+            "an integer between 0 and max_new_tokens",
+            lambda v: _is_int(v) and 0 <= v <= self.max_new_tokens,
+        )
         _check("n", self.n, "an integer of 1 or more", lambda v: _is_int(v) and v >= 1)
         _check("stop", stop, "one or more non-empty strings", lambda v: all(isinstance(s, str) and s for s in v))
         _check("stop_token_ids", self.stop_token_ids, "token ids", lambda v: all(_is_int(i) and i >= 0 for i in v))

@@ -9,10 +9,11 @@ import torch
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM, PreTrainedModel
 
 VOCAB = 97
-COMMON: dict[str, Any] = dict(
-    vocab_size=VOCAB, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
-    num_key_value_heads=2, head_dim=16, max_position_embeddings=256, pad_token_id=0, bos_token_id=1, eos_token_id=2,
-)  # fmt: skip
+COMMON: dict[str, Any] = {
+    "vocab_size": VOCAB, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 256,
+    "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+}  # fmt: skip
 NO_HEAD_DIM = ("head_dim",)
 MULTI_HEAD = ("head_dim", "num_key_value_heads")
 
@@ -50,10 +51,10 @@ FAMILIES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 """Family -> (settings of its config over the common ones, common ones it does not take)."""
 
 
-def random_model(family: str = "llama") -> PreTrainedModel:
-    """A float32 model on the CPU, made anew, with the same weights every time."""
+def random_model(family: str = "llama", **config: Any) -> PreTrainedModel:
+    """A float32 model on the CPU, made anew, with the same weights every time; `config` is put over the family's."""
     extra, dropped = FAMILIES[family]
-    settings = {k: v for k, v in (COMMON | extra).items() if k not in dropped}
+    settings = {k: v for k, v in (COMMON | extra).items() if k not in dropped} | config
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(CONFIG_MAPPING[family](**settings), attn_implementation="eager")
     # Wider weights than the usual 0.02: the tokens then depend on the whole context.
@@ -74,7 +75,7 @@ def greedy(family: str, prompts: list[list[int]], new_tokens: int) -> list[list[
     """transformers' own greedy continuation of each prompt, one at a time, with eager attention."""
     model = reference_model(family)
     return [
-        model.generate(torch.tensor([p]), attention_mask=torch.ones(1, len(p), dtype=torch.long), max_new_tokens=new_tokens,
-                       do_sample=False, eos_token_id=None)[0, len(p) :].tolist()
+        model.generate(torch.tensor([p]), attention_mask=torch.ones(1, len(p), dtype=torch.long),
+                       max_new_tokens=new_tokens, do_sample=False, eos_token_id=None)[0, len(p) :].tolist()
         for p in prompts
     ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import warnings
@@ -17,14 +18,16 @@ from ..lang.chat import PLAIN, ChatTemplate, from_render
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
 from ..sampling import SamplingParams
 
+_log = logging.getLogger(__name__)
+
 Deliveries = queue.SimpleQueue[Callable[[], None] | None]
 
 
 class LocalExecutor:
     """An `Executor` (see `lang.executor`) over one engine.
 
-    Sinks are called on one thread of the executor's own, so that a program's next step is prepared while the engine runs.
-    The thread ends with `close`, or when the executor is no longer used.
+    Sinks are called on one thread of the executor's own, so that a program's next step is prepared while the engine
+    runs. The thread ends with `close`, or when the executor is no longer used.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -67,7 +70,8 @@ class LocalExecutor:
 
     def _score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
         prompt, *continued = self.engine.encode([call.prompt, *(call.prompt + choice for choice in call.choices)])
-        # A choice may change how the prompt's end is cut into tokens: every choice is scored from the first place where one does.
+        # A choice may change how the prompt's end is cut into tokens: every choice is scored from the first place
+        # where one does.
         start = min(_common_length(prompt, tokens) for tokens in continued)
         if start == 0:
             raise RequestError(f"select {call.name!r} has no text before its choices", "put some text before it")
@@ -79,7 +83,9 @@ class LocalExecutor:
 
         gather = _Gather(len(continued) + len(alone), finish)
         conditional = SamplingParams(max_new_tokens=0, return_logprob=True, logprob_start_len=start)
-        params = [conditional] * len(continued) + [SamplingParams(max_new_tokens=0, return_logprob=True, logprob_start_len=0)] * len(alone)
+        params = [conditional] * len(continued) + [
+            SamplingParams(max_new_tokens=0, return_logprob=True, logprob_start_len=0)
+        ] * len(alone)
         origin = Origin(call.run, call.branch, call.name, "score")
         sinks = [partial(gather.put, i) for i in range(len(params))]
         return partial(self.engine.abort, self.engine.submit([*continued, *alone], params, sinks, origin=origin))
@@ -88,7 +94,11 @@ class LocalExecutor:
         self.engine.flush_cache()
 
     def server_info(self) -> dict[str, Any]:
-        return {"model": self.engine.model_name, "device": self.engine.device, "context_length": self.engine.context_length} | self.engine.stats()
+        return {
+            "model": self.engine.model_name,
+            "device": self.engine.device,
+            "context_length": self.engine.context_length,
+        } | self.engine.stats()
 
     def _post(self, sink: Callable[[Any], None], item: Any) -> None:
         self._deliveries.put(partial(sink, item))
@@ -116,15 +126,25 @@ def chat_template(engine: Engine) -> ChatTemplate:
     if tokenizer is None or not tokenizer.chat_template:
         return PLAIN
     try:
-        return from_render(engine.model_name, lambda messages: tokenizer.apply_chat_template(list(messages), tokenize=False))
+        return from_render(
+            engine.model_name, lambda messages: tokenizer.apply_chat_template(list(messages), tokenize=False)
+        )
     except Exception as error:  # a Jinja template may raise anything
-        warnings.warn(f"{engine.model_name}'s chat template cannot be taken apart ({error}); plain role marks are used", stacklevel=2)
+        warnings.warn(
+            f"{engine.model_name}'s chat template cannot be taken apart ({error}); plain role marks are used",
+            stacklevel=2,
+        )
         return PLAIN
 
 
 def _deliver(deliveries: Deliveries) -> None:
+    """Make deliveries until None comes. A sink that fails is logged: the others must not wait for ever."""
     while (delivery := deliveries.get()) is not None:
-        delivery()
+        try:
+            delivery()
+        except Exception:
+            _log.exception("what listened to a program's step failed")
+        del delivery  # it may hold the executor, whose finalizer ends this thread
 
 
 def _result(outputs: list[Output]) -> Result:
@@ -141,7 +161,10 @@ def _scores(own: list[tuple[int, ...]], outputs: list[Output], unconditional: bo
     for tokens, output in zip(own, outputs, strict=False):
         without = (None, *next(alone).prompt_logprobs) if unconditional and len(tokens) > 1 else (None,)
         choices.append(ChoiceScore(tokens, tuple(output.prompt_logprobs), without if unconditional else ()))
-    meta = {"prompt_tokens": sum(o.prompt_tokens for o in outputs), "cached_tokens": sum(o.cached_tokens for o in outputs)}
+    meta = {
+        "prompt_tokens": sum(o.prompt_tokens for o in outputs),
+        "cached_tokens": sum(o.cached_tokens for o in outputs),
+    }
     return Scores(tuple(choices), meta)
 
 

@@ -3,18 +3,33 @@
 `Engine` is looked up when first used: the radix tree and the scheduler need no torch.
 """
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 __all__ = ["Engine", "Output"]
 
+_HOME = {"Engine": "engine", "Output": "output"}
+
 
 def __getattr__(name: str) -> Any:
-    if name == "Engine":
-        from .engine import Engine
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    with _no_collection():
+        value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value
+    return value
 
-        return Engine
-    if name == "Output":
-        from .output import Output
 
-        return Output
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Garbage collection takes a quarter of the time in which transformers is imported, and finds nothing."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

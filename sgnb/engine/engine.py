@@ -1,4 +1,5 @@
-"""The engine as Python sees it: load a model, generate, look at the cache, close. Knows nothing of notebooks or programs."""
+"""The engine as Python sees it: load a model, generate, look at the cache, close. Knows nothing of notebooks or
+programs."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from ..sampling import SamplingParams
 from .attention import make_backend
 from .kv import KVCache
 from .live import Live, Sink
-from .loop import EngineLoop, closed_error
+from .loop import EngineLoop
 from .model import Decoder, load_decoder, load_tokenizer
 from .options import EngineOptions
 from .output import Output
@@ -63,36 +64,56 @@ class Engine:
 
     def __init__(self, model: str | Path | PreTrainedModel = "tiny", *, tokenizer: Any = None, **options: Any) -> None:
         self.options = EngineOptions.make(options)
-        self.model_name = model if isinstance(model, str) else type(model).__name__ if isinstance(model, PreTrainedModel) else str(model)
+        self.model_name = (
+            model
+            if isinstance(model, str)
+            else type(model).__name__
+            if isinstance(model, PreTrainedModel)
+            else str(model)
+        )
         source = models.path(model) if isinstance(model, str) and model in models.names() else model
         decoder = load_decoder(source, self.options.device, self.options.dtype, self.options.fuse)
         raw = tokenizer if tokenizer is not None or isinstance(model, PreTrainedModel) else load_tokenizer(str(source))
         self.tokenizer = None if raw is None else Tokenizer(raw)
-        self.device, self.dtype, self.vocab_size = str(decoder.device), str(decoder.dtype).removeprefix("torch."), decoder.vocab_size
+        self.device, self.dtype, self.vocab_size = (
+            str(decoder.device),
+            str(decoder.dtype).removeprefix("torch."),
+            decoder.vocab_size,
+        )
         self.pool_tokens = self.options.max_total_tokens or _pool_tokens(decoder)
         self.context_length = min(self.options.context_length or decoder.context_length, decoder.context_length)
         self.log = EventLog()
         eos = decoder.eos_token_ids | (self.tokenizer.eos_token_ids if self.tokenizer else frozenset())
         self._eos = frozenset(token for token in eos if 0 <= token < self.vocab_size)
         self._ids = itertools.count(1)
-        self._scheduler = self._make_scheduler()
         kv = _make_cache(decoder, self.pool_tokens)
+        self._scheduler = self._make_scheduler()
         attention = make_backend(self.options.attention, kv, fork_attention=self.options.fork_attention)
-        self.log.emit(EngineStarted(self.model_name, self.device, self.dtype, attention.name, self.pool_tokens, self.context_length))
+        self.log.emit(
+            EngineStarted(
+                self.model_name, self.device, self.dtype, attention.name, self.pool_tokens, self.context_length
+            )
+        )
         runner = ModelRunner(decoder, attention)
         self._loop = EngineLoop(self._scheduler, runner, self.tokenizer, self.log)
         weakref.finalize(self, self._loop.close)
 
-    def generate(self, prompt: Prompt | Sequence[Prompt], sampling_params: Sampling | Sequence[Sampling] = None, *,
-                 stream: bool = False, **sampling: Any) -> Any:  # fmt: skip
+    def generate(
+        self,
+        prompt: Prompt | Sequence[Prompt],
+        sampling_params: Sampling | Sequence[Sampling] = None,
+        *,
+        stream: bool = False,
+        **sampling: Any,
+    ) -> Any:
         """Continue a prompt (str or token ids) or each of a list of prompts.
 
         sampling_params: one for all, or a list with one for each prompt; keyword arguments are put over them.
-        Returns an Output, or a list of them for a list or for n > 1 (prompt by prompt). With stream=True, which takes one
-        prompt and n = 1, an iterator of Outputs whose text grows.
+        Returns an Output, or a list of them for a list or for n > 1 (prompt by prompt). With stream=True, which takes
+        one prompt and n = 1, an iterator of Outputs whose text grows.
 
-        Raises RequestError or OptionError before anything runs; the error of a request that failed afterwards. An interrupt
-        aborts the requests and keeps the cache.
+        Raises RequestError or OptionError before anything runs; the error of a request that failed afterwards. An
+        interrupt aborts the requests and keeps the cache.
         """
         prompts, params, alone = self._arguments(prompt, sampling_params, sampling, stream)
         if stream:
@@ -109,8 +130,14 @@ class Engine:
             raise
         return _collect([outputs[i] for i in range(len(ids))], alone)
 
-    async def agenerate(self, prompt: Prompt | Sequence[Prompt], sampling_params: Sampling | Sequence[Sampling] = None, *,
-                        stream: bool = False, **sampling: Any) -> Any:  # fmt: skip
+    async def agenerate(
+        self,
+        prompt: Prompt | Sequence[Prompt],
+        sampling_params: Sampling | Sequence[Sampling] = None,
+        *,
+        stream: bool = False,
+        **sampling: Any,
+    ) -> Any:
         """`generate` without blocking the event loop. With stream=True it gives an async iterator."""
         prompts, params, alone = self._arguments(prompt, sampling_params, sampling, stream)
         results: asyncio.Queue[tuple[int, Output]] = asyncio.Queue()
@@ -133,12 +160,20 @@ class Engine:
             raise
         return _collect([outputs[i] for i in range(len(ids))], alone)
 
-    def submit(self, prompts: Sequence[Prompt], params: Sequence[SamplingParams], sinks: Sequence[Sink], *, stream: bool = False,
-               origin: Origin = Origin()) -> list[int]:  # fmt: skip
+    def submit(
+        self,
+        prompts: Sequence[Prompt],
+        params: Sequence[SamplingParams],
+        sinks: Sequence[Sink],
+        *,
+        stream: bool = False,
+        origin: Origin | None = None,
+    ) -> list[int]:
         """Queue one sample for each prompt and return their ids at once. Each sink gets Outputs as `Live` says.
 
         Raises before anything is queued: RequestError, OptionError, or EngineError when the engine is closed.
         """
+        origin = origin or Origin()
         tokens = self._tokens(prompts)
         lives = []
         for ids, param, sink in zip(tokens, params, sinks, strict=True):
@@ -151,7 +186,10 @@ class Engine:
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, as `generate` makes them."""
         if self.tokenizer is None:
-            raise RequestError(f"{self.model_name} has no tokenizer, so text cannot be read", "give token ids, or Engine(..., tokenizer=...)")
+            raise RequestError(
+                f"{self.model_name} has no tokenizer, so text cannot be read",
+                "give token ids, or Engine(..., tokenizer=...)",
+            )
         return self.tokenizer.encode(texts)
 
     def abort(self, request: int | Sequence[int]) -> None:
@@ -164,25 +202,40 @@ class Engine:
         return freed
 
     def stats(self) -> dict[str, Any]:
-        """Counts since the engine began and the state of the pool, in tokens; free + cached + in_flight = pool_tokens."""
+        """Counts since the engine began and the state of the pool, in tokens; free + cached + in_flight =
+        pool_tokens."""
+
         def read() -> dict[str, Any]:
             counts, scheduler = dict(self._loop.counts), self._scheduler
             return counts | {
                 "hit_rate": counts["cached_tokens"] / counts["prompt_tokens"] if counts["prompt_tokens"] else 0.0,
-                "waiting": len(scheduler.waiting), "running": len(scheduler.running), "pool_tokens": self.pool_tokens,
-                "free": scheduler.pool.free, "cached": scheduler.tree.size, "in_flight": scheduler.in_flight,
+                "waiting": len(scheduler.waiting),
+                "running": len(scheduler.running),
+                "pool_tokens": self.pool_tokens,
+                "free": scheduler.pool.free,
+                "cached": scheduler.tree.size,
+                "in_flight": scheduler.in_flight,
                 "busy_seconds": self._loop.busy_seconds,
-            }  # fmt: skip
+            }
 
         result: dict[str, Any] = self._loop.call(read)
         return result
 
     def tree(self) -> list[dict[str, Any]]:
         """The radix tree as plain data, parents before children: id, parent, tokens, locks, tick."""
+
         def read() -> list[dict[str, Any]]:
             nodes = self._scheduler.tree.nodes()
-            return [{"id": n.id, "parent": n.parent.id if n.parent else 0, "tokens": tuple(n.tokens.tolist()), "locks": n.locks,
-                     "tick": n.tick} for n in nodes]  # fmt: skip
+            return [
+                {
+                    "id": n.id,
+                    "parent": n.parent.id if n.parent else 0,
+                    "tokens": tuple(n.tokens.tolist()),
+                    "locks": n.locks,
+                    "tick": n.tick,
+                }
+                for n in nodes
+            ]
 
         result: list[dict[str, Any]] = self._loop.call(read)
         return result
@@ -207,12 +260,20 @@ class Engine:
     def _make_scheduler(self) -> Scheduler:
         options = self.options
         return Scheduler(
-            RadixTree(self.log.emit, options.eviction_policy), SlotPool(self.pool_tokens), context_length=self.context_length,
-            max_step_tokens=options.max_step_tokens, max_running=options.max_running_requests, policy=options.schedule_policy,
-            max_overtaking=options.max_overtaking, prefix_cache=options.prefix_cache, emit=self.log.emit,
-        )  # fmt: skip
+            RadixTree(self.log.emit, options.eviction_policy),
+            SlotPool(self.pool_tokens),
+            context_length=self.context_length,
+            max_step_tokens=options.max_step_tokens,
+            max_running=options.max_running_requests,
+            policy=options.schedule_policy,
+            max_overtaking=options.max_overtaking,
+            prefix_cache=options.prefix_cache,
+            emit=self.log.emit,
+        )
 
-    def _arguments(self, prompt: Any, sampling_params: Any, sampling: dict[str, Any], stream: bool) -> tuple[list[Prompt], list[SamplingParams], bool]:
+    def _arguments(
+        self, prompt: Any, sampling_params: Any, sampling: dict[str, Any], stream: bool
+    ) -> tuple[list[Prompt], list[SamplingParams], bool]:
         """The samples to draw (each prompt n times), and whether the caller gave one prompt."""
         several = isinstance(prompt, Iterable) and not isinstance(prompt, str)
         prompts = list(prompt) if several else [prompt]
@@ -220,7 +281,9 @@ class Engine:
             several, prompts = False, [prompts]
         each = sampling_params if isinstance(sampling_params, (list, tuple)) else [sampling_params] * len(prompts)
         if len(each) != len(prompts):
-            raise OptionError(f"{len(each)} sampling_params for {len(prompts)} prompts", "give one for all, or one for each prompt")
+            raise OptionError(
+                f"{len(each)} sampling_params for {len(prompts)} prompts", "give one for all, or one for each prompt"
+            )
         params = [SamplingParams.make(p, **sampling) for p in each]
         if stream and (several or params[0].n > 1):
             raise OptionError("stream=True takes one prompt and n=1", "stream each prompt on its own")
@@ -238,18 +301,32 @@ class Engine:
             raise RequestError("the prompt is empty", "give at least one token")
         if min(tokens) < 0 or max(tokens) >= self.vocab_size:
             bad = next(t for t in tokens if not 0 <= t < self.vocab_size)
-            raise RequestError(f"token id {bad} is outside the vocabulary of {self.vocab_size}", "was the prompt made with another tokenizer?")
-        for what, used in (("logit_bias", [token for token, _ in params.logit_bias]), ("stop_token_ids", params.stop_token_ids)):
+            raise RequestError(
+                f"token id {bad} is outside the vocabulary of {self.vocab_size}",
+                "was the prompt made with another tokenizer?",
+            )
+        for what, used in (
+            ("logit_bias", [token for token, _ in params.logit_bias]),
+            ("stop_token_ids", params.stop_token_ids),
+        ):
             for token in used:
                 if not 0 <= token < self.vocab_size:
-                    raise RequestError(f"{what} names token {token}, outside the vocabulary of {self.vocab_size}", "use ids of this model")
+                    raise RequestError(
+                        f"{what} names token {token}, outside the vocabulary of {self.vocab_size}",
+                        "use ids of this model",
+                    )
         if params.stop and self.tokenizer is None:
             raise RequestError("stop strings need a tokenizer", "use stop_token_ids, or Engine(..., tokenizer=...)")
         if params.return_logprob and params.logprob_start_len > len(tokens):
-            raise RequestError(f"logprob_start_len={params.logprob_start_len} is beyond the prompt of {len(tokens)} tokens", "use a position in it")
+            raise RequestError(
+                f"logprob_start_len={params.logprob_start_len} is beyond the prompt of {len(tokens)} tokens",
+                "use a position in it",
+            )
         wants = 1 if params.max_new_tokens else 0
-        for what, size, cure in (("context", self.context_length, "shorten the prompt"),
-                                 ("KV pool", self.pool_tokens, "shorten the prompt or load with a larger max_total_tokens")):  # fmt: skip
+        for what, size, cure in (
+            ("context", self.context_length, "shorten the prompt"),
+            ("KV pool", self.pool_tokens, "shorten the prompt or load with a larger max_total_tokens"),
+        ):
             if len(tokens) + wants > size:
                 raise RequestError(f"the prompt has {len(tokens)} tokens, the {what} holds {size}", cure)
         return min(params.max_new_tokens, self.context_length - len(tokens), self.pool_tokens - len(tokens))
@@ -308,7 +385,9 @@ def _token_ids(prompt: Any) -> list[int]:
     try:
         return [int(token) for token in prompt]
     except (TypeError, ValueError):
-        raise RequestError(f"{prompt!r:.80} is no prompt", "give a string or a list of token ids, or a list of either") from None
+        raise RequestError(
+            f"{prompt!r:.80} is no prompt", "give a string or a list of token ids, or a list of either"
+        ) from None
 
 
 def _collect(outputs: list[Output], alone: bool) -> Any:
@@ -322,8 +401,12 @@ def _make_cache(decoder: Decoder, tokens: int) -> KVCache:
     try:
         return KVCache(decoder.shapes, tokens, decoder.dtype, decoder.device)
     except (RuntimeError, MemoryError) as error:
+        decoder.release()
         size = tokens * KVCache.bytes_per_token(decoder.shapes, decoder.dtype) / 2**30
-        raise OptionError(f"a KV pool of {tokens} tokens ({size:.1f} GiB) does not fit in the memory", "load with a smaller max_total_tokens") from error
+        raise OptionError(
+            f"a KV pool of {tokens} tokens ({size:.1f} GiB) does not fit in the memory",
+            "load with a smaller max_total_tokens",
+        ) from error
 
 
 def _pool_tokens(decoder: Decoder) -> int:

@@ -26,8 +26,19 @@ class Live:
     It is called on the engine's thread and must return at once.
     """
 
-    def __init__(self, request: Request, tokenizer: Tokenizer | None, eos: frozenset[int], sink: Sink, *, stream: bool = False,
-                 run: str = "", branch: str = "", name: str = "", purpose: str = "generate") -> None:  # fmt: skip
+    def __init__(
+        self,
+        request: Request,
+        tokenizer: Tokenizer | None,
+        eos: frozenset[int],
+        sink: Sink,
+        *,
+        stream: bool = False,
+        run: str = "",
+        branch: str = "",
+        name: str = "",
+        purpose: str = "generate",
+    ) -> None:
         self.request = request
         self.run, self.branch, self.name, self.purpose = run, branch, name, purpose
         params = request.params
@@ -88,7 +99,9 @@ class Live:
         place = self._stops.find(self._text)
         if place is None:
             return None
-        stop = next(s for s in sorted(self.request.params.stop, key=len, reverse=True) if self._text.startswith(s, place))
+        stop = next(
+            s for s in sorted(self.request.params.stop, key=len, reverse=True) if self._text.startswith(s, place)
+        )
         self._text = self._text[:place]
         return stop
 
@@ -102,6 +115,16 @@ class Live:
         text = self._text[:length]
         delta, self._shown = text[self._shown :], len(text)
         return Output(
-            text, request.output, request.prompt_length, request.cached_tokens or 0, ending.reason, ending.by, ending.error, delta,
-            list(request.logprobs), list(request.prompt_logprobs), list(request.top_logprobs), list(request.prompt_top_logprobs),
-        )  # fmt: skip
+            text,
+            request.output,
+            request.prompt_length,
+            request.cached_tokens or 0,
+            ending.reason,
+            ending.by,
+            ending.error,
+            delta,
+            list(request.logprobs),
+            list(request.prompt_logprobs),
+            list(request.top_logprobs),
+            list(request.prompt_top_logprobs),
+        )

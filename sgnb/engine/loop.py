@@ -1,4 +1,5 @@
-"""The engine's one thread: commands in, steps, events and results out. It alone touches the pool, the tree and the model."""
+"""The engine's one thread: commands in, steps, events and results out. It alone touches the pool, the tree and the
+model."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ class EngineLoop:
         self._closing = False
         self._guard = threading.RLock()  # a finalizer may run, and abort or close, inside `_send`
         self.failure: BaseException | None = None
-        self.counts = dict.fromkeys(("requests", "finished", "prompt_tokens", "cached_tokens", "computed_tokens", "output_tokens", "steps"), 0)
+        self.counts = dict.fromkeys(
+            ("requests", "finished", "prompt_tokens", "cached_tokens", "computed_tokens", "output_tokens", "steps"), 0
+        )
         self.busy_seconds = 0.0
         self._thread = threading.Thread(target=self._run, name="sgnb-engine", daemon=True)
         self._thread.start()
@@ -48,13 +51,23 @@ class EngineLoop:
         return self._thread.is_alive() and not self._closing
 
     def submit(self, lives: list[Live]) -> None:
-        self._send(lambda: [self._accept(live) for live in lives])
+        def accept() -> None:
+            for live in lives:
+                self._accept(live)
+
+        self._send(accept)
 
     def abort(self, ids: Iterable[int]) -> None:
         """End these requests at the next step; unknown or finished ones are ignored."""
         wanted = list(ids)
+
+        def end() -> None:
+            for i in wanted:
+                if i in self._live:
+                    self._end(self._live[i], Ending("abort", error=_aborted()))
+
         with suppress(EngineError):  # a closed engine has ended them already
-            self._send(lambda: [self._end(self._live[i], Ending("abort", error=_aborted())) for i in wanted if i in self._live])
+            self._send(end)
 
     def call(self, function: Callable[[], Any]) -> Any:
         """Run `function` on the engine's thread between two steps and return its result."""
@@ -97,6 +110,8 @@ class EngineLoop:
         self._end_everything()
         self._runner.release()
         del self._runner
+        if torch.cuda.is_initialized():
+            torch.cuda.empty_cache()
         self._log.emit(EngineStopped(reason))
 
     def _obey(self) -> None:
@@ -132,45 +147,32 @@ class EngineLoop:
             if chunk.end == chunk.request.size and chunk.request.limit == 0:
                 self._end(self._live[chunk.request.id], Ending("length"))
 
+    @torch.inference_mode()
     def _sample(self, chunks: list[Chunk], logits: Tensor) -> list[Sampled]:
         """Score prompt tokens, choose new ones, and keep the log-probabilities that requests asked for."""
-        normalizer = logits.logsumexp(-1)
+        logprobs = logits.log_softmax(-1)
         rows, chosen = [], []
         first = 0
         for chunk in chunks:
             count = len(logit_rows(chunk))
-            self._score_prompt(chunk, logits[first : first + count], normalizer[first : first + count])
+            _score_prompt(chunk, logprobs[first : first + count])
             first += count
             if chunk.samples:
                 rows.append(first - 1)
                 chosen.append(chunk.request)
         if not rows:
             return []
-        index = torch.tensor(rows, device=logits.device)
-        raw = logits[index]
-        wanted = [i for i, r in enumerate(chosen) if r.params.return_logprob and r.params.top_logprobs_num]
-        for i in wanted:
-            logprobs = (raw[i] - normalizer[rows[i]])[None]
-            chosen[i].top_logprobs += top_logprobs(logprobs, chosen[i].params.top_logprobs_num)
-        tokens = sample(raw, chosen, [self._live[r.id].banned for r in chosen])
-        logprobs = (logits[index, torch.tensor(tokens, device=logits.device)] - normalizer[index]).tolist()
-        for request, logprob in zip(chosen, logprobs, strict=True):
+        if len(rows) < len(logits):
+            index = torch.tensor(rows, device=logits.device)
+            logits, logprobs = logits[index], logprobs[index]
+        tokens = sample(logits, chosen, [self._live[r.id].banned for r in chosen])
+        values = logprobs.gather(1, torch.tensor(tokens, device=logprobs.device)[:, None])[:, 0].tolist()
+        for i, request in enumerate(chosen):
             if request.params.return_logprob:
-                request.logprobs.append(logprob)
-        return [Sampled(r.id, token, round(lp, 4)) for r, token, lp in zip(chosen, tokens, logprobs, strict=True)]
-
-    def _score_prompt(self, chunk: Chunk, logits: Tensor, normalizer: Tensor) -> None:
-        """Log-probabilities of the prompt tokens that follow a chunk's scored positions; rows as `logit_rows`."""
-        positions = [p for p in logit_rows(chunk) if p + 1 < chunk.request.size]
-        if not positions:
-            return
-        request, count = chunk.request, len(positions)
-        targets = torch.from_numpy(request.tokens[positions[0] + 1 : positions[-1] + 2]).to(logits.device, torch.long)
-        found = logits[torch.arange(count, device=logits.device), targets] - normalizer[:count]
-        request.prompt_logprobs += found.tolist()
-        if request.params.top_logprobs_num:
-            everything = logits[:count] - normalizer[:count, None]
-            request.prompt_top_logprobs += top_logprobs(everything, request.params.top_logprobs_num)
+                request.logprobs.append(values[i])
+                if request.params.top_logprobs_num:
+                    request.top_logprobs += top_logprobs(logprobs[i : i + 1], request.params.top_logprobs_num)
+        return [Sampled(r.id, token, round(value, 4)) for r, token, value in zip(chosen, tokens, values, strict=True)]
 
     def _accept(self, live: Live) -> None:
         request = live.request
@@ -196,7 +198,9 @@ class EngineLoop:
 
     def _fail(self, chunks: list[Chunk], error: Exception) -> None:
         """A forward pass failed: its requests end with the error, the others and the cache live on."""
-        traceback.clear_frames(error.__traceback__)  # they hold the step's tensors, and whoever keeps the error would too
+        traceback.clear_frames(
+            error.__traceback__
+        )  # they hold the step's tensors, and whoever keeps the error would too
         for chunk in chunks:
             failure = EngineError(f"the forward pass failed: {type(error).__name__}: {error}", _cure(error))
             failure.__cause__ = error
@@ -210,8 +214,19 @@ class EngineLoop:
         self.busy_seconds += seconds
         self._name(s.token for s in sampled)
         extended = tuple(Extended(c.request.id, c.start, c.length) for c in chunks)
-        self._log.emit(StepRan(scheduler.step, round(seconds, 6), extended, tuple(sampled), len(scheduler.waiting),
-                               len(scheduler.running), scheduler.pool.free, scheduler.tree.size, scheduler.in_flight))  # fmt: skip
+        self._log.emit(
+            StepRan(
+                scheduler.step,
+                round(seconds, 6),
+                extended,
+                tuple(sampled),
+                len(scheduler.waiting),
+                len(scheduler.running),
+                scheduler.pool.free,
+                scheduler.tree.size,
+                scheduler.in_flight,
+            )
+        )
 
     def _name(self, tokens: Iterable[int]) -> None:
         new = sorted(set(tokens) - self._named)
@@ -230,7 +245,10 @@ class EngineLoop:
                 self._commands.get()()
         for live in self._live.values():
             with suppress(Exception):
-                live.finish(Ending("error" if self.failure else "abort", error=closed_error(self.failure)), read=not self.failure)
+                live.finish(
+                    Ending("error" if self.failure else "abort", error=closed_error(self.failure)),
+                    read=not self.failure,
+                )
         self._live.clear()
 
 
@@ -238,9 +256,25 @@ def closed_error(failure: BaseException | None) -> EngineError:
     """Why the engine takes no more requests."""
     if failure is None:
         return EngineError("the engine is closed", "make a new Engine, or `%sglang load` the model again")
-    error = EngineError(f"the engine ended on {type(failure).__name__}: {failure}", "`%sglang load` the model again, or make a new Engine")
+    error = EngineError(
+        f"the engine ended on {type(failure).__name__}: {failure}",
+        "`%sglang load` the model again, or make a new Engine",
+    )
     error.__cause__ = failure
     return error
+
+
+def _score_prompt(chunk: Chunk, logprobs: Tensor) -> None:
+    """Keep the log-probabilities of the prompt tokens that follow a chunk's scored positions; rows as `logit_rows`."""
+    request = chunk.request
+    positions = [p for p in logit_rows(chunk) if p + 1 < request.size]
+    if not positions:
+        return
+    targets = torch.from_numpy(request.tokens[positions[0] + 1 : positions[-1] + 2]).to(logprobs.device, torch.long)
+    scored = logprobs[: len(positions)]
+    request.prompt_logprobs += scored.gather(1, targets[:, None])[:, 0].tolist()
+    if request.params.top_logprobs_num:
+        request.prompt_top_logprobs += top_logprobs(scored, request.params.top_logprobs_num)
 
 
 def _aborted() -> Aborted:

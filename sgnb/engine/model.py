@@ -7,6 +7,8 @@ passes each layer's q, k, v to the attention backend that comes as the argument 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import torch
 from torch import Tensor
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+from transformers.utils import logging
 
 from ..errors import ModelError
 from .attention import AttentionBackend, LayerOptions
@@ -22,15 +25,27 @@ from .fuse import fuse, unfuse
 from .kv import LayerShape
 
 ATTENTION = "sgnb"
+SMALL_BYTES = 1 << 30
 LAYER_TYPES = {"full_attention", "sliding_attention"}
 
 
-def _attention(module: torch.nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, *,
-               scaling: float | None = None, sliding_window: int | None = None, softcap: float | None = None,
-               s_aux: Tensor | None = None, sgnb: AttentionBackend, **ignored: Any) -> tuple[Tensor, None]:  # fmt: skip
+def _attention(
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    *,
+    scaling: float | None = None,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
+    sgnb: AttentionBackend,
+    **ignored: Any,
+) -> tuple[Tensor, None]:
     """transformers' attention interface: q [1, heads, T, dim] in, [1, T, heads, dim] out."""
     options = LayerOptions(query.shape[-1] ** -0.5 if scaling is None else scaling, sliding_window, softcap, s_aux)
-    return sgnb.run(module.layer_idx, query[0], key[0], value[0], options)[None], None  # type: ignore[arg-type]
+    return sgnb.run(module.layer_idx, query, key, value, options), None  # type: ignore[arg-type]
 
 
 def _no_mask(*args: Any, **kwargs: Any) -> None:
@@ -77,12 +92,14 @@ class _Probe:
         raise NotImplementedError("a probe never runs a batch")
 
     def run(self, layer: int, q: Tensor, k: Tensor, v: Tensor, options: LayerOptions) -> Tensor:
-        self.shapes[layer] = LayerShape(k.shape[0], k.shape[2], v.shape[2])
+        self.shapes[layer] = LayerShape(k.shape[1], k.shape[3], v.shape[3])
         self.dtype = k.dtype
-        return v.repeat_interleave(q.shape[0] // v.shape[0], 0).transpose(0, 1)
+        return v.repeat_interleave(q.shape[1] // v.shape[1], 1).transpose(1, 2)
 
 
-def load_decoder(model: str | Path | PreTrainedModel, device: str = "auto", dtype: str = "auto", fused: bool = True) -> Decoder:
+def load_decoder(
+    model: str | Path | PreTrainedModel, device: str = "auto", dtype: str = "auto", fused: bool = True
+) -> Decoder:
     """Read a model from a local folder, by hub id, or take one that is loaded already. Weights from safetensors only.
 
     dtype "auto" is the checkpoint's own on a GPU and float32 on a CPU, where half precision is slower.
@@ -94,27 +111,38 @@ def load_decoder(model: str | Path | PreTrainedModel, device: str = "auto", dtyp
         name, module = type(model).__name__, model
     else:
         name, module = str(model), _from_pretrained(str(model), kind)
-    module = module.to(device=place, dtype=module.dtype if kind == "auto" else kind).eval()
+    module = module.to(device=place, dtype=module.dtype if kind == "auto" else kind).eval()  # type: ignore[call-arg]
     _check_layers(name, module)
     own_attention = module.config._attn_implementation
     try:
         module.set_attn_implementation(ATTENTION)
         probe = _run_probe(module, place)
-    except (ValueError, TypeError, AttributeError, KeyError, RuntimeError) as error:
-        raise ModelError(f"{name} ({type(module).__name__}) cannot use sgnb's attention: {_first_line(error)}", _DECODERS) from error
-    layers = getattr(module.config.get_text_config(), "num_hidden_layers", len(probe.shapes))
-    if len(probe.shapes) != layers:
+    except Exception as error:  # whatever a model's own code raises
+        module.set_attn_implementation(own_attention)
         raise ModelError(
-            f"{name} ({type(module).__name__}): {len(probe.shapes)} of {layers} layers use transformers' attention interface", _DECODERS
-        )
+            f"{name} ({type(module).__name__}) cannot use sgnb's attention: {_first_line(error)}", _DECODERS
+        ) from error
     config = module.config.get_text_config()
     context = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None) or 1 << 20
     vocab = module.get_input_embeddings().weight.shape[0]
     swapped = fuse(module) if fused else []
-    return Decoder(module, name, probe.shapes, probe.dtype, place, int(context), int(vocab), _eos_token_ids(module), swapped, own_attention)
+    return Decoder(
+        module,
+        name,
+        probe.shapes,
+        probe.dtype,
+        place,
+        int(context),
+        int(vocab),
+        _eos_token_ids(module),
+        swapped,
+        own_attention,
+    )
 
 
-_DECODERS = "sgnb runs decoders whose layers keep keys and values, such as Llama, Qwen, Mistral, Gemma, Mixtral or DeepSeek"
+_DECODERS = (
+    "sgnb runs decoders whose layers keep keys and values, such as Llama, Qwen, Mistral, Gemma, Mixtral or DeepSeek"
+)
 
 
 def pick_device(device: str) -> torch.device:
@@ -124,13 +152,21 @@ def pick_device(device: str) -> torch.device:
         place = torch.device(device)
         torch.empty(1, device=place)
     except (RuntimeError, AssertionError) as error:
-        raise ModelError(f"device {device!r} is not usable: {_first_line(error)}", "use 'auto', 'cpu' or 'cuda'") from error
+        raise ModelError(
+            f"device {device!r} is not usable: {_first_line(error)}", "use 'auto', 'cpu' or 'cuda'"
+        ) from error
     return place
 
 
 def _pick_dtype(dtype: str, device: torch.device) -> Any:
-    names = {"float32": torch.float32, "fp32": torch.float32, "bfloat16": torch.bfloat16, "bf16": torch.bfloat16,
-             "float16": torch.float16, "fp16": torch.float16}  # fmt: skip
+    names = {
+        "float32": torch.float32,
+        "fp32": torch.float32,
+        "bfloat16": torch.bfloat16,
+        "bf16": torch.bfloat16,
+        "float16": torch.float16,
+        "fp16": torch.float16,
+    }
     if dtype == "auto":
         return torch.float32 if device.type == "cpu" else "auto"
     if dtype not in names:
@@ -144,16 +180,35 @@ def _from_pretrained(path: str, dtype: Any) -> PreTrainedModel:
     folder = Path(path).expanduser()
     looks_local = folder.is_absolute() or path.startswith((".", "~")) or path.count("/") > 1
     if looks_local and not folder.is_dir():
-        raise ModelError(f"no model folder at {path!r}", "give a folder with config.json and safetensors, a hub id, or 'tiny'")
-    try:
-        model = AutoModelForCausalLM.from_pretrained(
-            str(folder) if folder.is_dir() else path, dtype=dtype, use_safetensors=True, trust_remote_code=False
+        raise ModelError(
+            f"no model folder at {path!r}", "give a folder with config.json and safetensors, a hub id, or 'tiny'"
         )
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
-        raise ModelError(f"{path!r} cannot be loaded as a decoder: {_first_line(error)}",
-                         "give a folder with config.json and safetensors of a causal language model, a hub id, or 'tiny'") from error  # fmt: skip
+    try:
+        with _progress_if_large(folder):
+            model = AutoModelForCausalLM.from_pretrained(
+                str(folder) if folder.is_dir() else path, dtype=dtype, use_safetensors=True, trust_remote_code=False
+            )
+    except Exception as error:  # a spoilt config or weights file can raise anything
+        raise ModelError(
+            f"{path!r} cannot be loaded as a decoder: {_first_line(error)}",
+            "give a folder with config.json and safetensors of a causal language model, a hub id, or 'tiny'",
+        ) from error
     assert isinstance(model, PreTrainedModel)
     return model
+
+
+@contextmanager
+def _progress_if_large(folder: Path) -> Iterator[None]:
+    """transformers' progress bar is worth its place for what takes longer than a moment."""
+    shown = logging.is_progress_bar_enabled()
+    small = folder.is_dir() and sum(file.stat().st_size for file in folder.glob("*.safetensors")) < SMALL_BYTES
+    if shown and small:
+        logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown and small:
+            logging.enable_progress_bar()
 
 
 def _check_layers(name: str, module: PreTrainedModel) -> None:
@@ -172,6 +227,9 @@ def _run_probe(module: PreTrainedModel, device: torch.device) -> _Probe:
     ids = torch.zeros(1, 2, dtype=torch.long, device=device)
     with torch.inference_mode():
         module(input_ids=ids, position_ids=torch.arange(2, device=device)[None], use_cache=False, sgnb=probe)
+    layers = getattr(module.config.get_text_config(), "num_hidden_layers", len(probe.shapes))
+    if len(probe.shapes) != layers:
+        raise ValueError(f"{len(probe.shapes)} of {layers} layers use transformers' attention interface")
     return probe
 
 
@@ -196,9 +254,15 @@ def load_tokenizer(path: str) -> Any:
     from transformers import AutoTokenizer
 
     folder = Path(path).expanduser()
-    if folder.is_dir() and not any((folder / name).exists() for name in ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tokenizer_config.json")):
+    if folder.is_dir() and not any(
+        (folder / name).exists()
+        for name in ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tokenizer_config.json")
+    ):
         return None
     try:
         return AutoTokenizer.from_pretrained(str(folder) if folder.is_dir() else path, trust_remote_code=False)
-    except (OSError, ValueError, KeyError, ImportError) as error:
-        raise ModelError(f"the tokenizer of {path!r} cannot be read: {_first_line(error)}", "give Engine(..., tokenizer=...) one that works") from error
+    except Exception as error:  # the tokenizers library raises plain ones
+        raise ModelError(
+            f"the tokenizer of {path!r} cannot be read: {_first_line(error)}",
+            "give Engine(..., tokenizer=...) one that works",
+        ) from error

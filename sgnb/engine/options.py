@@ -20,8 +20,8 @@ class EngineOptions:
     max_total_tokens: size of the KV pool in tokens; None to fit the memory.
     max_step_tokens: tokens of one forward pass; longer prompts are computed in chunks.
     max_running_requests: requests in one forward pass.
-    prefix_cache: keep computed prefixes in the radix tree. fork_attention: read a prefix that requests of one step share once.
-    fuse: use faster twins of the model's modules where they agree.
+    prefix_cache: keep computed prefixes in the radix tree. fork_attention: read a prefix that requests of one step
+    share once. fuse: use faster twins of the model's modules where they agree.
     schedule_policy: "lpm" (longest cached prefix first, aged) or "fcfs".
     max_overtaking: a waiting request is overtaken only by those that arrive within so many steps after it.
     eviction_policy: "lru", "lfu", "fifo" or "slru".
@@ -45,12 +45,20 @@ class EngineOptions:
         for name in ("context_length", "max_total_tokens", "max_step_tokens", "max_running_requests", "max_overtaking"):
             value = getattr(self, name)
             optional = name in ("context_length", "max_total_tokens")
-            if not (optional and value is None) and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-                raise OptionError(f"{name}={value!r} is not allowed", f"{name} must be {'None or ' if optional else ''}1 or more")
+            if not (optional and value is None) and (
+                not isinstance(value, int) or isinstance(value, bool) or value < 1
+            ):
+                raise OptionError(
+                    f"{name}={value!r} is not allowed", f"{name} must be {'None or ' if optional else ''}1 or more"
+                )
         for name in ("prefix_cache", "fork_attention", "fuse"):
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(f"{name}={getattr(self, name)!r} is not allowed", f"{name} must be True or False")
-        for name, known in (("attention", BACKENDS), ("schedule_policy", SCHEDULE_POLICIES), ("eviction_policy", EVICTION_POLICIES)):
+        for name, known in (
+            ("attention", BACKENDS),
+            ("schedule_policy", SCHEDULE_POLICIES),
+            ("eviction_policy", EVICTION_POLICIES),
+        ):
             if getattr(self, name) not in known:
                 raise OptionError(f"unknown {name} {getattr(self, name)!r}", nearest(str(getattr(self, name)), known))
         if self.max_step_tokens < self.max_running_requests:

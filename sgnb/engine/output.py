@@ -13,8 +13,8 @@ class Output:
     """The result of one sample, or while it is streamed, its result so far.
 
     finish_reason: "stop", "length", "abort" or "error"; None while it runs. stopped_by: the stop string or token id.
-    cached_tokens: prompt tokens found in the cache. logprobs: natural log-probabilities of the output tokens by the model
-    itself; prompt_logprobs: of the prompt's tokens from max(logprob_start_len, 1) on; top_logprobs and
+    cached_tokens: prompt tokens found in the cache. logprobs: natural log-probabilities of the output tokens by the
+    model itself; prompt_logprobs: of the prompt's tokens from max(logprob_start_len, 1) on; top_logprobs and
     prompt_top_logprobs: the likeliest (token, log-probability) pairs at the same places. Empty when not asked for.
     """
 
@@ -43,7 +43,10 @@ class Output:
             "token_ids": self.token_ids,
         }
         if self.logprobs or self.prompt_logprobs:
-            info |= {"output_token_logprobs": list(zip(self.token_ids, self.logprobs, strict=True)),
-                     "input_token_logprobs": self.prompt_logprobs, "output_top_logprobs": self.top_logprobs,
-                     "input_top_logprobs": self.prompt_top_logprobs}  # fmt: skip
+            info |= {
+                "output_token_logprobs": list(zip(self.token_ids, self.logprobs, strict=True)),
+                "input_token_logprobs": self.prompt_logprobs,
+                "output_top_logprobs": self.top_logprobs,
+                "input_top_logprobs": self.prompt_top_logprobs,
+            }
         return info

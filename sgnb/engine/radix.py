@@ -22,7 +22,21 @@ Ints = NDArray[np.int32]
 class Node:
     """An edge of the tree and the node at its end: `tokens` and their KV `slots`, both int32 of one length."""
 
-    __slots__ = ("alive", "born", "children", "end", "hits", "id", "key", "locks", "parent", "queued", "slots", "tick", "tokens")
+    __slots__ = (
+        "alive",
+        "born",
+        "children",
+        "end",
+        "hits",
+        "id",
+        "key",
+        "locks",
+        "parent",
+        "queued",
+        "slots",
+        "tick",
+        "tokens",
+    )
 
     def __init__(self, id: int, parent: Node | None, key: Any, tokens: Ints, slots: Ints, tick: int) -> None:
         self.id = id
@@ -30,11 +44,12 @@ class Node:
         self.key = key  # where the parent's `children` holds it
         self.tokens = tokens
         self.slots = slots
-        self.end = (parent.end if parent else 0) + len(tokens)
+        self.end: int = (parent.end if parent else 0) + len(tokens)
         self.children: dict[Any, Node] = {}
         self.locks = 0
-        self.born = self.tick = tick
-        self.hits = 0
+        self.born: int = tick
+        self.tick: int = tick
+        self.hits: int = 0
         self.alive = True
         self.queued = False
 
@@ -64,7 +79,8 @@ EVICTION_POLICIES: dict[str, Callable[[Node], Any]] = {
 
 
 class Prefix(NamedTuple):
-    """`length` tokens are in the tree; the last of them lies in `node` or, when a part of an edge agrees, just below."""
+    """`length` tokens are in the tree; the last of them lies in `node` or, when a part of an edge agrees, just
+    below."""
 
     node: Node
     length: int

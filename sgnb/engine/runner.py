@@ -20,6 +20,9 @@ class ModelRunner:
         self._device = decoder.device
         self._attention = attention
         self._keeps = takes_logits_to_keep(decoder.model)
+        # Our attention makes its own masks. A mask of four dimensions keeps transformers from preparing one, and from
+        # the synchronisation with a GPU that this takes.
+        self._unused_mask = torch.zeros(1, 1, 1, 1, device=decoder.device)
 
     @torch.inference_mode()
     def forward(self, chunks: list[Chunk]) -> Tensor:
@@ -33,9 +36,13 @@ class ModelRunner:
         keep = self._tensor(np.array(rows, np.int64))
         self._attention.plan(chunks)
         out = self._model(
-            input_ids=self._tensor(ids)[None], position_ids=self._tensor(positions)[None], use_cache=False,
-            sgnb=self._attention, **({"logits_to_keep": keep} if self._keeps else {}),
-        )  # fmt: skip
+            input_ids=self._tensor(ids)[None],
+            position_ids=self._tensor(positions)[None],
+            use_cache=False,
+            attention_mask=self._unused_mask,
+            sgnb=self._attention,
+            **({"logits_to_keep": keep} if self._keeps else {}),
+        )
         logits: Tensor = out.logits[0]
         return (logits if self._keeps else logits[keep]).float()
 
@@ -48,7 +55,8 @@ class ModelRunner:
 
 
 def logit_rows(chunk: Chunk) -> range:
-    """The positions of a chunk whose logits are needed: where a prompt token is scored, and where a token is sampled."""
+    """The positions of a chunk whose logits are needed: where a prompt token is scored, and where a token is
+    sampled."""
     first = max(chunk.start, chunk.request.score_from - 1)
     last = chunk.end if chunk.samples or chunk.end < chunk.request.size else chunk.end - 1
     return range(first, max(first, last))

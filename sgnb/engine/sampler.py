@@ -1,7 +1,7 @@
 """From logits to tokens. Greedy, temperature, top-k, top-p, min-p, penalties, biases; a seed for each request.
 
-Filters are applied one after another, each on what the one before left, as transformers does. A request's samples depend
-on its own random numbers only, one for each token, so that the requests beside it never change them.
+Filters are applied one after another, each on what the one before left, as transformers does. A request's samples
+depend on its own random numbers only, one for each token, so that the requests beside it never change them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ GREEDY_BELOW = 1e-6
 def sample(logits: Tensor, requests: list[Request], stops: list[Collection[int]]) -> list[int]:
     """One token for each row of `logits`, float32 [rows, vocab]; row i belongs to requests[i].
 
-    stops[i]: token ids that row i may not choose yet (below its min_new_tokens). Takes one random number from each request
-    that samples. `logits` may be overwritten.
+    stops[i]: token ids that row i may not choose yet (below its min_new_tokens). Takes one random number from each
+    request that samples. `logits` may be overwritten.
     """
     for row, (request, banned) in enumerate(zip(requests, stops, strict=True)):
         _adjust(logits[row], request, banned)
@@ -45,7 +45,9 @@ def _adjust(row: Tensor, request: Request, banned: Collection[int]) -> None:
     params = request.params
     if params.repetition_penalty != 1:
         seen = torch.from_numpy(np.unique(request.tokens)).to(row.device, torch.long)
-        row[seen] = torch.where(row[seen] > 0, row[seen] / params.repetition_penalty, row[seen] * params.repetition_penalty)
+        row[seen] = torch.where(
+            row[seen] > 0, row[seen] / params.repetition_penalty, row[seen] * params.repetition_penalty
+        )
     if (params.frequency_penalty or params.presence_penalty) and request.output_length:
         tokens, counts = np.unique(request.output, return_counts=True)
         penalty = torch.from_numpy(counts * params.frequency_penalty + params.presence_penalty)

@@ -34,9 +34,20 @@ class Scheduler:
     window: so many of the oldest waiting requests are ranked.
     """
 
-    def __init__(self, tree: RadixTree, pool: SlotPool, *, context_length: int, max_step_tokens: int = 2048,
-                 max_running: int = 256, policy: str = "lpm", max_overtaking: int = 1024, prefix_cache: bool = True,
-                 window: int = 2048, emit: Callable[[Any], None] = lambda event: None) -> None:  # fmt: skip
+    def __init__(
+        self,
+        tree: RadixTree,
+        pool: SlotPool,
+        *,
+        context_length: int,
+        max_step_tokens: int = 2048,
+        max_running: int = 256,
+        policy: str = "lpm",
+        max_overtaking: int = 1024,
+        prefix_cache: bool = True,
+        window: int = 2048,
+        emit: Callable[[Any], None] = lambda event: None,
+    ) -> None:
         self.tree = tree
         self.pool = pool
         self.waiting: list[Request] = []
@@ -65,7 +76,8 @@ class Scheduler:
         self.waiting.append(request)
 
     def schedule(self) -> list[Chunk]:
-        """Choose the next step's work and allocate its slots: decode first, then running prefills, then new requests."""
+        """Choose the next step's work and allocate its slots: decode first, then running prefills, then new
+        requests."""
         self.step += 1
         self._make_room_for_decode()
         chunks: list[Chunk] = []
@@ -84,8 +96,8 @@ class Scheduler:
             request = chunk.request
             request.computed = chunk.end
             if self._prefix_cache and chunk.end <= request.prompt_length:
-                old = request.node
-                request.node = self._insert(request)
+                old, request.node = request.node, self._insert(request)
+                assert old is not None
                 self.tree.lock(request.node)
                 self.tree.unlock(old)
 
@@ -117,7 +129,9 @@ class Scheduler:
 
     def _admit(self, chunks: list[Chunk], budget: int) -> None:
         """Start waiting requests, best first, while tokens, requests and memory allow."""
-        being_computed = {_next_tokens(r, Prefix(r.node, r.computed)) for r in self.running if r.node and r.uncomputed > 1}
+        being_computed = {
+            _next_tokens(r, Prefix(r.node, r.computed)) for r in self.running if r.node and r.uncomputed > 1
+        }
         admitted = set()
         for request, prefix in self._ranked():
             if budget <= 0 or len(self.running) >= self._max_running:
@@ -146,8 +160,13 @@ class Scheduler:
         return found
 
     def _start(self, request: Request) -> bool:
-        """Lock the cached prefix and allocate the rest. False, and nothing changed hands, if memory does not allow it."""
-        node = self.tree.match(request.tokens[: request.reusable], request.namespace) if self._prefix_cache else self.tree.root
+        """Lock the cached prefix and allocate the rest. False, and nothing changed hands, if memory does not allow
+        it."""
+        node = (
+            self.tree.match(request.tokens[: request.reusable], request.namespace)
+            if self._prefix_cache
+            else self.tree.root
+        )
         self.tree.lock(node)
         need = request.size - node.end
         growth = sum(r.remaining for r in self.running) + request.remaining
@@ -190,7 +209,8 @@ class Scheduler:
         self._emit(RequestRetracted(request.id))
 
     def _insert(self, request: Request) -> Node:
-        """Put the computed tokens into the tree. What the tree had already replaces the request's own copy, which is freed."""
+        """Put the computed tokens into the tree. What the tree had already replaces the request's own copy, which is
+        freed."""
         assert request.node is not None
         begin = request.node.end
         tokens, slots = request.tokens[: request.computed], request.slots[: request.computed]

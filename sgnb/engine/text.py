@@ -26,8 +26,8 @@ class Tokenizer:
         return frozenset() if eos is None else frozenset([eos])
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text. Special tokens written in it are taken as such; a beginning-of-sequence token that the
-        tokenizer would add is not added twice."""
+        """Token ids of each text. Special tokens written in it are taken as such; a beginning-of-sequence token that
+        the tokenizer would add is not added twice."""
         bos = self.hf.bos_token or ""
         has_bos = [bool(bos) and text.startswith(bos) for text in texts]
         result: list[list[int]] = []
@@ -45,7 +45,8 @@ class Tokenizer:
         return str(self.hf.decode(tokens, skip_special_tokens=skip_special_tokens, clean_up_tokenization_spaces=False))
 
     def piece(self, token: int) -> bytes:
-        """The bytes that a token stands for; special tokens give their name, as do those added to a byte-level alphabet."""
+        """The bytes that a token stands for; special tokens give their name, as do those added to a byte-level
+        alphabet."""
         name = self.hf.convert_ids_to_tokens(token)
         if name is None:
             return b"<%d>" % token
@@ -59,7 +60,8 @@ class Tokenizer:
 
 
 def _bytes_by_character() -> dict[str, bytes]:
-    """The inverse of byte-level BPE's alphabet: printable bytes stand for themselves, others for U+0100 and on (GPT-2)."""
+    """The inverse of byte-level BPE's alphabet: printable bytes stand for themselves, others for U+0100 and on
+    (GPT-2)."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [b for b in range(256) if b not in plain]
     return {chr(b): bytes([b]) for b in plain} | {chr(0x100 + i): bytes([b]) for i, b in enumerate(others)}
@@ -81,7 +83,7 @@ class Detokenizer:
         """Take tokens, return the text that is now certain."""
         self._tokens.extend(tokens)
         text = self._pending()
-        # Special tokens alone give no text; the window must keep a word before the next one, which would lose its space.
+        # Special tokens alone give no text; the window must keep a word before the next one, which would lose its space
         if not text or text.endswith("\ufffd"):
             return ""
         self._start, self._read = self._read, len(self._tokens)
@@ -112,7 +114,8 @@ class StopStrings:
         self._searched = len(text)
 
     def find(self, text: str) -> int | None:
-        """Where the first stop string begins in `text`, which has only grown since the last call; None if there is none."""
+        """Where the first stop string begins in `text`, which has only grown since the last call; None if there is
+        none."""
         places = [place for stop in self._stops if (place := text.find(stop, self._searched)) >= 0]
         if places:
             return min(places)

@@ -15,6 +15,7 @@ from .choices import (
     unconditional_likelihood_normalized,
 )
 from .decorator import SglFunction, function, set_default_executor
+from .place import name_cells
 from .run import Run, watch
 from .state import ForkGroup, ProgramState
 from .words import (
@@ -44,6 +45,7 @@ __all__ = [
     "function",
     "gen",
     "greedy_token_selection",
+    "name_cells",
     "needs_unconditional",
     "select",
     "set_default_backend",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import NamedTuple
 
 _OURS = (__name__.rpartition(".")[0], "contextlib")
@@ -16,7 +17,21 @@ class Place(NamedTuple):
     line: int
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        cell = _cell_label(self.file)
+        return f"{cell}, line {self.line}" if cell else f"{self.file}:{self.line}"
+
+
+def _no_cell(file: str) -> str | None:
+    return None
+
+
+_cell_label: Callable[[str], str | None] = _no_cell
+
+
+def name_cells(label: Callable[[str], str | None]) -> None:
+    """From now on places in a file that `label` knows are named as it says, such as "Cell In[3]"."""
+    global _cell_label
+    _cell_label = label
 
 
 def caller() -> Place:

@@ -15,7 +15,8 @@ class LayerOptions(NamedTuple):
     """What a layer asks of its attention besides q, k and v.
 
     scaling: factor of the scores. window: a token sees itself and the `window` - 1 before it. softcap: scores become
-    softcap * tanh(score / softcap). sinks: float[heads], a score per head that takes part in the softmax and has no value.
+    softcap * tanh(score / softcap). sinks: float[heads], a score per head that takes part in the softmax and has no
+    value.
     """
 
     scaling: float
@@ -34,7 +35,7 @@ class AttentionBackend(Protocol):
     def run(self, layer: int, q: Tensor, k: Tensor, v: Tensor, options: LayerOptions) -> Tensor:
         """Write k and v of the step's T new tokens to the pool; attend.
 
-        q: [heads, T, dim]; k, v: [kv heads, T, dim]; returns [T, heads, v's dim].
+        q: [1, heads, T, dim]; k, v: [1, kv heads, T, dim]; returns [1, T, heads, v's dim].
         """
         ...
 

@@ -8,11 +8,11 @@ radix tree, read once for all requests below it (Zheng et al., arXiv 2312.07104,
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ..kv import KVCache
@@ -30,11 +30,15 @@ NOWHERE = np.iinfo(np.int32).max
 """Position of padding: after every token, so that nothing sees it."""
 
 
+_flash_attention_for_cpu = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+"""What `scaled_dot_product_attention` calls on a CPU; called directly because it also gives the log-sum-exp."""
+
+
 class Task(NamedTuple):
     """New tokens `rows` int64[N, T] attend to `slots` int64[N, L]; positions of both decide what is visible.
 
-    valid: flat indices of the rows that are not padding, None when all are. ahead: whether some slot lies after some row.
-    run: (first, length) when the slots of a batch of one are neighbours, so that no gather is needed.
+    valid: flat indices of the rows that are not padding, None when all are. ahead: whether some slot lies after some
+    row. run: (first, length) when the slots of a batch of one are neighbours, so that no gather is needed.
     """
 
     rows: Tensor
@@ -47,13 +51,32 @@ class Task(NamedTuple):
 
 
 class Mask(NamedTuple):
-    """`add`: float[N, 1, T, L] for the scores, or None when every row sees every slot. `blind`: bool[N, 1, T] of the rows
-    that see none, or None when there are none. `causal`: T equals L and the triangle is the whole mask, so `add` is None.
+    """`add`: float[N, 1, T, L] for the scores, or None when every row sees every slot. `blind`: bool[N, 1, T] of the
+    rows
+    that see none, or None when there are none. `causal`: T equals L and the triangle is the whole mask, so `add` is
+    None.
     """
 
     add: Tensor | None = None
     blind: Tensor | None = None
     causal: bool = False
+
+
+class Solo(NamedTuple):
+    """One token of one request: it is stored in slot `new` and attends to `slots` int64[L]; `run` as in `Task`."""
+
+    new: int
+    slots: Tensor
+    run: tuple[int, int] | None
+
+    def rows(self, pool: Tensor, window: int | None) -> Tensor:
+        """[1, heads, L, dim] of the slots that the token sees; a view when they are neighbours."""
+        length = len(self.slots) if window is None else min(window, len(self.slots))
+        if self.run is not None:
+            seen = pool.narrow(0, self.new + 1 - length, length)
+        else:
+            seen = pool.index_select(0, self.slots[-length:])
+        return seen.transpose(0, 1)[None]
 
 
 class TorchAttention:
@@ -69,15 +92,26 @@ class TorchAttention:
         self._new_slots = torch.empty(0, dtype=torch.long)
         self._new_run: tuple[int, int] | None = None
         self._in_order = True
+        self._solo: Solo | None = None
 
     def plan(self, chunks: list[Chunk]) -> None:
+        self._solo = None
+        if len(chunks) == 1 and chunks[0].length == 1:
+            slots = chunks[0].request.slots[: chunks[0].end]
+            self._solo = Solo(int(slots[-1]), self._to_device(slots), _neighbours(slots))
+        else:
+            self._plan_tasks(chunks)
+
+    def _plan_tasks(self, chunks: list[Chunk]) -> None:
         self._masks.clear()
         slots = np.concatenate([c.request.slots[c.start : c.end] for c in chunks])
         self._new_slots = self._to_device(slots)
         self._new_run = _neighbours(slots)
         first_rows = np.cumsum([0, *(c.length for c in chunks[:-1])])
         segments = shared_segments(chunks) if self._fork_attention and len(chunks) > 1 else []
-        self._tasks = [self._shared_task(nodes, [(chunks[i], first_rows[i]) for i in members]) for nodes, members in segments]
+        self._tasks = [
+            self._shared_task(nodes, [(chunks[i], first_rows[i]) for i in members]) for nodes, members in segments
+        ]
         covered: dict[int, list[Node]] = {}
         for nodes, members in segments:
             for i in members:
@@ -92,12 +126,15 @@ class TorchAttention:
 
     def run(self, layer: int, q: Tensor, k: Tensor, v: Tensor, options: LayerOptions) -> Tensor:
         keys, values = self._kv.keys[layer], self._kv.values[layer]
+        if self._solo is not None:
+            return _decode_solo(self._solo, q, k, v, (keys, values), options)
+        q, k, v = q[0], k[0], v[0]
         self._store(keys, k)
         self._store(values, v)
         heads, total, _ = q.shape
         if self._in_order:
             out, lse = self._attend(0, q, keys, values, options)
-            return _with_sinks(out.reshape(total, heads, -1), lse.reshape(total, heads), options.sinks)
+            return _with_sinks(out.reshape(total, heads, -1), lse.reshape(total, heads), options.sinks)[None]
         merged = q.new_zeros(total, heads, values.shape[-1])
         merged_lse = torch.full((total, heads), -torch.inf, dtype=torch.float32, device=q.device)
         for index, task in enumerate(self._tasks):
@@ -109,7 +146,7 @@ class TorchAttention:
             after = torch.logaddexp(before, lse)
             merged[rows] = merged[rows] * _weight(before, after, out) + out * _weight(lse, after, out)
             merged_lse[rows] = after
-        return _with_sinks(merged, merged_lse, options.sinks)
+        return _with_sinks(merged, merged_lse, options.sinks)[None]
 
     def _store(self, pool: Tensor, new: Tensor) -> None:
         if self._new_run is not None:
@@ -118,7 +155,9 @@ class TorchAttention:
         else:
             pool.index_copy_(0, self._new_slots, new.transpose(0, 1))
 
-    def _attend(self, index: int, q: Tensor, keys: Tensor, values: Tensor, options: LayerOptions) -> tuple[Tensor, Tensor]:
+    def _attend(
+        self, index: int, q: Tensor, keys: Tensor, values: Tensor, options: LayerOptions
+    ) -> tuple[Tensor, Tensor]:
         """One task: ([N, T, heads, v's dim], log-sum-exp [N, T, heads])."""
         task = self._tasks[index]
         n, t = task.rows.shape
@@ -165,14 +204,19 @@ class TorchAttention:
         first = nodes[0].end - len(nodes[0].slots)
         rows = np.concatenate([np.arange(row, row + chunk.length) for chunk, row in members])
         positions = np.concatenate([np.arange(chunk.start, chunk.end) for chunk, _ in members])
-        return self._task(rows[None], slots[None], positions[None], np.arange(first, first + len(slots))[None], padded=False)
+        return self._task(
+            rows[None], slots[None], positions[None], np.arange(first, first + len(slots))[None], padded=False
+        )
 
     def _private_task(self, members: list[tuple[Chunk, int, np.ndarray]]) -> Task:
         t = max(chunk.length for chunk, _, _ in members)
         length = max(len(positions) for _, _, positions in members)
         shape = len(members), t
         rows, row_positions = np.zeros(shape, np.int64), np.full(shape, -1, np.int64)
-        slots, slot_positions = np.zeros((len(members), length), np.int64), np.full((len(members), length), NOWHERE, np.int64)
+        slots, slot_positions = (
+            np.zeros((len(members), length), np.int64),
+            np.full((len(members), length), NOWHERE, np.int64),
+        )
         for i, (chunk, row, positions) in enumerate(members):
             rows[i, : chunk.length] = np.arange(row, row + chunk.length)
             row_positions[i, : chunk.length] = np.arange(chunk.start, chunk.end)
@@ -181,15 +225,37 @@ class TorchAttention:
         padded = any(chunk.length < t for chunk, _, _ in members)
         return self._task(rows, slots, row_positions, slot_positions, padded)
 
-    def _task(self, rows: np.ndarray, slots: np.ndarray, row_positions: np.ndarray, slot_positions: np.ndarray, padded: bool) -> Task:
+    def _task(
+        self, rows: np.ndarray, slots: np.ndarray, row_positions: np.ndarray, slot_positions: np.ndarray, padded: bool
+    ) -> Task:
         valid = self._to_device(np.flatnonzero(row_positions >= 0)) if padded else None
         ahead = bool((slot_positions.max(axis=1) > row_positions.min(axis=1)).any())
         run = _neighbours(slots[0]) if len(slots) == 1 else None
-        return Task(self._to_device(rows), self._to_device(slots), self._to_device(row_positions),
-                    self._to_device(slot_positions), valid, ahead, run)  # fmt: skip
+        return Task(
+            self._to_device(rows),
+            self._to_device(slots),
+            self._to_device(row_positions),
+            self._to_device(slot_positions),
+            valid,
+            ahead,
+            run,
+        )
 
     def _to_device(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(array.astype(np.int64, copy=False)).to(self._kv.device, non_blocking=True)
+
+
+def _decode_solo(solo: Solo, q: Tensor, k: Tensor, v: Tensor, pools: tuple[Tensor, Tensor], options: LayerOptions) -> Tensor:
+    """The commonest step of a notebook, one token of one request: no mask, no merging, few operations."""
+    keys, values = pools
+    keys[solo.new] = k[0, :, 0]
+    values[solo.new] = v[0, :, 0]
+    k, v = solo.rows(keys, options.window), solo.rows(values, options.window)
+    if options.softcap is None and options.sinks is None:
+        return F.scaled_dot_product_attention(q, k, v, scale=options.scaling, enable_gqa=True).transpose(1, 2)
+    heads = q.shape[1]
+    out, lse = attend(q.reshape(1, k.shape[1], -1, q.shape[-1]), k, v, Mask(), options)
+    return _with_sinks(out.reshape(1, heads, -1), lse.reshape(1, heads), options.sinks)[None]
 
 
 def shared_segments(chunks: list[Chunk]) -> list[tuple[list[Node], list[int]]]:
@@ -225,7 +291,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Mask, options: LayerOptions) -
     """
     if options.softcap is not None or q.device.type != "cpu" or q.shape[-1] != v.shape[-1]:
         return attend_slowly(q, k, v, mask, options)
-    out, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
+    out, lse = _flash_attention_for_cpu(
         q, k, v, 0.0, mask.causal, attn_mask=mask.add, scale=options.scaling
     )
     return out, lse if mask.blind is None else lse.masked_fill(mask.blind, -torch.inf)

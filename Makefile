@@ -1,0 +1,46 @@
+# `make` alone lists the targets. Everything runs in .venv, which `setup` makes and the other targets call first.
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.ready
+PYTHON ?= python3
+TORCH_INDEX_URL ?=
+GPU := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L 2>/dev/null | grep -c GPU)
+
+ifeq ($(filter-out 0,$(GPU)),)
+EXTRAS := lab,dev
+PIP_ARGS := -c constraints/cpu.txt $(if $(TORCH_INDEX_URL),--extra-index-url $(TORCH_INDEX_URL))
+PYTEST_ARGS := -m "not gpu"
+else
+EXTRAS := lab,dev,cuda
+PIP_ARGS := $(if $(TORCH_INDEX_URL),--extra-index-url $(TORCH_INDEX_URL))
+PYTEST_ARGS :=
+endif
+
+.PHONY: help setup demo test lab lint bench
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP)  ## make .venv with sgnb and its tools (without a GPU: the CPU build of torch)
+
+$(STAMP): pyproject.toml constraints/cpu.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install -q $(PIP_ARGS) -e ".[$(EXTRAS)]"
+	@touch $@
+
+demo: $(STAMP)  ## run the quickstart notebook on the bundled model
+	$(PY) tools/demo.py
+
+test: $(STAMP)  ## run the tests (GPU tests with a GPU, browser tests with Chromium)
+	$(PY) -m pytest $(PYTEST_ARGS)
+
+lab: $(STAMP)  ## open the notebooks in JupyterLab
+	$(PY) -m jupyter lab notebooks/01_quickstart.ipynb
+
+lint: $(STAMP)  ## ruff and mypy
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+
+bench: $(STAMP)  ## run the benchmarks
+	$(PY) -m benchmarks

@@ -1,0 +1,87 @@
+"""What the benchmarks share: workloads, timing, a table."""
+
+from __future__ import annotations
+
+import os
+import platform
+import random
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass
+class Report:
+    """One benchmark's table. `bar` says what is to be reached, `met` whether it was."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    bar: str = ""
+    met: bool | None = None
+    note: str = ""
+
+    def markdown(self) -> str:
+        head = [f"### {self.title}", "", "| " + " | ".join(self.columns) + " |", "|" + " --- |" * len(self.columns)]
+        rows = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in self.rows]
+        verdict = f"Bar: {self.bar}: {'met' if self.met else 'NOT met'}." if self.met is not None else ""
+        return "\n".join([*head, *rows, "", " ".join(x for x in (verdict, self.note) if x), ""])
+
+
+def machine() -> str:
+    """The machine in one line: processor, cores, torch, GPU."""
+    import torch
+
+    info = Path("/proc/cpuinfo")
+    names = (
+        [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        if info.exists()
+        else []
+    )
+    gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
+    processor = names[0] if names else platform.processor() or platform.machine()
+    return f"{processor}, {os.cpu_count()} cores, torch {torch.__version__}{gpu}"
+
+
+def seconds(function: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    function()
+    return time.perf_counter() - began
+
+
+def alternate(functions: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of each function, run in turn so that a drift of the machine's speed touches all alike. One warm-up
+    each."""
+    for function in functions.values():
+        function()
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(rounds):
+        for name, function in functions.items():
+            times[name].append(seconds(function))
+    return times
+
+
+def median_ratio(a: list[float], b: list[float]) -> float:
+    """The median of the ratios pair by pair."""
+    return statistics.median(x / y for x, y in zip(a, b, strict=True))
+
+
+def tokens(rng: random.Random, count: int, vocab: int) -> list[int]:
+    return [rng.randrange(16, vocab) for _ in range(count)]
+
+
+def optimal_hit_rate(prompts: list[list[int]]) -> float:
+    """1 - (edge lengths of the tree of all prompts) / (sum of prompt tokens), arXiv 2312.07104, section 3."""
+    ordered = sorted(prompts)
+    edges = 0
+    before: list[int] = []
+    for prompt in ordered:
+        common = next(
+            (i for i, (x, y) in enumerate(zip(prompt, before, strict=False)) if x != y), min(len(prompt), len(before))
+        )
+        edges += len(prompt) - common
+        before = prompt
+    return 1 - edges / sum(map(len, prompts))

@@ -1,0 +1,48 @@
+"""The body of a `%%sglang` cell as a Python function. Knows no shell: it is given a file name and a namespace.
+
+The function is `def NAME(s, PARAM ...)`. Its globals are the notebook's own namespace, so other names resolve when the
+body runs; the words of the language are variables of an enclosing function, so they need no import and pollute nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import CodeType
+from typing import Any
+
+from ..errors import ProgramError
+from .line import Param
+
+CELL_LINES_BEFORE_BODY = 1
+
+
+class BodySyntaxError(ProgramError):
+    """The body is no Python; the SyntaxError, which IPython would show in its own way, is the `__cause__`."""
+
+
+def compile_body(
+    body: str, name: str, params: Sequence[Param], filename: str, namespace: dict[str, Any], words: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """The body as a function of `s` and the parameters. Line numbers are the cell's. Raises BodySyntaxError."""
+    try:
+        code = _compiled(body, name, params, filename, words)
+    except SyntaxError as error:
+        raise BodySyntaxError(error.msg) from error
+    made: dict[str, Any] = {}
+    exec(code, namespace, made)
+    function: Callable[..., Any] = made["enclosing"](**words)
+    if inspect.isgeneratorfunction(function):
+        raise ProgramError("a program cannot `yield`", "use return; the value is state.ret_value")
+    return function
+
+
+def _compiled(body: str, name: str, params: Sequence[Param], filename: str, words: Iterable[str]) -> CodeType:
+    statements = ast.parse("\n" * CELL_LINES_BEFORE_BODY + body, filename).body
+    signature = ", ".join(["s", *map(str, params)])
+    module = ast.parse(f"def enclosing({', '.join(words)}):\n def {name}({signature}): pass\n return {name}")
+    enclosing: Any = module.body[0]
+    enclosing.body[0].body = statements or [ast.Pass(lineno=1, col_offset=0)]
+    code: CodeType = compile(ast.fix_missing_locations(module), filename, "exec", dont_inherit=True)
+    return code

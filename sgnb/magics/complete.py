@@ -1,0 +1,54 @@
+"""Completion on the magic lines: options, their values, commands, names of engines and runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..viz import VIEWS
+from .options import CELL_OPTIONS, COMMANDS, LOAD_OPTIONS, Option
+from .session import Session
+
+
+def cell_words(before: list[str], session: Session) -> list[str]:
+    """What may follow the words `before` on a `%%sglang` line."""
+    return _values(before, session) or _flags(CELL_OPTIONS)
+
+
+def line_words(before: list[str], session: Session) -> list[str]:
+    """What may follow the words `before` on a `%sglang` line."""
+    match before:
+        case []:
+            return list(COMMANDS)
+        case ["engine", "use" | "unload" | "info"]:
+            return session.engines.names()
+        case ["stop"]:
+            return [*session.runs.running(), "all"]
+        case ["load", *rest]:
+            return _values(rest, session) or _flags(LOAD_OPTIONS)
+        case [name] if name in COMMANDS:
+            return list(COMMANDS[name].actions)
+    return []
+
+
+def completer(session: Session) -> Any:
+    """For IPython's hook: gets its event, gives the candidates for the word under the cursor."""
+
+    def complete(_: Any, event: Any) -> list[str]:
+        text = event.text_until_cursor
+        magic, *before = text.split() if text[-1:].isspace() else text.split()[:-1] or [event.command]
+        return cell_words(before, session) if magic == "%%sglang" else line_words(before, session)
+
+    return complete
+
+
+def _flags(options: tuple[Option, ...]) -> list[str]:
+    return [option.flags[-1] for option in options]
+
+
+def _values(before: list[str], session: Session) -> list[str]:
+    last = before[-1] if before else ""
+    if last in ("-m", "--model"):
+        return session.engines.names()
+    if last == "--show":
+        return ["all", "none", *VIEWS]
+    return {"--device": ["cpu", "cuda"], "--dtype": ["bfloat16", "float16", "float32"]}.get(last, [])

@@ -1,0 +1,83 @@
+"""What works on this machine, in this front end; and the cure for each thing that does not. Loads nothing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import sys
+from typing import Any
+
+from .table import Table
+
+
+def check() -> Table:
+    """One row for each part: what was found, and what to do where something is missing."""
+    checks = (_python, _torch, _gpu, _transformers, _front_end, _widgets, _graphviz, _model)
+    return Table({"part": each.__name__.strip("_").replace("_", " "), **each()} for each in checks)
+
+
+def _row(ok: bool, found: str, cure: str = "") -> dict[str, Any]:
+    return {"ok": "yes" if ok else "no", "found": found, "cure": "" if ok else cure}
+
+
+def _version(package: str) -> str:
+    return importlib.metadata.version(package) if importlib.util.find_spec(package) else ""
+
+
+def _python() -> dict[str, Any]:
+    found = f"{platform.python_version()} on {platform.system()}"
+    return _row(sys.version_info >= (3, 11), found, "install Python 3.11 or later")
+
+
+def _torch() -> dict[str, Any]:
+    version = _version("torch")
+    return _row(bool(version), version or "not installed", "pip install torch")
+
+
+def _gpu() -> dict[str, Any]:
+    if not _version("torch"):
+        return _row(False, "unknown without torch", "pip install torch")
+    import torch
+
+    if torch.cuda.is_available():
+        return _row(True, torch.cuda.get_device_name())
+    if shutil.which("nvidia-smi"):
+        return _row(False, "a GPU, but torch cannot use it", "install a CUDA build of torch, as pytorch.org says")
+    return _row(True, f"none; the CPU with {torch.get_num_threads()} threads")
+
+
+def _transformers() -> dict[str, Any]:
+    version = _version("transformers")
+    new_enough = tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) >= (5, 17)
+    return _row(new_enough, version or "not installed", "pip install 'transformers>=5.17'")
+
+
+def _front_end() -> dict[str, Any]:
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is None:
+        return _row(True, "plain Python: sgnb.function and sgnb.load work, magics need IPython")
+    kind = "Jupyter kernel" if getattr(shell, "kernel", None) is not None else "terminal IPython: views are text"
+    return _row(True, kind)
+
+
+def _widgets() -> dict[str, Any]:
+    if os.environ.get("SGNB_STATIC") == "1":
+        return _row(True, "off, because SGNB_STATIC=1: static pictures")
+    version = _version("anywidget")
+    return _row(bool(version), f"anywidget {version}" if version else "not installed", "pip install anywidget")
+
+
+def _graphviz() -> dict[str, Any]:
+    found = shutil.which("dot") is not None
+    return _row(True, "dot" if found else "no dot program: only exporting a view as SVG through graphviz needs it")
+
+
+def _model() -> dict[str, Any]:
+    from .. import models
+
+    names = models.names()
+    return _row("tiny" in names, f"bundled: {', '.join(names)}" if names else "no bundled model",
+                "reinstall sgnb, or load a folder: %sglang load ./model")

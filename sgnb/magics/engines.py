@@ -1,0 +1,164 @@
+"""The loaded engines by name, one of them current: `%sglang load`, `%sglang engine`, `sgnb.engines`.
+
+Knows which runs use an engine only through the function it is given. Imports torch when the first engine is made.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import lang
+from ..errors import EngineError, OptionError, nearest
+from ..lang.executor import Executor
+from ..viz import Emitter
+from .table import Facts, Table
+
+if TYPE_CHECKING:
+    from ..engine import Engine
+
+BUNDLED = "tiny"
+
+
+class Loaded:
+    """An engine with what belongs to it: its executor, its emitter, and the options to load it again with, which are
+    None for an engine that was made elsewhere."""
+
+    def __init__(self, name: str, engine: Engine, model: str, options: dict[str, Any] | None) -> None:
+        from ..backends import LocalExecutor
+
+        self.name, self.engine, self.model, self.options = name, engine, model, options
+        self.executor = LocalExecutor(engine)
+        self.emitter = Emitter(engine.log)
+
+    def close(self) -> None:
+        self.engine.close()
+        self.executor.close()
+        self.emitter.close()
+
+    def summary(self) -> str:
+        engine = self.engine
+        return f"{self.model} on {engine.device}, {engine.dtype}, context {engine.context_length:,} tokens"
+
+
+class Engines:
+    """`busy(executor)` gives the ids of the runs in progress on it; such an engine is neither closed nor replaced."""
+
+    def __init__(self, busy: Callable[[Executor], list[str]], say: Callable[[str], None]) -> None:
+        self._busy, self._say = busy, say
+        self._loaded: dict[str, Loaded] = {}
+        self._current = ""
+
+    def load(self, model: str = BUNDLED, name: str = "", **options: Any) -> Engine:
+        """Load `model` (a folder, a hub id, "tiny") as `name` and make it current. Returns the engine.
+
+        An engine that has the name already is closed first; the same model with the same options stays as it is.
+        """
+        model = str(model)
+        name = name or Path(model).name
+        old = self._loaded.get(name)
+        if old and not old.engine.closed and (old.model, old.options) == (model, options):
+            self._say(f"{name} is loaded already: {old.summary()}")
+            self._choose(old)
+            return old.engine
+        if old:
+            self._close(old, f"loading {model} as {name}")
+        begin = time.perf_counter()
+        made = Loaded(name, _open(model, options), model, options)
+        self._loaded[name] = made
+        self._choose(made)
+        self._say(f"loaded {name} in {time.perf_counter() - begin:.1f} s: {made.summary()}")
+        return made.engine
+
+    def adopt(self, engine: Engine) -> None:
+        """Make an engine that was made elsewhere the current one, under its model's name."""
+        for loaded in self._loaded.values():
+            if loaded.engine is engine:
+                return self._choose(loaded)
+        base = Path(engine.model_name).name
+        name = next(name for i in itertools.count(1) if (name := f"{base}-{i}" if i > 1 else base) not in self._loaded)
+        self._loaded[name] = Loaded(name, engine, engine.model_name, None)
+        self._choose(self._loaded[name])
+
+    def get(self, name: str = "") -> Loaded:
+        """The engine of that name, or the current one, ready to run: the bundled model is loaded on first need, and an
+        engine that ended is loaded again."""
+        wanted = name or self._current or BUNDLED
+        if wanted == BUNDLED and BUNDLED not in self._loaded:
+            self.load(BUNDLED)
+        loaded = self._find(wanted)
+        if not loaded.engine.closed:
+            return loaded
+        if loaded.options is None:
+            self._close(loaded, f"forgetting {wanted}")
+            self._say(f"{wanted} was closed")
+            return self.get(name)
+        self._say(f"{wanted} had ended and is loaded again")
+        self.load(loaded.model, wanted, **loaded.options)
+        return self._loaded[wanted]
+
+    def use(self, name: str) -> None:
+        """Make a loaded engine the current one: programs run on it when they name no other."""
+        self._choose(self._find(name))
+
+    def unload(self, name: str = "") -> None:
+        """Close an engine (the current one) and give its memory back."""
+        loaded = self._find(name or self._current)
+        self._close(loaded, f"unloading {loaded.name}")
+
+    def ls(self) -> Table:
+        """The loaded engines."""
+        rows = ({"engine": name, "current": "*" if name == self._current else "", "model": loaded.model,
+                 "device": loaded.engine.device, "dtype": loaded.engine.dtype, "runs": len(self._busy(loaded.executor))}
+                for name, loaded in self._loaded.items())
+        return Table(rows, empty="no engine is loaded; the first program loads tiny, or: %sglang load PATH_OR_ID")
+
+    def info(self, name: str = "") -> Facts:
+        """Everything an engine says about itself."""
+        loaded = self._find(name or self._current)
+        engine = loaded.engine
+        return Facts(engine=loaded.name, model=loaded.model, device=engine.device, dtype=engine.dtype,
+                     context_length=engine.context_length, **engine.stats())
+
+    def names(self) -> list[str]:
+        return list(self._loaded)
+
+    def name_of(self, executor: Executor) -> str:
+        """The name of the engine behind an executor; for one that is not here, the executor's kind."""
+        names = (name for name, loaded in self._loaded.items() if loaded.executor is executor)
+        return next(names, type(executor).__name__)
+
+    def __repr__(self) -> str:
+        return repr(self.ls())
+
+    def _find(self, name: str) -> Loaded:
+        if not name:
+            raise OptionError("no engine is loaded", "%sglang load tiny, or sgnb.load('tiny')")
+        if name not in self._loaded:
+            hint = nearest(name, self._loaded) if self._loaded else "none is loaded"
+            raise OptionError(f"no engine is called {name!r}", f"{hint}; to load it: %sglang load {name}")
+        return self._loaded[name]
+
+    def _choose(self, loaded: Loaded) -> None:
+        self._current = loaded.name
+        lang.set_default_executor(loaded.executor)
+
+    def _close(self, loaded: Loaded, what: str) -> None:
+        """Close and forget. The default of the language goes with it, so that no program meets a closed engine."""
+        if runs := self._busy(loaded.executor):
+            raise EngineError(f"{what}: {loaded.name} is in use by {', '.join(runs)}",
+                              f"wait for it, or stop it first: %sglang stop {runs[0]}")
+        loaded.close()
+        del self._loaded[loaded.name]
+        if self._current == loaded.name:
+            self._current = next(reversed(self._loaded), "")
+            lang.set_default_executor(self._loaded[self._current].executor if self._current else None)
+
+
+def _open(model: str, options: dict[str, Any]) -> Engine:
+    from ..engine import Engine
+
+    return Engine(model, **options)

@@ -1,0 +1,189 @@
+"""The words after `%%sglang` and `%sglang`: how a line is split and checked against a table of options.
+
+The tables are the one source of what parses, of the help text and of completion. Knows no shell and no engine.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import OptionError, nearest
+from ..viz import VIEWS
+
+_CLOSER = {"(": ")", "[": "]", "{": "}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """`convert(flag, word)` makes the value; None for a switch. With `many`, values gather in a list."""
+
+    flags: tuple[str, ...]
+    dest: str
+    help: str
+    metavar: str = ""
+    convert: Callable[[str, str], Any] | None = None
+    many: bool = False
+
+
+def split(line: str) -> list[str]:
+    """The line's words: blanks inside quotes and brackets do not separate, so `--over [q for q in qs]` is two words."""
+    words, word = [], ""
+    open_: list[str] = []
+    escaped = False
+    for char in line:
+        quoted = bool(open_) and open_[-1] in "'\""
+        if char.isspace() and not open_:
+            words.append(word)
+            word = ""
+            continue
+        word += char
+        if escaped or (quoted and char == "\\"):
+            escaped = not escaped
+        elif open_ and char == open_[-1]:
+            open_.pop()
+        elif not quoted and char in "'\"([{":
+            open_.append(_CLOSER.get(char, char))
+    if open_:
+        raise OptionError(f"the line ends before its closing {open_[-1]}", f"close what {word!r} opens")
+    return [w for w in [*words, word] if w]
+
+
+def unquote(word: str) -> str:
+    """The word without the quotes around it, if it has any."""
+    return word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "'\"" else word
+
+
+def parse(words: Iterable[str], options: Sequence[Option]) -> tuple[list[str], dict[str, Any]]:
+    """The words that belong to no option, and the options' values by `dest`. Mistakes are an `OptionError`."""
+    known = {flag: option for option in options for flag in option.flags}
+    rest: list[str] = []
+    values: dict[str, Any] = {}
+    words = iter(words)
+    for word in words:
+        if not word.startswith("-"):
+            rest.append(word)
+            continue
+        flag, given, value = word.partition("=")
+        option = known.get(flag)
+        if option is None:
+            raise OptionError(f"unknown option {flag!r}", nearest(flag, known))
+        if option.convert is None:
+            if given:
+                raise OptionError(f"{flag} takes no value, got {value!r}", f"write {flag} alone")
+            values[option.dest] = True
+            continue
+        if not given:
+            value = next(words, "")
+        if not value:
+            raise OptionError(f"{flag} needs a value", f"{flag} {option.metavar}: {option.help}")
+        made = option.convert(flag, value)
+        values[option.dest] = [*values.get(option.dest, []), made] if option.many else made
+    return rest, values
+
+
+def text(flag: str, word: str) -> str:
+    return unquote(word)
+
+
+def number(flag: str, word: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise OptionError(f"{flag} {word} is not a number", f"for example {flag} 0.7")
+    return value
+
+
+def seconds(flag: str, word: str) -> float:
+    value = number(flag, word)
+    if value <= 0:
+        raise OptionError(f"{flag} {word} is not a time", f"give seconds above 0, for example {flag} 30")
+    return value
+
+
+def integer(flag: str, word: str) -> int:
+    try:
+        return int(word)
+    except ValueError:
+        raise OptionError(f"{flag} {word} is not a whole number", f"for example {flag} 32") from None
+
+
+def identifier(flag: str, word: str) -> str:
+    word = unquote(word)
+    if not word.isidentifier() or keyword.iskeyword(word):
+        raise OptionError(f"{flag} {word!r} is not a Python name", "letters, digits and _, no digit first")
+    return word
+
+
+def pair(flag: str, word: str) -> tuple[str, str]:
+    """`k=v` as (k, v); v stays as written, because its meaning depends on the parameter k."""
+    name, found, value = word.partition("=")
+    if not found:
+        raise OptionError(f"{flag} {word} has no value for {word!r}", f"for example {flag} {word}=3")
+    return identifier(flag, name), value
+
+
+
+def views(flag: str, word: str) -> tuple[str, ...]:
+    """`none`, `all`, or names of views with commas."""
+    names = word.split(",")
+    for name in names:
+        if name not in (*VIEWS, "none", "all"):
+            raise OptionError(f"{flag} {name!r}: there is no such view", nearest(name, (*VIEWS, "none", "all")))
+    if "all" in names:
+        return VIEWS
+    return tuple(dict.fromkeys(name for name in names if name != "none"))
+
+
+TYPES: dict[str, Any] = {"str": str, "int": int, "float": (float, int), "bool": bool, "list": list, "dict": dict}
+"""The types that a parameter may name, and what counts as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One parameter of a program: `ident[:type][=literal]`. `default` is the literal as written, "" for none."""
+
+    name: str
+    type: str = ""
+    default: str = ""
+
+    @classmethod
+    def parse(cls, word: str) -> Param:
+        head, given, default = word.partition("=")
+        name, _, type_ = head.partition(":")
+        identifier("parameter", name)
+        if name == "s":
+            raise OptionError("a parameter cannot be named 's'", "s is the program's state; choose another name")
+        if type_ and type_ not in TYPES:
+            raise OptionError(f"parameter {word!r}: unknown type {type_!r}", nearest(type_, TYPES))
+        if given:
+            _literal(f"parameter {word!r}", default)
+        return cls(name, type_, default)
+
+    def __str__(self) -> str:
+        return self.name + (f": {self.type}" if self.type else "") + (f" = {self.default}" if self.default else "")
+
+    def value(self, word: str) -> Any:
+        """What `--run` gave for this parameter: text as it stands for a str, else a literal if it is one, else text."""
+        if self.type == "str":
+            return unquote(word)
+        try:
+            value = ast.literal_eval(word)
+        except (ValueError, SyntaxError):
+            value = word
+        if self.type and not isinstance(value, TYPES[self.type]):
+            raise OptionError(f"--run {self.name}={word} is no {self.type}", f"give a literal of type {self.type}")
+        return value
+
+
+def _literal(what: str, word: str) -> Any:
+    try:
+        return ast.literal_eval(word)
+    except (ValueError, SyntaxError):
+        raise OptionError(f"{what}: {word!r} is not a Python literal", 'for example n=3 or q="text"') from None

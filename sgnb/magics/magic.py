@@ -1,0 +1,150 @@
+"""`%%sglang` and `%sglang`: they parse, call the session, and make errors short. No work is done here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import no_var_expand
+
+from .. import lang
+from ..errors import OptionError
+from ..lang import Run, SglFunction
+from .body import compile_body
+from .doctor import check
+from .options import CellLine, LineCall, cell_help, line_help
+from .program import CellProgram, rows
+from .report import shorten
+from .session import SESSION, Session
+
+WORDS = {name: getattr(lang, name) for name in (
+    "assistant", "assistant_begin", "assistant_end", "gen", "greedy_token_selection", "select",
+    "system", "system_begin", "system_end", "token_length_normalized", "unconditional_likelihood_normalized",
+    "user", "user_begin", "user_end",
+)}
+"""What a body may say without import."""
+
+
+class SglangMagics:
+    """Keeps nothing: what lasts is in the session and in the notebook's namespace."""
+
+    def __init__(self, shell: InteractiveShell, session: Session = SESSION) -> None:
+        self.shell, self.session = shell, session
+
+    def register(self) -> None:
+        """Give the shell the two magics, each with its own help, and the language the names of cells."""
+        lang.name_cells(self._label)
+        for kind, magic in (("cell", self.run_cell), ("line", self.run_line)):
+            self.shell.magics_manager.register_function(magic, kind, "sglang")
+
+    @no_var_expand
+    def run_cell(self, line: str, body: str) -> Any:
+        try:
+            return self._run_cell(line, body)
+        except BaseException as error:
+            shorten(error, self._label)
+            raise
+
+    run_cell.__doc__ = cell_help()
+
+    @no_var_expand
+    def run_line(self, line: str) -> Any:
+        try:
+            return self._run_line(line)
+        except BaseException as error:
+            shorten(error, self._label)
+            raise
+
+    run_line.__doc__ = line_help()
+
+    def _run_cell(self, text: str, body: str) -> Any:
+        line = CellLine.parse(text)
+        program = self._define(line, text, body)
+        if line.name:
+            self.session.replace(line.name)
+            self.shell.user_ns[line.name] = program
+        if line.defines_only:
+            return None
+        return self._in_background(program, line) if line.bg else self._in_cell(program, line)
+
+    def _define(self, line: CellLine, text: str, body: str) -> CellProgram:
+        name = line.name or "cell"
+        if name in WORDS:
+            raise OptionError(f"{name!r} is a word of the language", "give the program another name")
+        cell = f"%%sglang {text}\n{body}"
+        running = self.shell.displayhook.exec_result  # the count may have moved on to the next cell already
+        number = running.execution_count if running else self.shell.execution_count
+        file = self.shell.compile.cache(cell, number, raw_code=cell.rstrip("\n"))
+        program = SglFunction(compile_body(body, name, line.params, file, self.shell.user_ns, WORDS))
+        program.source = cell
+        return CellProgram(program, line, self.session)
+
+    def _work(self, program: CellProgram, line: CellLine) -> Any:
+        """What the line asks for, as a function that starts the run and returns at its end."""
+        if not line.over:
+            return lambda: program.run(**line.arguments())
+        try:
+            value = eval(line.over, self.shell.user_ns)
+        except Exception as error:
+            raise OptionError(f"--over {line.over} cannot be evaluated", "give a Python expression") from error
+        batch = rows(line.over, value)
+        return lambda: program.run_batch(batch)
+
+    def _in_cell(self, program: CellProgram, line: CellLine) -> Any:
+        runs: list[Run] = []
+        try:
+            value = program.in_cell(self._work(program, line), runs)
+        except BaseException as error:
+            states = runs[0].states if runs else []
+            if states:
+                self.shell.user_ns[line.out] = states if line.over else states[0]
+            if states and isinstance(error, KeyboardInterrupt):
+                error.add_note(f"stopped; what it had produced is in {line.out}")
+            raise
+        self.shell.user_ns[line.out] = value
+        if line.over and runs and runs[0].status == "error":
+            self.session.say(runs[0].message)
+        return None if line.show or line.quiet else value
+
+    def _in_background(self, program: CellProgram, line: CellLine) -> Any:
+        background = program.in_background(self._work(program, line))
+        self.shell.user_ns[line.out] = background if line.over else background.state
+        if line.name:
+            self.session.in_background(line.name, background)
+        return background
+
+    def _run_line(self, line: str) -> Any:
+        if not line.strip():
+            print(line_help())
+            return None
+        call = LineCall.parse(line)
+        return getattr(self, f"_{call.name}")(call)
+
+    def _load(self, call: LineCall) -> None:
+        self.session.load(call.argument, **call.options)
+
+    def _engine(self, call: LineCall) -> Any:
+        engines = self.session.engines
+        return engines.ls() if call.action == "ls" else getattr(engines, call.action)(call.argument)
+
+    def _cache(self, call: LineCall) -> Any:
+        cache = self.session.cache
+        if call.action != "flush":
+            return getattr(cache, call.action)()
+        self.session.say(f"freed {cache.flush():,} tokens")
+        return None
+
+    def _runs(self, call: LineCall) -> Any:
+        return self.session.runs()
+
+    def _stop(self, call: LineCall) -> None:
+        stopped = self.session.stop(call.argument or "all")
+        self.session.say(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")
+
+    def _doctor(self, call: LineCall) -> Any:
+        return check()
+
+    def _label(self, file: str) -> str | None:
+        """ "Cell In[3]" for a cell's file name."""
+        label = self.shell.compile.format_code_name(file)
+        return " ".join(label) if label else None

@@ -1,0 +1,178 @@
+"""What the two magics accept: the tables of options and commands, the parsed `%%sglang` line, and the help text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..errors import OptionError, nearest
+from ..viz import VIEWS
+from .line import Option, Param, identifier, integer, number, pair, parse, seconds, split, text, unquote, views
+
+CELL_OPTIONS = (
+    Option(("-m", "--model"), "model", "the loaded engine to use (default: the current one)", "ENGINE", text),
+    Option(("-o", "--out"), "out", "the variable that gets the state (default: s)", "VAR", identifier),
+    Option(("--over",), "over", "run a batch: a notebook expression giving dicts, tuples, scalars or a data frame",
+           "ITERABLE", text),
+    Option(("--run",), "run", "run the program with this argument; may be repeated", "K=V", pair, many=True),
+    Option(("--temperature",), "temperature", "0 is greedy", "F", number),
+    Option(("--top-p",), "top_p", "sample from the smallest set with this probability", "F", number),
+    Option(("--max-tokens",), "max_new_tokens", "the limit of each generation", "N", integer),
+    Option(("--seed",), "seed", "makes the samples repeatable", "N", integer),
+    Option(("--show",), "show", f"the views: none, {', '.join(VIEWS)}, all; several with commas", "VIEWS", views),
+    Option(("--static",), "static", "pictures that need no running kernel, instead of live views"),
+    Option(("--bg",), "bg", "return a handle at once and run in the background"),
+    Option(("--timeout",), "timeout", "stop the run after so many seconds", "S", seconds),
+    Option(("-q", "--quiet"), "quiet", "show nothing, only bind the state"),
+)
+
+LOAD_OPTIONS = (
+    Option(("--as",), "name", "the engine's name (default: the last part of the path)", "NAME", text),
+    Option(("--device",), "device", "cpu, cuda, cuda:1, ... (default: the best there is)", "D", text),
+    Option(("--dtype",), "dtype", "float32, bfloat16, ... (default: what suits the device)", "T", text),
+)
+
+SAMPLING = ("temperature", "top_p", "max_new_tokens", "seed")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One word after `%sglang`. `actions`: what may come next, first the default. `takes`: an argument's name."""
+
+    help: str
+    actions: tuple[str, ...] = ()
+    takes: str = ""
+    options: tuple[Option, ...] = ()
+
+
+COMMANDS = {
+    "load": Command("load a model: a folder, a hub id, or tiny (the bundled one)", takes="PATH_OR_ID",
+                    options=LOAD_OPTIONS),
+    "engine": Command("the loaded engines: list, choose, unload, describe", ("ls", "use", "unload", "info"), "[NAME]"),
+    "cache": Command("the radix tree, its figures, or empty it", ("show", "stats", "flush")),
+    "runs": Command("the programs that ran or are running"),
+    "stop": Command("stop one run, or all", takes="[RUN|all]"),
+    "doctor": Command("what works here, and the cure for what does not"),
+}
+
+NEED_NAME = ("use",)
+"""Actions that mean nothing without an argument."""
+
+
+class LineCall(NamedTuple):
+    """A `%sglang` line, checked: the command, its action, its argument ("" for none) and its options."""
+
+    name: str
+    action: str
+    argument: str
+    options: dict[str, Any]
+
+    @classmethod
+    def parse(cls, line: str) -> LineCall:
+        name, *words = split(line)
+        if name not in COMMANDS:
+            raise OptionError(f"%sglang has no command {name!r}", nearest(name, COMMANDS))
+        command = COMMANDS[name]
+        rest, options = parse(words, command.options)
+        action = command.actions[0] if command.actions else ""
+        if command.actions and rest:
+            action = rest.pop(0)
+            if action not in command.actions:
+                raise OptionError(f"%sglang {name} has no {action!r}", nearest(action, command.actions))
+        argument = unquote(rest.pop(0)) if command.takes and rest else ""
+        if rest:
+            raise OptionError(f"%sglang {name}: {rest[0]!r} is too much", f"{name} {command.takes}".strip())
+        if not argument and (action in NEED_NAME or (command.takes and not command.takes.startswith("["))):
+            usage = f"%sglang {name} {action}".rstrip()
+            raise OptionError(f"{usage} needs a name", f"{usage} {command.takes.strip('[]')}")
+        return cls(name, action, argument, options)
+
+
+@dataclass(frozen=True, slots=True)
+class CellLine:
+    """The line of a `%%sglang` cell, checked. `sampling` holds only what was given."""
+
+    name: str = ""
+    params: tuple[Param, ...] = ()
+    model: str = ""
+    out: str = "s"
+    over: str = ""
+    run: tuple[tuple[str, str], ...] = ()
+    sampling: tuple[tuple[str, Any], ...] = ()
+    show: tuple[str, ...] = VIEWS
+    static: bool = False
+    bg: bool = False
+    timeout: float | None = None
+    quiet: bool = False
+
+    @classmethod
+    def parse(cls, line: str) -> CellLine:
+        rest, values = parse(split(line), CELL_OPTIONS)
+        sampling = tuple((key, values.pop(key)) for key in SAMPLING if key in values)
+        values["run"] = tuple(values.get("run", ()))
+        name = identifier("program name", rest[0]) if rest else ""
+        cell = cls(name, tuple(Param.parse(word) for word in rest[1:]), sampling=sampling, **values)
+        cell._check()
+        return cell
+
+    @property
+    def defines_only(self) -> bool:
+        """A program with parameters waits to be called, unless the line says with what to run it."""
+        return bool(self.params) and not self.over and not self.run
+
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments that `--run` gives, by the types of the parameters."""
+        params = {param.name: param for param in self.params}
+        for key, _ in self.run:
+            if key not in params:
+                raise OptionError(f"--run {key}=...: the program has no parameter {key!r}", nearest(key, params))
+        return {key: params[key].value(word) for key, word in self.run}
+
+    def _check(self) -> None:
+        names = [param.name for param in self.params]
+        for name in names:
+            if names.count(name) > 1:
+                raise OptionError(f"parameter {name!r} is given twice", "every parameter needs a name of its own")
+        if (self.over or self.run) and not self.params:
+            option = "--over" if self.over else "--run"
+            raise OptionError(f"{option} needs a program with parameters", f"%%sglang answer q {option} ...")
+        if self.over and self.run:
+            raise OptionError("--over and --run exclude each other", "--over runs a batch, --run a single program")
+        self.arguments()
+
+
+def _usage(options: tuple[Option, ...]) -> list[str]:
+    rows = [(", ".join(option.flags) + (f" {option.metavar}" if option.metavar else ""), option.help)
+            for option in options]
+    width = max(len(left) for left, _ in rows) + 2
+    return [f"  {left:<{width}}{right}" for left, right in rows]
+
+
+def cell_help() -> str:
+    return "\n".join([
+        "Run the cell as a language-model program.",
+        "",
+        "%%sglang [NAME] [PARAM ...] [options]",
+        "BODY",
+        "",
+        "BODY is Python in a function of its own: `s` is the state, the words of the language (gen, select, system,",
+        "user, assistant, ...) are there without import, other names are the notebook's; what is assigned stays local.",
+        "  no NAME           run now; the state is bound to `s`. It is the cell's value only with --show none:",
+        "                    otherwise the views have shown it",
+        "  NAME              the same, and NAME runs it again: NAME(), NAME.run(), await NAME.arun()",
+        "  NAME PARAM ...    define a program: NAME(q=...), NAME.run(q=...), NAME.run_batch([...]).",
+        "                    PARAM is name[:type][=literal], for example q:str n:int=3",
+        "",
+        *_usage(CELL_OPTIONS),
+    ])
+
+
+def line_help() -> str:
+    lines = ["%sglang: models, cache and runs (%%sglang? is the help for programs)", ""]
+    for name, command in COMMANDS.items():
+        words = [name, f"[{'|'.join(command.actions)}]" if command.actions else "", command.takes]
+        lines.append(f"  %sglang {' '.join(word for word in words if word):<38}{command.help}")
+        if command.options:
+            lines += ["      " + row for row in _usage(command.options)]
+    lines += ["", "In Python: sgnb.load(path), sgnb.engines.ls(), sgnb.cache.stats(), sgnb.runs(), sgnb.stop(), ..."]
+    return "\n".join(lines)

@@ -1,0 +1,123 @@
+"""A program that was written in a cell: how it runs there, with views, over a batch, in the background."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ..errors import OptionError
+from ..lang import ProgramState, Run, SglFunction
+from ..viz import RunDisplay
+from ..viz.display import in_kernel
+from .engines import Loaded
+from .options import CellLine
+from .runs import Background, first_run
+from .session import Session
+
+
+class CellProgram:
+    """`program` with what its cell's line said: engine, sampling, views. Calling it shows the views."""
+
+    def __init__(self, program: SglFunction, line: CellLine, session: Session) -> None:
+        self._program, self._line, self._session = program, line, session
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Inside another program (a state first): run there. Else run it and show the views."""
+        if args and isinstance(args[0], ProgramState):
+            return self._program(*args, **kwargs)
+        return self.in_cell(lambda: self.run(*args, **kwargs), [])
+
+    def run(self, *args: Any, **kwargs: Any) -> ProgramState:
+        """Run the program without views, as `sgnb.function(...).run` does."""
+        return self._program.run(*args, **self._defaults(kwargs))
+
+    def run_batch(self, batch: Any, **kwargs: Any) -> Any:
+        """Run the program over a batch without views, as `sgnb.function(...).run_batch` does."""
+        return self._program.run_batch(batch, **self._defaults(kwargs))
+
+    async def arun(self, *args: Any, **kwargs: Any) -> ProgramState:
+        """Run the program without holding up the event loop."""
+        return await self._program.arun(*args, **self._defaults(kwargs))
+
+    def bind(self, **kwargs: Any) -> CellProgram:
+        """The same program with these arguments fixed."""
+        return CellProgram(self._program.bind(**kwargs), self._line, self._session)
+
+    def in_cell(self, work: Callable[[], Any], runs: list[Run]) -> Any:
+        """Do `work`, which starts a run, with views and time limit. The run is put into `runs`, and is there even if
+        `work` fails."""
+        views = Views(self._engine(), self._line)
+
+        def begun(run: Run) -> None:
+            runs.append(run)
+            views.open(run)
+
+        try:
+            with first_run(begun, self._line.timeout):
+                return work()
+        except BaseException as error:
+            for run in runs:  # an interrupt while the views open finds the run before its program has begun
+                run.finish(error)
+            raise
+        finally:
+            views.close()
+
+    def in_background(self, work: Callable[[], Any]) -> Background:
+        """As `in_cell`, on a thread of its own. In a terminal, which has one place to write, without views."""
+        views = Views(self._engine(), self._line)
+        background = Background(work, self._line.timeout, views.closer() if in_kernel() else lambda: None)
+        if in_kernel():
+            views.open(background.run)
+        return background
+
+    def _engine(self) -> Loaded:
+        """The engine it runs on now; loads or reloads it if need be."""
+        return self._session.engines.get(self._line.model)
+
+    def _defaults(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        backend = {} if "backend" in kwargs else {"backend": self._engine().executor}
+        return {**dict(self._line.sampling), **backend, **kwargs}
+
+    def __repr__(self) -> str:
+        return repr(self._program)
+
+
+class Views:
+    """The views of one run, as the cell's line wants them. Made before the run begins, so that none of it is missed."""
+
+    def __init__(self, loaded: Loaded, line: CellLine) -> None:
+        self._loaded, self._line = loaded, line
+        self._after = loaded.engine.log.last
+        self._display: RunDisplay | None = None
+
+    def open(self, run: Run) -> None:
+        """Main thread only, as all that displays."""
+        line = self._line
+        if line.show and not line.quiet:
+            self._display = RunDisplay(run.executor.log, run.id, line.show, emitter=self._loaded.emitter,
+                                       static=line.static, after=self._after)
+            self._display.open()
+
+    def close(self) -> None:
+        if self._display is not None:
+            self._display.close()
+
+    def closer(self) -> Callable[[], None]:
+        """A function that any thread may call: the kernel's event loop then closes the views on the main thread."""
+        loop = asyncio.get_running_loop()
+
+        def close() -> None:
+            loop.call_soon_threadsafe(self.close)
+
+        return close
+
+
+def rows(expression: str, value: Any) -> list[Any]:
+    """The sets of arguments in what `--over` gave: a data frame's rows; dicts and tuples as they are; scalars alone."""
+    if hasattr(value, "to_dict") and hasattr(value, "columns"):
+        return list(value.to_dict("records"))
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise OptionError(f"--over {expression} is of type {type(value).__name__}, which is no batch",
+                          "give a list of dicts, tuples or scalars, or a data frame")
+    return [row if isinstance(row, (Mapping, tuple, list)) else (row,) for row in value]

@@ -1,0 +1,183 @@
+"""The runs of this process, whoever started them, and the handles of those in the background.
+
+Learns of runs from the language's `watch`; knows engines only as the executors that runs name.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..errors import Aborted, OptionError, nearest
+from ..lang import ProgramState, Run, watch
+from ..lang.executor import Executor
+from .table import Table
+
+KEPT = 50
+"""Runs that the list remembers; running ones are never forgotten."""
+
+WAIT_SECONDS = 0.1
+
+_here = threading.local()
+
+
+class Runs:
+    """`engine_of(executor)` names an executor's engine for the list."""
+
+    def __init__(self, engine_of: Callable[[Executor], str]) -> None:
+        self._engine_of = engine_of
+        self._runs: deque[tuple[Run, str, float]] = deque()
+        self._lock = threading.Lock()
+        watch(self._started)
+
+    def __call__(self) -> Table:
+        """The latest runs, oldest first."""
+        now = time.monotonic()
+        with self._lock:
+            runs = list(self._runs)
+        rows = (
+            {"run": run.id, "program": run.title, "status": run.status, "programs": f"{run.finished}/{run.total}",
+             "engine": engine, "age": f"{now - begin:.0f} s", "message": run.message.partition("\n")[0]}
+            for run, engine, begin in runs
+        )
+        return Table(rows, empty="no program has run yet")
+
+    def running(self, executor: Executor | None = None) -> list[str]:
+        """The ids of the runs in progress, all or those on one executor."""
+        return [run.id for run in self._running() if executor is None or run.executor is executor]
+
+    def stop(self, which: str = "all") -> list[str]:
+        """Stop the run of that id, or all: their calls end at the next token, what they produced is kept. Returns the
+        ids of those that were running."""
+        with self._lock:
+            known = [run.id for run, *_ in self._runs]
+        if which != "all" and which not in known:
+            raise OptionError(f"no run is called {which!r}", nearest(which, [*known, "all"]))
+        stopped = [run for run in self._running() if which in ("all", run.id)]
+        for run in stopped:
+            run.cancel()
+        return [run.id for run in stopped]
+
+    def _running(self) -> list[Run]:
+        with self._lock:
+            return [run for run, *_ in self._runs if run.status == "running"]
+
+    def _started(self, run: Run) -> None:
+        engine = self._engine_of(run.executor)
+        with self._lock:
+            self._runs.append((run, engine, time.monotonic()))
+            while len(self._runs) > KEPT and self._runs[0][0].status != "running":
+                self._runs.popleft()
+        begun = getattr(_here, "begun", None)
+        if begun is not None:
+            _here.begun = None
+            begun(run)
+
+
+@contextmanager
+def first_run(begun: Callable[[Run], None], timeout: float | None = None) -> Iterator[None]:
+    """Tell `begun` of the first run that this thread starts inside the block, and stop it after `timeout` seconds."""
+    timer: threading.Timer | None = None
+    expired = threading.Event()
+
+    def expire(run: Run) -> None:
+        expired.set()
+        run.cancel()
+
+    def start(run: Run) -> None:
+        nonlocal timer
+        begun(run)
+        if timeout is not None:
+            timer = threading.Timer(timeout, expire, [run])
+            timer.daemon = True
+            timer.start()
+
+    _here.begun = start
+    try:
+        yield
+    except Aborted:
+        if not expired.is_set():
+            raise
+        hint = "what it had produced is kept; allow more with --timeout"
+        raise Aborted(f"the run was stopped after {timeout:g} s", hint) from None
+    finally:
+        _here.begun = None
+        if timer is not None:
+            timer.cancel()
+
+
+class Background:
+    """What `--bg` gives: a run that goes on while other cells run.
+
+    `work` starts the run, on a thread of its own, and returns when it is over; then `ended` is called there. Making a
+    handle returns when the run has begun, and raises what keeps it from beginning.
+    """
+
+    def __init__(self, work: Callable[[], Any], timeout: float | None, ended: Callable[[], None]) -> None:
+        self._runs: list[Run] = []
+        self._error: BaseException | None = None
+        self._begun = threading.Event()
+        self._thread = threading.Thread(target=self._work, args=(work, timeout, ended), daemon=True)
+        self._thread.start()
+        while not self._begun.wait(WAIT_SECONDS):
+            continue
+        if not self._runs:
+            self.wait()
+            raise OptionError("nothing was run in the background", "the batch is empty; give it rows")
+
+    @property
+    def run(self) -> Run:
+        return self._runs[0]
+
+    @property
+    def status(self) -> str:
+        return self.run.status
+
+    @property
+    def states(self) -> list[ProgramState]:
+        """The programs' states; reading one waits for what is read."""
+        while not self.run.states and self._thread.is_alive():
+            self._thread.join(0.001)
+        return self.run.states
+
+    @property
+    def state(self) -> ProgramState:
+        return self.states[0]
+
+    def stop(self) -> None:
+        """Stop at the next token; what was produced is kept."""
+        self.run.cancel()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end, at most `timeout` seconds, and raise the run's error. Returns whether it ended."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self._thread.is_alive():
+            left = WAIT_SECONDS if deadline is None else min(WAIT_SECONDS, deadline - time.monotonic())
+            if left <= 0:
+                return False
+            self._thread.join(left)
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def _work(self, work: Callable[[], Any], timeout: float | None, ended: Callable[[], None]) -> None:
+        try:
+            with first_run(self._begin, timeout):
+                work()
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._begun.set()
+            ended()
+
+    def _begin(self, run: Run) -> None:
+        self._runs.append(run)
+        self._begun.set()
+
+    def __repr__(self) -> str:
+        run = self.run
+        return f"<{run.id} {run.title} in the background: {run.status}, {run.finished}/{run.total} programs>"

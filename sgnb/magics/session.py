@@ -1,0 +1,96 @@
+"""What the magics and their Python twins share: the engines, the runs, the cache, and who shows what.
+
+`SESSION` is the one session of this process. Knows no shell: magics parse and call, and nothing more.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .. import lang
+from ..viz.display import Display, in_kernel, tree_view
+from .engines import BUNDLED, Engines
+from .runs import Background, Runs
+from .table import Facts
+
+if TYPE_CHECKING:
+    from ..engine import Engine
+
+
+class Session:
+    """`say` prints one line for a person."""
+
+    def __init__(self, say: Callable[[str], None] = print) -> None:
+        self.say = say
+        self.engines = Engines(lambda executor: self.runs.running(executor), say)
+        self.runs = Runs(self.engines.name_of)
+        self.cache = Cache(self.engines)
+        self._background: dict[str, Background] = {}
+
+    def load(self, model: Any = BUNDLED, name: str = "", **options: Any) -> Engine:
+        """Load a model and make its engine the current one; see `Engines.load` and `engine.EngineOptions`."""
+        return self.engines.load(model, name, **options)
+
+    def unload(self, name: str = "") -> None:
+        """Close an engine, by default the current one, and give its memory back."""
+        self.engines.unload(name)
+
+    def flush_cache(self) -> int:
+        """Forget every cached prefix of the current engine that no run uses. Returns the tokens freed."""
+        return self.cache.flush()
+
+    def stop(self, run: str = "all") -> list[str]:
+        """Stop one run, or all, at the next token. Returns the ids of those that were running."""
+        return self.runs.stop(run)
+
+    def set_default_backend(self, backend: Any) -> None:
+        """What runs programs that name no backend: an `Engine`, which also becomes the current one, or any executor."""
+        engine = sys.modules.get("sgnb.engine.engine")
+        if engine is not None and isinstance(backend, engine.Engine):
+            self.engines.adopt(backend)
+        else:
+            lang.set_default_executor(backend)
+
+    def in_background(self, name: str, background: Background) -> None:
+        """Remember what runs in the background under a program's name."""
+        self._background[name] = background
+
+    def replace(self, name: str) -> None:
+        """Stop what still runs in the background under `name`, because it is about to run again."""
+        old = self._background.pop(name, None)
+        if old is not None and old.status == "running":
+            old.stop()
+            self.say(f"{old.run.id} of {name} was still running and is stopped")
+
+
+class Cache:
+    """The radix tree of the current engine."""
+
+    def __init__(self, engines: Engines) -> None:
+        self._engines = engines
+        self._shown: Display | None = None
+
+    def show(self) -> None:
+        """Draw the tree. In a notebook it stays live until the next `show`; in a terminal it is printed once."""
+        if self._shown is not None:
+            self._shown.close()
+        self._shown = tree_view(self._engines.get().emitter)
+        self._shown.open()
+        if not in_kernel():
+            self._shown.close()
+
+    def stats(self) -> Facts:
+        """Hit rate, counts and memory, in tokens."""
+        return Facts(self._engines.get().engine.stats())
+
+    def flush(self) -> int:
+        """Forget every cached prefix that no run uses. Returns the tokens freed."""
+        return self._engines.get().engine.flush_cache()
+
+    def __repr__(self) -> str:
+        return repr(self.stats())
+
+
+SESSION = Session()

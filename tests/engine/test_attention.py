@@ -1,0 +1,152 @@
+"""Attention in plain torch against a float64 reference that knows neither trees nor pools."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from sgnb.engine.attention import LayerOptions, torch_backend
+from sgnb.engine.attention.torch_backend import Mask, TorchAttention, attend, attend_slowly, shared_segments
+from sgnb.engine.kv import KVCache, LayerShape
+from sgnb.engine.pool import SlotPool
+from sgnb.engine.radix import RadixTree
+from sgnb.engine.request import Chunk, Request
+from sgnb.sampling import SamplingParams
+
+SLOTS = 256
+
+
+def reference(q: Tensor, k: Tensor, v: Tensor, options: LayerOptions) -> Tensor:
+    """The last rows of a sequence: q [heads, rows, dim] against all its keys [tokens, kv heads, dim] and values."""
+    groups, rows, tokens = len(q) // k.shape[1], q.shape[1], len(k)
+    k, v = (x.double().repeat_interleave(groups, 1) for x in (k, v))
+    scores = torch.einsum("hrd,thd->hrt", q.double(), k) * options.scaling
+    if options.softcap is not None:
+        scores = options.softcap * torch.tanh(scores / options.softcap)
+    back = torch.arange(tokens - rows, tokens)[:, None] - torch.arange(tokens)
+    hidden = back < 0 if options.window is None else (back < 0) | (back >= options.window)
+    scores = scores.masked_fill(hidden, -torch.inf)
+    if options.sinks is not None:
+        scores = torch.cat([scores, options.sinks.double()[:, None, None].expand(-1, rows, 1)], 2)
+        v = torch.cat([v, torch.zeros_like(v[:1])])
+    return torch.einsum("hrt,thd->rhd", scores.softmax(-1), v)
+
+
+def random_batch(rng: random.Random) -> list[Chunk]:
+    """Requests below a random tree: some decode one token, some extend by several."""
+    tree, pool = RadixTree(), SlotPool(SLOTS)
+    order = np.random.default_rng(rng.randrange(1 << 30))
+    pool._stack = order.permutation(SLOTS).astype(np.int32) if rng.random() < 0.7 else pool._stack
+    trunk = [1] * rng.choice([0, 3, 30])
+    chunks = []
+    for i in range(rng.randint(1, 5)):
+        prompt = (trunk + rng.choice([[], [2] * 10, [2] * 10 + [3] * 4])) + [10 + i] * rng.randint(1, 8)
+        request = Request(i, prompt, SamplingParams(), 1)
+        tokens = request.tokens
+        node = tree.match(tokens[:-1])
+        tree.lock(node)
+        request.slots[: node.end] = node.path_slots()
+        request.slots[node.end : request.size] = pool.allocate(request.size - node.end)
+        start = rng.randint(node.end, request.size - 1)  # what lies between was computed and is the request's own
+        if rng.random() < 0.5:
+            old, node = node, tree.insert(tokens[:start], request.slots[:start], start=node).node
+            tree.lock(node)
+            tree.unlock(old)
+        request.node, request.computed, request.held = node, start, request.size
+        chunks.append(Chunk(request, start, request.size - start))
+    return chunks
+
+
+OPTIONS = {
+    "plain": LayerOptions(0.3),
+    "window": LayerOptions(0.3, window=5),
+    "softcap": LayerOptions(0.3, softcap=2.0),
+    "sinks": LayerOptions(0.3, sinks=torch.linspace(-2, 2, 4)),
+    "all": LayerOptions(0.5, 7, 3.0, torch.linspace(-1, 3, 4)),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(OPTIONS))
+@pytest.mark.parametrize("kv_heads", [4, 2, 1])
+@pytest.mark.parametrize("value_dim", [8, 5])
+@pytest.mark.parametrize("fork", [True, False])
+def test_random_batches(kind: str, kv_heads: int, value_dim: int, fork: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_backend, "SHARED_READS_SAVED", 4)
+    rng = random.Random(f"{kind} {kv_heads} {value_dim}")
+    torch.manual_seed(0)
+    options, shared = OPTIONS[kind], 0
+    for _ in range(6):
+        chunks = random_batch(rng)
+        shared += bool(shared_segments(chunks))
+        kv = KVCache({0: LayerShape(kv_heads, 8, value_dim)}, SLOTS, torch.float32, torch.device("cpu"))
+        kv.keys[0].normal_()
+        kv.values[0].normal_()
+        total = sum(c.length for c in chunks)
+        q, k, v = torch.randn(4, total, 8), torch.randn(kv_heads, total, 8), torch.randn(kv_heads, total, value_dim)
+        attention = TorchAttention(kv, fork_attention=fork)
+        attention.plan(chunks)
+        out = attention.run(0, q[None], k[None], v[None], options)[0]
+        assert out.shape == (total, 4, value_dim)
+        row = 0
+        for chunk in chunks:
+            slots, rows = torch.from_numpy(chunk.request.slots).long(), slice(row, row + chunk.length)
+            assert torch.equal(kv.keys[0][slots[chunk.start : chunk.end]], k[:, rows].transpose(0, 1))
+            assert torch.equal(kv.values[0][slots[chunk.start : chunk.end]], v[:, rows].transpose(0, 1))
+            seen = slots[: chunk.end]
+            expected = reference(q[:, rows], kv.keys[0][seen], kv.values[0][seen], options)
+            torch.testing.assert_close(out[rows].double(), expected, atol=2e-5, rtol=1e-4)
+            row += chunk.length
+    assert shared, "no batch had a prefix to share"
+
+
+def test_shared_segments_cover_what_requests_have_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = RadixTree()
+    chunks = []
+    for i, prompt in enumerate(
+        ([1] * 200 + [2] * 100 + [5], [1] * 200 + [2] * 100 + [6], [1] * 200 + [3, 7], [4] * 300)
+    ):
+        request = Request(i, prompt, SamplingParams(), 1)
+        tree.insert(request.tokens[:-1], np.arange(len(prompt) - 1, dtype=np.int32))
+        chunks.append(Chunk(request, len(prompt) - 1, 1))
+    for chunk in chunks:
+        chunk.request.node = tree.match(chunk.request.tokens[:-1])
+
+    def found() -> list[tuple[int, list[int]]]:
+        return [(sum(len(n.slots) for n in nodes), members) for nodes, members in shared_segments(chunks)]
+
+    assert found() == [(200, [0, 1, 2])]
+    monkeypatch.setattr(torch_backend, "SHARED_READS_SAVED", 50)
+    assert found() == [(200, [0, 1, 2]), (100, [0, 1])]
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("rows", [1, 7])
+@pytest.mark.parametrize("heads", [1, 3])
+def test_fast_and_slow_agree(causal: bool, rows: int, heads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_backend, "SCORE_ELEMENTS", 40)
+    torch.manual_seed(rows * heads)
+    length = rows if causal else 11
+    q, k, v = torch.randn(2, heads, rows, 8), torch.randn(2, heads, length, 8), torch.randn(2, heads, length, 8)
+    if causal:
+        mask = Mask(causal=True)
+    else:
+        hidden = torch.rand(2, 1, rows, length) < 0.5
+        hidden[0, 0, 0] = True
+        mask = Mask(torch.zeros(hidden.shape).masked_fill(hidden, -torch.inf), hidden.all(-1))
+    fast, slow = (f(q, k, v, mask, LayerOptions(0.4)) for f in (attend, attend_slowly))
+    torch.testing.assert_close(fast, slow, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("function", [attend, attend_slowly])
+def test_a_row_that_sees_nothing(function: object) -> None:
+    q = torch.randn(1, 2, 3, 8)
+    hidden = torch.zeros(1, 1, 3, 4, dtype=torch.bool)
+    hidden[:, :, 1] = True
+    mask = Mask(torch.zeros(hidden.shape).masked_fill(hidden, -torch.inf), hidden.all(-1))
+    out, lse = function(q, torch.randn(1, 2, 4, 8), torch.randn(1, 2, 4, 8), mask, LayerOptions(1.0))  # type: ignore[operator]
+    assert (out[:, :, 1] == 0).all() and (lse[:, :, 1] == -torch.inf).all()
+    assert torch.isfinite(out).all() and torch.isfinite(lse[:, :, [0, 2]]).all()

@@ -1,0 +1,265 @@
+"""What a person may get wrong: every error names the value and the cure, before anything runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
+    BertConfig,
+    FalconConfig,
+    MambaConfig,
+    PreTrainedModel,
+    T5Config,
+)
+
+from sgnb.engine.engine import Engine
+from sgnb.errors import ModelError, OptionError, RequestError, SgnbError
+
+from ..byte_tokenizers import byte_level
+from ..random_models import random_model
+
+MakeEngine = Callable[..., Engine]
+
+
+def refused(kind: type[SgnbError], value: str, cure: str) -> Any:
+    """Expects an error of exactly this kind whose message has `value` and whose hint has `cure`."""
+    return pytest.raises(kind, match=rf"(?s){re.escape(value)}.*hint: .*{re.escape(cure)}")
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    with Engine(random_model(), context_length=60, max_total_tokens=50) as engine:
+        yield engine
+
+
+@pytest.mark.parametrize(
+    ("options", "value", "cure"),
+    [
+        ({"max_totl_tokens": 5}, "unknown engine option 'max_totl_tokens'", "did you mean 'max_total_tokens'?"),
+        ({"zzz": 5}, "unknown engine option 'zzz'", "known: attention, context_length"),
+        ({"max_total_tokens": 0}, "max_total_tokens=0", "None or 1 or more"),
+        ({"max_total_tokens": 10**14}, "a KV pool of 100000000000000 tokens", "smaller max_total_tokens"),
+        ({"context_length": -5}, "context_length=-5", "1 or more"),
+        ({"max_step_tokens": 2.5}, "max_step_tokens=2.5", "1 or more"),
+        ({"max_running_requests": True}, "max_running_requests=True", "1 or more"),
+        (
+            {"max_step_tokens": 8},
+            "max_step_tokens=8 is less than max_running_requests=256",
+            "raise the one or lower the other",
+        ),
+        ({"prefix_cache": "no"}, "prefix_cache='no'", "True or False"),
+        ({"schedule_policy": "lmp"}, "unknown schedule_policy 'lmp'", "did you mean 'lpm'?"),
+        ({"eviction_policy": "lrru"}, "unknown eviction_policy 'lrru'", "did you mean 'lru'?"),
+        ({"attention": "torhc"}, "unknown attention 'torhc'", "did you mean 'torch'?"),
+    ],
+)
+def test_engine_options(options: dict[str, Any], value: str, cure: str) -> None:
+    with refused(OptionError, value, cure):
+        Engine(random_model(), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "value", "cure"),
+    [
+        ({"device": "gpu"}, "device 'gpu'", "'cpu' or 'cuda'"),
+        ({"dtype": "float8"}, "unknown dtype 'float8'", "float32"),
+    ],
+)
+def test_device_and_dtype(options: dict[str, Any], value: str, cure: str) -> None:
+    with refused(ModelError, value, cure):
+        Engine(random_model(), **options)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "value", "cure"),
+    [
+        ([], "", ""),
+        ([[]], "the prompt is empty", "at least one token"),
+        ([5] * 60, "the prompt has 60 tokens, the context holds 60", "shorten"),
+        ([5] * 50, "the prompt has 50 tokens, the KV pool holds 50", "larger max_total_tokens"),
+        ([5, 97], "token id 97 is outside the vocabulary of 97", "another tokenizer"),
+        ([5, -1], "token id -1", "another tokenizer"),
+        ("text", "has no tokenizer", "token ids"),
+        (None, "None is no prompt", "a string or a list"),
+        ([[5], None], "None is no prompt", "a string or a list"),
+        ([[5], ["a"]], "['a'] is no prompt", "a string or a list"),
+    ],
+)
+def test_prompts(engine: Engine, prompt: Any, value: str, cure: str) -> None:
+    if prompt == []:
+        assert engine.generate(prompt) == []
+        return
+    with refused(RequestError, value, cure):
+        engine.generate(prompt)
+    assert engine.stats()["running"] == 0
+
+
+def test_empty_text() -> None:
+    """A tokenizer with a beginning-of-sequence token makes it one token; an empty text is then a prompt."""
+    with Engine(random_model(vocab_size=400), tokenizer=byte_level()) as engine:
+        assert engine.generate("", max_new_tokens=1).prompt_tokens == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "value", "cure"),
+    [
+        ({"max_new_tokens": -1}, "max_new_tokens=-1", "0 or more"),
+        ({"max_new_token": 5}, "unknown sampling option 'max_new_token'", "did you mean 'max_new_tokens'?"),
+        ({"temperature": -0.5}, "temperature=-0.5", "0 (greedy) or more"),
+        ({"temperature": float("nan")}, "temperature=nan", "0 (greedy) or more"),
+        ({"top_p": 0}, "top_p=0", "above 0 and at most 1"),
+        ({"top_k": 0}, "top_k=0", "-1 (all)"),
+        ({"min_p": 2}, "min_p=2", "between 0 and 1"),
+        ({"n": 0}, "n=0", "1 or more"),
+        ({"stop": ""}, "stop=('',)", "non-empty"),
+        ({"min_new_tokens": 9, "max_new_tokens": 3}, "min_new_tokens=9", "max_new_tokens"),
+        ({"repetition_penalty": 0}, "repetition_penalty=0", "above 0"),
+        ({"seed": -1}, "seed=-1", "0 or more"),
+        ({"top_logprobs_num": -1}, "top_logprobs_num=-1", "0 or more"),
+    ],
+)
+def test_sampling(engine: Engine, options: dict[str, Any], value: str, cure: str) -> None:
+    with refused(OptionError, value, cure):
+        engine.generate([5], **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "value", "cure"),
+    [
+        ({"stop": "x"}, "stop strings need a tokenizer", "stop_token_ids"),
+        ({"logit_bias": {97: 1.0}}, "logit_bias names token 97", "ids of this model"),
+        ({"stop_token_ids": [4000], "min_new_tokens": 2}, "stop_token_ids names token 4000", "ids of this model"),
+        (
+            {"return_logprob": True, "logprob_start_len": 2},
+            "logprob_start_len=2 is beyond the prompt of 1",
+            "a position in it",
+        ),
+    ],
+)
+def test_requests(engine: Engine, options: dict[str, Any], value: str, cure: str) -> None:
+    with refused(RequestError, value, cure):
+        engine.generate([5], **options)
+
+
+def test_arguments(engine: Engine) -> None:
+    with refused(OptionError, "2 sampling_params for 1 prompts", "one for each prompt"):
+        engine.generate([[5]], [{}, {}])
+    for arguments in (([[5]], {}), ([5], {"n": 2})):
+        with refused(OptionError, "stream=True takes one prompt", "on its own"):
+            engine.generate(*arguments, stream=True)
+
+
+def test_one_bad_prompt_stops_the_list_before_it_runs(engine: Engine) -> None:
+    before = engine.stats()["requests"]
+    with refused(RequestError, "token id 500", "another tokenizer"):
+        engine.generate([[5], [500]])
+    assert engine.stats()["requests"] == before
+
+
+SMALL: dict[str, Any] = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+OTHERS: dict[str, tuple[Any, Any, str]] = {
+    "bert": (
+        BertConfig(**SMALL, intermediate_size=16, architectures=["BertForMaskedLM"]),
+        AutoModelForMaskedLM,
+        "BertLMHeadModel",
+    ),
+    "t5": (
+        T5Config(vocab_size=50, d_model=16, d_kv=8, d_ff=16, num_layers=2, num_heads=2),
+        AutoModelForSeq2SeqLM,
+        "T5Config",
+    ),
+    "mamba": (
+        MambaConfig(vocab_size=50, hidden_size=16, num_hidden_layers=2, state_size=4),
+        AutoModelForCausalLM,
+        "linear_attention",
+    ),
+    "falcon": (FalconConfig(**SMALL), AutoModelForCausalLM, "FalconForCausalLM"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_models_that_are_no_decoders_on_keys_and_values(name: str, tmp_path: Path) -> None:
+    config, kind, named = OTHERS[name]
+    torch.manual_seed(0)
+    kind.from_config(config).save_pretrained(tmp_path / name)
+    with refused(ModelError, named, ""):
+        Engine(str(tmp_path / name))
+
+
+def test_a_model_of_the_users_that_is_refused_stays_as_it_was() -> None:
+    torch.manual_seed(0)
+    model: PreTrainedModel = AutoModelForCausalLM.from_config(FalconConfig(**SMALL))
+    before = model.config._attn_implementation
+    with refused(ModelError, "FalconForCausalLM", "Llama"):
+        Engine(model)
+    assert model.config._attn_implementation == before
+    llama = random_model()
+    before = llama.config._attn_implementation
+    with refused(OptionError, "a KV pool", "smaller"):
+        Engine(llama, max_total_tokens=10**14)
+    assert llama.config._attn_implementation == before
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A good model with a tokenizer, to be spoilt."""
+    random_model(vocab_size=400).save_pretrained(tmp_path / "model")
+    byte_level().save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_a_good_folder(folder: Path) -> None:
+    for place in (str(folder), folder):
+        with Engine(place) as engine:
+            assert engine.generate("The", max_new_tokens=3, ignore_eos=True).text is not None
+            assert engine.vocab_size == 400 and engine.context_length == 256
+
+
+SPOILT: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no weights": (lambda f: (f / "model.safetensors").unlink(), "no file named"),
+    "corrupt weights": (lambda f: (f / "model.safetensors").write_bytes(b"\xff" * 50), "cannot be loaded"),
+    "cut weights": (lambda f: cut(f / "model.safetensors"), "cannot be loaded"),
+    "corrupt config": (lambda f: (f / "config.json").write_text("{"), "config"),
+    "no config": (lambda f: (f / "config.json").unlink(), "config"),
+    "unknown architecture": (lambda f: (f / "config.json").write_text(json.dumps({"model_type": "nosuch"})), "nosuch"),
+    "weights of another shape": (lambda f: edit(f / "config.json", hidden_size=32), "cannot be loaded"),
+    "corrupt tokenizer": (lambda f: (f / "tokenizer.json").write_text('{"version": 3}'), "tokenizer"),
+}
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def edit(file: Path, **changes: Any) -> None:
+    file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+
+
+@pytest.mark.parametrize("damage", SPOILT)
+def test_spoilt_folders(damage: str, folder: Path) -> None:
+    spoil, value = SPOILT[damage]
+    spoil(folder)
+    with pytest.raises(ModelError, match=f"(?s){value}.*hint: give ") as refusal:
+        Engine(str(folder))
+    assert folder.name in str(refusal.value) and len(str(refusal.value)) < 900
+
+
+@pytest.mark.parametrize("name", ["/no/such/folder", "./no/such/folder", "~/no/such/folder", "no/such/folder"])
+def test_no_such_folder(name: str) -> None:
+    with refused(ModelError, f"no model folder at {name!r}", "a hub id, or 'tiny'"):
+        Engine(name)
+
+
+def test_no_such_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with refused(ModelError, "'nosuchmodel' cannot be loaded", "'tiny'"):
+        Engine("nosuchmodel")

@@ -1,0 +1,45 @@
+"""The engine on an NVIDIA GPU: the CPU's tokens, and the memory back."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+import torch
+
+from sgnb.engine.attention import torch_backend
+from sgnb.engine.engine import Engine
+
+from ..random_models import greedy, random_model
+from .test_parity import NEW_TOKENS, PROMPTS, TIGHT
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma2", "gemma3_text", "gpt_oss", "deepseek_v3", "mixtral"])
+def test_greedy_tokens_equal_those_on_the_cpu(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_backend, "SHARED_READS_SAVED", 8)
+    expected = greedy(family, PROMPTS, NEW_TOKENS)
+    for options in ({}, TIGHT):
+        with Engine(random_model(family), device="cuda", dtype="float32", **options) as engine:
+            for _ in range(2):
+                outputs = engine.generate(PROMPTS, temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True)
+                assert [o.token_ids for o in outputs] == expected
+
+
+def test_closing_returns_the_memory() -> None:
+    """The first engine also fetches what CUDA keeps for good; after the second there must be no more."""
+    left = []
+    for _ in range(2):
+        engine = Engine(
+            random_model("llama", hidden_size=512, intermediate_size=2048), device="cuda", max_total_tokens=100_000
+        )
+        used = torch.cuda.memory_allocated()
+        engine.generate(PROMPTS, max_new_tokens=4)
+        engine.close()
+        del engine
+        gc.collect()
+        left.append((torch.cuda.memory_allocated(), torch.cuda.memory_reserved()))
+        assert used - left[0][0] > 50 << 20, "the engine was too small for this test"
+    assert left[1] == left[0]
+    assert left[0][1] < 200 << 20

@@ -1,0 +1,282 @@
+"""The language's executor over an engine: generations and scores reach their sinks, once, whatever happens."""
+
+from __future__ import annotations
+
+import gc
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from transformers import PreTrainedModel
+
+from sgnb.backends.local import LocalExecutor, chat_template
+from sgnb.engine.engine import Engine
+from sgnb.errors import Aborted, EngineError, RequestError
+from sgnb.events import RequestQueued
+from sgnb.lang.chat import PLAIN
+from sgnb.lang.executor import Call, Delta, Result, ScoreCall, Scores
+from sgnb.sampling import SamplingParams
+
+from ..byte_tokenizers import TEXT, byte_level, pieces
+from ..random_models import random_model
+
+GREEDY: dict[str, Any] = {"temperature": 0, "ignore_eos": True}
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    with Engine(random_model(vocab_size=400), tokenizer=byte_level()) as engine:
+        yield engine
+
+
+@pytest.fixture
+def executor(engine: Engine) -> Iterator[LocalExecutor]:
+    executor = LocalExecutor(engine)
+    yield executor
+    executor.close()
+
+
+def call(prompt: str = "The", stream: bool = False, **params: Any) -> Call:
+    return Call(prompt, SamplingParams(**{**GREEDY, "max_new_tokens": 8, **params}), "run", "0", "answer", stream)
+
+
+def score_call(prompt: str, *choices: str, unconditional: bool = False) -> ScoreCall:
+    return ScoreCall(prompt, choices, unconditional, "run", "0", "pick")
+
+
+class Sink:
+    """Keeps what it is given; `end` waits for the last item and makes sure that it is the last."""
+
+    def __init__(self) -> None:
+        self.items: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.deltas: list[str] = []
+
+    def __call__(self, item: Any) -> None:
+        self.items.put(item)
+
+    def end(self) -> Any:
+        while isinstance(item := self.items.get(timeout=20), Delta):
+            self.deltas.append(item.text)
+        time.sleep(0.02)
+        assert self.items.empty()
+        return item
+
+
+def generate(executor: LocalExecutor, call: Call) -> Result:
+    sink = Sink()
+    executor.generate(call, sink)
+    result: Result = sink.end()
+    return result
+
+
+def score(executor: LocalExecutor, call: ScoreCall) -> Scores:
+    sink = Sink()
+    executor.score(call, sink)
+    scores: Scores = sink.end()
+    return scores
+
+
+def reference(tokens: list[int], start: int, model: PreTrainedModel | None = None) -> list[float]:
+    """transformers' log-probabilities of the tokens from `start` on."""
+    model = model or random_model(vocab_size=400)
+    with torch.no_grad():
+        logprobs = model(torch.tensor([tokens]), use_cache=False).logits[0].double().log_softmax(-1)
+    return [logprobs[i - 1, tokens[i]].item() for i in range(start, len(tokens))]
+
+
+def test_generate(executor: LocalExecutor, engine: Engine) -> None:
+    expected = engine.generate("The", max_new_tokens=8, **GREEDY)
+    result = generate(executor, call())
+    assert result.error is None and result.texts == (expected.text,)
+    assert result.meta[0]["token_ids"] == expected.token_ids and result.meta[0]["finish_reason"] == "length"
+    [queued] = [e for e in (r.event for r in executor.log.read().records) if isinstance(e, RequestQueued) and e.run]
+    assert (queued.run, queued.branch, queued.name, queued.purpose) == ("run", "0", "answer", "generate")
+
+
+def test_streamed_text_is_the_text(executor: LocalExecutor) -> None:
+    sink = Sink()
+    executor.generate(call(stream=True, temperature=1.0, seed=1, max_new_tokens=30), sink)
+    result = sink.end()
+    assert "".join(sink.deltas) == result.texts[0] and len(sink.deltas) > 3 and all(sink.deltas)
+
+
+def test_several_samples(executor: LocalExecutor, engine: Engine) -> None:
+    params: dict[str, Any] = {"n": 3, "seed": 5, "temperature": 1.0}
+    expected = [o.text for o in engine.generate("The", max_new_tokens=8, ignore_eos=True, **params)]
+    sink = Sink()
+    executor.generate(call(stream=True, **params), sink)
+    result = sink.end()
+    assert list(result.texts) == expected and len(result.meta) == 3
+    assert "".join(sink.deltas) == expected[0], "the first sample is streamed"
+
+
+@pytest.mark.parametrize(
+    "choices", [(" dog", " fox", " question"), (" a", " ab", " abc"), (" dog", " dog"), ("", " dog")]
+)
+def test_scores_are_the_models(executor: LocalExecutor, engine: Engine, choices: tuple[str, ...]) -> None:
+    prompt = "The quick brown"
+    result = score(executor, score_call(prompt, *choices))
+    assert result.error is None and len(result.choices) == len(choices)
+    [start] = map(len, engine.encode([prompt]))
+    for choice, found in zip(choices, result.choices, strict=True):
+        [tokens] = engine.encode([prompt + choice])
+        assert list(found.tokens) == tokens[start:] and found.unconditional == ()
+        assert list(found.logprobs) == pytest.approx(reference(tokens, start), abs=2e-4)
+    assert result.meta["prompt_tokens"] > 0
+
+
+def test_choices_that_merge_with_the_prompts_end(executor: LocalExecutor, engine: Engine) -> None:
+    """Every choice is scored from the first token that any of them changes."""
+    [tokens] = engine.encode([TEXT[0][:60]])
+    assert engine.tokenizer is not None
+    long = max(tokens, key=lambda t: len(engine.tokenizer.piece(t)))
+    before, piece = engine.tokenizer.decode(tokens[: tokens.index(long)]), engine.tokenizer.piece(long).decode()
+    prompt, choices = before + piece[:-1], (piece[-1], "x", "zz")
+    whole = engine.encode([prompt + c for c in choices])
+    [cut] = engine.encode([prompt])
+    start = min(next((i for i, (a, b) in enumerate(zip(cut, w, strict=False)) if a != b), len(cut)) for w in whole)
+    assert start < len(cut), "nothing merges over the end of the prompt"
+    result = score(executor, score_call(prompt, *choices, unconditional=True))
+    for tokens, found in zip(whole, result.choices, strict=True):
+        assert list(found.tokens) == tokens[start:]
+        assert list(found.logprobs) == pytest.approx(reference(tokens, start), abs=2e-4)
+
+
+def test_scores_without_the_prompt(executor: LocalExecutor) -> None:
+    result = score(executor, score_call("The quick brown", " x", " question", unconditional=True))
+    for found in result.choices:
+        first, *rest = found.unconditional
+        assert first is None and len(found.unconditional) == len(found.tokens) == len(found.logprobs)
+        assert rest == pytest.approx(reference(list(found.tokens), 1), abs=2e-4)
+
+
+def test_scoring_shares_the_prompt(executor: LocalExecutor, engine: Engine) -> None:
+    prompt = "die Füchse springen über die Hunde, naïve café façade. " * 2
+    [tokens] = engine.encode([prompt])
+    generate(executor, call(prompt, max_new_tokens=1))
+    before = engine.stats()["computed_tokens"]
+    result = score(executor, score_call(prompt, *(f" {word}" for word in ("so", "what", "dog", "fox"))))
+    assert engine.stats()["computed_tokens"] - before <= sum(len(c.tokens) + 1 for c in result.choices)
+    assert result.meta["cached_tokens"] >= 4 * (len(tokens) - 2)
+
+
+def test_nothing_before_the_choices(executor: LocalExecutor) -> None:
+    with Engine(random_model(vocab_size=400), tokenizer=no_bos()) as engine:
+        bare = LocalExecutor(engine)
+        assert isinstance(score(bare, score_call("", "a", "b")).error, RequestError)
+        assert isinstance(generate(bare, call("")).error, RequestError)
+        bare.close()
+
+
+def no_bos() -> Any:
+    tokenizer = byte_level.__wrapped__()
+    tokenizer.bos_token = None
+    return tokenizer
+
+
+def test_a_tokenizer_that_adds_a_beginning() -> None:
+    """It is text enough for choices to stand alone."""
+    model = random_model(vocab_size=512)
+    with Engine(model, tokenizer=pieces()) as other:
+        executor = LocalExecutor(other)
+        result = score(executor, score_call("The ", "die", "fast", unconditional=True))
+        assert score(executor, score_call("", "die", "fast")).error is None
+        executor.close()
+        whole = other.encode(["The die", "The fast"])
+    for tokens, found in zip(whole, result.choices, strict=True):
+        assert tokens[0] == 1 and tokens[-len(found.tokens) :] == list(found.tokens)
+        start = len(tokens) - len(found.tokens)
+        expected = reference(tokens, start, random_model(vocab_size=512))
+        assert list(found.logprobs) == pytest.approx(expected, abs=2e-4)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_cancel(executor: LocalExecutor, stream: bool) -> None:
+    sink, scores = Sink(), Sink()
+    cancel = executor.generate(call(stream=stream, max_new_tokens=200, n=2), sink)
+    cancel_scores = executor.score(score_call("The quick " * 15, " a", " b"), scores)
+    cancel()
+    cancel_scores()
+    result = sink.end()
+    assert isinstance(result.error, Aborted) and len(result.texts) == 2
+    assert isinstance(scores.end().error, (Aborted, type(None)))
+    cancel()
+    assert generate(executor, call()).error is None
+
+
+@pytest.mark.parametrize(("prompt", "params", "kind"), [
+    ("word " * 300, {}, RequestError),
+    ("The", {"logit_bias": {4000: 1.0}}, RequestError),
+])  # fmt: skip
+def test_errors_come_through_the_sink(executor: LocalExecutor, prompt: str, params: dict[str, Any], kind: type) -> None:
+    result = generate(executor, call(prompt, **params))
+    assert isinstance(result.error, kind) and result.texts == ()
+
+
+def test_scoring_errors_come_through_the_sink(executor: LocalExecutor) -> None:
+    assert isinstance(score(executor, score_call("word " * 300, "a")).error, RequestError)
+
+
+def test_a_closed_engine() -> None:
+    engine = Engine(random_model(vocab_size=400), tokenizer=byte_level())
+    executor = LocalExecutor(engine)
+    running, waiting = Sink(), Sink()
+    executor.generate(call(max_new_tokens=200), running)
+    engine.close()
+    executor.generate(call(), waiting)
+    scores = score(executor, score_call("The", " a"))
+    for end in (running.end(), waiting.end(), scores):
+        assert isinstance(end.error, EngineError)
+    executor.close()
+
+
+def test_a_failing_pass(executor: LocalExecutor, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine._loop._runner, "forward", lambda chunks: 1 / 0)
+    assert isinstance(generate(executor, call()).error, EngineError)
+    assert isinstance(score(executor, score_call("The", " a")).error, EngineError)
+
+
+def test_a_sink_that_fails_does_not_stop_the_others(executor: LocalExecutor, caplog: pytest.LogCaptureFixture) -> None:
+    executor.generate(call(), lambda item: 1 / 0)  # type: ignore[arg-type, return-value]
+    assert generate(executor, call()).error is None
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_dropped_executor_lets_go_of_its_thread(engine: Engine) -> None:
+    executor = LocalExecutor(engine)
+    assert generate(executor, call()).error is None
+    threads = [t for t in threading.enumerate() if t.name == "sgnb-programs"]
+    gone = weakref.ref(executor)
+    del executor
+    gc.collect()
+    assert gone() is None
+    deadline = time.monotonic() + 10
+    while all(t.is_alive() for t in threads):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_the_rest_of_an_executor(executor: LocalExecutor, engine: Engine) -> None:
+    info = executor.server_info()
+    assert info["context_length"] == 256 and info["free"] + info["cached"] == engine.pool_tokens
+    executor.flush_cache()
+    assert engine.tree() == []
+
+
+def test_chat_templates(engine: Engine) -> None:
+    assert chat_template(engine) is PLAIN
+
+    def with_template(template: str) -> Engine:
+        tokenizer = byte_level.__wrapped__()
+        tokenizer.chat_template = template
+        return Engine(random_model(vocab_size=400), tokenizer=tokenizer)
+
+    with with_template("{% for m in messages %}[{{ m.role }}]{{ m.content }}[end]{% endfor %}") as good:
+        assert chat_template(good).roles["user"] == ("[user]", "[end]")
+    with with_template("{{ messages[0].content }}") as poor, pytest.warns(UserWarning, match="cannot be taken apart"):
+        assert chat_template(poor) is PLAIN

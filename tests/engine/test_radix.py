@@ -1,0 +1,166 @@
+"""The radix tree against a dictionary that maps every stored prefix to the slot of its last token."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sgnb.engine.radix import EVICTION_POLICIES, Node, RadixTree, common_length
+
+from .replay import Mirror, Replay, tree_rows
+
+KEYS: dict[str, Callable[[Mirror], Any]] = {
+    "lru": lambda n: n.tick,
+    "lfu": lambda n: (n.hits, n.tick),
+    "fifo": lambda n: n.born,
+    "slru": lambda n: (n.hits >= 2, n.tick),
+}
+
+Sequence = tuple[int, ...]
+
+
+def ints(tokens: Sequence) -> np.ndarray:
+    return np.array(tokens, np.int32)
+
+
+class Checked:
+    """A tree under random operations. `stored` is the oracle; `replay` is the same tree, made from the events only."""
+
+    def __init__(self, policy: str, seed: int) -> None:
+        self.policy = policy
+        self.rng = random.Random(seed)
+        self.replay = Replay()
+        self.tree = RadixTree(self.replay.apply, policy)
+        self.stored: dict[tuple[str, Sequence], int] = {}
+        self.held: list[tuple[str, Sequence, Node]] = []
+        self.hints: dict[tuple[str, Sequence], Node] = {}
+        self.slots = 0
+
+    def known(self, namespace: str, tokens: Sequence) -> int:
+        """Length of the longest stored prefix."""
+        return next(n for n in range(len(tokens), -1, -1) if n == 0 or (namespace, tokens[:n]) in self.stored)
+
+    def expected_slots(self, namespace: str, tokens: Sequence) -> list[int]:
+        return [self.stored[namespace, tokens[: i + 1]] for i in range(len(tokens))]
+
+    def draw(self) -> tuple[str, Sequence]:
+        """A namespace and a short sequence of few different tokens."""
+        return self.rng.choice(["", "", "adapter"]), tuple(self.rng.choices(range(3), k=self.rng.randint(1, 9)))
+
+    def insert(self) -> None:
+        """From the root, or below a node that is locked."""
+        (namespace, tokens), start = self.draw(), None
+        if self.held and self.rng.random() < 0.5:
+            namespace, begin, start = self.rng.choice(self.held)
+            tokens = begin + tokens
+            if not begin:
+                start = None
+        slots = ints(tuple(range(self.slots, self.slots + len(tokens))))
+        self.slots += len(tokens)
+        known, begin = self.known(namespace, tokens), start.end if start else 0
+        node, existing = self.tree.insert(ints(tokens), slots, namespace, start)
+        assert (node.end, existing) == (len(tokens), known - begin)
+        for n in range(known + 1, len(tokens) + 1):
+            self.stored[namespace, tokens[:n]] = int(slots[n - 1])
+        assert node.path_slots().tolist() == self.expected_slots(namespace, tokens)
+
+    def match(self) -> None:
+        namespace, tokens = self.draw()
+        known = self.known(namespace, tokens)
+        node = self.tree.match(ints(tokens), namespace)
+        assert node.end == known
+        assert node.path_slots().tolist() == self.expected_slots(namespace, tokens[:known])
+        for used in self.replay.path(node.id):
+            used.hits += 1
+        if len(self.held) < 6:
+            self.tree.lock(node)
+            self.held.append((namespace, tokens[:known], node))
+
+    def peek(self) -> None:
+        """Without a hint, and with what earlier looks gave."""
+        before = tree_rows(self.tree)
+        for seen, hint in [*self.hints.items(), (self.draw(), None)]:
+            node, length = self.tree.peek(ints(seen[1]), seen[0], hint)
+            assert length == self.known(*seen)
+            assert node.alive and node.end <= length
+            self.hints[seen] = node
+        assert tree_rows(self.tree) == before
+
+    def unlock(self) -> None:
+        if self.held:
+            _, _, node = self.held.pop(self.rng.randrange(len(self.held)))
+            self.tree.unlock(node)
+
+    def evict(self) -> None:
+        count = self.rng.randint(0, 12)
+        victims = self.replay.victims(count, KEYS[self.policy])
+        self._remove(victims, lambda: self.tree.evict(count), "memory")
+
+    def flush(self) -> None:
+        unlocked = [n.id for n in self.replay.nodes.values() if not n.locks]
+        self._remove(unlocked, self.tree.flush, "flush", in_order=False)
+
+    def _remove(
+        self, victims: list[int], act: Callable[[], list[np.ndarray]], reason: str, in_order: bool = True
+    ) -> None:
+        gone = []
+        for node in victims:
+            namespace, tokens = self.replay.namespace(node), self.replay.tokens(node)
+            own = len(self.replay.nodes[node].tokens)
+            gone += [(namespace, tokens[:n]) for n in range(len(tokens) - own + 1, len(tokens) + 1)]
+        self.replay.evicted.clear()
+        freed = act()
+        happened = [node for node, why in self.replay.evicted if why == reason]
+        assert happened == victims if in_order else sorted(happened) == sorted(victims)
+        assert sorted(int(s) for part in freed for s in part) == sorted(self.stored.pop(prefix) for prefix in gone)
+
+    def check(self) -> None:
+        assert self.replay.rows() == tree_rows(self.tree)
+        locked = {(namespace, tokens[: n + 1]) for namespace, tokens, _ in self.held for n in range(len(tokens))}
+        assert locked <= self.stored.keys(), "a locked node was evicted"
+        assert (self.tree.size, self.tree.locked) == (len(self.stored), len(locked))
+        assert self.tree.evictable == len(self.stored) - len(locked)
+        for node in [self.tree.root, *self.tree.nodes()]:
+            for key, child in node.children.items():
+                first = child.tokens[0].item()
+                assert child.parent is node and child.key == key == (first if node.parent else (key[0], first))
+                assert child.end == node.end + len(child.tokens) and len(child.slots) == len(child.tokens)
+
+
+OPERATIONS = {"insert": 6, "match": 5, "peek": 1, "unlock": 4, "evict": 2, "flush": 0.1}
+
+
+@pytest.mark.parametrize("policy", sorted(KEYS))
+@pytest.mark.parametrize("seed", range(4))
+def test_random_operations(policy: str, seed: int) -> None:
+    checked = Checked(policy, seed)
+    kinds: Counter[type] = Counter()
+    checked.tree._emit = lambda event: (kinds.update([type(event)]), checked.replay.apply(event))
+    for operation in checked.rng.choices(list(OPERATIONS), list(OPERATIONS.values()), k=1500):
+        getattr(checked, operation)()
+        checked.check()
+    assert len(kinds) == 5 and min(kinds.values()) > 100, "every kind of event happened often"
+
+
+def test_every_policy_is_tested() -> None:
+    assert set(KEYS) == set(EVICTION_POLICIES)
+
+
+def test_a_node_that_was_a_hint_may_be_evicted() -> None:
+    tree = RadixTree()
+    tree.insert(ints((1, 2, 3)), ints((0, 1, 2)))
+    hint = tree.peek(ints((1, 2, 3, 4))).node
+    tree.evict(3)
+    assert tree.peek(ints((1, 2, 3, 4)), hint=hint) == (tree.root, 0)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"), [((), (1,), 0), ((1, 2), (1, 2, 3), 2), ((1, 2), (1, 3), 1), ((4,), (5,), 0)]
+)
+def test_common_length(a: Sequence, b: Sequence, expected: int) -> None:
+    assert common_length(ints(a), ints(b)) == common_length(ints(b), ints(a)) == expected

@@ -1,0 +1,272 @@
+"""The scheduler without a model: who owns which slot, who goes first, who yields."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sgnb.engine.pool import SlotPool
+from sgnb.engine.radix import RadixTree
+from sgnb.engine.request import Chunk, Request
+from sgnb.engine.scheduler import Scheduler
+from sgnb.events import RequestAdmitted, RequestRetracted
+from sgnb.sampling import SamplingParams
+
+from .replay import Replay
+
+
+class Simulation:
+    """A scheduler whose model puts out `next_token`, and which is checked after every step."""
+
+    def __init__(self, total: int, next_token: Callable[[], int] = lambda: 9, **options: Any) -> None:
+        self.total = total
+        self.events: list[Any] = []
+        self.replay = Replay()
+        self.next_token = next_token
+        self.requests: dict[int, Request] = {}
+        self.computed = 0
+        self.scheduler = Scheduler(
+            RadixTree(self.replay.apply),
+            SlotPool(total),
+            context_length=options.pop("context_length", total),
+            emit=self.emit,
+            **options,
+        )
+
+    def emit(self, event: Any) -> None:
+        self.events.append(event)
+        if isinstance(event, RequestRetracted):
+            rank = lambda r: (r.output_length, -r.prompt_length)  # noqa: E731
+            assert self.scheduler.running, "the last running request was retracted"
+            assert rank(self.requests[event.request]) <= min(map(rank, self.scheduler.running))
+
+    def add(self, prompt: list[int], limit: int = 1, **params: Any) -> Request:
+        request = Request(len(self.requests), prompt, SamplingParams(**params), limit)
+        self.requests[request.id] = request
+        self.scheduler.add(request)
+        return request
+
+    def step(self) -> list[Chunk]:
+        """One step of the engine; finished requests leave."""
+        scheduler = self.scheduler
+        chunks = scheduler.schedule()
+        assert chunks or not scheduler.has_work, "no progress"
+        self.check()
+        scheduler.complete(chunks)
+        self.check()
+        self.computed += sum(chunk.length for chunk in chunks)
+        for chunk in chunks:
+            if chunk.samples:
+                chunk.request.append(self.next_token())
+            if chunk.request.remaining == 0 and chunk.request.computed >= chunk.request.prompt_length:
+                scheduler.finish(chunk.request)
+        self.check()
+        return chunks
+
+    def run(self) -> Iterator[list[Chunk]]:
+        while self.scheduler.has_work:
+            yield self.step()
+
+    def check(self) -> None:
+        """free + cached + in flight = total, and every slot has exactly one owner."""
+        s = self.scheduler
+        assert s.pool.free + s.tree.size + s.in_flight == self.total
+        own = [r.slots[r.node.end : r.held] for r in s.running if r.node is not None]
+        assert len(own) == len(s.running) and sum(map(len, own)) == s.in_flight
+        slots = np.concatenate([s.pool._stack[: s.pool.free], *(n.slots for n in s.tree.nodes()), *own])
+        assert (np.bincount(slots, minlength=self.total) == 1).all()
+        for r in s.running:
+            assert r.node is not None and r.slots[: r.node.end].tolist() == r.node.path_slots().tolist()
+            assert r.node.end <= r.computed <= r.held <= r.size
+
+    def admitted(self) -> list[int]:
+        return [event.request for event in self.events if isinstance(event, RequestAdmitted)]
+
+
+@pytest.mark.parametrize("trial", range(20))
+def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
+    """500 random steps each, 10,000 together: aborts, retraction, chunks, scored prompts, cache on and off."""
+    rng = random.Random(trial)
+    total = (60, 150, 600)[trial % 3]
+    sim = Simulation(
+        total, lambda: rng.randrange(3), max_step_tokens=(8, 32, 500)[trial // 3 % 3], max_running=8,
+        prefix_cache=trial % 5 != 0, policy=("lpm", "fcfs")[trial % 7 == 0],
+    )  # fmt: skip
+    scheduler = sim.scheduler
+    for step in range(500):
+        while rng.random() < 0.4 and len(scheduler.waiting) < 20:
+            prompt = [7] * rng.randrange(20) + [rng.randrange(2) for _ in range(rng.randrange(1, total // 2))]
+            prompt = prompt[: total // 2]
+            sim.add(prompt, min(rng.randrange(30), total - len(prompt)), return_logprob=rng.random() < 0.2,
+                    logprob_start_len=rng.randrange(-1, len(prompt)))  # fmt: skip
+        sim.step()
+        while rng.random() < 0.1 and scheduler.has_work:
+            scheduler.finish(rng.choice(scheduler.running + scheduler.waiting))
+            sim.check()
+        if step % 100 == 99:
+            scheduler.flush()
+            sim.check()
+    for _ in sim.run():
+        pass
+    assert scheduler.in_flight == scheduler.tree.locked == 0
+    scheduler.flush()
+    assert scheduler.pool.free == total
+
+
+@pytest.mark.parametrize("max_step_tokens", [2048, 128])
+def test_a_hundred_equal_cold_prompts(max_step_tokens: int) -> None:
+    """One computes; the others wait until they can take it from the cache, then compute a token each."""
+    sim = Simulation(4000, max_running=100, max_step_tokens=max_step_tokens)
+    for _ in range(100):
+        sim.add(list(range(256)))
+    first, *rest = sim.run()
+    assert len(first) == 1
+    assert len(rest[-1]) >= 99
+    assert sim.computed == 256 + 99
+    assert [r.cached_tokens for r in sim.requests.values()] == [0] + [255] * 99
+
+
+def test_a_request_alone_computes_its_last_token_again() -> None:
+    sim = Simulation(100)
+    for expected in (0, 9):
+        request = sim.add(list(range(10)))
+        list(sim.run())
+        assert request.cached_tokens == expected
+
+
+@pytest.mark.parametrize(("start", "cached"), [(0, 0), (1, 0), (4, 3), (10, 9)])
+def test_scored_tokens_are_computed(start: int, cached: int) -> None:
+    sim = Simulation(100)
+    sim.add(list(range(10)))
+    list(sim.run())
+    request = sim.add(list(range(10)), return_logprob=True, logprob_start_len=start)
+    list(sim.run())
+    assert request.cached_tokens == cached
+
+
+@pytest.mark.parametrize(("policy", "order"), [("lpm", [3, 1, 2, 0]), ("fcfs", [0, 1, 2, 3])])
+def test_order_of_admission(policy: str, order: list[int]) -> None:
+    sim = Simulation(200, max_running=1, policy=policy)
+    sim.add(list(range(40)))
+    list(sim.run())
+    sim.events.clear()
+    for length in (0, 20, 10, 30):
+        sim.add(list(range(length)) + [50 + length] * 5)
+    list(sim.run())
+    assert [i - 1 for i in sim.admitted()] == order
+
+
+def tree_shaped(rng: random.Random, depth: int = 3) -> list[list[int]]:
+    """Prompts of equal depth below common prefixes, none the beginning of another."""
+    if depth == 0:
+        return [[]]
+    prompts = []
+    for branch in range(3):
+        edge = [100 * depth + branch, *(rng.randrange(50) for _ in range(rng.randrange(2, 12)))]
+        prompts += [edge + rest for rest in tree_shaped(rng, depth - 1)]
+    return prompts
+
+
+def test_longest_prefix_first_is_optimal_for_a_known_batch() -> None:
+    """Theorem 3.1 of the paper: with memory for the longest request, every edge is computed once."""
+    worse = 0
+    for seed in range(10):
+        rng = random.Random(seed)
+        prompts = tree_shaped(rng)
+        rng.shuffle(prompts)
+        edges = len({tuple(p[:n]) for p in prompts for n in range(1, len(p) + 1)})
+        computed = {}
+        for policy in ("lpm", "fcfs"):
+            sim = Simulation(max(map(len, prompts)) + 1, max_running=1, policy=policy)
+            for prompt in prompts:
+                sim.add(prompt)
+            list(sim.run())
+            computed[policy] = sim.computed
+        assert computed["lpm"] == edges
+        worse += computed["fcfs"] > edges
+    assert worse == 10
+
+
+def hot_stream(max_overtaking: int, steps: int) -> tuple[Simulation, Request]:
+    """A cold request among hot ones: every step brings two that are cached but for a token, and serves one."""
+    sim = Simulation(2000, context_length=400, max_running=1, max_overtaking=max_overtaking)
+    hot = list(range(300))
+    sim.add(hot)
+    list(sim.run())
+    cold = None
+    for step in range(steps):
+        sim.add([*hot, 1000 + step])
+        sim.add([*hot, 5000 + step])
+        if step == 20:
+            cold = sim.add([7] * 30)
+        sim.step()
+    assert cold is not None
+    return sim, cold
+
+
+def test_a_cold_request_under_a_hot_stream_is_served() -> None:
+    sim, cold = hot_stream(max_overtaking=40, steps=160)
+    order = sim.admitted()
+    before = [sim.requests[i] for i in order[: order.index(cold.id)]]
+    overtaking = [r.arrival - cold.arrival for r in before if r.arrival > cold.arrival]
+    assert 0 < max(overtaking) < 40
+    assert len(before) <= 1 + 2 * (21 + 40)
+
+
+def test_without_ageing_it_would_starve() -> None:
+    sim, cold = hot_stream(max_overtaking=10**9, steps=160)
+    assert cold.id not in sim.admitted()
+
+
+def test_a_long_prompt_is_computed_while_others_decode() -> None:
+    """Decoding comes first, but leaves at least a token of every step to a running prompt."""
+    sim = Simulation(1000, max_step_tokens=4, max_running=4)
+    for i in range(3):
+        sim.add([i], limit=100)
+    long = sim.add(list(range(50, 80)), limit=2)
+    steps = [chunks for chunks in sim.run() if any(c.request is long for c in chunks)]
+    assert all(sum(c.length for c in chunks) <= 4 for chunks in steps)
+    assert len(steps) <= 40
+
+
+def test_a_request_too_large_for_now_is_not_passed_by_smaller_ones() -> None:
+    sim = Simulation(100)
+    sim.add([1] * 60, limit=20)
+    sim.step()
+    large = sim.add([2] * 50)
+    small = [sim.add([3 + i] * 5) for i in range(5)]
+    list(sim.run())
+    order = sim.admitted()
+    assert order.index(large.id) < min(order.index(r.id) for r in small)
+
+
+def test_a_retracted_request_goes_on_where_it_was() -> None:
+    """Which one is retracted is checked by `Simulation.emit`, here and in the random runs."""
+    tokens = iter(range(100, 10_000))
+    sim = Simulation(60, lambda: next(tokens), max_running=8)
+    requests = [sim.add([i, i, i], limit=50) for i in range(8)]
+    outputs: dict[int, list[int]] = {r.id: [] for r in requests}
+    for _ in sim.run():
+        for request in requests:
+            assert request.output[: len(outputs[request.id])] == outputs[request.id]
+            outputs[request.id] = request.output
+    retracted = [event.request for event in sim.events if isinstance(event, RequestRetracted)]
+    assert retracted and sim.admitted().count(retracted[0]) > 1
+    assert all(len(output) == 50 for output in outputs.values())
+
+
+@pytest.mark.parametrize("policy", ["lpm", "fcfs"])
+def test_a_retracted_request_is_the_next_to_be_admitted(policy: str) -> None:
+    sim = Simulation(60, max_running=4, policy=policy)
+    for i in range(8):
+        sim.add([i, i, i], limit=50)
+    list(sim.run())
+    moves = [event for event in sim.events if isinstance(event, (RequestRetracted, RequestAdmitted))]
+    after = [(a, b) for a, b in itertools.pairwise(moves) if isinstance(a, RequestRetracted)]
+    readmitted = [a.request == b.request for a, b in after if isinstance(b, RequestAdmitted)]
+    assert readmitted and all(readmitted)

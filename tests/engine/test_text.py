@@ -1,0 +1,145 @@
+"""Text that grows token by token, and stop strings in it."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import AddedToken
+
+from sgnb.engine.text import Detokenizer, StopStrings, Tokenizer
+
+from ..byte_tokenizers import BOS, EOS, TEXT, byte_level, pieces
+
+quick = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+texts = st.one_of(
+    st.text(max_size=30), st.lists(st.sampled_from("aé🦊дß狐 \n"), max_size=20).map("".join), st.sampled_from(TEXT)
+)
+
+
+@pytest.fixture(scope="module")
+def bytes_() -> Tokenizer:
+    return Tokenizer(byte_level())
+
+
+@pytest.fixture(scope="module")
+def pieces_() -> Tokenizer:
+    return Tokenizer(pieces())
+
+
+def grow(tokenizer: Tokenizer, prompt: list[int], tokens: list[int], seed: int = 0) -> list[str]:
+    """What is shown when `tokens` come one, two or three at a time."""
+    rng, shown = random.Random(seed), []
+    detokenizer = Detokenizer(tokenizer, prompt)
+    while tokens:
+        count = rng.randint(1, 3)
+        shown.append(detokenizer.push(tokens[:count]))
+        tokens = tokens[count:]
+    return [*shown, detokenizer.finish()]
+
+
+@quick
+@given(texts, texts, st.integers(0, 9))
+def test_bytes_grow_by_whole_characters(bytes_: Tokenizer, before: str, text: str, seed: int) -> None:
+    [prompt, tokens] = bytes_.encode([before, text])
+    shown = grow(bytes_, prompt, tokens, seed)
+    assert "".join(shown) == text.replace(BOS, "").replace(EOS, "")
+    assert "\ufffd" in text or not any("\ufffd" in part for part in shown)
+
+
+@quick
+@given(st.lists(st.integers(0, 399), max_size=40), st.integers(0, 9))
+def test_bytes_that_are_no_text(bytes_: Tokenizer, tokens: list[int], seed: int) -> None:
+    """Whatever a model puts out: the parts are the whole."""
+    assert "".join(grow(bytes_, [], tokens, seed)) == bytes_.decode(tokens)
+
+
+@quick
+@given(
+    st.lists(st.sampled_from(["The", "die", "über", "fast", "🦊", "x", "狐", BOS, EOS]), max_size=12),
+    st.integers(0, 9),
+    st.integers(0, 6),
+)
+def test_pieces_keep_their_spaces(pieces_: Tokenizer, words: list[str], seed: int, cut: int) -> None:
+    """Also next to special tokens, which are no text."""
+    tokens = [t for word in words for t in (pieces_.hf.encode(word, add_special_tokens=False))]
+    prompt, rest = tokens[:cut], tokens[cut:]
+    before = pieces_.decode(prompt)
+    if before.endswith("\ufffd"):
+        return
+    assert "".join(grow(pieces_, prompt, rest, seed)) == pieces_.decode(tokens)[len(before) :]
+
+
+@quick
+@given(texts)
+def test_the_bytes_of_tokens_are_the_text(bytes_: Tokenizer, pieces_: Tokenizer, text: str) -> None:
+    [tokens] = bytes_.encode([text])
+    assert b"".join(map(bytes_.piece, tokens)) == (text or BOS).encode()
+    if text and not text.startswith(BOS) and "<unk>" not in text and EOS not in text and BOS not in text:
+        [[first, *tokens]] = pieces_.encode([text])
+        assert pieces_.piece(first) == BOS.encode()
+        assert b"".join(map(pieces_.piece, tokens)) == f" {text}".replace("▁", " ").encode()
+
+
+def test_added_tokens_are_text_as_they_stand() -> None:
+    raw = byte_level.__wrapped__()
+    raw.add_tokens([AddedToken("é à"), AddedToken("ĠĀ")])
+    tokenizer = Tokenizer(raw)
+    [tokens] = tokenizer.encode(["xé àyĠĀz"])
+    assert len(tokens) == 5
+    assert b"".join(map(tokenizer.piece, tokens)) == "xé àyĠĀz".encode()
+
+
+def test_beginning_of_sequence_comes_once(bytes_: Tokenizer, pieces_: Tokenizer) -> None:
+    assert (
+        pieces_.encode(["The", "The"])
+        == pieces_.encode([f"{BOS}The", f"{BOS}The"])
+        == pieces_.encode(["The", f"{BOS}The"])
+    )
+    assert pieces_.encode([""]) == [[1]]
+    assert bytes_.encode(["", ""]) == [[0], [0]]
+    assert pieces_.eos_token_ids == {2} and bytes_.eos_token_ids == {1}
+    assert bytes_.piece(9999) == b"<9999>"
+
+
+ALPHABET = st.text(alphabet="abc", max_size=14)
+STOPS = st.lists(st.text(alphabet="abc", min_size=1, max_size=4), min_size=1, max_size=3)
+
+
+@quick
+@given(ALPHABET, STOPS, st.randoms(use_true_random=False), st.integers(0, 5))
+def test_stop_strings(text: str, stops: list[str], rng: random.Random, ignored: int) -> None:
+    """Found as soon as one is complete, at its first place; nothing of it was shown before."""
+    finder, grown, shown = StopStrings(stops), "", ""
+    while len(grown) < len(text):
+        grown = text[: len(grown) + rng.randint(1, 3)]
+        if len(grown) <= ignored:
+            finder.ignore(grown)
+            begin = len(grown)
+        else:
+            begin = locals().get("begin", 0)
+        places = [p for s in stops if (p := grown.find(s, begin)) >= 0]
+        found = finder.find(grown)
+        assert found == (min(places) if places else None)
+        if found is not None:
+            assert len(shown) <= found
+            return
+        safe = finder.safe_length(grown)
+        assert grown.startswith(shown) and safe >= len(shown), "what was shown does not change"
+        shown = grown[:safe]
+        tail = grown[max(safe, begin) :]
+        assert not tail or any(s.startswith(tail) for s in stops), "no more is held back than need be"
+
+
+def test_characters_of_several_tokens_are_held_back(bytes_: Tokenizer) -> None:
+    [tokens] = bytes_.encode(["狐狸"])
+    assert len(tokens) == 6 or len(tokens) < 6
+    detokenizer = Detokenizer(bytes_, [])
+    single: list[Any] = [t for t in range(400) if bytes_.piece(t) in (b"\xf0", b"\x9f", b"\xa6", b"\x8a")]
+    by_byte = {bytes_.piece(t): t for t in single}
+    fox = [by_byte[bytes([b])] for b in "🦊".encode()]
+    assert [detokenizer.push([t]) for t in fox] == ["", "", "", "🦊"]
+    assert detokenizer.push(fox[:2]) == "" and detokenizer.finish() == "\ufffd"

@@ -1,0 +1,255 @@
+"""`%%sglang` in terminal IPython, on the real engine with the bundled model."""
+
+from __future__ import annotations
+
+import _thread
+import threading
+import time
+from typing import Any
+
+import pytest
+
+import sgnb
+from sgnb.errors import Aborted
+from sgnb.lang import ProgramState
+from sgnb.magics.engines import BUNDLED
+
+QUESTION = r'''s += "Q: What is the capital of France?\nA:"
+s += gen("answer", stop="\n", temperature=0, max_tokens=8)
+'''
+LONG = '''s += "A story."
+s += gen("story", max_tokens=3000, ignore_eos=True)
+'''
+
+
+def test_the_first_cell_loads_the_bundled_model_and_says_so(shell: Any, capsys: Any) -> None:
+    for name in sgnb.engines.names():
+        sgnb.unload(name)
+    shell("%%sglang -q\n" + QUESTION)
+    assert f"loaded {BUNDLED} in" in capsys.readouterr().out
+    assert shell.ns["s"]["answer"]
+
+
+def test_views_are_text_and_the_value_is_not_shown_twice(shell: Any, capsys: Any) -> None:
+    assert shell("%%sglang\n" + QUESTION) is None
+    out = capsys.readouterr().out
+    assert "capital of France" in out
+    assert "radix tree" in out
+    assert "ProgramState" not in out
+
+
+def test_show_none_gives_the_state_and_quiet_nothing(shell: Any, capsys: Any) -> None:
+    state = shell("%%sglang --show none -o mine\n" + QUESTION)
+    assert isinstance(state, ProgramState)
+    assert shell.ns["mine"] is state
+    assert "s" not in shell.ns
+    capsys.readouterr()
+    assert shell("%%sglang -q\n" + QUESTION) is None
+    assert capsys.readouterr().out == ""
+
+
+def test_names_of_the_notebook_and_of_the_body(shell: Any) -> None:
+    shell.ns["country"] = "Japan"
+    state = shell("%%sglang --show none\nlocal = country\ns += local\nreturn len(local)\n")
+    assert state.text() == "Japan"
+    assert state.ret_value == 5
+    assert "local" not in shell.ns
+
+
+def test_dollar_and_braces_mean_nothing(shell: Any) -> None:
+    shell.ns["country"] = "Japan"
+    assert shell('%%sglang p q:str --run q="{country} $country" --show none\ns += q\n').text() == "{country} $country"
+
+
+def test_a_name_without_parameters_runs_and_stays(shell: Any) -> None:
+    first = shell("%%sglang paris --show none\n" + QUESTION)
+    again = shell("paris.run()")
+    assert again["answer"] == first["answer"]
+    assert again.get_meta_info("answer")["cached_tokens"] > 0
+
+
+def test_a_program_with_parameters(shell: Any, capsys: Any) -> None:
+    assert shell('%%sglang qa q:str n:int=4 --temperature 0\ns += q\ns += gen("a", max_tokens=n)\nreturn n\n') is None
+    assert "s" not in shell.ns
+    assert shell('qa.run(q="Paris is").ret_value') == 4
+    assert shell('qa.run("Paris is", n=2).ret_value') == 2
+    assert [state.ret_value for state in shell('qa.run_batch([{"q": "x"}, ("y", 3)])')] == [4, 3]
+    capsys.readouterr()
+    assert shell('qa(q="Rome is", n=1)').ret_value == 1
+    assert "Rome is" in capsys.readouterr().out
+    assert shell('(await qa.arun(q="Bonn is")).ret_value') == 4
+    assert shell('qa.bind(n=1).run("x").ret_value') == 1
+    assert "did you mean 'q'" in "\n".join(shell.fails('qa.run(qq="x")'))
+
+
+def test_a_program_inside_a_program(shell: Any) -> None:
+    shell('%%sglang part q\ns += q\nreturn len(q)\n')
+    state = shell('%%sglang --show none\nlength = part(s, "abc")\ns += str(length)\n')
+    assert state.text() == "abc3"
+
+
+def test_run_with_arguments_from_the_line(shell: Any) -> None:
+    assert shell('%%sglang twice q:str --run q="a b" --show none\ns += q + q\n').text() == "a ba b"
+
+
+@pytest.mark.parametrize("over", ['["a", "b"]', '[("a",), ("b",)]', '[dict(q=x) for x in "ab"]', "frame", "iter('ab')"])
+def test_over(shell: Any, over: str) -> None:
+    shell.ns["frame"] = Frame()
+    states = shell(f'%%sglang each q --over {over} --show none --max-tokens 2\ns += q\ns += gen("x")\n')
+    assert [state.text()[0] for state in states] == ["a", "b"]
+    assert shell.ns["s"] == states
+
+
+def test_an_empty_batch(shell: Any) -> None:
+    assert shell("%%sglang each q --over [] --show none\ns += q\n") == shell.ns["s"] == []
+    assert "empty" in shell.fails("%%sglang each q --over [] --bg\ns += q\n")[1]
+
+
+def test_over_shows_its_progress(shell: Any, capsys: Any) -> None:
+    shell('%%sglang each q --over list("abc") --show text --max-tokens 2\ns += q\ns += gen("x")\n')
+    assert "3/3" in capsys.readouterr().out
+
+
+def test_a_batch_in_which_one_program_fails(shell: Any, capsys: Any) -> None:
+    states = shell('%%sglang each q --over ["a", 2] --show none\ns += q\n')
+    assert states[0].text() == "a"
+    assert "1 of 2 programs failed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("over", "message"), [
+    ("nothing", "NameError"), ("3", "type int"), ("'text'", "type str"), ("{'q': 'a'}", "type dict")])
+def test_what_is_no_batch(shell: Any, over: str, message: str) -> None:
+    assert message in "\n".join(shell.fails(f'%%sglang each q --over ({over})\ns += q\n'))
+
+
+def test_errors_show_the_bodys_line(shell: Any) -> None:
+    assert shell.fails("%%sglang --show none\nx = 1\ns += 1 / 0\n") == [
+        "ZeroDivisionError: division by zero", f"Cell In[{number(shell)}], line 3", "    s += 1 / 0", "         ^^^^^"]
+    assert any("run_cell_magic" in line for line in tb(shell)), "%tb has the whole"
+    lines = shell.fails('%%sglang --show none\ns += "x"\nprint(s["anser"], s)\n')
+    assert lines[0] == "ProgramError: nothing sets the variable 'anser'"
+    assert lines[1] == f"Cell In[{number(shell)}], line 3"
+    assert any("run_cell_magic" in line for line in tb(shell))
+
+
+def test_a_mistake_in_a_gen_names_its_line(shell: Any) -> None:
+    lines = shell.fails('%%sglang --show none\ns += "word " * 6000\ns += gen("a")\n')
+    assert lines[0].startswith("RequestError: the prompt has 6002 tokens, the context holds 4096")
+    assert f"in gen 'a', at Cell In[{number(shell)}], line 3" in lines
+    assert lines[-1].startswith("hint: ")
+
+
+def test_syntax_errors_show_the_bodys_line(shell: Any) -> None:
+    assert shell.fails("%%sglang\nx = 1\nx = = 2\n") == [
+        "BodySyntaxError: invalid syntax", f"Cell In[{number(shell)}], line 3", "    x = = 2", "        ^"]
+
+
+@pytest.mark.parametrize(("cell", "words"), [
+    ("%%sglang --temprature 1\ns += 'x'", ["OptionError", "--temperature"]),
+    ("%%sglang --max-tokens -1\ns += 'x'", ["OptionError", "max_new_tokens=-1", "0 or more"]),
+    ("%%sglang -m nope\ns += 'x'", ["OptionError", "'nope'", "%sglang load nope"]),
+    ("%%sglang gen\ns += 'x'", ["OptionError", "'gen'", "another name"]),
+    ("%%sglang\ns += gen('a', max_token=1)", ["OptionError", "'max_token'", "'max_tokens'", "line 2"]),
+    ("%%sglang\ns += None", ["cannot be appended", "line 2"]),
+    ("%sglang load /no/such/folder", ["ModelError", "/no/such/folder", "hint"]),
+    ("%sglang load", ["OptionError", "PATH_OR_ID"]),
+    ("%sglang load tiny --devise cpu", ["OptionError", "--devise", "--device"]),
+    ("%sglang enginee", ["OptionError", "'enginee'", "'engine'"]),
+    ("%sglang engine list", ["OptionError", "'list'"]),
+    ("%sglang engine use", ["OptionError", "needs a name"]),
+    ("%sglang engine use tny", ["OptionError", "'tny'", "'tiny'"]),
+    ("%sglang stop run0", ["OptionError", "'run0'"]),
+    ("%sglang doctor now", ["OptionError", "'now'"]),
+])
+def test_bad_input_is_a_short_error_and_the_next_cell_works(shell: Any, cell: str, words: list[str]) -> None:
+    lines = shell.fails(cell)
+    assert len(lines) <= 5
+    assert all(word in "\n".join(lines) for word in words)
+    assert shell("%%sglang --show none\n" + QUESTION)["answer"]
+
+
+def test_interrupt_keeps_the_text(shell: Any) -> None:
+    timer = threading.Timer(0.5, _thread.interrupt_main)
+    timer.start()
+    lines = shell.fails("%%sglang --show none -o partial\n" + LONG)
+    assert lines == ["KeyboardInterrupt", "stopped; what it had produced is in partial"]
+    assert len(shell.ns["partial"].text()) > len("A story.")
+    assert sgnb.runs()[-1]["status"] == "interrupted"
+    assert shell("%%sglang --show none\n" + QUESTION)["answer"]
+
+
+def test_interrupt_while_the_views_open(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sgnb.viz.display.Display.open", interrupted)
+        assert shell.fails("%%sglang\n" + LONG)[0] == "KeyboardInterrupt"
+    assert sgnb.runs()[-1]["status"] == "interrupted"
+    assert sgnb.magics.session.SESSION.runs.running() == []
+    assert shell("%%sglang --show none\n" + QUESTION)["answer"]
+
+
+def test_timeout(shell: Any) -> None:
+    begin = time.monotonic()
+    lines = shell.fails("%%sglang --show none --timeout 0.5\n" + LONG)
+    assert lines[0] == "Aborted: the run was stopped after 0.5 s"
+    assert time.monotonic() - begin < 3
+    assert shell.ns["s"].text().startswith("A story.")
+    assert shell("%%sglang --show none --timeout 60\n" + QUESTION)["answer"]
+
+
+def test_background(shell: Any) -> None:
+    handle = shell("%%sglang story --bg\n" + LONG)
+    assert handle.status == "running"
+    assert "running" in repr(handle)
+    assert shell("%%sglang --show none\n" + QUESTION)["answer"], "another cell uses the same engine meanwhile"
+    assert not handle.wait(0.05)
+    handle.stop()
+    with pytest.raises(Aborted):
+        handle.wait()
+    assert handle.status == "interrupted"
+    assert handle.state.text().startswith("A story.")
+
+
+def test_background_is_bound_at_once_and_read_later(shell: Any) -> None:
+    shell("%%sglang --bg\n" + QUESTION)
+    assert shell.ns["s"]["answer"]
+    handle = shell('%%sglang each q --bg --over list("abc")\ns += q\ns += gen("x", max_tokens=2)\n')
+    assert handle.wait()
+    assert handle.status == "done"
+    assert [state.text()[0] for state in handle.states] == ["a", "b", "c"]
+
+
+def test_background_raises_what_keeps_it_from_beginning(shell: Any) -> None:
+    assert "missing" in "\n".join(shell.fails('%%sglang each q r --bg --over [("a",)]\ns += q\n'))
+
+
+def test_running_a_name_again_stops_the_old_run(shell: Any, capsys: Any) -> None:
+    old = shell("%%sglang story --bg\n" + LONG)
+    new = shell("%%sglang story --bg\n" + LONG)
+    assert f"{old.run.id} of story was still running and is stopped" in capsys.readouterr().out
+    with pytest.raises(Aborted):
+        old.wait()
+    assert new.status == "running"
+
+
+class Frame:
+    """What is asked of a data frame."""
+
+    columns = ("q",)
+
+    def to_dict(self, orient: str) -> list[dict[str, str]]:
+        assert orient == "records"
+        return [{"q": "a"}, {"q": "b"}]
+
+
+def number(shell: Any) -> int:
+    """The number of the latest cell."""
+    return int(shell.ipython.execution_count) - 1
+
+
+def tb(shell: Any) -> list[str]:
+    shell.shown.clear()
+    shell.ipython.run_cell("%tb", store_history=False)
+    return list(shell.shown)

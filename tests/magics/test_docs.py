@@ -1,0 +1,56 @@
+"""What the documents say works: the README's program, the quickstart notebook, and what `make demo` prints."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def test_the_readmes_program_runs(shell: Any, capsys: Any) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        shell(block)
+    assert re.search(r"\] 0\.\d+", capsys.readouterr().out), "the hit rate"
+
+
+def test_the_readmes_cell_runs(shell: Any) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    cell = next(block for block in re.findall(r"```\n(.*?)```", text, re.DOTALL) if block.startswith("%%sglang"))
+    shell(cell.replace("%%sglang", "%%sglang -q --max-tokens 8"))
+    assert len(shell.ns["s"]["detail"]) == 2
+
+
+def test_the_readme_names_files_that_exist() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for link in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (ROOT / link).exists(), link
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_notebooks_are_committed_without_outputs(path: Path) -> None:
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "code":
+            assert not cell.outputs and cell.execution_count is None
+
+
+def test_the_demo_runs_the_quickstart(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setenv("SGNB_STATIC", "1")
+    spec = importlib.util.spec_from_file_location("demo", ROOT / "tools" / "demo.py")
+    assert spec and spec.loader
+    demo = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(demo)
+    notebook = nbformat.read(demo.SOURCE, as_version=4)
+    assert 0.3 < demo.run(notebook) < 1
+    assert "capital of France" in capsys.readouterr().out
+    images = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs
+              if "<figure" in output.get("data", {}).get("text/html", "")]
+    assert len(images) >= 5, "every run leaves a picture that needs no kernel"

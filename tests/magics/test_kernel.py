@@ -1,0 +1,110 @@
+"""`%%sglang` in a Jupyter kernel: a real interrupt, the views' outputs, the end of a background run's views."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from jupyter_client.manager import start_new_kernel
+
+LONG = "s += 'A story.'\ns += gen('story', max_tokens=3000, ignore_eos=True)\n"
+
+
+class Kernel:
+    """`run(cell)` gives the messages of a cell; `start` and `finish` are its two halves."""
+
+    def __init__(self, client: Any, manager: Any) -> None:
+        self.client, self.manager = client, manager
+
+    def start(self, code: str) -> str:
+        return str(self.client.execute(code))
+
+    def finish(self, cell: str, seconds: float = 60) -> list[dict[str, Any]]:
+        messages = []
+        deadline = time.monotonic() + seconds
+        while True:
+            message = self.client.get_iopub_msg(timeout=max(0.1, deadline - time.monotonic()))
+            if message["parent_header"].get("msg_id") == cell:
+                messages.append(message)
+                if message["content"].get("execution_state") == "idle":
+                    return messages
+
+    def run(self, code: str) -> list[dict[str, Any]]:
+        return self.finish(self.start(code))
+
+    def value(self, expression: str) -> str:
+        contents = [m["content"] for m in self.run(f"print({expression})") if m["msg_type"] == "stream"]
+        return "".join(c["text"] for c in contents).strip()
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Iterator[Kernel]:
+    manager, client = start_new_kernel(startup_timeout=60)
+    kernel = Kernel(client, manager)
+    kernel.run("%load_ext sgnb")
+    kernel.run("%sglang load tiny")
+    yield kernel
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+def kinds(messages: list[dict[str, Any]]) -> list[str]:
+    return [message["msg_type"] for message in messages]
+
+
+def test_interrupt(kernel: Kernel) -> None:
+    cell = kernel.start("%%sglang --show text\n" + LONG)
+    for _ in range(5):
+        wait_for(kernel, "comm_msg")
+    begin = time.monotonic()
+    kernel.manager.interrupt_kernel()
+    messages = kernel.finish(cell, 10)
+    assert time.monotonic() - begin < 3
+    error = next(m["content"] for m in messages if m["msg_type"] == "error")
+    assert error["ename"] == "KeyboardInterrupt"
+    assert error["traceback"] == ["KeyboardInterrupt", "stopped; what it had produced is in s"]
+    assert int(kernel.value("len(s.text())")) > len("A story.")
+    assert kernel.value("__import__('sgnb').runs()[-1]['status']") == "interrupted"
+    messages = kernel.run("%%sglang --show none -o after\ns += 'One'\ns += gen('a', max_tokens=2)\n")
+    assert "error" not in kinds(messages)
+
+
+def test_views_are_widgets_and_a_twin(kernel: Kernel) -> None:
+    messages = kernel.run("%%sglang\ns += 'The capital of Japan is'\ns += gen('a', max_tokens=4)\n")
+    bundles = [m["content"]["data"] for m in messages if m["msg_type"] == "display_data"]
+    assert sum("application/vnd.jupyter.widget-view+json" in bundle for bundle in bundles) == 2
+    assert any("text/html" in bundle for bundle in bundles)
+    assert "update_display_data" in kinds(messages)
+    assert "execute_result" not in kinds(messages)
+
+
+def test_a_background_runs_views_close_on_the_main_thread(kernel: Kernel) -> None:
+    body = "s += 'One two'\ns += gen('a', max_tokens=40, ignore_eos=True)\n"
+    messages = kernel.run("%%sglang --bg -o later --show text\n" + body)
+    assert "execute_result" in kinds(messages)
+    wait_for(kernel, "update_display_data")
+    assert kernel.value("later.text()[:7]") == "One two"
+
+
+def test_error_in_a_body(kernel: Kernel) -> None:
+    messages = kernel.run("%%sglang\ns += 'x'\n1 / 0\n")
+    error = next(m["content"] for m in messages if m["msg_type"] == "error")
+    assert error["ename"] == "ZeroDivisionError"
+    assert error["traceback"][0] == "ZeroDivisionError: division by zero"
+    assert error["traceback"][1].endswith(", line 3")
+    assert "/tmp" not in "".join(error["traceback"])
+
+
+def wait_for(kernel: Kernel, kind: str, seconds: float = 20) -> None:
+    """Read messages until one of that kind comes."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if kernel.client.get_iopub_msg(timeout=0.5)["msg_type"] == kind:
+                return
+        except queue.Empty:
+            continue
+    raise AssertionError(f"no {kind} came")

@@ -1,0 +1,195 @@
+"""`%sglang` and its Python twins: engines, cache, runs, doctor, completion, and an engine that fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import sgnb
+from sgnb.errors import EngineError, OptionError
+
+CELL = "%%sglang --show none\ns += 'The capital of France is'\ns += gen('a', max_tokens=4, temperature=0)\n"
+LONG = "%%sglang --bg\ns += 'A story.'\ns += gen('story', max_tokens=3000, ignore_eos=True)\n"
+
+
+@pytest.fixture
+def engine(shell: Any) -> Any:
+    """The bundled model as the only, current engine, with an empty cache."""
+    for name in sgnb.engines.names():
+        if name != "tiny":
+            sgnb.unload(name)
+    loaded = sgnb.load("tiny")
+    sgnb.flush_cache()
+    return loaded
+
+
+def test_loading_twice_says_so(shell: Any, engine: Any, capsys: Any) -> None:
+    shell("%sglang load tiny")
+    assert "tiny is loaded already" in capsys.readouterr().out
+    assert sgnb.load("tiny") is engine
+
+
+def test_several_engines(shell: Any, engine: Any) -> None:
+    shell("%sglang load tiny --as second --dtype float32")
+    assert [row["engine"] for row in sgnb.engines.ls() if row["current"]] == ["second"]
+    assert shell("%sglang engine") == sgnb.engines.ls()
+    shell(CELL)
+    assert sgnb.engines.info("second")["requests"] == 1
+    shell(CELL.replace("none", "none -m tiny"))
+    assert sgnb.runs()[-1]["engine"] == "tiny"
+    shell("%sglang engine use tiny")
+    assert sgnb.engines.info()["engine"] == "tiny"
+    shell("%sglang engine unload second")
+    assert sgnb.engines.names() == ["tiny"]
+    with pytest.raises(OptionError, match="second"):
+        sgnb.engines.use("second")
+
+
+def test_unloading_the_current_engine_leaves_another_or_none(shell: Any, engine: Any) -> None:
+    sgnb.load("tiny", name="second")
+    sgnb.unload()
+    assert [row["current"] for row in sgnb.engines.ls()] == ["*"]
+    sgnb.unload()
+    assert "no engine is loaded" in repr(sgnb.engines)
+    with pytest.raises(OptionError, match="no engine is loaded"):
+        sgnb.unload()
+    with pytest.raises(OptionError, match="nothing to run programs on"):
+        sgnb.function(lambda s: None).run()
+
+
+def test_an_engine_in_use_is_neither_unloaded_nor_replaced(shell: Any, engine: Any) -> None:
+    handle = shell(LONG)
+    for line in ("%sglang engine unload tiny", "%sglang load tiny --dtype bfloat16"):
+        lines = shell.fails(line)
+        assert lines[0].startswith("EngineError")
+        assert lines[-1].endswith(f"%sglang stop {handle.run.id}")
+    assert handle.status == "running"
+    shell(f"%sglang stop {handle.run.id}")
+    with pytest.raises(Exception, match="stopped"):
+        handle.wait()
+    shell("%sglang engine unload tiny")
+    assert engine.closed
+
+
+def test_loading_under_a_taken_name_replaces(shell: Any, engine: Any) -> None:
+    other = sgnb.load("tiny", dtype="bfloat16")
+    assert engine.closed
+    assert other.dtype == "bfloat16"
+    assert sgnb.engines.names() == ["tiny"]
+
+
+def test_an_engine_made_elsewhere(shell: Any, engine: Any, capsys: Any) -> None:
+    before = engine.stats()["requests"]
+    with sgnb.Engine("tiny") as own:
+        sgnb.set_default_backend(own)
+        sgnb.set_default_backend(own)
+        assert sgnb.engines.names() == ["tiny", "tiny-2"]
+        shell(CELL)
+        assert own.stats()["requests"] == 1
+    shell(CELL)
+    assert "tiny-2 was closed" in capsys.readouterr().out
+    assert engine.stats()["requests"] == before + 1
+    assert "'tiny-2'" in shell.fails(CELL.replace("none", "none -m tiny-2"))[0]
+
+
+def test_an_ended_engine_is_loaded_again(shell: Any, engine: Any, capsys: Any) -> None:
+    engine.close()
+    engine.close()
+    assert shell(CELL)["a"]
+    assert "tiny had ended and is loaded again" in capsys.readouterr().out
+    assert sgnb.engines.names() == ["tiny"]
+
+
+def test_a_failing_engine_reaches_the_cell_and_the_next_cell_works(
+    shell: Any, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = engine._loop._runner
+
+    def explode(*args: Any) -> Any:
+        raise RuntimeError("the device is on fire")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(runner), "forward", explode)
+        lines = shell.fails(CELL)
+    assert lines[0].startswith("EngineError")
+    assert "because of RuntimeError: the device is on fire" in lines
+    assert shell(CELL)["a"]
+
+
+def test_cache(shell: Any, engine: Any, capsys: Any) -> None:
+    shell(CELL)
+    shell(CELL)
+    stats = shell("%sglang cache stats")
+    assert stats == sgnb.cache.stats()
+    assert 0 < stats["hit_rate"] < 1
+    assert stats["free"] + stats["cached"] + stats["in_flight"] == stats["pool_tokens"]
+    capsys.readouterr()
+    shell("%sglang cache")
+    assert "The capital of France" in capsys.readouterr().out
+    shell("%sglang cache flush")
+    assert capsys.readouterr().out == f"freed {stats['cached']} tokens\n"
+    assert sgnb.flush_cache() == 0
+
+
+def test_runs_lists_those_of_python_too(shell: Any, engine: Any) -> None:
+    def program(s: Any) -> None:
+        s += "x"
+
+    sgnb.function(program).run()
+    last = shell("%sglang runs")[-1]
+    assert (last["program"], last["status"], last["programs"], last["engine"]) == ("program", "done", "1/1", "tiny")
+
+
+def test_stop(shell: Any, engine: Any, capsys: Any) -> None:
+    first, second = shell(LONG), shell(LONG)
+    capsys.readouterr()
+    shell("%sglang stop")
+    assert capsys.readouterr().out == f"stopped {first.run.id}, {second.run.id}\n"
+    for handle in (first, second):
+        with pytest.raises(Exception, match="stopped"):
+            handle.wait()
+    shell("%sglang stop")
+    assert "nothing was running" in capsys.readouterr().out
+
+
+def test_doctor(shell: Any) -> None:
+    rows = {row["part"]: row for row in shell("%sglang doctor")}
+    assert rows["python"]["ok"] == rows["model"]["ok"] == "yes"
+    assert all(row["ok"] == "yes" or row["cure"] for row in rows.values())
+
+
+def test_help(shell: Any, capsys: Any) -> None:
+    shell("%sglang")
+    assert "%sglang load PATH_OR_ID" in capsys.readouterr().out
+    assert "--max-tokens" in shell.ipython.find_magic("sglang", "cell").__doc__
+
+
+def test_loading_the_extension_twice_changes_nothing(shell: Any) -> None:
+    before = shell.ipython.find_magic("sglang", "cell")
+    sgnb.load_ipython_extension(shell.ipython)
+    assert shell.ipython.find_magic("sglang", "cell") == before
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+@pytest.mark.parametrize(("line", "words"), [
+    ("%%sglang --temp", {"--temperature"}),
+    ("%%sglang qa q --to", {"--top-p"}),
+    ("%%sglang -m ", {"tiny"}),
+    ("%%sglang --show t", {"text", "tree"}),
+    ("%sglang ca", {"cache"}),
+    ("%sglang cache ", {"show", "stats", "flush"}),
+    ("%sglang engine use ", {"tiny"}),
+    ("%sglang load tiny --d", {"--device", "--dtype"}),
+    ("%sglang load tiny --device c", {"cpu", "cuda"}),
+    ("%sglang stop ", {"all"}),
+])
+def test_completion(shell: Any, engine: Any, line: str, words: set[str]) -> None:
+    word = line.rpartition(" ")[2]
+    assert set(shell.ipython.complete(word, line, len(line))[1]) == words
+
+
+def test_closed_engines_say_how_to_go_on(shell: Any, engine: Any) -> None:
+    engine.close()
+    with pytest.raises(EngineError, match="load"):
+        engine.generate("x")
