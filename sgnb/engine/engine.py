@@ -41,6 +41,7 @@ Sampling = SamplingParams | Mapping[str, Any] | None
 CPU_POOL_BYTES = 2 << 30
 CPU_POOL_TOKENS = 1 << 16
 GPU_POOL_SHARE = 0.85
+GPU_POOL_TOKENS = 1 << 22
 
 
 class Origin(NamedTuple):
@@ -414,5 +415,5 @@ def _pool_tokens(decoder: Decoder) -> int:
     each = KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
     if decoder.device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(decoder.device)
-        return max(1, int(free * GPU_POOL_SHARE) // each)
+        return max(1, min(GPU_POOL_TOKENS, int(free * GPU_POOL_SHARE) // each))
     return max(1, min(CPU_POOL_TOKENS, CPU_POOL_BYTES // each))

@@ -1,4 +1,4 @@
-"""Swaps modules of a transformers model for faster ones that compute the same. Each swap is checked on the module itself."""
+"""Swaps modules of a transformers model for faster ones that compute the same; each swap is checked on the module."""
 
 from __future__ import annotations
 
@@ -24,9 +24,11 @@ def unfuse(modules: list[nn.Module]) -> None:
 
 
 def _fuse_rms_norm(module: nn.Module) -> bool:
+    if not type(module).__name__.endswith("RMSNorm"):
+        return False
     weight = getattr(module, "weight", None)
     eps = getattr(module, "variance_epsilon", getattr(module, "eps", None))
-    if not type(module).__name__.endswith("RMSNorm") or not isinstance(weight, nn.Parameter) or not isinstance(eps, float):
+    if not isinstance(weight, nn.Parameter) or not isinstance(eps, float):
         return False
     fused = partial(F.rms_norm, normalized_shape=weight.shape, weight=weight, eps=eps)
     with torch.inference_mode():

@@ -21,6 +21,13 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
+@pytest.fixture(autouse=True)
+def on_the_cpu(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where there is a GPU: what runs there has a marker."""
+    if request.node.get_closest_marker("gpu") is None:
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+
+
 @pytest.fixture
 def make_engine() -> Iterator[Callable[..., Engine]]:
     """Makes engines over `random_model` of a family, and closes them at the end of the test."""

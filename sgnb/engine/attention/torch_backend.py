@@ -245,7 +245,9 @@ class TorchAttention:
         return torch.from_numpy(array.astype(np.int64, copy=False)).to(self._kv.device, non_blocking=True)
 
 
-def _decode_solo(solo: Solo, q: Tensor, k: Tensor, v: Tensor, pools: tuple[Tensor, Tensor], options: LayerOptions) -> Tensor:
+def _decode_solo(
+    solo: Solo, q: Tensor, k: Tensor, v: Tensor, pools: tuple[Tensor, Tensor], options: LayerOptions
+) -> Tensor:
     """The commonest step of a notebook, one token of one request: no mask, no merging, few operations."""
     keys, values = pools
     keys[solo.new] = k[0, :, 0]
