@@ -249,20 +249,31 @@ class Read(NamedTuple):
     lost: int
 
 
-class EventLog:
-    """Bounded, append-only, safe to use from any thread. Readers keep their own place (a `seq`)."""
+_TOKENS = {RequestQueued: "prompt", NodeAdded: "tokens", StepRan: "sampled", TokensNamed: "ids"}
+"""The field of an event that holds tokens: by far the largest part of the memory that a log takes."""
 
-    def __init__(self, capacity: int = 200_000) -> None:
-        self._records: deque[Record] = deque(maxlen=capacity)
+
+class EventLog:
+    """Bounded, append-only, safe to use from any thread. Readers keep their own place (a `seq`).
+
+    capacity: records kept. tokens: tokens kept in all records together, about 50 bytes each.
+    """
+
+    def __init__(self, capacity: int = 200_000, tokens: int = 2_000_000) -> None:
+        self._records: deque[Record] = deque()
+        self._capacity, self._spare = capacity, tokens
         self._lock = threading.Lock()
         self._begin = time.perf_counter()
         self.last = 0
 
     def emit(self, event: Any) -> None:
-        """Append `event`. Drops the oldest record when full. Does no I/O."""
+        """Append `event`. Drops the oldest records when full. Does no I/O."""
         with self._lock:
             self.last += 1
             self._records.append(Record(self.last, time.perf_counter() - self._begin, event))
+            self._spare -= _token_count(event)
+            while len(self._records) > self._capacity or self._spare < 0:
+                self._spare += _token_count(self._records.popleft().event)
 
     def read(self, after: int = 0) -> Read:
         """The records with seq > `after`, oldest first. Changes nothing."""
@@ -272,6 +283,11 @@ class EventLog:
             records = list(itertools.islice(reversed(self._records), have))
         records.reverse()
         return Read(records, new - have)
+
+
+def _token_count(event: Any) -> int:
+    name = _TOKENS.get(type(event))
+    return len(getattr(event, name)) if name else 0
 
 
 class Recorder:
