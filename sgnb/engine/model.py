@@ -13,19 +13,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import torch
 from torch import Tensor
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from transformers.utils import logging
 
-from ..errors import ModelError
+from .. import models
+from ..errors import ModelError, nearest
 from .attention import AttentionBackend, LayerOptions
 from .fuse import fuse, unfuse
 from .kv import LayerShape
+from .options import DTYPES
 
 ATTENTION = "sgnb"
 SMALL_BYTES = 1 << 30
+HUB_SECONDS = 5.0
 LAYER_TYPES = {"full_attention", "sliding_attention"}
 
 
@@ -105,6 +109,8 @@ def load_decoder(
     dtype "auto" is the checkpoint's own on a GPU and float32 on a CPU, where half precision is slower.
     Raises ModelError when it cannot be found, read, or run as a decoder on the KV pool.
     """
+    if not isinstance(model, (str, Path, PreTrainedModel)) or model == "":
+        raise ModelError(f"{model!r} is no model", "give a folder, a hub id, 'tiny', or a transformers model")
     place = pick_device(device)
     kind = _pick_dtype(dtype, place)
     if isinstance(model, PreTrainedModel):
@@ -159,19 +165,9 @@ def pick_device(device: str) -> torch.device:
 
 
 def _pick_dtype(dtype: str, device: torch.device) -> Any:
-    names = {
-        "float32": torch.float32,
-        "fp32": torch.float32,
-        "bfloat16": torch.bfloat16,
-        "bf16": torch.bfloat16,
-        "float16": torch.float16,
-        "fp16": torch.float16,
-    }
     if dtype == "auto":
         return torch.float32 if device.type == "cpu" else "auto"
-    if dtype not in names:
-        raise ModelError(f"unknown dtype {dtype!r}", f"use auto, {', '.join(names)}")
-    return names[dtype]
+    return getattr(torch, DTYPES[dtype])
 
 
 def _from_pretrained(path: str, dtype: Any) -> PreTrainedModel:
@@ -186,15 +182,31 @@ def _from_pretrained(path: str, dtype: Any) -> PreTrainedModel:
     try:
         with _progress_if_large(folder):
             model = AutoModelForCausalLM.from_pretrained(
-                str(folder) if folder.is_dir() else path, dtype=dtype, use_safetensors=True, trust_remote_code=False
+                str(folder) if folder.is_dir() else path,
+                dtype=dtype,
+                use_safetensors=True,
+                trust_remote_code=False,
+                local_files_only=_no_hub(folder),
             )
     except Exception as error:  # a spoilt config or weights file can raise anything
         raise ModelError(
             f"{path!r} cannot be loaded as a decoder: {_first_line(error)}",
-            "give a folder with config.json and safetensors of a causal language model, a hub id, or 'tiny'",
+            "give a folder with config.json and safetensors of a causal language model, a hub id, or a bundled one; "
+            + nearest(path, models.names()),
         ) from error
     assert isinstance(model, PreTrainedModel)
     return model
+
+
+def _no_hub(folder: Path) -> bool:
+    """Whether the hub is not needed or not there. Without asking first, transformers tries again for half a minute."""
+    if folder.is_dir():
+        return True
+    try:
+        huggingface_hub.get_session().head(huggingface_hub.constants.ENDPOINT, timeout=HUB_SECONDS)
+    except Exception:  # kinds of the HTTP library, which changes with the version of huggingface_hub
+        return True
+    return False
 
 
 @contextmanager
@@ -260,7 +272,9 @@ def load_tokenizer(path: str) -> Any:
     ):
         return None
     try:
-        return AutoTokenizer.from_pretrained(str(folder) if folder.is_dir() else path, trust_remote_code=False)
+        return AutoTokenizer.from_pretrained(
+            str(folder) if folder.is_dir() else path, trust_remote_code=False, local_files_only=_no_hub(folder)
+        )
     except Exception as error:  # the tokenizers library raises plain ones
         raise ModelError(
             f"the tokenizer of {path!r} cannot be read: {_first_line(error)}",

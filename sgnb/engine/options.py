@@ -10,6 +10,17 @@ from .attention import BACKENDS
 from .radix import EVICTION_POLICIES
 from .scheduler import SCHEDULE_POLICIES
 
+DTYPES = {
+    "auto": "auto",
+    "float32": "float32",
+    "fp32": "float32",
+    "bfloat16": "bfloat16",
+    "bf16": "bfloat16",
+    "float16": "float16",
+    "fp16": "float16",
+}
+"""What may be written for a dtype -> torch's name of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
@@ -55,6 +66,7 @@ class EngineOptions:
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(f"{name}={getattr(self, name)!r} is not allowed", f"{name} must be True or False")
         for name, known in (
+            ("dtype", DTYPES),
             ("attention", BACKENDS),
             ("schedule_policy", SCHEDULE_POLICIES),
             ("eviction_policy", EVICTION_POLICIES),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..errors import RequestError
+
 CONTEXT_TOKENS = 6
 """Decoding starts so many prompt tokens early: some tokenizers drop the space before a first word."""
 
@@ -27,7 +29,9 @@ class Tokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text. Special tokens written in it are taken as such; a beginning-of-sequence token that
-        the tokenizer would add is not added twice."""
+        the tokenizer would add is not added twice. RequestError for what is no Unicode text."""
+        for text in texts:
+            _check_unicode(text)
         bos = self.hf.bos_token or ""
         has_bos = [bool(bos) and text.startswith(bos) for text in texts]
         result: list[list[int]] = []
@@ -57,6 +61,16 @@ class Tokenizer:
         if len(name) == 6 and name.startswith("<0x") and name.endswith(">"):
             return bytes.fromhex(name[3:5])
         return str(name).replace("▁", " ").encode()
+
+
+def _check_unicode(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise RequestError(
+            f"character {error.start} of the prompt is {text[error.start]!r}, half of a surrogate pair",
+            "read the text as UTF-8, or drop what is broken: text.encode(errors='ignore').decode()",
+        ) from None
 
 
 def _bytes_by_character() -> dict[str, bytes]:

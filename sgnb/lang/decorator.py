@@ -34,6 +34,10 @@ def _executor(backend: Executor | None) -> Executor:
     executor = backend or _default_executor
     if executor is None:
         raise OptionError("there is nothing to run programs on", "load a model, or call sgnb.set_default_backend(...)")
+    if not hasattr(executor, "score"):
+        raise OptionError(
+            f"{executor!r} cannot run programs", "give an executor; for an engine: sgnb.set_default_backend(engine)"
+        )
     return executor
 
 
@@ -223,6 +227,8 @@ def _rows(batch: Any) -> Iterable[Any]:
     """The rows of a data frame as dicts; anything else as it is."""
     if hasattr(batch, "to_dict") and hasattr(batch, "columns"):
         return batch.to_dict("records")
+    if not isinstance(batch, Iterable):
+        raise OptionError(f"{caller()}: {batch!r} is no batch", "give a list of dicts or tuples, or a data frame")
     return batch
 
 

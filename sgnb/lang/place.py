@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-_OURS = (__name__.rpartition(".")[0], "contextlib")
+_OURS = (__name__.partition(".")[0] + ".", "contextlib")
 """Modules that stand between a line of the program and the code that asks for it."""
 
 

@@ -194,7 +194,10 @@ class Program:
                     branch.fail(Aborted("the run was stopped, and the executor did not answer in time"))
 
     def wait(self, ready: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> None:
-        """Wait until `ready()`, asked with the lock held; `meanwhile` is called without it, ten times a second."""
+        """Wait until `ready()`, asked with the lock held.
+
+        `meanwhile` and the run's own are called without it, ten times a second and whenever something arrives.
+        """
         with self.changed:
             if ready():
                 return
@@ -205,6 +208,7 @@ class Program:
                         return
                 if meanwhile is not None:
                     meanwhile()
+                self.run.tick()
 
     def wait_finished(self, meanwhile: Callable[[], None] | None = None) -> None:
         self.wait(lambda: self.finished, meanwhile)

@@ -12,6 +12,7 @@ exception inside it, an interrupt above all, stops the run's calls at the next t
 from __future__ import annotations
 
 import itertools
+import threading
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -44,7 +45,7 @@ class Run:
     """title, source: what people see of the program. total: how many programs will run. defaults: for every `gen`.
 
     stream: ask the executor for text as it is made. `states` holds the programs' states in order. `status` and
-    `message` are those of `RunFinished`, "running" before.
+    `message` are those of `RunFinished`, "running" before. meanwhile: called while the main thread waits; see `tick`.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Run:
         self.status, self.message = "running", ""
         self.executor, self.stream = executor, stream
         self.defaults = SamplingParams.make(defaults)
+        self.meanwhile: Callable[[], None] | None = None
         self.emit = executor.log.emit
         self.states: list[ProgramState] = []
         self._params: dict[tuple[tuple[tuple[str, Any], ...], bool], SamplingParams] = {}
@@ -88,6 +90,12 @@ class Run:
                 params = SamplingParams.make(params, stop=(*params.stop, *stops))
             self._params[key] = params
         return self._params[key]
+
+    def tick(self) -> None:
+        """Every wait for one of the run's programs calls this about ten times a second. Call what `meanwhile` was set
+        to, on the main thread alone: only that one may display."""
+        if self.meanwhile is not None and threading.current_thread() is threading.main_thread():
+            self.meanwhile()
 
     @property
     def finished(self) -> int:

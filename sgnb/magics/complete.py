@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import models
 from ..viz import VIEWS
 from .options import CELL_OPTIONS, COMMANDS, LOAD_OPTIONS, Option
 from .session import Session
@@ -24,7 +25,7 @@ def line_words(before: list[str], session: Session) -> list[str]:
         case ["stop"]:
             return [*session.runs.running(), "all"]
         case ["load", *rest]:
-            return _values(rest, session) or _flags(LOAD_OPTIONS)
+            return _values(rest, session) or [*([] if rest else models.names()), *_flags(LOAD_OPTIONS)]
         case [name] if name in COMMANDS:
             return list(COMMANDS[name].actions)
     return []

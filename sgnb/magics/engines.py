@@ -55,7 +55,8 @@ class Engines:
     def load(self, model: str = BUNDLED, name: str = "", **options: Any) -> Engine:
         """Load `model` (a folder, a hub id, "tiny") as `name` and make it current. Returns the engine.
 
-        An engine that has the name already is closed first; the same model with the same options stays as it is.
+        An engine that has the name already is closed first, and is loaded again by whoever needs it if this fails; the
+        same model with the same options stays as it is.
         """
         model = str(model)
         name = name or Path(model).name
@@ -65,7 +66,8 @@ class Engines:
             self._choose(old)
             return old.engine
         if old:
-            self._close(old, f"loading {model} as {name}")
+            _check(options)
+            self._stop(old, f"loading {model} as {name}")
         begin = time.perf_counter()
         made = Loaded(name, _open(model, options), model, options)
         self._loaded[name] = made
@@ -146,16 +148,26 @@ class Engines:
         self._current = loaded.name
         lang.set_default_executor(loaded.executor)
 
-    def _close(self, loaded: Loaded, what: str) -> None:
-        """Close and forget. The default of the language goes with it, so that no program meets a closed engine."""
+    def _stop(self, loaded: Loaded, what: str) -> None:
         if runs := self._busy(loaded.executor):
             raise EngineError(f"{what}: {loaded.name} is in use by {', '.join(runs)}",
                               f"wait for it, or stop it first: %sglang stop {runs[0]}")
         loaded.close()
+
+    def _close(self, loaded: Loaded, what: str) -> None:
+        """Close and forget. The default of the language goes with it, so that no program meets a closed engine."""
+        self._stop(loaded, what)
         del self._loaded[loaded.name]
         if self._current == loaded.name:
             self._current = next(reversed(self._loaded), "")
             lang.set_default_executor(self._loaded[self._current].executor if self._current else None)
+
+
+def _check(options: dict[str, Any]) -> None:
+    """Raise what making an engine with these options would, as far as that is known without the model."""
+    from ..engine.options import EngineOptions
+
+    EngineOptions.make({name: value for name, value in options.items() if name != "tokenizer"})
 
 
 def _open(model: str, options: dict[str, Any]) -> Engine:

@@ -68,13 +68,13 @@ class SglangMagics:
         return self._in_background(program, line) if line.bg else self._in_cell(program, line)
 
     def _define(self, line: CellLine, text: str, body: str) -> CellProgram:
-        name = line.name or "cell"
-        if name in WORDS:
-            raise OptionError(f"{name!r} is a word of the language", "give the program another name")
+        if line.name in WORDS:
+            raise OptionError(f"{line.name!r} is a word of the language", "give the program another name")
         cell = f"%%sglang {text}\n{body}"
         running = self.shell.displayhook.exec_result  # the count may have moved on to the next cell already
         number = running.execution_count if running else self.shell.execution_count
         file = self.shell.compile.cache(cell, number, raw_code=cell.rstrip("\n"))
+        name = line.name or f"cell_{number}"
         program = SglFunction(compile_body(body, name, line.params, file, self.shell.user_ns, WORDS))
         program.source = cell
         return CellProgram(program, line, self.session)
@@ -99,7 +99,7 @@ class SglangMagics:
             if states:
                 self.shell.user_ns[line.out] = states if line.over else states[0]
             if states and isinstance(error, KeyboardInterrupt):
-                error.add_note(f"stopped; what it had produced is in {line.out}")
+                error.add_note(f"stopped; what it had produced: {line.out}{'[i]' if line.over else ''}.text()")
             raise
         self.shell.user_ns[line.out] = value
         if line.over and runs and runs[0].status == "error":

@@ -12,7 +12,7 @@ from .line import Option, Param, identifier, integer, number, pair, parse, secon
 CELL_OPTIONS = (
     Option(("-m", "--model"), "model", "the loaded engine to use (default: the current one)", "ENGINE", text),
     Option(("-o", "--out"), "out", "the variable that gets the state (default: s)", "VAR", identifier),
-    Option(("--over",), "over", "run a batch: a notebook expression giving dicts, tuples, scalars or a data frame",
+    Option(("--over",), "over", "run a batch: dicts, tuples, scalars or a data frame",
            "ITERABLE", text),
     Option(("--run",), "run", "run the program with this argument; may be repeated", "K=V", pair, many=True),
     Option(("--temperature",), "temperature", "0 is greedy", "F", number),
@@ -155,13 +155,15 @@ def cell_help() -> str:
         "%%sglang [NAME] [PARAM ...] [options]",
         "BODY",
         "",
-        "BODY is Python in a function of its own: `s` is the state, the words of the language (gen, select, system,",
-        "user, assistant, ...) are there without import, other names are the notebook's; what is assigned stays local.",
-        "  no NAME           run now; the state is bound to `s`. It is the cell's value only with --show none:",
-        "                    otherwise the views have shown it",
-        "  NAME              the same, and NAME runs it again: NAME(), NAME.run(), await NAME.arun()",
-        "  NAME PARAM ...    define a program: NAME(q=...), NAME.run(q=...), NAME.run_batch([...]).",
-        "                    PARAM is name[:type][=literal], for example q:str n:int=3",
+        "BODY is Python in a function of its own: `s` is the state, the words of the",
+        "language (gen, select, system, user, assistant, ...) need no import, other names",
+        "are the notebook's; what is assigned stays local.",
+        "  no NAME         run now; the state is bound to `s`. It is the cell's value only",
+        "                  with --show none: otherwise the views have shown it",
+        "  NAME            the same, and NAME runs it again: NAME(), NAME.run()",
+        "  NAME PARAM ...  define a program: NAME(q=...), NAME.run(q=...),",
+        "                  NAME.run_batch([...]), await NAME.arun(q=...).",
+        "                  PARAM is name[:type][=literal], for example q:str n:int=3",
         "",
         *_usage(CELL_OPTIONS),
     ])
@@ -171,8 +173,8 @@ def line_help() -> str:
     lines = ["%sglang: models, cache and runs (%%sglang? is the help for programs)", ""]
     for name, command in COMMANDS.items():
         words = [name, f"[{'|'.join(command.actions)}]" if command.actions else "", command.takes]
-        lines.append(f"  %sglang {' '.join(word for word in words if word):<38}{command.help}")
+        lines += [f"  %sglang {' '.join(word for word in words if word)}", f"      {command.help}"]
         if command.options:
             lines += ["      " + row for row in _usage(command.options)]
-    lines += ["", "In Python: sgnb.load(path), sgnb.engines.ls(), sgnb.cache.stats(), sgnb.runs(), sgnb.stop(), ..."]
+    lines += ["", "In Python: sgnb.load(path), sgnb.engines.ls(), sgnb.cache.stats(), sgnb.runs(), ..."]
     return "\n".join(lines)

@@ -98,6 +98,7 @@ class Views:
             self._display = RunDisplay(run.executor.log, run.id, line.show, emitter=self._loaded.emitter,
                                        static=line.static, after=self._after)
             self._display.open()
+            run.meanwhile = self._display.tick
 
     def close(self) -> None:
         if self._display is not None:

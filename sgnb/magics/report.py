@@ -34,7 +34,7 @@ def short_lines(error: BaseException, label: CellLabel) -> list[str]:
     lines = [type(error).__name__ + (f": {message}" if message else ""), *places]
     lines += getattr(error, "__notes__", ())
     cause = error.__cause__
-    if cause is not None and not isinstance(cause, SyntaxError):
+    if cause is not None and not isinstance(cause, SyntaxError) and _message(cause).partition("\n")[0] not in message:
         lines.append(f"because of {type(cause).__name__}: {_message(cause)}")
     if isinstance(error, SgnbError) and error.hint:
         lines.append(f"hint: {error.hint}")

@@ -44,10 +44,14 @@ def run_text(state: RunState) -> str:
 
 
 def run_heading(state: RunState) -> str:
-    parts = [visible(state.title) or f"run {state.run}", state.status, visible(state.message)]
+    parts = [visible(state.title) or f"run {state.run}", state.status, _first_line(state.message)]
     if state.failed:
-        parts.append(f"{state.failed} failed, the first with: {visible(state.first_error)}")
+        parts.append(f"{state.failed} failed, the first with: {_first_line(state.first_error)}")
     return " · ".join(part for part in parts if part)
+
+
+def _first_line(message: str) -> str:
+    return visible(message.partition("\n")[0])
 
 
 def losses(state: Shown) -> list[str]:
@@ -56,7 +60,8 @@ def losses(state: Shown) -> list[str]:
 
 
 def tree_heading(tree: TreeState) -> str:
-    parts = [f"radix tree: {len(tree.nodes) - 1} nodes", f"{tree.tokens} tokens", f"{tree.locked} locked"]
+    nodes = counted(len(tree.nodes) - 1, "node")
+    parts = [f"radix tree: {nodes}", counted(tree.tokens, "token"), f"{tree.locked} locked"]
     if tree.evicted:
         parts.append(f"{tree.evicted} evicted")
     if tree.capacity:

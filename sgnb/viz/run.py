@@ -64,10 +64,10 @@ class Figures:
     def line(self) -> str:
         """All of it in one line, for people."""
         parts = [f"{self.finished}/{self.total} runs"] if self.total > 1 else []
-        parts += [
-            f"{self.prompt_tokens} prompt + {self.output_tokens} new tokens", f"hit rate {self.hit_rate:.0%}",
-            f"{self.tokens_per_second:.0f} tok/s", f"{self.passes} passes", f"{self.seconds:.1f} s",
-        ]
+        parts += [f"{self.prompt_tokens} prompt + {self.output_tokens} new tokens", f"hit rate {self.hit_rate:.0%}"]
+        parts += [f"{self.tokens_per_second:.0f} tok/s"] if self.output_tokens else []
+        parts.append(f"{self.passes} pass" + "es" * (self.passes != 1))
+        parts.append(f"{self.seconds:.1f} s" if self.seconds >= 1 else f"{1000 * self.seconds:.0f} ms")
         return " · ".join(parts)
 
 

@@ -31,7 +31,10 @@ Run = tuple[str, str]
 
 
 def picture(states: Sequence[Shown], rows: int) -> tuple[str, int]:
-    """An SVG document and its width in pixels. `rows` bounds the lines of text and the nodes of the tree."""
+    """An SVG document and its width in pixels, at least `WIDTH`.
+
+    `rows` bounds the lines of text and the nodes of the tree.
+    """
     parts, y, width = [], float(MARGIN), float(WIDTH)
     for state in states:
         body, height, needed = _run(state, rows) if isinstance(state, RunState) else _tree(state, rows)
@@ -40,7 +43,7 @@ def picture(states: Sequence[Shown], rows: int) -> tuple[str, int]:
         width = max(width, needed + 2 * MARGIN)
     card = _tag("rect", width=width, height=y, rx=8, fill="#fff")
     body = _tag("style", STYLE) + card + "".join(parts)
-    return _tag("svg", body, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width:.0f} {y:.0f}"), WIDTH
+    return _tag("svg", body, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width:.0f} {y:.0f}"), math.ceil(width)
 
 
 def _tag(name: str, body: str = "", **attributes: str | float) -> str:
@@ -56,7 +59,7 @@ def _run(state: RunState, rows: int) -> tuple[str, float, float]:
     out = [_text(0, 12, label(run_heading(state), 110), "h"), _text(0, 30, state.line(), "m")]
     out.append(_legend(state))
     y = 62.0
-    passages = list(state.passages())
+    passages = [passage for passage in state.passages() if passage.segments]
     for branch, segments, _ in passages:
         if len(passages) > 1:
             out.append(_text(0, y + 12, branch.name, "m"))

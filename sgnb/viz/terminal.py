@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
+from rich.segment import Segment
 from rich.text import Text
 
 from .emitter import Batch, State
@@ -24,6 +25,8 @@ def render_text(state: RunState) -> RenderableType:
     out = Text(run_heading(state) + "\n", style="bold", end="")
     body = Text()
     for branch, segments, last in state.passages():
+        if not segments and not (last and branch.error):
+            continue
         if len(state.branches) > 1:
             body.append(f"[{branch.name}] ", "cyan")
         for kind, text in segments:
@@ -49,10 +52,22 @@ def print_tree(tree: TreeState, height: int = 30) -> RenderableType:
         if node is None:
             body.append(f"… {hidden} more nodes", "dim")
         else:
-            body.append(label(tree.text(node), 48), "green")
+            body.append(label(tree.text(node).lstrip(" "), 48), "green")
             body.append(f"  {counted(len(node.tokens), 'token')}", "dim")
             body.append(f"  {counted(node.locks, 'lock')}" if node.locks else "", "bold")
     return Group(out, body)
+
+
+class Tail:
+    """As much of the end of `whole` as the screen has room for: new text appears there."""
+
+    def __init__(self, whole: RenderableType) -> None:
+        self._whole = whole
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in console.render_lines(self._whole, options, pad=False)[-(console.height - 1):]:
+            yield from line
+            yield Segment.line()
 
 
 class TerminalView:
@@ -76,7 +91,7 @@ class TerminalView:
     def push(self, batch: Batch) -> None:
         if batch.ops and self._live.is_started and time.monotonic() >= self._due:
             self._due = time.monotonic() + REDRAW_SECONDS
-            self._live.update(self._render(), refresh=True)
+            self._live.update(Tail(self._render()), refresh=True)
 
     def close(self) -> None:
         self._live.stop()

@@ -18,6 +18,12 @@ LIMIT = 200_000
 PLAIN_LIMIT = 20_000
 FIRST_ROWS = 48
 
+NO_PLACEHOLDERS = (
+    ".jp-OutputArea-child:has(> .lm-Panel.jp-OutputArea-output):not(:has(> .jp-OutputArea-output > *))"
+    ":has(~ .jp-OutputArea-child .sgnb-twin){display:none}"
+)
+"""Hides the "Loading widget..." that JupyterLab leaves in place of the live views where no kernel can send them."""
+
 
 def twin_bundle(states: Sequence[Shown], uid: str) -> dict[str, str]:
     """`text/html` and `text/plain`, together at most `LIMIT` characters. The live view of `uid` hides it."""
@@ -37,8 +43,8 @@ def _figure(states: Sequence[Shown], uid: str, rows: int) -> str:
     alt = escape(label("; ".join(_summary(state) for state in states), 600), quote=True)
     table = "".join(f"<tr>{_table_cells(state)}</tr>" for state in states)
     source = base64.b64encode(svg.encode()).decode()
-    return (f'<figure class="sgnb-twin sgnb-twin-{uid}" style="margin:0">'
-            f'<img alt="{alt}" width="{width}" src="data:image/svg+xml;base64,{source}">'
+    return (f'<figure class="sgnb-twin sgnb-twin-{uid}" style="margin:0"><style>{NO_PLACEHOLDERS}</style>'
+            f'<img alt="{alt}" width="{width}" style="max-width:100%" src="data:image/svg+xml;base64,{source}">'
             f"<figcaption><table>{table}</table></figcaption></figure>")
 
 

@@ -42,6 +42,10 @@ class StateWidget(anywidget.AnyWidget):
         super().__init__(uid=uid)
         self.on_msg(self._asked)
 
+    def __repr__(self) -> str:
+        """What is seen instead where a notebook is opened without its widgets."""
+        return f"({type(self).__name__}: live while a kernel runs; a picture follows)"
+
     def build(self) -> dict[str, Any]:
         """The whole state with its version, or what it was when frozen."""
         if self._frozen is not None:

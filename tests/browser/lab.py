@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import nbformat
-from playwright.sync_api import Page, Request
+from playwright.sync_api import Locator, Page, Request
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
@@ -158,8 +158,43 @@ class Notebook:
             window.jupyterapp.commands.execute("notebook:run-cell").then(() => { window.__run.done = true; });
         }""", index)
 
-    def cell_ended(self) -> bool:
-        return bool(self.page.evaluate("window.__run.done"))
+    def watch_cell(self, index: int, seconds: float = 60) -> list[dict[str, Any]]:
+        """Run cell `index` to its end. What its views had drawn (nodes, locked, characters, ...) in each frame in which
+        that had changed, before the kernel's answer that the cell is over reached the page."""
+        self.page.evaluate("""() => {
+            const old = new Set(Object.keys(window.__sgnb ?? {}));
+            const seen = window.__seen = [];
+            let last = "";
+            const look = () => {
+                if (window.__run?.done) return;
+                const now = {};
+                for (const [name, { stats }] of Object.entries(window.__sgnb ?? {}))
+                    if (!old.has(name) && stats.frames) Object.assign(now, stats);
+                if (JSON.stringify(now) !== last) seen.push(now);
+                last = JSON.stringify(now);
+                requestAnimationFrame(look);
+            };
+            window.__run = { done: false };
+            requestAnimationFrame(look);
+        }""")
+        self.run_cell(index, seconds)
+        seen: list[dict[str, Any]] = self.page.evaluate("window.__seen")
+        return [state for state in seen if state]
+
+    def interrupt(self) -> None:
+        """Press the notebook's stop button."""
+        self.page.locator("[data-jp-item-name='interrupt'] jp-button").click()
+
+    def cell(self, index: int) -> Locator:
+        return self.page.locator(".jp-Notebook .jp-Cell").nth(index)
+
+    def output(self, index: int) -> str:
+        """The visible text below cell `index`."""
+        return self.cell(index).locator(".jp-OutputArea").first.inner_text()
+
+    def failed(self, index: int) -> bool:
+        """Whether cell `index` shows an error, or anything else on stderr."""
+        return self.cell(index).locator("[data-mime-type='application/vnd.jupyter.stderr']").count() > 0
 
     def wait_cell(self, seconds: float = 60) -> None:
         self.page.wait_for_function("window.__run.done", timeout=1000 * seconds)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import nbformat
@@ -36,10 +35,9 @@ shown.close()
 def test_live_escaped_and_still_there_without_kernel(notebook: Notebook, lab: Lab) -> None:
     path = lab.write("views.ipynb", CELL)
     notebook.open(path.name)
-    notebook.start_cell(0)
-    seen = watch(notebook)
-    assert max(nodes for nodes, _ in seen) >= 5, seen
-    assert len({characters for _, characters in seen}) > 10, "the text came in one piece"
+    seen = [state for state in notebook.watch_cell(0) if "nodes" in state and "characters" in state]
+    assert max(state["nodes"] for state in seen) >= 5, seen
+    assert len({state["characters"] for state in seen}) > 10, "the text came in one piece"
 
     tree, text = notebook.stats("tree")[0], notebook.stats("text")[0]
     assert (tree["nodes"], tree["evicted"], tree["locked"]) == (12, 1, 0)
@@ -94,19 +92,6 @@ def test_a_large_tree_folds_and_can_be_shown_whole(notebook: Notebook, lab: Lab)
         if page.locator(".sgnb-tip").is_visible():
             break
     assert "last used" in page.locator(".sgnb-tip-meta").inner_text()
-
-
-def watch(notebook: Notebook) -> list[tuple[int, int]]:
-    """(nodes, characters) as the page had them, looked up again and again until the cell ended."""
-    seen = []
-    end = time.monotonic() + 60
-    while not notebook.cell_ended() and time.monotonic() < end:
-        tree, text = notebook.stats("tree"), notebook.stats("text")
-        if tree and text and tree[0]["frames"] and "nodes" in tree[0] and "characters" in text[0]:
-            seen.append((tree[0]["nodes"], text[0]["characters"]))
-        notebook.page.wait_for_timeout(20)
-    assert notebook.cell_ended()
-    return seen
 
 
 def reopened_shows_twin_only(notebook: Notebook, path: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,7 @@ def engine() -> Iterator[Engine]:
             "raise the one or lower the other",
         ),
         ({"prefix_cache": "no"}, "prefix_cache='no'", "True or False"),
+        ({"dtype": "float17"}, "unknown dtype 'float17'", "did you mean 'float16'?"),
         ({"schedule_policy": "lmp"}, "unknown schedule_policy 'lmp'", "did you mean 'lpm'?"),
         ({"eviction_policy": "lrru"}, "unknown eviction_policy 'lrru'", "did you mean 'lru'?"),
         ({"attention": "torhc"}, "unknown attention 'torhc'", "did you mean 'torch'?"),
@@ -67,16 +69,9 @@ def test_engine_options(options: dict[str, Any], value: str, cure: str) -> None:
         Engine(random_model(), **options)
 
 
-@pytest.mark.parametrize(
-    ("options", "value", "cure"),
-    [
-        ({"device": "gpu"}, "device 'gpu'", "'cpu' or 'cuda'"),
-        ({"dtype": "float8"}, "unknown dtype 'float8'", "float32"),
-    ],
-)
-def test_device_and_dtype(options: dict[str, Any], value: str, cure: str) -> None:
-    with refused(ModelError, value, cure):
-        Engine(random_model(), **options)
+def test_device() -> None:
+    with refused(ModelError, "device 'gpu'", "'cpu' or 'cuda'"):
+        Engine(random_model(), device="gpu")
 
 
 @pytest.mark.parametrize(
@@ -261,5 +256,19 @@ def test_no_such_folder(name: str) -> None:
 
 def test_no_such_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with refused(ModelError, "'nosuchmodel' cannot be loaded", "'tiny'"):
-        Engine("nosuchmodel")
+    with refused(ModelError, "'tinny' cannot be loaded", "did you mean 'tiny'?"):
+        Engine("tinny")
+
+
+def test_a_hub_out_of_reach_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    began = time.monotonic()
+    with refused(ModelError, "'some/model' cannot be loaded", "give a folder"):
+        Engine("some/model")
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("model", [None, 3, ""])
+def test_what_is_no_model(model: Any) -> None:
+    with refused(ModelError, f"{model!r} is no model", "give a folder"):
+        Engine(model)

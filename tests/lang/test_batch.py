@@ -52,6 +52,11 @@ def test_what_a_batch_may_be(make: Any, batch: Any) -> None:
     assert [state.text() for state in simple.run_batch(batch, backend=make("x"))] == ["a: x", "b: x"]
 
 
+def test_what_is_no_batch(fake: Any) -> None:
+    with pytest.raises(OptionError, match=r"test_batch\.py:\d+: 5 is no batch"):
+        simple.run_batch(5, backend=fake)
+
+
 def test_an_empty_batch(fake: Any) -> None:
     assert simple.run_batch([], backend=fake) == []
     assert list(simple.run_batch([], generator_style=True, backend=fake)) == []

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sgnb.errors import Aborted, ProgramError
+from sgnb.errors import Aborted, OptionError, ProgramError
 from sgnb.events import RunFinished, RunStarted
 from sgnb.lang import SglFunction, function, gen, select, set_default_backend
 
@@ -137,6 +137,16 @@ def test_cancel_from_another_thread_keeps_the_partial_text(make: Any) -> None:
     while not executor.events(RunFinished) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert executor.events(RunFinished)[0].status == "interrupted"
+
+
+@pytest.mark.parametrize("backend", ["openai", object()])
+def test_what_cannot_run_programs_is_refused(backend: Any) -> None:
+    @function
+    def program(s: Any) -> None:
+        s += "x"
+
+    with pytest.raises(OptionError, match=r"cannot run programs\n  hint: give an executor"):
+        program.run(backend=backend)
 
 
 def test_await(make: Any) -> None:

@@ -52,6 +52,44 @@ def test_the_partial_text_is_kept_and_the_next_run_works(make: Any) -> None:
     assert program.run(backend=executor)["b"].startswith("abc")
 
 
+def test_waits_of_the_main_thread_call_meanwhile_and_no_others(make: Any) -> None:
+    executor, threads = make(delay=0.25), []
+
+    def note() -> None:
+        threads.append(threading.current_thread())
+
+    def elsewhere(s: Any) -> None:
+        s += gen("b")
+        s["b"]
+
+    with Run(executor) as run:
+        run.meanwhile = note
+        s = run.state()
+        s += gen("a")
+        assert s["a"]
+        assert len(threads) >= 2
+        other = threading.Thread(target=elsewhere, args=(s,))
+        before = len(threads)
+        other.start()
+        other.join()
+        assert len(threads) == before
+    assert set(threads) == {threading.main_thread()}
+
+
+def test_an_interrupt_in_meanwhile_stops_the_run(make: Any) -> None:
+    executor, began = make(delay=30), time.monotonic()
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), Run(executor) as run:
+        run.meanwhile = interrupted
+        s = run.state()
+        s += gen("a")
+        s["a"]
+    check(executor, began)
+
+
 def test_a_batch(make: Any) -> None:
     executor, began = make(delay=30), time.monotonic()
     before = threading.active_count()

@@ -172,7 +172,7 @@ def test_interrupt_keeps_the_text(shell: Any) -> None:
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
     lines = shell.fails("%%sglang --show none -o partial\n" + LONG)
-    assert lines == ["KeyboardInterrupt", "stopped; what it had produced is in partial"]
+    assert lines == ["KeyboardInterrupt", "stopped; what it had produced: partial.text()"]
     assert len(shell.ns["partial"].text()) > len("A story.")
     assert sgnb.runs()[-1]["status"] == "interrupted"
     assert shell("%%sglang --show none\n" + QUESTION)["answer"]

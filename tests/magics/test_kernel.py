@@ -65,7 +65,7 @@ def test_interrupt(kernel: Kernel) -> None:
     assert time.monotonic() - begin < 3
     error = next(m["content"] for m in messages if m["msg_type"] == "error")
     assert error["ename"] == "KeyboardInterrupt"
-    assert error["traceback"] == ["KeyboardInterrupt", "stopped; what it had produced is in s"]
+    assert error["traceback"] == ["KeyboardInterrupt", "stopped; what it had produced: s.text()"]
     assert int(kernel.value("len(s.text())")) > len("A story.")
     assert kernel.value("__import__('sgnb').runs()[-1]['status']") == "interrupted"
     messages = kernel.run("%%sglang --show none -o after\ns += 'One'\ns += gen('a', max_tokens=2)\n")
@@ -79,6 +79,16 @@ def test_views_are_widgets_and_a_twin(kernel: Kernel) -> None:
     assert any("text/html" in bundle for bundle in bundles)
     assert "update_display_data" in kinds(messages)
     assert "execute_result" not in kinds(messages)
+
+
+def test_the_twin_is_refreshed_while_the_run_goes_on(kernel: Kernel) -> None:
+    kernel.run("import sgnb.viz.display as display; usual, display.TWIN_SECONDS = display.TWIN_SECONDS, 0.1")
+    messages = kernel.run("%%sglang --show text\ns += 'A story.'\ns += gen('a', max_tokens=200, ignore_eos=True)\n")
+    kernel.run("display.TWIN_SECONDS = usual")
+    twins = [m["content"]["data"]["text/plain"] for m in messages if m["msg_type"] == "update_display_data"]
+    assert len(twins) >= 3
+    assert all(" · running\n" in twin for twin in twins[:-1]) and " · done\n" in twins[-1]
+    assert [len(twin) for twin in twins] == sorted(len(twin) for twin in twins)
 
 
 def test_a_background_runs_views_close_on_the_main_thread(kernel: Kernel) -> None:

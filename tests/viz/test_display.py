@@ -175,6 +175,17 @@ def test_in_a_terminal(log: EventLog, emitter: Emitter, capsys: pytest.CaptureFi
     assert out.count("three_tips · done") == 1 and "radix tree: 12 nodes" in out and "hit rate 90%" in out
 
 
+def test_a_live_terminal_keeps_the_newest_lines_in_sight() -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from sgnb.viz.terminal import Tail
+
+    out = io.StringIO()
+    Console(file=out, width=40, height=10).print(Tail(Text("\n".join(f"line {i}" for i in range(50)))))
+    assert out.getvalue().split("\n") == [*(f"line {i}" for i in range(41, 50)), ""]
+
+
 def test_a_live_terminal_streams_and_cannot_be_steered(log: EventLog, emitter: Emitter) -> None:
     from rich.console import Console
 

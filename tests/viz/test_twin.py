@@ -49,7 +49,7 @@ def test_hostile_text_is_shown_and_does_nothing(state: LogState) -> None:
     state.runs["r1"].title = HOSTILE
     bundle = twin_bundle([state.runs["r1"], state.tree], "id1")
     tags = Tags(bundle["text/html"])
-    assert tags.tags == {"figure", "img", "figcaption", "table", "tr", "td"}
+    assert tags.tags == {"figure", "style", "img", "figcaption", "table", "tr", "td"}
     assert tags.attributes <= {"class", "style", "alt", "width", "src"}
     root = ElementTree.fromstring(picture(bundle["text/html"]))
     names = {element.tag.partition("}")[2] for element in root.iter()}
@@ -75,7 +75,7 @@ def test_every_text_op_is_made_visible(state: LogState) -> None:
 
 
 def test_the_bundle_is_bounded() -> None:
-    log = EventLog()
+    log = EventLog(tokens=10**7)
     engine = WordEngine(log, pool=10**6)
     program = Program(engine, title="x" * 5_000)
     for i in range(12):

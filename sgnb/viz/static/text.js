@@ -167,9 +167,10 @@ function newTextPainter(host, model) {
     if (t.total > 1) add(`${t.finished}/${t.total}`, "runs");
     add(t.prompt_tokens + t.output_tokens, "tokens");
     add(`${Math.round(100 * t.hit_rate)} %`, "hit rate");
-    add(Math.round(t.tokens_per_second), "tok/s");
+    if (t.output_tokens) add(Math.round(t.tokens_per_second), "tok/s");
     add(t.passes, t.passes === 1 ? "pass" : "passes");
-    add(t.seconds.toFixed(1), "s");
+    if (t.seconds < 1) add(Math.round(1000 * t.seconds), "ms");
+    else add(t.seconds.toFixed(1), "s");
     if (t.status === "running" && t.finished > 0 && t.finished < t.total) {
       add(`${Math.ceil((t.seconds / t.finished) * (t.total - t.finished))} s`, "left");
     }
@@ -187,7 +188,7 @@ function newTextPainter(host, model) {
   }
   function paintLegend(t) {
     const used = new Set(["cached", "computed", "sampled"]);
-    for (const branch of model.branches.values()) for (const [kind] of branch.segments) used.add(kind);
+    for (const branch of model.branches.values()) for (const [kind, text] of branch.segments) if (text.trim()) used.add(kind);
     for (const [kind, [name, meaning]] of Object.entries(KINDS)) {
       if (!items.has(kind)) {
         const item = el("span", "sgnb-legend-item", "", { title: meaning });

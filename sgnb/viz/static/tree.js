@@ -311,7 +311,7 @@ function newTreePainter(host, model) {
     item.append(el("i", `sgnb-swatch sgnb-swatch-${name}`), meaning);
     legend.append(item);
   }
-  legend.append(el("span", "sgnb-legend-item sgnb-hint", "length: tokens · drag to move · Ctrl + wheel to zoom"));
+  legend.append(el("span", "sgnb-legend-item sgnb-hint", "drag to move, Ctrl + wheel to zoom"));
 
   const opened = new Set();
   const camera = { x: PAD, y: PAD, k: 1, own: false };
