@@ -203,8 +203,10 @@ class Engine:
         return freed
 
     def stats(self) -> dict[str, Any]:
-        """Counts since the engine began and the state of the pool, in tokens; free + cached + in_flight =
-        pool_tokens."""
+        """Counts since the engine began and the state of the pool, in tokens; free + cached + in_flight = pool_tokens.
+
+        computed_tokens went through the model: prompt tokens not found in the cache, and outputs fed back.
+        """
 
         def read() -> dict[str, Any]:
             counts, scheduler = dict(self._loop.counts), self._scheduler

@@ -155,8 +155,17 @@ def _refuse_ignored(given: dict[str, Any]) -> None:
 def _options(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     """The given options under their `SamplingParams` names, checked, in a form that can be a dictionary's key."""
     options = tuple((_RENAMED.get(key, key), _hashable(value)) for key, value in given.items())
-    _check(**dict(options))
+    try:
+        _check(**dict(options))
+    except OptionError as error:
+        raise OptionError(_as_typed(error.message), _as_typed(error.hint)) from None
     return options
+
+
+def _as_typed(text: str) -> str:
+    for typed, known in _RENAMED.items():
+        text = text.replace(known, typed)
+    return text
 
 
 def _hashable(value: Any) -> Any:

@@ -74,7 +74,8 @@ class Lab:
         own["IPYTHONDIR"] = str(self.root / "ipython")
         here = str(Path(__file__).parents[2])
         paths = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
-        return {**os.environ, **own, "PYTHONPATH": paths}
+        inherited = {name: value for name, value in os.environ.items() if name != "SGNB_STATIC"}
+        return {**inherited, **own, "PYTHONPATH": paths}
 
     def _wait(self, seconds: float = 60) -> None:
         end = time.monotonic() + seconds

@@ -86,3 +86,8 @@ def test_only_text_and_words_join(value: Any) -> None:
         gen("a") + value
     assert isinstance(caught.value, ValueError)
     assert f"{__file__}:" in str(caught.value)
+
+
+def test_an_error_uses_the_word_that_was_typed() -> None:
+    with pytest.raises(OptionError, match=r"^max_tokens=-3 .*\n.*max_tokens must be"):
+        gen("answer", max_tokens=-3)
