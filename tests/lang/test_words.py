@@ -35,7 +35,7 @@ def test_a_generator_of_stops_is_read_once() -> None:
         ({"max_token": 3}, "max_tokens"),
         ({"regex": "a"}, "regex"),
         ({"temperature": -1}, "temperature"),
-        ({"min_tokens": -1}, "min_new_tokens"),
+        ({"min_tokens": -1}, "min_tokens"),
         ({"top_p": 1.5}, "top_p"),
         ({"name": 5}, "name=5"),
         ({"name": ""}, "name=''"),
