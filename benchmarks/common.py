@@ -53,8 +53,7 @@ def seconds(function: Callable[[], Any]) -> float:
 
 
 def alternate(functions: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each function, run in turn so that a drift of the machine's speed touches all alike. One warm-up
-    each."""
+    """Seconds of each function, run in turn so that a drift of the machine touches all alike. One warm-up each."""
     for function in functions.values():
         function()
     times: dict[str, list[float]] = {name: [] for name in functions}

@@ -1,5 +1,4 @@
-"""From `%load_ext sgnb` to the first token of the bundled model, in a fresh process, less the time that torch takes to
-import."""
+"""From `%load_ext sgnb` to the first token of the bundled model, in a fresh process, less the import of torch."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What running a program costs: 2,000 one-generation programs by `run_batch` against `Engine.generate` of the same
-requests."""
+"""What a program costs: 2,000 of one generation by `run_batch`, against `Engine.generate` of the same requests."""
 
 from __future__ import annotations
 

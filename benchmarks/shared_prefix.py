@@ -1,5 +1,4 @@
-"""200 requests of one prefix of 1,000 tokens, 50 of their own, 16 out: sgnb against `transformers.generate`, same
-weights.
+"""200 requests of one prefix of 1,000 tokens, 50 of their own, 16 out: sgnb against `transformers.generate`.
 
 transformers runs in batches; the best of several batch sizes counts. The ablations turn one technique off at a time.
 """

@@ -117,8 +117,7 @@ class StepRan:
 
 @dataclass(frozen=True, slots=True)
 class NodeAdded:
-    """A leaf of the radix tree. Node 0 is the root and is never added. `namespace` is "" but for children of the
-    root."""
+    """A leaf of the radix tree. Node 0 is the root, never added. `namespace` is "" but for the root's children."""
 
     node: int
     parent: int
@@ -128,8 +127,7 @@ class NodeAdded:
 
 @dataclass(frozen=True, slots=True)
 class NodeSplit:
-    """The new node `upper` takes the first `length` tokens of `node` and becomes its parent; locks and age are
-    copied."""
+    """The new node `upper` takes the first `length` tokens of `node`, its locks and its age, and becomes its parent."""
 
     node: int
     upper: int

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from .errors import OptionError, nearest
@@ -27,7 +27,8 @@ class SamplingParams:
     seed: makes the request's samples repeatable whatever runs beside it; None draws one.
     return_logprob: natural log-probabilities of the model itself, before temperature and filters.
     logprob_start_len: first prompt position to score; -1 for none of the prompt.
-    top_logprobs_num: so many alternatives per position.
+    top_logprobs_num: so many alternatives per position, with return_logprob.
+    skip_special_tokens: leave them out of the text.
     """
 
     max_new_tokens: int = 128
@@ -48,19 +49,14 @@ class SamplingParams:
     return_logprob: bool = False
     logprob_start_len: int = -1
     top_logprobs_num: int = 0
-    skip_special_tokens: bool = field(default=True)
+    skip_special_tokens: bool = True
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
-        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+        stop = (self.stop,) if isinstance(self.stop, str) else _tuple("stop", self.stop, "a string or a list of them")
         set_(self, "stop", stop)
-        set_(self, "stop_token_ids", tuple(self.stop_token_ids or ()))
-        bias = self.logit_bias
-        set_(
-            self,
-            "logit_bias",
-            tuple((int(k), float(v)) for k, v in (bias.items() if isinstance(bias, Mapping) else bias or ())),
-        )
+        set_(self, "stop_token_ids", _tuple("stop_token_ids", self.stop_token_ids, "a list of token ids"))
+        set_(self, "logit_bias", _bias(self.logit_bias))
         _check("max_new_tokens", self.max_new_tokens, "an integer of 0 or more", lambda v: _is_int(v) and v >= 0)
         _check(
             "min_new_tokens",
@@ -81,6 +77,9 @@ class SamplingParams:
         _check("seed", self.seed, "None or an integer of 0 or more", lambda v: v is None or (_is_int(v) and v >= 0))
         _check("logprob_start_len", self.logprob_start_len, "-1 or a prompt position", lambda v: _is_int(v) and v >= -1)
         _check("top_logprobs_num", self.top_logprobs_num, "0 or more", lambda v: _is_int(v) and v >= 0)
+        if not self.return_logprob and (self.top_logprobs_num or self.logprob_start_len >= 0):
+            name = "top_logprobs_num" if self.top_logprobs_num else "logprob_start_len"
+            raise OptionError(f"{name}={getattr(self, name)!r} has no effect", "it needs return_logprob=True")
 
     @classmethod
     def make(cls, params: SamplingParams | Mapping[str, Any] | None = None, /, **options: Any) -> SamplingParams:
@@ -88,6 +87,8 @@ class SamplingParams:
         if isinstance(params, Mapping):
             options = {**params, **options}
             params = None
+        if not isinstance(params, (cls, type(None))):
+            raise OptionError(f"sampling parameters {params!r} are not allowed", "give a dict, or a SamplingParams")
         known = cls.names()
         for name in options:
             if name not in known:
@@ -97,6 +98,21 @@ class SamplingParams:
     @classmethod
     def names(cls) -> tuple[str, ...]:
         return tuple(f.name for f in fields(cls))
+
+
+def _tuple(name: str, value: Any, rule: str) -> tuple[Any, ...]:
+    _check(name, value, rule, lambda v: v is None or isinstance(v, Iterable))
+    return tuple(value or ())
+
+
+def _bias(bias: Any) -> tuple[tuple[int, float], ...]:
+    try:
+        pairs = tuple((int(k), float(v)) for k, v in (bias.items() if isinstance(bias, Mapping) else bias or ()))
+    except (TypeError, ValueError):
+        pairs = ((0, math.nan),)
+    rule = "token ids with numbers: {id: number}"
+    _check("logit_bias", bias, rule, lambda _: not any(math.isnan(value) for _, value in pairs))
+    return pairs
 
 
 def _check(name: str, value: Any, rule: str, ok: Any) -> None:

@@ -1,11 +1,19 @@
-"""What all tests share: tests marked `gpu` skip where torch sees no GPU."""
+"""What all tests share: tests marked `gpu` skip where torch sees no GPU; those in a browser come last."""
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
+# A shell ignores interrupts in what it starts in the background, and the tests of interrupts would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # Playwright keeps an event loop running on the main thread for the rest of the process; asyncio.run refuses that.
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:
         return

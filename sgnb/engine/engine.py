@@ -1,5 +1,4 @@
-"""The engine as Python sees it: load a model, generate, look at the cache, close. Knows nothing of notebooks or
-programs."""
+"""The engine as Python sees it: load a model, generate, look at the cache, close. It knows no notebook, no program."""
 
 from __future__ import annotations
 
@@ -65,22 +64,13 @@ class Engine:
 
     def __init__(self, model: str | Path | PreTrainedModel = "tiny", *, tokenizer: Any = None, **options: Any) -> None:
         self.options = EngineOptions.make(options)
-        self.model_name = (
-            model
-            if isinstance(model, str)
-            else type(model).__name__
-            if isinstance(model, PreTrainedModel)
-            else str(model)
-        )
+        self.model_name = type(model).__name__ if isinstance(model, PreTrainedModel) else str(model)
         source = models.path(model) if isinstance(model, str) and model in models.names() else model
         decoder = load_decoder(source, self.options.device, self.options.dtype, self.options.fuse)
         raw = tokenizer if tokenizer is not None or isinstance(model, PreTrainedModel) else load_tokenizer(str(source))
         self.tokenizer = None if raw is None else Tokenizer(raw)
-        self.device, self.dtype, self.vocab_size = (
-            str(decoder.device),
-            str(decoder.dtype).removeprefix("torch."),
-            decoder.vocab_size,
-        )
+        self.device, self.vocab_size = str(decoder.device), decoder.vocab_size
+        self.dtype = str(decoder.dtype).removeprefix("torch.")
         self.pool_tokens = self.options.max_total_tokens or _pool_tokens(decoder)
         self.context_length = min(self.options.context_length or decoder.context_length, decoder.context_length)
         self.log = EventLog()
@@ -278,7 +268,9 @@ class Engine:
         self, prompt: Any, sampling_params: Any, sampling: dict[str, Any], stream: bool
     ) -> tuple[list[Prompt], list[SamplingParams], bool]:
         """The samples to draw (each prompt n times), and whether the caller gave one prompt."""
-        several = isinstance(prompt, Iterable) and not isinstance(prompt, str)
+        if hasattr(prompt, "tolist"):  # a tensor or an array of token ids
+            prompt = prompt.tolist()
+        several = isinstance(prompt, Iterable) and not isinstance(prompt, (str, bytes, Mapping))
         prompts = list(prompt) if several else [prompt]
         if several and prompts and isinstance(prompts[0], Integral):
             several, prompts = False, [prompts]
@@ -386,6 +378,8 @@ def _wait(results: queue.SimpleQueue[Any]) -> Any:
 
 def _token_ids(prompt: Any) -> list[int]:
     try:
+        if isinstance(prompt, (bytes, Mapping)):
+            raise TypeError("their items would pass for token ids")
         return [int(token) for token in prompt]
     except (TypeError, ValueError):
         raise RequestError(

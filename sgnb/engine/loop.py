@@ -1,5 +1,4 @@
-"""The engine's one thread: commands in, steps, events and results out. It alone touches the pool, the tree and the
-model."""
+"""The engine's one thread: commands in, steps, events and results out. It alone touches the model."""
 
 from __future__ import annotations
 
@@ -198,9 +197,8 @@ class EngineLoop:
 
     def _fail(self, chunks: list[Chunk], error: Exception) -> None:
         """A forward pass failed: its requests end with the error, the others and the cache live on."""
-        traceback.clear_frames(
-            error.__traceback__
-        )  # they hold the step's tensors, and whoever keeps the error would too
+        # The frames hold the step's tensors, and whoever keeps the error would keep those too.
+        traceback.clear_frames(error.__traceback__)
         for chunk in chunks:
             failure = EngineError(f"the forward pass failed: {type(error).__name__}: {error}", _cure(error))
             failure.__cause__ = error

@@ -8,8 +8,7 @@ from .radix import Ints
 
 
 class SlotPool:
-    """A stack of the free slots among 0 .. total - 1. One slot holds the keys and values of one token in every
-    layer."""
+    """A stack of the free slots among 0 .. total - 1. A slot holds one token's keys and values."""
 
     def __init__(self, total: int) -> None:
         self.total = total

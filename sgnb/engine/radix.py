@@ -79,8 +79,7 @@ EVICTION_POLICIES: dict[str, Callable[[Node], Any]] = {
 
 
 class Prefix(NamedTuple):
-    """`length` tokens are in the tree; the last of them lies in `node` or, when a part of an edge agrees, just
-    below."""
+    """`length` tokens are in the tree; the last lies in `node` or, when a part of an edge agrees, just below."""
 
     node: Node
     length: int

@@ -55,8 +55,7 @@ class ModelRunner:
 
 
 def logit_rows(chunk: Chunk) -> range:
-    """The positions of a chunk whose logits are needed: where a prompt token is scored, and where a token is
-    sampled."""
+    """The positions of a chunk whose logits are needed: to score a prompt token, or to sample a new one."""
     first = max(chunk.start, chunk.request.score_from - 1)
     last = chunk.end if chunk.samples or chunk.end < chunk.request.size else chunk.end - 1
     return range(first, max(first, last))

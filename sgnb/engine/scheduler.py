@@ -76,8 +76,7 @@ class Scheduler:
         self.waiting.append(request)
 
     def schedule(self) -> list[Chunk]:
-        """Choose the next step's work and allocate its slots: decode first, then running prefills, then new
-        requests."""
+        """Choose the next step's work and allocate its slots: decode, then running prefills, then new requests."""
         self.step += 1
         self._make_room_for_decode()
         chunks: list[Chunk] = []
@@ -160,8 +159,7 @@ class Scheduler:
         return found
 
     def _start(self, request: Request) -> bool:
-        """Lock the cached prefix and allocate the rest. False, and nothing changed hands, if memory does not allow
-        it."""
+        """Lock the cached prefix and allocate the rest. False, and nothing changed hands, without enough memory."""
         node = (
             self.tree.match(request.tokens[: request.reusable], request.namespace)
             if self._prefix_cache
@@ -209,8 +207,7 @@ class Scheduler:
         self._emit(RequestRetracted(request.id))
 
     def _insert(self, request: Request) -> Node:
-        """Put the computed tokens into the tree. What the tree had already replaces the request's own copy, which is
-        freed."""
+        """Put the computed tokens into the tree. What it had already replaces the request's own copy, now free."""
         assert request.node is not None
         begin = request.node.end
         tokens, slots = request.tokens[: request.computed], request.slots[: request.computed]

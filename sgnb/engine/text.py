@@ -49,8 +49,7 @@ class Tokenizer:
         return str(self.hf.decode(tokens, skip_special_tokens=skip_special_tokens, clean_up_tokenization_spaces=False))
 
     def piece(self, token: int) -> bytes:
-        """The bytes that a token stands for; special tokens give their name, as do those added to a byte-level
-        alphabet."""
+        """The bytes that a token stands for; special and added ones give their name."""
         name = self.hf.convert_ids_to_tokens(token)
         if name is None:
             return b"<%d>" % token
@@ -74,8 +73,7 @@ def _check_unicode(text: str) -> None:
 
 
 def _bytes_by_character() -> dict[str, bytes]:
-    """The inverse of byte-level BPE's alphabet: printable bytes stand for themselves, others for U+0100 and on
-    (GPT-2)."""
+    """The inverse of byte-level BPE's alphabet: printable bytes stand for themselves, others for U+0100 on."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [b for b in range(256) if b not in plain]
     return {chr(b): bytes([b]) for b in plain} | {chr(0x100 + i): bytes([b]) for i, b in enumerate(others)}
@@ -128,8 +126,7 @@ class StopStrings:
         self._searched = len(text)
 
     def find(self, text: str) -> int | None:
-        """Where the first stop string begins in `text`, which has only grown since the last call; None if there is
-        none."""
+        """Where the first stop string begins in `text`, which has only grown since the last call, if one does."""
         places = [place for stop in self._stops if (place := text.find(stop, self._searched)) >= 0]
         if places:
             return min(places)

@@ -41,6 +41,10 @@ class Session:
         """Forget every cached prefix of the current engine that no run uses. Returns the tokens freed."""
         return self.cache.flush()
 
+    def get_server_info(self) -> dict[str, Any]:
+        """What the current engine says about itself: its model, its limits, its counts."""
+        return self.engines.get().executor.server_info()
+
     def stop(self, run: str = "all") -> list[str]:
         """Stop one run, or all, at the next token. Returns the ids of those that were running."""
         return self.runs.stop(run)

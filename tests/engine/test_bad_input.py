@@ -24,6 +24,7 @@ from transformers import (
 
 from sgnb.engine.engine import Engine
 from sgnb.errors import ModelError, OptionError, RequestError, SgnbError
+from sgnb.sampling import SamplingParams
 
 from ..byte_tokenizers import byte_level
 from ..random_models import random_model
@@ -272,3 +273,33 @@ def test_a_hub_out_of_reach_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_is_no_model(model: Any) -> None:
     with refused(ModelError, f"{model!r} is no model", "give a folder"):
         Engine(model)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"top_logprobs_num": 2}, "it needs return_logprob=True"),
+        ({"logprob_start_len": 0}, "it needs return_logprob=True"),
+        ({"stop": 5}, "stop must be a string or a list of them"),
+        ({"stop_token_ids": 5}, "stop_token_ids must be a list of token ids"),
+        ({"logit_bias": {1: float("nan")}}, "logit_bias must be"),
+        ({"logit_bias": "warm"}, "logit_bias must be"),
+    ],
+)
+def test_sampling_of_the_wrong_kind(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        SamplingParams.make(options)
+
+
+@pytest.mark.parametrize("prompt", [b"abc", {"a": 1}, [b"abc"], None, 5])
+def test_what_is_no_prompt(prompt: Any, make_engine: Callable[..., Engine]) -> None:
+    with pytest.raises(RequestError, match="is no prompt"):
+        make_engine().generate(prompt)
+
+
+def test_tensors_are_prompts(make_engine: Callable[..., Engine]) -> None:
+    engine = make_engine()
+    expected = engine.generate([5, 6, 7], temperature=0, max_new_tokens=4).token_ids
+    assert engine.generate(torch.tensor([5, 6, 7]), temperature=0, max_new_tokens=4).token_ids == expected
+    both = engine.generate(torch.tensor([[5, 6, 7], [5, 6, 7]]), temperature=0, max_new_tokens=4)
+    assert [output.token_ids for output in both] == [expected, expected]

@@ -102,8 +102,8 @@ def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
         while rng.random() < 0.4 and len(scheduler.waiting) < 20:
             prompt = [7] * rng.randrange(20) + [rng.randrange(2) for _ in range(rng.randrange(1, total // 2))]
             prompt = prompt[: total // 2]
-            sim.add(prompt, min(rng.randrange(30), total - len(prompt)), return_logprob=rng.random() < 0.2,
-                    logprob_start_len=rng.randrange(-1, len(prompt)))  # fmt: skip
+            scored = {"return_logprob": True, "logprob_start_len": rng.randrange(-1, len(prompt))}
+            sim.add(prompt, min(rng.randrange(30), total - len(prompt)), **(scored if rng.random() < 0.2 else {}))
         sim.step()
         while rng.random() < 0.1 and scheduler.has_work:
             scheduler.finish(rng.choice(scheduler.running + scheduler.waiting))

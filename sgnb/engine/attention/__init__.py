@@ -15,8 +15,7 @@ class LayerOptions(NamedTuple):
     """What a layer asks of its attention besides q, k and v.
 
     scaling: factor of the scores. window: a token sees itself and the `window` - 1 before it. softcap: scores become
-    softcap * tanh(score / softcap). sinks: float[heads], a score per head that takes part in the softmax and has no
-    value.
+    softcap * tanh(score / softcap). sinks: float[heads], a score of each head that is in the softmax and has no value.
     """
 
     scaling: float

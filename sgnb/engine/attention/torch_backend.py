@@ -2,8 +2,8 @@
 
 A step's attention is cut into tasks, each a set of new tokens against a set of KV slots; the partial results are merged
 by log-sum-exp (Dao et al., FlashAttention; Ye et al., cascade inference). Two kinds of task: a *shared* segment of the
-radix tree, read once for all requests below it (Zheng et al., arXiv 2312.07104, and DESIGN's fork-aware attention), and
-*private* tokens, where requests of like size are padded to one batch.
+radix tree, read once for all requests below it (Zheng et al., arXiv 2312.07104), and *private* tokens, where
+requests of like size are padded to one batch.
 """
 
 from __future__ import annotations
@@ -52,9 +52,7 @@ class Task(NamedTuple):
 
 class Mask(NamedTuple):
     """`add`: float[N, 1, T, L] for the scores, or None when every row sees every slot. `blind`: bool[N, 1, T] of the
-    rows
-    that see none, or None when there are none. `causal`: T equals L and the triangle is the whole mask, so `add` is
-    None.
+    rows that see none, or None when there are none. `causal`: T equals L and the triangle is the whole mask (no `add`).
     """
 
     add: Tensor | None = None
@@ -293,9 +291,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Mask, options: LayerOptions) -
     """
     if options.softcap is not None or q.device.type != "cpu" or q.shape[-1] != v.shape[-1]:
         return attend_slowly(q, k, v, mask, options)
-    out, lse = _flash_attention_for_cpu(
-        q, k, v, 0.0, mask.causal, attn_mask=mask.add, scale=options.scaling
-    )
+    out, lse = _flash_attention_for_cpu(q, k, v, 0.0, mask.causal, attn_mask=mask.add, scale=options.scaling)
     return out, lse if mask.blind is None else lse.masked_fill(mask.blind, -torch.inf)
 
 
