@@ -9,11 +9,9 @@ GPU := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L 2>/dev/nul
 ifeq ($(filter-out 0,$(GPU)),)
 EXTRAS := lab,dev
 PIP_ARGS := -c constraints/cpu.txt $(if $(TORCH_INDEX_URL),--extra-index-url $(TORCH_INDEX_URL))
-PYTEST_ARGS := -m "not gpu"
 else
 EXTRAS := lab,dev,cuda
 PIP_ARGS := $(if $(TORCH_INDEX_URL),--extra-index-url $(TORCH_INDEX_URL))
-PYTEST_ARGS :=
 endif
 
 .PHONY: help setup demo test lab lint bench
@@ -33,7 +31,7 @@ demo: $(STAMP)  ## run the quickstart notebook on the bundled model
 	$(PY) tools/demo.py
 
 test: $(STAMP)  ## run the tests (GPU tests with a GPU, browser tests with Chromium)
-	$(PY) -m pytest $(PYTEST_ARGS)
+	$(PY) -m pytest
 
 lab: $(STAMP)  ## open the notebooks in JupyterLab
 	$(PY) -m jupyter lab notebooks/01_quickstart.ipynb
