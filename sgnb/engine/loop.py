@@ -95,6 +95,7 @@ class EngineLoop:
                 raise closed_error(self.failure)
             self._commands.put(command)
 
+    @torch.inference_mode()
     def _run(self) -> None:
         reason = "closed"
         try:
@@ -146,7 +147,6 @@ class EngineLoop:
             if chunk.end == chunk.request.size and chunk.request.limit == 0:
                 self._end(self._live[chunk.request.id], Ending("length"))
 
-    @torch.inference_mode()
     def _sample(self, chunks: list[Chunk], logits: Tensor) -> list[Sampled]:
         """Score prompt tokens, choose new ones, and keep the log-probabilities that requests asked for."""
         logprobs = logits.log_softmax(-1)

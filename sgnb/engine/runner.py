@@ -24,11 +24,13 @@ class ModelRunner:
         # the synchronisation with a GPU that this takes.
         self._unused_mask = torch.zeros(1, 1, 1, 1, device=decoder.device)
 
-    @torch.inference_mode()
     def forward(self, chunks: list[Chunk]) -> Tensor:
-        """Float32 logits [rows, vocab], `logit_rows(chunk)` rows for each chunk in order. Writes the tokens' KV."""
-        ids = np.concatenate([c.request.tokens[c.start : c.end] for c in chunks])
-        positions = np.concatenate([np.arange(c.start, c.end) for c in chunks])
+        """Float32 logits [rows, vocab], `logit_rows(chunk)` rows for each chunk in order. Writes the tokens' KV.
+
+        Call it in `torch.inference_mode`.
+        """
+        ids = _joined([c.request.tokens[c.start : c.end] for c in chunks])
+        positions = _joined([np.arange(c.start, c.end) for c in chunks])
         rows, first = [], 0
         for chunk in chunks:
             rows += [first + position - chunk.start for position in logit_rows(chunk)]
@@ -52,6 +54,10 @@ class ModelRunner:
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(array.astype(np.int64, copy=False)).to(self._device, non_blocking=True)
+
+
+def _joined(arrays: list[np.ndarray]) -> np.ndarray:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def logit_rows(chunk: Chunk) -> range:

@@ -27,7 +27,8 @@ def sample(logits: Tensor, requests: list[Request], stops: list[Collection[int]]
     request that samples. `logits` may be overwritten.
     """
     for row, (request, banned) in enumerate(zip(requests, stops, strict=True)):
-        _adjust(logits[row], request, banned)
+        if banned or _has_adjustments(request.params):
+            _adjust(logits[row], request, banned)
     tokens = logits.argmax(-1)
     drawn = [i for i, r in enumerate(requests) if r.params.temperature >= GREEDY_BELOW]
     for filtered, draw in ((False, _draw), (True, _draw_filtered)):
@@ -56,6 +57,11 @@ def _adjust(row: Tensor, request: Request, banned: Collection[int]) -> None:
         row[token] += bias
     if banned:
         row[list(banned)] = -torch.inf
+
+
+def _has_adjustments(params: SamplingParams) -> bool:
+    penalties = params.frequency_penalty, params.presence_penalty, params.repetition_penalty - 1
+    return bool(params.logit_bias) or any(penalties)
 
 
 def _has_filters(params: SamplingParams) -> bool:

@@ -8,6 +8,7 @@ requests of like size are padded to one batch.
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,9 @@ SHARED_READS_SAVED = 256
 
 SCORE_ELEMENTS = 1 << 24
 """The slow path forms score matrices of at most so many numbers at a time."""
+
+MOST_RUNS = 8
+"""Up to so many stretches of neighbouring slots are joined; more are gathered one by one."""
 
 NOWHERE = np.iinfo(np.int32).max
 """Position of padding: after every token, so that nothing sees it."""
@@ -61,19 +65,24 @@ class Mask(NamedTuple):
 
 
 class Solo(NamedTuple):
-    """One token of one request: it is stored in slot `new` and attends to `slots` int64[L]; `run` as in `Task`."""
+    """One token of one request: it is stored in slot `new` and attends to `slots` int64[L].
+
+    runs: the same slots as stretches of neighbours (first, length), empty when they are too many.
+    """
 
     new: int
     slots: Tensor
-    run: tuple[int, int] | None
+    runs: list[tuple[int, int]]
 
     def rows(self, pool: Tensor, window: int | None) -> Tensor:
-        """[1, heads, L, dim] of the slots that the token sees; a view when they are neighbours."""
-        length = len(self.slots) if window is None else min(window, len(self.slots))
-        if self.run is not None:
-            seen = pool.narrow(0, self.new + 1 - length, length)
+        """[1, heads, L, dim] of the slots that the token sees; a view when all are neighbours."""
+        if self.runs:
+            parts = [pool.narrow(0, first, length) for first, length in self.runs]
+            seen = parts[0] if len(parts) == 1 else torch.cat(parts)
         else:
-            seen = pool.index_select(0, self.slots[-length:])
+            seen = pool.index_select(0, self.slots)
+        if window is not None and window < len(seen):
+            seen = seen[-window:]
         return seen.transpose(0, 1)[None]
 
 
@@ -96,7 +105,7 @@ class TorchAttention:
         self._solo = None
         if len(chunks) == 1 and chunks[0].length == 1:
             slots = chunks[0].request.slots[: chunks[0].end]
-            self._solo = Solo(int(slots[-1]), self._to_device(slots), _neighbours(slots))
+            self._solo = Solo(int(slots[-1]), self._to_device(slots), _runs(slots))
         else:
             self._plan_tasks(chunks)
 
@@ -342,6 +351,14 @@ def _positions_outside(nodes: list[Node] | tuple[()], end: int) -> np.ndarray:
     for node in nodes:
         inside[node.end - len(node.slots) : node.end] = True
     return np.flatnonzero(~inside)
+
+
+def _runs(slots: np.ndarray) -> list[tuple[int, int]]:
+    """The stretches of neighbours in `slots`; none when gathering slot by slot is cheaper."""
+    starts = [0, *(np.flatnonzero(np.diff(slots) != 1) + 1).tolist(), len(slots)]
+    if len(starts) > MOST_RUNS + 1:
+        return []
+    return [(int(slots[i]), j - i) for i, j in itertools.pairwise(starts)]
 
 
 def _neighbours(slots: np.ndarray) -> tuple[int, int] | None:
