@@ -362,7 +362,6 @@ def _runs(slots: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _neighbours(slots: np.ndarray) -> tuple[int, int] | None:
-    first, length = int(slots[0]), len(slots)
-    if int(slots[-1]) - first + 1 != length or (length > 2 and (np.diff(slots) != 1).any()):
-        return None
-    return first, length
+    """(first, length) when all slots are one stretch."""
+    runs = _runs(slots)
+    return runs[0] if len(runs) == 1 else None
