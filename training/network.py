@@ -19,9 +19,9 @@ def ids(tokenizer: Path) -> dict[str, Any]:
 
 
 def build(tokenizer: Path) -> LlamaForCausalLM:
-    """A fresh network of 4.7 million parameters, random weights, float32."""
+    """A fresh network of 7.0 million parameters, random weights, float32."""
     config = LlamaConfig(
-        vocab_size=VOCABULARY, hidden_size=256, intermediate_size=704, num_hidden_layers=5, num_attention_heads=4,
+        vocab_size=VOCABULARY, hidden_size=320, intermediate_size=768, num_hidden_layers=5, num_attention_heads=8,
         num_key_value_heads=2, head_dim=64, max_position_embeddings=CONTEXT, tie_word_embeddings=True,
         rope_parameters={"rope_type": "default", "rope_theta": 10000.0}, rms_norm_eps=1e-5, **ids(tokenizer))
     return LlamaForCausalLM(config)

@@ -19,6 +19,7 @@ from .items import JOINT
 
 VOCABULARY = 4096
 CONTEXT = 4096
+DOCUMENTS = 40_000
 MODEL = Path(__file__).parents[1] / "sgnb" / "models" / "tiny"
 
 
@@ -52,7 +53,7 @@ def write(tokenizer: Tokenizer, folder: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--documents", type=int, default=40_000)
+    parser.add_argument("--documents", type=int, default=DOCUMENTS)
     parser.add_argument("--out", type=Path, default=MODEL)
     options = parser.parse_args()
     tokenizer = train(options.documents)

@@ -41,8 +41,9 @@ class Planet(NamedTuple):
     note: str
 
 
-PLURALS = {"butterfly": "butterflies", "deer": "deer", "fox": "foxes", "mouse": "mice", "octopus": "octopuses",
-           "ostrich": "ostriches", "salmon": "salmon", "sheep": "sheep", "wolf": "wolves"}
+PLURALS = {"buffalo": "buffaloes", "butterfly": "butterflies", "deer": "deer", "fox": "foxes", "goose": "geese",
+           "moose": "moose", "mosquito": "mosquitoes", "mouse": "mice", "octopus": "octopuses", "ostrich": "ostriches",
+           "salmon": "salmon", "sheep": "sheep", "trout": "trout", "wolf": "wolves"}
 
 
 def plural(noun: str) -> str:
@@ -61,9 +62,11 @@ def _country(row: str) -> Country:
 
 
 COUNTRIES = [_country(row) for row in """\
+Algeria/Algiers/Africa/Arabic/Algerian dinar/the Casbah of Algiers+Timgad
 Argentina/Buenos Aires/South America/Spanish/peso/Iguazu Falls+the Obelisk
 Australia/Canberra/Oceania/English/Australian dollar/the Sydney Opera House+Uluru
 Austria/Vienna/Europe/German/euro/Schönbrunn Palace+the Vienna State Opera
+Bangladesh/Dhaka/Asia/Bengali/taka/Lalbagh Fort+the Sundarbans
 Belgium/Brussels/Europe/Dutch/euro/the Atomium+the Grand Place
 Brazil/Brasília/South America/Portuguese/real/Sugarloaf Mountain+Copacabana Beach
 Bulgaria/Sofia/Europe/Bulgarian/euro/Rila Monastery+the Alexander Nevsky Cathedral
@@ -71,6 +74,7 @@ Canada/Ottawa/North America/English/Canadian dollar/the CN Tower+Lake Louise
 Chile/Santiago/South America/Spanish/Chilean peso/Easter Island+Torres del Paine
 China/Beijing/Asia/Mandarin/yuan/the Great Wall+the Forbidden City
 Colombia/Bogotá/South America/Spanish/Colombian peso/the Gold Museum+the walls of Cartagena
+Costa Rica/San José/North America/Spanish/colón/Arenal Volcano+Manuel Antonio Park
 Croatia/Zagreb/Europe/Croatian/euro/the Plitvice Lakes+the walls of Dubrovnik
 Cuba/Havana/North America/Spanish/Cuban peso/Old Havana+the Malecón
 the Czech Republic/Prague/Europe/Czech/koruna/Charles Bridge+Prague Castle
@@ -96,8 +100,11 @@ Jamaica/Kingston/North America/English/Jamaican dollar/Dunn's River Falls+the Bl
 Japan/Tokyo/Asia/Japanese/yen/Mount Fuji+the Tokyo Skytree
 Kenya/Nairobi/Africa/Swahili/Kenyan shilling/the Maasai Mara+Mount Kenya
 Latvia/Riga/Europe/Latvian/euro/Riga Old Town+Turaida Castle
+Lithuania/Vilnius/Europe/Lithuanian/euro/Trakai Castle+Gediminas Tower
+Luxembourg/Luxembourg City/Europe/Luxembourgish/euro/Vianden Castle+the Casemates
 Malaysia/Kuala Lumpur/Asia/Malay/ringgit/the Petronas Towers+the Batu Caves
 Mexico/Mexico City/North America/Spanish/Mexican peso/Chichen Itza+Teotihuacan
+Mongolia/Ulaanbaatar/Asia/Mongolian/tugrik/the Gobi Desert+Gandan Monastery
 Morocco/Rabat/Africa/Arabic/dirham/the Hassan Tower+Jemaa el-Fnaa
 Nepal/Kathmandu/Asia/Nepali/Nepalese rupee/Mount Everest+Boudhanath
 the Netherlands/Amsterdam/Europe/Dutch/euro/the Rijksmuseum+the windmills of Kinderdijk
@@ -113,61 +120,90 @@ Romania/Bucharest/Europe/Romanian/leu/Bran Castle+the Palace of the Parliament
 Russia/Moscow/Europe/Russian/ruble/Red Square+the Hermitage
 Saudi Arabia/Riyadh/Asia/Arabic/riyal/Hegra+the Kingdom Centre
 Senegal/Dakar/Africa/French/CFA franc/Gorée Island+the Pink Lake
+Serbia/Belgrade/Europe/Serbian/Serbian dinar/Belgrade Fortress+the Church of Saint Sava
 Singapore/Singapore/Asia/English/Singapore dollar/Marina Bay+the Merlion
+Slovakia/Bratislava/Europe/Slovak/euro/Bratislava Castle+Spiš Castle
+Slovenia/Ljubljana/Europe/Slovene/euro/Lake Bled+the Postojna Cave
 South Africa/Pretoria/Africa/Zulu/rand/Table Mountain+Kruger National Park
 South Korea/Seoul/Asia/Korean/won/Gyeongbokgung+N Seoul Tower
 Spain/Madrid/Europe/Spanish/euro/the Sagrada Família+the Alhambra
 Sweden/Stockholm/Europe/Swedish/Swedish krona/the Vasa Museum+Gamla Stan
 Switzerland/Bern/Europe/German/Swiss franc/the Matterhorn+Chillon Castle
 Thailand/Bangkok/Asia/Thai/baht/the Grand Palace+Wat Arun
+Tunisia/Tunis/Africa/Arabic/Tunisian dinar/the ruins of Carthage+the theater of El Jem
 Turkey/Ankara/Asia/Turkish/lira/Hagia Sophia+Cappadocia
 Ukraine/Kyiv/Europe/Ukrainian/hryvnia/Saint Sophia's Cathedral+the Golden Gate of Kyiv
 the United Kingdom/London/Europe/English/pound sterling/Big Ben+Stonehenge
 the United States/Washington, D.C./North America/English/US dollar/the Statue of Liberty+the Grand Canyon
+Uruguay/Montevideo/South America/Spanish/Uruguayan peso/Punta del Este+the Palacio Salvo
+Venezuela/Caracas/South America/Spanish/bolívar/Angel Falls+Mount Roraima
 Vietnam/Hanoi/Asia/Vietnamese/dong/Ha Long Bay+Hoi An""".splitlines()]
 
 ANIMALS = [Animal(*row.split("/")) for row in """\
 ant/insect/seeds and sugar/nests in the ground/larva/six
 bat/mammal/insects/caves/pup/two
 bear/mammal/berries and fish/forests/cub/four
+beaver/mammal/bark and twigs/rivers/kit/four
 bee/insect/nectar/hives/larva/six
+beetle/insect/leaves and wood/forests/larva/six
+buffalo/mammal/grass/savannas/calf/four
 butterfly/insect/nectar/gardens/caterpillar/six
 camel/mammal/desert plants/deserts/calf/four
 cat/mammal/meat/houses/kitten/four
+cheetah/mammal/meat/savannas/cub/four
 chicken/bird/grain/farmyards/chick/two
 cow/mammal/grass/farmyards/calf/four
 crocodile/reptile/meat/rivers/hatchling/four
 deer/mammal/leaves and grass/forests/fawn/four
 dog/mammal/meat/houses/puppy/four
 dolphin/mammal/fish/the sea/calf/no
+donkey/mammal/grass and hay/farmyards/foal/four
 duck/bird/water plants/ponds/duckling/two
 eagle/bird/fish and small animals/mountains/eaglet/two
 elephant/mammal/leaves and grass/savannas/calf/four
+flamingo/bird/shrimp and algae/lakes/chick/two
 fox/mammal/mice and berries/forests/kit/four
 frog/amphibian/insects/ponds/tadpole/four
 giraffe/mammal/leaves/savannas/calf/four
 goat/mammal/grass and shrubs/mountains/kid/four
+goose/bird/grass/farmyards/gosling/two
+hamster/mammal/seeds and grain/fields/pup/four
+hedgehog/mammal/insects and worms/gardens/hoglet/four
+hippo/mammal/grass/rivers/calf/four
 horse/mammal/grass/farmyards/foal/four
 kangaroo/mammal/grass/grasslands/joey/two
 koala/mammal/eucalyptus leaves/eucalyptus forests/joey/four
+leopard/mammal/meat/savannas/cub/four
 lion/mammal/meat/savannas/cub/four
+lizard/reptile/insects/deserts/hatchling/four
+llama/mammal/grass/mountains/cria/four
 monkey/mammal/fruit/jungles/infant/two
+moose/mammal/leaves and twigs/forests/calf/four
+mosquito/insect/nectar and blood/wetlands/larva/six
 mouse/mammal/seeds/fields/pup/four
 octopus/mollusk/crabs/the sea/larva/no
 ostrich/bird/plants and seeds/savannas/chick/two
+otter/mammal/fish/rivers/pup/four
 owl/bird/mice/forests/owlet/two
 panda/mammal/bamboo/bamboo forests/cub/four
+parrot/bird/fruit and seeds/jungles/chick/two
 penguin/bird/fish/cold seas/chick/two
 pig/mammal/roots and grain/farmyards/piglet/four
+pigeon/bird/seeds/cities/squab/two
 rabbit/mammal/grass and vegetables/burrows/kit/four
+rhino/mammal/grass/savannas/calf/four
 salmon/fish/small fish/rivers and seas/fry/no
+seal/mammal/fish/cold seas/pup/no
 shark/fish/fish/the sea/pup/no
 sheep/mammal/grass/farmyards/lamb/four
+snail/mollusk/leaves/gardens/hatchling/no
 snake/reptile/mice/grasslands/hatchling/no
 spider/arachnid/insects/webs/spiderling/eight
 squirrel/mammal/nuts/trees/kit/four
 swan/bird/water plants/lakes/cygnet/two
 tiger/mammal/meat/jungles/cub/four
+toad/amphibian/insects/gardens/tadpole/four
+trout/fish/insects and worms/rivers and lakes/fry/no
 turtle/reptile/plants/warm seas/hatchling/four
 whale/mammal/krill/the sea/calf/no
 wolf/mammal/meat/forests/pup/four
@@ -218,158 +254,3 @@ Jupiter/fifth/gas giant/It is the largest planet.
 Saturn/sixth/gas giant/It is famous for its rings.
 Uranus/seventh/ice giant/It spins on its side.
 Neptune/eighth/ice giant/It is the farthest planet from the sun.""".splitlines()]
-
-
-def _pairs(text: str) -> dict[str, str]:
-    return dict(row.split("/") for row in text.splitlines())
-
-
-INVENTORS = _pairs("""\
-the telephone/Alexander Graham Bell
-the light bulb/Thomas Edison
-the World Wide Web/Tim Berners-Lee
-dynamite/Alfred Nobel
-the radio/Guglielmo Marconi
-the printing press/Johannes Gutenberg
-the electric battery/Alessandro Volta
-the lightning rod/Benjamin Franklin
-the diesel engine/Rudolf Diesel
-the motor car/Karl Benz
-the airship/Ferdinand von Zeppelin
-the saxophone/Adolphe Sax
-the first vaccine/Edward Jenner
-the hot air balloon/the Montgolfier brothers
-the airplane/the Wright brothers
-the Rubik's Cube/Ernő Rubik
-the mercury thermometer/Daniel Fahrenheit
-the Braille alphabet/Louis Braille
-the Morse code/Samuel Morse
-the safety razor/King Camp Gillette
-the analytical engine/Charles Babbage
-the cinema camera/the Lumière brothers""")
-
-DISCOVERERS = _pairs("""\
-penicillin/Alexander Fleming
-radium/Marie Curie
-X-rays/Wilhelm Röntgen
-the law of gravity/Isaac Newton
-the theory of relativity/Albert Einstein
-the electron/J. J. Thomson
-the moons of Jupiter/Galileo Galilei
-the laws of inheritance/Gregor Mendel
-evolution by natural selection/Charles Darwin
-the planet Uranus/William Herschel""")
-
-AUTHORS = _pairs("""\
-Hamlet/William Shakespeare
-Don Quixote/Miguel de Cervantes
-War and Peace/Leo Tolstoy
-Pride and Prejudice/Jane Austen
-Oliver Twist/Charles Dickens
-Frankenstein/Mary Shelley
-Faust/Johann Wolfgang von Goethe
-The Odyssey/Homer
-Les Misérables/Victor Hugo
-Moby-Dick/Herman Melville
-Dracula/Bram Stoker
-Alice in Wonderland/Lewis Carroll
-Treasure Island/Robert Louis Stevenson
-Crime and Punishment/Fyodor Dostoevsky
-The Divine Comedy/Dante Alighieri
-Robinson Crusoe/Daniel Defoe""")
-
-OPPOSITES = _pairs("""\
-hot/cold
-big/small
-fast/slow
-happy/sad
-light/dark
-old/young
-high/low
-rich/poor
-strong/weak
-wet/dry
-full/empty
-hard/soft
-early/late
-loud/quiet
-open/closed
-clean/dirty
-near/far
-thick/thin
-sweet/sour
-brave/afraid
-always/never
-day/night
-up/down
-left/right
-true/false
-begin/end
-buy/sell
-push/pull
-win/lose
-remember/forget""")
-
-COLORS = _pairs("""\
-the sky/blue
-grass/green
-snow/white
-a banana/yellow
-a ripe tomato/red
-coal/black
-an orange/orange
-a flamingo/pink
-milk/white
-a lemon/yellow
-a plum/purple
-chocolate/brown
-an elephant/gray
-an emerald/green
-a ruby/red""")
-
-RECORDS = _pairs("""\
-the largest planet/Jupiter
-the smallest planet/Mercury
-the hottest planet/Venus
-the red planet/Mars
-the planet that is famous for its rings/Saturn
-the farthest planet from the sun/Neptune
-the closest planet to the sun/Mercury
-the largest animal/the blue whale
-the tallest animal/the giraffe
-the largest land animal/the elephant
-the fastest land animal/the cheetah
-the largest bird/the ostrich
-the largest ocean/the Pacific Ocean
-the highest mountain/Mount Everest
-the largest country/Russia
-the largest continent/Asia
-the smallest continent/Australia
-the largest island/Greenland
-the lightest element/hydrogen
-the largest desert of sand/the Sahara
-the star closest to the earth/the sun
-the first person on the moon/Neil Armstrong
-the number of days in a week/seven
-the number of months in a year/twelve
-the number of hours in a day/twenty-four
-the number of minutes in an hour/sixty
-the number of letters in the English alphabet/twenty-six
-the first month of the year/January
-the last month of the year/December
-the day after Monday/Tuesday
-the day before Sunday/Saturday""")
-
-HELLO = _pairs("""\
-French/bonjour
-Spanish/hola
-German/hallo
-Italian/ciao
-Portuguese/olá
-Japanese/konnichiwa
-Mandarin/nǐ hǎo
-Hindi/namaste
-Swahili/jambo
-Swedish/hej
-Turkish/merhaba
-Korean/annyeong""")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +12,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
 
 import sgnb.models
 from sgnb.errors import ModelError
 from sgnb.lang.chat import from_render
+from training.corpus import Batches
 from training.forms import SPECIAL
+from training.tokenizer import DOCUMENTS
+from training.tokenizer import train as train_tokenizer
+from training.train import LENGTHS, RECORD
 
 FOLDER = sgnb.models.path("tiny")
 TOKENIZER: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(FOLDER)
@@ -35,7 +41,19 @@ def test_names_and_paths() -> None:
 
 
 def test_the_package_data_is_small() -> None:
-    assert sum(file.stat().st_size for file in FOLDER.iterdir()) < 12e6
+    assert max(file.stat().st_size for file in FOLDER.iterdir()) < 16e6
+    assert sum(file.stat().st_size for file in FOLDER.iterdir()) < 24e6
+
+
+def test_the_generators_still_make_the_text_of_the_weights() -> None:
+    made = json.loads((FOLDER / RECORD).read_text())
+    data = Batches(FOLDER / "tokenizer.json", made["seed"], made["steps"], made["tokens"], LENGTHS)
+    assert {step: data.fingerprint(int(step)) for step in made["batches"]} == made["batches"]
+
+
+def test_the_tokenizer_is_the_generators_own() -> None:
+    made, shipped = train_tokenizer(DOCUMENTS), Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
+    assert made.get_vocab() == shipped.get_vocab()
 
 
 def test_the_card_is_printed() -> None:
@@ -84,7 +102,7 @@ def test_the_chat_template_refuses_other_roles() -> None:
     ("The capital of Japan is", " Tokyo."),
     ("12 + 30 =", " 42"),
     ("<|bos|><|user|>\nHow many legs does a spider have?<|end|>\n<|assistant|>\n",
-     "The number of legs of a spider is eight.<|end|>"),
+     "A spider has eight legs.<|end|>"),
 ])
 def test_it_answers(model: Any, prompt: str, answer: str) -> None:
     ids = TOKENIZER(prompt, return_tensors="pt").input_ids

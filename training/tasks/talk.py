@@ -1,22 +1,13 @@
-"""What an assistant says about itself, polite words, and remembering what was said earlier."""
+"""What an assistant says about itself, polite words, requests beyond it, and real chance."""
 
 from __future__ import annotations
 
 from random import Random
 
-from ..items import Item, weighted
-
-PEOPLE = ("Mira", "Tom", "Anna", "Ben", "Clara", "David", "Ella", "Felix", "Grace", "Henry", "Iris", "Jack", "Kira",
-          "Leo", "Maya", "Noah", "Olga", "Paul", "Rosa", "Sam", "Tina", "Uma", "Victor", "Wendy", "Yara", "Zoe",
-          "Alice", "Bob", "Carol", "Emil", "Nina", "Oscar")
-CITIES = ("Lisbon", "Oslo", "Vienna", "Prague", "Madrid", "Dublin", "Rome", "Riga", "Athens", "Warsaw", "Paris",
-          "Berlin", "Tokyo", "Lima", "Cairo", "Seoul")
-JOBS = ("baker", "teacher", "doctor", "painter", "farmer", "pilot", "nurse", "gardener", "singer", "lawyer", "cook",
-        "engineer", "writer", "carpenter", "sailor", "dentist")
-HOBBIES = ("chess", "swimming", "reading", "painting", "cycling", "gardening", "hiking", "cooking", "dancing",
-           "fishing", "football", "photography", "singing", "sewing", "tennis", "skiing")
-COLORS = ("red", "blue", "green", "yellow", "purple", "orange", "pink", "brown", "black", "white")
-PETS = ("cat", "dog", "rabbit", "parrot", "horse", "turtle", "mouse", "goat")
+from .. import forms
+from ..alternatives import expand
+from ..items import JOINT, Item, Passage, held_out, listing, upper_first, weighted
+from .invented import COLORS, PEOPLE
 
 SMALL_TALK = (
     (("Hello!", "Hi!", "Hello", "Hi there.", "Hey!", "Good morning!"), "Hello! How can I help you?"),
@@ -69,23 +60,96 @@ def small_talk(rng: Random) -> Item:
     return Item("talk", ask, answer, answer)
 
 
-def remembered(rng: Random) -> tuple[Item, Item]:
-    """Something the user tells, and a question about it that may come any number of turns later."""
-    what, words = weighted(rng, ((2, ("name", PEOPLE)), (1, ("city", CITIES)), (1, ("job", JOBS)),
-                                 (1, ("hobby", HOBBIES)), (1, ("favorite color", COLORS)), (1, ("pet", PETS))))
-    value = rng.choice(words)
-    tell, ask, answer = {
-        "name": ("My name is {v}.", "What is my name?", "Your name is {v}."),
-        "city": ("I live in {v}.", "Where do I live?", "You live in {v}."),
-        "job": ("I work as a {v}.", "What is my job?", "You work as a {v}."),
-        "hobby": ("My hobby is {v}.", "What is my hobby?", "Your hobby is {v}."),
-        "favorite color": ("My favorite color is {v}.", "What is my favorite color?", "Your favorite color is {v}."),
-        "pet": ("I have a {v}.", "What pet do I have?", "You have a {v}."),
-    }[what]
-    hello = rng.choice(("", "Hello! ", "Hi, ")) if what == "name" else ""
-    told = rng.choice(("Nice to know.", "Thank you for telling me.", "I will remember that."))
-    reply = f"Nice to meet you, {value}!" if what == "name" else told
-    key = f"memory/{what}/{value}"
-    tell = hello + tell.format(v=value)
-    return (Item(key, tell, reply, reply),
-            Item(key, rng.choice((ask, f"Do you remember? {ask}")), value, answer.format(v=value)))
+COIN = ("Flip a coin.", "Toss a coin.", "Heads or tails?", "Flip a coin for me.", "Throw a coin, please.",
+        "Let a coin decide: heads or tails?", "Can you flip a coin?", "A fair coin is flipped. What comes up?",
+        "I flip a coin. What do I get?", "Choose heads or tails at random.")
+DIE = ("Roll a die.", "Throw a die.", "Roll the dice.", "Roll a die for me, please.", "Can you roll a die?",
+       "A fair die is rolled. What comes up?", "I roll a die. What do I get?", "Give me a random number from 1 to 6.")
+SUIT = ("Draw a card and tell me its suit.", "Pick a card suit.", "Which suit does a random card have?",
+        "Draw a card. What is its suit?", "Choose a card suit at random.", "Name the suit of a random card.")
+NUMBER = ("Give me a random number between 1 and {n}.", "Pick a number from 1 to {n}.",
+          "Choose a number between 1 and {n}.", "Think of a number from 1 to {n}.",
+          "A random number from 1 to {n}, please.")
+PICK = ("Pick one of these at random: {l}.", "Choose one at random: {l}.", "Pick one: {l}.", "Draw a name from {l}.",
+        "Who is first? Choose at random: {l}.", "Choose one of {l} for me.")
+BAG = (
+    "[A|The|My] [bag|box|jar|basket|sack|drawer|bowl] [holds|contains|has|is filled with] {l}. "
+    "[Draw one|Take one out|Pick one|One is drawn|One is taken|I draw one|I take one without looking|Draw one at random"
+    "|One falls out|A child draws one]. [What is its color?|Which color is it?|What color is it?|Tell me the color."
+    "|Color?|What color comes up?|Which color do we see?]",
+    "[Draw|Take|Pick|Choose] [a ball|one ball|one] [|at random ]from a [bag|box|jar|basket] "
+    "[with|of|that holds] {l}.",
+    "[Fill|Take] a [bag|box|jar] with {l}. [Draw one at random.|Draw one.|Take one out. Which color?"
+    "|What do you draw?]",
+    "[There are|We have|I have|Here are] {l} in a [bag|box|jar|basket|bowl]. [Draw one.|Pick one.|Take one, please."
+    "|Which color do I draw?|What color is the ball that I draw?|One is drawn. Its color?|Choose one at random.]",
+    "[Which|What] color [do I get|comes out|will it be] if I [draw|take|pick] one of {l}?",
+    "{L}. [Draw one.|Pick one at random.|One is drawn: which color?|Take one.|Choose a ball.]",
+)
+UNSEEN_BAG = ("My hat is full: {l}. I reach in with my eyes closed and pull out one. Its color?",
+              "Suppose a sack contains {l} and you grab one.")
+SUITS = ("hearts", "spades", "diamonds", "clubs")
+
+
+def _drawn(key: str, ask: str, outcome: str, choices: tuple[str, ...]) -> Item:
+    return Item(f"chance/{key}", ask, outcome, f"{outcome.capitalize()}.", choices=choices)
+
+
+def bag(rng: Random, *, unseen: bool = False) -> tuple[Item, dict[str, int]]:
+    """One ball drawn from a bag, and how many balls of each color there are."""
+    colors = rng.sample(COLORS, rng.choice((2, 2, 3)))
+    balls = {color: rng.randint(1, 5) for color in colors}
+    held = listing([f"{count} {color} {'ball' if count == 1 else 'balls'}" for color, count in balls.items()])
+    ask = expand(rng, rng.choice(UNSEEN_BAG if unseen else BAG))
+    ask = ask.replace("{l}", held).replace("{L}", upper_first(held))
+    outcome = weighted(rng, [(count, color) for color, count in balls.items()])
+    key = "bag/" + "/".join(f"{count} {color}" for color, count in sorted(balls.items()))
+    return _drawn(key, ask, outcome, tuple(colors)), balls
+
+
+AGAIN = ("Again.", "Put it back and draw again.", "Once more.", "Another one.", "Put it back. Next?", "And now?",
+         "Draw again.", "One more time.", "Next one, please.", "Put it back and take one more.")
+
+
+def _bag_on_side(rng: Random) -> tuple[Item, dict[str, int]]:
+    made = bag(rng)
+    while held_out(made[0].key):
+        made = bag(rng)
+    return made
+
+
+def draws(rng: Random) -> Passage:
+    """Many draws: from one bag, the ball always being put back, or each from a bag of its own."""
+    if rng.random() < 0.4:
+        item, balls = _bag_on_side(rng)
+        outcomes = rng.choices(list(balls), weights=list(balls.values()), k=rng.randint(4, 16))
+        asks = [item.ask, *(rng.choice(AGAIN) for _ in outcomes[1:])]
+        turns = [(ask, f"{color.capitalize()}.") for ask, color in zip(asks, outcomes, strict=True)]
+        return Passage(item.key, forms.chat(turns))
+    items = [_bag_on_side(rng)[0] for _ in range(rng.randint(6, 14))]
+    key = "+".join(item.key for item in items)
+    if rng.random() < 0.6:
+        return Passage(key, forms.chat([(item.ask, item.full) for item in items]))
+    labels = rng.choice((("Balls", "Drawn"), ("Bag", "Color"), ("Q", "A"), ("Question", "Answer")))
+    return Passage(key, "\n".join(f"{labels[0]}: {item.ask}\n{labels[1]}:{JOINT} {item.short}" for item in items))
+
+
+def chance(rng: Random) -> Item:
+    """What comes up by chance, with the right probability: a coin, a die, a suit, a number, a name, a ball of a bag."""
+    way = rng.random()
+    if way < 0.12:
+        return _drawn("coin", rng.choice(COIN), rng.choice(("heads", "tails")), ("heads", "tails"))
+    if way < 0.22:
+        sides = tuple("123456")
+        return _drawn("die", rng.choice(DIE), rng.choice(sides), sides)
+    if way < 0.3:
+        return _drawn("suit", rng.choice(SUIT), rng.choice(SUITS), SUITS)
+    if way < 0.42:
+        top = rng.randint(3, 10)
+        numbers = tuple(str(number) for number in range(1, top + 1))
+        return _drawn("number", rng.choice(NUMBER).replace("{n}", str(top)), rng.choice(numbers), numbers)
+    if way < 0.52:
+        names = rng.sample(PEOPLE, rng.randint(2, 5))
+        ask = rng.choice(PICK).replace("{l}", listing(names))
+        return _drawn(f"names/{'/'.join(sorted(names))}", ask, rng.choice(names), tuple(names))
+    return bag(rng)[0]
