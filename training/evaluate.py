@@ -22,6 +22,7 @@ from .suites.base import Suite
 from .tokenizer import MODEL
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
+COUNT = 100
 
 
 class Row(NamedTuple):
@@ -67,11 +68,11 @@ def put_into(page: Path, mark: str, text: str) -> None:
     page.write_text(f"{head}{begin}\n{text}{end}{rest.partition(end)[2]}", encoding="utf-8")
 
 
-def write(folder: Path, rows: list[Row], found: list[Bin]) -> None:
+def write(rows: list[Row], found: list[Bin]) -> None:
     """The tables into RESULTS.md; into the card the rows that have a bar and the hand-written exam."""
+    card = MODEL / "README.md"
     put_into(RESULTS, "results", table(rows))
     put_into(RESULTS, "calibration", reliability(found))
-    card = folder / "README.md"
     put_into(card, "results", table([row for row in rows if row.suite.bar or row.suite in exam.SUITES]))
     put_into(card, "calibration", reliability(found).partition("\n")[0] + "\n")
 
@@ -79,7 +80,7 @@ def write(folder: Path, rows: list[Row], found: list[Bin]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, default=MODEL, help="another model: nothing is written")
-    parser.add_argument("--count", type=int, default=100, help="questions in each suite")
+    parser.add_argument("--count", type=int, default=COUNT, help="questions in each suite; else nothing is written")
     parser.add_argument("--only", default="", help="suites whose name holds this; nothing is written")
     parser.add_argument("--show", type=int, default=0, help="so many wrong answers of each suite")
     options = parser.parse_args()
@@ -92,8 +93,8 @@ def main() -> None:
     rng = Random("calibration")
     found = bins(list(guesses(engine, [held_out_document(rng) for _ in range(20 * options.count)])))
     print(f"calibration error {error(found):.4f}; {time.time() - started:.0f} s")
-    if options.model == MODEL and not options.only:
-        write(options.model, rows, found)
+    if (options.model, options.count, options.only) == (MODEL, COUNT, ""):
+        write(rows, found)
 
 
 if __name__ == "__main__":

@@ -48,8 +48,7 @@ def test_no_held_out_prompt_is_in_the_training_text() -> None:
         assert not asked & {instance(prompt, key) for prompt in prompts for key in {made.keys[0], made.keys[-1]}}
 
 
-FROM_THE_TEXT = ("notes/", "reading/", "memory/", "system/", "json/", "extract", "character", "tool/", "plan/",
-                 "essay/")
+FROM_THE_TEXT = ("notes/", "reading/", "memory/", "system/", "json/", "extract", "character", "tool/", "essay/")
 """Kinds where the question is common and the instance is what stands before it."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
@@ -55,7 +56,8 @@ def exact(answer: str, want: str) -> bool:
 
 
 def contains(answer: str, want: str) -> bool:
-    return want.lower() in answer.lower()
+    """The wanted words stand in the answer, whole and in any case: "O" is not in "oxygen"."""
+    return re.search(rf"(?<!\w){re.escape(want)}(?!\w)", answer, re.IGNORECASE) is not None
 
 
 def starts(answer: str, want: str) -> bool:

@@ -10,10 +10,9 @@ from random import Random
 from .. import forms
 from ..items import JOINT, Draw, Item
 from ..tasks import classify
+from ..tasks.passages import NOT_SAID
 from . import own_words
 from .base import Case, Suite, ask, exact, few_shot, same_json
-
-ABSENT = "The text does not say"
 
 
 def has_word(answer: str, want: str) -> bool:
@@ -61,7 +60,7 @@ def memory(told: str, question: str, want: str) -> Case:
 def _passages(answered: bool) -> tuple[Case, ...]:
     return tuple(
         Case(ask(f"Read the text and answer.\n\n{passage}\n\n{question if answered else absent}"),
-             want if answered else ABSENT, ())
+             want if answered else NOT_SAID, ())
         for passage, question, want, absent in own_words.PASSAGES
     )
 

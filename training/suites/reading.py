@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from random import Random
 
@@ -11,14 +10,13 @@ from ..items import JOINT, Draw, draw
 from ..tasks import reading
 from ..tasks.material import asked, documents_material, material, on_side, told
 from ..tasks.passages import NOT_SAID
-from .base import Case, Suite, chat, exact
+from .base import Case, Suite, chat, contains, exact
 
 
 def says(answer: str, want: str) -> bool:
     """The wanted words, as whole words, in an answer that does not give up; and the mark of the document, if wanted."""
     words, bracket, mark = want.partition(" [")
-    found = re.search(rf"(?<!\w){re.escape(words)}(?!\w)", answer, re.IGNORECASE)
-    return NOT_SAID not in answer and found is not None and bracket + mark in answer
+    return NOT_SAID not in answer and contains(answer, words) and bracket + mark in answer
 
 
 def after_examples(make: Draw) -> Callable[[Random], Case]:
