@@ -9,7 +9,16 @@ from pathlib import Path
 
 from .common import Report, machine
 
-NAMES = ("first_token", "single_stream", "shared_prefix", "hit_rate", "programs")
+NAMES = (
+    "first_token",
+    "single_stream",
+    "shared_prefix",
+    "hit_rate",
+    "programs",
+    "grammar_compile",
+    "json_speed",
+    "json_peers",
+)
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 

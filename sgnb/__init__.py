@@ -12,12 +12,13 @@ from typing import Any
 __version__ = "0.1.0"
 
 _LANGUAGE = (
-    "assistant", "assistant_begin", "assistant_end", "function", "gen", "greedy_token_selection", "select",
-    "system", "system_begin", "system_end", "token_length_normalized", "unconditional_likelihood_normalized",
-    "user", "user_begin", "user_end",
+    "assistant", "assistant_begin", "assistant_end", "function", "gen", "gen_int", "gen_string",
+    "greedy_token_selection", "select", "system", "system_begin", "system_end", "token_length_normalized",
+    "unconditional_likelihood_normalized", "user", "user_begin", "user_end",
 )
 _SESSION = (
-    "cache", "engines", "flush_cache", "get_server_info", "load", "runs", "set_default_backend", "stop", "unload",
+    "cache", "dry", "engines", "flush_cache", "fsm", "get_server_info", "load", "runs",
+    "set_default_backend", "stop", "unload",
 )
 
 _HOME = {

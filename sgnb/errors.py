@@ -42,6 +42,10 @@ class RequestError(SgnbError, ValueError):
     """A request that can never run, such as a prompt longer than the context."""
 
 
+class GrammarError(SgnbError, ValueError):
+    """A regex, schema or grammar that is wrong, not supported or too large, or that a vocabulary cannot write."""
+
+
 class ProgramError(SgnbError):
     """A mistake in a program: an unknown variable, nested roles, a name used before it exists."""
 

@@ -100,6 +100,19 @@ class Sampled(NamedTuple):
     logprob: float
 
 
+class Masked(NamedTuple):
+    """A grammar bound a token of `sampled`: `allowed` tokens were left, whose probability by the model was `kept`.
+
+    before, after: the grammar's states; -1 where it has no numbered states.
+    """
+
+    request: int
+    allowed: int
+    kept: float
+    before: int
+    after: int
+
+
 @dataclass(frozen=True, slots=True)
 class StepRan:
     """One forward pass. free + cached + in_flight = the pool's size, in tokens."""
@@ -113,6 +126,40 @@ class StepRan:
     free: int
     cached: int
     in_flight: int
+    masked: tuple[Masked, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GrammarReady:
+    """The request's grammar is compiled: `states` of its automaton, 0 on the road of the library.
+
+    seconds: of compiling, or of reading it when `from_cache`.
+    """
+
+    request: int
+    kind: str
+    states: int
+    seconds: float
+    from_cache: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Jumped:
+    """Text was appended without asking the model; the tokens go through it in one pass, before the next is chosen.
+
+    reason: "forced" by the grammar, or "limit": the shortest way to an end that max_new_tokens still holds.
+    `dropped` of the last tokens were cut anew and are the first of `tokens`. data: the bytes as in `TokensNamed`.
+    before, after: the grammar's states. labels: the parts of the pattern or schema that the text comes from.
+    """
+
+    request: int
+    reason: str
+    dropped: int
+    tokens: tuple[int, ...]
+    data: str
+    before: int
+    after: int
+    labels: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +294,7 @@ class Read(NamedTuple):
     lost: int
 
 
-_TOKENS = {RequestQueued: "prompt", NodeAdded: "tokens", StepRan: "sampled", TokensNamed: "ids"}
+_TOKENS = {RequestQueued: "prompt", NodeAdded: "tokens", StepRan: "sampled", TokensNamed: "ids", Jumped: "tokens"}
 """The field of an event that holds tokens: by far the largest part of the memory that a log takes."""
 
 
@@ -345,6 +392,7 @@ def decode(line: str) -> Record:
     if cls is StepRan:
         values["extended"] = tuple(Extended(*x) for x in values["extended"])
         values["sampled"] = tuple(Sampled(*x) for x in values["sampled"])
+        values["masked"] = tuple(Masked(*x) for x in values.get("masked", ()))
     return Record(seq, t, cls(**values))
 
 

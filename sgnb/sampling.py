@@ -1,4 +1,4 @@
-"""The words for sampling that the language, the engine and the magics share. Imports only errors."""
+"""The words for sampling that the language, the engine and the magics share. Imports only errors and grammars."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from .errors import OptionError, nearest
+from .grammar.spec import GrammarSpec, schema_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,12 @@ class SamplingParams:
     logprob_start_len: first prompt position to score; -1 for none of the prompt.
     top_logprobs_num: so many alternatives per position, with return_logprob.
     skip_special_tokens: leave them out of the text.
+    regex, json_schema, ebnf: what the text must be, one of them: a pattern in Python's `re` syntax that matches the
+    whole text; a schema (JSON text, dict, pydantic model, dataclass, TypedDict); a grammar in Lark's or GBNF notation.
+    json_whitespace: with json_schema, at most so many blanks or line breaks between the parts; 0 is compact.
+    thinking: the text begins with a thinking section that the grammar does not bind; True for the section mark of most
+    models, or the mark that ends it.
+    jump_forward: append text that the grammar forces without asking the model.
     """
 
     max_new_tokens: int = 128
@@ -50,6 +57,12 @@ class SamplingParams:
     logprob_start_len: int = -1
     top_logprobs_num: int = 0
     skip_special_tokens: bool = True
+    regex: str | None = None
+    json_schema: str | None = None
+    ebnf: str | None = None
+    json_whitespace: int = 0
+    thinking: bool | str = False
+    jump_forward: bool = True
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
@@ -80,6 +93,39 @@ class SamplingParams:
         if not self.return_logprob and (self.top_logprobs_num or self.logprob_start_len >= 0):
             name = "top_logprobs_num" if self.top_logprobs_num else "logprob_start_len"
             raise OptionError(f"{name}={getattr(self, name)!r} has no effect", "it needs return_logprob=True")
+
+        self._check_grammar()
+
+    def _check_grammar(self) -> None:
+        if self.json_schema is not None:
+            object.__setattr__(self, "json_schema", schema_text(self.json_schema))
+        given = [kind for kind in ("regex", "json_schema", "ebnf") if getattr(self, kind) is not None]
+        if len(given) > 1:
+            raise OptionError(f"{given[0]} and {given[1]} exclude each other", "give one of them")
+        for kind in ("regex", "ebnf"):
+            _check(kind, getattr(self, kind), "a string", lambda v: v is None or isinstance(v, str))
+        blanks = self.json_whitespace
+        _check("json_whitespace", blanks, "between 0 and 32", lambda v: _is_int(v) and 0 <= v <= 32)
+        mark = self.thinking
+        _check("thinking", mark, "True, False or the mark that ends it", lambda v: isinstance(v, bool) or _is_text(v))
+        _check("jump_forward", self.jump_forward, "True or False", lambda v: isinstance(v, bool))
+        if blanks and self.json_schema is None:
+            raise OptionError(f"json_whitespace={blanks} has no effect", "it needs json_schema=...")
+        if mark and not given:
+            raise OptionError(f"thinking={mark!r} has no effect", "it needs regex=, json_schema= or ebnf=")
+
+    @property
+    def grammar(self) -> GrammarSpec | None:
+        """What the text must be, if anything."""
+        for kind in ("regex", "json_schema", "ebnf"):
+            if (text := getattr(self, kind)) is not None:
+                return GrammarSpec(kind, text, self.json_whitespace)
+        return None
+
+    @property
+    def thinking_end(self) -> str:
+        """The mark after which the grammar binds; "" when it binds from the start."""
+        return "</think>" if self.thinking is True else self.thinking or ""
 
     @classmethod
     def make(cls, params: SamplingParams | Mapping[str, Any] | None = None, /, **options: Any) -> SamplingParams:
@@ -118,6 +164,10 @@ def _bias(bias: Any) -> tuple[tuple[int, float], ...]:
 def _check(name: str, value: Any, rule: str, ok: Any) -> None:
     if not ok(value):
         raise OptionError(f"{name}={value!r} is not allowed", f"{name} must be {rule}")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
 
 
 def _is_int(value: Any) -> bool:

@@ -1,5 +1,6 @@
 """Who executes programs. Knows the engine and the language; neither knows the other."""
 
+from .dry import DryExecutor
 from .local import LocalExecutor
 
-__all__ = ["LocalExecutor"]
+__all__ = ["DryExecutor", "LocalExecutor"]

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..engine.engine import Engine, Origin, split_samples
 from ..engine.output import Output
+from ..engine.text import common_length
 from ..errors import RequestError, SgnbError
 from ..lang.chat import PLAIN, ChatTemplate, from_render
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
@@ -72,7 +73,7 @@ class LocalExecutor:
         prompt, *continued = self.engine.encode([call.prompt, *(call.prompt + choice for choice in call.choices)])
         # A choice may change how the prompt's end is cut into tokens: every choice is scored from the first place
         # where one does.
-        start = min(_common_length(prompt, tokens) for tokens in continued)
+        start = min(common_length(prompt, tokens) for tokens in continued)
         if start == 0:
             raise RequestError(f"select {call.name!r} has no text before its choices", "put some text before it")
         own = [tuple(tokens[start:]) for tokens in continued]
@@ -166,7 +167,3 @@ def _scores(own: list[tuple[int, ...]], outputs: list[Output], unconditional: bo
         "cached_tokens": sum(o.cached_tokens for o in outputs),
     }
     return Scores(tuple(choices), meta)
-
-
-def _common_length(a: list[int], b: list[int]) -> int:
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

@@ -8,17 +8,20 @@ import itertools
 import queue
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel
 
 from .. import models
 from ..errors import OptionError, RequestError
 from ..events import EngineStarted, EventLog
+from ..grammar.compiler import GrammarCompiler, TokenGrammar
 from ..sampling import SamplingParams
 from .attention import make_backend
 from .kv import KVCache
@@ -86,8 +89,10 @@ class Engine:
             )
         )
         runner = ModelRunner(decoder, attention)
-        self._loop = EngineLoop(self._scheduler, runner, self.tokenizer, self.log)
-        weakref.finalize(self, self._loop.close)
+        self._loop = EngineLoop(self._scheduler, runner, self.tokenizer, self.log, self.options.jump_forward)
+        tokenizer_ = self.tokenizer
+        self._grammars = None if tokenizer_ is None else GrammarCompiler(lambda: tokenizer_.vocabulary)
+        weakref.finalize(self, _close, self._loop, self._grammars)
 
     def generate(
         self,
@@ -170,7 +175,10 @@ class Engine:
         for ids, param, sink in zip(tokens, params, sinks, strict=True):
             limit = self._limit(ids, param)
             request = Request(next(self._ids), ids, param, limit)
-            lives.append(Live(request, self.tokenizer, self._eos, sink, stream=stream, **origin._asdict()))
+            grammar = self._grammar(param)
+            lives.append(
+                Live(request, self.tokenizer, self._eos, sink, stream=stream, grammar=grammar, **origin._asdict())
+            )
         self._loop.submit(lives)
         return [live.request.id for live in lives]
 
@@ -196,6 +204,7 @@ class Engine:
         """Counts since the engine began and the state of the pool, in tokens; free + cached + in_flight = pool_tokens.
 
         computed_tokens went through the model: prompt tokens not found in the cache, and outputs fed back.
+        jumped_tokens: output tokens that grammars forced, written without a step of their own, in so many jumps.
         """
 
         def read() -> dict[str, Any]:
@@ -233,13 +242,19 @@ class Engine:
         result: list[dict[str, Any]] = self._loop.call(read)
         return result
 
+    def cached_length(self, prompt: Prompt) -> int:
+        """How many leading tokens of a prompt a request would find in the cache now. Changes nothing."""
+        tokens = np.array(self._tokens([prompt])[0], np.int32)
+        found: int = self._loop.call(lambda: self._scheduler.tree.peek(tokens).length)
+        return min(found, len(tokens) - 1)
+
     @property
     def closed(self) -> bool:
         return not self._loop.alive
 
     def close(self) -> None:
-        """End all requests and the engine's thread, and let go of the model. Harmless when repeated."""
-        self._loop.close()
+        """End all requests and the engine's threads, and let go of the model. Harmless when repeated."""
+        _close(self._loop, self._grammars)
 
     def __enter__(self) -> Engine:
         return self
@@ -326,6 +341,14 @@ class Engine:
                 raise RequestError(f"the prompt has {len(tokens)} tokens, the {what} holds {size}", cure)
         return min(params.max_new_tokens, self.context_length - len(tokens), self.pool_tokens - len(tokens))
 
+    def _grammar(self, params: SamplingParams) -> Future[TokenGrammar] | None:
+        """The request's grammar, being compiled on another thread."""
+        if params.grammar is None:
+            return None
+        if self._grammars is None:
+            raise RequestError(f"{params.grammar.kind} needs a tokenizer", "use Engine(..., tokenizer=...)")
+        return self._grammars.compile(params.grammar)
+
     def _stream(self, prompt: Prompt, params: SamplingParams) -> Iterator[Output]:
         results: queue.SimpleQueue[Output] = queue.SimpleQueue()
         ids = self.submit([prompt], [params], [results.put], stream=True)
@@ -354,6 +377,12 @@ class Engine:
                     return
         finally:
             self.abort(ids)
+
+
+def _close(loop: EngineLoop, grammars: GrammarCompiler | None) -> None:
+    loop.close()
+    if grammars is not None:
+        grammars.close()
 
 
 def split_samples(params: SamplingParams) -> list[SamplingParams]:

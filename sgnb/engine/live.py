@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import NamedTuple
 
+from ..errors import GrammarError
+from ..events import Jumped
+from ..grammar.compiler import TokenGrammar
+from .constraint import Constraint
 from .output import Output
 from .request import Request
 from .text import Detokenizer, StopStrings, Tokenizer
@@ -24,6 +30,8 @@ class Live:
     """`sink` gets an `Output` for each piece of text when `stream` is set, and in any case the final one.
 
     It is called on the engine's thread and must return at once.
+    grammar: what the text must be, perhaps still being compiled; `begin` needs it done. ending: how the request will
+    end once its last tokens are scored.
     """
 
     def __init__(
@@ -38,42 +46,92 @@ class Live:
         branch: str = "",
         name: str = "",
         purpose: str = "generate",
+        grammar: Future[TokenGrammar] | None = None,
     ) -> None:
         self.request = request
+        self.grammar = grammar
+        self.constraint: Constraint | None = None
+        self.ending: Ending | None = None
         self.run, self.branch, self.name, self.purpose = run, branch, name, purpose
         params = request.params
         self.stop_tokens = frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else eos)
         self._sink = sink
         self._stream = stream
+        self._tokenizer = tokenizer
         self._detokenizer = None
-        if tokenizer is not None:
+        self._characters = codecs.getincrementaldecoder("utf-8")("replace")
+        if tokenizer is not None and grammar is None:
             self._detokenizer = Detokenizer(tokenizer, request.tokens.tolist(), params.skip_special_tokens)
         self._stops = StopStrings(params.stop) if params.stop else None
         self._text = ""
         self._shown = 0
-        self._pushed = request.size
+        self._pushed = request.size if grammar is None else 0
 
     @property
     def banned(self) -> frozenset[int]:
         """Tokens that may not be chosen yet."""
         early = self.request.output_length < self.request.params.min_new_tokens
-        return self.stop_tokens if early else frozenset()
+        thinks = self.constraint is not None and not self.constraint.binds
+        return self.stop_tokens if early or thinks else frozenset()
+
+    def begin(self, jump_forward: bool) -> Ending | None:
+        """Start on the grammar, which is compiled by now; how the request ended, if that was all of it.
+
+        Raises the error of a grammar that failed, or a RequestError when none of its texts fits.
+        """
+        if self.grammar is None:
+            return None
+        assert self._tokenizer is not None
+        params = self.request.params
+        try:
+            grammar = self.grammar.result()
+        except GrammarError as error:  # one error for each request: they are raised in different places
+            raise GrammarError(error.message, error.hint) from error
+        self.constraint = Constraint(
+            grammar.matcher(),
+            self.request,
+            self._tokenizer,
+            thinking_end=params.thinking_end,
+            jump=params.jump_forward and jump_forward,
+        )
+        self.constraint.begin()
+        return self._check() if self.request.output_length else None
 
     def advance(self, token: int) -> Ending | None:
         """Take the sampled token; how the request ended, if it did."""
-        request = self.request
-        request.append(token)
+        self.request.append(token)
         if token in self.stop_tokens:
             return Ending("stop", token)
+        if self.constraint is not None:
+            self.constraint.settle()
+        return self._check()
+
+    def _check(self) -> Ending | None:
+        """Whether the text that there is now is the end; if not, show it to who listens."""
         if self._stream or self._stops:
             self._read()
+        ending = self._found_end()
+        if ending is None:
+            if self._stream:
+                self._show()
+        elif self.request.score_from < self.request.size:
+            self.request.closed, self.ending = True, ending
+            return None
+        return ending
+
+    def _found_end(self) -> Ending | None:
         if self._stops and (found := self._find_stop()) is not None:
             return Ending("stop", found)
-        if request.remaining == 0:
-            return Ending("length")
-        if self._stream:
-            self._show()
-        return None
+        if self.constraint is not None and (self.constraint.closed or self.constraint.finished):
+            return Ending("length" if self.constraint.closed else "stop")
+        return Ending("length") if self.request.remaining == 0 else None
+
+    def take_jumps(self) -> list[Jumped]:
+        """What was written without the model since the last call."""
+        if self.constraint is None:
+            return []
+        jumps, self.constraint.jumps = self.constraint.jumps, []
+        return jumps
 
     def finish(self, ending: Ending, read: bool = True) -> None:
         """Hand the final output to the sink; without `read`, with the text that was decoded so far."""
@@ -81,10 +139,16 @@ class Live:
             self._read(skip_last=ending.by is not None)
             if self._detokenizer is not None:
                 self._text += self._detokenizer.finish()
+            self._text += self._characters.decode(b"", True)
         self._sink(self._output(ending))
 
     def _read(self, skip_last: bool = False) -> None:
-        """Decode the tokens not decoded yet. A stop token is no text."""
+        """Decode what is not decoded yet. A stop token is no text."""
+        if self.constraint is not None:
+            data = bytes(self.constraint.data[self._pushed :])
+            self._pushed += len(data)
+            self._text += self._characters.decode(data)
+            return
         request = self.request
         new = request.tokens[self._pushed : request.size - skip_last].tolist()
         self._pushed += len(new)
@@ -127,4 +191,6 @@ class Live:
             list(request.prompt_logprobs),
             list(request.top_logprobs),
             list(request.prompt_top_logprobs),
+            self.constraint.reasoning.decode(errors="replace") if self.constraint else "",
+            list(self.constraint.records) if self.constraint else [],
         )

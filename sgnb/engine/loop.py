@@ -9,17 +9,26 @@ import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from ..errors import Aborted, EngineError
-from ..events import EngineStopped, EventLog, Extended, RequestFinished, RequestQueued, Sampled, StepRan, TokensNamed
+from ..errors import Aborted, EngineError, SgnbError
+from ..events import (
+    EngineStopped,
+    EventLog,
+    Extended,
+    GrammarReady,
+    RequestFinished,
+    RequestQueued,
+    StepRan,
+    TokensNamed,
+)
+from .choosing import Choices, choose
 from .live import Ending, Live
 from .request import Chunk
-from .runner import ModelRunner, logit_rows
-from .sampler import sample, top_logprobs
+from .runner import ModelRunner
 from .scheduler import Scheduler
 from .text import Tokenizer
 
@@ -27,11 +36,19 @@ from .text import Tokenizer
 class EngineLoop:
     """Runs until `close`, or until an error that leaves its state unknown; then every request ends with that error."""
 
-    def __init__(self, scheduler: Scheduler, runner: ModelRunner, tokenizer: Tokenizer | None, log: EventLog) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        runner: ModelRunner,
+        tokenizer: Tokenizer | None,
+        log: EventLog,
+        jump_forward: bool = True,
+    ) -> None:
         self._scheduler = scheduler
         self._runner = runner
         self._tokenizer = tokenizer
         self._log = log
+        self._jump_forward = jump_forward
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._live: dict[int, Live] = {}
         self._named: set[int] = set()
@@ -39,7 +56,18 @@ class EngineLoop:
         self._guard = threading.RLock()  # a finalizer may run, and abort or close, inside `_send`
         self.failure: BaseException | None = None
         self.counts = dict.fromkeys(
-            ("requests", "finished", "prompt_tokens", "cached_tokens", "computed_tokens", "output_tokens", "steps"), 0
+            (
+                "requests",
+                "finished",
+                "prompt_tokens",
+                "cached_tokens",
+                "computed_tokens",
+                "output_tokens",
+                "jumped_tokens",
+                "jumps",
+                "steps",
+            ),
+            0,
         )
         self.busy_seconds = 0.0
         self._thread = threading.Thread(target=self._run, name="sgnb-engine", daemon=True)
@@ -65,8 +93,7 @@ class EngineLoop:
                 if i in self._live:
                     self._end(self._live[i], Ending("abort", error=_aborted()))
 
-        with suppress(EngineError):  # a closed engine has ended them already
-            self._send(end)
+        self._send_quietly(end)
 
     def call(self, function: Callable[[], Any]) -> Any:
         """Run `function` on the engine's thread between two steps and return its result."""
@@ -94,6 +121,11 @@ class EngineLoop:
             if not self.alive:
                 raise closed_error(self.failure)
             self._commands.put(command)
+
+    def _send_quietly(self, command: Callable[[], Any]) -> None:
+        """Unless the engine is closed: it has ended every request already."""
+        with suppress(EngineError):
+            self._send(command)
 
     @torch.inference_mode()
     def _run(self) -> None:
@@ -131,47 +163,40 @@ class EngineLoop:
         chunks = self._scheduler.schedule()
         try:
             logits = self._runner.forward(chunks)
-            sampled = self._sample(chunks, logits)
+            choices = choose(chunks, logits, self._live)
         except Exception as error:
             self._fail(chunks, error)
             return
         self._scheduler.complete(chunks)
         seconds = time.perf_counter() - began
-        self._record(chunks, sampled, seconds)
-        for request, token, _ in sampled:
-            live = self._live[request]
-            ending = live.advance(token)
-            if ending is not None:
-                self._end(live, ending)
+        self._record(chunks, choices, seconds)
+        for number, token, _ in choices.sampled:
+            live = self._live[number]
+            self._go_on(live, partial(live.advance, token))
+        for live, failure in choices.failed:
+            self._end(live, Ending("error", error=failure))
         for chunk in chunks:
-            if chunk.end == chunk.request.size and chunk.request.limit == 0:
-                self._end(self._live[chunk.request.id], Ending("length"))
+            request = chunk.request
+            if chunk.end == request.size and not chunk.samples and request.id in self._live:
+                live = self._live[request.id]
+                self._end(live, live.ending or Ending("length"))
 
-    def _sample(self, chunks: list[Chunk], logits: Tensor) -> list[Sampled]:
-        """Score prompt tokens, choose new ones, and keep the log-probabilities that requests asked for."""
-        logprobs = logits.log_softmax(-1)
-        rows, chosen = [], []
-        first = 0
-        for chunk in chunks:
-            count = len(logit_rows(chunk))
-            _score_prompt(chunk, logprobs[first : first + count])
-            first += count
-            if chunk.samples:
-                rows.append(first - 1)
-                chosen.append(chunk.request)
-        if not rows:
-            return []
-        if len(rows) < len(logits):
-            index = torch.tensor(rows, device=logits.device)
-            logits, logprobs = logits[index], logprobs[index]
-        tokens = sample(logits, chosen, [self._live[r.id].banned for r in chosen])
-        values = logprobs.gather(1, torch.tensor(tokens, device=logprobs.device)[:, None])[:, 0].tolist()
-        for i, request in enumerate(chosen):
-            if request.params.return_logprob:
-                request.logprobs.append(values[i])
-                if request.params.top_logprobs_num:
-                    request.top_logprobs += top_logprobs(logprobs[i : i + 1], request.params.top_logprobs_num)
-        return [Sampled(r.id, token, round(value, 4)) for r, token, value in zip(chosen, tokens, values, strict=True)]
+    def _go_on(self, live: Live, move: Callable[[], Ending | None]) -> None:
+        """Let the request move on, log what it wrote by itself, and end it if that was all. Its error ends it alone."""
+        before = live.request.output_length
+        try:
+            ending = move()
+        except SgnbError as error:
+            ending = Ending("error", error=error)
+        for jump in live.take_jumps():
+            self._name(jump.tokens)
+            self._log.emit(jump)
+            self.counts["jumps"] += 1
+            self.counts["jumped_tokens"] += len(jump.tokens) - jump.dropped
+        self.counts["output_tokens"] += live.request.output_length - before
+        self._scheduler.settle(live.request)
+        if ending is not None:
+            self._end(live, ending)
 
     def _accept(self, live: Live) -> None:
         request = live.request
@@ -180,7 +205,24 @@ class EngineLoop:
         prompt = tuple(request.tokens.tolist())
         self._log.emit(RequestQueued(request.id, live.run, live.branch, live.name, live.purpose, prompt))
         self.counts["requests"] += 1
-        self._scheduler.add(request)
+        if live.grammar is None:
+            self._scheduler.add(request)
+        else:
+            live.grammar.add_done_callback(lambda _: self._send_quietly(lambda: self._begin(live)))
+
+    def _begin(self, live: Live) -> None:
+        """The request's grammar is compiled, or failed: the request may start."""
+        request, grammar = live.request, live.grammar
+        if request.id not in self._live or grammar is None:
+            return
+        if grammar.exception() is None:
+            compiled = grammar.result().compiled
+            states = len(compiled.automaton.table) if compiled.automaton is not None else 0
+            seconds = round(compiled.seconds, 6)
+            self._log.emit(GrammarReady(request.id, compiled.spec.kind, states, seconds, compiled.from_cache))
+        self._go_on(live, partial(live.begin, self._jump_forward))
+        if request.id in self._live:
+            self._scheduler.add(request)
 
     def _end(self, live: Live, ending: Ending) -> None:
         """Take the request out of the engine, tell the log, and hand its output over."""
@@ -204,25 +246,25 @@ class EngineLoop:
             failure.__cause__ = error
             self._end(self._live[chunk.request.id], Ending("error", error=failure))
 
-    def _record(self, chunks: list[Chunk], sampled: list[Sampled], seconds: float) -> None:
+    def _record(self, chunks: list[Chunk], choices: Choices, seconds: float) -> None:
         scheduler = self._scheduler
         self.counts["steps"] += 1
         self.counts["computed_tokens"] += sum(c.length for c in chunks)
-        self.counts["output_tokens"] += len(sampled)
         self.busy_seconds += seconds
-        self._name(s.token for s in sampled)
+        self._name(s.token for s in choices.sampled)
         extended = tuple(Extended(c.request.id, c.start, c.length) for c in chunks)
         self._log.emit(
             StepRan(
                 scheduler.step,
                 round(seconds, 6),
                 extended,
-                tuple(sampled),
+                tuple(choices.sampled),
                 len(scheduler.waiting),
                 len(scheduler.running),
                 scheduler.pool.free,
                 scheduler.tree.size,
                 scheduler.in_flight,
+                tuple(choices.masked),
             )
         )
 
@@ -260,19 +302,6 @@ def closed_error(failure: BaseException | None) -> EngineError:
     )
     error.__cause__ = failure
     return error
-
-
-def _score_prompt(chunk: Chunk, logprobs: Tensor) -> None:
-    """Keep the log-probabilities of the prompt tokens that follow a chunk's scored positions; rows as `logit_rows`."""
-    request = chunk.request
-    positions = [p for p in logit_rows(chunk) if p + 1 < request.size]
-    if not positions:
-        return
-    targets = torch.from_numpy(request.tokens[positions[0] + 1 : positions[-1] + 2]).to(logprobs.device, torch.long)
-    scored = logprobs[: len(positions)]
-    request.prompt_logprobs += scored.gather(1, targets[:, None])[:, 0].tolist()
-    if request.params.top_logprobs_num:
-        request.prompt_top_logprobs += top_logprobs(scored, request.params.top_logprobs_num)
 
 
 def _aborted() -> Aborted:

@@ -32,7 +32,8 @@ class EngineOptions:
     max_step_tokens: tokens of one forward pass; longer prompts are computed in chunks.
     max_running_requests: requests in one forward pass.
     prefix_cache: keep computed prefixes in the radix tree. fork_attention: read a prefix that requests of one step
-    share once. fuse: use faster twins of the model's modules where they agree.
+    share once. jump_forward: append what a grammar forces without asking the model.
+    fuse: use faster twins of the model's modules where they agree.
     schedule_policy: "lpm" (longest cached prefix first, aged) or "fcfs".
     max_overtaking: a waiting request is overtaken only by those that arrive within so many steps after it.
     eviction_policy: "lru", "lfu", "fifo" or "slru".
@@ -47,6 +48,7 @@ class EngineOptions:
     max_running_requests: int = 256
     prefix_cache: bool = True
     fork_attention: bool = True
+    jump_forward: bool = True
     fuse: bool = True
     schedule_policy: str = "lpm"
     max_overtaking: int = 1024
@@ -62,7 +64,7 @@ class EngineOptions:
                 raise OptionError(
                     f"{name}={value!r} is not allowed", f"{name} must be {'None or ' if optional else ''}1 or more"
                 )
-        for name in ("prefix_cache", "fork_attention", "fuse"):
+        for name in ("prefix_cache", "fork_attention", "jump_forward", "fuse"):
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(f"{name}={getattr(self, name)!r} is not allowed", f"{name} must be True or False")
         for name, known in (

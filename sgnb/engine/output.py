@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
 TokenLogprob = tuple[int, float]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRecord:
+    """What a grammar did to one output token.
+
+    kind: "free" (in a thinking section), "sampled" or "jumped". before, after: the grammar's states around it; -1 where
+    it has no numbered states. allowed: how many tokens the mask left. logprob, masked_logprob: natural, without and
+    with the mask, before temperature and filters; None for a token that was not sampled.
+    """
+
+    kind: str
+    before: int
+    after: int
+    allowed: int = 0
+    logprob: float | None = None
+    masked_logprob: float | None = None
+
+    @property
+    def removed(self) -> float | None:
+        """The probability that the mask took away from other tokens."""
+        if self.logprob is None or self.masked_logprob is None:
+            return None
+        return max(0.0, 1 - math.exp(self.logprob - self.masked_logprob))
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +41,7 @@ class Output:
     cached_tokens: prompt tokens found in the cache. logprobs: natural log-probabilities of the output tokens by the
     model itself; prompt_logprobs: of the prompt's tokens from max(logprob_start_len, 1) on; top_logprobs and
     prompt_top_logprobs: the likeliest (token, log-probability) pairs at the same places. Empty when not asked for.
+    reasoning: the thinking section that came before `text`. records: with a grammar, one for each output token.
     """
 
     text: str
@@ -30,6 +56,8 @@ class Output:
     prompt_logprobs: list[float] = field(default_factory=list)
     top_logprobs: list[list[TokenLogprob]] = field(default_factory=list)
     prompt_top_logprobs: list[list[TokenLogprob]] = field(default_factory=list)
+    reasoning: str = ""
+    records: list[TokenRecord] = field(default_factory=list)
 
     @property
     def meta_info(self) -> dict[str, Any]:
@@ -49,4 +77,23 @@ class Output:
                 "output_top_logprobs": self.top_logprobs,
                 "input_top_logprobs": self.prompt_top_logprobs,
             }
+        if self.records:
+            info["jumped_tokens"] = sum(record.kind == "jumped" for record in self.records)
+            info["grammar"] = [_described(*pair) for pair in zip(self.token_ids, self.records, strict=False)]
+        if self.reasoning:
+            info["reasoning"] = self.reasoning
         return info
+
+
+def _described(token: int, record: TokenRecord) -> dict[str, Any]:
+    """A record as `meta_info` shows it, with probabilities; None where nothing was sampled."""
+    raw, masked = record.logprob, record.masked_logprob
+    return {
+        "token": token,
+        "kind": record.kind,
+        "states": (record.before, record.after),
+        "allowed": record.allowed,
+        "probability": None if raw is None else math.exp(raw),
+        "masked_probability": None if masked is None else math.exp(masked),
+        "removed": record.removed,
+    }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import sys
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +19,8 @@ class Request:
     tokens: prompt and output, int32[size]. The first `held` have a slot in `slots`, the first `computed` have their
     keys and values there, and the first `node.end` of the slots belong to the radix tree, the others to this request.
     node: the tree node that the request keeps locked; None while it waits. hint: where the last look-up ended.
-    arrival: the step in which it began to wait. cached_tokens: found in the cache at the first admission.
+    arrival: the step in which it began to wait. cached_tokens: prompt tokens in the cache at the first admission.
+    closed: no token will be added; what is left is to score those that are there.
     """
 
     def __init__(self, id: int, prompt: list[int], params: SamplingParams, limit: int, namespace: str = "") -> None:
@@ -35,6 +38,8 @@ class Request:
         self.hint: Node | None = None
         self.cached_tokens: int | None = None
         self.arrival = 0
+        self.closed = False
+        self._unscored = _first_scored(params, len(prompt))
         self.random = random.Random(params.seed)
         self.prompt_logprobs: list[float] = []
         self.prompt_top_logprobs: list[list[tuple[int, float]]] = []
@@ -66,9 +71,7 @@ class Request:
     @property
     def score_from(self) -> int:
         """First position whose log-probability is still to be computed; the size when none is."""
-        start = self.params.logprob_start_len
-        wanted = self.params.return_logprob and start >= 0 and not self.output_length
-        return min(max(start, 1), self.size) if wanted else self.size
+        return min(self._unscored, self.size)
 
     @property
     def reusable(self) -> int:
@@ -76,8 +79,35 @@ class Request:
         return self.score_from - 1
 
     def append(self, token: int) -> None:
+        """Add a sampled token, whose log-probability is known with it."""
         self._tokens[self.size] = token
         self.size += 1
+        self._unscored = max(self._unscored, self.size)
+
+    def rewrite(self, position: int, tokens: Sequence[int]) -> None:
+        """Put `tokens` in place of all tokens from `position` on. What was computed of those is forgotten."""
+        self.size = position + len(tokens)
+        self._tokens[position : self.size] = tokens
+        self.computed = min(self.computed, position)
+        if self.params.return_logprob:
+            del self.logprobs[position - self.prompt_length :], self.top_logprobs[position - self.prompt_length :]
+            self._unscored = min(self._unscored, position)
+            self.computed = min(self.computed, self._unscored - 1)
+
+    def scored(self, logprobs: list[float], top: list[list[tuple[int, float]]]) -> None:
+        """Take the log-probabilities of the tokens from `score_from` on, and with `top` the likeliest ones there."""
+        prompt = max(0, self.prompt_length - self.score_from)
+        self.prompt_logprobs += logprobs[:prompt]
+        self.logprobs += logprobs[prompt:]
+        self.prompt_top_logprobs += top[:prompt]
+        self.top_logprobs += top[prompt:]
+        self._unscored += len(logprobs)
+
+
+def _first_scored(params: SamplingParams, prompt_length: int) -> int:
+    if not params.return_logprob:
+        return sys.maxsize
+    return prompt_length if params.logprob_start_len < 0 else max(params.logprob_start_len, 1)
 
 
 class Chunk(NamedTuple):
@@ -94,4 +124,5 @@ class Chunk(NamedTuple):
     @property
     def samples(self) -> bool:
         """Whether the step ends with a new token for the request."""
-        return self.end == self.request.size and self.request.remaining > 0
+        request = self.request
+        return self.end == request.size and request.remaining > 0 and not request.closed

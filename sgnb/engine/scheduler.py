@@ -94,18 +94,28 @@ class Scheduler:
         for chunk in chunks:
             request = chunk.request
             request.computed = chunk.end
-            if self._prefix_cache and chunk.end <= request.prompt_length:
+            if self._prefix_cache and chunk.start < request.prompt_length:
                 old, request.node = request.node, self._insert(request)
                 assert old is not None
                 self.tree.lock(request.node)
                 self.tree.unlock(old)
 
     def finish(self, request: Request) -> None:
-        """The request ends, for whatever reason: what it computed stays in the cache, the rest becomes free."""
-        if request.node is None:
-            self.waiting.remove(request)
-        else:
+        """The request ends, for whatever reason: what it computed stays in the cache, the rest becomes free.
+
+        Harmless for one that was never added.
+        """
+        if request.node is not None:
             self._stop(request)
+        elif request in self.waiting:
+            self.waiting.remove(request)
+
+    def settle(self, request: Request) -> None:
+        """The running request rewrote its last tokens. If the tree holds some of them for it, it begins once more, at
+        the head of the queue: what stays of them it will find in the cache."""
+        if request.node is not None and request.computed < request.node.end:
+            self._stop(request)
+            self.waiting.insert(0, request)
 
     def flush(self) -> int:
         """Empty the cache but for what running requests use. Returns the tokens freed."""
@@ -115,16 +125,18 @@ class Scheduler:
         return self.pool.free - before
 
     def _make_room_for_decode(self) -> None:
-        """Give every running request a slot for the token it appended; retract requests until that is possible."""
+        """Give every running request slots for the tokens it appended; retract requests until that is possible."""
         self._reserve = max(0.3, self._reserve * 0.99)
-        growing = [r for r in self.running if r.held < r.size]
-        while not self._make_free(len(growing)):
+        while not self._make_free(sum(max(0, r.size - r.held) for r in self.running)):
             self._retract(min(self.running, key=lambda r: (r.output_length, -r.prompt_length)))
-            growing = [r for r in self.running if r.held < r.size]
-        slots = self.pool.allocate(len(growing))
-        for request, slot in zip(growing, slots, strict=True):
-            request.slots[request.held] = slot
-            request.held += 1
+        growing = [r for r in self.running if r.held < r.size]
+        slots = self.pool.allocate(sum(r.size - r.held for r in growing))
+        first = 0
+        for request in growing:
+            count = request.size - request.held
+            request.slots[request.held : request.size] = slots[first : first + count]
+            first += count
+            request.held = request.size
 
     def _admit(self, chunks: list[Chunk], budget: int) -> None:
         """Start waiting requests, best first, while tokens, requests and memory allow."""
@@ -176,19 +188,21 @@ class Scheduler:
         request.slots[: node.end] = node.path_slots()
         request.slots[node.end : request.size] = self.pool.allocate(need)
         request.node, request.computed, request.held = node, node.end, request.size
+        cached = min(node.end, request.prompt_length)
         if request.cached_tokens is None:
-            request.cached_tokens = node.end
+            request.cached_tokens = cached
         self.running.append(request)
-        self._emit(RequestAdmitted(request.id, node.end))
+        self._emit(RequestAdmitted(request.id, cached))
         return True
 
     def _stop(self, request: Request) -> None:
         """Take a running request out: its computed tokens go to the tree, its other slots become free."""
         node = request.node
         assert node is not None
-        if self._prefix_cache:
+        if self._prefix_cache and request.computed > node.end:
             self._insert(request)
-            self.pool.release(request.slots[request.computed : request.held])
+        if self._prefix_cache:
+            self.pool.release(request.slots[max(request.computed, node.end) : request.held])
         else:
             self.pool.release(request.slots[: request.held])
         self.tree.unlock(node)
@@ -199,9 +213,6 @@ class Scheduler:
     def _retract(self, request: Request) -> None:
         """Back to the head of the queue, with its output, to make room for the others."""
         self._stop(request)
-        if not request.output_length:
-            request.prompt_logprobs.clear()
-            request.prompt_top_logprobs.clear()
         self.waiting.insert(0, request)
         self._reserve = 1.0
         self._emit(RequestRetracted(request.id))

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property, lru_cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..errors import RequestError
+from ..grammar.vocabulary import Vocabulary
 
 CONTEXT_TOKENS = 6
 """Decoding starts so many prompt tokens early: some tokenizers drop the space before a first word."""
@@ -18,9 +23,56 @@ class Tokenizer:
         self.hf = tokenizer
         self._fast = getattr(tokenizer, "backend_tokenizer", None)
         self._byte_level = self._fast is not None and "ByteLevel" in str(self._fast.decoder)
-        self._literal = frozenset(tokenizer.all_special_ids)
+        self._special = frozenset(tokenizer.all_special_ids) | {
+            token for token, added in tokenizer.added_tokens_decoder.items() if added.special
+        }
+        self._literal = self._special
         if self._byte_level:
             self._literal |= frozenset(tokenizer.added_tokens_decoder)
+
+        self._written = lru_cache(4096)(self._write)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The bytes of all tokens; special ones, and ids that no token has, are no text. Takes a moment when made."""
+        pieces = [b""] * (1 + max(self.hf.get_vocab().values()))
+        for name, token in self.hf.get_vocab().items():
+            if token not in self._special:
+                pieces[token] = self._bytes(token, name)
+        return Vocabulary(pieces)
+
+    @cached_property
+    def closing(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which tokens of the vocabulary close a JSON string, close only brackets, or are one letter; bool [size]."""
+        pieces = self.vocabulary.pieces
+        quotes = np.array([piece[:1] == b'"' and not piece[1:].strip(b"]}") for piece in pieces])
+        brackets = np.array([bool(piece) and not piece.strip(b"]}") for piece in pieces])
+        return quotes, brackets, np.array([len(piece) == 1 and piece.isalpha() for piece in pieces])
+
+    def write(self, data: bytes) -> tuple[int, ...]:
+        """Tokens for bytes that continue a text, and exactly these bytes.
+
+        The tokenizer's own choice where it gives it; else, as for bytes inside a character, the longest tokens first.
+        GrammarError for bytes that the vocabulary does not have.
+        """
+        return self._written(data)
+
+    def _write(self, data: bytes) -> tuple[int, ...]:
+        lead = next((i for i, byte in enumerate(data) if byte & 0xC0 != 0x80), len(data))
+        end = len(data) - unfinished_bytes(data[lead:])
+        longest = self.vocabulary.longest_match
+        return (*longest(data[:lead]), *self._write_text(data[lead:end]), *longest(data[end:]))
+
+    def _write_text(self, data: bytes) -> Sequence[int]:
+        """The same for whole characters."""
+        text, pieces = data.decode(), self.vocabulary.pieces
+        for before in ("", "\n"):  # after a line break no tokenizer puts the blank that begins a text
+            skipped = self.hf.encode(before, add_special_tokens=False) if before else []
+            tokens: list[int] = self.hf.encode(before + text, add_special_tokens=False)
+            rest = tokens[len(skipped) :]
+            if tokens[: len(skipped)] == skipped and b"".join(pieces[token] for token in rest) == data:
+                return rest
+        return self.vocabulary.longest_match(data)
 
     @property
     def eos_token_ids(self) -> frozenset[int]:
@@ -51,8 +103,9 @@ class Tokenizer:
     def piece(self, token: int) -> bytes:
         """The bytes that a token stands for; special and added ones give their name."""
         name = self.hf.convert_ids_to_tokens(token)
-        if name is None:
-            return b"<%d>" % token
+        return b"<%d>" % token if name is None else self._bytes(token, name)
+
+    def _bytes(self, token: int, name: str) -> bytes:
         if token in self._literal:
             return str(name).encode()
         if self._byte_level:
@@ -60,6 +113,21 @@ class Tokenizer:
         if len(name) == 6 and name.startswith("<0x") and name.endswith(">"):
             return bytes.fromhex(name[3:5])
         return str(name).replace("▁", " ").encode()
+
+
+def common_length(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many tokens the two begin with alike."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def unfinished_bytes(data: bytes) -> int:
+    """How many bytes at the end of UTF-8 `data` begin a character that is not complete."""
+    for count in range(1, min(4, len(data) + 1)):
+        byte = data[-count]
+        if byte & 0xC0 != 0x80:
+            needed = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
+            return count if count < needed else 0
+    return 0
 
 
 def _check_unicode(text: str) -> None:

@@ -211,13 +211,14 @@ class Branch:
 
     def _generate(self, step: Generate) -> bool:
         run = self.program.run
-        call = Call(self.text, step.params, run.id, self.id, step.name, run.stream)
+        call = Call(self.text, step.params, run.id, self.id, step.name, run.stream, step.place)
         self.program.outbox.append((self, step, call))
         return False
 
     def _choose(self, step: Choose) -> bool:
-        unconditional = getattr(step.select.method, "needs_unconditional", False)
-        call = ScoreCall(self.text, step.select.choices, unconditional, self._run, self.id, step.name)
+        select = step.select
+        unconditional = getattr(select.method, "needs_unconditional", False)
+        call = ScoreCall(self.text, select.choices, unconditional, self._run, self.id, step.name, select.place)
         self.program.outbox.append((self, step, call))
         return False
 

@@ -18,6 +18,10 @@ from .pool import WorkerPool
 from .run import Run
 from .state import ProgramState
 
+_OF_ONE_CALL = ("regex", "json_schema", "ebnf", "json_whitespace", "thinking")
+_DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE_CALL)
+"""What a run may set for all of its generations."""
+
 MAX_WORKERS = 64
 """What num_threads="auto" means: that many programs of a batch may wait for a value, or run a tool, at once."""
 
@@ -107,7 +111,7 @@ class SglFunction:
         limit = MAX_WORKERS if num_threads == "auto" else num_threads
         if not isinstance(limit, int) or limit < 1:
             raise OptionError(f"num_threads={num_threads!r} is not allowed", 'give "auto" or an integer of 1 or more')
-        self._refuse_unknown(defaults, SamplingParams.names())
+        self._refuse_unknown(defaults, _DEFAULTS)
         rows = [self._arguments(*_row(row)) for row in _rows(batch)]
         if not rows:
             return iter(()) if generator_style else []
@@ -189,10 +193,9 @@ class SglFunction:
 
     def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[BoundArguments, dict[str, Any]]:
         """The function's arguments, and the sampling defaults among `kwargs`."""
-        options = SamplingParams.names()
-        defaults = {key: value for key, value in kwargs.items() if key in options and key not in self._names}
+        defaults = {key: value for key, value in kwargs.items() if key in _DEFAULTS and key not in self._names}
         own = {key: value for key, value in kwargs.items() if key not in defaults}
-        return self._arguments(args, own, options), defaults
+        return self._arguments(args, own, _DEFAULTS), defaults
 
     def _arguments(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], also_known: tuple[str, ...] = ()
@@ -208,7 +211,9 @@ class SglFunction:
         open_ended = any(p.kind is p.VAR_KEYWORD for p in self._signature.parameters.values())
         for name in given:
             if name not in known and not open_ended:
-                raise OptionError(f"{caller()}: {self.func.__name__} has no argument {name!r}", nearest(name, known))
+                one = f"it belongs to one generation: gen(..., {name}=...)"
+                hint = one if name in _OF_ONE_CALL else nearest(name, known)
+                raise OptionError(f"{caller()}: {self.func.__name__} has no argument {name!r}", hint)
 
 
 def _without_state(func: Callable[..., Any]) -> inspect.Signature:

@@ -9,11 +9,15 @@ from typing import Any, Protocol
 from ..events import EventLog
 from ..sampling import SamplingParams
 from .chat import ChatTemplate
+from .place import Place
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One generation. `prompt` is all of the branch's text so far. With `stream`, text comes as it is made."""
+    """One generation. `prompt` is all of the branch's text so far. With `stream`, text comes as it is made.
+
+    place: the line of the program that asked for it.
+    """
 
     prompt: str
     params: SamplingParams
@@ -21,6 +25,7 @@ class Call:
     branch: str
     name: str
     stream: bool = False
+    place: Place | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class ScoreCall:
-    """Score each choice as a continuation of `prompt`. `unconditional` asks for each choice's own likelihood too."""
+    """Score each choice as a continuation of `prompt`. `unconditional` asks for each choice's own likelihood too.
+
+    place: the line of the program that asked for it.
+    """
 
     prompt: str
     choices: tuple[str, ...]
@@ -52,6 +60,7 @@ class ScoreCall:
     run: str
     branch: str
     name: str
+    place: Place | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

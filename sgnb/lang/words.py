@@ -1,4 +1,4 @@
-"""The words of a program: `gen`, `select` and the roles. Each returns an expression and changes nothing.
+"""The words of a program: `gen` and its kin, `select` and the roles. Each returns an expression and changes nothing.
 
 Arguments are checked here, at the line that wrote them; what an argument means is `SamplingParams`' business.
 """
@@ -14,6 +14,7 @@ from ..sampling import SamplingParams
 from .chat import ROLES
 from .choices import ChoicesMethod, token_length_normalized
 from .choices import choices_method as method_of
+from .constraint import settle
 from .ir import Concat, Gen, RoleBegin, RoleEnd, Select, parts
 from .place import caller
 
@@ -21,7 +22,8 @@ _RENAMED = {"max_tokens": "max_new_tokens", "min_tokens": "min_new_tokens"}
 _OPTIONS = (
     "max_tokens", "min_tokens", "n", "stop", "stop_token_ids", "temperature", "top_p", "top_k", "min_p",
     "frequency_penalty", "presence_penalty", "repetition_penalty", "ignore_eos", "seed", "logit_bias",
-    "return_logprob", "logprob_start_len", "top_logprobs_num",
+    "return_logprob", "logprob_start_len", "top_logprobs_num", "dtype", "regex", "json_schema", "ebnf",
+    "json_whitespace", "thinking", "jump_forward",
 )
 
 
@@ -47,12 +49,25 @@ def gen(
     top_logprobs_num: int | None = None,
     choices: Iterable[str] | None = None,
     choices_method: ChoicesMethod | str | None = None,
+    dtype: type | str | None = None,
+    regex: str | None = None,
+    json_schema: Any = None,
+    ebnf: str | None = None,
+    json_whitespace: int | None = None,
+    thinking: bool | str | None = None,
+    jump_forward: bool | None = None,
     **unknown: Any,
 ) -> Gen | Select:
     """Text from the model, kept under `name` (gen_0, gen_1 ... when left out).
 
     What is None comes from the run. With `n` > 1 the variable is a list and its first text is appended. `choices`
-    makes it a select. A wrong or unknown argument, or one that would have no effect, is an OptionError.
+    makes it a select.
+
+    dtype: int, float, bool or str: the text is written so; the variable stays text. An int or float also stops at a
+    blank or a line break. The other arguments that say what the text must be are those of `SamplingParams`.
+
+    A wrong or unknown argument, or one that would have no effect, is an OptionError; a regex or a schema that cannot
+    be read is a GrammarError.
     """
     given = {key: value for key, value in locals().items() if key in _OPTIONS and value is not None}
     if unknown:
@@ -66,6 +81,16 @@ def gen(
     if choices_method is not None:
         raise OptionError(f"choices_method={choices_method!r} has no effect without choices", "give choices=[...] too")
     return Gen(_checked_name(name), _options(given), caller())
+
+
+def gen_int(name: str | None = None, max_tokens: int | None = None, **options: Any) -> Gen | Select:
+    """`gen` of a whole number: `gen(..., dtype=int)`."""
+    return gen(name, max_tokens, dtype=int, **options)
+
+
+def gen_string(name: str | None = None, max_tokens: int | None = None, **options: Any) -> Gen | Select:
+    """`gen` of words in double quotes: `gen(..., dtype=str)`."""
+    return gen(name, max_tokens, dtype=str, **options)
 
 
 def select(
@@ -154,7 +179,7 @@ def _refuse_ignored(given: dict[str, Any]) -> None:
 
 def _options(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     """The given options under their `SamplingParams` names, checked, in a form that can be a dictionary's key."""
-    options = tuple((_RENAMED.get(key, key), _hashable(value)) for key, value in given.items())
+    options = tuple((_RENAMED.get(key, key), _hashable(value)) for key, value in settle(given).items())
     try:
         _check(**dict(options))
     except OptionError as error:

@@ -26,6 +26,8 @@ def line_words(before: list[str], session: Session) -> list[str]:
             return [*session.runs.running(), "all"]
         case ["load", *rest]:
             return _values(rest, session) or [*([] if rest else models.names()), *_flags(LOAD_OPTIONS)]
+        case [name, *_] if name in COMMANDS and COMMANDS[name].raw:
+            return _flags(COMMANDS[name].options)
         case [name] if name in COMMANDS:
             return list(COMMANDS[name].actions)
     return []

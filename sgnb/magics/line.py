@@ -86,6 +86,24 @@ def parse(words: Iterable[str], options: Sequence[Option]) -> tuple[list[str], d
     return rest, values
 
 
+def parse_raw(line: str, switches: Sequence[Option]) -> tuple[list[str], dict[str, Any]]:
+    """As `parse`, where the line is one argument, taken as it stands, with switches before or after it."""
+    known = {flag: option.dest for option in switches for flag in option.flags}
+    values: dict[str, Any] = {}
+    line = line.strip()
+    while words := line.split():
+        if words[0] in known:
+            values[known[words[0]]], line = True, line[len(words[0]) :].lstrip()
+        elif words[-1] in known:
+            values[known[words[-1]]], line = True, line[: -len(words[-1])].rstrip()
+        else:
+            break
+    for word in (words[0], words[-1]) if words else ():
+        if word.startswith("--") and word[2:].isalpha():
+            raise OptionError(f"unknown option {word!r}", f"{nearest(word, known)} If it is the argument, quote it")
+    return [line] if line else [], values
+
+
 def text(flag: str, word: str) -> str:
     return unquote(word)
 

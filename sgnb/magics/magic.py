@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -18,8 +19,8 @@ from .report import shorten
 from .session import SESSION, Session
 
 WORDS = {name: getattr(lang, name) for name in (
-    "assistant", "assistant_begin", "assistant_end", "gen", "greedy_token_selection", "select",
-    "system", "system_begin", "system_end", "token_length_normalized", "unconditional_likelihood_normalized",
+    "assistant", "assistant_begin", "assistant_end", "gen", "gen_int", "gen_string", "greedy_token_selection",
+    "select", "system", "system_begin", "system_end", "token_length_normalized", "unconditional_likelihood_normalized",
     "user", "user_begin", "user_end",
 )}
 """What a body may say without import."""
@@ -60,6 +61,8 @@ class SglangMagics:
     def _run_cell(self, text: str, body: str) -> Any:
         line = CellLine.parse(text)
         program = self._define(line, text, body)
+        if line.dry:
+            return self._dry(program, line)
         if line.name:
             self.session.replace(line.name)
             self.shell.user_ns[line.name] = program
@@ -83,12 +86,24 @@ class SglangMagics:
         """What the line asks for, as a function that starts the run and returns at its end."""
         if not line.over:
             return lambda: program.run(**line.arguments())
+        batch = rows(line.over, self._batch(line))
+        return lambda: program.run_batch(batch)
+
+    def _batch(self, line: CellLine) -> Any:
+        """The value of `--over`."""
         try:
-            value = eval(line.over, self.shell.user_ns)
+            return eval(line.over, self.shell.user_ns)
         except Exception as error:
             raise OptionError(f"--over {line.over} cannot be evaluated", "give a Python expression") from error
-        batch = rows(line.over, value)
-        return lambda: program.run_batch(batch)
+
+    def _dry(self, program: CellProgram, line: CellLine) -> Any:
+        """Changes nothing: no name is bound, and no run of the same name is stopped."""
+        if not line.over:
+            return program.dry(**line.arguments())
+        first = next(iter(rows(line.over, self._batch(line))), None)
+        if first is None:
+            raise OptionError(f"--over {line.over} is empty", "a dry run takes the first row")
+        return program.dry(**first) if isinstance(first, Mapping) else program.dry(*first)
 
     def _in_cell(self, program: CellProgram, line: CellLine) -> Any:
         runs: list[Run] = []
@@ -133,6 +148,12 @@ class SglangMagics:
             return getattr(cache, call.action)()
         self.session.say(f"freed {cache.flush():,} tokens")
         return None
+
+    def _fsm(self, call: LineCall) -> Any:
+        """A name of the notebook that holds a pattern or a schema stands for it."""
+        value = self.shell.user_ns.get(call.argument, call.argument)
+        named = isinstance(value, (str, dict, type))
+        return self.session.fsm(value if named else call.argument, **call.options)
 
     def _runs(self, call: LineCall) -> Any:
         return self.session.runs()

@@ -7,7 +7,21 @@ from typing import Any, NamedTuple
 
 from ..errors import OptionError, nearest
 from ..viz import VIEWS
-from .line import Option, Param, identifier, integer, number, pair, parse, seconds, split, text, unquote, views
+from .line import (
+    Option,
+    Param,
+    identifier,
+    integer,
+    number,
+    pair,
+    parse,
+    parse_raw,
+    seconds,
+    split,
+    text,
+    unquote,
+    views,
+)
 
 CELL_OPTIONS = (
     Option(("-m", "--model"), "model", "the loaded engine to use (default: the current one)", "ENGINE", text),
@@ -21,6 +35,7 @@ CELL_OPTIONS = (
     Option(("--seed",), "seed", "makes the samples repeatable", "N", integer),
     Option(("--show",), "show", f"the views: none, {', '.join(VIEWS)}, all; several with commas", "VIEWS", views),
     Option(("--static",), "static", "pictures that need no running kernel, instead of live views"),
+    Option(("--dry",), "dry", "generate nothing: say what the calls would take, and compile their grammars"),
     Option(("--bg",), "bg", "return a handle at once and run in the background"),
     Option(("--timeout",), "timeout", "stop the run after so many seconds", "S", seconds),
     Option(("-q", "--quiet"), "quiet", "show nothing, only bind the state"),
@@ -32,17 +47,25 @@ LOAD_OPTIONS = (
     Option(("--dtype",), "dtype", "float32, bfloat16, ... (default: what suits the device)", "T", text),
 )
 
+FSM_OPTIONS = (
+    Option(("--tokens",), "tokens", "also the tokens that may follow at each choice, for the current engine"),
+)
+
 SAMPLING = ("temperature", "top_p", "max_new_tokens", "seed")
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One word after `%sglang`. `actions`: what may come next, first the default. `takes`: an argument's name."""
+    """One word after `%sglang`. `actions`: what may come next, first the default. `takes`: an argument's name.
+
+    raw: the argument is the rest of the line, blanks, quotes and dashes included; switches stand before or after it.
+    """
 
     help: str
     actions: tuple[str, ...] = ()
     takes: str = ""
     options: tuple[Option, ...] = ()
+    raw: bool = False
 
 
 COMMANDS = {
@@ -50,6 +73,8 @@ COMMANDS = {
                     options=LOAD_OPTIONS),
     "engine": Command("the loaded engines: list, choose, unload, describe", ("ls", "use", "unload", "info"), "[NAME]"),
     "cache": Command("the radix tree, its figures, or empty it", ("show", "stats", "flush")),
+    "fsm": Command("the automaton of a regex or a JSON schema: its size, what it forces, what to beware of",
+                   takes="REGEX_OR_SCHEMA", options=FSM_OPTIONS, raw=True),
     "runs": Command("the programs that ran or are running"),
     "stop": Command("stop one run, or all", takes="[RUN|all]"),
     "doctor": Command("what works here, and the cure for what does not"),
@@ -69,11 +94,12 @@ class LineCall(NamedTuple):
 
     @classmethod
     def parse(cls, line: str) -> LineCall:
-        name, *words = split(line)
+        name, *after = line.split(maxsplit=1)
         if name not in COMMANDS:
             raise OptionError(f"%sglang has no command {name!r}", nearest(name, COMMANDS))
         command = COMMANDS[name]
-        rest, options = parse(words, command.options)
+        words = "".join(after)
+        rest, options = parse_raw(words, command.options) if command.raw else parse(split(words), command.options)
         action = command.actions[0] if command.actions else ""
         if command.actions and rest:
             action = rest.pop(0)
@@ -84,7 +110,8 @@ class LineCall(NamedTuple):
             raise OptionError(f"%sglang {name}: {rest[0]!r} is too much", f"{name} {command.takes}".strip())
         if not argument and (action in NEED_NAME or (command.takes and not command.takes.startswith("["))):
             usage = f"%sglang {name} {action}".rstrip()
-            raise OptionError(f"{usage} needs a name", f"{usage} {command.takes.strip('[]')}")
+            what = "an argument" if command.raw else "a name"
+            raise OptionError(f"{usage} needs {what}", f"{usage} {command.takes.strip('[]')}")
         return cls(name, action, argument, options)
 
 
@@ -101,6 +128,7 @@ class CellLine:
     sampling: tuple[tuple[str, Any], ...] = ()
     show: tuple[str, ...] = VIEWS
     static: bool = False
+    dry: bool = False
     bg: bool = False
     timeout: float | None = None
     quiet: bool = False
@@ -108,6 +136,7 @@ class CellLine:
     @classmethod
     def parse(cls, line: str) -> CellLine:
         rest, values = parse(split(line), CELL_OPTIONS)
+        _check_dry(values)
         sampling = tuple((key, values.pop(key)) for key in SAMPLING if key in values)
         values["run"] = tuple(values.get("run", ()))
         name = identifier("program name", rest[0]) if rest else ""
@@ -141,6 +170,14 @@ class CellLine:
         self.arguments()
 
 
+def _check_dry(values: dict[str, Any]) -> None:
+    """A dry run shows a table and nothing else, and is over at once."""
+    flags = {option.dest: option.flags[-1] for option in CELL_OPTIONS}
+    for dest in ("out", "show", "static", "bg", "timeout", "quiet"):
+        if values.get("dry") and dest in values:
+            raise OptionError(f"--dry and {flags[dest]} exclude each other", "a dry run shows a table and is over")
+
+
 def _usage(options: tuple[Option, ...]) -> list[str]:
     rows = [(", ".join(option.flags) + (f" {option.metavar}" if option.metavar else ""), option.help)
             for option in options]
@@ -162,7 +199,7 @@ def cell_help() -> str:
         "                  with --show none: otherwise the views have shown it",
         "  NAME            the same, and NAME runs it again: NAME(), NAME.run()",
         "  NAME PARAM ...  define a program: NAME(q=...), NAME.run(q=...),",
-        "                  NAME.run_batch([...]), await NAME.arun(q=...).",
+        "                  NAME.run_batch([...]), await NAME.arun(q=...), NAME.dry(q=...).",
         "                  PARAM is name[:type][=literal], for example q:str n:int=3",
         "",
         *_usage(CELL_OPTIONS),
@@ -176,5 +213,5 @@ def line_help() -> str:
         lines += [f"  %sglang {' '.join(word for word in words if word)}", f"      {command.help}"]
         if command.options:
             lines += ["      " + row for row in _usage(command.options)]
-    lines += ["", "In Python: sgnb.load(path), sgnb.engines.ls(), sgnb.cache.stats(), sgnb.runs(), ..."]
+    lines += ["", "In Python: sgnb.load(path), sgnb.engines.ls(), sgnb.cache.stats(), sgnb.fsm(pattern), ..."]
     return "\n".join(lines)

@@ -10,6 +10,7 @@ from ..errors import OptionError
 from ..lang import ProgramState, Run, SglFunction
 from ..viz import RunDisplay
 from ..viz.display import in_kernel
+from .dry import DryReport, dry_run
 from .engines import Loaded
 from .options import CellLine
 from .runs import Background, first_run
@@ -39,6 +40,10 @@ class CellProgram:
     async def arun(self, *args: Any, **kwargs: Any) -> ProgramState:
         """Run the program without holding up the event loop."""
         return await self._program.arun(*args, **self._defaults(kwargs))
+
+    def dry(self, *args: Any, **kwargs: Any) -> DryReport:
+        """What a run would ask of the engine: tokens, what is cached, grammars, warnings. Generates nothing."""
+        return dry_run(self._program, self._engine().engine, args, {**dict(self._line.sampling), **kwargs})
 
     def bind(self, **kwargs: Any) -> CellProgram:
         """The same program with these arguments fixed."""

@@ -10,8 +10,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import lang
+from ..errors import OptionError
 from ..viz.display import Display, in_kernel, tree_view
+from .dry import DryReport, dry_run
 from .engines import BUNDLED, Engines
+from .fsm import FsmReport, fsm
 from .runs import Background, Runs
 from .table import Facts
 
@@ -48,6 +51,25 @@ class Session:
     def stop(self, run: str = "all") -> list[str]:
         """Stop one run, or all, at the next token. Returns the ids of those that were running."""
         return self.runs.stop(run)
+
+    def fsm(self, pattern_or_schema: Any, tokens: bool = False) -> FsmReport:
+        """The automaton of a regex, or of a JSON schema: JSON text, a dict or a type.
+
+        tokens: with the tokens that may follow where there is a choice, by the current engine. Raises GrammarError.
+        """
+        tokenizer = self.engines.get().engine.tokenizer if tokens else None
+        if tokens and tokenizer is None:
+            raise OptionError("tokens=True needs an engine with a tokenizer", "leave it out, or load another model")
+        return fsm(pattern_or_schema, tokenizer)
+
+    def dry(self, program: Any, /, *args: Any, **kwargs: Any) -> DryReport:
+        """What running a program with these arguments would ask of the current engine. Generates nothing."""
+        if isinstance(program, lang.SglFunction):
+            return dry_run(program, self.engines.get().engine, args, kwargs)
+        if not hasattr(program, "dry"):
+            raise OptionError(f"{program!r} is no program", "give what @sgnb.function made, or a cell's name")
+        report: DryReport = program.dry(*args, **kwargs)
+        return report
 
     def set_default_backend(self, backend: Any) -> None:
         """What runs programs that name no backend: an `Engine`, which also becomes the current one, or any executor."""

@@ -62,7 +62,7 @@ class Branch:
                 return
             new = new[: new.find(old) + len(old)]
             pieces = take(pieces, len(new))
-        common = _common(old, new)
+        common = common_length(old, new)
         pending = next((i for i, (kind, _) in enumerate(self.segments) if kind == "text"), len(self.segments))
         coloured = min(common, sum(len(text) for _, text in self.segments[:pending]))
         if common < self.shared:
@@ -85,7 +85,7 @@ def units(segments: list[list[str]]) -> int:
     return sum(len(text.encode("utf-16-le", "surrogatepass")) for _, text in segments) // 2
 
 
-def _common(a: str, b: str) -> int:
+def common_length(a: str, b: str) -> int:
     """The length of the longest common prefix."""
     shorter = min(len(a), len(b))
     return next((i for i in range(shorter) if a[i] != b[i]), shorter) if a[:shorter] != b[:shorter] else shorter

@@ -1,8 +1,8 @@
 """One run of a program, or of a batch: its text with the origin of every piece, and its figures. A pure reducer.
 
 What a piece of text means: "text" is constant and has not reached the engine yet; "cached" was found in the tree;
-"computed" went through the model as prompt; "sampled" was chosen by the model. Of a large batch only the first
-branches keep their text; the others are counted.
+"computed" went through the model as prompt; "sampled" was chosen by the model; "jumped" was forced by a grammar. Of a
+large batch only the first branches keep their text; the others are counted.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ..events import (
     BranchStarted,
     ChoiceMade,
     GenerationDone,
+    Jumped,
     Record,
     RequestAdmitted,
     RequestFinished,
@@ -28,7 +29,7 @@ from ..events import (
     TextAppended,
     TokensNamed,
 )
-from .branch import Branch, drop, take, units
+from .branch import Branch, common_length, drop, take, units
 from .tokens import Vocabulary, visible
 from .tree import Op
 
@@ -44,6 +45,7 @@ class Figures:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
+    jumped_tokens: int = 0
     passes: int = 0
     seconds: float = 0.0
     finished: int = 0
@@ -52,6 +54,15 @@ class Figures:
     @property
     def computed_tokens(self) -> int:
         return self.prompt_tokens - self.cached_tokens
+
+    @property
+    def sampled_tokens(self) -> int:
+        return self.output_tokens - self.jumped_tokens
+
+    def by_kind(self) -> dict[str, int]:
+        """Tokens of each kind of text that there is."""
+        counts = {"cached": self.cached_tokens, "computed": self.computed_tokens, "sampled": self.sampled_tokens}
+        return counts | ({"jumped": self.jumped_tokens} if self.jumped_tokens else {})
 
     @property
     def hit_rate(self) -> float:
@@ -65,6 +76,7 @@ class Figures:
         """All of it in one line, for people."""
         parts = [f"{self.finished}/{self.total} runs"] if self.total > 1 else []
         parts += [f"{self.prompt_tokens} prompt + {self.output_tokens} new tokens", f"hit rate {self.hit_rate:.0%}"]
+        parts += [f"{self.jumped_tokens} jumped"] if self.jumped_tokens else []
         parts += [f"{self.tokens_per_second:.0f} tok/s"] if self.output_tokens else []
         parts.append(f"{self.passes} pass" + "es" * (self.passes != 1))
         parts.append(f"{self.seconds:.1f} s" if self.seconds >= 1 else f"{1000 * self.seconds:.0f} ms")
@@ -81,13 +93,15 @@ class Passage(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """`branch` is None when its text is not shown. `pending` holds the bytes of a half-arrived character."""
+    """`branch` is None when its text is not shown. `pending` holds the bytes of a half-arrived character, `forced` what
+    the grammar wrote before the request was admitted."""
 
     branch: Branch | None
     prompt: tuple[int, ...]
     generates: bool
     admitted: bool = False
-    sampled: int = 0
+    written: int = 0
+    forced: bytes = b""
     pending: codecs.IncrementalDecoder = field(default_factory=lambda: _utf8("replace"))
 
 
@@ -175,14 +189,18 @@ class RunState:
         self._settle(event.branch, event.name, event.chosen)
 
     def _settle(self, name: str, variable: str, text: str) -> None:
-        """The program's own word on what was generated replaces what was streamed."""
+        """The program's own word on what was generated replaces what was streamed, as far as the two differ."""
         branch = self._shown(name)
         if branch is None:
             return
         if branch.generated_from is not None:
-            branch.cut(branch.generated_from)
+            streamed = "".join(part for _, part in drop(branch.segments, branch.generated_from))
+            same = common_length(streamed, text)
+            branch.cut(branch.generated_from + same)
             branch.generated_from = None
-        branch.append("sampled", text)
+        else:
+            same = 0
+        branch.append("sampled", text[same:])
         branch.variables[variable] = text
 
     def _queued(self, event: RequestQueued) -> None:
@@ -204,6 +222,7 @@ class RunState:
             computed = decoder.decode(self.vocabulary.bytes(request.prompt[event.cached :]), True)
             request.branch.prompt([["cached", cached], ["computed", computed]], request.generates)
             self._dirty[request.branch.name] = None
+            self._stream(request, "jumped", request.forced)
         return True
 
     def _stepped(self, event: StepRan) -> bool:
@@ -214,26 +233,40 @@ class RunState:
             request = requests.get(number)
             if request is not None:
                 involved = True
-                request.sampled += 1
+                request.written += 1
                 self.figures.output_tokens += 1
-                self._stream(request, self.vocabulary.bytes((token,)))
+                self._stream(request, "sampled", self.vocabulary.bytes((token,)))
         involved = involved or any(number in requests for number, _, _ in event.extended)
         self.figures.passes += involved
         return involved
 
-    def _stream(self, request: _Request, new: bytes, final: bool = False) -> None:
+    def _jumped(self, event: Jumped) -> bool:
+        request = self._requests.get(event.request)
+        if request is None:
+            return False
+        count, data = len(event.tokens) - event.dropped, event.data.encode("latin-1")
+        request.written += count
+        self.figures.output_tokens += count
+        self.figures.jumped_tokens += count
+        if request.admitted:
+            self._stream(request, "jumped", data)
+        else:
+            request.forced += data
+        return True
+
+    def _stream(self, request: _Request, kind: str, new: bytes, final: bool = False) -> None:
         """Show a request's new bytes, unless its branch shows another's text or has settled this one."""
         branch = request.branch
         if branch is not None and branch.generated_from is not None:
-            branch.append("sampled", request.pending.decode(new, final))
+            branch.append(kind, request.pending.decode(new, final))
             self._dirty[branch.name] = None
 
     def _request_finished(self, event: RequestFinished) -> bool:
         request = self._requests.pop(event.request, None)
         if request is None:
             return False
-        self.figures.output_tokens += event.output_tokens - request.sampled
-        self._stream(request, b"", final=True)
+        self.figures.output_tokens += event.output_tokens - request.written
+        self._stream(request, "sampled", b"", final=True)
         return True
 
     def _shown(self, name: str) -> Branch | None:
@@ -245,7 +278,8 @@ class RunState:
     _handlers: ClassVar[dict[type, Callable[[Any, Any], bool | None]]] = {
         TokensNamed: _name, RunStarted: _start, RunFinished: _finish, BranchStarted: _branch_start,
         BranchFinished: _branch_finish, TextAppended: _text, GenerationDone: _generated, ChoiceMade: _chosen,
-        RequestQueued: _queued, RequestAdmitted: _admitted, StepRan: _stepped, RequestFinished: _request_finished,
+        RequestQueued: _queued, RequestAdmitted: _admitted, StepRan: _stepped, Jumped: _jumped,
+        RequestFinished: _request_finished,
     }
     """A handler that returns False says that the record was not about this run."""
 
@@ -297,7 +331,7 @@ class RunState:
             "title": visible(self.title), "status": self.status, "message": visible(self.message), "lost": self.lost,
             "hidden": self.hidden, "failed": self.failed, "first_error": visible(self.first_error), **asdict(figures),
             "hit_rate": figures.hit_rate, "tokens_per_second": figures.tokens_per_second,
-            "computed_tokens": figures.computed_tokens,
+            "computed_tokens": figures.computed_tokens, "sampled_tokens": figures.sampled_tokens,
         }]
 
 

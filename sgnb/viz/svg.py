@@ -20,9 +20,11 @@ BAR, ROW, STEP = 20, 26, 26
 STYLE = """
 text{white-space:pre;font:13px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f2328}
 .h{font:600 13px system-ui,sans-serif}.m{font:12px system-ui,sans-serif;fill:#57606a}
-.cached{fill:#009e7333}.computed{fill:#e69f0033}.sampled{fill:#0072b22e}.text{fill:none}
+.cached{fill:#009e7333}.computed{fill:#e69f0033}.sampled{fill:#0072b22e}.jumped{fill:#b8568f2e}
+.text{fill:none}
 .u{stroke-width:2;fill:none}.u.cached{stroke:#009e73;stroke-dasharray:2 2}
-.u.computed{stroke:#c98a00;stroke-dasharray:7 3}.u.sampled{stroke:#0072b2}.u.text{stroke:none}
+.u.computed{stroke:#c98a00;stroke-dasharray:7 3}.u.sampled{stroke:#0072b2}
+.u.jumped{stroke:#b8568f;stroke-dasharray:10 2 2 2}.u.text{stroke:none}
 .e{fill:none;stroke:#8c959f}.n{stroke:#009e73}.k{stroke:#1f2328;stroke-width:2.5}.b{font-size:11px}.c{text-anchor:end;opacity:.7}
 """
 
@@ -80,8 +82,7 @@ def _run(state: RunState, rows: int) -> tuple[str, float, float]:
 
 
 def _legend(state: RunState) -> str:
-    figures = state.figures
-    counts = {"cached": figures.cached_tokens, "computed": figures.computed_tokens, "sampled": figures.output_tokens}
+    counts = state.figures.by_kind()
     return "".join(_line([(kind, f" {kind} {count} ")], 38, 170 * i) for i, (kind, count) in enumerate(counts.items()))
 
 

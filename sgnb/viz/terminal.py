@@ -16,7 +16,13 @@ from .run import RunState
 from .tokens import visible
 from .tree import TreeState
 
-STYLES = {"text": "dim", "cached": "green underline", "computed": "yellow", "sampled": "bold blue"}
+STYLES = {
+    "text": "dim",
+    "cached": "green underline",
+    "computed": "yellow",
+    "sampled": "bold blue",
+    "jumped": "magenta italic",
+}
 REDRAW_SECONDS = 0.1
 
 
@@ -38,8 +44,7 @@ def render_text(state: RunState) -> RenderableType:
 
 
 def _legend(state: RunState) -> Text:
-    figures = state.figures
-    counts = {"cached": figures.cached_tokens, "computed": figures.computed_tokens, "sampled": figures.output_tokens}
+    counts = state.figures.by_kind()
     return Text(" · ").join([Text(f"{kind} {count}", STYLES[kind]) for kind, count in counts.items()])
 
 

@@ -21,13 +21,22 @@ from .replay import Replay
 
 
 class Simulation:
-    """A scheduler whose model puts out `next_token`, and which is checked after every step."""
+    """A scheduler whose model puts out `next_token`, and which is checked after every step.
 
-    def __init__(self, total: int, next_token: Callable[[], int] = lambda: 9, **options: Any) -> None:
+    jumps: called for each request that took a token, as a grammar is: it may rewrite the request's last tokens.
+    """
+
+    def __init__(
+        self,
+        total: int,
+        next_token: Callable[[], int] = lambda: 9,
+        jumps: Callable[[Request], None] = lambda request: None,
+        **options: Any,
+    ) -> None:
         self.total = total
         self.events: list[Any] = []
         self.replay = Replay()
-        self.next_token = next_token
+        self.next_token, self.jumps = next_token, jumps
         self.requests: dict[int, Request] = {}
         self.computed = 0
         self.scheduler = Scheduler(
@@ -63,6 +72,8 @@ class Simulation:
         for chunk in chunks:
             if chunk.samples:
                 chunk.request.append(self.next_token())
+                self.jumps(chunk.request)
+                scheduler.settle(chunk.request)
             if chunk.request.remaining == 0 and chunk.request.computed >= chunk.request.prompt_length:
                 scheduler.finish(chunk.request)
         self.check()
@@ -82,7 +93,7 @@ class Simulation:
         assert (np.bincount(slots, minlength=self.total) == 1).all()
         for r in s.running:
             assert r.node is not None and r.slots[: r.node.end].tolist() == r.node.path_slots().tolist()
-            assert r.node.end <= r.computed <= r.held <= r.size
+            assert r.node.end <= r.computed <= min(r.held, r.size)
 
     def admitted(self) -> list[int]:
         return [event.request for event in self.events if isinstance(event, RequestAdmitted)]
@@ -110,6 +121,46 @@ def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
             sim.check()
         if step % 100 == 99:
             scheduler.flush()
+            sim.check()
+    for _ in sim.run():
+        pass
+    assert scheduler.in_flight == scheduler.tree.locked == 0
+    scheduler.flush()
+    assert scheduler.pool.free == total
+
+
+@pytest.mark.parametrize("trial", range(12))
+def test_every_slot_has_one_owner_when_requests_rewrite_their_ends(trial: int) -> None:
+    """As grammars do: text is forced before the first step and after any token, and last tokens are cut anew."""
+    rng = random.Random(trial)
+    total = (40, 120, 500)[trial % 3]
+
+    def rewrite(request: Request) -> None:
+        if rng.random() < 0.5:
+            position = max(request.prompt_length, request.size - rng.randrange(4))
+            room = request.limit - (position - request.prompt_length)
+            request.rewrite(position, [rng.randrange(3) for _ in range(rng.randrange(min(room, 6) + 1))])
+
+    sim = Simulation(
+        total, lambda: rng.randrange(3), rewrite, max_step_tokens=(8, 32, 500)[trial // 3 % 3], max_running=8,
+        prefix_cache=trial % 5 != 0,
+    )  # fmt: skip
+    scheduler = sim.scheduler
+    for _ in range(400):
+        while rng.random() < 0.4 and len(scheduler.waiting) < 20:
+            prompt = [7] * rng.randrange(12) + [rng.randrange(2) for _ in range(rng.randrange(1, total // 3))]
+            request = Request(
+                len(sim.requests),
+                prompt,
+                SamplingParams(return_logprob=rng.random() < 0.5),
+                rng.randrange(1, total // 3),
+            )
+            rewrite(request)
+            sim.requests[request.id] = request
+            scheduler.add(request)
+        sim.step()
+        if rng.random() < 0.05 and scheduler.has_work:
+            scheduler.finish(rng.choice(scheduler.running + scheduler.waiting))
             sim.check()
     for _ in sim.run():
         pass

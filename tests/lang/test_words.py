@@ -33,7 +33,6 @@ def test_a_generator_of_stops_is_read_once() -> None:
     ("arguments", "said"),
     [
         ({"max_token": 3}, "max_tokens"),
-        ({"regex": "a"}, "regex"),
         ({"temperature": -1}, "temperature"),
         ({"min_tokens": -1}, "min_tokens"),
         ({"top_p": 1.5}, "top_p"),

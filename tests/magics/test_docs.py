@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,16 @@ def test_the_readmes_program_runs(shell: Any, capsys: Any) -> None:
     for block in blocks:
         shell(block)
     assert re.search(r"\] 0\.\d+", capsys.readouterr().out), "the hit rate"
+
+
+def test_the_page_on_constrained_text_runs(shell: Any, capsys: Any) -> None:
+    text = (ROOT / "docs" / "CONSTRAINED.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        shell(block)
+    assert set(json.loads(shell.ns["state"]["person"])) == {"name", "age"}
+    assert "dry: 4 calls" in capsys.readouterr().out
+    (cell,) = re.findall(r"```\n(%%sglang.*?)```", text, re.DOTALL)
+    assert shell(cell).calls[0].answer == "1800"
 
 
 def test_the_readmes_cell_runs(shell: Any) -> None:

@@ -192,6 +192,8 @@ def test_loading_the_extension_twice_changes_nothing(shell: Any) -> None:
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 @pytest.mark.parametrize(("line", "words"), [
     ("%%sglang --temp", {"--temperature"}),
+    ("%%sglang --d", {"--dry"}),
+    ("%sglang fsm [a-z] --", {"--tokens"}),
     ("%%sglang qa q --to", {"--top-p"}),
     ("%%sglang -m ", {"tiny"}),
     ("%%sglang --show t", {"text", "tree"}),

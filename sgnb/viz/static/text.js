@@ -7,7 +7,7 @@ const KINDS = {
   sampled: ["sampled", "chosen by the model"],
   text: ["not sent yet", "constant text that has not reached the engine"],
 };
-const COUNTS = { cached: "cached_tokens", computed: "computed_tokens", sampled: "output_tokens" };
+const COUNTS = { cached: "cached_tokens", computed: "computed_tokens", sampled: "sampled_tokens", jumped: "jumped_tokens" };
 const STATUS = { waiting: "waiting", running: "running", done: "done", error: "error", interrupted: "interrupted" };
 
 function sliceSegments(segments, from, to) {
@@ -130,7 +130,7 @@ function newBranchPainter(name) {
     head.hidden = !labelled;
     mark.className = `sgnb-mark sgnb-is-${status}`;
     mark.title = status;
-    const writing = running && branch.status === "writing" && branch.segments.at(-1)?.[0] === "sampled";
+    const writing = running && branch.status === "writing" && ["sampled", "jumped"].includes(branch.segments.at(-1)?.[0]);
     if (!writing) caret.remove();
     passages.forEach((passage, i) => {
       const from = i ? forks[i - 1].at : 0;

@@ -1,0 +1,131 @@
+"""What jump-forward saves on JSON, and that it costs nothing where no text is forced: the bundled model on the CPU.
+
+The requests of a task run with and without it, in turns and in both directions, greedily, each run from an empty
+prefix cache: one at a time, for forward passes and seconds, and all at once. Free text runs on pairs of engines, one
+with the option jump_forward and one without: without a grammar, and under a pattern that forces nothing.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import sgnb
+
+from .common import Report, median_ratio, seconds
+from .json_tasks import MAX_TOKENS, TASKS, Task
+
+ROUNDS_ALONE, ROUNDS_TOGETHER, ROUNDS_FREE = 3, 7, 12
+WARM_UP = 2
+ENGINES = 5
+"""So many pairs of engines for free text: two engines differ by where their memory lies, which is worth a percent."""
+FREE_TOKENS = 64
+FREE_PROMPT = "Tell me a story about a fox and a crow.\n"
+FREE_PATTERN = r"(?s).*"
+
+Times = dict[bool, list[float]]
+"""Seconds of each run: with jump-forward (True), without (False)."""
+
+
+def run() -> Report:
+    report = Report(
+        f"Jump-forward on JSON: {len(TASKS[0].prompts)} requests of each task (CPU)",
+        (
+            "task",
+            "forward passes",
+            "without",
+            "share",
+            "one at a time, s",
+            "without",
+            "times faster",
+            "together, s",
+            "without",
+            "times faster",
+            "valid",
+        ),
+        bar="at most 0.55 of the passes, at least 1.6 times faster alone and together, free text within 1 %",
+    )
+    met = []
+    with sgnb.Engine("tiny") as engine:
+        for task in TASKS:
+            row, reached = _measure(engine, task)
+            report.rows.append(row)
+            met.append(reached)
+    losses = {name: _loss(**options) for name, options in (("no grammar", {}), (FREE_PATTERN, {"regex": FREE_PATTERN}))}
+    report.met = all(met) and max(losses.values()) <= 0.01
+    report.note = f"Free text of {FREE_TOKENS} tokens takes longer with it by: " + ", ".join(
+        f"{loss:+.1%} ({name}; median of {ENGINES * ROUNDS_FREE} pairs)" for name, loss in losses.items()
+    )
+    return report
+
+
+def _measure(engine: sgnb.Engine, task: Task) -> tuple[tuple[Any, ...], bool]:
+    """The task's row, and whether it reaches the bars."""
+    texts: list[str] = []
+    passes: dict[bool, int] = {}
+
+    for jump in (True, False):
+        engine.generate(list(task.prompts[:WARM_UP]), _options(task, jump))
+
+    def one_by_one(jump: bool) -> None:
+        engine.flush_cache()
+        before = engine.stats()["steps"]
+        texts.extend(engine.generate(prompt, _options(task, jump)).text for prompt in task.prompts)
+        passes[jump] = engine.stats()["steps"] - before
+
+    def together(jump: bool) -> None:
+        engine.flush_cache()
+        texts.extend(output.text for output in engine.generate(list(task.prompts), _options(task, jump)))
+
+    alone, batch = _turns(one_by_one, ROUNDS_ALONE), _turns(together, ROUNDS_TOGETHER)
+    share = passes[True] / passes[False]
+    faster = median_ratio(alone[False], alone[True]), median_ratio(batch[False], batch[True])
+    valid = task.valid(texts)
+    row = (
+        task.name,
+        passes[True],
+        passes[False],
+        f"{share:.2f}",
+        *_cells(alone, faster[0]),
+        *_cells(batch, faster[1]),
+        f"{valid} of {len(texts)}",
+    )
+    return row, share <= 0.55 and min(faster) >= 1.6 and valid == len(texts)
+
+
+def _options(task: Task, jump: bool) -> dict[str, Any]:
+    return {"max_new_tokens": MAX_TOKENS, "temperature": 0, "json_schema": task.schema, "jump_forward": jump}
+
+
+def _cells(times: Times, faster: float) -> tuple[str, ...]:
+    return f"{statistics.median(times[True]):.2f}", f"{statistics.median(times[False]):.2f}", f"{faster:.2f}"
+
+
+def _turns(function: Callable[[bool], None], rounds: int) -> Times:
+    """Both ways in turns, the one that begins changing every round."""
+    times: Times = {True: [], False: []}
+    for turn in range(rounds):
+        for jump in (turn % 2 == 0, turn % 2 == 1):
+            times[jump].append(seconds(partial(function, jump)))
+    return times
+
+
+def _loss(**options: Any) -> float:
+    """By how much free text takes longer on an engine with jump-forward than on one without."""
+    options |= {"max_new_tokens": FREE_TOKENS, "temperature": 0, "ignore_eos": True}
+    times: Times = {True: [], False: []}
+    for turn in range(ENGINES):
+        first = turn % 2 == 0
+        with sgnb.Engine("tiny", jump_forward=first) as one, sgnb.Engine("tiny", jump_forward=not first) as other:
+            pair = {first: one, not first: other}
+            for engine in pair.values():
+                engine.generate(FREE_PROMPT, options)
+            for jump, taken in _turns(partial(_generate, pair, options), ROUNDS_FREE).items():
+                times[jump] += taken
+    return median_ratio(times[True], times[False]) - 1
+
+
+def _generate(engines: dict[bool, sgnb.Engine], options: dict[str, Any], jump: bool) -> None:
+    engines[jump].generate(FREE_PROMPT, options)

@@ -1,0 +1,227 @@
+"""A request's grammar while it runs: what may come next, what must, and how the text still ends in time.
+
+Decides and keeps count; the engine masks, the request holds the tokens. Knows no model and no scheduler.
+
+Jump-forward (Zheng et al., arXiv 2312.07104, section 4): text that the grammar forces is appended without asking the
+model. The last tokens are cut anew together with it, because the model knows its tokenizer's own way of cutting; the
+longest common beginning stays, and what follows goes through the model in one pass.
+
+The text ends before the tokens do: at each place the shortest way to an end must fit into what is left of
+max_new_tokens. A token after which it would not is taken back, and the shortest way is written instead. A grammar of
+the library does not tell its shortest way: in the last part of its tokens it lands, which means that it closes the JSON
+strings, arrays and objects that it can close, and ends as soon as it may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import GrammarError, RequestError
+from ..events import Jumped
+from ..grammar.matcher import Matcher
+from .output import TokenRecord
+from .request import Request
+from .text import Tokenizer, common_length, unfinished_bytes
+
+RECUT = 8
+"""So many of the last tokens are cut anew with the text that a jump appends."""
+
+
+LANDING = 0.25
+"""The share of max_new_tokens that is kept for landing."""
+
+
+class Constraint:
+    """`data` is the text that the grammar binds, so far; `reasoning` is what came before it in a thinking section.
+
+    records: one for each output token. jumps: those that nobody has collected yet. closed: the text was ended here.
+    """
+
+    def __init__(
+        self, matcher: Matcher, request: Request, tokenizer: Tokenizer, *, thinking_end: str = "", jump: bool = True
+    ) -> None:
+        self._matcher, self._request, self._tokenizer = matcher, request, tokenizer
+        self._mark = thinking_end.encode()
+        self._mark_tokens = tokenizer.hf.encode(thinking_end, add_special_tokens=False) if thinking_end else []
+        self._jump_forward = jump
+        self._first = request.prompt_length
+        self._seen = b""
+        self.binds = not thinking_end
+        self.closed = False
+        self.data, self.reasoning = bytearray(), bytearray()
+        self.records: list[TokenRecord] = []
+        self.jumps: list[Jumped] = []
+
+    @property
+    def may_end(self) -> bool:
+        """Whether an end of sequence is allowed here."""
+        return self.binds and self._matcher.is_final
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing can follow."""
+        return self.binds and self._matcher.finished
+
+    def begin(self) -> None:
+        """Write what the grammar forces at once. RequestError if no text of the grammar fits into max_new_tokens."""
+        limit, thinking = self._request.limit, not self.binds
+        if not self._fits(self._matcher, limit - thinking):
+            need = len(self._mark_tokens) + len(self._tokenizer.write(self._matcher.completion() or b"")) + thinking
+            raise RequestError(
+                f"the shortest text that the grammar allows takes {need} tokens, and only {limit} may be generated",
+                "raise max_new_tokens (max_tokens); if the context is full, shorten the prompt",
+            )
+        if self.binds:
+            self._jump()
+
+    def allowed(self) -> NDArray[np.bool_]:
+        """Which tokens of the vocabulary may follow, bool [size]; no end of sequence. Only where the grammar binds.
+
+        GrammarError when the vocabulary has no token for what must follow.
+        """
+        words = self._matcher.allowed()
+        if not words.any() and not self._matcher.is_final:
+            raise GrammarError(
+                f"no token of the vocabulary can follow after {bytes(self.data[-40:])!r}",
+                "the grammar needs bytes that this tokenizer does not have",
+            )
+        bits = np.unpackbits(words.view(np.uint8), count=self._tokenizer.vocabulary.size, bitorder="little")
+        allowed = bits.view(np.bool_)
+        return self._closing(allowed) if self._lands else allowed
+
+    def take(self, token: int, ends: bool, allowed: int, logprob: float, masked_logprob: float) -> TokenRecord:
+        """Move on by a sampled token, and keep what the mask did to it. `ends`: it ends the text and is no part."""
+        before = self._matcher.state
+        if not self.binds:
+            self._think(token)
+            record = TokenRecord("free", -1, -1, allowed, logprob, masked_logprob)
+        else:
+            if not ends:
+                self._matcher.accept(token)
+                self.data += self._tokenizer.vocabulary.pieces[token]
+            record = TokenRecord("sampled", before, self._matcher.state, allowed, logprob, masked_logprob)
+        self.records.append(record)
+        return record
+
+    def settle(self) -> None:
+        """The token taken last is appended to the request: end the text if it would not fit any more, else jump."""
+        remaining = self._request.remaining
+        if not self.binds:
+            if not self._fits(self._matcher, remaining - 1):
+                self._close()
+        elif self._fits(self._matcher, remaining):
+            self._jump()
+            self.closed = self.closed or (self._lands and self._matcher.is_final)
+        else:
+            self._undo()
+            self._close()
+
+    @property
+    def _lands(self) -> bool:
+        """Whether it is time to end a text whose shortest way to an end is not known."""
+        request = self._request
+        return request.remaining <= LANDING * request.limit and self._matcher.completion() is None
+
+    def _closing(self, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Of the allowed tokens those that close a JSON text: where letters may follow, it is in a string."""
+        quotes, brackets, letters = self._tokenizer.closing
+        in_string = (allowed & letters).sum() > len(b"tfn")
+        for group in (quotes, brackets) if in_string else (brackets, quotes):
+            if (allowed & group).any():
+                return allowed & group
+        return allowed
+
+    def _think(self, token: int) -> None:
+        self._seen = (self._seen + self._tokenizer.piece(token))[-4 * len(self._mark) - 256 :]
+        self.reasoning += self._tokenizer.vocabulary.pieces[token]
+        if self._mark in self._seen:
+            self.binds = True
+            self._first = self._request.size + 1
+            if (place := self.reasoning.rfind(self._mark)) >= 0:
+                del self.reasoning[place:]
+
+    def _fits(self, matcher: Matcher, tokens: int) -> bool:
+        """Whether so many tokens are enough for the shortest way to an end; where that is not known, any are."""
+        end = matcher.completion()
+        tokens -= 0 if self.binds else len(self._mark_tokens)
+        return tokens >= 0 and (end is None or len(end) <= tokens or len(self._tokenizer.write(end)) <= tokens)
+
+    def _undo(self) -> None:
+        """Take the last sampled token back."""
+        self._matcher.rollback(1)
+        self.records.pop()
+        request = self._request
+        token = int(request.tokens[-1])
+        del self.data[len(self.data) - len(self._tokenizer.vocabulary.pieces[token]) :]
+        request.rewrite(request.size - 1, ())
+
+    def _close(self) -> None:
+        """Write the shortest way to an end."""
+        if not self.binds:
+            self._request.rewrite(self._request.size, self._mark_tokens)
+            self.records += [TokenRecord("jumped", -1, -1)] * len(self._mark_tokens)
+            self.binds = True
+        end, trial = self._matcher.completion() or b"", self._matcher.fork()
+        tokens = self._tokenizer.write(end)
+        self._write("limit", end, 0, tokens, trial, _accept(trial, tokens))
+        self.closed = True
+
+    def _jump(self) -> None:
+        """Append what the grammar forces, if it does and a text that ends still fits after it."""
+        data = self._whole(self._matcher.forced()) if self._jump_forward else b""
+        if not data:
+            return
+        dropped, tokens = self._cut(data)
+        room = self._request.remaining + dropped - len(tokens)
+        trial = self._matcher.fork()
+        trial.rollback(dropped)
+        records = _accept(trial, tokens)
+        if room >= 0 and self._fits(trial, room):
+            self._write("forced", data, dropped, tokens, trial, records)
+        elif trial.completion() is not None:
+            self._close()
+
+    def _cut(self, data: bytes) -> tuple[int, Sequence[int]]:
+        """How many of the last tokens give way, and the tokens for their bytes and `data`.
+
+        A beginning that is cut otherwise than the model wrote it would put all of it aside for nothing: then only the
+        last token, which has not gone through the model yet, is cut anew.
+        """
+        request, pieces = self._request, self._tokenizer.vocabulary.pieces
+        for count in (RECUT, 1):
+            old = request.tokens[max(self._first, request.size - count) :].tolist()
+            new = self._tokenizer.write(b"".join(pieces[token] for token in old) + data)
+            common = common_length(old, new)
+            if common or len(old) <= 1:
+                break
+        return len(old) - common, new[common:]
+
+    def _whole(self, data: bytes) -> bytes:
+        """`data` without the beginning of a character at its end: the rest of that one is not forced."""
+        return data[: max(0, len(data) - unfinished_bytes(bytes(self.data[-3:]) + data))]
+
+    def _write(
+        self, reason: str, data: bytes, dropped: int, tokens: Sequence[int], matcher: Matcher, new: list[TokenRecord]
+    ) -> None:
+        """Put `tokens` in place of the `dropped` last ones; `matcher` and the `new` records have them already."""
+        before, labels = self._matcher.state, self._matcher.labels(data) if data else ()
+        self._request.rewrite(self._request.size - dropped, tokens)
+        del self.records[len(self.records) - dropped :]
+        self.records += new
+        self._matcher = matcher
+        self.data += data
+        text = data.decode("latin-1")
+        self.jumps.append(Jumped(self._request.id, reason, dropped, tuple(tokens), text, before, matcher.state, labels))
+
+
+def _accept(matcher: Matcher, tokens: Sequence[int]) -> list[TokenRecord]:
+    """Move `matcher` on by all of `tokens`."""
+    records = []
+    for token in tokens:
+        before = matcher.state
+        matcher.accept(token)
+        records.append(TokenRecord("jumped", before, matcher.state))
+    return records

@@ -1,0 +1,202 @@
+"""A minimal DFA over the bytes of UTF-8 text, made from a syntax tree and shared by all requests with one grammar.
+
+Knows no tokens and no requests: who walks it keeps the state, a number.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import GrammarError
+from ..syntax import Rules
+from .determinise import determinise
+from .dfa import START, Dfa
+from .expand import expand
+from .limits import Budget, Limits, Recursive, TooLarge
+from .minimise import minimise
+from .nfa import Nfa
+from .sizes import Sizes
+
+__all__ = ["DEAD", "FAR", "START", "Automaton", "Limits", "Recursive", "TooLarge", "build"]
+
+DEAD = 0
+FAR = int(np.iinfo(np.int32).max)
+"""The distance of the dead state."""
+
+_FORMAT = 1
+_ARRAYS = {"table": np.int32, "classes": np.uint8, "final": np.bool_, "distance": np.int32, "pairs": np.int32}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Automaton:
+    """State 0 is dead and START is 1. From every other state a final one can be reached, and no two are equivalent.
+
+    table: int32 [states, classes], the next state. classes: uint8 [256], from byte to class, as few as can be.
+    final: bool [states]. distance: int32 [states], bytes to the nearest final state; FAR for the dead one.
+    labels: names of the parts of the pattern or schema. All arrays are read-only.
+    pairs: int32 [n, 3], rows of state, next state, index into label_sets; only those with labels, sorted.
+    """
+
+    table: NDArray[np.int32]
+    classes: NDArray[np.uint8]
+    final: NDArray[np.bool_]
+    distance: NDArray[np.int32]
+    labels: tuple[str, ...]
+    label_sets: tuple[tuple[int, ...], ...]
+    pairs: NDArray[np.int32]
+    _flat: memoryview = field(init=False, repr=False)
+    _translation: bytes = field(init=False, repr=False)
+    _sources: dict[tuple[int, int], tuple[int, ...]] | None = field(init=False, repr=False, default=None)
+
+    def __post_init__(self) -> None:
+        for name, kind in _ARRAYS.items():
+            array: NDArray[Any] = np.ascontiguousarray(getattr(self, name), kind)
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        object.__setattr__(self, "_flat", self.table.reshape(-1).data)
+        object.__setattr__(self, "_translation", self.classes.tobytes())
+
+    @property
+    def states(self) -> int:
+        """How many, the dead one included."""
+        return len(self.table)
+
+    @property
+    def sources(self) -> dict[tuple[int, int], tuple[int, ...]]:
+        """(state, next state) -> the labels, as indices into `labels`, of the parts that lead from one to the other.
+
+        Pairs without a label are missing. Made at the first use.
+        """
+        if self._sources is None:
+            sources = {(state, target): self.label_sets[index] for state, target, index in self.pairs.tolist()}
+            object.__setattr__(self, "_sources", sources)
+        assert self._sources is not None
+        return self._sources
+
+    def step(self, state: int, data: bytes) -> int:
+        """The state after `data`; 0 when no text goes on so."""
+        flat, width = self._flat, self.table.shape[1]
+        for kind in data.translate(self._translation):
+            state = flat[state * width + kind]
+            if not state:
+                break
+        return state
+
+    def next_bytes(self, state: int) -> bytes:
+        """All bytes that keep the text alive, in rising order."""
+        return np.flatnonzero(self.table[state][self.classes]).astype(np.uint8).tobytes()
+
+    def completion(self, state: int) -> bytes:
+        """A shortest way to a final state, of those the first in byte order. Raises ValueError for the dead state."""
+        if state == DEAD:
+            raise ValueError("no text leads on from the dead state")
+        result = bytearray()
+        while not self.final[state]:
+            nearer = self.distance[self.table[state]] == self.distance[state] - 1
+            byte = int(nearer[self.classes].argmax())
+            result.append(byte)
+            state = int(self.table[state, self.classes[byte]])
+        return bytes(result)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to `path`, which never holds half a file. Raises OSError."""
+        place = Path(path)
+        names = json.dumps([self.labels, self.label_sets]).encode()
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        handle, draft = tempfile.mkstemp(dir=place.parent, prefix=place.name, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez(file, format=np.int32(_FORMAT), names=np.frombuffer(names, np.uint8), **arrays)
+            os.replace(draft, place)
+        except BaseException:
+            Path(draft).unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Automaton | None:
+        """What `save` wrote; None when the file is missing, broken or of another format."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                if int(file["format"]) != _FORMAT:
+                    return None
+                labels, label_sets = json.loads(file["names"].tobytes())
+                arrays: dict[str, Any] = {name: file[name] for name in _ARRAYS}
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+            return None
+        if not _sound(arrays, len(label_sets)):
+            return None
+        return cls(labels=tuple(labels), label_sets=tuple(map(tuple, label_sets)), **arrays)
+
+
+def _sound(arrays: dict[str, Any], label_sets: int) -> bool:
+    """Whether the arrays fit each other, so that no walk leaves the table."""
+    table, classes, final = arrays["table"], arrays["classes"], arrays["final"]
+    distance, pairs = arrays["distance"], arrays["pairs"]
+    if any(arrays[name].dtype != kind for name, kind in _ARRAYS.items()) or table.ndim != 2 or len(table) < 2:
+        return False
+    states, width = table.shape
+    shapes = classes.shape == (256,) and final.shape == distance.shape == (states,) and pairs.shape[1:] == (3,)
+    inside = shapes and classes.max() < width and table.min() >= 0 and table.max() < states
+    return bool(inside and (not len(pairs) or (pairs.min() >= 0 and pairs[:, 2].max() < label_sets)))
+
+
+def build(rules: Rules, limits: Limits | None = None) -> Automaton:
+    """The automaton of the texts that `rules` describe.
+
+    Raises Recursive for rules that use themselves, TooLarge beyond the limits (by default those of `Limits()`), and
+    GrammarError when there is no text at all, a rule does not exist, or a text cannot be written in UTF-8.
+    """
+    budget = Budget(limits or Limits())
+    sizes = Sizes(rules, budget)
+    budget.check("positions", sizes.needed, "byte positions")
+    nfa = Nfa(budget)
+    start = expand(rules, nfa, budget)
+    if not start:
+        raise GrammarError("no text at all fits the grammar", "look for an empty choice or for parts that contradict")
+    dfa = minimise(determinise(nfa, start, budget), nfa.labels, budget)
+    budget.check("states", dfa.size, "states")
+    return _packed(dfa, tuple(nfa.labels.names), tuple(nfa.labels.sets))
+
+
+def _packed(dfa: Dfa, labels: tuple[str, ...], label_sets: tuple[tuple[int, ...], ...]) -> Automaton:
+    table, classes = _table(dfa)
+    sources = np.repeat(np.arange(dfa.size, dtype=np.int32), np.diff(dfa.offsets))
+    triples = np.stack([sources, np.array(dfa.target, np.int32), np.array(dfa.label, np.int32)], axis=1)
+    distance = np.array(dfa.distances(*dfa.predecessors()), np.int32)
+    return Automaton(
+        table=table,
+        classes=classes,
+        final=np.array(dfa.final),
+        distance=np.where(distance < 0, FAR, distance),
+        labels=labels,
+        label_sets=label_sets,
+        pairs=np.unique(triples[triples[:, 2] > 0], axis=0),
+    )
+
+
+def _table(dfa: Dfa) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """(table, classes): columns for the byte ranges that no edge cuts, then one for all columns that are equal."""
+    low, high = np.array(dfa.low, np.intp), np.array(dfa.high, np.intp)
+    cuts = np.zeros(257, np.intp)
+    cuts[low] = cuts[high + 1] = 1
+    cuts[0] = 0
+    column_of = np.cumsum(cuts[:256])
+    columns = np.zeros((column_of[-1] + 1, dfa.size), np.int32)
+    begin = column_of[low]
+    widths = column_of[high] - begin + 1
+    within = np.arange(widths.sum()) - np.repeat(np.cumsum(widths) - widths, widths)
+    sources = np.repeat(np.arange(dfa.size), np.diff(dfa.offsets))
+    columns[np.repeat(begin, widths) + within, np.repeat(sources, widths)] = np.repeat(dfa.target, widths)
+    known: dict[bytes, int] = {}
+    class_of = np.array([known.setdefault(column.tobytes(), len(known)) for column in columns])
+    first = np.unique(class_of, return_index=True)[1]
+    return np.ascontiguousarray(columns[first].T), class_of[column_of].astype(np.uint8)

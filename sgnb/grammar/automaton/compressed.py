@@ -1,0 +1,151 @@
+"""The compressed automaton: chains of forced bytes as single steps, after Zheng et al. (arXiv 2312.07104, section 4).
+
+A state is singular when exactly one byte leads on from it and it is not final; what it does is forced. Knows no tokens.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from .automaton import Automaton
+from .dfa import START
+
+_CHUNK = 1024  # states whose 256 columns are looked at together
+
+
+class Edge(NamedTuple):
+    """One of the bytes of `data`, then all of `forced`, lead from `source` to `target`.
+
+    data: byte ranges, inclusive; () when there is no choice because the first state itself is singular.
+    labels: names of the parts that the bytes come from, in the order of their first bytes, each once.
+    """
+
+    source: int
+    target: int
+    data: tuple[tuple[int, int], ...]
+    forced: bytes
+    labels: tuple[str, ...]
+
+
+class _Chain(NamedTuple):
+    """Singular states one after the other: `data` leads from the first of `states` to `end`."""
+
+    states: tuple[int, ...]
+    data: bytes
+    end: int
+
+
+class Compressed:
+    """What `automaton` forces. `states` that remain, START among them: all that are not singular.
+
+    forced_share: of the bytes in the shortest text, the share that is forced; 0 when that text is empty.
+    """
+
+    def __init__(self, automaton: Automaton) -> None:
+        self.automaton = automaton
+        widths = np.bincount(automaton.classes, minlength=automaton.table.shape[1])
+        ways = (automaton.table != 0) @ widths
+        self._singular = (ways == 1) & ~automaton.final
+        self._place: dict[int, tuple[_Chain, int]] = {}
+        for chain in self._chains():
+            for offset, state in enumerate(chain.states):
+                self._place[state] = chain, offset
+        self.states = automaton.states - 1 - len(self._place) + bool(self._singular[START])
+        self.forced_share = self._share()
+
+    def forced(self, state: int) -> bytes:
+        """The bytes that every text goes on with from `state`, as far as they are forced; never endless."""
+        pieces: list[bytes] = []
+        while state in self._place:
+            chain, offset = self._place[state]
+            pieces.append(chain.data[offset:])
+            state = chain.end
+        return b"".join(pieces)
+
+    @property
+    def edge_count(self) -> int:
+        """How many `edges` there are, without making them."""
+        targets = np.sort(self.automaton.table[~self._singular], axis=1)
+        distinct = np.diff(targets, axis=1, prepend=0) != 0
+        return int(np.count_nonzero(distinct)) + bool(self._singular[START])
+
+    def edges(self) -> list[Edge]:
+        """The compressed graph, by source and first byte. Every edge of the automaton lies on at least one of these."""
+        tails: dict[int, tuple[bytes, int, tuple[int, ...]]] = {}
+        result: list[Edge] = []
+        if self._singular[START]:
+            forced, end, labels = self._tail(START)
+            result.append(Edge(START, end, (), forced, self._names(labels)))
+        for (state, target), data in self._choices().items():
+            if target not in tails:
+                tails[target] = self._tail(target)
+            forced, end, labels = tails[target]
+            own = self.automaton.sources.get((state, target), ())
+            result.append(Edge(state, end, tuple(data), forced, self._names((*own, *labels))))
+        return result
+
+    def _chains(self) -> list[_Chain]:
+        """Every singular state in one chain; a chain ends where another joins it, so that no byte is stored twice."""
+        automaton, singular = self.automaton, self._singular
+        states = np.flatnonzero(singular)
+        kinds = (automaton.table[states] != 0).argmax(axis=1)
+        byte_of = np.zeros(automaton.table.shape[1], np.intp)
+        byte_of[automaton.classes] = np.arange(256)
+        following = dict(zip(states.tolist(), automaton.table[states, kinds].tolist(), strict=True))
+        byte = dict(zip(states.tolist(), byte_of[kinds].tolist(), strict=True))
+        entries = np.bincount(list(following.values()), minlength=automaton.states)
+        inner = set(np.flatnonzero(singular & (entries == 1)).tolist())
+        chains: list[_Chain] = []
+        for first in (state for state in following if state not in inner):
+            chain = [first]
+            while following[chain[-1]] in inner:
+                chain.append(following[chain[-1]])
+            chains.append(_Chain(tuple(chain), bytes(byte[state] for state in chain), following[chain[-1]]))
+        return chains
+
+    def _tail(self, state: int) -> tuple[bytes, int, tuple[int, ...]]:
+        """From `state`: the forced bytes, the state after them, and the labels on the way in order."""
+        labels: dict[int, None] = {}
+        forced = self.forced(state)
+        while state in self._place:
+            chain, offset = self._place[state]
+            path = (*chain.states[offset:], chain.end)
+            for pair in pairwise(path):
+                labels.update(dict.fromkeys(self.automaton.sources.get(pair, ())))
+            state = chain.end
+        return forced, state, tuple(labels)
+
+    def _choices(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
+        """(state that remains, next state) -> the byte ranges between them, by state and first byte."""
+        automaton = self.automaton
+        remaining = np.flatnonzero(~self._singular)
+        result: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for begin in range(0, len(remaining), _CHUNK):
+            states = remaining[begin : begin + _CHUNK]
+            rows = automaton.table[states][:, automaton.classes]
+            first = np.diff(rows, axis=1, prepend=-1) != 0
+            last = np.diff(rows, axis=1, append=-1) != 0
+            places, low = np.nonzero(first & (rows != 0))
+            high = np.nonzero(last & (rows != 0))[1]
+            runs = zip(states[places].tolist(), rows[places, low].tolist(), low.tolist(), high.tolist(), strict=True)
+            for state, target, lowest, highest in runs:
+                result.setdefault((state, target), []).append((lowest, highest))
+        return result
+
+    def _names(self, labels: tuple[int, ...]) -> tuple[str, ...]:
+        return tuple(self.automaton.labels[label] for label in dict.fromkeys(labels))
+
+    def _share(self) -> float:
+        automaton, state, forced = self.automaton, START, 0
+        while not automaton.final[state]:
+            if data := self.forced(state):
+                forced += len(data)
+                state = automaton.step(state, data)
+            else:
+                nearer = automaton.distance[automaton.table[state]] == automaton.distance[state] - 1
+                state = int(automaton.table[state, nearer.argmax()])
+        length = int(automaton.distance[START])
+        return forced / length if length else 0.0

@@ -1,0 +1,114 @@
+"""How large a tree is with its references and repeats written out, counted without writing them out.
+
+Knows no bytes beyond their number. Finds recursion, and the part that is to blame when a tree is too large.
+"""
+
+from __future__ import annotations
+
+from ...errors import GrammarError, nearest
+from ..syntax import Alternate, Chars, Concat, Intersect, Literal, Node, Reference, Repeat, Rules, Source, Without
+from .limits import Budget, Recursive
+from .utf8 import fragment
+
+_MOST = 10**15
+
+
+class Sizes:
+    """Counts for every part of `rules` that its start reaches, in positions: one for each byte or byte range.
+
+    Raises Recursive for a rule that uses itself, GrammarError for a reference to no rule, TooLarge when time is up.
+    From then on the errors of `budget` name the largest part.
+    """
+
+    def __init__(self, rules: Rules, budget: Budget) -> None:
+        self._rules = rules
+        self._needed: dict[int, int] = {}
+        self._total: dict[int, int] = {}
+        self._count(budget)
+        budget.blame = self.largest
+
+    @property
+    def needed(self) -> int:
+        """Positions that an automaton cannot do without, of several options only the largest counted."""
+        return self._needed[id(self._rules.start)]
+
+    def largest(self) -> str:
+        """The label or the repeat that most of the positions come from, in words."""
+        node, label, repeat, share = self._rules.start, "", "", 1
+        while parts := self._parts(node):
+            total = self._total[id(node)]
+            if isinstance(node, Source):
+                label = node.label
+            if isinstance(node, Repeat) and _copies(node) >= share:
+                repeat, share = _braces(node), _copies(node)
+            largest = max(parts, key=lambda part: self._total[id(part)])
+            if not isinstance(node, Repeat) and 2 * self._total[id(largest)] < total and (label or repeat):
+                break
+            node = largest
+        if label and repeat:
+            return f"{label}, with a repeat {repeat}"
+        return label or (f"a repeat {repeat}" if repeat else "text and choices")
+
+    def _count(self, budget: Budget) -> None:
+        """Every part after its own parts. An explicit stack: trees may be deeper than Python's."""
+        open_rules: set[str] = set()
+        stack = [self._rules.start]
+        while stack:
+            node = stack[-1]
+            if id(node) in self._total:
+                stack.pop()
+                continue
+            parts = self._parts(node)
+            missing = [part for part in parts if id(part) not in self._total]
+            if not missing:
+                self._add(node, parts)
+                if not len(self._total) % 1024:
+                    budget.check_time()
+                if isinstance(node, Reference):
+                    open_rules.discard(node.name)
+            elif isinstance(node, Reference):
+                if node.name in open_rules:
+                    raise Recursive(node.name)
+                open_rules.add(node.name)
+            stack += missing
+
+    def _parts(self, node: Node) -> tuple[Node, ...]:
+        match node:
+            case Concat(parts) | Intersect(parts) | Alternate(parts):
+                return parts
+            case Without(kept, removed):
+                return kept, removed
+            case Repeat(inner) | Source(inner):
+                return (inner,)
+            case Reference(name):
+                if name not in self._rules.rules:
+                    raise GrammarError(f"rule {name!r} does not exist", nearest(name, self._rules.rules))
+                return (self._rules.rules[name],)
+        return ()
+
+    def _add(self, node: Node, parts: tuple[Node, ...]) -> None:
+        total = sum(self._total[id(part)] for part in parts)
+        needed = sum(self._needed[id(part)] for part in parts)
+        match node:
+            case Literal(text):
+                needed = total = len(text.encode("utf-8", "surrogatepass"))
+            case Chars(ranges):
+                needed = total = len(fragment(ranges))
+            case Repeat():
+                needed, total = needed * _copies(node), total * _copies(node)
+            case Alternate() | Intersect() | Without():
+                needed = max((self._needed[id(part)] for part in parts), default=0)
+        self._needed[id(node)] = min(needed, _MOST)
+        self._total[id(node)] = min(total, _MOST)
+
+
+def _copies(node: Repeat) -> int:
+    """How often the repeated part is written out. A repeat of a repeat without an end is written out once."""
+    inner = node.node
+    if isinstance(inner, Repeat) and inner.most is None and inner.least <= 1 and node.most != 0:
+        return max(node.least, 1) if inner.least else 1
+    return max(node.least, 1) if node.most is None else node.most
+
+
+def _braces(node: Repeat) -> str:
+    return f"{{{node.least},{'' if node.most is None else node.most}}}"

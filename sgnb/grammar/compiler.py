@@ -1,0 +1,174 @@
+"""From what a request asks for to something that makes matchers: off the engine's thread, once for each grammar.
+
+Two roads. What is regular, and not too large, becomes an automaton; it depends on no tokenizer and is kept on disk for
+the next kernel. What is recursive or too large goes to a grammar library, which is bound to the vocabulary.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+
+from ..errors import GrammarError
+from .automaton.automaton import Automaton, build
+from .automaton.compressed import Compressed
+from .automaton.limits import Limits, Recursive, TooLarge
+from .library.library import LibraryGrammar, compile_ebnf, compile_rules
+from .masks import TokenMasks
+from .matcher import AutomatonMatcher, Matcher
+from .regex import parser as regex
+from .schema.translate import translate
+from .spec import GrammarSpec
+from .syntax import Rules
+from .vocabulary import Vocabulary
+
+FORMAT = 1
+"""Counts up when the same spec may come to mean another automaton: what is on disk is then made again."""
+
+REGEX_LIMITS = Limits(seconds=1.4)
+SCHEMA_LIMITS = Limits(positions=66_000, seconds=1.2)
+"""A schema has another road, which is at hand at once: what would take longer than about 0.3 s goes there. The bound is
+on the size and not on the time, so that the same schema takes the same road on every machine."""
+
+WORTH_KEEPING = 0.005
+"""Seconds of compiling under which reading the result from disk would not be faster."""
+
+KEPT_ON_DISK = 1024
+KEPT_IN_MEMORY = 256
+
+
+@dataclass(frozen=True)
+class CompiledGrammar:
+    """What a spec means, for any vocabulary. `automaton` is None on the road of the library, which needs `rules`.
+
+    seconds: how long compiling took, or reading it when `from_cache`. why: why there is no automaton.
+    """
+
+    spec: GrammarSpec
+    automaton: Automaton | None
+    rules: Rules | None
+    seconds: float
+    from_cache: bool = False
+    why: str = ""
+
+    @cached_property
+    def compressed(self) -> Compressed:
+        """Only with an automaton."""
+        assert self.automaton is not None
+        return Compressed(self.automaton)
+
+
+class TokenGrammar:
+    """A compiled grammar joined to a vocabulary; shared by every request that uses both."""
+
+    def __init__(self, compiled: CompiledGrammar, vocabulary: Vocabulary) -> None:
+        self.compiled = compiled
+        self._masks = TokenMasks(compiled.automaton, vocabulary) if compiled.automaton is not None else None
+        self._completions: dict[int, bytes] = {}
+        self._library = None if self._masks else _from_library(compiled, vocabulary)
+
+    def matcher(self) -> Matcher:
+        """A new one, at the beginning."""
+        if self._masks is None:
+            assert self._library is not None
+            return self._library.matcher()
+        return AutomatonMatcher(self._masks.automaton, self.compiled.compressed, self._masks, self._completions)
+
+
+class GrammarCompiler:
+    """Compiles for one vocabulary, on threads of its own. Each grammar once, however many requests ask for it."""
+
+    def __init__(self, vocabulary: Callable[[], Vocabulary]) -> None:
+        """vocabulary: makes it, or gives the one that is there; called on a thread of the compiler."""
+        self._vocabulary = vocabulary
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="sgnb-grammar")
+        self._known: OrderedDict[GrammarSpec, Future[TokenGrammar]] = OrderedDict()
+        self._lock = Lock()
+
+    def compile(self, spec: GrammarSpec) -> Future[TokenGrammar]:
+        """At once, with a future whose error is the grammar's own GrammarError."""
+        with self._lock:
+            future = self._known.get(spec)
+            if future is None:
+                future = self._known[spec] = self._threads.submit(self._make, spec)
+            self._known.move_to_end(spec)
+            while len(self._known) > KEPT_IN_MEMORY:
+                self._known.popitem(last=False)
+        return future
+
+    def close(self) -> None:
+        """Take no more work. Harmless when repeated."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _make(self, spec: GrammarSpec) -> TokenGrammar:
+        try:
+            return TokenGrammar(compile_spec(spec), self._vocabulary())
+        except GrammarError:
+            raise
+        except Exception as error:
+            raise GrammarError(f"the {spec.kind} cannot be compiled: {type(error).__name__}: {error}") from error
+
+
+def compile_spec(spec: GrammarSpec) -> CompiledGrammar:
+    """Compile, or read from disk what an earlier kernel compiled. Raises GrammarError."""
+    began = time.perf_counter()
+    kept = _place(spec)
+    automaton = Automaton.load(kept) if kept.exists() else None
+    if automaton is not None:
+        return CompiledGrammar(spec, automaton, None, time.perf_counter() - began, from_cache=True)
+    automaton, rules, why = _compile(spec)
+    seconds = time.perf_counter() - began
+    if automaton is not None and seconds > WORTH_KEEPING:
+        _keep(automaton, kept)
+    return CompiledGrammar(spec, automaton, rules, seconds, why=why)
+
+
+def cache_folder() -> Path:
+    """Where automata are kept between kernels: SGNB_CACHE, else the user's cache folder."""
+    base = os.environ.get("SGNB_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "sgnb")
+    return Path(base).expanduser() / "grammars"
+
+
+def _compile(spec: GrammarSpec) -> tuple[Automaton | None, Rules | None, str]:
+    if spec.kind == "regex":
+        return build(Rules(regex.parse(spec.text)), REGEX_LIMITS), None, ""
+    if spec.kind == "ebnf":
+        return None, None, "a grammar can be recursive"
+    rules = translate(spec.text, spec.whitespace)
+    try:
+        return build(rules, SCHEMA_LIMITS), None, ""
+    except (Recursive, TooLarge) as error:
+        return None, rules, error.message
+
+
+def _from_library(compiled: CompiledGrammar, vocabulary: Vocabulary) -> LibraryGrammar:
+    if compiled.rules is None:
+        return compile_ebnf(compiled.spec.text, vocabulary)
+    try:
+        return compile_rules(compiled.rules, vocabulary)
+    except GrammarError as error:
+        raise GrammarError(f"{compiled.why}; and the grammar library: {error.message}", error.hint) from error
+
+
+def _place(spec: GrammarSpec) -> Path:
+    key = f"{FORMAT}\0{spec.kind}\0{spec.whitespace}\0{spec.text}"
+    return cache_folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.npz"
+
+
+def _keep(automaton: Automaton, place: Path) -> None:
+    """Write it for the next kernel, and forget the files that were written first. A full disk loses nothing else."""
+    with suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        automaton.save(place)
+        files = sorted(place.parent.glob("*.npz"), key=lambda file: file.stat().st_mtime)
+        for old in files[:-KEPT_ON_DISK]:
+            old.unlink(missing_ok=True)

@@ -1,0 +1,226 @@
+"""GBNF, the grammar notation of llama.cpp (`root ::= ...`), read into a syntax tree.
+
+Every character counts: nothing is skipped between the parts of a rule, and a rule takes no more than it must.
+Knows no library. Source of the notation: llama.cpp, grammars/README.md.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...errors import GrammarError
+from ..regex.characters import SCALARS, complement, union
+from ..syntax import EMPTY, Alternate, Chars, Literal, Node, Reference, Repeat, Rules, alternate, concat
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*|[0-9][A-Za-z0-9_-]*")
+_HEAD = re.compile(r"[A-Za-z0-9_-]+[ \t]*::=")
+_SPACE = re.compile(r"(?:[ \t]|\\\n)*(?:#[^\n]*)?")
+_COUNT = re.compile(r"\{\s*([0-9]{1,9})\s*(?:(,)\s*([0-9]{1,9})?\s*)?\}")
+_ESCAPE = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})")
+_RUN = re.compile(r'[^"\\\n\ud800-\udfff]+')
+_LETTERS = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", '"': '"', "[": "[", "]": "]", "-": "-", "^": "^"}
+_HINT = 'write rules as  name ::= "text" [a-z] other* ( a | b )  and begin with  root ::= '
+_DEEPEST = 100
+_LAST = 0x10FFFF
+
+
+def is_gbnf(text: str) -> bool:
+    """Whether `text` has a line that begins a rule as GBNF does."""
+    return re.search(r"^[ \t]*[A-Za-z0-9_-]+[ \t]*::=", text, re.MULTILINE) is not None
+
+
+def parse_gbnf(text: str) -> Rules:
+    """The rules of `text`, from `root`. Raises GrammarError with line and column for what is wrong or not supported."""
+    return _Parser(text.replace("\r\n", "\n").replace("\r", "\n")).rules()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.depth = 0
+        self.named: dict[str, int] = {}
+
+    def error(self, message: str, at: int | None = None, hint: str = _HINT) -> GrammarError:
+        at = self.at if at is None else at
+        line = self.text.count("\n", 0, at) + 1
+        column = at - (self.text.rfind("\n", 0, at) + 1) + 1
+        return GrammarError(f"ebnf, line {line}, column {column}: {message}", hint)
+
+    def peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def space(self, lines: bool) -> None:
+        """Skips blanks and comments; with `lines`, line ends too."""
+        while True:
+            before = self.at
+            match = _SPACE.match(self.text, self.at)
+            assert match is not None
+            self.at = match.end()
+            if lines and self.peek() == "\n":
+                self.at += 1
+            if self.at == before:
+                return
+
+    def rules(self) -> Rules:
+        found: dict[str, Node] = {}
+        self.space(lines=True)
+        while self.at < len(self.text):
+            begin, name = self.at, self.name()
+            self.space(lines=False)
+            if not self.text.startswith("::=", self.at):
+                raise self.error(f"expected ::= after {name!r}")
+            if name in found:
+                raise self.error(f"the rule {name!r} is there twice", begin, "join the two with |")
+            self.at += 3
+            self.space(lines=True)
+            found[name] = self.options(nested=False)
+            if self.at < len(self.text) and self.peek() != "\n":
+                raise self.error(f"unexpected {self.peek()!r}")
+            self.space(lines=True)
+        for name, at in self.named.items():
+            if name not in found:
+                raise self.error(f"no rule {name!r}", at, f"define it: {name} ::= ...")
+        if "root" not in found:
+            raise self.error("there is no rule 'root'", 0)
+        return Rules(Reference("root"), found)
+
+    def name(self) -> str:
+        match = _NAME.match(self.text, self.at)
+        if match is None:
+            raise self.error(f"expected the name of a rule, not {self.peek()!r}")
+        self.at = match.end()
+        return match.group()
+
+    def options(self, nested: bool) -> Node:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise self.error(f"parentheses more than {_DEEPEST} deep", hint="give the inner parts rules of their own")
+        found = [self.sequence(nested)]
+        while self.bar(nested):
+            self.space(lines=True)
+            found.append(self.sequence(nested))
+        self.depth -= 1
+        return alternate(*found)
+
+    def bar(self, nested: bool) -> bool:
+        """Steps over a `|`, which may also begin the next line."""
+        before = self.at
+        self.space(lines=True)
+        if self.peek() == "|":
+            self.at += 1
+            return True
+        if not nested:
+            self.at = before
+        return False
+
+    def sequence(self, nested: bool) -> Node:
+        parts: list[Node] = []
+        while True:
+            self.space(lines=nested)
+            if self.peek() in ("", "\n", "|", ")"):
+                return concat(*parts)
+            if self.text.startswith("::=", self.at) or (nested and _HEAD.match(self.text, self.at)):
+                raise self.error("a rule begins inside parentheses", hint="close the parentheses first")
+            parts.append(self.repeated(self.part(), nested))
+
+    def part(self) -> Node:
+        match self.peek():
+            case '"':
+                return self.literal()
+            case "[":
+                return self.characters()
+            case ".":
+                self.at += 1
+                return Chars(SCALARS)
+            case "(":
+                return self.group()
+            case "<" | "!":
+                raise self.error("single tokens (<...>) are not supported", hint="write the text that is meant")
+        begin, name = self.at, self.name()
+        self.named.setdefault(name, begin)
+        return Reference(name)
+
+    def group(self) -> Node:
+        begin = self.at
+        self.at += 1
+        if self.peek() == "=":
+            raise self.error("look-ahead is not supported", hint="write what may follow as a rule")
+        node = self.options(nested=True)
+        if self.peek() != ")":
+            raise self.error("this parenthesis is not closed", begin)
+        self.at += 1
+        return node
+
+    def repeated(self, node: Node, nested: bool) -> Node:
+        while True:
+            self.space(lines=nested)
+            if self.peek() == "{":
+                match = _COUNT.match(self.text, self.at)
+                if match is None:
+                    raise self.error("expected a count such as {2}, {2,} or {2,5}")
+                least, comma, most = match.groups()
+                low, high = int(least), int(most) if most else None if comma else int(least)
+                if high is not None and high < low:
+                    raise self.error(f"a count from {low} to {high}", hint="the first must not be above the second")
+                node, self.at = Repeat(node, low, high), match.end()
+            elif self.peek() and self.peek() in "*+?":
+                node = Repeat(node, int(self.peek() == "+"), 1 if self.peek() == "?" else None)
+                self.at += 1
+            else:
+                return node
+
+    def literal(self) -> Node:
+        begin = self.at
+        self.at += 1
+        found: list[str] = []
+        while self.peek() != '"':
+            if self.peek() in ("", "\n"):
+                raise self.error("this string is not closed", begin)
+            run = _RUN.match(self.text, self.at)
+            found.append(run.group() if run else self.character())
+            self.at = run.end() if run else self.at
+        self.at += 1
+        return Literal("".join(found)) if found else EMPTY
+
+    def characters(self) -> Node:
+        begin = self.at
+        self.at += 1
+        negated = self.peek() == "^"
+        self.at += negated
+        pairs: list[tuple[int, int]] = []
+        while self.peek() != "]":
+            if self.peek() in ("", "\n"):
+                raise self.error("this class of characters is not closed", begin)
+            place, low = self.at, ord(self.character())
+            high = low
+            if self.peek() == "-" and self.text[self.at + 1 : self.at + 2] not in ("]", ""):
+                self.at += 1
+                high = ord(self.character())
+                if high < low:
+                    raise self.error(f"the range {chr(low)!r}-{chr(high)!r} is the wrong way round", place)
+            pairs.append((low, high))
+        self.at += 1
+        ranges = union(pairs)
+        return Chars(complement(ranges) if negated else ranges) if ranges or negated else Alternate(())
+
+    def character(self) -> str:
+        begin, found = self.at, self.peek()
+        self.at += 1
+        if found == "\\":
+            found = self.escaped(begin)
+        if 0xD800 <= ord(found) <= 0xDFFF:
+            raise self.error(f"U+{ord(found):04X} is a surrogate, not a character", begin, "write the whole character")
+        return found
+
+    def escaped(self, begin: int) -> str:
+        if self.peek() and self.peek() in _LETTERS:
+            self.at += 1
+            return _LETTERS[self.text[self.at - 1]]
+        match = _ESCAPE.match(self.text, self.at)
+        code = int(match.group()[1:], 16) if match else _LAST + 1
+        if match is None or code > _LAST:
+            known = r"\n \r \t \\ \" \[ \] \- \^ \xHH \uHHHH \UHHHHHHHH"
+            raise self.error(f"unknown escape \\{self.text[self.at : self.at + 3]!s}", begin, f"known: {known}")
+        self.at = match.end()
+        return chr(code)

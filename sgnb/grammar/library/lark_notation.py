@@ -1,0 +1,66 @@
+"""What llguidance's Lark notation has that this engine does not do: refused by name, with its line and column.
+
+Knows just enough of the notation to tell comments, quoted texts and regexes from the rest; what is wrong otherwise the
+library finds.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ...errors import GrammarError
+
+_PARTS = re.compile(
+    r"""
+    (?P<skip> (?:\#|//)[^\n]* | "(?:\\.|[^"\\\n])*" | /(?:\\.|[^/\\\n])+/ )
+    | (?P<special> <[^<>\s]+> )
+    | (?P<grammar> @[A-Za-z0-9_-]+ )
+    | (?P<option> \b(?:max_tokens|temperature|stop|stop_capture|capture)\b (?=\s*[=,\]]) )
+    | (?P<setting> "?allow_invalid_utf8"? )
+    """,
+    re.VERBOSE,
+)
+_WHY = {
+    "special": ("the special token {} cannot be part of a grammar", "write the text that is meant"),
+    "grammar": ("there is no other grammar {}", "put its rules into this one"),
+    "option": ("{} is not supported in rules", "ask for it in the sampling options, or leave it out"),
+    "setting": ("{} is not supported", "texts are UTF-8"),
+}
+_JSON = re.compile(r"%(?:json|regex|llguidance)\s*")
+
+
+def refuse_unsupported(text: str) -> None:
+    """Raises GrammarError for the first construct that would be ignored, or could not be followed."""
+    at = 0
+    while at < len(text):
+        value = _JSON.match(text, at)
+        if value is not None:
+            at = _after_json(text, value)
+            continue
+        part = _PARTS.match(text, at)
+        if part is None:
+            at += 1
+            continue
+        if part.lastgroup in _WHY:
+            raise _error(text, at, *_WHY[part.lastgroup], part.group())
+        at = part.end()
+
+
+def _after_json(text: str, start: re.Match[str]) -> int:
+    import json
+
+    try:
+        value, end = json.JSONDecoder().raw_decode(text, start.end())
+    except (ValueError, RecursionError) as error:
+        raise _error(
+            text, start.start(), "the JSON after {} cannot be read", f"{error}", start.group().strip()
+        ) from None
+    if isinstance(value, dict) and start.group().startswith("%llguidance") and value.get("allow_invalid_utf8"):
+        raise _error(text, start.start(), *_WHY["setting"], "allow_invalid_utf8")
+    return end
+
+
+def _error(text: str, at: int, message: str, hint: str, found: str) -> GrammarError:
+    line = text.count("\n", 0, at) + 1
+    column = at - (text.rfind("\n", 0, at) + 1) + 1
+    return GrammarError(f"ebnf, line {line}, column {column}: {message.format(repr(found))}", hint)

@@ -1,0 +1,245 @@
+"""Rules made plain: without labels, and without parts that describe no text, so that every beginning can be ended.
+
+Works on trees of any depth: no function here calls itself. Knows no library and no automaton.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ...errors import GrammarError
+from ..automaton.automaton import build
+from ..automaton.limits import Limits, Recursive, TooLarge
+from ..syntax import (
+    EMPTY,
+    NOTHING,
+    Alternate,
+    Chars,
+    Concat,
+    Intersect,
+    Literal,
+    Node,
+    Reference,
+    Repeat,
+    Rules,
+    Source,
+    Without,
+    alternate,
+    concat,
+)
+
+SET_LIMITS = Limits(states=4096, building=8192, positions=16_384, seconds=0.2)
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes directly below `node`; a reference has none."""
+    match node:
+        case Concat(parts) | Intersect(parts):
+            return parts
+        case Alternate(options):
+            return options
+        case Repeat(inner, _, _) | Source(inner, _):
+            return (inner,)
+        case Without(kept, removed):
+            return (kept, removed)
+    return ()
+
+
+def postorder(node: Node, below: Callable[[Node], tuple[Node, ...]] = children) -> Iterator[Node]:
+    """Every node of the tree after the nodes `below` it; one that is shared (the same object) comes once."""
+    seen: set[int] = set()
+    stack = [(node, False)]
+    while stack:
+        top, below_done = stack.pop()
+        if below_done:
+            yield top
+        elif id(top) not in seen:
+            seen.add(id(top))
+            stack.append((top, True))
+            stack += [(child, False) for child in reversed(below(top))]
+
+
+def rebuilt(root: Node, change: Callable[[Node], Node]) -> Node:
+    """The tree with `change` done to every node, from below. Parts in which nothing changes stay the same objects."""
+    made: dict[int, Node] = {}
+    for node in postorder(root):
+        old = children(node)
+        new = tuple(made[id(child)] for child in old)
+        same = all(a is b for a, b in zip(old, new, strict=True))
+        made[id(node)] = change(node if same else _over(node, new))
+    return made[id(root)]
+
+
+def _over(node: Node, below: tuple[Node, ...]) -> Node:
+    match node:
+        case Concat():
+            return Concat(below)
+        case Alternate():
+            return Alternate(below)
+        case Intersect():
+            return Intersect(below)
+        case Without():
+            return Without(below[0], below[1])
+        case Repeat(_, least, most):
+            return Repeat(below[0], least, most)
+        case Source(_, label):
+            return Source(below[0], label)
+    return node
+
+
+def references(node: Node) -> set[str]:
+    """The names of the rules that the tree refers to."""
+    return {part.name for part in postorder(node) if isinstance(part, Reference)}
+
+
+def closed(needs: dict[str, set[str]]) -> list[str]:
+    """The names whose needs, and their needs in turn, make no circle: rules without recursion. Needs come first."""
+    missing = {name: len(names) for name, names in needs.items()}
+    users: dict[str, list[str]] = {name: [] for name in needs}
+    for name, names in needs.items():
+        for need in names:
+            users[need].append(name)
+    found = [name for name, count in missing.items() if not count]
+    for name in found:
+        for user in users[name]:
+            missing[user] -= 1
+            if not missing[user]:
+                found.append(user)
+    return found
+
+
+def plain(rules: Rules, spend: Callable[[int], None]) -> Rules:
+    """The same texts, from the rules that are needed, without Source and without what can never end.
+
+    spend: called with about as many microseconds as the next step takes; may raise. Raises GrammarError for a reference
+    to no rule, for recursion inside Intersect or Without, and if no text is left.
+    """
+    reached = _reached(rules)
+
+    def without_empty_set(node: Node) -> Node:
+        spend(3)
+        return NOTHING if isinstance(node, (Intersect, Without)) and _is_empty(node, reached) else node
+
+    rules = Rules(rebuilt(rules.start, without_empty_set), reached)
+    reached = {name: rebuilt(node, without_empty_set) for name, node in reached.items()}
+    productive = _productive(reached, spend)
+    start = _simplified(rules.start, productive, spend)
+    if start is None:
+        raise GrammarError(
+            "the grammar describes no text", "give every rule an option that ends without the rule itself"
+        )
+    made = {name: _simplified(reached[name], productive, spend) for name in reached}
+    left = Rules(start, {name: node for name, node in made.items() if node is not None})
+    left = Rules(left.start, _reached(left))
+    _refuse_recursion_in_sets(left)
+    return left
+
+
+def _is_empty(node: Node, rules: dict[str, Node]) -> bool:
+    """Whether the intersection or difference has no text; False where an automaton cannot tell."""
+    try:
+        build(Rules(node, rules), SET_LIMITS)
+    except (TooLarge, Recursive):
+        return False
+    except GrammarError:
+        return True
+    return False
+
+
+def _reached(rules: Rules) -> dict[str, Node]:
+    found: dict[str, Node] = {}
+    waiting = sorted(references(rules.start))
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        if name not in rules.rules:
+            raise GrammarError(f"the grammar refers to a rule {name!r}, which it does not have", "define the rule")
+        found[name] = rules.rules[name]
+        waiting += sorted(references(found[name]))
+    return found
+
+
+def _productive(rules: dict[str, Node], spend: Callable[[int], None]) -> set[str]:
+    """The names of the rules that describe at least one text."""
+    found: set[str] = set()
+    waiting = {name: references(node) for name, node in rules.items()}
+    users: dict[str, set[str]] = {name: set() for name in rules}
+    for name, needs in waiting.items():
+        for need in needs:
+            users[need].add(name)
+    queue = list(rules)
+    while queue:
+        name = queue.pop()
+        spend(5)
+        if name not in found and _simplified(rules[name], found, spend) is not None:
+            found.add(name)
+            queue += users[name]
+    return found
+
+
+def _simplified(root: Node, productive: set[str], spend: Callable[[int], None]) -> Node | None:
+    made: dict[int, Node | None] = {}
+    for node in postorder(root):
+        spend(5)
+        made[id(node)] = _simple(node, [made[id(child)] for child in children(node)], productive)
+    return made[id(root)]
+
+
+def _simple(node: Node, below: list[Node | None], productive: set[str]) -> Node | None:
+    """`node` over the nodes `below`, None standing for what describes no text."""
+    whole = [child for child in below if child is not None]
+    complete = len(whole) == len(below)
+    match node:
+        case Literal(text):
+            return Literal(_utf8(text))
+        case Chars(((low, high),)) if low == high:
+            return Literal(chr(low))
+        case Chars(ranges):
+            return node if ranges else None
+        case Reference(name):
+            return node if name in productive else None
+        case Source():
+            return below[0]
+        case Concat():
+            return concat(*whole) if complete else None
+        case Intersect():
+            return Intersect(tuple(whole)) if complete else None
+        case Alternate():
+            return alternate(*_once(whole)) if whole else None
+        case Repeat(_, least, most):
+            if most == 0 or (not complete and least == 0):
+                return EMPTY
+            return Repeat(whole[0], least, most) if complete else None
+        case Without():
+            return Without(whole[0], whole[1]) if complete else below[0]
+
+
+def _once(options: list[Node]) -> list[Node]:
+    """Without second copies of a literal, which the library does not always bear."""
+    found: dict[str | int, Node] = {}
+    for option in options:
+        found.setdefault(option.text if isinstance(option, Literal) else id(option), option)
+    return list(found.values())
+
+
+def _utf8(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        message = f"U+{ord(text[error.start]):04X} in {text!r:.80} is a surrogate, not a character"
+        raise GrammarError(message, "write the whole character") from None
+    return text
+
+
+def _refuse_recursion_in_sets(rules: Rules) -> None:
+    needs = {name: references(node) for name, node in rules.rules.items()}
+    flat = set(closed(needs))
+    for node in (rules.start, *rules.rules.values()):
+        for part in postorder(node):
+            if isinstance(part, (Intersect, Without)) and not references(part) <= flat:
+                name = min(references(part) - flat)
+                raise GrammarError(
+                    f"the rule {name!r} is recursive and stands inside an intersection or a difference",
+                    "combine it with nothing else (allOf, not), or write it without recursion",
+                )

@@ -1,0 +1,96 @@
+r"""The characters that `[...]`, `.`, \d and a plain letter stand for, under the flags of the pattern.
+
+Flags are the letters of the inline flags that are on: i, m, s, x and a.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ..syntax import Ranges
+from .characters import SCALARS, category, complement, ecmascript_category, ignore_case, intersection, union
+from .reader import Reader
+
+Flags = frozenset[str]
+
+_LINE_BREAK: Ranges = ((10, 10),)
+_ECMASCRIPT_LINE_BREAKS: Ranges = ((10, 10), (13, 13), (0x2028, 0x2029))
+
+
+def any_character(flags: Flags, portable: bool) -> Ranges:
+    """What the dot matches."""
+    if "s" in flags:
+        return SCALARS
+    return complement(_ECMASCRIPT_LINE_BREAKS if portable else _LINE_BREAK)
+
+
+@lru_cache(maxsize=4096)
+def characters(members: Ranges, letters: str, negated: bool, flags: Flags, portable: bool) -> Ranges:
+    r"""What a class of `members` and the categories of these letters matches, or all else if `negated`.
+
+    As in `re`, ignoring case adds nothing to a category. If `portable`, only what ECMAScript agrees to.
+    """
+    ascii_only = "a" in flags
+    found = ignore_case(members, ascii_only) if "i" in flags else members
+    for letter in letters:
+        known = category(letter, ascii_only)
+        if portable:
+            known = (union if negated else intersection)(known, ecmascript_category(letter))
+        found = union(found, known)
+    return complement(found) if negated else found
+
+
+def check_scalar(reader: Reader, code: int, column: int) -> int:
+    """The code point, or a GrammarError for a surrogate."""
+    if 0xD800 <= code <= 0xDFFF:
+        cure = r"no text contains it; write the whole character, as \Uhhhhhhhh"
+        raise reader.error(f"lone surrogate \\u{code:04x}", column, cure)
+    return code
+
+
+def read_class(reader: Reader, flags: Flags, portable: bool) -> Ranges:
+    """Read the class that comes next, brackets included, and give its characters."""
+    start = reader.at
+    reader.take()
+    negated = reader.skip("^")
+    if portable and reader.peek == "]":
+        raise reader.error("] at the start of a class", reader.at, r"only Python takes it as a character; write \]")
+    members: list[tuple[int, int]] = []
+    letters = ""
+    while not (reader.peek == "]" and (members or letters)):
+        column = reader.at
+        first = _member(reader, start)
+        if _range_follows(reader):
+            members.append(_range(reader, first, column, start))
+        elif isinstance(first, str):
+            letters += first
+        else:
+            members.append((check_scalar(reader, first, column),) * 2)
+    reader.take()
+    ranges = union(members)
+    if members and not ranges and not letters and not negated:
+        raise reader.error("class of nothing but surrogates", start, "no text contains them; leave the class out")
+    return characters(ranges, "".join(sorted(set(letters))), negated, flags, portable)
+
+
+def _member(reader: Reader, start: int) -> int | str:
+    token = reader.peek
+    if not token:
+        raise reader.error("class without its ]", start, r"close it with ], or write \[ for the bracket itself")
+    return reader.escape(inside=True) if token[0] == "\\" else ord(reader.take())
+
+
+def _range_follows(reader: Reader) -> bool:
+    """Whether a dash comes next that is not the last character of the class."""
+    return reader.peek == "-" and not reader.pattern.startswith("-]", reader.at)
+
+
+def _range(reader: Reader, first: int | str, column: int, start: int) -> tuple[int, int]:
+    reader.take()
+    last = _member(reader, start)
+    if isinstance(first, int) and isinstance(last, int) and first <= last:
+        return first, last
+    text = reader.pattern[column : reader.at]
+    swap = isinstance(first, int) and isinstance(last, int)
+    cure = "the first character must not come after the last" if swap else r"for the dash itself, write \-"
+    raise reader.error(f"bad range {text}", column, cure)

@@ -1,0 +1,324 @@
+r"""Patterns in the syntax of Python's `re`, read into a tree that describes the texts they match.
+
+What is read means exactly what `re` means by it; everything else is an error that shows the place in the pattern.
+Knows no automata. Reading does not recurse: groups that are still open are on a stack.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass, field, replace
+
+from ..syntax import EMPTY, Chars, Literal, Node, Source
+from .anchors import (
+    HAS_EMPTY,
+    LAST_LINE,
+    LINE,
+    NO_DEMAND,
+    TEXT,
+    Way,
+    Ways,
+    anywhere,
+    chain,
+    choose,
+    plain,
+    repeat,
+    whole_text,
+)
+from .characters import ignore_case
+from .classes import Flags, any_character, characters, check_scalar, read_class
+from .reader import Reader
+
+MAX_DEPTH = 100
+"""So many groups may be inside each other."""
+
+MAX_PIECES = 100_000
+"""So many classes, groups, anchors, escapes and pieces of plain text may be in a pattern."""
+
+MAX_LABEL = 80
+"""A longer piece of the pattern is cut in its label."""
+
+_BLANKS = " \t\n\r\v\f"
+_RUN = re.compile(r"[^\\.^$|?*+()\[{]+")
+_VERBOSE_RUN = re.compile(r"[^\\.^$|?*+()\[{# \t\n\r\v\f]+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_INLINE_FLAGS = re.compile(r"([a-zA-Z]*)(?:(-)([a-zA-Z]*))?([:)])?")
+_QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_END_ESCAPES = ("\\Z", "\\z") if sys.version_info >= (3, 14) else ("\\Z",)
+
+_LOOK_CURE = "say what the text may be instead, as alternatives or with classes such as [^a]"
+_REFUSED = {
+    "(?=": ("look-ahead (?=", _LOOK_CURE),
+    "(?!": ("negative look-ahead (?!", _LOOK_CURE),
+    "(?<=": ("look-behind (?<=", _LOOK_CURE),
+    "(?<!": ("negative look-behind (?<!", _LOOK_CURE),
+    "(?>": ("atomic group (?>", "write (?:...), which gives no match up"),
+    "(?(": ("conditional group (?(", "write the cases as alternatives: with|without"),
+    "(?P=": ("back-reference (?P=", "not regular: write the repeated part out"),
+    "(?<": ("unknown group (?<", "a name is written (?P<name>...)"),
+}
+
+
+def parse(pattern: str, *, whole: bool = True, portable: bool = False) -> Node:
+    r"""The texts that `re.fullmatch(pattern, text)` accepts; if not `whole`, those that `re.search` does.
+
+    portable: only what Python and ECMAScript agree to: \d, \w, \s, the dot and their opposites are the common part,
+    and `$` is the end of the text even before a last line break.
+    Raises GrammarError, with the construct, its place and a cure, for what `re.compile` refuses, for what is not
+    regular or not supported, and for an anchor that can never hold. Surrogates are in no text.
+    """
+    ways = _Parser(pattern, portable).parse()
+    return whole_text(ways) if whole else anywhere(ways)
+
+
+@dataclass(slots=True)
+class _Item:
+    """One thing that a quantifier may follow. start, end: its place in the pattern, quantifier included."""
+
+    ways: Ways
+    start: int
+    end: int
+    labelled: bool
+    repeated: bool = False
+    anchor: bool = False
+
+
+@dataclass(slots=True)
+class _Group:
+    """A group that is still open, or the pattern itself: its finished alternatives and the items of the last one."""
+
+    start: int
+    flags: Flags
+    options: list[Ways] = field(default_factory=list)
+    items: list[_Item] = field(default_factory=list)
+
+
+class _Parser:
+    def __init__(self, pattern: str, portable: bool) -> None:
+        self.reader = Reader(pattern)
+        self.portable = portable
+        self.group = _Group(0, frozenset())
+        self.outer: list[_Group] = []
+        self.names: set[str] = set()
+        self.global_flags: set[str] = set()
+        self.pieces = 0
+        quantify, anchor = self._quantify, self._anchor
+        self.handlers = {"(": self._open, ")": self._close, "|": self._bar, "[": self._class, ".": self._dot}
+        self.handlers |= {"*": quantify, "+": quantify, "?": quantify, "{": quantify, "^": anchor, "$": anchor}
+
+    def parse(self) -> Ways:
+        reader = self.reader
+        if found := _SURROGATE.search(reader.pattern):
+            check_scalar(reader, ord(found[0]), found.start())
+        while token := reader.peek:
+            if "x" in self.group.flags and (token in _BLANKS or token == "#"):
+                self._skip_blank()
+            elif token in self.handlers:
+                self.handlers[token]()
+            elif token[0] == "\\":
+                self._escape(token)
+            else:
+                self._text()
+        if self.outer:
+            raise reader.error("( without its )", self.group.start, r"close it with ), or write \( for the character")
+        return self._finish()
+
+    def _add(self, ways: Ways, start: int, labelled: bool = False) -> None:
+        self.group.items.append(_Item(ways, start, self.reader.at, labelled))
+        self.pieces += 1
+        if self.pieces > MAX_PIECES:
+            cure = "split it into several, or give the texts as choices"
+            raise self.reader.error(f"pattern of more than {MAX_PIECES} pieces", start, cure)
+
+    def _finish(self) -> Ways:
+        """All alternatives of the group."""
+        self._end_option()
+        return choose(self.group.options)
+
+    def _end_option(self) -> None:
+        parts = [self._labelled(item) if item.labelled else item.ways for item in self.group.items]
+        self.group.options.append(chain(parts, self.reader))
+        self.group.items = []
+
+    def _labelled(self, item: _Item) -> Ways:
+        label = self.reader.pattern[item.start : item.end]
+        if len(label) > MAX_LABEL:
+            label = label[: MAX_LABEL - 1] + "…"
+        return tuple(way if way.node == EMPTY else replace(way, node=Source(way.node, label)) for way in item.ways)
+
+    def _bar(self) -> None:
+        self.reader.take()
+        self._end_option()
+
+    def _skip_blank(self) -> None:
+        """A blank, or a comment that ends with its line. As in `re`, a backslash hides the line break behind it."""
+        reader = self.reader
+        if reader.take() == "#":
+            while reader.take() not in ("\n", ""):
+                pass
+
+    def _text(self) -> None:
+        """Characters that stand for themselves. The last is an item of its own: a quantifier may follow."""
+        reader, start = self.reader, self.reader.at
+        run = (_VERBOSE_RUN if "x" in self.group.flags else _RUN).match(reader.pattern, start)
+        text = run[0] if run else reader.peek
+        if "i" in self.group.flags:
+            for char in text:
+                reader.at += 1
+                self._add(self._character(ord(char)), reader.at - 1)
+            return
+        for piece in (text[:-1], text[-1]):
+            reader.at += len(piece)
+            self._add(plain(Literal(piece)), reader.at - len(piece))
+
+    def _character(self, code: int) -> Ways:
+        if "i" in self.group.flags:
+            ranges = ignore_case(((code, code),), "a" in self.group.flags)
+            if ranges != ((code, code),):
+                return plain(Chars(ranges))
+        return plain(Literal(chr(code)))
+
+    def _escape(self, token: str) -> None:
+        reader, start = self.reader, self.reader.at
+        if token == "\\A" or token in _END_ESCAPES:
+            self._anchor()
+            return
+        if token in ("\\b", "\\B"):
+            raise reader.error(f"word boundary {token}", start, "write out what may stand on both sides of it")
+        code = reader.escape(inside=False)
+        if isinstance(code, str):
+            ranges = characters((), code, False, self.group.flags, self.portable)
+            self._add(plain(Chars(ranges)), start, labelled=True)
+        else:
+            self._add(self._character(check_scalar(reader, code, start)), start)
+
+    def _class(self) -> None:
+        start = self.reader.at
+        self._add(plain(Chars(read_class(self.reader, self.group.flags, self.portable))), start, labelled=True)
+
+    def _dot(self) -> None:
+        start = self.reader.at
+        self.reader.take()
+        self._add(plain(Chars(any_character(self.group.flags, self.portable))), start, labelled=True)
+
+    def _anchor(self) -> None:
+        start, token = self.reader.at, self.reader.take()
+        lines = "m" in self.group.flags
+        begin = end = NO_DEMAND
+        if token == "^":
+            begin = LINE if lines else TEXT
+        elif token == "\\A":
+            begin = TEXT
+        elif token == "$":
+            end = LINE if lines else TEXT if self.portable else LAST_LINE
+        else:
+            end = TEXT
+        self._add((Way(EMPTY, HAS_EMPTY, begin, end, start),), start)
+        self.group.items[-1].anchor = True
+
+    def _quantify(self) -> None:
+        reader, start = self.reader, self.reader.at
+        token = reader.peek
+        bounds = reader.braces() if token == "{" else _QUANTIFIERS[token]
+        if bounds is None or token != "{":
+            reader.take()
+        if bounds is None:
+            self._add(plain(Literal("{")), start)
+            return
+        text = reader.pattern[start : reader.at]
+        item = self.group.items[-1] if self.group.items else None
+        if item is None or item.anchor:
+            raise reader.error(f"nothing to repeat for {text}", start, f"write \\{token} for the character itself")
+        if item.repeated:
+            cure = "put a group around the first: (?:...)" + text
+            raise reader.error(f"multiple repeat {text}", start, cure)
+        if reader.skip("+"):
+            raise reader.error(f"possessive quantifier {text}+", start, f"write {text}, which gives no match up")
+        reader.skip("?")
+        item.ways = repeat(item.ways, *bounds, reader)
+        item.end, item.labelled, item.repeated = reader.at, True, True
+
+    def _open(self) -> None:
+        reader, start = self.reader, self.reader.at
+        reader.take()
+        flags: Flags | None = self.group.flags
+        if reader.skip("?"):
+            flags = self._extension(start)
+        if flags is None:
+            return
+        if len(self.outer) == MAX_DEPTH:
+            raise reader.error(f"more than {MAX_DEPTH} groups inside each other", start, "take needless groups out")
+        self.outer.append(self.group)
+        self.group = _Group(start, flags)
+
+    def _close(self) -> None:
+        if not self.outer:
+            raise self.reader.error(") without its (", self.reader.at, r"leave it out, or write \) for the character")
+        self.reader.take()
+        ways, start = self._finish(), self.group.start
+        self.group = self.outer.pop()
+        self._add(ways, start, labelled=True)
+
+    def _extension(self, start: int) -> Flags | None:
+        """What follows `(?`. The flags of the group that opens, or None where none does."""
+        reader = self.reader
+        kind = reader.peek
+        if (kind.isalpha() and kind != "P") or kind == "-":
+            return self._inline_flags(start)
+        reader.take()
+        if kind == ":":
+            return self.group.flags
+        if kind == "#":
+            reader.until(")", "comment (?#", start)
+            return None
+        if kind == "P" and reader.skip("<"):
+            self._name(start)
+            return self.group.flags
+        for mark, (what, cure) in _REFUSED.items():
+            if reader.pattern.startswith(mark, start):
+                raise reader.error(f"{what} is not supported", start, cure)
+        text = reader.pattern[start : reader.at]
+        raise reader.error(f"unknown group {text}", start, "groups are (...), (?:...), (?P<name>...) and (?i:...)")
+
+    def _name(self, start: int) -> None:
+        name = self.reader.until(">", "group name (?P<", start)
+        if not name.isidentifier():
+            raise self.reader.error(f"bad group name {name!r:.40}", start, "use letters, digits and _, no digit first")
+        if name in self.names:
+            raise self.reader.error(f"group name {name!r:.40} is taken", start, "give each group a name of its own")
+        self.names.add(name)
+
+    def _inline_flags(self, start: int) -> Flags | None:
+        """Read flags as in `(?i)`, which hold from here on and give None, or `(?i-s:`: the flags of that group."""
+        reader = self.reader
+        found = _INLINE_FLAGS.match(reader.pattern, reader.at)
+        assert found is not None
+        on, minus, off, end = found[1], found[2], found[3] or "", found[4]
+        text = reader.pattern[start : found.end()]
+        if problem := self._flag_problem(on, minus, off, end):
+            raise reader.error(f"inline flags {text:.40}: {problem}", start, "write (?i) at the start, or (?i-s:...)")
+        reader.at = found.end()
+        if end == ")":
+            self.global_flags |= set(on)
+            self.group.flags = frozenset(self.global_flags - {"u"})
+            return None
+        return (self.group.flags - ({"a"} if "u" in on else set()) | set(on) - {"u"}) - set(off)
+
+    def _flag_problem(self, on: str, minus: str | None, off: str, end: str | None) -> str:
+        if unknown := set(on + off) - set("aimsux"):
+            return f"no flag {min(unknown)!r} for text"
+        if end is None or (minus and end == ")"):
+            return "no : behind them"
+        if minus and not off:
+            return "no flag behind the -"
+        if set(off) & set("au"):
+            return "a and u cannot be turned off"
+        if set(on) & set(off):
+            return "a flag is both on and off"
+        known = set(on) | (self.global_flags if end == ")" else set())
+        if {"a", "u"} <= known:
+            return "a and u exclude each other"
+        if end == ")" and (self.outer or self.group.options or self.group.items):
+            return "they are not at the start of the pattern"
+        return ""

@@ -1,0 +1,89 @@
+"""docs/JSON_SCHEMA.md, written from the tables that the translation of JSON Schema accepts keywords by.
+
+`python -m sgnb.grammar.schema.coverage docs/JSON_SCHEMA.md` writes it; without a path it is printed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from .formats import ENCODINGS, FORMATS, NUMBER_FORMATS
+from .index import MAX_CHARACTERS, MAX_DEPTH
+from .keywords import ANNOTATION, ENFORCED, KEYWORDS, REFUSED
+from .numbers import FRACTION_DIGITS, INTEGER_DIGITS
+
+_INTRODUCTION = f"""# JSON Schema
+
+Written by `python -m sgnb.grammar.schema.coverage docs/JSON_SCHEMA.md`; a test keeps it current. Draft 2020-12, with
+the spellings of draft-07 where they mean one thing.
+
+Every text that a schema lets through is JSON and valid under the schema. It may let through less than the schema
+allows; the differences are listed here. A keyword or format that is not listed as enforced or as an annotation is an
+error that names the keyword, its place and a cure.
+
+What runs it: *automaton* for what is regular, *library* for recursive references, for `true`, `{{}}`, objects without
+`properties` and arrays without `items` (any JSON inside), and for what would make the automaton too large.
+
+## What the output looks like
+
+- Compact: no blanks, or at most `whitespace` spaces or line breaks in each place between the parts.
+- Properties in the order of the schema, those of `required` without a schema after them, then all others.
+- Objects are closed where `properties` or `patternProperties` are given without `additionalProperties`; arrays end
+  after `prefixItems` where `items` is not given. An extra name never repeats one that the schema lists.
+- A schema without `type` is read as the types that its keywords speak of: `{{"minLength": 1}}` is a string.
+- One spelling per character: itself, `\\"`, `\\\\`, `\\b`, `\\f`, `\\n`, `\\r`, `\\t`. Other control characters, as
+  lower-case `\\u00xx`, only where enum, const, a property's name or a pattern names them alone.
+- Integers: no exponent, no `-0`, no `1.0`. An end that the schema leaves open stops at {INTEGER_DIGITS} digits, or at
+  one more than the other bound has, if that is longer.
+- Numbers: no exponent, at most {FRACTION_DIGITS} digits after the point, as many before it as integers; with bounds, so
+  few after it that doubles keep every text on its side of the bound.
+- `enum` and `const`: each value as the schema writes it.
+- `jsonschema` computes `multipleOf` of decimals such as 0.01 in doubles, and so calls 0.07 no multiple; here decimals
+  are exact.
+- A schema may have {MAX_CHARACTERS:,} characters and be {MAX_DEPTH} levels deep.
+"""
+
+
+def document() -> str:
+    """The text of docs/JSON_SCHEMA.md."""
+    enforced = [
+        (f"`{name}`", known.how, known.limits, known.road)
+        for name, known in KEYWORDS.items()
+        if known.state == ENFORCED
+    ]
+    annotations = [f"`{name}`" for name, known in KEYWORDS.items() if known.state == ANNOTATION]
+    refused = [(f"`{name}`", known.how) for name, known in KEYWORDS.items() if known.state == REFUSED]
+    formats = [(f"`{name}`", known.note) for name, known in FORMATS.items()]
+    formats += [
+        (f"`{name}`", "for numbers: " + (f"{ends[0]} to {ends[1]}" if ends else "says nothing about the text"))
+        for name, ends in NUMBER_FORMATS.items()
+    ]
+    return "\n".join(
+        [
+            _INTRODUCTION,
+            "## Keywords that are enforced\n",
+            *_table(("keyword", "how", "limits", "road"), enforced),
+            "\n## Keywords that pass as annotations\n",
+            ", ".join(annotations) + ".",
+            "\n## Keywords that are errors\n",
+            *_table(("keyword", "cure"), refused),
+            "\nAny other keyword is an error too.",
+            "\n## Formats\n",
+            *_table(("format", "narrower in"), formats),
+            f"\n`contentEncoding`: {', '.join(f'`{name}`' for name in ENCODINGS)}. Any other format is an error.\n",
+        ]
+    )
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    lines = [head, ("---",) * len(head), *rows]
+    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        Path(sys.argv[1]).write_text(document(), encoding="utf-8")
+    else:
+        print(document())

@@ -1,0 +1,186 @@
+"""A schema document: its text read, the places of its schemas, and what its `$ref` point at. Knows no translation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, NoReturn
+from urllib.parse import unquote, urldefrag, urljoin
+
+from ...errors import GrammarError, nearest
+from .keywords import KEYWORDS, REFUSED
+from .plain import Schema
+
+MAX_DEPTH = 100
+"""So many schemas may be inside each other."""
+
+MAX_CHARACTERS = 4_000_000
+MAX_DIGITS = 300
+"""A whole number in a schema may have so many digits."""
+
+_EXACT_DIGITS, _EXACT_PLACES = 25, 60
+
+
+def read_schema(text: str) -> Schema:
+    """The schema in `text`; numbers with a point or an exponent become `Decimal`. Raises GrammarError."""
+    if len(text) > MAX_CHARACTERS:
+        raise GrammarError(f"a schema of {len(text)} characters", f"at most {MAX_CHARACTERS} are read")
+    try:
+        schema = json.loads(text, parse_float=_decimal, parse_int=_integer, parse_constant=_no_number)
+    except RecursionError:
+        raise _too_deep() from None
+    except GrammarError:
+        raise
+    except ValueError as error:
+        raise GrammarError(f"the schema is no JSON: {error}", "give it as JSON text") from None
+    if not isinstance(schema, (dict, bool)):
+        raise GrammarError(f"{text!r:.80} is no schema", "a schema is a JSON object, true or false")
+    return schema
+
+
+def _decimal(text: str) -> Decimal:
+    value = Decimal(text)
+    digits = value.as_tuple()
+    if len(digits.digits) > _EXACT_DIGITS or abs(value.adjusted()) > _EXACT_PLACES:
+        raise GrammarError(f"the number {text:.60} in the schema", f"give at most {_EXACT_DIGITS} digits")
+    return value
+
+
+def _integer(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise GrammarError(f"the number {text:.60}... in the schema", f"give at most {MAX_DIGITS} digits")
+    return int(text)
+
+
+def _no_number(text: str) -> NoReturn:
+    raise GrammarError(f"{text} in the schema is no JSON", "give a number")
+
+
+def _too_deep() -> GrammarError:
+    return GrammarError(
+        f"the schema is nested more than {MAX_DEPTH} levels deep", "move inner schemas to $defs, or use a simpler one"
+    )
+
+
+class SchemaIndex:
+    """The schemas of one document by place and by name. Only `resolve` and `join` change it, by what they learn."""
+
+    def __init__(self, root: Schema) -> None:
+        self.root = root
+        self.pointers: dict[int, str] = {}
+        self._bases: dict[int, str] = {}
+        self._named: dict[str, Any] = {}
+        self._joined: dict[tuple[int, ...], Schema] = {}
+        self._add(root, "#", "", 0)
+
+    def _add(self, schema: Any, pointer: str, base: str, depth: int) -> None:
+        """Enters `schema` and all inside it. Does not recurse."""
+        pending = [(schema, pointer, base, depth)]
+        while pending:
+            schema, pointer, base, depth = pending.pop()
+            if not isinstance(schema, dict) or id(schema) in self.pointers:
+                continue
+            if depth > MAX_DEPTH:
+                raise _too_deep()
+            self.pointers[id(schema)] = pointer
+            if isinstance(identifier := schema.get("$id"), str):
+                base = urldefrag(urljoin(base, identifier)).url
+                self._named[base] = schema
+                if identifier.startswith("#"):
+                    self._named[base + identifier] = schema
+            if base:
+                self._bases[id(schema)] = base
+            if isinstance(anchor := schema.get("$anchor"), str):
+                self._named[f"{base}#{anchor}"] = schema
+            for name, child in _children(schema):
+                pending.append((child, f"{pointer}/{name}", base, depth + 1))
+
+    def pointer(self, schema: Any, keyword: str = "") -> str:
+        """Where the schema is, as `#/properties/x`; of one that was joined, where its first part is."""
+        while isinstance(schema, dict) and id(schema) not in self.pointers:
+            parts = schema.get("allOf") or [schema.get("not")]
+            schema = parts[0]
+        place = self.pointers.get(id(schema), "#")
+        return f"{place}/{_escape(keyword)}" if keyword else place
+
+    def error(self, schema: Any, keyword: str, problem: str, cure: str) -> GrammarError:
+        """A GrammarError that names the keyword and its place."""
+        return GrammarError(f"{keyword} at {self.pointer(schema, keyword)}: {problem}", cure)
+
+    def unsupported(self, schema: Any, keyword: str) -> GrammarError:
+        """The error for a keyword that is refused or not known."""
+        known = KEYWORDS.get(keyword)
+        if known and known.state == REFUSED:
+            return self.error(schema, keyword, "not supported", known.how)
+        return self.error(schema, keyword, "not a known keyword", f"{nearest(keyword, KEYWORDS)[:60]}; or remove it")
+
+    def join(self, a: Schema, b: Schema) -> Schema:
+        """One schema that asks for both; the same object for the same parts."""
+        if a is b or b is True or b == {}:
+            return a
+        if a is True or a == {}:
+            return b
+        if a is False or b is False:
+            return False
+        parts = {id(part): part for part in (*self._parts(a), *self._parts(b))}
+        return self._joined.setdefault(tuple(parts), {"allOf": list(parts.values())})
+
+    def _parts(self, schema: Schema) -> list[Any]:
+        if isinstance(schema, dict) and id(schema) not in self.pointers and schema.keys() == {"allOf"}:
+            return list(schema["allOf"])
+        return [schema]
+
+    def resolve(self, schema: dict[str, Any]) -> tuple[str, Schema]:
+        """The name and the schema that the `$ref` of `schema` points at."""
+        reference = schema["$ref"]
+        if not isinstance(reference, str):
+            raise self.error(schema, "$ref", f"{reference!r:.60} is no reference", "give a text such as #/$defs/name")
+        base = self._bases.get(id(schema), "")
+        target = self._look_up(urljoin(base, reference) if base else reference)
+        if target is None:
+            cure = "only references inside the schema are followed: copy the other schema to $defs"
+            if reference.startswith("#"):
+                cure = nearest(reference, [f"#/$defs/{name}" for name in self._definitions()] or ["#"])
+            raise self.error(schema, "$ref", f"{reference!r:.80} is not in the schema", cure)
+        return reference, target
+
+    def _definitions(self) -> Iterator[str]:
+        root = self.root if isinstance(self.root, dict) else {}
+        for keyword in ("$defs", "definitions"):
+            if isinstance(root.get(keyword), dict):
+                yield from map(_escape, root[keyword])
+
+    def _look_up(self, reference: str) -> Any:
+        if reference in self._named:
+            return self._named[reference]
+        document, _, fragment = reference.partition("#")
+        found = self._named.get(document) if document else self.root
+        if fragment and not fragment.startswith("/"):
+            return None
+        for part in unquote(fragment).split("/")[1:]:
+            part = part.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, list) and part.isdecimal() and int(part) < len(found):
+                found = found[int(part)]
+            elif isinstance(found, dict) and part in found:
+                found = found[part]
+            else:
+                return None
+        if isinstance(found, dict):
+            self._add(found, f"#{fragment}", document, 0)
+        return found if isinstance(found, (dict, bool)) else None
+
+
+def _children(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for keyword, value in schema.items():
+        kind = KEYWORDS[keyword].children if keyword in KEYWORDS else ""
+        if kind == "mapping" and isinstance(value, dict):
+            yield from ((f"{keyword}/{_escape(name)}", child) for name, child in value.items())
+        elif "list" in kind and isinstance(value, list):
+            yield from ((f"{keyword}/{index}", child) for index, child in enumerate(value))
+        elif "schema" in kind:
+            yield keyword, value
+
+
+def _escape(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,171 @@
+"""The keywords of JSON Schema: what is done about each. The translation accepts what stands here as enforced or as an
+annotation, and nothing else; docs/JSON_SCHEMA.md is written from the same table. Imports nothing of ours but errors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+ENFORCED, ANNOTATION, REFUSED = "enforced", "annotation", "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """`how` it is enforced, or the cure where it is refused. `road` says what runs it, `limits` what is narrower.
+
+    types: the JSON types that it speaks of; a schema without `type` is read as these.
+    children: whether its value is a schema, a list or a mapping of schemas, or either a schema or a list.
+    """
+
+    state: str
+    how: str = ""
+    limits: str = ""
+    road: str = ""
+    types: tuple[str, ...] = ()
+    children: OneOf["", "schema", "list", "mapping", "schema or list"] = ""
+
+
+AUTOMATON = "automaton"
+INNER = "that of its schemas"
+LIBRARY = "library"
+
+_NUMBER = ("integer", "fraction")
+_STRING = ("string",)
+_OBJECT = ("object",)
+_ARRAY = ("array",)
+
+
+def _number(how: str, limits: str = "") -> Keyword:
+    return Keyword(ENFORCED, how, limits, AUTOMATON, _NUMBER)
+
+
+def _string(how: str, limits: str = "") -> Keyword:
+    return Keyword(ENFORCED, how, limits, AUTOMATON, _STRING)
+
+
+def _object(how: str, limits: str = "", children: OneOf["", "schema", "mapping"] = "") -> Keyword:
+    return Keyword(ENFORCED, how, limits, INNER if children else AUTOMATON, _OBJECT, children)
+
+
+def _array(how: str, limits: str = "", children: OneOf["", "schema", "list", "schema or list"] = "") -> Keyword:
+    return Keyword(ENFORCED, how, limits, INNER if children else AUTOMATON, _ARRAY, children)
+
+
+def _logic(how: str, limits: str = "", children: OneOf["", "schema", "list", "mapping"] = "schema") -> Keyword:
+    return Keyword(ENFORCED, how, limits, INNER, (), children)
+
+
+def _refused(cure: str) -> Keyword:
+    return Keyword(REFUSED, cure)
+
+
+KEYWORDS: dict[str, Keyword] = {
+    "type": Keyword(
+        ENFORCED, "the type, or any of a list", "a schema without it is read as the types it speaks of", INNER
+    ),
+    "enum": Keyword(
+        ENFORCED, "the values, written one way", "values that the other keywords forbid are left out", AUTOMATON
+    ),
+    "const": Keyword(ENFORCED, "the value, written one way", "", AUTOMATON),
+    "minimum": _number("digit by digit, for integers and decimals"),
+    "maximum": _number("digit by digit, for integers and decimals"),
+    "exclusiveMinimum": _number("digit by digit; a number, not draft-04's true"),
+    "exclusiveMaximum": _number("digit by digit; a number, not draft-04's true"),
+    "multipleOf": _number(
+        "a list of the multiples, or of the last digits",
+        "at most 1000 multiples between minimum and maximum; or products of 2 and 5, and 1/n where n is one",
+    ),
+    "minLength": _string("counted in characters, not bytes"),
+    "maxLength": _string("counted in characters, not bytes"),
+    "pattern": _string("the regex anywhere in the text, unless anchored", "no look-around, no back-references"),
+    "format": _string("a pattern for each format, see below", "an unknown format is an error"),
+    "contentEncoding": _string("base64 and base64url"),
+    "properties": _object("in the order of the schema", "closed unless additionalProperties is given", "mapping"),
+    "required": _object("always written", "a name without a schema holds any value"),
+    "additionalProperties": _object(
+        "after the named ones, with names that are not among them",
+        "absent: closed if properties or patternProperties are given, else open",
+        "schema",
+    ),
+    "unevaluatedProperties": _object("as additionalProperties, after merging", "not beside if or not", "schema"),
+    "patternProperties": _object("after the named ones", "at most 3 patterns", "mapping"),
+    "propertyNames": _object("names as a string schema; with enum, in its order", "", "schema"),
+    "minProperties": _object(
+        "counted, if at most 8 properties are optional", "at most one of the names that the schema does not list"
+    ),
+    "maxProperties": _object("counted, if at most 8 properties are optional"),
+    "dependentRequired": _object("without the property, or with those it needs", "up to 256 cases in all"),
+    "dependentSchemas": _object("without the property, or with its schema", "up to 256 cases in all", "mapping"),
+    "dependencies": _object("draft-07's spelling of the two above", "", "mapping"),
+    "items": _array("each item; a list of schemas as in draft-07 is read as prefixItems", "", "schema or list"),
+    "prefixItems": _array("item by item", "", "list"),
+    "additionalItems": _array("draft-07: the items after a list of items", "", "schema"),
+    "unevaluatedItems": _array("as items, after merging", "not beside contains, if or not", "schema"),
+    "minItems": _array("counted"),
+    "maxItems": _array("counted"),
+    "uniqueItems": _array(
+        "items out of at most 64 known values, in any order where that makes at most 400 lists",
+        "else in the order of the enum; with minItems above 1 or maxItems, at most 400 choices",
+    ),
+    "contains": _array(
+        "at least one such item", "not beside minItems above 1, maxItems, prefixItems or uniqueItems", "schema"
+    ),
+    "allOf": _logic("merged", "up to 256 cases in all", "list"),
+    "anyOf": _logic("any of them", "", "list"),
+    "oneOf": _logic(
+        "as anyOf if no two can both hold, else each without the others", "an error if neither works", "list"
+    ),
+    "not": _logic(
+        "the opposite of type, enum, const, bounds, lengths, pattern, required and properties",
+        "other keywords: an error",
+    ),
+    "if": _logic("the cases if-then and not-if-else", "what `not` can turn round"),
+    "then": _logic("see if"),
+    "else": _logic("see if"),
+    "$ref": Keyword(
+        ENFORCED,
+        "#, #/$defs/x, any pointer, $anchor and $id inside the schema",
+        "recursive ones need the library; none to other documents",
+        INNER,
+    ),
+    "$defs": Keyword(ENFORCED, "the targets of $ref", "", INNER, (), "mapping"),
+    "definitions": Keyword(ENFORCED, "draft-07's spelling of $defs", "", INNER, (), "mapping"),
+    "$id": Keyword(ENFORCED, "a target of $ref", "", INNER),
+    "$anchor": Keyword(ENFORCED, "a target of $ref", "", INNER),
+    **{
+        name: Keyword(ANNOTATION)
+        for name in (
+            "$schema",
+            "$comment",
+            "$vocabulary",
+            "title",
+            "description",
+            "default",
+            "example",
+            "examples",
+            "deprecated",
+            "readOnly",
+            "writeOnly",
+            "discriminator",
+        )
+    },
+    "minContains": _refused("say minItems, or list the items with prefixItems"),
+    "maxContains": _refused("say maxItems, or list the items with prefixItems"),
+    "contentMediaType": _refused("a text inside a text is not checked: describe it as an object, or drop the keyword"),
+    "contentSchema": _refused("a text inside a text is not checked: describe it as an object, or drop the keyword"),
+    "$dynamicRef": _refused("use $ref"),
+    "$dynamicAnchor": _refused("use $anchor"),
+    "$recursiveRef": _refused("use $ref"),
+    "$recursiveAnchor": _refused("use $anchor"),
+    "nullable": _refused('write "type": [..., "null"]'),
+    "divisibleBy": _refused("use multipleOf"),
+    "extends": _refused("use allOf"),
+    "disallow": _refused("use not"),
+    "id": _refused("use $id"),
+    "optional": _refused("leave the name out of required"),
+    "components": _refused("move the schemas to $defs"),
+}
+
+MOST_CASES = 256
+"""So many cases may anyOf, oneOf, if and the like make together where they have to be merged with other keywords."""

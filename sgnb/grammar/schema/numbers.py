@@ -1,0 +1,211 @@
+"""JSON numbers between bounds, as syntax trees that compare digit by digit. Knows no schema.
+
+Numbers are written without exponent, without needless zeros in front, and zero has no sign. What the bounds leave open
+ends after INTEGER_DIGITS digits before the point and FRACTION_DIGITS after it, so that every number ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+
+from ..syntax import EMPTY, NOTHING, Chars, Literal, Node, Repeat, concat, optional
+from .text import DIGIT, either
+
+INTEGER_DIGITS = 18
+FRACTION_DIGITS = 10
+BOUND_DIGITS = 100
+PRECISION = 15  # decimal digits that a double tells apart
+
+_NONZERO = Chars(((0x31, 0x39),))
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One end of a range; without `inclusive` the value itself is outside."""
+
+    value: int | Decimal
+    inclusive: bool = True
+
+
+def _digits(first: int, last: int) -> Node:
+    if first > last:
+        return NOTHING
+    return Literal(str(first)) if first == last else Chars(((0x30 + first, 0x30 + last),))
+
+
+def _some_digits(least: int, most: int) -> Node:
+    if most == 0:
+        return EMPTY
+    return DIGIT if least == most == 1 else Repeat(DIGIT, least, most)
+
+
+def _between(low: str, high: str) -> Node:
+    """The digit strings from `low` to `high`, both of the same length."""
+    if not low:
+        return EMPTY
+    rest = len(low) - 1
+    if set(low) == {"0"} and set(high) == {"9"}:
+        return _some_digits(len(low), len(low))
+    first, last = int(low[0]), int(high[0])
+    if first == last:
+        return concat(Literal(low[0]), _between(low[1:], high[1:]))
+    options: list[Node] = []
+    if low[1:].strip("0"):
+        options.append(concat(Literal(low[0]), _between(low[1:], "9" * rest)))
+        first += 1
+    above = []
+    if high[1:].strip("9"):
+        above.append(concat(Literal(high[0]), _between("0" * rest, high[1:])))
+        last -= 1
+    if first <= last:
+        options.append(concat(_digits(first, last), _some_digits(rest, rest)))
+    return either(options + above)
+
+
+@lru_cache(maxsize=1024)
+def naturals(low: int, high: int) -> Node:
+    """The integers low .. high, with 0 <= low, without zeros in front."""
+    if low > high:
+        return NOTHING
+    options: list[Node] = []
+    if low == 0:
+        options, low = [Literal("0")], 1
+    shortest, longest = len(str(low)), len(str(high))
+    if shortest == longest:
+        return either([*options, _between(str(low), str(high))]) if low <= high else either(options)
+    if low != 10 ** (shortest - 1):
+        options.append(_between(str(low), "9" * shortest))
+        shortest += 1
+    above = []
+    if high != 10**longest - 1:
+        above.append(_between("1" + "0" * (longest - 1), str(high)))
+        longest -= 1
+    if shortest <= longest:
+        options.append(concat(_NONZERO, _some_digits(shortest - 1, longest - 1)))
+    return either(options + above)
+
+
+@lru_cache(maxsize=1024)
+def integers(low: int | None, high: int | None) -> Node:
+    """The integers low .. high; an open end stops after INTEGER_DIGITS digits, or one digit after the other bound."""
+    return _signed(-_widest(high or 0) if low is None else low, _widest(low or 0) if high is None else high)
+
+
+def _widest(bound: int) -> int:
+    return int(10 ** max(INTEGER_DIGITS, len(str(abs(bound))) + 1)) - 1
+
+
+def _signed(low: int, high: int) -> Node:
+    if low < 0 < high and -low == high:
+        return either([Literal("0"), concat(optional(Literal("-")), naturals(1, high))])
+    positive = naturals(max(low, 0), high) if high >= 0 else NOTHING
+    return either([positive, _negative(naturals(max(1, -high), -low) if low < 0 else NOTHING)])
+
+
+def _negative(magnitudes: Node) -> Node:
+    return NOTHING if magnitudes == NOTHING else concat(Literal("-"), magnitudes)
+
+
+@lru_cache(maxsize=1024)
+def numbers(low: Bound | None, high: Bound | None, places: int | None = None) -> Node:
+    """The numbers between the bounds, with at most `places` digits after the point.
+
+    By default there are so many places that doubles tell every text from a bound that is not inclusive.
+    """
+    bounds = [bound for bound in (low, high) if bound]
+    if places is None:
+        whole = max((len(str(abs(int(bound.value)))) for bound in bounds), default=0)
+        inclusive = [len(_split(bound.value)[1]) for bound in bounds if bound.inclusive]
+        places = max(0, min(FRACTION_DIGITS, PRECISION - whole), *inclusive)
+    widest = Bound(max(_widest(int(bound.value)) for bound in bounds) + 1 if bounds else 10**INTEGER_DIGITS, False)
+    low, high = low or Bound(-widest.value, False), high or widest
+    from_zero = Bound(0, low.value < 0 or low.inclusive)
+    positive = _magnitudes(low if low.value > 0 else from_zero, high, places) if high.value >= 0 else NOTHING
+    if low.value >= 0:
+        return positive
+    nearest = Bound(-high.value, high.inclusive) if high.value < 0 else Bound(0, False)
+    return either([positive, _negative(_magnitudes(nearest, Bound(-low.value, low.inclusive), places))])
+
+
+def _split(value: int | Decimal) -> tuple[int, str]:
+    """The integer part of abs(value), and the digits after its point without zeros at the end."""
+    whole, _, fraction = format(Decimal(value).copy_abs(), "f").partition(".")
+    return int(whole), fraction.rstrip("0")
+
+
+def _magnitudes(low: Bound, high: Bound, places: int) -> Node:
+    """The numbers between 0 <= low and high."""
+    if high.value < low.value:
+        return NOTHING
+    (first, low_digits), (last, high_digits) = _split(low.value), _split(high.value)
+    from_low = None if low_digits == "" and low.inclusive else low_digits
+    if first == last:
+        fraction = _fraction(from_low, high_digits, high.inclusive, places, low.inclusive)
+        return _joined(Literal(str(first)), fraction)
+    options = []
+    if from_low is not None:
+        options.append(_joined(Literal(str(first)), _fraction(from_low, None, True, places, low.inclusive)))
+        first += 1
+    options.append(_joined(naturals(first, last - 1), _fraction(None, None, True, places)))
+    options.append(_joined(Literal(str(last)), _fraction(None, high_digits, high.inclusive, places)))
+    return either(options)
+
+
+def _joined(front: Node, back: Node) -> Node:
+    return NOTHING if NOTHING in (front, back) else concat(front, back)
+
+
+def _fraction(low: str | None, high: str | None, high_inclusive: bool, places: int, low_inclusive: bool = True) -> Node:
+    """The point with digits, or nothing at all, so that the value is between .low and .high (None: no bound)."""
+    tail = _Tail(low_inclusive, high_inclusive)
+    options = [concat(Literal("."), digits)] if (digits := tail.digits(low, high, places, False)) != NOTHING else []
+    if not tail.may_end(low, high):
+        return either(options)
+    return optional(options[0]) if options else EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    """The digits after the point between two others. A bound becomes None where the digits before have decided it."""
+
+    low_inclusive: bool
+    high_inclusive: bool
+
+    def may_end(self, low: str | None, high: str | None) -> bool:
+        return (low is None or (low == "" and self.low_inclusive)) and (high != "" or self.high_inclusive)
+
+    def digits(self, low: str | None, high: str | None, room: int, may_be_empty: bool = True) -> Node:
+        """At most `room` digits."""
+        low = None if low == "" and self.low_inclusive else low
+        empty = may_be_empty and self.may_end(low, high)
+        if low is None and high is None:
+            return Repeat(DIGIT, 0 if empty else 1, room) if room else EMPTY if empty else NOTHING
+        if low is None and high == "" and self.high_inclusive and room:
+            return Repeat(Literal("0"), 0 if may_be_empty else 1, room)
+        options: list[Node] = []
+        if room:
+            first = int(low[:1] or 0) if low is not None else 0
+            last = int(high[:1] or 0) if high is not None else 9
+            at_low = None if low is None else low[1:]
+            at_high = None if high is None else high[1:]
+            if first == last:
+                options.append(_joined(_digits(first, first), self.digits(at_low, at_high, room - 1)))
+            elif first < last:
+                options += self._apart(first, last, at_low, at_high, room - 1)
+        rest = either(options)
+        if not empty:
+            return rest
+        return EMPTY if rest == NOTHING else optional(rest)
+
+    def _apart(self, first: int, last: int, at_low: str | None, at_high: str | None, room: int) -> list[Node]:
+        options = []
+        if at_low is not None:
+            options.append(_joined(_digits(first, first), self.digits(at_low, None, room)))
+            first += 1
+        if at_high is not None:
+            options.append(_joined(_digits(last, last), self.digits(None, at_high, room)))
+            last -= 1
+        options.append(_joined(_digits(first, last), _some_digits(0, room)))
+        return options

@@ -1,0 +1,238 @@
+"""The keywords of one schema that speak of the value itself, read into `Plain`. Logic and references are for others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from .formats import ENCODINGS, FORMATS, NUMBER_FORMATS
+from .index import SchemaIndex
+from .keywords import ENFORCED, KEYWORDS
+from .numbers import BOUND_DIGITS, Bound
+from .plain import NUMBERS, Plain, common_values, tighter
+
+TYPES = {name: frozenset({name}) for name in ("null", "boolean", "integer", "string", "array", "object")}
+TYPES["number"] = NUMBERS
+
+Fields = dict[str, Any]
+
+
+class Wrong(Exception):
+    """A keyword's value is not what it has to be; the message says what is wrong, `cure` what to write."""
+
+    def __init__(self, problem: str, cure: str) -> None:
+        super().__init__(problem)
+        self.cure = cure
+
+
+def read(schema: dict[str, Any], index: SchemaIndex) -> Plain:
+    """What the keywords of `schema` ask of a value, logic and references left out. Raises GrammarError."""
+    fields: Fields = {"source": schema}
+    spoken: set[str] = set()
+    for keyword, value in schema.items():
+        known = KEYWORDS.get(keyword)
+        if known is None or known.state not in (ENFORCED, "annotation"):
+            raise index.unsupported(schema, keyword)
+        spoken.update(known.types)
+        if keyword in READERS:
+            try:
+                READERS[keyword](fields, value)
+            except Wrong as wrong:
+                raise index.error(schema, keyword, str(wrong), wrong.cure) from None
+    spoken |= _spoken_by_format(schema, fields)
+    if isinstance(schema.get("items"), list):
+        fields["prefix"] = tuple(schema["items"])
+        fields["items"] = schema.get("additionalItems")
+    return Plain(spoken=frozenset(spoken), **fields)
+
+
+def _spoken_by_format(schema: dict[str, Any], fields: Fields) -> frozenset[str]:
+    """What `format` and `contentEncoding` speak of."""
+    if schema.get("format") in NUMBER_FORMATS:
+        return NUMBERS
+    return TYPES["string"] if "formats" in fields else frozenset()
+
+
+def _type(fields: Fields, value: Any) -> None:
+    names = value if isinstance(value, list) else [value]
+    for name in names:
+        if not isinstance(name, str) or name not in TYPES:
+            raise Wrong(f"{name!r:.60} is no type", f"one of {', '.join(TYPES)}, or a list of them")
+    fields["types"] = frozenset().union(*(TYPES[name] for name in names))
+
+
+def _enum(fields: Fields, value: Any) -> None:
+    if not isinstance(value, list):
+        raise Wrong(f"{value!r:.60} is no list", "give a list of values")
+    _values(fields, tuple(value))
+
+
+def _values(fields: Fields, values: tuple[Any, ...]) -> None:
+    if "values" in fields:
+        values = common_values(fields["values"], values) or ()
+    fields["values"] = values
+
+
+def _number(value: Any) -> int | Decimal:
+    if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
+        raise Wrong(f"{value!r:.60} is no number", "give a number")
+    if abs(value) >= 10**BOUND_DIGITS:
+        raise Wrong("more digits than are compared", f"give at most {BOUND_DIGITS}")
+    return value
+
+
+def _bound(name: str, direction: int, inclusive: bool) -> Callable[[Fields, Any], None]:
+    def reader(fields: Fields, value: Any) -> None:
+        fields[name] = tighter(fields.get(name), Bound(_number(value), inclusive), direction)
+
+    return reader
+
+
+def _multiple_of(fields: Fields, value: Any) -> None:
+    if _number(value) <= 0:
+        raise Wrong(f"{value} is not above zero", "give a number above zero")
+    fields["steps"] = (value,)
+
+
+def _count(name: str) -> Callable[[Fields, Any], None]:
+    def reader(fields: Fields, value: Any) -> None:
+        if _number(value) < 0 or value != int(value):
+            raise Wrong(f"{value} is no count", "give a whole number, 0 or more")
+        fields[name] = int(value)
+
+    return reader
+
+
+def _pattern(fields: Fields, value: Any) -> None:
+    check_pattern(value)
+    fields["patterns"] = (value,)
+
+
+def check_pattern(pattern: Any) -> None:
+    """Raises Wrong for what is no regex."""
+    if not isinstance(pattern, str):
+        raise Wrong(f"{pattern!r:.60} is no text", "give a regex")
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise Wrong(f"{pattern!r:.60} is no regex: {error}", "give a regex that Python and ECMAScript share") from None
+
+
+def _format(fields: Fields, value: Any) -> None:
+    if not isinstance(value, str) or (value not in FORMATS and value not in NUMBER_FORMATS):
+        raise Wrong(f"{value!r:.60} is not a known format", "use pattern, or remove it; docs/JSON_SCHEMA.md has a list")
+    if value in FORMATS:
+        fields["formats"] = (*fields.get("formats", ()), value)
+    elif (ends := NUMBER_FORMATS[value]) is not None:
+        _bound("low", 1, True)(fields, ends[0])
+        _bound("high", -1, True)(fields, ends[1])
+
+
+def _content_encoding(fields: Fields, value: Any) -> None:
+    if not isinstance(value, str) or value not in ENCODINGS:
+        raise Wrong(f"{value!r:.60} is not enforced", f"one of {', '.join(ENCODINGS)}, or use pattern")
+    fields["formats"] = (*fields.get("formats", ()), ENCODINGS[value])
+
+
+def _schema(name: str) -> Callable[[Fields, Any], None]:
+    def reader(fields: Fields, value: Any) -> None:
+        check_schema(value)
+        fields[name] = value
+
+    return reader
+
+
+def check_schema(value: Any) -> None:
+    """Raises Wrong for what cannot be a schema."""
+    if not isinstance(value, (dict, bool)):
+        raise Wrong(f"{value!r:.60} is no schema", "give an object, true or false")
+
+
+def _schemas(name: str) -> Callable[[Fields, Any], None]:
+    def reader(fields: Fields, value: Any) -> None:
+        check_mapping(value)
+        fields[name] = value
+
+    return reader
+
+
+def check_mapping(value: Any) -> None:
+    """Raises Wrong for what is no mapping of schemas."""
+    if not isinstance(value, dict):
+        raise Wrong(f"{value!r:.60} is no object", "give an object of schemas")
+    for schema in value.values():
+        check_schema(schema)
+
+
+def _pattern_properties(fields: Fields, value: Any) -> None:
+    check_mapping(value)
+    for pattern in value:
+        check_pattern(pattern)
+    fields["pattern_properties"] = value
+
+
+def check_list(value: Any) -> None:
+    """Raises Wrong for what is no list of schemas."""
+    if not isinstance(value, list) or not value:
+        raise Wrong(f"{value!r:.60} is no list of schemas", "give a list of schemas")
+    for schema in value:
+        check_schema(schema)
+
+
+def _prefix(fields: Fields, value: Any) -> None:
+    check_list(value)
+    fields["prefix"] = tuple(value)
+
+
+def _items(fields: Fields, value: Any) -> None:
+    if isinstance(value, list):
+        for schema in value:
+            check_schema(schema)
+    else:
+        check_schema(value)
+        fields["items"] = value
+
+
+def _required(fields: Fields, value: Any) -> None:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise Wrong(f"{value!r:.60} is no list of names", "give a list of names; draft-04's true is not read")
+    fields["required"] = tuple(dict.fromkeys(value))
+
+
+def _unique(fields: Fields, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise Wrong(f"{value!r:.60} is neither true nor false", "give true or false")
+    fields["unique"] = value
+
+
+READERS: dict[str, Callable[[Fields, Any], None]] = {
+    "type": _type,
+    "enum": _enum,
+    "const": lambda fields, value: _values(fields, (value,)),
+    "minimum": _bound("low", 1, True),
+    "maximum": _bound("high", -1, True),
+    "exclusiveMinimum": _bound("low", 1, False),
+    "exclusiveMaximum": _bound("high", -1, False),
+    "multipleOf": _multiple_of,
+    "minLength": _count("min_length"),
+    "maxLength": _count("max_length"),
+    "pattern": _pattern,
+    "format": _format,
+    "contentEncoding": _content_encoding,
+    "properties": _schemas("properties"),
+    "required": _required,
+    "additionalProperties": _schema("additional"),
+    "patternProperties": _pattern_properties,
+    "propertyNames": _schema("names"),
+    "minProperties": _count("min_properties"),
+    "maxProperties": _count("max_properties"),
+    "items": _items,
+    "prefixItems": _prefix,
+    "minItems": _count("min_items"),
+    "maxItems": _count("max_items"),
+    "uniqueItems": _unique,
+    "contains": _schema("contains"),
+}
+"""The keywords that speak of the value itself, and how each is read."""

@@ -1,0 +1,118 @@
+"""What a `Plain` asks of strings, as a tree of decoded texts. Knows no other types."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from ...errors import GrammarError
+from ..regex.parser import parse
+from ..syntax import NOTHING, Alternate, Chars, Concat, Intersect, Literal, Node, Repeat, Source, Without, concat
+from .formats import format_tree
+from .plain import Plain
+from .text import ANY_CHARACTER, ANY_TEXT, either
+
+Span = tuple[int, int | None]
+"""The shortest and the longest text of a tree in characters; None for no end."""
+
+
+def decoded(plain: Plain) -> Node:
+    """The texts that the string keywords of `plain` allow, before JSON's escapes. Raises GrammarError."""
+    parts = [_pattern(pattern) for pattern in plain.patterns]
+    parts += [tree for name in plain.formats if (tree := format_tree(name)) is not None]
+    most = plain.max_length
+    if most is not None and plain.min_length > most:
+        return NOTHING
+    if parts:
+        parts[0] = limited(parts[0], plain.min_length, most)
+        node = parts[0] if len(parts) == 1 else Intersect(tuple(parts))
+    else:
+        node = ANY_TEXT if (plain.min_length, most) == (0, None) else Repeat(ANY_CHARACTER, plain.min_length, most)
+    removed = [_pattern(pattern) for pattern in plain.other_patterns]
+    removed += [Literal(value) for value in plain.excluded if isinstance(value, str)]
+    return Without(node, either(removed)) if removed else node
+
+
+def pattern_tree(pattern: str) -> Node:
+    """The texts in which `pattern` is found, as JSON Schema means it. Raises GrammarError."""
+    return _pattern(pattern)
+
+
+@lru_cache(maxsize=256)
+def _pattern(pattern: str) -> Node:
+    return parse(pattern, whole=False, portable=True)
+
+
+def limited(node: Node, least: int, most: int | None) -> Node:
+    """The texts of `node` with `least` to `most` characters; a counted part becomes shorter where that is enough."""
+    shortest, longest = span(node)
+    if shortest >= least and (most is None or (longest is not None and longest <= most)):
+        return node
+    parts = list(_parts(node))
+    spans = [span(part) for part in parts]
+    loose = [index for index, (low, high) in enumerate(spans) if low != high]
+    if len(loose) == 1 and isinstance(part := parts[loose[0]], Repeat) and span(part.node) == (1, 1):
+        fixed = sum(low for index, (low, _) in enumerate(spans) if index != loose[0])
+        low = max(part.least, least - fixed)
+        high = part.most if most is None else most - fixed if part.most is None else min(part.most, most - fixed)
+        parts[loose[0]] = Repeat(part.node, low, high)
+        return NOTHING if high is not None and low > high else concat(*parts)
+    return Intersect((node, Repeat(ANY_CHARACTER, least, most)))
+
+
+def _parts(node: Node) -> tuple[Node, ...]:
+    while isinstance(node, Source):
+        node = node.node
+    if not isinstance(node, Concat):
+        return (node,)
+    return tuple(inner for part in node.parts for inner in _parts(part)) or (node,)
+
+
+def apart(a: Node, b: Node) -> bool:
+    """Whether the texts of the two begin with different literals, so that none is common; False where not seen."""
+    first, second = _start(a), _start(b)
+    return not first.startswith(second) and not second.startswith(first)
+
+
+def _start(node: Node) -> str:
+    first = _parts(node)[0]
+    return first.text if isinstance(first, Literal) else ""
+
+
+def span(node: Node) -> Span:
+    """How short and how long the texts of `node` can be; the longest may be said too long, never too short."""
+    match node:
+        case Literal(text):
+            return len(text), len(text)
+        case Chars():
+            return 1, 1
+        case Source(inner, _):
+            return span(inner)
+        case Repeat(inner, least, most):
+            low, high = span(inner)
+            if high == 0 or most == 0:
+                return 0, 0
+            return low * least, None if high is None or most is None else high * most
+        case Concat(parts):
+            spans = [span(part) for part in parts]
+            return sum(low for low, _ in spans), _sum([high for _, high in spans])
+        case Alternate(options) if options:
+            spans = [span(option) for option in options]
+            highs = [high for _, high in spans if high is not None]
+            return min(low for low, _ in spans), max(highs) if len(highs) == len(spans) else None
+        case Intersect(parts):
+            spans = [span(part) for part in parts]
+            return max(low for low, _ in spans), min((high for _, high in spans if high is not None), default=None)
+        case Without(kept, _):
+            return span(kept)
+        case Alternate():
+            return 0, 0
+    raise GrammarError(f"a string made of {type(node).__name__}", "strings hold no references")
+
+
+def _sum(lengths: list[int | None]) -> int | None:
+    total = 0
+    for length in lengths:
+        if length is None:
+            return None
+        total += length
+    return total

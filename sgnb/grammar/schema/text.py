@@ -1,0 +1,214 @@
+"""JSON's own grammar as syntax trees: canonical strings, constants, the rules of any value, the places for blanks.
+
+Knows no schema. Every character has one spelling: itself, or the short escape, or `\\u00xx` for the other controls.
+A `Decimal` stands for a number with a point or an exponent, as `json.loads(..., parse_float=Decimal)` gives it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property, lru_cache
+from typing import Any
+
+from ...errors import GrammarError
+from ..syntax import (
+    EMPTY,
+    NOTHING,
+    Alternate,
+    Chars,
+    Concat,
+    Intersect,
+    Literal,
+    Node,
+    Ranges,
+    Reference,
+    Repeat,
+    Source,
+    Without,
+    alternate,
+    concat,
+    optional,
+)
+
+ANY_CHARACTER = Chars(((0, 0xD7FF), (0xE000, 0x10FFFF)))
+ANY_TEXT = Repeat(ANY_CHARACTER, 0, None)
+DIGIT = Chars(((0x30, 0x39),))
+
+VALUE = Reference("json value")
+"""Any JSON value; `value_rules` has the rule."""
+
+ANYTHING = ("json value", "json object", "json array")
+"""The names of the rules in `value_rules`."""
+
+_SHORT = {'"': '"', "\\": "\\", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
+_RAW: Ranges = ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0xD7FF), (0xE000, 0x10FFFF))
+
+
+def characters(points: Iterable[int]) -> Chars:
+    """One of these code points."""
+    ranges: list[tuple[int, int]] = []
+    for point in sorted(set(points)):
+        if ranges and ranges[-1][1] == point - 1:
+            ranges[-1] = (ranges[-1][0], point)
+        else:
+            ranges.append((point, point))
+    return Chars(tuple(ranges))
+
+
+@lru_cache(maxsize=4096)
+def _written(ranges: Ranges, exact: bool) -> Node:
+    """One character of `ranges`, as it stands inside a JSON string."""
+    raw = tuple(
+        (max(low, first), min(high, last))
+        for low, high in ranges
+        for first, last in _RAW
+        if low <= last and first <= high
+    )
+    special = [point for point in (*range(0x20), 0x22, 0x5C) if any(low <= point <= high for low, high in ranges)]
+    short = [ord(_SHORT[chr(point)]) for point in special if chr(point) in _SHORT]
+    escapes: list[Node] = [characters(short)] if short else []
+    if exact or not raw:
+        escapes += _long_escapes([point for point in special if chr(point) not in _SHORT])
+    options: list[Node] = [Chars(raw)] if raw else []
+    if escapes:
+        options.append(concat(Literal("\\"), alternate(*escapes)))
+    return either(options)
+
+
+def _long_escapes(points: list[int]) -> list[Node]:
+    """What follows the backslash of control characters that have no short escape."""
+    found: list[Node] = []
+    for first in (0, 1):
+        digits = [ord(f"{point:02x}"[1]) for point in points if point >> 4 == first]
+        if digits:
+            found.append(concat(Literal(f"u00{first}"), characters(digits)))
+    return found
+
+
+def either(options: Iterable[Node]) -> Node:
+    """Any of the options, without those that have no text."""
+    return alternate(*(option for option in options if option != NOTHING))
+
+
+def escape(text: str) -> str:
+    """`text` as the inside of a JSON string. Raises GrammarError for half a surrogate pair."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise GrammarError(f"{text!a:.60} holds half a surrogate pair", "write the whole character")
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def escaped(node: Node, exact: bool = False) -> Node:
+    """The tree of the JSON spellings of the texts of `node`; labels inside are dropped.
+
+    Classes that have visible characters lose the control characters that only `\\u00xx` can write, unless `exact`: a
+    model that begins another `\\u` would be led to them, and they make counted strings half as large again. Spellings
+    are prefix-free, so that Intersect and Without keep their meaning.
+    """
+    match node:
+        case Literal(text):
+            return Literal(escape(text))
+        case Chars(ranges):
+            return _written(ranges, exact)
+        case Concat(parts):
+            return concat(*(escaped(part, exact) for part in parts))
+        case Alternate(options):
+            return Alternate(tuple(escaped(option, exact) for option in options))
+        case Repeat(inner, least, most):
+            return Repeat(escaped(inner, exact), least, most)
+        case Intersect(parts):
+            return Intersect(tuple(escaped(part, exact) for part in parts))
+        case Without(inner, removed):
+            return Without(escaped(inner, exact), escaped(removed, True))
+        case Source(inner, _):
+            return escaped(inner, exact)
+    raise GrammarError(f"a string made of {type(node).__name__}", "strings hold no references")
+
+
+@lru_cache(maxsize=1024)
+def string(node: Node = ANY_TEXT) -> Node:
+    """A JSON string whose decoded text is one of `node`."""
+    return concat(Literal('"'), escaped(node), Literal('"'))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where JSON allows blanks, at most `whitespace` spaces or line breaks each; never before or after the whole."""
+
+    whitespace: int = 0
+
+    @cached_property
+    def gap(self) -> Node:
+        return Repeat(Chars(((0x0A, 0x0A), (0x20, 0x20))), 0, self.whitespace) if self.whitespace else EMPTY
+
+    @cached_property
+    def comma(self) -> Node:
+        return concat(self.gap, Literal(","), self.gap)
+
+    @cached_property
+    def colon(self) -> Node:
+        return concat(self.gap, Literal(":"), self.gap)
+
+    def braces(self, members: Node, empty: bool) -> Node:
+        """`{members}`, or with `empty` also `{}`."""
+        return self._enclosed("{", members, empty, "}")
+
+    def brackets(self, items: Node, empty: bool) -> Node:
+        """`[items]`, or with `empty` also `[]`."""
+        return self._enclosed("[", items, empty, "]")
+
+    def _enclosed(self, opening: str, inside: Node, empty: bool, closing: str) -> Node:
+        if inside in (NOTHING, EMPTY):
+            return concat(Literal(opening), self.gap, Literal(closing)) if empty or inside == EMPTY else NOTHING
+        inside = concat(inside, self.gap)
+        return concat(Literal(opening), self.gap, optional(inside) if empty else inside, Literal(closing))
+
+    def repeated(self, item: Node, least: int, most: int | None) -> Node:
+        """`item,item,...`: at least `least`, but one or more, and at most `most`."""
+        if most is not None and most < max(least, 1):
+            return NOTHING
+        least = max(least, 1)
+        more = Repeat(concat(self.comma, item), least - 1, None if most is None else most - 1)
+        return item if most == 1 else concat(item, more)
+
+    def entry(self, key: Node, value: Node) -> Node:
+        """`"key":value`."""
+        return NOTHING if NOTHING in (key, value) else concat(key, self.colon, value)
+
+    def constant(self, value: Any) -> Node:
+        """Exactly this JSON value."""
+        if isinstance(value, Mapping):
+            members = [self.entry(string(Literal(key)), self.constant(item)) for key, item in value.items()]
+            return self.braces(self.joined(members), False)
+        if isinstance(value, (list, tuple)):
+            return self.brackets(self.joined(map(self.constant, value)), False)
+        if isinstance(value, str):
+            return Literal(f'"{escape(value)}"')
+        return Literal(str(value) if isinstance(value, Decimal) else json.dumps(value))
+
+    def joined(self, parts: Iterable[Node]) -> Node:
+        """The parts with commas between."""
+        pieces: list[Node] = []
+        for part in parts:
+            pieces += (self.comma, part) if pieces else (part,)
+        return concat(*pieces)
+
+
+def value_rules(layout: Layout, number: Node) -> dict[str, Node]:
+    """The rules of "json value", "json object" and "json array"; the latter two in full, recursive ones."""
+    member = layout.entry(string(), VALUE)
+    return {
+        "json value": alternate(
+            string(),
+            number,
+            Literal("true"),
+            Literal("false"),
+            Literal("null"),
+            Reference("json object"),
+            Reference("json array"),
+        ),
+        "json object": layout.braces(layout.repeated(member, 0, None), True),
+        "json array": layout.brackets(layout.repeated(VALUE, 0, None), True),
+    }

@@ -1,0 +1,256 @@
+"""A JSON schema as the tree of the JSON texts that are valid under it.
+
+Objects are written in the order of the schema, in one layout, and each value in one way, so that every text of the tree
+is valid, but not every valid text is one of the tree: docs/JSON_SCHEMA.md says where it is narrower. What is not
+enforced is an error. References become rules; whoever runs the tree decides what to do about recursive ones.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any
+
+from ...errors import GrammarError
+from ..syntax import NOTHING, Literal, Node, Reference, Repeat, Rules, Source, Without, concat, optional
+from .arrays import array_tree
+from .cases import LOGIC, CaseReader
+from .index import SchemaIndex, read_schema
+from .keywords import ANNOTATION, KEYWORDS
+from .multiples import common_multiple, integer_bounds, multiples
+from .numbers import integers, numbers
+from .objects import Writer, object_tree
+from .plain import ALL_TYPES, NUMBERS, Plain, Schema, type_of
+from .strings import decoded
+from .text import ANYTHING, VALUE, Layout, either, string, value_rules
+
+MOST_RULES = 300
+"""So many places get rules of their own for what they refer to; later ones share, and have the label of the first."""
+
+_MOST_NESTED = 150
+_COMBINING = frozenset({*LOGIC, "$ref"})
+_DEEP_CURE = "use fewer levels, or put inner schemas into $defs"
+_SILENT = frozenset(name for name, keyword in KEYWORDS.items() if keyword.state == ANNOTATION) | {
+    "$defs",
+    "definitions",
+    "$id",
+    "$anchor",
+}
+
+
+def translate(schema_text: str, whitespace: int = 0) -> Rules:
+    """The JSON texts that are valid under the schema, with at most `whitespace` blanks wherever JSON allows them.
+
+    Labels are places in the text, such as `$.wand.length` and `$.items[]`. Raises GrammarError for a schema that is
+    wrong, too large, that nothing fits, or with keywords that are not enforced: it names the keyword, its place and a
+    cure.
+    """
+    try:
+        return _Translation(read_schema(schema_text), Layout(whitespace)).rules()
+    except RecursionError:
+        raise GrammarError("the schema is nested too deep", _DEEP_CURE) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a tree is being made: its label, the rules around it, and those of them without a character so far."""
+
+    label: str
+    around: tuple[tuple[int, str], ...] = ()
+    fresh: frozenset[int] = frozenset()
+    depth: int = 0
+
+
+class _Translation:
+    """One schema on its way to `Rules`. Rules wait in a queue, so that long chains of `$ref` do not recurse."""
+
+    def __init__(self, root: Schema, layout: Layout) -> None:
+        self.layout = layout
+        self.index = SchemaIndex(root)
+        self.reader = CaseReader(self.index)
+        self._root = root
+        self._names: dict[tuple[int, str], str] = {}
+        self._made: dict[str, Node] = {}
+        self._pending: deque[tuple[str, Schema, _Place]] = deque()
+        self._first: dict[int, str] = {}
+        self._kept: list[Schema] = []
+        self._used: set[str] = set()
+
+    def rules(self) -> Rules:
+        """The start and all rules that it needs."""
+        start = self._rule(self._root, "#", _Place("$"))
+        while self._pending:
+            name, schema, place = self._pending.popleft()
+            body = self._body(schema, place)
+            self._made[name] = body if body == NOTHING else Source(body, place.label)
+        body = self._made[start]
+        if body == NOTHING:
+            raise GrammarError("no JSON value is valid under the schema", "look for keywords that exclude each other")
+        if not self._used.isdisjoint(ANYTHING):
+            self._made |= value_rules(self.layout, numbers(None, None))
+            self._used.update(ANYTHING)
+        return Rules(body, {name: node for name, node in self._made.items() if name in self._used})
+
+    def tree(self, schema: Schema, place: _Place) -> Node:
+        """The values of `schema`, or a reference to the rule that has them."""
+        if isinstance(schema, bool):
+            return self._reference(VALUE.name) if schema else NOTHING
+        if place.depth > _MOST_NESTED:
+            raise GrammarError(f"{place.label:.80} is nested too deep", _DEEP_CURE)
+        spoken = schema.keys() - _SILENT
+        if spoken.isdisjoint(_COMBINING) or self._is_union(schema, spoken):
+            return self._body(schema, place)
+        if spoken == {"$ref"}:
+            name, target = self.index.resolve(schema)
+            return self._reference(self._rule(target, name, place))
+        return self._reference(self._rule(schema, self.index.pointer(schema), place))
+
+    def _reference(self, name: str) -> Reference:
+        self._used.add(name)
+        return Reference(name)
+
+    def _rule(self, schema: Schema, name: str, place: _Place) -> str:
+        """The name of the rule for `schema` at `place`: one that is around it, or one that will be made."""
+        key = id(schema)
+        if key in place.fresh:
+            raise self.index.error(schema, "$ref", "refers to itself with nothing between", "say what the value is")
+        for target, rule in place.around:
+            if target == key:
+                return rule
+        if known := self._names.get((key, place.label)):
+            return known
+        if len(self._made) > MOST_RULES and key in self._first:
+            return self._first[key]
+        rule = f"{name} {place.label}"
+        if rule in self._made:
+            rule = f"{rule} {len(self._made)}"
+        self._names[key, place.label] = rule
+        self._first.setdefault(key, rule)
+        self._made[rule] = NOTHING
+        self._kept.append(schema)
+        around = (*place.around[-_MOST_NESTED:], (key, rule))
+        self._pending.append((rule, schema, _Place(place.label, around, place.fresh | {key})))
+        return rule
+
+    def _is_union(self, schema: dict[str, Any], spoken: set[str]) -> bool:
+        """Whether the schema says no more than that one of some others holds, which cannot hold together."""
+        if spoken not in ({"anyOf"}, {"oneOf"}):
+            return False
+        parts = schema[spoken.copy().pop()]
+        if not isinstance(parts, list) or not all(isinstance(part, (dict, bool)) for part in parts):
+            return False
+        return "anyOf" in spoken or not self.reader.overlaps([self.reader.cases(part) for part in parts])
+
+    def _body(self, schema: Schema, place: _Place) -> Node:
+        """The values of `schema`, spelled out."""
+        if isinstance(schema, bool):
+            return self.tree(schema, place)
+        spoken = schema.keys() - _SILENT
+        if spoken == {"$ref"}:
+            return self.tree(schema, place)
+        if spoken == {"allOf"} and isinstance(schema["allOf"], list) and len(schema["allOf"]) == 1:
+            return self.tree(schema["allOf"][0], place)
+        if self._is_union(schema, spoken):
+            return either([self.tree(part, place) for part in schema[spoken.copy().pop()]])
+        return either([self._plain(case, place) for case in self.reader.cases(schema)])
+
+    def _plain(self, plain: Plain, place: _Place) -> Node:
+        """The values of one case."""
+        self.reader.spend()
+        if plain.values is not None:
+            return either(self.layout.constant(value) for value in self.reader.values(plain))
+        if plain.types == ALL_TYPES and not plain.spoken and replace(plain, source=None) == _ANY:
+            return self._reference(VALUE.name)
+        types = plain.narrowed()
+        options = [string(self._decoded(plain))] if "string" in types else []
+        options.append(self._numbers(plain, types & NUMBERS))
+        for kind, value in (("boolean", True), ("boolean", False), ("null", None)):
+            if kind in types and self.reader.holds(plain, value):
+                options.append(self.layout.constant(value))
+        writer = _Writer(self, place)
+        for kind, maker, keywords in _CONTAINERS:
+            if kind in types:
+                self._check_excluded(plain, kind)
+                free = all(_says_nothing(plain, keyword) for keyword in keywords)
+                options.append(self._reference(f"json {kind}") if free else maker(plain, place.label, writer))
+        return either(options)
+
+    def _check_excluded(self, plain: Plain, kind: str) -> None:
+        rest = replace(plain, excluded=())
+        for value in plain.excluded:
+            if type_of(value) == kind and self.reader.holds(rest, value):
+                problem = f"an {kind} as a forbidden value is not enforced"
+                raise self.index.error(plain.source, "not", problem, "forbid texts, numbers, true, false or null")
+
+    def _decoded(self, plain: Plain) -> Node:
+        try:
+            return decoded(plain)
+        except GrammarError as error:
+            raise self.index.error(plain.source, "pattern", error.message, error.hint) from None
+
+    def _numbers(self, plain: Plain, types: frozenset[str]) -> Node:
+        if not types:
+            return NOTHING
+        if "integer" not in types:
+            raise self.index.error(plain.source, "type", "a number that is no integer", 'use "number"')
+        whole = "fraction" not in types
+        low, high = plain.low, plain.high
+        if plain.steps:
+            try:
+                node = multiples(common_multiple(plain.steps), low, high, whole)
+            except GrammarError as error:
+                raise self.index.error(plain.source, "multipleOf", error.message, error.hint) from None
+        else:
+            node = integers(*integer_bounds(low, high)) if whole else numbers(low, high)
+        removed = [_spellings(value) for value in plain.excluded if type_of(value) in NUMBERS]
+        return Without(node, either(removed)) if removed and node != NOTHING else node
+
+
+_ANY = Plain()
+
+_CONTAINERS: tuple[tuple[str, Callable[[Plain, str, Writer], Node], tuple[str, ...]], ...] = (
+    (
+        "object",
+        object_tree,
+        ("properties", "required", "additional", "pattern_properties", "names", "min_properties", "max_properties"),
+    ),
+    ("array", array_tree, ("prefix", "items", "min_items", "max_items", "unique", "contains")),
+)
+"""The types that have schemas inside, what makes their trees, and the keywords without which anything may be inside."""
+
+
+def _says_nothing(plain: Plain, keyword: str) -> bool:
+    value = getattr(plain, keyword)
+    return value == getattr(_ANY, keyword) or (keyword in ("additional", "items") and value in (True, {}))
+
+
+def _spellings(value: int | Decimal) -> Node:
+    """All ways to write a number, as far as numbers are written here."""
+    text = format(Decimal(value), "f")
+    whole, _, fraction = text.partition(".")
+    zeros = Repeat(Literal("0"), 0, None)
+    if fraction := fraction.rstrip("0"):
+        return concat(Literal(f"{whole}.{fraction}"), zeros)
+    return concat(Literal(whole), optional(concat(Literal("."), zeros)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """What makes the trees inside an object or array at `place`."""
+
+    translation: _Translation
+    place: _Place
+
+    @property
+    def layout(self) -> Layout:
+        return self.translation.layout
+
+    @property
+    def reader(self) -> CaseReader:
+        return self.translation.reader
+
+    def value(self, schema: Schema, label: str) -> Node:
+        """The values of `schema` at `label`."""
+        return self.translation.tree(schema, _Place(label, self.place.around, frozenset(), self.place.depth + 1))

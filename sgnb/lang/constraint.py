@@ -1,0 +1,68 @@
+"""What a generation's text must be, as a program says it: `dtype`, `regex`, `json_schema`, `ebnf`.
+
+Checked at the line that wrote it, as far as that needs no engine. Compiling is the engine's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from ..errors import OptionError, nearest
+from ..grammar.regex.parser import parse
+from ..grammar.spec import KINDS, schema_text
+
+_BLANKS = (" ", "\n")
+
+_DTYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "int": (r"[-+]?[0-9]+[ \n]*", _BLANKS),
+    "float": (r"[-+]?[0-9]*\.?[0-9]+[ \n]*", _BLANKS),
+    "bool": ("(True|False)", ()),
+    "str": (r'"[\w\d\s]*"', ()),
+}
+"""dtype -> the pattern of its texts, and what also stops the generation."""
+
+
+def settle(given: dict[str, Any]) -> dict[str, Any]:
+    """`given` with its dtype as a regex (and stops), and its schema as JSON text. OptionError or GrammarError."""
+    options = dict(given)
+    if "dtype" in options:
+        dtype = options.pop("dtype")
+        for kind in KINDS:
+            if kind in options:
+                raise OptionError(f"dtype={_name(dtype)} and {kind} exclude each other", "give one of them")
+        options["regex"], stops = _pattern(dtype)
+        if stops:
+            own = options.get("stop", ())
+            options["stop"] = (*((own,) if isinstance(own, str) else own), *stops)
+    if "json_schema" in options:
+        options["json_schema"] = _schema(options["json_schema"])
+    if isinstance(options.get("regex"), str):
+        check_regex(options["regex"])
+    return options
+
+
+@lru_cache(maxsize=1024)
+def check_regex(pattern: str) -> None:
+    """Raise the GrammarError that using this pattern would."""
+    parse(pattern)
+
+
+def _pattern(dtype: Any) -> tuple[str, tuple[str, ...]]:
+    name = _name(dtype)
+    if name not in _DTYPES:
+        raise OptionError(f"dtype={name} is not known", nearest(name, _DTYPES))
+    return _DTYPES[name]
+
+
+def _name(dtype: Any) -> str:
+    return dtype.__name__ if isinstance(dtype, type) else str(dtype)
+
+
+def _schema(schema: Any) -> str:
+    """As `schema_text`, which is slow for a type: programs of a batch say the same one thousands of times."""
+    return _cached_text(schema) if isinstance(schema, Hashable) else schema_text(schema)
+
+
+_cached_text = lru_cache(maxsize=256, typed=True)(schema_text)

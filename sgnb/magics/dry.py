@@ -1,0 +1,97 @@
+"""`--dry`, `program.dry(...)` and `sgnb.dry`: what a program would ask of its engine, without asking."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from ..errors import SgnbError
+from ..lang import SglFunction
+from ..lang.place import Place
+from ..viz.plain import counted
+from .table import Table
+
+if TYPE_CHECKING:
+    from ..backends.dry import DryCall
+    from ..engine import Engine
+
+
+class DryReport:
+    """`calls` in the order in which they would be made; `notes`: what else a person should know."""
+
+    def __init__(self, calls: Iterable[DryCall], notes: Iterable[str] = ()) -> None:
+        self.calls, self.notes = list(calls), list(notes)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to beware of, with the call's name, each once."""
+        return list(dict.fromkeys(f"{call.name}: {warning}" for call in self.calls for warning in call.warnings))
+
+    def table(self) -> Table:
+        return Table(map(_row, self.calls), empty="the program asks the model for nothing")
+
+    def line(self) -> str:
+        """The sums. Calls that several samples share count once."""
+        prompt = sum(call.prompt_tokens + call.scored_tokens for call in self.calls)
+        computed = sum(call.computed_tokens for call in self.calls)
+        new = sum(call.new_tokens * call.samples for call in self.calls)
+        return (
+            f"dry: {counted(len(self.calls), 'call')}; {computed:,} of {prompt:,} prompt tokens would be computed, "
+            f"at most {new:,} generated. Prompts after the first hold stand-ins for answers."
+        )
+
+    def __repr__(self) -> str:
+        marked = [f"! {line}" for line in (*self.warnings, *self.notes)]
+        return "\n".join([repr(self.table()), *marked, self.line()])
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<li>{html.escape(line)}</li>" for line in (*self.warnings, *self.notes))
+        marked = f"<ul>{lines}</ul>" if lines else ""
+        return f"{self.table()._repr_html_()}{marked}<p>{html.escape(self.line())}</p>"
+
+
+def dry_run(program: SglFunction, engine: Engine, args: tuple[Any, ...], kwargs: dict[str, Any]) -> DryReport:
+    """Run a program's code with stand-ins for the model's answers. Mistakes that sgnb finds are raised as in a run.
+
+    Code that cannot go on with a stand-in (it needs a number, say) ends the run there, with a note.
+    """
+    from ..backends import DryExecutor
+
+    executor = DryExecutor(engine)
+    try:
+        program.run(*args, **{**kwargs, "backend": executor})
+    except SgnbError:
+        raise
+    except Exception as error:
+        return DryReport(executor.calls, [_stopped(error, program)])
+    finally:
+        executor.close()
+    return DryReport(executor.calls)
+
+
+def _row(call: DryCall) -> dict[str, Any]:
+    several = f" x {call.samples}" if call.samples > 1 else ""
+    choices = f"{call.scored_tokens} scored" if call.scored_tokens else ""
+    return {
+        "call": call.name,
+        "line": str(call.place or ""),
+        "prompt": call.prompt_tokens,
+        "cached": call.cached_tokens,
+        "earlier": call.shared_tokens,
+        "compute": call.computed_tokens,
+        "new": choices or f"<= {call.new_tokens}{several}",
+        "grammar": call.grammar.line() if call.grammar else "",
+        "stand-in": call.answer if len(call.answer) <= 40 else call.answer[:39] + "…",
+    }
+
+
+def _stopped(error: Exception, program: SglFunction) -> str:
+    """Where and why the program's own code could not go on."""
+    file, trace, line = program.func.__code__.co_filename, error.__traceback__, 0
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    place = f"{Place(file, line)}: " if line else ""
+    return f"{place}the program stopped here on a stand-in: {type(error).__name__}: {error}"

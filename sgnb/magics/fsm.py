@@ -1,0 +1,99 @@
+"""`%sglang fsm` and `sgnb.fsm`: the automaton of a regex or a JSON schema as a table, and as a graph to export."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+from ..grammar.compiler import CompiledGrammar, compile_spec
+from ..grammar.outline import Line, Tokenizer, allowed_tokens, lines
+from ..grammar.report import cut, explain
+from ..grammar.spec import GrammarSpec, schema_text
+from .table import Facts, Table
+
+EDGES_SHOWN = 24
+EDGES_DRAWN = 500
+STATES_SHOWN = 12
+"""So many choices are shown with their tokens."""
+
+
+class FsmReport:
+    """`grammar`: the compiled grammar; `report`: its figures, an example and warnings, as data.
+
+    tokenizer: by which tokens are counted; None for none.
+    """
+
+    def __init__(self, grammar: CompiledGrammar, tokenizer: Tokenizer | None = None) -> None:
+        self.grammar, self.report = grammar, explain(grammar, tokenizer)
+        self._lines = lines(grammar)
+        choices = list(dict.fromkeys(line.start for line in self._lines))[:STATES_SHOWN]
+        self._tokens = Table(
+            {"state": row.state, "allowed tokens": f"{row.count:,}", "such as": " ".join(map(_quoted, row.some))}
+            for row in (allowed_tokens(grammar, tokenizer, choices) if tokenizer else ())
+        )
+
+    def facts(self) -> Facts:
+        return Facts(self.report.facts())
+
+    def table(self) -> Table:
+        """The compressed edges, from the start, cut to a screen; a state in brackets is one where the text may end."""
+        return Table(map(_row, self._lines[:EDGES_SHOWN]))
+
+    def to_dot(self) -> Any:
+        """A `graphviz.Digraph` of the compressed automaton, to export: at most 500 edges, those nearest to the start.
+
+        Drawing it needs the `dot` program; its source does not.
+        """
+        import graphviz
+
+        graph = graphviz.Digraph("grammar", graph_attr={"rankdir": "LR"})
+        drawn = self._lines[:EDGES_DRAWN]
+        final = {line.target for line in drawn if line.final} | ({1} if self.report.shortest == "" else set())
+        for state in sorted({state for line in drawn for state in (line.start, line.target)} | {1}):
+            graph.node(str(state), shape="doublecircle" if state in final else "circle")
+        for line in drawn:
+            label = graphviz.escape(line.text + (f"\n{line.part}" if line.part else ""))
+            graph.edge(str(line.start), str(line.target), label=label, penwidth="3" if line.forced else "1")
+        return graph
+
+    def __repr__(self) -> str:
+        parts = [repr(self.facts()), *(f"! {line}" for line in self.report.warnings)]
+        if self._lines:
+            parts += ["", repr(self.table()), *self._hidden()]
+        if self._tokens:
+            parts += ["", repr(self._tokens)]
+        return "\n".join(parts)
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<li>{html.escape(line)}</li>" for line in self.report.warnings)
+        parts = [self.facts()._repr_html_(), f"<ul>{lines}</ul>" if lines else ""]
+        if self._lines:
+            parts += [self.table()._repr_html_(), *(f"<p>{line}</p>" for line in self._hidden())]
+        if self._tokens:
+            parts.append(self._tokens._repr_html_())
+        return "".join(parts)
+
+    def _hidden(self) -> list[str]:
+        hidden = len(self._lines) - EDGES_SHOWN
+        return [f"and {hidden:,} more edges"] if hidden > 0 else []
+
+
+def spec_of(pattern_or_schema: Any) -> GrammarSpec:
+    """A string that begins with { is a schema, any other a regex; what is no string is a schema."""
+    if isinstance(pattern_or_schema, str) and not pattern_or_schema.lstrip().startswith("{"):
+        return GrammarSpec("regex", pattern_or_schema)
+    return GrammarSpec("json_schema", schema_text(pattern_or_schema))
+
+
+def fsm(pattern_or_schema: Any, tokenizer: Tokenizer | None = None) -> FsmReport:
+    """The report on a regex, or on a schema as JSON text, a dict or a type. Raises GrammarError."""
+    return FsmReport(compile_spec(spec_of(pattern_or_schema)), tokenizer)
+
+
+def _row(line: Line) -> dict[str, Any]:
+    target = f"({line.target})" if line.final else line.target
+    return {"from": line.start, "to": target, "text": cut(line.text), "part": cut(line.part)}
+
+
+def _quoted(piece: bytes) -> str:
+    return repr(piece.decode(errors="replace"))

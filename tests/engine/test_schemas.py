@@ -1,0 +1,63 @@
+"""Every schema of the corpus through the engine: random weights at temperature 1 write what parses and validates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from sgnb.engine.engine import Engine
+from sgnb.grammar.compiler import compile_spec
+from sgnb.grammar.spec import GrammarSpec
+
+from ..byte_tokenizers import byte_level
+from ..random_models import random_model
+
+SCHEMAS = json.loads((Path(__file__).parents[2] / "benchmarks" / "schemas.json").read_text(encoding="utf-8"))
+RUNS = 2
+"""Of each schema; `python -m benchmarks schema_runs` does more."""
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    tokenizer = byte_level()
+    model = random_model(vocab_size=len(tokenizer), max_position_embeddings=8192)
+    with Engine(model, tokenizer=tokenizer, max_step_tokens=8192) as engine:
+        yield engine
+
+
+def parses(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def is_recursive(schema: Any) -> bool:
+    """Only such a text may be cut by max_new_tokens: the shortest way to its end is not known."""
+    return compile_spec(GrammarSpec("json_schema", json.dumps(schema))).automaton is None
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_what_is_written_parses_and_validates(engine: Engine, part: int) -> None:
+    chosen = SCHEMAS[part::4]
+    params: list[dict[str, Any]] = [
+        {"json_schema": entry["schema"], "seed": seed, "max_new_tokens": 1000}
+        for entry in chosen
+        for seed in range(RUNS)
+    ]
+    outputs = engine.generate(["JSON: "] * len(params), params)
+    cut = [i for i, output in enumerate(outputs) if output.finish_reason == "length" and not parses(output.text)]
+    assert all(is_recursive(chosen[i // RUNS]["schema"]) for i in cut) and len(cut) <= len(outputs) // 50
+    for i, output in enumerate(outputs):
+        if i in cut:
+            continue
+        entry = chosen[i // RUNS]
+        value = json.loads(output.text)
+        kind = jsonschema.validators.validator_for(entry["schema"], jsonschema.Draft202012Validator)
+        kind(entry["schema"], format_checker=kind.FORMAT_CHECKER).validate(value)

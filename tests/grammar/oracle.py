@@ -1,0 +1,83 @@
+"""What a syntax tree means, spelled out: the set of places where a match that begins at a given place can end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sgnb.grammar.syntax import (
+    Alternate,
+    Chars,
+    Concat,
+    Intersect,
+    Literal,
+    Node,
+    Reference,
+    Repeat,
+    Rules,
+    Source,
+    Without,
+)
+
+Places = frozenset[int]
+
+
+def matches(node: Node | Rules, text: str) -> bool:
+    """Whether the whole of `text` is one of the texts that `node` describes. Rules may recurse, but not to the left."""
+    if isinstance(node, Rules):
+        return len(text) in _Oracle(text, node.rules).ends(node.start, 0)
+    return len(text) in _Oracle(text, {}).ends(node, 0)
+
+
+class _Oracle:
+    def __init__(self, text: str, rules: Mapping[str, Node]) -> None:
+        self.text = text
+        self.rules = rules
+        self.known: dict[tuple[int, int], Places] = {}
+
+    def ends(self, node: Node, start: int) -> Places:
+        """The ends of all matches that begin at `start`. The tree outlives this object, so that ids name its nodes."""
+        key = (id(node), start)
+        if key not in self.known:
+            self.known[key] = self._ends(node, start)
+        return self.known[key]
+
+    def _ends(self, node: Node, start: int) -> Places:
+        match node:
+            case Literal(text):
+                return frozenset({start + len(text)} if self.text.startswith(text, start) else ())
+            case Chars(ranges):
+                inside = start < len(self.text) and any(a <= ord(self.text[start]) <= b for a, b in ranges)
+                return frozenset({start + 1} if inside else ())
+            case Concat(parts):
+                places = frozenset({start})
+                for part in parts:
+                    places = self._after(part, places)
+                return places
+            case Alternate(options):
+                return frozenset().union(*(self.ends(option, start) for option in options))
+            case Repeat(inner, least, most):
+                return self._repeat(inner, least, most, frozenset({start}))
+            case Intersect(parts):
+                return frozenset.intersection(*(self.ends(part, start) for part in parts))
+            case Without(kept, removed):
+                return self.ends(kept, start) - self.ends(removed, start)
+            case Source(inner, _):
+                return self.ends(inner, start)
+            case Reference(name):
+                return self.ends(self.rules[name], start)
+
+    def _after(self, node: Node, places: Places) -> Places:
+        return frozenset().union(*(self.ends(node, place) for place in places))
+
+    def _repeat(self, node: Node, least: int, most: int | None, places: Places) -> Places:
+        for _ in range(least):
+            previous, places = places, self._after(node, places)
+            if places == previous:
+                break
+        rounds = 0
+        while most is None or rounds < most - least:
+            rounds += 1
+            previous, places = places, places | self._after(node, places)
+            if places == previous:
+                break
+        return places

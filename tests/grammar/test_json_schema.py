@@ -1,0 +1,397 @@
+"""Hand-made tables: which texts a schema lets through, which it does not, and which schemas are refused and how."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from sgnb.errors import GrammarError
+from sgnb.grammar.automaton.automaton import build
+from sgnb.grammar.schema.cases import LOGIC
+from sgnb.grammar.schema.coverage import document
+from sgnb.grammar.schema.keywords import ENFORCED, KEYWORDS
+from sgnb.grammar.schema.reader import READERS
+from sgnb.grammar.schema.translate import translate
+from sgnb.grammar.syntax import Reference, Rules, Source
+
+from .oracle import matches
+
+INT, S, NULL = {"type": "integer"}, {"type": "string"}, {"type": "null"}
+
+
+def members(*required, **properties):
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+TABLE = {
+    "required": (
+        members("a", a=INT, b=S),
+        ['{"a":1}', '{"a":-12,"b":"x"}'],
+        ["{}", '{"b":"x"}', '{"a":1,}', '{"a":1,"c":1}'],
+    ),
+    "order": (
+        members("b", a=NULL, b=NULL),
+        ['{"a":null,"b":null}', '{"b":null}'],
+        ['{"b":null,"a":null}', '{"a":null}'],
+    ),
+    "all_optional": (
+        members(a=NULL, b=NULL, c=NULL),
+        [
+            "{}",
+            '{"a":null}',
+            '{"c":null}',
+            '{"a":null,"c":null}',
+            '{"b":null,"c":null}',
+            '{"a":null,"b":null,"c":null}',
+        ],
+        ['{"b":null,"a":null}', '{,"a":null}', '{"a":null"b":null}', '{"a":null,}', '{"a":null,"a":null}'],
+    ),
+    "no_blanks": (members("a", a=INT), ['{"a":1}'], ['{ "a":1}', '{"a": 1}', '{"a":1} ', ' {"a":1}']),
+    "strings": (
+        S,
+        ['""', '"é😀"', r'"\"\\\b\f\n\r\t"', '"/"', '"\x7f"'],
+        ['"', '"\n"', r'"\/"', r'"\u00e9"', '"""', r'"\x"', r'"\u0001"', "'a'"],
+    ),
+    "lengths": (
+        {"type": "string", "minLength": 1, "maxLength": 2},
+        ['"a"', r'"\n"', '"😀é"'],
+        ['""', '"abc"', r'"\n\n\n"'],
+    ),
+    "pattern_found": ({"type": "string", "pattern": "b+"}, ['"b"', '"abbc"', r'"\nb"'], ['""', '"ac"']),
+    "pattern_whole": ({"type": "string", "pattern": "^[a-c]+$"}, ['"abc"'], ['"abd"', '""', r'"a\n"']),
+    "pattern_length": ({"type": "string", "pattern": "^[a-c]+$", "maxLength": 2}, ['"a"', '"ab"'], ['"abc"', '""']),
+    "pattern_controls": (
+        {"type": "string", "pattern": "^[\x01\x1f]$"},
+        [r'"\u0001"', r'"\u001f"'],
+        [r'"\u001F"', '"\x01"'],
+    ),
+    "two_patterns": ({"allOf": [{"pattern": "^a"}, {"pattern": "z$"}]}, ['"az"', '"a-z"'], ['"a"', '"z"', "1"]),
+    "integer": (INT, ["0", "-1", "123456789012345678"], ["-0", "01", "1.0", "1e3", "+1", "1234567890123456789", ""]),
+    "integer_range": (
+        {"type": "integer", "minimum": -3, "exclusiveMaximum": 12},
+        ["-3", "0", "9", "11"],
+        ["-4", "12", "-0"],
+    ),
+    "number": ({"type": "number"}, ["0", "0.0", "-0.5", "1.50", "10"], ["-0", "-0.0", ".5", "1.", "1e3", "00.1"]),
+    "number_range": (
+        {"type": "number", "minimum": 0.25, "exclusiveMaximum": 1},
+        ["0.25", "0.250", "0.9999", "0.3"],
+        ["0.2", "0.24999", "0.2499999", "1", "1.0", "0"],
+    ),
+    "half_steps": ({"type": "number", "multipleOf": 0.5}, ["0", "0.5", "-3.0", "12.5"], ["0.25", "0.55"]),
+    "cents": ({"type": "number", "multipleOf": 0.01}, ["0.07", "1.1", "3"], ["0.075"]),
+    "fives": ({"type": "integer", "multipleOf": 5}, ["0", "5", "-10", "125"], ["1", "12", "-0"]),
+    "threes_listed": (
+        {"type": "integer", "multipleOf": 3, "minimum": 1, "maximum": 10},
+        ["3", "6", "9"],
+        ["0", "4", "12"],
+    ),
+    "int32": ({"type": "integer", "format": "int32"}, ["2147483647", "-2147483648"], ["2147483648"]),
+    "enum": (
+        {"enum": ["a", 1, 1.5, None, [1], {"k": "\n"}]},
+        ['"a"', "1", "1.5", "null", "[1]", r'{"k":"\n"}'],
+        ["a", "2"],
+    ),
+    "enum_and_type": ({"enum": ["a", 1, True], "type": ["string", "boolean"]}, ['"a"', "true"], ["1"]),
+    "enum_and_pattern": ({"enum": ["ab", "cd"], "pattern": "^a"}, ['"ab"'], ['"cd"']),
+    "types": ({"type": ["integer", "null"], "minimum": 5}, ["5", "null"], ["4", '"5"']),
+    "untyped": ({"minLength": 2}, ['"ab"'], ['"a"', "1"]),
+    "anything": (True, ["1", '{"a":[1,{}]}', "[]", '"x"', "-0.5", "null"], ["{", "[1,]", '{"a"}']),
+    "open_object": ({"type": "object"}, ["{}", '{"x":[1]}'], ["[]"]),
+    "map": (
+        {"type": "object", "additionalProperties": INT},
+        ["{}", '{"":1}', '{"x":1,"y":2}'],
+        ['{"x":"1"}', '{"x":1,}'],
+    ),
+    "extra_after": (
+        members("a", a=NULL) | {"additionalProperties": INT},
+        ['{"a":null}', '{"a":null,"b":1}', '{"a":null,"aa":1,"c":2}'],
+        ['{"b":1}', '{"a":null,"a":1}', '{"b":1,"a":null}'],
+    ),
+    "patterns_of_names": (
+        {"type": "object", "patternProperties": {"^x": INT, "z$": NULL}, "additionalProperties": False},
+        ["{}", '{"x":1}', '{"z":null,"xa":3}'],
+        ['{"xz":1}', '{"xz":null}', '{"a":1}'],
+    ),
+    "names": (
+        {"type": "object", "propertyNames": {"pattern": "^[ab]$"}, "additionalProperties": INT},
+        ['{"a":1}'],
+        ['{"c":1}'],
+    ),
+    "listed_names": (
+        {"propertyNames": {"enum": ["p", "q"]}, "additionalProperties": INT, "minProperties": 1},
+        ['{"p":1}', '{"q":2}', '{"p":1,"q":2}'],
+        ["{}", '{"r":1}', '{"q":1,"p":2}'],
+    ),
+    "counted": (
+        members(a=NULL, b=NULL, c=NULL) | {"minProperties": 2, "maxProperties": 2},
+        ['{"a":null,"b":null}', '{"b":null,"c":null}'],
+        ["{}", '{"a":null}', '{"a":null,"b":null,"c":null}'],
+    ),
+    "extra_counted": (
+        {"type": "object", "additionalProperties": NULL, "minProperties": 1, "maxProperties": 2},
+        ['{"a":null}', '{"a":null,"b":null}'],
+        ["{}", '{"a":null,"b":null,"c":null}'],
+    ),
+    "array": (
+        {"type": "array", "items": INT, "minItems": 1, "maxItems": 2},
+        ["[1]", "[1,2]"],
+        ["[]", "[1,2,3]", "[1,]", "[,1]"],
+    ),
+    "empty_array": ({"type": "array", "items": INT, "maxItems": 0}, ["[]"], ["[1]"]),
+    "tuple": ({"type": "array", "prefixItems": [INT, S]}, ["[]", "[1]", '[1,"a"]'], ['["a"]', '[1,"a",2]']),
+    "tuple_tail": (
+        {"type": "array", "prefixItems": [INT], "items": S, "minItems": 2, "maxItems": 3},
+        ['[1,"a"]', '[1,"a","b"]'],
+        ["[1]", '[1,"a","b","c"]'],
+    ),
+    "draft07_tuple": (
+        {"type": "array", "items": [INT, S], "additionalItems": NULL, "minItems": 2},
+        ['[1,"a",null]'],
+        ["[1]"],
+    ),
+    "unique": (
+        {"items": {"enum": ["a", "b", "c"]}, "uniqueItems": True},
+        ["[]", '["c","a"]', '["b","a","c"]'],
+        ['["a","a"]'],
+    ),
+    "unique_ordered": (
+        {"type": "array", "items": {"enum": list(range(10))}, "uniqueItems": True},
+        ["[]", "[3]", "[0,1,9]", "[0,1,2,3,4,5,6,7,8,9]"],
+        ["[1,1]", "[0,1,10]"],
+    ),
+    "unique_few": (
+        {"items": {"enum": list(range(10))}, "uniqueItems": True, "maxItems": 2},
+        ["[9,3]"],
+        ["[1,1]", "[1,2,3]"],
+    ),
+    "contains": ({"type": "array", "items": INT, "contains": {"const": 5}}, ["[5]", "[1,5,2]"], ["[]", "[1]"]),
+    "any_of": ({"anyOf": [INT, {"type": "string", "maxLength": 1}]}, ["1", '"a"'], ['"ab"', "null"]),
+    "one_of_tagged": (
+        {"oneOf": [members("k", k={"const": "a"}, x=INT), members("k", k={"const": "b"}, y=INT)]},
+        ['{"k":"a","x":1}', '{"k":"b"}'],
+        ['{"k":"a","y":1}', '{"k":"c"}'],
+    ),
+    "one_of_required": (
+        members(a=INT, b=INT) | {"oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        ['{"a":1}', '{"b":2}'],
+        ["{}", '{"a":1,"b":2}'],
+    ),
+    "one_of_numbers": (
+        {"oneOf": [{"type": "integer", "minimum": 5}, {"type": "integer", "maximum": 8}]},
+        ["4", "9"],
+        ["5", "8"],
+    ),
+    "one_of_patterns": (
+        {"oneOf": [{"pattern": "^a"}, {"pattern": "b$"}], "type": "string"},
+        ['"ac"', '"cb"'],
+        ['"ab"', '"c"'],
+    ),
+    "all_of": (
+        {"allOf": [members("a", a=INT, b=S), members(b={"maxLength": 1}, c=NULL)]},
+        ['{"a":1,"b":"x"}'],
+        ['{"a":1,"b":"xy"}'],
+    ),
+    "not_const": ({"type": "string", "maxLength": 1, "not": {"const": "x"}}, ['"y"', '""'], ['"x"']),
+    "not_type": ({"not": {"type": ["null", "object", "array"]}}, ["1", '"a"', "true"], ["null", "{}", "[]"]),
+    "if_then_else": (
+        members("c", c={"enum": ["US", "DE"]}, z=S, p=INT)
+        | {"if": {"properties": {"c": {"const": "US"}}}, "then": {"required": ["z"]}, "else": {"required": ["p"]}},
+        ['{"c":"US","z":"1"}', '{"c":"DE","p":3}', '{"c":"US","z":"1","p":2}'],
+        ['{"c":"US","p":3}', '{"c":"DE","z":""}', '{"c":"US"}'],
+    ),
+    "dependent_required": (
+        members(a=INT, b=INT) | {"dependentRequired": {"a": ["b"]}},
+        ["{}", '{"b":1}', '{"a":1,"b":1}'],
+        ['{"a":1}'],
+    ),
+    "unevaluated": (
+        {"allOf": [members(a=INT)], "properties": {"b": INT}, "unevaluatedProperties": False},
+        ["{}", '{"b":1}', '{"b":1,"a":2}'],
+        ['{"c":1}'],
+    ),
+    "ref": ({"$ref": "#/$defs/x%20y", "$defs": {"x y": {"const": 1}}}, ["1"], ["2"]),
+    "ref_siblings": (
+        {"$ref": "#/$defs/n", "maximum": 3, "$defs": {"n": {"type": "integer", "minimum": 2}}},
+        ["2", "3"],
+        ["1", "4"],
+    ),
+    "ref_id": ({"$id": "https://a.b/c", "$ref": "d", "$defs": {"x": {"$id": "d", "const": 1}}}, ["1"], ["2"]),
+    "recursive": (
+        members("v", v=INT, c={"type": "array", "items": {"$ref": "#"}}),
+        ['{"v":1,"c":[{"v":2},{"v":3,"c":[]}]}'],
+        ['{"v":1,"c":[{}]}'],
+    ),
+    "recursive_merged": (
+        {"$defs": {"A": members(x={"$ref": "#/$defs/A", "required": ["y"]}, y=NULL)}, "$ref": "#/$defs/A"},
+        ["{}", '{"x":{"x":{"y":null},"y":null}}'],
+        ['{"x":{}}', '{"x":{"x":{},"y":null}}'],
+    ),
+    "odd_keys": (members('a"b\n', **{'a"b\n': INT}), [r'{"a\"b\n":1}'], ['{"a"b\n":1}']),
+    "base64": ({"type": "string", "contentEncoding": "base64"}, ['"YWI="', '""'], ['"YWI"']),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_texts(name):
+    schema, accepted, rejected = TABLE[name]
+    rules = translate(json.dumps(schema))
+    validator = jsonschema.Draft202012Validator(schema)
+    assert [text for text in accepted if not matches(rules, text)] == []
+    assert [text for text in rejected if matches(rules, text)] == []
+    if name not in ("cents", "draft07_tuple"):
+        assert [text for text in accepted if not validator.is_valid(json.loads(text))] == []
+
+
+def test_whitespace_is_bounded():
+    rules = translate(json.dumps(members("a", a={"type": "array", "items": INT}, b=INT)), 1)
+    assert matches(rules, '{ "a" : [ 1 ,\n2 ] , "b" :\n3 }')
+    assert matches(rules, '{"a":[]}') and matches(rules, '{"a":[ ]}')
+    assert not matches(rules, '{  "a":[]}') and not matches(rules, '{\t"a":[]}') and not matches(rules, '{"a":[]} ')
+
+
+REFUSED = {
+    "unknown": ({"properties": {"a": {"minLenght": 3}}}, "minLenght at #/properties/a/minLenght", "minLength"),
+    "format": ({"format": "colour-name"}, "format at #/format", "pattern"),
+    "look_ahead": ({"items": {"pattern": "(?=a)"}}, "pattern at #/items/pattern", "alternatives"),
+    "multiple": ({"type": "integer", "multipleOf": 7}, "multipleOf at #/multipleOf", "maximum"),
+    "unique": ({"type": "array", "items": S, "uniqueItems": True}, "uniqueItems at #/uniqueItems", "enum"),
+    "min_contains": ({"contains": INT, "minContains": 2}, "minContains at #/minContains", "minItems"),
+    "contains": ({"contains": INT, "maxItems": 3}, "contains at #/contains", "prefixItems"),
+    "one_of": ({"oneOf": [{"format": "uri"}, {"format": "email"}]}, "oneOf at #/oneOf", "anyOf"),
+    "not_format": ({"not": {"format": "uri"}}, "format at #/not/format", "const"),
+    "not_object": ({"not": {"const": {}}}, "not at #/not", "forbid"),
+    "remote": ({"$ref": "https://a.b/c.json"}, "$ref at #/$ref", "$defs"),
+    "missing": ({"$ref": "#/$defs/wond", "$defs": {"wand": INT}}, "$ref at #/$ref", "#/$defs/wand"),
+    "self": ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}}, "refers to itself", "say"),
+    "left": ({"anyOf": [{"$ref": "#"}, NULL]}, "refers to itself", "say"),
+    "left_merged": ({"minimum": 1, "allOf": [{"$ref": "#"}]}, "refers to itself", "say"),
+    "names_twice": ({"type": "object", "minProperties": 2}, "minProperties at #/minProperties", "propertyNames"),
+    "nothing": ({"enum": []}, "no JSON value is valid", "exclude"),
+    "contradiction": (members("a", a=False), "no JSON value is valid", "exclude"),
+    "draft04": ({"minimum": 1, "exclusiveMinimum": True}, "exclusiveMinimum at #/exclusiveMinimum", "number"),
+    "bad_type": ({"type": "int"}, "type at #/type", "integer"),
+    "bad_required": ({"required": True}, "required at #/required", "list"),
+    "bad_schema": ({"properties": {"a": 1}}, "properties at #/properties", "object"),
+    "surrogate": ({"const": "\ud800"}, "surrogate", "whole"),
+    "cases": (
+        {"allOf": [{"anyOf": [{"required": [f"a{k}"]}, {"required": [f"b{k}"]}]} for k in range(20)]},
+        "allOf at #/allOf",
+        "256",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals_name_keyword_place_and_cure(name):
+    schema, message, hint = REFUSED[name]
+    with pytest.raises(GrammarError) as caught:
+        translate(json.dumps(schema))
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", "3", '{"minimum":NaN}', '{"const":1e999}', "[" * 100_000, '{"not":' * 5000]
+)
+def test_what_is_no_schema(text):
+    with pytest.raises(GrammarError):
+        translate(text)
+
+
+def nested(levels, wrap):
+    schema = INT
+    for _ in range(levels):
+        schema = wrap(schema)
+    return schema
+
+
+LARGE = {
+    "objects_60_deep": nested(60, lambda inner: members("a", a=inner, b=S)),
+    "arrays_99_deep": nested(99, lambda inner: {"type": "array", "items": inner}),
+    "any_of_90_deep": nested(90, lambda inner: {"anyOf": [inner, NULL]}),
+    "all_of_90_deep": nested(90, lambda inner: {"allOf": [inner, {"minimum": 3}]}),
+    "objects_101_deep": nested(101, lambda inner: members("a", a=inner)),
+    "a_million_characters": members(**{f"property_{k}": S | {"description": "x" * 40} for k in range(10_000)}),
+    "chain_of_references": {
+        "$defs": {f"d{k}": members(a={"$ref": f"#/$defs/d{k + 1}"}) for k in range(3000)} | {"d3000": INT},
+        "$ref": "#/$defs/d0",
+    },
+    "diamonds": {
+        "$defs": {f"d{k}": members(a={"$ref": f"#/$defs/d{k + 1}"}, b={"$ref": f"#/$defs/d{k + 1}"}) for k in range(60)}
+        | {"d60": INT},
+        "$ref": "#/$defs/d0",
+    },
+    "300_tagged": {"oneOf": [members("k", k={"const": k}, v=INT) for k in range(300)]},
+    "20_000_values": {"enum": [f"value {k}" for k in range(20_000)]},
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_schemas_are_translated_or_refused_at_once(name):
+    text = json.dumps(LARGE[name])
+    start = time.process_time()
+    try:
+        translate(text)
+    except GrammarError as error:
+        assert "nested" in error.message
+    assert time.process_time() - start < 4
+
+
+def labels(node, rules: Rules, found: list[str]) -> list[str]:
+    if isinstance(node, Source):
+        found.append(node.label)
+    if isinstance(node, Reference):
+        return labels(rules.rules[node.name], rules, found)
+    children = getattr(node, "parts", getattr(node, "options", ()))
+    for child in (*children, *([node.node] if hasattr(node, "node") else [])):
+        labels(child, rules, found)
+    return found
+
+
+def test_labels_are_places_in_the_text():
+    schema = members(
+        "wand", "items", wand=members("length", length=INT), items={"type": "array", "items": {"$ref": "#/$defs/x"}}
+    )
+    schema |= {"$defs": {"x": members("odd name", **{"odd name": NULL})}, "additionalProperties": INT}
+    rules = translate(json.dumps(schema))
+    expected = {"$", "$.wand", "$.wand.length", "$.items", "$.items[]", '$.items[]["odd name"]', "$.*"}
+    assert set(labels(rules.start, rules, [])) == expected
+
+
+def test_shared_definitions_are_rules_with_labels_of_their_place():
+    rules = translate(
+        json.dumps(
+            {"$defs": {"p": members("x", x=INT)}} | members("a", "b", a={"$ref": "#/$defs/p"}, b={"$ref": "#/$defs/p"})
+        )
+    )
+    assert len(rules.rules) == 2
+    assert {"$.a.x", "$.b.x"} <= set(labels(rules.start, rules, []))
+
+
+def test_optional_properties_need_few_states():
+    schema = members(**{f"option_{k}": {"type": "boolean"} for k in range(60)})
+    assert build(translate(json.dumps(schema))).states < 60 * 30
+
+
+def test_every_enforced_keyword_is_read_somewhere():
+    elsewhere = {"$ref", "$defs", "definitions", "$id", "$anchor", "then", "else", "additionalItems"}
+    assert {name for name, known in KEYWORDS.items() if known.state == ENFORCED} == {*READERS, *LOGIC, *elsewhere}
+
+
+def test_document_is_current():
+    path = Path(__file__).parents[2] / "docs" / "JSON_SCHEMA.md"
+    command = "python -m sgnb.grammar.schema.coverage docs/JSON_SCHEMA.md"
+    assert path.read_text(encoding="utf-8") == document(), f"run: {command}"
+
+
+def test_translation_imports_neither_torch_nor_numpy():
+    heavy = "('torch', 'numpy', 'transformers')"
+    code = f"import sys, sgnb.grammar.schema.translate; print([name for name in {heavy} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

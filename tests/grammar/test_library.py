@@ -1,0 +1,410 @@
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sgnb.errors import GrammarError
+from sgnb.grammar.library.library import LibraryGrammar, LibraryMatcher, compile_ebnf, compile_rules
+from sgnb.grammar.syntax import (
+    Alternate,
+    Chars,
+    Concat,
+    Intersect,
+    Literal,
+    Node,
+    Reference,
+    Repeat,
+    Rules,
+    Source,
+    Without,
+)
+from sgnb.grammar.vocabulary import Vocabulary
+
+from .oracle import matches
+from .trees import ALPHABET, texts, trees
+
+BYTES = Vocabulary([bytes([i]) for i in range(256)])
+SMALL = "abé"
+
+JSON = r"""
+# a value, and nothing between the parts
+root   ::= object | array | string | [0-9]+
+object ::= "{" (string ":" root ("," string ":" root)*)? "}"
+array  ::= "[" (root ("," root)*)? "]"
+string ::= "\"" ([^"\\\x00-\x1f] | "\\" ["\\/bfnrt])* "\""
+"""
+ARITHMETIC = 'root ::= term ([-+] term)*\nterm ::= [0-9]+ | "(" root ")"\n'
+
+
+def allowed(matcher: LibraryMatcher) -> list[int]:
+    """The tokens in the mask, which is checked for its form."""
+    mask = matcher.allowed()
+    assert mask.dtype == np.uint32 and not mask.flags.writeable
+    return [int(i) for i in np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))]
+
+
+def accepts(grammar: LibraryGrammar, text: str) -> bool:
+    """Whether the text can be given byte by byte, with masks that say the same, and may then end."""
+    matcher = grammar.matcher()
+    for byte in text.encode():
+        possible = byte in allowed(matcher)
+        try:
+            matcher.accept(byte)
+        except GrammarError:
+            assert not possible
+            return False
+        assert possible
+    return matcher.is_final
+
+
+def all_texts(grammar: LibraryGrammar, length: int) -> set[str]:
+    """All texts of at most so many characters, by going every way and back. Checks `forced` and `finished` there."""
+    matcher, found = grammar.matcher(), set()
+
+    def follow(data: bytes) -> None:
+        if matcher.is_final:
+            found.add(data.decode())
+        options = allowed(matcher)
+        assert options or matcher.is_final, f"no way on after {data!r}"
+        assert matcher.finished == (not options)
+        forced = matcher.forced()
+        if forced:
+            assert options == [forced[0]] and not matcher.is_final
+        text = data.decode(errors="replace")
+        if len(text) > length or (len(text) == length and not text.endswith("\ufffd")):
+            return
+        for option in options:
+            matcher.accept(option)
+            follow(data + bytes([option]))
+            matcher.rollback(1)
+
+    follow(b"")
+    return {text for text in found if len(text) <= length}
+
+
+def chars(text: str) -> Chars:
+    return Chars(tuple((ord(c), ord(c)) for c in sorted(set(text))))
+
+
+def nodes(sets: bool) -> st.SearchStrategy[Node]:
+    """Over SMALL; without references."""
+    leaves = st.one_of(
+        st.text(SMALL, max_size=3).map(Literal),
+        st.sampled_from(["aé", "bé", "é", ""]).map(chars),
+        st.just(Chars(((97, 98),))),
+    )
+
+    def grow(inner: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
+        some = st.lists(inner, min_size=1, max_size=3).map(tuple)
+        counts = st.sampled_from([(0, None), (1, None), (0, 1), (2, 2), (0, 2), (1, 3)])
+        plain = [
+            some.map(Concat),
+            some.map(Alternate),
+            st.tuples(inner, counts).map(lambda x: Repeat(x[0], *x[1])),
+            inner.map(lambda node: Source(node, "$.part")),
+        ]
+        both = st.tuples(inner, inner)
+        return st.one_of(*plain, *([both.map(Intersect), both.map(lambda x: Without(*x))] if sets else []))
+
+    return st.recursive(leaves, grow, max_leaves=6)
+
+
+@st.composite
+def recursive_rules(draw: st.DrawFn) -> Rules:
+    """Two rules that use each other and themselves; each reference after a character, since the oracle needs that."""
+    flat = nodes(sets=True)
+
+    def body() -> Node:
+        inside: list[Node] = [
+            Concat(
+                (Literal(draw(st.sampled_from(SMALL))), draw(flat), Reference(draw(st.sampled_from("xy"))), draw(flat))
+            )
+            for _ in range(draw(st.integers(1, 2)))
+        ]
+        node = Alternate((*inside, draw(flat)))
+        shapes: list[Node] = [node, Repeat(node, 0, 2), Concat((node, draw(flat)))]
+        return draw(st.sampled_from(shapes))
+
+    return Rules(body(), {"x": body(), "y": body()})
+
+
+@given(recursive_rules())
+@settings(max_examples=150, deadline=None)
+def test_recursive_rules_mean_what_the_oracle_says(rules: Rules) -> None:
+    expected = {
+        text
+        for length in range(5)
+        for text in map("".join, itertools.product(SMALL, repeat=length))
+        if matches(rules, text)
+    }
+    try:
+        grammar = compile_rules(rules, BYTES)
+    except GrammarError as error:
+        assert "describes no text" in error.message or "cannot tell where" in error.message
+        assert not ("describes no text" in error.message and expected)
+        return
+    assert all_texts(grammar, 4) == expected
+
+
+@given(trees, st.lists(texts, max_size=8))
+@settings(max_examples=100, deadline=None)
+def test_characters_of_all_lengths(tree: Node, examples: list[str]) -> None:
+    try:
+        grammar = compile_rules(Rules(tree), BYTES)
+    except GrammarError as error:
+        assert "no text" in error.message or "cannot tell where" in error.message
+        return
+    for text in [*examples, *ALPHABET, ""]:
+        assert accepts(grammar, text) == matches(tree, text), text
+
+
+PIECES = [
+    *BYTES.pieces,
+    b"",
+    b"ab",
+    b"ab",
+    b'"a":',
+    b"}}",
+    b"\xc3\xa9b",
+    b"\xa9",
+    b"\x98\x80",
+    b"[[",
+    b'","',
+    b"\xff",
+    b"",
+]
+TOKENS = Vocabulary([*PIECES, *(b"" for _ in range(20)), b'{"'])
+
+
+@pytest.mark.parametrize(
+    "text", [JSON, 'root ::= "x" [^a] root | "é" "é"? | "ab" root', 'start: "{" start? "}" | /[a-é]+/']
+)
+@given(choices=st.lists(st.integers(0, 10**6), max_size=12))
+@settings(max_examples=20, deadline=None)
+def test_masks_are_exact(text: str, choices: list[int]) -> None:
+    matcher = compile_ebnf(text, TOKENS).matcher()
+    for choice in choices:
+        options = allowed(matcher)
+        if not options:
+            break
+        matcher.accept(options[choice % len(options)])
+    expected = []
+    for token, piece in enumerate(TOKENS.pieces):
+        twin = matcher.fork()
+        try:
+            for byte in piece:
+                twin.accept(byte)
+        except GrammarError:
+            continue
+        expected += [token] if piece else []
+    assert allowed(matcher) == expected
+
+
+@pytest.mark.parametrize(
+    ("grammar", "inside", "outside"),
+    [
+        (JSON, ["{}", '{"a":[1,"é\\n"],"b":{"c":7}}', "12", '""'], ["{ }", '{"a"}', "[1,]", '"\n"', "", "1 "]),
+        (ARITHMETIC, ["1", "1+(2-33)", "((7))"], ["1+", "(1", "1 + 2", "-1"]),
+        ('root ::= "a" root "b" | ""', ["", "ab", "aabb"], ["a", "ba", "aab"]),
+        ('root ::= root "+" root | "n"', ["n", "n+n+n"], ["", "+", "n+"]),
+        ("root ::= .{2} [^\\n]?", ["\n\n", "éa", "😀b!"], ["a", "abc\n"]),
+        (
+            'root ::= ( # either\n "a"\n | "b" )\n  | "c-" my-rule\nmy-rule ::= [\\x41-\\u0043\\U0001F600-]+',
+            ["b", "c-AC-😀"],
+            ["c-", "D"],
+        ),
+        ('root ::= [a-z]+ [0-9a-z] "x"? [a-z]*', ["ab", "a1", "abx", "a1xyz"], ["a", "1a", "a12"]),
+        ('root ::= ("a" | "ab") ("c" | "bcd") root?', ["abcd", "abc", "acac", "ac"], ["ab", "abcdd"]),
+        ('root ::= "a"{2} "b"{1,} "c"{0,2}', ["aab", "aabbbcc"], ["ab", "aaccc", "aa"]),
+        ('start: sum\nsum: NUMBER ("+" NUMBER)*\nNUMBER: /[0-9]+/\n%ignore / /', ["1+2", "1 + 23"], ["1+", "a"]),
+        ('start: "a" start? "b"', ["ab", "aabb"], ["aab", ""]),
+        ('start: %json {"type": "object", "additionalProperties": {"$ref": "#"}}', ['{"a": {}}', "{}"], ["[]"]),
+    ],
+)
+def test_grammars(grammar: str, inside: list[str], outside: list[str]) -> None:
+    compiled = compile_ebnf(grammar, BYTES)
+    assert [text for text in inside if not accepts(compiled, text)] == []
+    assert [text for text in outside if accepts(compiled, text)] == []
+
+
+@pytest.mark.parametrize(
+    ("grammar", "message"),
+    [
+        ('root ::= "a" | b', "line 1, column 16: no rule 'b'"),
+        ('root ::= "a"\nroot ::= "b"', "line 2, column 1: the rule 'root' is there twice"),
+        ('r ::= "a"', "no rule 'root'"),
+        ('root ::= "a\n', "line 1, column 10: this string is not closed"),
+        ("root ::= [a-", "this class of characters is not closed"),
+        ("root ::= [z-a]", "line 1, column 11: the range 'z'-'a'"),
+        ('root ::= "\\q"', "unknown escape \\q"),
+        ('root ::= "\\ud800"', "surrogate"),
+        ('root ::= ("a"', "line 1, column 10: this parenthesis is not closed"),
+        ('root ::= "a")', "unexpected ')'"),
+        ('root ::= "a"{3,1}', "a count from 3 to 1"),
+        ('root ::= "a"{x}', "expected a count"),
+        ('root ::= (="a") "b"', "look-ahead"),
+        ("root ::= <think> [a-z]*", "single tokens"),
+        ('root ::= "a" root', "describes no text"),
+        ("root ::= " + "(" * 200 + '"a"' + ")" * 200, "more than 100 deep"),
+        ("start: 'a'", "1(8)"),
+        ("start: foo", "foo"),
+        ("begin: /a/", "start"),
+        ("start: /a(?=b)/", "look-around"),
+        ('start: "a"\nx: <|end|> "b"', "ebnf, line 2, column 4: the special token '<|end|>'"),
+        ('start: "a" # <fine>\nx[max_tokens=3]: /b*/', "ebnf, line 2, column 3: 'max_tokens'"),
+        ('start[capture]: "a"', "'capture'"),
+        ('start: "a" @other', "no other grammar '@other'"),
+        ('start: /\\xff/\n%llguidance {"allow_invalid_utf8": true}', "allow_invalid_utf8"),
+        ('start: %json {"if": {}}', "if"),
+    ],
+)
+def test_wrong_grammars_are_named(grammar: str, message: str) -> None:
+    with pytest.raises(GrammarError) as caught:
+        compile_ebnf(grammar, BYTES)
+    assert message in caught.value.message
+    assert caught.value.hint
+
+
+def test_empty_intersections_and_missing_rules() -> None:
+    empty = Intersect((Literal("a"), Literal("b")))
+    grammar = compile_rules(
+        Rules(Alternate((Concat((empty, Reference("x"))), Reference("x"))), {"x": Literal("c")}), BYTES
+    )
+    assert all_texts(grammar, 3) == {"c"}
+    with pytest.raises(GrammarError, match="no text"):
+        compile_rules(Rules(empty), BYTES)
+    with pytest.raises(GrammarError, match="'y'"):
+        compile_rules(Rules(Reference("y")), BYTES)
+    deeper = Alternate((Literal("a"), Concat((Literal("a"), Reference("x")))))
+    with pytest.raises(GrammarError, match="'x' is recursive"):
+        compile_rules(Rules(Without(Reference("x"), Literal("a")), {"x": deeper}), BYTES)
+
+
+def test_a_refused_token_changes_nothing() -> None:
+    matcher = compile_ebnf(JSON, TOKENS).matcher()
+    matcher.accept(TOKENS.size - 1)
+    before = allowed(matcher)
+    for token in (ord("\n"), PIECES.index(b""), PIECES.index(b"\xff")):
+        with pytest.raises(GrammarError, match=f"token {token} "):
+            matcher.accept(token)
+    assert allowed(matcher) == before
+    assert (matcher.state, matcher.labels(), matcher.completion()) == (-1, (), None)
+
+
+def test_forced_rollback_fork_and_the_end() -> None:
+    matcher = compile_ebnf('root ::= "begin " ("one" | "only") " é" ("!" root)?', BYTES).matcher()
+    assert matcher.forced() == b"begin on"
+    for byte in b"begin on":
+        matcher.accept(byte)
+    assert matcher.forced() == b""
+    twin = matcher.fork()
+    for byte in b"e ":
+        matcher.accept(byte)
+    assert matcher.forced() == "é".encode()
+    for byte in "é".encode():
+        assert not matcher.is_final
+        matcher.accept(byte)
+    assert matcher.is_final and not matcher.finished and matcher.forced() == b""
+    assert allowed(twin) == [ord("e"), ord("l")]
+    with pytest.raises(GrammarError, match="9 tokens"):
+        twin.rollback(9)
+    twin.rollback(8)
+    assert twin.forced() == b"begin on" and matcher.is_final
+    done = compile_ebnf('root ::= "(" root ")" | "x"', BYTES).matcher()
+    done.accept(ord("x"))
+    assert done.finished and done.is_final and not done.allowed().any() and done.forced() == b""
+    with pytest.raises(GrammarError):
+        done.accept(ord("x"))
+    done.rollback(1)
+    assert not done.finished and allowed(done) == [ord("("), ord("x")]
+
+
+def test_a_vocabulary_that_cannot_write_the_grammar() -> None:
+    with pytest.raises(GrammarError, match="this vocabulary"):
+        compile_ebnf('root ::= "x" root | "y"', Vocabulary([b"a", b"b", b""]))
+
+
+def test_requests_in_threads_do_not_meet() -> None:
+    grammar = compile_ebnf(JSON, BYTES)
+
+    def masks(depth: int) -> list[list[int]]:
+        matcher, found = grammar.matcher(), []
+        for byte in b"[" * depth + b'{"a":1}' + b"]" * depth:
+            matcher.accept(byte)
+            found.append(allowed(matcher))
+        assert matcher.is_final
+        return found
+
+    expected = {depth: masks(depth) for depth in (1, 2, 5, 9)}
+    found: dict[int, list[list[list[int]]]] = {depth: [] for depth in expected}
+    threads = [
+        threading.Thread(target=lambda depth=depth: found[depth].extend(masks(depth) for _ in range(10)))
+        for depth in expected
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {depth: [masks] * 10 for depth, masks in expected.items()}
+
+
+WORDS = [f"w{i * 7919 % 10007}" for i in range(10_000)]
+
+
+@pytest.mark.parametrize(
+    "grammar",
+    [
+        lambda: 'root ::= ("a"|"a")* "b"',
+        lambda: "root ::= .{0,5000}",
+        lambda: 'root ::= (x+ x+)+ "y"\nx ::= "x"',
+        lambda: 'root ::= root root root | root root | [a-z] | ""',
+        lambda: "root ::= " + " | ".join(f'"{word}"' for word in WORDS),
+        lambda: "root ::= word root?\nword ::= " + " | ".join(f'"{word}"' for word in WORDS),
+        lambda: "root ::= r0\n" + "\n".join(f"r{i} ::= r{i + 1} r{i + 1}" for i in range(60)) + '\nr60 ::= "a"',
+        lambda: 'root ::= "' + "a" * 1_000_000 + '" root?',
+        lambda: (
+            "root ::= r0\n"
+            + "\n".join(f'r{i} ::= "{"a" * 80}" r{i + 1} | "x"' for i in range(9999))
+            + '\nr9999 ::= "z"'
+        ),
+        lambda: "root ::= " + " ".join(f'("k{i},")?' for i in range(3000)) + " root?",
+        lambda: "start: " + "(" * 20_000 + '"a"' + ")" * 20_000,
+        lambda: "start: " + " | ".join(f'"{word}{i}"' for i in range(8) for word in WORDS),
+        lambda: "start: /((a{0,1000}){0,1000}){0,1000}/",
+    ],
+)
+def test_hard_grammars_are_answered_or_refused_in_time(grammar: Callable[[], str]) -> None:
+    text = grammar()
+    began = time.perf_counter()
+    try:
+        matcher = compile_ebnf(text, BYTES).matcher()
+        for _ in range(20):
+            options = allowed(matcher)
+            if not options:
+                break
+            matcher.accept(options[0])
+    except GrammarError as error:
+        assert error.hint
+    assert time.perf_counter() - began < 4
+
+
+def test_deep_trees_do_not_exhaust_the_stack() -> None:
+    deep: Node = Literal("a")
+    for _ in range(300):
+        deep = Concat((Literal("["), Alternate((deep, Reference("x"))), Literal("]")))
+    try:
+        grammar = compile_rules(
+            Rules(deep, {"x": Concat((Literal("("), Repeat(Reference("x"), 0, 1), Literal(")")))}), BYTES
+        )
+    except GrammarError as error:
+        assert "too large" in error.message
+        return
+    assert accepts(grammar, "[" * 300 + "a" + "]" * 300) and not accepts(grammar, "[" * 300 + "a" + "]" * 299)
+    assert accepts(grammar, "[[(())]]")

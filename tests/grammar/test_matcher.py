@@ -1,0 +1,98 @@
+"""A matcher against the automaton it walks, and the way back."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from sgnb.errors import GrammarError
+from sgnb.grammar.compiler import TokenGrammar, compile_spec
+from sgnb.grammar.spec import GrammarSpec
+from sgnb.grammar.vocabulary import Vocabulary
+
+PIECES = [b"", *(bytes([value]) for value in range(256)), b"ab", b"abc", b"na", b'"name":', "é".encode(), b"true"]
+VOCABULARY = Vocabulary(PIECES)
+
+
+def grammar(kind: str, text: str) -> TokenGrammar:
+    return TokenGrammar(compile_spec(GrammarSpec(kind, text)), VOCABULARY)
+
+
+GRAMMARS = [
+    ("regex", "(ab|abc|é){2,5}x?"),
+    ("json_schema", '{"type":"object","properties":{"name":{"enum":["ab","é"]},"ok":{"type":"boolean"}}}'),
+    ("json_schema", '{"$ref":"#/$defs/t","$defs":{"t":{"type":"array","items":{"$ref":"#/$defs/t"}}}}'),
+    ("ebnf", 'start: "a" start "b" | "é"'),
+]
+
+
+def allowed(words: np.ndarray) -> list[int]:
+    bits = np.unpackbits(words.view(np.uint8), count=len(PIECES), bitorder="little")
+    return np.flatnonzero(bits).tolist()
+
+
+@pytest.mark.parametrize(("kind", "text"), GRAMMARS)
+def test_rollback_and_fork(kind: str, text: str) -> None:
+    """A walk with detours: after undoing them everything is as it was, and a fork is not moved by its twin."""
+    rng = random.Random(0)
+    matcher = grammar(kind, text).matcher()
+
+    def seen(m):
+        return allowed(m.allowed()), m.forced(), m.is_final, m.finished, m.state, m.completion()
+
+    for _ in range(12):
+        before, twin = seen(matcher), matcher.fork()
+        steps = 0
+        while steps < 4 and (choice := allowed(matcher.allowed())):
+            matcher.accept(rng.choice(choice))
+            steps += 1
+        assert seen(twin) == before
+        matcher.rollback(steps)
+        assert seen(matcher) == before
+        if before[0]:
+            matcher.accept(rng.choice(before[0]))
+    with pytest.raises(GrammarError):
+        matcher.rollback(1000)
+
+
+@pytest.mark.parametrize(("kind", "text"), GRAMMARS)
+def test_what_is_not_allowed_changes_nothing(kind: str, text: str) -> None:
+    matcher = grammar(kind, text).matcher()
+    for _ in range(5):
+        choice = allowed(matcher.allowed())
+        for token in set(range(len(PIECES))) - set(choice):
+            with pytest.raises(GrammarError):
+                matcher.accept(token)
+        assert allowed(matcher.allowed()) == choice
+        if not choice:
+            break
+        matcher.accept(choice[-1])
+
+
+@pytest.mark.parametrize(("kind", "text"), GRAMMARS[:2])
+def test_completion_ends_the_text(kind: str, text: str) -> None:
+    rng = random.Random(1)
+    for _ in range(20):
+        matcher = grammar(kind, text).matcher()
+        for _ in range(rng.randrange(6)):
+            if choice := allowed(matcher.allowed()):
+                matcher.accept(rng.choice(choice))
+        end = matcher.completion()
+        assert end is not None
+        for token in VOCABULARY.longest_match(end):
+            assert not matcher.is_final or not end
+            matcher.accept(token)
+        assert matcher.is_final
+
+
+def test_labels() -> None:
+    schema = '{"type":"object","properties":{"a":{"enum":["x","y"]},"b":{"type":"boolean"}},"required":["a","b"]}'
+    matcher = grammar("json_schema", schema).matcher()
+    assert matcher.forced() == b'{"a":"'
+    assert matcher.labels(matcher.forced())[-1] == "$.a"
+    for token in VOCABULARY.longest_match(b'{"a":"x'):
+        matcher.accept(token)
+    assert matcher.forced() == b'","b":' and "$.b" in matcher.labels(matcher.forced())
+    assert matcher.labels() == ("$.a",)

@@ -1,0 +1,135 @@
+"""What a generation's text must be: settled and checked at the line that wrote it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from typing_extensions import TypedDict
+
+from sgnb.errors import GrammarError, OptionError
+from sgnb.lang import SglFunction, gen, gen_int, gen_string
+from sgnb.lang.ir import Gen
+
+from .fake import FakeExecutor
+
+
+@dataclass
+class Wand:
+    wood: str
+    length: float
+
+
+class Town(TypedDict):
+    name: str
+
+
+def options(node: Any) -> dict[str, Any]:
+    assert isinstance(node, Gen)
+    hash(node.options)
+    return dict(node.options)
+
+
+@pytest.mark.parametrize("dtype", [int, "int"])
+def test_an_int_is_a_regex_and_stops(dtype: Any) -> None:
+    assert options(gen("a", dtype=dtype)) == {"regex": r"[-+]?[0-9]+[ \n]*", "stop": (" ", "\n")}
+    assert options(gen("a", dtype=dtype, stop="x"))["stop"] == ("x", " ", "\n")
+    assert options(gen("a", dtype=dtype, stop=["x", "y"]))["stop"] == ("x", "y", " ", "\n")
+
+
+def test_the_other_dtypes() -> None:
+    assert options(gen(dtype=float)) == {"regex": r"[-+]?[0-9]*\.?[0-9]+[ \n]*", "stop": (" ", "\n")}
+    assert options(gen(dtype=bool)) == {"regex": "(True|False)"}
+    assert options(gen(dtype=str)) == {"regex": r'"[\w\d\s]*"'}
+
+
+def test_gen_int_and_gen_string_are_gen() -> None:
+    assert gen_int("a", 5, temperature=0) == gen("a", 5, temperature=0, dtype=int)
+    assert gen_string("a", stop="x") == gen("a", stop="x", dtype=str)
+    node = gen_int("a")
+    assert isinstance(node, Gen)
+    assert node.place.file == __file__
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"dtype": "flaot"}, "did you mean 'float'"),
+        ({"dtype": list}, "dtype=list is not known\n.*known: bool, float, int, str"),
+        ({"dtype": int, "regex": "a"}, "dtype=int and regex exclude"),
+        ({"dtype": "str", "json_schema": {}}, "dtype=str and json_schema exclude"),
+        ({"regex": "a", "ebnf": "b"}, "regex and ebnf exclude"),
+        ({"regex": 5}, "regex=5"),
+        ({"ebnf": ["a"]}, "ebnf="),
+        ({"json_whitespace": 2}, "needs json_schema"),
+        ({"json_schema": {}, "json_whitespace": -1}, "json_whitespace=-1"),
+        ({"thinking": True}, "thinking=True has no effect"),
+        ({"regex": "a", "thinking": ""}, "the mark that ends it"),
+        ({"regex": "a", "jump_forward": 2}, "jump_forward=2"),
+        ({"choices": ["a"], "regex": "a"}, "regex='a' has no effect on a choice"),
+        ({"choices": ["a"], "dtype": int}, "has no effect on a choice"),
+    ],
+)
+def test_gen_refuses(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(OptionError, match=r"(?s)" + said):
+        gen(**arguments)
+
+
+@pytest.mark.parametrize("pattern", ["(a", "a(?=b)", r"(a)\1"])
+def test_a_bad_pattern_fails_at_its_line_each_time(pattern: str) -> None:
+    for _ in range(2):
+        with pytest.raises(GrammarError, match="column"):
+            gen("a", regex=pattern)
+
+
+@pytest.mark.parametrize("schema", ['{"type": ', "[1]", {"const": object()}, FakeExecutor])
+def test_a_bad_schema_fails_at_its_line(schema: Any) -> None:
+    with pytest.raises(GrammarError, match="json_schema"):
+        gen("a", json_schema=schema)
+
+
+def test_a_schema_is_text_whatever_it_came_as() -> None:
+    plain = {"type": "object", "properties": {"b": {"type": "string"}, "a": {"enum": [1, None]}}}
+    text = json.dumps(plain)
+    assert options(gen(json_schema=plain)) == options(gen(json_schema=text)) == {"json_schema": text}
+    wand = json.loads(options(gen(json_schema=Wand))["json_schema"])
+    assert list(wand["properties"]) == ["wood", "length"]
+    assert json.loads(options(gen(json_schema=Town))["json_schema"])["required"] == ["name"]
+    assert options(gen(json_schema=True)) == {"json_schema": "true"}
+
+
+def test_a_schema_that_changed_is_another_schema() -> None:
+    schema = {"enum": [1]}
+    before = options(gen(json_schema=schema))
+    schema["enum"].append(2)
+    assert options(gen(json_schema=schema)) != before
+
+
+def test_calls_carry_the_grammar(fake: FakeExecutor) -> None:
+    def program(s: Any) -> None:
+        s += gen("a", regex="[ab]+", thinking=True, jump_forward=False)
+        s += gen("b", json_schema=Wand, json_whitespace=1)
+        s += gen("c", ebnf='root ::= "x"')
+        s += gen("d")
+
+    SglFunction(program).run(backend=fake)
+    a, b, c, d = (call.params for call in fake.calls)
+    assert (a.regex, a.thinking_end, a.jump_forward) == ("[ab]+", "</think>", False)
+    assert b.grammar is not None and (b.grammar.kind, b.grammar.whitespace) == ("json_schema", 1)
+    assert c.ebnf == 'root ::= "x"'
+    assert d.grammar is None and d.jump_forward
+
+
+def test_a_grammar_is_no_default_of_a_run(fake: FakeExecutor) -> None:
+    def program(s: Any) -> None:
+        s += gen("a")
+
+    function = SglFunction(program)
+    with pytest.raises(OptionError, match=r"no argument 'regex'\n.*gen\(\.\.\., regex=\.\.\.\)"):
+        function.run(backend=fake, regex="a")
+    with pytest.raises(OptionError, match="no argument 'json_schema'"):
+        function.run_batch([{}], backend=fake, json_schema={})
+    function.run(backend=fake, jump_forward=False)
+    assert not fake.calls[0].params.jump_forward

@@ -1,0 +1,155 @@
+"""`--dry`, `program.dry` and `sgnb.dry`: what a program would ask for, with the bundled model, generating nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sgnb
+from sgnb.errors import GrammarError, OptionError, ProgramError
+from sgnb.magics.dry import DryReport
+from sgnb.magics.options import CellLine
+
+BODY = """s += "Q: " + q + "\\nYear: "
+s += gen("year", regex="(19|20)[0-9]{2}", max_tokens=3)
+s += "\\nMood: "
+s += select("mood", ["good", "goodish"])
+return s["year"], s["mood"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SGNB_CACHE", str(tmp_path))
+
+
+@pytest.fixture
+def engine(shell: Any) -> Any:
+    engine = sgnb.load("tiny")
+    sgnb.flush_cache()
+    return engine
+
+
+def requests(engine: Any) -> int:
+    return int(engine.stats()["requests"])
+
+
+def test_a_cell(shell: Any, engine: Any) -> None:
+    before = requests(engine)
+    report = shell('%%sglang ask q:str --dry --run q="Who?"\n' + BODY)
+    assert isinstance(report, DryReport)
+    assert requests(engine) == before
+    assert "ask" not in shell.ns and "s" not in shell.ns
+    year, mood = report.calls
+    assert (year.name, mood.name, year.answer, mood.answer) == ("year", "mood", "1900", "good")
+    assert year.prompt_tokens == len(engine.encode(["Q: Who?\nYear: "])[0])
+    assert (year.cached_tokens, year.shared_tokens, year.new_tokens) == (0, 0, 3)
+    assert mood.shared_tokens >= year.prompt_tokens - 1
+    assert mood.computed_tokens == mood.prompt_tokens - mood.shared_tokens + mood.scored_tokens
+    assert year.grammar is not None and year.grammar.states > 4
+    assert "mood: 'good' begins 'goodish'" in "".join(report.warnings)
+    text = repr(report)
+    assert f"Cell In[{shell.ipython.execution_count - 1}], line 3" in text
+    assert "regex, " in text and "dry: 2 calls" in text
+    assert "<table>" in report._repr_html_() and "<li>mood: &#x27;good" in report._repr_html_()
+
+
+def test_what_is_cached_now(shell: Any, engine: Any) -> None:
+    shell('%%sglang ask q --max-tokens 2\ns += "The capital of " + q + " is"\ns += gen("a", temperature=0)\n')
+    assert shell("ask.dry('France')").calls[0].cached_tokens == 0
+    shell("_ = ask.run('France')")
+    again = shell("ask.dry('France')").calls[0]
+    assert again.cached_tokens == again.prompt_tokens - 1 == engine.cached_length("The capital of France is")
+    assert (again.computed_tokens, again.new_tokens) == (1, 2)
+    tree = engine.tree()
+    other = shell("ask.dry(q='Japan')").calls[0]
+    assert 1 < other.cached_tokens < again.cached_tokens
+    assert engine.tree() == tree
+
+
+def test_the_first_row_of_a_batch(shell: Any, engine: Any) -> None:
+    for over in ('["x", "y"]', '[dict(q="x")]', '[("x",)]', "iter('xy')"):
+        report = shell(f'%%sglang each q --dry --over {over}\ns += q\ns += gen("a")\n')
+        assert report.calls[0].prompt_tokens == len(engine.encode(["x"])[0])
+    assert "empty" in shell.fails("%%sglang each q --dry --over []\ns += q\n")[0]
+
+
+def test_forks_and_samples(shell: Any, engine: Any) -> None:
+    report = shell('%%sglang --dry --max-tokens 5\ns += "Two: "\nf = s.fork(3)\nf += gen("x", n=2)\nf.join()\n')
+    assert [call.name for call in report.calls] == ["x"] * 3
+    assert [call.shared_tokens > 0 for call in report.calls] == [False, True, True]
+    assert "at most 30 generated" in report.line()
+    assert "<= 5 x 2" in repr(report)
+
+
+def test_mistakes_are_raised_with_their_line(shell: Any, engine: Any) -> None:
+    lines = shell.fails('%%sglang --dry\ns += gen("a", regex="(a")\n')
+    assert lines[0].startswith("GrammarError")
+    assert any(line.endswith(", line 2") for line in lines)
+    lines = shell.fails('%%sglang --dry\ns += "x"\ns += gen("a", json_schema={"type": "strin"})\n')
+    assert lines[0].startswith("GrammarError")
+    assert any("gen 'a'" in line and line.endswith("line 3") for line in lines)
+    with pytest.raises(ProgramError, match="nothing sets"):
+        shell('%%sglang --dry\ns += "x"\ns["nope"]\n')
+    assert "exclude each other" in shell.fails('%%sglang --dry --bg\ns += "x"\n')[0]
+    assert "missing" in "\n".join(shell.fails("%%sglang ask q --dry\ns += q\n"))
+
+
+@pytest.mark.parametrize("option", ["--bg", "--timeout 3", "--static", "-q", "-o x", "--show text"])
+def test_what_makes_no_sense_with_it(option: str) -> None:
+    with pytest.raises(OptionError, match="--dry and --"):
+        CellLine.parse(f"--dry {option}")
+
+
+def test_code_that_cannot_read_a_stand_in_ends_with_a_note(shell: Any, engine: Any) -> None:
+    report = shell('%%sglang --dry\ns += "x"\ns += gen("n")\nn = int(s["n"])\ns += gen("m")\n')
+    assert [call.name for call in report.calls] == ["n"]
+    assert "line 4: the program stopped here on a stand-in: ValueError" in repr(report)
+    assert shell('%%sglang --dry\ns += "x"\ns += gen_int("n")\nreturn int(s["n"])\n').notes == []
+
+
+def test_a_shortest_text_that_is_too_long(shell: Any, engine: Any) -> None:
+    report = shell('%%sglang --dry\ns += "x"\ns += gen("n", regex="(abc[0-9]){12}", max_tokens=4)\n')
+    assert "max_tokens is 4: it will be cut" in report.warnings[0]
+
+
+def test_a_prompt_that_fills_the_context(shell: Any, engine: Any) -> None:
+    report = shell('%%sglang --dry\ns += "word " * 6000\ns += gen("a")\n')
+    assert "the context holds 4096" in report.warnings[0]
+
+
+def test_a_choice_that_joins_the_prompt(shell: Any, engine: Any) -> None:
+    cell = '%%sglang --dry\ns += "The capital is{}"\ns += select("c", ["{}Paris", "{}Rome"])\n'
+    assert shell(cell.format("", " ", " ")).warnings == []
+    assert "make one token" in shell(cell.format(" ", "", "")).warnings[0]
+
+
+def test_python_twin(shell: Any, engine: Any) -> None:
+    @sgnb.function
+    def program(s: Any, what: str) -> None:
+        s += what
+        s += sgnb.gen("a", ebnf='root ::= "yes" | "no"')
+        s += sgnb.gen("b", max_tokens=0)
+        s += sgnb.gen("c", dtype=bool)
+
+    report = sgnb.dry(program, what="Say: ")
+    assert [call.name for call in report.calls] == ["a", "b", "c"]
+    assert report.calls[0].place is not None and report.calls[0].place.file == __file__
+    assert "grammar library" in repr(report)
+    assert [call.answer for call in report.calls[1:]] == ["", "True"]
+    assert report.warnings and all(line.startswith("a: ") for line in report.warnings)
+    with pytest.raises(OptionError, match="no program"):
+        sgnb.dry(len)
+
+
+def test_a_program_that_asks_for_nothing(shell: Any, engine: Any) -> None:
+    report = shell('%%sglang --dry\ns += "x"\n')
+    assert "asks the model for nothing" in repr(report)
+    with pytest.raises(GrammarError):
+        sgnb.dry(sgnb.function(bad_ebnf))
+
+
+def bad_ebnf(s: Any) -> None:
+    s += "x" + sgnb.gen("a", ebnf="root ::= (")

@@ -1,0 +1,128 @@
+"""`%sglang fsm` and `sgnb.fsm`: what a grammar looks like before anything runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import sgnb
+from sgnb.errors import GrammarError, OptionError
+from sgnb.magics.fsm import FsmReport
+from sgnb.magics.options import LineCall
+
+
+@dataclass
+class Person:
+    name: str
+    age: int
+
+
+SCHEMA = '{"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}'
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SGNB_CACHE", str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("line", "argument", "tokens"),
+    [
+        ("fsm [a-z]+", "[a-z]+", False),
+        ("fsm  a  b ", "a  b", False),
+        (r"fsm -?\d+ --tokens", r"-?\d+", True),
+        ("fsm --tokens it's (fine", "it's (fine", True),
+        ("fsm 'quoted --tokens'", "quoted --tokens", False),
+        ("fsm " + SCHEMA + " --tokens", SCHEMA, True),
+    ],
+)
+def test_the_rest_of_the_line_is_the_pattern(line: str, argument: str, tokens: bool) -> None:
+    call = LineCall.parse(line)
+    assert (call.argument, call.options) == (argument, {"tokens": True} if tokens else {})
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("fsm", "REGEX_OR_SCHEMA"),
+        ("fsm --tokens", "REGEX_OR_SCHEMA"),
+        ("fsm [a-z] --token", "did you mean '--tokens'"),
+    ],
+)
+def test_mistakes_on_the_line(line: str, said: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        LineCall.parse(line)
+    assert said in str(caught.value)
+
+
+def test_a_regex(shell: Any) -> None:
+    report = shell("%sglang fsm (yes|yes sure)!{1,3}")
+    assert isinstance(report, FsmReport)
+    assert (report.grammar.spec.kind, report.grammar.spec.text) == ("regex", "(yes|yes sure)!{1,3}")
+    text = repr(report)
+    assert all(word in text for word in ("states", "forced text", "shortest", "'yes!'", "' sure!'"))
+    html = report._repr_html_()
+    assert html.count("<table>") == 2
+    assert "&#x27;yes" in html
+
+
+def test_what_a_name_or_a_brace_means(shell: Any) -> None:
+    shell.ns.update(Person=Person, pattern="[0-9]{2}", number=5)
+    assert shell("%sglang fsm Person").grammar.spec.kind == "json_schema"
+    assert shell("%sglang fsm pattern").grammar.spec.text == "[0-9]{2}"
+    assert shell("%sglang fsm number").grammar.spec.text == "number"
+    assert shell("%sglang fsm '[0-9]'").grammar.spec.text == "[0-9]"
+    assert shell(f"%sglang fsm {SCHEMA}").report.shortest in ('{"ok":true}', '{"ok":false}')
+
+
+def test_python_twin() -> None:
+    report = sgnb.fsm({"enum": ["red", "green"]})
+    assert report.report.shortest == '"red"'
+    assert [line for line in repr(report).splitlines() if "'\"'" in line]
+    assert sgnb.fsm(SCHEMA).grammar.spec.kind == "json_schema"
+    assert sgnb.fsm(Person).report.warnings[0].startswith("$.name has no maxLength")
+
+
+def test_tokens_of_the_current_engine(shell: Any) -> None:
+    report = sgnb.fsm("(Paris|Rome)", tokens=True)
+    lines = repr(report).splitlines()
+    header = next(i for i, line in enumerate(lines) if "allowed tokens" in line)
+    state, count, *some = lines[header + 1].split()
+    assert state == "1" and int(count) == len(some) >= 2
+    assert {piece[1] for piece in some} == {"P", "R"}
+    assert report._repr_html_().count("<table>") == 3
+
+
+def test_a_bad_pattern_is_a_short_error(shell: Any) -> None:
+    lines = shell.fails("%sglang fsm a(?=b)")
+    assert lines[0].startswith("GrammarError") and "column" in "".join(lines)
+    with pytest.raises(GrammarError):
+        sgnb.fsm({"type": "strin"})
+
+
+def test_a_grammar_of_the_library_says_so() -> None:
+    tree = {"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}, "maxItems": 2}}}
+    report = sgnb.fsm(tree)
+    assert "the grammar library" in repr(report) and "<ul>" in report._repr_html_()
+    assert list(report.to_dot().body) == ["\t1 [shape=circle]\n"]
+
+
+def test_text_is_escaped() -> None:
+    html = sgnb.fsm("<img src=x>[a-z]+")._repr_html_()
+    assert "<img" not in html and "&lt;img" in html
+
+
+def test_a_large_automaton_is_cut() -> None:
+    report = sgnb.fsm("[ab]{600}")
+    assert "and 576 more edges" in repr(report) and "and 576 more edges" in report._repr_html_()
+    assert report.to_dot().source.count("->") == 500
+
+
+def test_to_dot() -> None:
+    source = sgnb.fsm('"a[bc]"').to_dot().source
+    assert source.count("doublecircle") == 1
+    assert source.count("->") == 2
+    assert "penwidth=3" in source
