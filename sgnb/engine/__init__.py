@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-__all__ = ["Engine", "Output"]
+_HOME = {"Engine": "engine", "Output": "output", "verify_jump_forward": "verify"}
 
-_HOME = {"Engine": "engine", "Output": "output"}
+__all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:

@@ -94,15 +94,15 @@ class Constraint:
 
     def take(self, token: int, ends: bool, allowed: int, logprob: float, masked_logprob: float) -> TokenRecord:
         """Move on by a sampled token, and keep what the mask did to it. `ends`: it ends the text and is no part."""
-        before = self._matcher.state
+        before, text = self._matcher.state, self._text(token)
         if not self.binds:
             self._think(token)
-            record = TokenRecord("free", -1, -1, allowed, logprob, masked_logprob)
+            record = TokenRecord("free", text, -1, -1, allowed, logprob, masked_logprob)
         else:
             if not ends:
                 self._matcher.accept(token)
                 self.data += self._tokenizer.vocabulary.pieces[token]
-            record = TokenRecord("sampled", before, self._matcher.state, allowed, logprob, masked_logprob)
+            record = TokenRecord("sampled", text, before, self._matcher.state, allowed, logprob, masked_logprob)
         self.records.append(record)
         return record
 
@@ -162,11 +162,11 @@ class Constraint:
         """Write the shortest way to an end."""
         if not self.binds:
             self._request.rewrite(self._request.size, self._mark_tokens)
-            self.records += [TokenRecord("jumped", -1, -1)] * len(self._mark_tokens)
+            self.records += [TokenRecord("jumped", self._text(token), -1, -1) for token in self._mark_tokens]
             self.binds = True
         end, trial = self._matcher.completion() or b"", self._matcher.fork()
         tokens = self._tokenizer.write(end)
-        self._write("limit", end, 0, tokens, trial, _accept(trial, tokens))
+        self._write("limit", end, 0, tokens, trial, self._accept(trial, tokens))
         self.closed = True
 
     def _jump(self) -> None:
@@ -178,7 +178,7 @@ class Constraint:
         room = self._request.remaining + dropped - len(tokens)
         trial = self._matcher.fork()
         trial.rollback(dropped)
-        records = _accept(trial, tokens)
+        records = self._accept(trial, tokens)
         if room >= 0 and self._fits(trial, room):
             self._write("forced", data, dropped, tokens, trial, records)
         elif trial.completion() is not None:
@@ -216,12 +216,14 @@ class Constraint:
         text = data.decode("latin-1")
         self.jumps.append(Jumped(self._request.id, reason, dropped, tuple(tokens), text, before, matcher.state, labels))
 
+    def _accept(self, matcher: Matcher, tokens: Sequence[int]) -> list[TokenRecord]:
+        """Move `matcher` on by all of `tokens`."""
+        records = []
+        for token in tokens:
+            before = matcher.state
+            matcher.accept(token)
+            records.append(TokenRecord("jumped", self._text(token), before, matcher.state))
+        return records
 
-def _accept(matcher: Matcher, tokens: Sequence[int]) -> list[TokenRecord]:
-    """Move `matcher` on by all of `tokens`."""
-    records = []
-    for token in tokens:
-        before = matcher.state
-        matcher.accept(token)
-        records.append(TokenRecord("jumped", before, matcher.state))
-    return records
+    def _text(self, token: int) -> str:
+        return self._tokenizer.piece(token).decode(errors="replace")

@@ -13,12 +13,14 @@ TokenLogprob = tuple[int, float]
 class TokenRecord:
     """What a grammar did to one output token.
 
-    kind: "free" (in a thinking section), "sampled" or "jumped". before, after: the grammar's states around it; -1 where
+    kind: "free" (in a thinking section), "sampled" or "jumped". text: the token's, with U+FFFD for a part of a
+    character. before, after: the grammar's states around it; -1 where
     it has no numbered states. allowed: how many tokens the mask left. logprob, masked_logprob: natural, without and
     with the mask, before temperature and filters; None for a token that was not sampled.
     """
 
     kind: str
+    text: str
     before: int
     after: int
     allowed: int = 0
@@ -90,6 +92,7 @@ def _described(token: int, record: TokenRecord) -> dict[str, Any]:
     raw, masked = record.logprob, record.masked_logprob
     return {
         "token": token,
+        "text": record.text,
         "kind": record.kind,
         "states": (record.before, record.after),
         "allowed": record.allowed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ import torch
 from sgnb.engine.attention import torch_backend
 from sgnb.engine.engine import Engine
 
+from ..byte_tokenizers import byte_level
 from ..random_models import greedy, random_model
 from .test_parity import NEW_TOKENS, PROMPTS, TIGHT
 
@@ -25,6 +27,24 @@ def test_greedy_tokens_equal_those_on_the_cpu(family: str, monkeypatch: pytest.M
             for _ in range(2):
                 outputs = engine.generate(PROMPTS, temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True)
                 assert [o.token_ids for o in outputs] == expected
+
+
+def test_constrained_texts_equal_those_on_the_cpu() -> None:
+    patterns = [r'\{"name":"[a-z]{1,12}","age":[0-9]{1,3}\}', r"(🦊🐶|🦊🐱|Größe|naïve){1,3} end", r"[\w ]{0,20}\."]
+    params = [
+        {"regex": pattern, "max_new_tokens": 80, "temperature": 0, "jump_forward": jump, "return_logprob": True}
+        for pattern in patterns
+        for jump in (True, False)
+    ]
+    outputs = {}
+    for device in ("cpu", "cuda"):
+        model = random_model(vocab_size=400)
+        with Engine(model, tokenizer=byte_level(), device=device, dtype="float32") as engine:
+            outputs[device] = engine.generate(["The answer is "] * len(params), params)
+    for param, cpu, cuda in zip(params, outputs["cpu"], outputs["cuda"], strict=True):
+        assert re.fullmatch(param["regex"], cuda.text)
+        assert cuda.token_ids == cpu.token_ids
+        assert cuda.logprobs == pytest.approx(cpu.logprobs, abs=1e-3)
 
 
 def test_closing_returns_the_memory() -> None:

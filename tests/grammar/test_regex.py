@@ -6,7 +6,6 @@ import inspect
 import random
 import re
 import sys
-import warnings
 
 import pytest
 from hypothesis import assume, given, settings
@@ -19,110 +18,12 @@ from sgnb.grammar.regex.reader import MAX_REPEAT
 from sgnb.grammar.syntax import Alternate, Chars, Concat, Literal, Node, Repeat, Source
 
 from .oracle import matches
+from .patterns import NEARBY, REAL, is_refused, mutated, patterns, quick
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
 
-quick = settings(deadline=None, derandomize=True, database=None)
-
-NEARBY = "abkKsSiI01 \n-]_ſKİıßẞéÉ\t\x1c٣\U00010400\U00010428—日"
-
-ATOMS = [
-    "a",
-    "b",
-    "k",
-    "s",
-    "ß",
-    "é",
-    "İ",
-    "日",
-    "\U00010428",
-    " ",
-    "-",
-    "#",
-    "{",
-    "}",
-    "]",
-    "{1",
-    "{,x}",
-    r"\.",
-    r"\n",
-]
-ATOMS += [r"\x4b", r"\u0131", r"\U00010428", r"\N{EM DASH}", r"\060", r"\101", r"\0", r"\-", r"\a", r"\\", "(?#a(b)"]
-ATOMS += [".", r"\d", r"\D", r"\w", r"\W", r"\s", r"\S", "[ab]", "[^ab]", "[a-k]", "[^a-kK]", "[]a-]", "[^]a]"]
-ATOMS += [r"[\dk]", r"[^\Wk]", r"[\w-]", r"[\s\S]", r"[\b\t]", r"[\x41-\u0130]", "[&~|-]", r"[é-\U00010428]", "()", ""]
-OPENINGS = ["(", "(?:", "(?i:", "(?s:", "(?-i:", "(?is-m:", "(?a:", "(?u:", "(?x: ", "(?-x:", "(?m:"]
-QUANTIFIERS = [
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "*",
-    "+",
-    "?",
-    "{2}",
-    "{1,}",
-    "{,2}",
-    "{0}",
-    "{1,3}",
-    "{,}",
-    "*?",
-    "+?",
-    "??",
-    "{1,2}?",
-]
-GLOBALS = ["", "", "(?i)", "(?s)", "(?a)", "(?ai)", "(?i)(?s)", "(?x)", "(?m)", "(?u)"]
-
-
-@st.composite
-def patterns(draw: st.DrawFn, depth: int = 2) -> str:
-    """A few atoms, groups and alternatives, quantified or not, with anchors at their ends."""
-    pieces = []
-    for _ in range(draw(st.integers(1, 3))):
-        piece = draw(st.sampled_from(ATOMS))
-        if depth and draw(st.booleans()):
-            piece = draw(st.sampled_from(OPENINGS)) + draw(patterns(depth - 1)) + ")"
-        pieces += [
-            piece,
-            draw(st.sampled_from(QUANTIFIERS)) if piece else "",
-            "|" if draw(st.integers(0, 4)) == 0 else "",
-        ]
-    anchored = draw(st.integers(0, 9 if depth < 2 else 2)) == 0
-    begin, end = draw(st.sampled_from(["", "^", r"\A"])), draw(st.sampled_from(["", "$", r"\Z"]))
-    begin, end = (begin, end) if anchored else ("", "")
-    return (draw(st.sampled_from(GLOBALS)) if depth == 2 else "") + begin + "".join(pieces) + end
-
-
-TOKENS = [
-    *"aakK01 \n.^$|?*+()[]{}-,\\#:i=<>!Px",
-    "(?:",
-    "(?i)",
-    "(?x)",
-    "(?i:",
-    "(?-i:",
-    "(?P<n>",
-    r"\d",
-    r"\1",
-    "(?u:",
-]
-TOKENS += [
-    "[^",
-    "[a-",
-    "{2}",
-    "{1,2}",
-    "{,2}",
-    "*?",
-    "*+",
-    r"\x41",
-    r"\x",
-    r"\u01",
-    r"\N{",
-    "(?#",
-    "(?a)",
-    "(?=",
-    "(|)",
-]
+TOKENS = [*"aakK01 \n.^$|?*+()[]{}-,\\#:i=<>!Px", "(?:", "(?i)", "(?x)", "(?i:", "(?-i:", "(?P<n>", r"\d", r"\1", "(?u:"]
+TOKENS += ["[^", "[a-", "{2}", "{1,2}", "{,2}", "*?", "*+", r"\x41", r"\x", r"\u01", r"\N{", "(?#", "(?a)", "(?=", "(|)"]
 
 
 def sample(node: Node, rng: random.Random) -> str:
@@ -145,36 +46,12 @@ def sample(node: Node, rng: random.Random) -> str:
     raise AssertionError(node)
 
 
-def mutated(text: str, rng: random.Random) -> str:
-    """`text` with one character put in, left out, replaced, or in the other case."""
-    place = rng.randint(0, len(text))
-    char = rng.choice(NEARBY)
-    ways = (
-        char + text[place:],
-        text[place + 1 :],
-        char + text[place + 1 :],
-        text[place:].swapcase(),
-        text[place:] + "\n",
-    )
-    return text[:place] + rng.choice(ways)
-
-
 def texts(node: Node, rng: random.Random) -> list[str]:
     """Texts of the tree, texts near to them, and any texts; short, as `re` may need exponential time."""
     inside = [sample(node, rng) for _ in range(4)]
     near = [mutated(text, rng) for text in inside for _ in range(2)]
     free = ["".join(rng.choices(NEARBY, k=rng.randint(0, 3))) for _ in range(4)]
     return [text for text in {*inside, *near, *free} if len(text) <= 12]
-
-
-def is_refused(pattern: str) -> bool:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            re.compile(pattern)
-        except (re.error, ValueError, OverflowError):
-            return True
-    return False
 
 
 def found_in(compiled: re.Pattern[str], text: str) -> bool:
@@ -223,17 +100,6 @@ def test_texts_that_hypothesis_makes_of_a_pattern_are_texts_of_the_tree(data: st
     pattern = data.draw(st.sampled_from(REAL))
     assert matches(parse(pattern), data.draw(st.from_regex(pattern, fullmatch=True)))
 
-
-REAL = [
-    r"[+-]?(0|[1-9]\d{0,3})(\.\d+)?([eE][+-]?\d+)?",
-    r"(?P<year>[0-9]{4})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])",
-    r"(?i)(?:gryffindor|hufflepuff|ravenclaw|slytherin)",
-    r'"(?:[^"\\\x00-\x1f]|\\["\\bfnrt/]|\\u[0-9a-fA-F]{4}){0,6}"',
-    r"(?s)<(\w+)[^>]*?>.*?</",
-    r"""(?x) (?:25[0-5] | 2[0-4]\d | 1?\d?\d)  # a number up to 255
-        (?: \. \d{1,3} ){3}""",
-    r"^\s*(\w+)\s*=\s*([^#\n]*)$",
-]
 
 MEANINGS: list[tuple[str, str, list[str], list[str]]] = [
     ("alternatives of anchors", "^a|b$|^$", ["a", "b", ""], ["ab", "a\n"]),

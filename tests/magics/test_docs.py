@@ -46,6 +46,15 @@ def test_the_readme_names_files_that_exist() -> None:
         assert (ROOT / link).exists(), link
 
 
+def test_the_notebook_on_constrained_text_runs(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setenv("SGNB_STATIC", "1")
+    notebook = nbformat.read(ROOT / "notebooks" / "02_constrained.ipynb", as_version=4)
+    demo().run(notebook)
+    printed = capsys.readouterr().out
+    assert "Call(name='Omar', city='Cairo', age=34, mood='" in printed
+    assert "3 prompts, " in printed and "jumped" in printed
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_notebooks_are_committed_without_outputs(path: Path) -> None:
     for cell in nbformat.read(path, as_version=4).cells:
@@ -53,14 +62,19 @@ def test_notebooks_are_committed_without_outputs(path: Path) -> None:
             assert not cell.outputs and cell.execution_count is None
 
 
-def test_the_demo_runs_the_quickstart(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    monkeypatch.setenv("SGNB_STATIC", "1")
+def demo() -> Any:
     spec = importlib.util.spec_from_file_location("demo", ROOT / "tools" / "demo.py")
     assert spec and spec.loader
-    demo = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(demo)
-    notebook = nbformat.read(demo.SOURCE, as_version=4)
-    assert 0.3 < demo.run(notebook) < 1
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_demo_runs_the_quickstart(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setenv("SGNB_STATIC", "1")
+    tool = demo()
+    notebook = nbformat.read(tool.SOURCE, as_version=4)
+    assert 0.3 < tool.run(notebook) < 1
     assert "capital of France" in capsys.readouterr().out
     images = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs
               if "<figure" in output.get("data", {}).get("text/html", "")]
