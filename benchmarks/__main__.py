@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME ...] [--write]`: run all, or those named; --write puts the tables into RESULTS.md."""
+"""`python -m benchmarks [NAME ...] [--write]`: run all, or those named; --write puts their tables into RESULTS.md."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ NAMES = (
     "shared_prefix",
     "hit_rate",
     "programs",
+    "schema_runs",
     "grammar_compile",
     "json_speed",
     "json_peers",
@@ -35,10 +36,19 @@ def main() -> int:
         print(f"running {name} ...", flush=True)
         reports.append(import_module(f".{name}", __package__).run())
         print(reports[-1].markdown(), flush=True)
-    if arguments.write:
-        head = f"# Results\n\n`python -m benchmarks --write` on {machine()}; {datetime.date.today()}.\n\n"
-        RESULTS.write_text(head + "\n".join(report.markdown() for report in reports), encoding="utf-8")
+        if arguments.write:
+            _write(name, reports[-1])
     return int(any(report.met is False for report in reports))
+
+
+def _write(name: str, report: Report) -> None:
+    """Put the benchmark's table in the place of its last one, or at the end."""
+    head, *sections = RESULTS.read_text(encoding="utf-8").split("\n## ")
+    tables = {section.partition("\n")[0]: section for section in sections}
+    where = f"`python -m benchmarks {name} --write` on {machine()}; {datetime.date.today()}"
+    tables[name] = f"{name}\n\n{where}\n\n{report.markdown()}"
+    ordered = [tables[name] for name in NAMES if name in tables]
+    RESULTS.write_text("\n## ".join([head, *ordered]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -38,7 +38,8 @@ class DryCall:
 
     cached_tokens: of the prompt, in the engine's cache now. shared_tokens: of the prompt, in the prompt of an earlier
     call of the same program. new_tokens: at most so many for each of `samples`; 0 for a select. scored_tokens: of the
-    choices of a select. answer: the stand-in.
+    choices of a select. answer: the stand-in. forced: it is the grammar's only text, which takes no
+    pass of the model.
     """
 
     name: str
@@ -52,22 +53,27 @@ class DryCall:
     grammar: GrammarReport | None
     warnings: tuple[str, ...]
     answer: str
+    forced: bool = False
 
     @property
     def computed_tokens(self) -> int:
         """Prompt and choice tokens that would go through the model."""
+        if self.forced:
+            return 0
         return self.prompt_tokens - max(self.cached_tokens, self.shared_tokens) + self.scored_tokens
 
 
 class DryExecutor:
     """An `Executor` (see `lang.executor`) that asks an engine for no token. `calls`: what it was asked, in order."""
 
+    dry = True
+
     def __init__(self, engine: Engine) -> None:
         self.chat, self.log = chat_template(engine), EventLog()
         self.calls: list[DryCall] = []
         self._engine = engine
         self._prompts: list[Tokens] = []
-        self._reports: dict[tuple[GrammarSpec, int, tuple[str, ...]], GrammarReport] = {}
+        self._reports: dict[tuple[GrammarSpec, int | None, tuple[str, ...]], GrammarReport] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sgnb-dry")
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
@@ -108,28 +114,34 @@ class DryExecutor:
     def _explain_call(self, call: Call) -> str:
         params = call.params
         tokens = self._engine.encode([call.prompt])[0]
-        cached, shared = self._known(tokens, len(tokens) - 1)
         limit = max(0, min(params.max_new_tokens, self._engine.context_length - len(tokens)))
         grammar = self._grammar(params, limit)
+        forced = self._is_forced(params, grammar)
+        cached, shared = self._known(tokens, len(tokens) - 1, stays=not forced)
         answer = _stand_in(params, grammar)
         warnings = (
             *_room(len(tokens), limit, params, self._engine.context_length),
             *(grammar.warnings if grammar else ()),
         )
-        self.calls.append(
-            DryCall(call.name, call.place, len(tokens), cached, shared, limit, params.n, 0, grammar, warnings, answer)
-        )
+        figures = len(tokens), cached, shared, limit, params.n, 0
+        self.calls.append(DryCall(call.name, call.place, *figures, grammar, warnings, answer, forced))
         return answer
 
     def _grammar(self, params: SamplingParams, limit: int) -> GrammarReport | None:
         if params.grammar is None:
             return None
-        key = params.grammar, limit, params.stop
+        full = params.max_new_tokens and not limit  # which has a warning of its own
+        key = params.grammar, None if full else limit, params.stop
         if key not in self._reports:
             self._reports[key] = self._explain(*key)
         return self._reports[key]
 
-    def _explain(self, spec: GrammarSpec, limit: int, stops: tuple[str, ...]) -> GrammarReport:
+    def _is_forced(self, params: SamplingParams, grammar: GrammarReport | None) -> bool:
+        jumps = params.jump_forward and self._engine.options.jump_forward
+        scores = params.return_logprob or params.thinking
+        return grammar is not None and grammar.single and jumps and not scores
+
+    def _explain(self, spec: GrammarSpec, limit: int | None, stops: tuple[str, ...]) -> GrammarReport:
         tokenizer = self._engine.tokenizer
         assert tokenizer is not None, "the prompt is tokens already"
         grammar = compile_spec(spec)
@@ -155,11 +167,15 @@ class DryExecutor:
         )
         return own
 
-    def _known(self, prompt: list[int], most: int) -> tuple[int, int]:
-        """How much of a prompt is in the engine's cache, and how much was in an earlier prompt: at most `most`."""
+    def _known(self, prompt: list[int], most: int, stays: bool = True) -> tuple[int, int]:
+        """How much of a prompt is in the engine's cache, and how much was in an earlier prompt: at most `most`.
+
+        stays: it will be such an earlier prompt itself.
+        """
         tokens = np.array(prompt)
         shared = max((_common_length(tokens, earlier) for earlier in self._prompts), default=0)
-        self._prompts.append(tokens)
+        if stays:
+            self._prompts.append(tokens)
         return min(self._engine.cached_length(prompt), most), min(shared, most)
 
 

@@ -52,13 +52,17 @@ def choose(chunks: list[Chunk], logits: Tensor, lives: Mapping[int, Live]) -> Ch
     for row, (live, token, value) in enumerate(zip(chosen, tokens, values, strict=True)):
         if row in masks.errors:
             continue
-        sampled.append(Sampled(live.request.id, token, round(value, 4)))
-        _keep(live.request, value, logprobs[row : row + 1])
         if live.constraint is not None:
             allowed, left = masks.left.get(row, (logits.shape[1], 0.0))
-            record = live.constraint.take(token, token in live.stop_tokens, allowed, value, value - left)
+            try:
+                record = live.constraint.take(token, token in live.stop_tokens, allowed, value, value - left)
+            except GrammarError as error:  # a library's limit is reached: its request fails, the others go on
+                masks.errors[row] = error
+                continue
             if row in masks.left:
                 masked.append(Masked(live.request.id, allowed, round(left, 4), record.before, record.after))
+        sampled.append(Sampled(live.request.id, token, round(value, 4)))
+        _keep(live.request, value, logprobs[row : row + 1])
     return Choices(sampled, masked, [(chosen[row], error) for row, error in masks.errors.items()])
 
 

@@ -71,8 +71,8 @@ class Constraint:
         if not self._fits(self._matcher, limit - thinking):
             need = len(self._mark_tokens) + len(self._tokenizer.write(self._matcher.completion() or b"")) + thinking
             raise RequestError(
-                f"the shortest text that the grammar allows takes {need} tokens, and only {limit} may be generated",
-                "raise max_new_tokens (max_tokens); if the context is full, shorten the prompt",
+                f"the grammar's shortest text needs {need} token{'s' * (need != 1)}, and only {limit} may be generated",
+                "raise max_tokens (max_new_tokens in Engine.generate); if the context is full, shorten the prompt",
             )
         if self.binds:
             self._jump()
@@ -110,7 +110,7 @@ class Constraint:
         """The token taken last is appended to the request: end the text if it would not fit any more, else jump."""
         remaining = self._request.remaining
         if not self.binds:
-            if not self._fits(self._matcher, remaining - 1):
+            if self._lands or not self._fits(self._matcher, remaining - 1):
                 self._close()
         elif self._fits(self._matcher, remaining):
             self._jump()
@@ -122,8 +122,11 @@ class Constraint:
     @property
     def _lands(self) -> bool:
         """Whether it is time to end a text whose shortest way to an end is not known."""
-        request = self._request
-        return request.remaining <= LANDING * request.limit and self._matcher.completion() is None
+        if self._matcher.distance() is not None:
+            return False
+        request, data = self._request, self.data
+        depth = sum(map(data.count, (b"{", b"["))) - sum(map(data.count, (b"}", b"]")))
+        return request.remaining <= max(LANDING * request.limit, 2 * depth + 8)
 
     def _closing(self, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Of the allowed tokens those that close a JSON text: where letters may follow, it is in a string."""
@@ -145,9 +148,11 @@ class Constraint:
 
     def _fits(self, matcher: Matcher, tokens: int) -> bool:
         """Whether so many tokens are enough for the shortest way to an end; where that is not known, any are."""
-        end = matcher.completion()
         tokens -= 0 if self.binds else len(self._mark_tokens)
-        return tokens >= 0 and (end is None or len(end) <= tokens or len(self._tokenizer.write(end)) <= tokens)
+        distance = matcher.distance()
+        if tokens < 0 or distance is None or distance <= tokens:
+            return tokens >= 0
+        return len(self._tokenizer.write(matcher.completion() or b"")) <= tokens
 
     def _undo(self) -> None:
         """Take the last sampled token back."""
@@ -159,11 +164,13 @@ class Constraint:
         request.rewrite(request.size - 1, ())
 
     def _close(self) -> None:
-        """Write the shortest way to an end."""
+        """End a thinking section, and write the shortest way to an end if it is known."""
         if not self.binds:
             self._request.rewrite(self._request.size, self._mark_tokens)
             self.records += [TokenRecord("jumped", self._text(token), -1, -1) for token in self._mark_tokens]
-            self.binds = True
+            self.binds, self._first = True, self._request.size
+        if self._matcher.distance() is None:
+            return
         end, trial = self._matcher.completion() or b"", self._matcher.fork()
         tokens = self._tokenizer.write(end)
         self._write("limit", end, 0, tokens, trial, self._accept(trial, tokens))
@@ -181,7 +188,7 @@ class Constraint:
         records = self._accept(trial, tokens)
         if room >= 0 and self._fits(trial, room):
             self._write("forced", data, dropped, tokens, trial, records)
-        elif trial.completion() is not None:
+        elif trial.distance() is not None:
             self._close()
 
     def _cut(self, data: bytes) -> tuple[int, Sequence[int]]:

@@ -26,7 +26,7 @@ from ..sampling import SamplingParams
 from .attention import make_backend
 from .kv import KVCache
 from .live import Live, Sink
-from .loop import EngineLoop
+from .loop import EngineLoop, closed_error
 from .model import Decoder, load_decoder, load_tokenizer
 from .options import EngineOptions
 from .output import Output
@@ -347,6 +347,8 @@ class Engine:
             return None
         if self._grammars is None:
             raise RequestError(f"{params.grammar.kind} needs a tokenizer", "use Engine(..., tokenizer=...)")
+        if self.closed:
+            raise closed_error(self._loop.failure)
         return self._grammars.compile(params.grammar)
 
     def _stream(self, prompt: Prompt, params: SamplingParams) -> Iterator[Output]:

@@ -188,6 +188,10 @@ class EngineLoop:
             ending = move()
         except SgnbError as error:
             ending = Ending("error", error=error)
+        except Exception as error:
+            failure = EngineError(f"the request failed: {type(error).__name__}: {error}", _cure(error))
+            failure.__cause__ = error
+            ending = Ending("error", error=failure)
         for jump in live.take_jumps():
             self._name(jump.tokens)
             self._log.emit(jump)

@@ -52,3 +52,9 @@ def _fill(line: NDArray[np.bool_], live: Live) -> None:
     size = min(len(line), len(allowed))
     line[:size] = allowed[:size]
     line[list(live.stop_tokens)] = live.constraint.may_end and not live.banned
+    if not line.any():
+        raise GrammarError(
+            f"the grammar allows only tokens that stop the text, after {bytes(live.constraint.data[-40:])!r}, "
+            "and it may not end there",
+            "leave out stop_token_ids or min_new_tokens, or let the grammar end there",
+        )

@@ -13,10 +13,12 @@ TokenLogprob = tuple[int, float]
 class TokenRecord:
     """What a grammar did to one output token.
 
-    kind: "free" (in a thinking section), "sampled" or "jumped". text: the token's, with U+FFFD for a part of a
-    character. before, after: the grammar's states around it; -1 where
-    it has no numbered states. allowed: how many tokens the mask left. logprob, masked_logprob: natural, without and
-    with the mask, before temperature and filters; None for a token that was not sampled.
+    kind: "free" (in a thinking section), "sampled" or "jumped".
+    text: the token's, with U+FFFD for a part of a character.
+    before, after: the grammar's states around it; -1 where it has no numbered states.
+    allowed: how many tokens the mask left.
+    logprob, masked_logprob: natural, without and with the mask, before temperature and filters; None for a token that
+    was not sampled.
     """
 
     kind: str
@@ -74,7 +76,7 @@ class Output:
         }
         if self.logprobs or self.prompt_logprobs:
             info |= {
-                "output_token_logprobs": list(zip(self.token_ids, self.logprobs, strict=True)),
+                "output_token_logprobs": list(zip(self.token_ids, self.logprobs, strict=False)),
                 "input_token_logprobs": self.prompt_logprobs,
                 "output_top_logprobs": self.top_logprobs,
                 "input_top_logprobs": self.prompt_top_logprobs,

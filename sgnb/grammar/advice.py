@@ -41,6 +41,11 @@ class Writer(Protocol):
     def piece(self, token: int) -> bytes: ...
 
 
+def readable(text: str) -> str:
+    """`text` with escapes in place of line breaks and of all that does not show or changes how the rest is shown."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+
+
 def endless(automaton: Automaton, kind: str, stops: Collection[str] = ()) -> list[str]:
     """One line for each part in which the text can go on for ever; `kind` is the grammar's, which says how to bound it.
 
@@ -156,12 +161,12 @@ def _endless_lines(automaton: Automaton, cycle: set[int], kind: str, digits: boo
     edges = {edge: _labels(automaton, edge) for edge in _edges_inside(automaton, cycle)}
     if kind == "json_schema":
         parts = _unbounded(edges, digits)
-        return [f"{part} has no {cure}; the text can go on until max_tokens" for part, cure in parts]
+        return [f"{readable(part)} has no {cure}; the text can go on until max_tokens" for part, cure in parts]
     labels = sorted({label for labels in edges.values() for label in labels})
     alone = [label for label in labels if _components(_graph(edges, {label}))]
     around = "a part with " + " and ".join(labels[:2]) if labels else "a part"
     how = "can be repeated for ever; the text can go on until max_tokens: bound it, as in {0,40}"
-    return [f"{part} {how}" for part in alone or [around]]
+    return [f"{readable(part)} {how}" for part in alone or [around]]
 
 
 def _unbounded(edges: Labelled, digits: bool) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
+from unicodedata import unidata_version
 
 from ..errors import GrammarError
 from .automaton.automaton import Automaton, build
@@ -31,7 +32,7 @@ from .spec import GrammarSpec
 from .syntax import Rules
 from .vocabulary import Vocabulary
 
-FORMAT = 1
+FORMAT = 2
 """Counts up when the same spec may come to mean another automaton: what is on disk is then made again."""
 
 REGEX_LIMITS = Limits(seconds=1.4)
@@ -41,6 +42,9 @@ on the size and not on the time, so that the same schema takes the same road on 
 
 WORTH_KEEPING = 0.005
 """Seconds of compiling under which reading the result from disk would not be faster."""
+
+THREADS = 4
+"""So many grammars are compiled at a time: a hard one must not keep the easy ones behind it waiting."""
 
 KEPT_ON_DISK = 1024
 KEPT_IN_MEMORY = 256
@@ -72,16 +76,19 @@ class TokenGrammar:
 
     def __init__(self, compiled: CompiledGrammar, vocabulary: Vocabulary) -> None:
         self.compiled = compiled
-        self._masks = TokenMasks(compiled.automaton, vocabulary) if compiled.automaton is not None else None
         self._completions: dict[int, bytes] = {}
-        self._library = None if self._masks else _from_library(compiled, vocabulary)
+        if compiled.automaton is None:
+            self._library = _from_library(compiled, vocabulary)
+        else:
+            self._masks = TokenMasks(compiled.automaton, vocabulary)
+            self._compressed = compiled.compressed  # made here, and not at the first jump on the engine's thread
 
     def matcher(self) -> Matcher:
         """A new one, at the beginning."""
-        if self._masks is None:
-            assert self._library is not None
+        automaton = self.compiled.automaton
+        if automaton is None:
             return self._library.matcher()
-        return AutomatonMatcher(self._masks.automaton, self.compiled.compressed, self._masks, self._completions)
+        return AutomatonMatcher(automaton, self._compressed, self._masks, self._completions)
 
 
 class GrammarCompiler:
@@ -90,7 +97,7 @@ class GrammarCompiler:
     def __init__(self, vocabulary: Callable[[], Vocabulary]) -> None:
         """vocabulary: makes it, or gives the one that is there; called on a thread of the compiler."""
         self._vocabulary = vocabulary
-        self._threads = ThreadPoolExecutor(2, thread_name_prefix="sgnb-grammar")
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="sgnb-grammar")
         self._known: OrderedDict[GrammarSpec, Future[TokenGrammar]] = OrderedDict()
         self._lock = Lock()
 
@@ -122,7 +129,7 @@ def compile_spec(spec: GrammarSpec) -> CompiledGrammar:
     """Compile, or read from disk what an earlier kernel compiled. Raises GrammarError."""
     began = time.perf_counter()
     kept = _place(spec)
-    automaton = Automaton.load(kept) if kept.exists() else None
+    automaton = Automaton.load(kept)
     if automaton is not None:
         return CompiledGrammar(spec, automaton, None, time.perf_counter() - began, from_cache=True)
     automaton, rules, why = _compile(spec)
@@ -160,7 +167,7 @@ def _from_library(compiled: CompiledGrammar, vocabulary: Vocabulary) -> LibraryG
 
 
 def _place(spec: GrammarSpec) -> Path:
-    key = f"{FORMAT}\0{spec.kind}\0{spec.whitespace}\0{spec.text}"
+    key = f"{FORMAT}\0{unidata_version}\0{spec.kind}\0{spec.whitespace}\0{spec.text}"
     return cache_folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.npz"
 
 

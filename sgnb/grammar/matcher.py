@@ -13,6 +13,8 @@ from .automaton.compressed import Compressed
 from .automaton.dfa import START
 from .masks import TokenMasks
 
+KEPT_COMPLETIONS = 256
+
 Mask = NDArray[np.uint32]
 """One bit for each token: bit i % 32 of word i // 32 is token i."""
 
@@ -32,6 +34,9 @@ class Matcher(Protocol):
 
     def forced(self) -> bytes:
         """The bytes that must follow, whatever the model wants. Changes nothing."""
+
+    def distance(self) -> int | None:
+        """How many bytes end the grammar from here, at the least; None where that is not known. Changes nothing."""
 
     def completion(self) -> bytes | None:
         """A shortest text that ends the grammar from here; None where that is not known. Changes nothing."""
@@ -85,9 +90,14 @@ class AutomatonMatcher:
     def forced(self) -> bytes:
         return self._compressed.forced(self.state)
 
+    def distance(self) -> int:
+        return int(self._automaton.distance[self.state])
+
     def completion(self) -> bytes:
         found = self._completions.get(self.state)
         if found is None:
+            if len(self._completions) >= KEPT_COMPLETIONS:
+                self._completions.clear()
             found = self._completions[self.state] = self._automaton.completion(self.state)
         return found
 
@@ -118,4 +128,4 @@ class AutomatonMatcher:
 
     @property
     def finished(self) -> bool:
-        return self.is_final and not self._automaton.next_bytes(self.state)
+        return self.is_final and not self.allowed().any()

@@ -1,11 +1,11 @@
 """A compressed automaton as lines for a person: what each edge forces or allows, and the tokens at each choice.
 
-Characters are whole here: the states inside a character of several bytes are not shown.
+Characters are whole here: one that an edge begins and does not end is shown with the edge that ends it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -63,14 +63,13 @@ def lines(grammar: CompiledGrammar) -> list[Line]:
     for edge in grammar.compressed.edges():
         ways.setdefault(edge.source, []).append(edge)
     final, found = grammar.automaton.final, []
-    queue, seen = [START], {START}
-    for state in queue:
-        for target, text, part in _from(ways, state):
-            forced = len(ways[state]) == 1 and not ways[state][0].data
+    queue, seen = [(START, b"")], {(START, b"")}
+    for state, begun in queue:
+        for (target, text, rest), (part, forced) in _from(ways, state, begun).items():
             found.append(Line(state, target, text, part, forced, bool(final[target])))
-            if target not in seen:
-                seen.add(target)
-                queue.append(target)
+            if (target, rest) not in seen:
+                seen.add((target, rest))
+                queue.append((target, rest))
     return found
 
 
@@ -88,30 +87,58 @@ def allowed_tokens(grammar: CompiledGrammar, tokenizer: Tokenizer, states: Itera
     return rows
 
 
-def _from(ways: dict[int, list[Edge]], state: int) -> Iterator[tuple[int, str, str]]:
-    """(target, text, part) of each way from a state to the end of a character."""
-    beyond: dict[tuple[int, str], tuple[str, ...]] = {}
-    for edge in ways.get(state, ()):
-        begun = _first(edge) + edge.forced
-        if _is_whole(begun):
-            yield edge.target, _text(edge), ", ".join(edge.labels[:PARTS_SHOWN])
-        else:
-            beyond |= dict.fromkeys(_ends(ways, edge.target, begun, _is_single(edge)), edge.labels)
-    for (target, text), labels in beyond.items():
-        yield target, text, ", ".join(labels[:PARTS_SHOWN])
+def _from(
+    ways: Mapping[int, Sequence[Edge]], state: int, begun: bytes
+) -> dict[tuple[int, str, bytes], tuple[str, bool]]:
+    """(target, text, rest) -> (part, forced) of each way from a state to the end of a character or more.
+
+    begun: the beginning of a character that was forced before `state`. rest: that which is forced before `target`.
+    """
+    found: dict[tuple[int, str, bytes], tuple[str, bool]] = {}
+    for path in _paths(ways, state, (), begun):
+        data = begun + _bytes(path)
+        whole = data.decode(errors="ignore")
+        part = ", ".join(path[0].labels[:PARTS_SHOWN])
+        forced = all(len(ways[edge.source]) == 1 and not edge.data for edge in path)
+        found.setdefault((path[-1].target, _text(whole, begun, path), data[len(whole.encode()) :]), (part, forced))
+    return found
 
 
-def _ends(ways: dict[int, list[Edge]], state: int, begun: bytes, single: bool) -> Iterator[tuple[int, str]]:
-    """(target, text) of each way from inside a character to its end. `single`: `begun` is the only way there."""
+def _paths(
+    ways: Mapping[int, Sequence[Edge]], state: int, before: tuple[Edge, ...], begun: bytes
+) -> Iterator[tuple[Edge, ...]]:
+    """The ways on from `before`, which ends inside the character that `begun` begins, each as far as its end."""
     for edge in ways.get(state, ()):
-        more, alone = begun + _first(edge) + edge.forced, single and _is_single(edge)
-        if not _is_whole(more):
-            yield from _ends(ways, edge.target, more, alone)
-        elif alone:
-            yield edge.target, _quoted(more)
+        path = (*before, edge)
+        if (begun + _bytes(path)).decode(errors="ignore"):
+            yield path
         else:
-            after = more.decode()[len(begun.decode(errors="ignore")) + 1 :].encode()
-            yield edge.target, BEYOND_ASCII + (f" {_quoted(after)}" if after else "")
+            yield from _paths(ways, edge.target, path, begun)
+
+
+def _bytes(path: Sequence[Edge]) -> bytes:
+    """One of the texts that the edges stand for."""
+    return b"".join(_first(edge) + edge.forced for edge in path)
+
+
+def _text(whole: str, begun: bytes, path: Sequence[Edge]) -> str:
+    """The characters of `whole`, one of the texts for `path` after `begun`: in quotes where no others are possible."""
+    choices: dict[int, Edge] = {}
+    place = len(begun)
+    for edge in path:
+        if not _is_single(edge):
+            choices[place] = edge
+        place += len(_first(edge) + edge.forced)
+    parts, forced, place = [], "", 0
+    for character in whole:
+        end = place + len(character.encode())
+        chosen = [choices[at] for at in range(place, end) if at in choices]
+        if chosen:
+            ranges = "".join(_range(low, high) for low, high in chosen[0].data)
+            parts += [repr(forced)] if forced else []
+            parts.append(f"[{ranges}]" if character.isascii() else BEYOND_ASCII)
+        forced, place = "" if chosen else forced + character, end
+    return " ".join([*parts, repr(forced)] if forced else parts)
 
 
 def _first(edge: Edge) -> bytes:
@@ -123,25 +150,6 @@ def _is_single(edge: Edge) -> bool:
     return not edge.data or (len(edge.data) == 1 and edge.data[0][0] == edge.data[0][1])
 
 
-def _is_whole(text: bytes) -> bool:
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _text(edge: Edge) -> str:
-    if _is_single(edge):
-        return _quoted(_first(edge) + edge.forced)
-    ranges = "".join(_range(low, high) for low, high in edge.data)
-    return f"[{ranges}]" + (f" {_quoted(edge.forced)}" if edge.forced else "")
-
-
 def _range(low: int, high: int) -> str:
     first, last = (repr(chr(byte))[1:-1].replace("]", "\\]").replace("-", "\\-") for byte in (low, high))
     return first if low == high else f"{first}{last}" if high == low + 1 else f"{first}-{last}"
-
-
-def _quoted(text: bytes) -> str:
-    return repr(text.decode())

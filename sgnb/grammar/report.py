@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from .advice import Writer, collisions, endless
+from .advice import Writer, collisions, endless, readable
 from .automaton.automaton import Automaton
 from .automaton.compressed import Compressed
 from .automaton.dfa import START
@@ -54,6 +54,11 @@ class GrammarReport:
     shortest: str | None = None
     example: str = ""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def single(self) -> bool:
+        """Whether it has one text only, as far as is known."""
+        return self.compressed_edges == 1 and self.forced == 1
 
     def line(self) -> str:
         """The figures in a few words."""
@@ -122,9 +127,9 @@ def explain(
 
 
 def _too_long(shortest: bytes, writer: Writer | None, max_tokens: int | None) -> list[str]:
-    if writer is None or not max_tokens or (needed := len(writer.write(shortest))) <= max_tokens:
+    if writer is None or max_tokens is None or (needed := len(writer.write(shortest))) <= max_tokens:
         return []
-    return [f"the shortest text takes {needed} tokens, max_tokens is {max_tokens}: it will be cut"]
+    return [f"the shortest text takes {needed} tokens, and only {max_tokens} may be generated: the call would fail"]
 
 
 def _examples(automaton: Automaton, compressed: Compressed) -> tuple[bytes, float]:
@@ -179,4 +184,6 @@ def _likely(options: bytes, draw: random.Random) -> bytes:
 
 
 def cut(text: str, length: int = SHOWN_CHARACTERS) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
+    """The beginning of `text`, so that it shows in one line."""
+    shown = readable(text[: length + 1])
+    return shown if len(shown) <= length else shown[: length - 1] + "…"

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-_OURS = (__name__.partition(".")[0] + ".", "contextlib")
-"""Modules that stand between a line of the program and the code that asks for it."""
+_OURS = (__name__.partition(".")[0] + ".", "contextlib", "IPython.")
+"""Modules that stand between a line of the program and the code that asks for it: IPython where a magic asks."""
 
 
 class Place(NamedTuple):

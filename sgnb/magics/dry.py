@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SgnbError
+from ..grammar.report import cut
 from ..lang import SglFunction
 from ..lang.place import Place
 from ..viz.plain import counted
@@ -82,7 +83,7 @@ def _row(call: DryCall) -> dict[str, Any]:
         "compute": call.computed_tokens,
         "new": choices or f"<= {call.new_tokens}{several}",
         "grammar": call.grammar.line() if call.grammar else "",
-        "stand-in": call.answer if len(call.answer) <= 40 else call.answer[:39] + "…",
+        "stand-in": cut(call.answer, 40),
     }
 
 

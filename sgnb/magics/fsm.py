@@ -96,4 +96,8 @@ def _row(line: Line) -> dict[str, Any]:
 
 
 def _quoted(piece: bytes) -> str:
-    return repr(piece.decode(errors="replace"))
+    """As text or, if a token begins or ends inside a character, as bytes."""
+    try:
+        return repr(piece.decode())
+    except UnicodeDecodeError:
+        return repr(piece)

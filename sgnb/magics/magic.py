@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_origin
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import no_var_expand
@@ -152,7 +152,7 @@ class SglangMagics:
     def _fsm(self, call: LineCall) -> Any:
         """A name of the notebook that holds a pattern or a schema stands for it."""
         value = self.shell.user_ns.get(call.argument, call.argument)
-        named = isinstance(value, (str, dict, type))
+        named = isinstance(value, (str, dict, type)) or get_origin(value) is not None
         return self.session.fsm(value if named else call.argument, **call.options)
 
     def _runs(self, call: LineCall) -> Any:

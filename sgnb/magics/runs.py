@@ -26,7 +26,7 @@ _here = threading.local()
 
 
 class Runs:
-    """`engine_of(executor)` names an executor's engine for the list."""
+    """`engine_of(executor)` names an executor's engine for the list. Dry runs are not listed."""
 
     def __init__(self, engine_of: Callable[[Executor], str]) -> None:
         self._engine_of = engine_of
@@ -67,6 +67,8 @@ class Runs:
             return [run for run, *_ in self._runs if run.status == "running"]
 
     def _started(self, run: Run) -> None:
+        if getattr(run.executor, "dry", False):
+            return
         engine = self._engine_of(run.executor)
         with self._lock:
             self._runs.append((run, engine, time.monotonic()))

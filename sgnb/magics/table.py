@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import unicodedata
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,8 +19,8 @@ class Table(list[dict[str, Any]]):
         if not self:
             return self.empty
         lines = [list(self[0]), *([str(value) for value in row.values()] for row in self)]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+        widths = [max(map(_columns, column)) for column in zip(*lines, strict=True)]
+        return "\n".join("  ".join(map(_padded, line, widths)).rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
         if not self:
@@ -27,6 +28,18 @@ class Table(list[dict[str, Any]]):
         head = _cells("th", self[0])
         body = "".join(f"<tr>{_cells('td', row.values())}</tr>" for row in self)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _columns(text: str) -> int:
+    """How many columns of a screen `text` takes."""
+    return sum(
+        0 if unicodedata.combining(character) else 1 + (unicodedata.east_asian_width(character) in "WF")
+        for character in text
+    )
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - _columns(text))
 
 
 def _cells(tag: str, values: Iterable[Any]) -> str:

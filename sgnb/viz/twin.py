@@ -56,7 +56,9 @@ def _table_cells(state: Shown) -> str:
     if isinstance(state, RunState):
         figures = state.figures
         cells = [label(run_heading(state), 120), f"{figures.prompt_tokens} prompt tokens",
-                 f"{figures.cached_tokens} cached", f"{figures.output_tokens} new", f"hit rate {figures.hit_rate:.0%}",
+                 f"{figures.cached_tokens} cached", f"{figures.output_tokens} new",
+                 *([f"{figures.jumped_tokens} jumped"] if figures.jumped_tokens else []),
+                 f"hit rate {figures.hit_rate:.0%}",
                  f"{figures.tokens_per_second:.0f} tok/s", f"{figures.passes} passes"]
     else:
         cells = tree_heading(state).replace(": ", " · ", 1).split(" · ")

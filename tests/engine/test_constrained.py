@@ -6,13 +6,14 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
 from sgnb.engine.engine import Engine
 from sgnb.engine.verify import verify_jump_forward
-from sgnb.errors import Aborted, GrammarError, RequestError
+from sgnb.errors import Aborted, EngineError, GrammarError, RequestError
 from sgnb.events import GrammarReady, Jumped, RequestFinished, StepRan
 from sgnb.grammar import compiler
 
@@ -159,6 +160,37 @@ def test_events(bytes_engine: Engine) -> None:
     assert finished.output_tokens == len(out.token_ids)
 
 
+def test_a_stop_token_that_leaves_nothing_fails_alone(bytes_engine: Engine) -> None:
+    [[line_break]] = bytes_engine.encode(["\n"])
+    [other, bad] = bytes_engine_outputs(
+        bytes_engine, [{}, {"regex": "[ab]\n[ab]", "stop_token_ids": [line_break], "jump_forward": False}]
+    )
+    assert isinstance(bad.error, GrammarError) and "stop_token_ids" in str(bad.error)
+    assert other.error is None and len(other.token_ids) == 8
+
+
+def test_a_matcher_that_gives_up_fails_alone(bytes_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def give_up(self: Any, token: int) -> None:
+        raise GrammarError("the limit of the library is reached")
+
+    monkeypatch.setattr("sgnb.grammar.library.library.LibraryMatcher.accept", give_up)
+    [other, bad] = bytes_engine_outputs(bytes_engine, [{}, {"ebnf": 'root ::= [a-c] root | "."'}])
+    assert isinstance(bad.error, GrammarError) and other.error is None and len(other.token_ids) == 8
+
+
+def test_a_closed_engine_says_so() -> None:
+    engine = engine_of(byte_level())
+    engine.close()
+    with pytest.raises(EngineError, match="closed"):
+        engine.generate("x", regex="a")
+
+
+def test_scores_of_a_stream_may_lag_behind(bytes_engine: Engine) -> None:
+    parts = list(bytes_engine.generate("x", regex=PATTERNS[1], max_new_tokens=60, stream=True, return_logprob=True))
+    assert all(len(p.meta_info["output_token_logprobs"]) <= len(p.token_ids) for p in parts if p.logprobs)
+    assert len(parts[-1].logprobs) == len(parts[-1].token_ids)
+
+
 def test_stop_string_inside_forced_text(bytes_engine: Engine) -> None:
     options: dict[str, Any] = {"regex": "[a-f]{2}, the end of it, really", "max_new_tokens": 60, "seed": 4}
     whole = bytes_engine.generate("x", **options)
@@ -197,19 +229,25 @@ def test_neighbours_memory_and_chunks_change_nothing() -> None:
             assert one.logprobs == pytest.approx(other.logprobs, abs=1e-3)
 
 
-def test_a_bad_grammar_fails_alone(bytes_engine: Engine) -> None:
-    results: list[Any] = []
+def bytes_engine_outputs(engine: Engine, options: list[dict[str, Any]]) -> list[Any]:
+    """What each of the requests, which run together, ended with, errors included."""
+    results: dict[int, Any] = {}
     done = threading.Semaphore(0)
 
-    def sink(output: Any) -> None:
-        results.append(output)
+    def take(index: int, output: Any) -> None:
+        results[index] = output
         done.release()
 
-    good, bad = ({"regex": "[a-z]{3}"}, {"json_schema": {"type": "string", "contentSchema": {}}})
-    params = [bytes_engine_params(p) for p in (good, bad, {}, good)]
-    bytes_engine.submit(["x"] * 4, params, [sink] * 4)
-    for _ in range(4):
+    params = [bytes_engine_params(p) for p in options]
+    engine.submit(["x"] * len(params), params, [partial(take, i) for i in range(len(params))])
+    for _ in params:
         assert done.acquire(timeout=30)
+    return [results[i] for i in range(len(params))]
+
+
+def test_a_bad_grammar_fails_alone(bytes_engine: Engine) -> None:
+    good, bad = ({"regex": "[a-z]{3}"}, {"json_schema": {"type": "string", "contentSchema": {}}})
+    results = bytes_engine_outputs(bytes_engine, [good, bad, {}, good])
     errors = [o.error for o in results if o.error]
     assert len(errors) == 1 and isinstance(errors[0], GrammarError) and "contentSchema" in str(errors[0])
     assert sorted(o.finish_reason for o in results) == ["error", "length", "stop", "stop"]
@@ -259,6 +297,20 @@ def test_thinking_ends_in_time(bytes_engine: Engine, limit: int) -> None:
         return
     out = bytes_engine.generate("x", **options, max_new_tokens=limit, return_logprob=True)
     assert re.fullmatch("[0-9]{2}", out.text) and len(out.token_ids) == limit == len(out.logprobs)
+
+
+@pytest.mark.parametrize("limit", [5, 20, 60])
+def test_thinking_before_a_grammar_of_the_library(bytes_engine: Engine, limit: int) -> None:
+    out = bytes_engine.generate("x", ebnf='root ::= "a" | "b"', thinking="@@", max_new_tokens=limit, seed=1)
+    assert out.text in ("a", "b") and len(out.token_ids) <= limit
+
+
+@pytest.mark.parametrize("limit", [16, 24, 40, 64])
+def test_a_recursive_text_lands(bytes_engine: Engine, limit: int) -> None:
+    node = {"type": "object", "properties": {"v": {"type": "boolean"}, "n": {"$ref": "#/$defs/n"}}, "required": ["v"]}
+    schema = {"$ref": "#/$defs/n", "$defs": {"n": node}}
+    for out in bytes_engine.generate(["x"] * 10, json_schema=schema, max_new_tokens=limit, seed=1):
+        assert "v" in json.loads(out.text) and len(out.token_ids) <= limit
 
 
 def test_a_vocabulary_without_the_bytes() -> None:

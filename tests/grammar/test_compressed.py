@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 
 from sgnb.errors import GrammarError
@@ -56,7 +55,6 @@ def test_edges_and_forced_text_are_the_automaton(node: Node) -> None:
     remaining = {START} | {state for state in range(START, automaton.states) if not singular(automaton, state)}
     assert {START, *(edge.source for edge in edges), *(edge.target for edge in edges)} == remaining
     assert found.states == len(remaining)
-    assert found.edge_count == len(edges)
     for state in range(START, automaton.states):
         data, after = b"", state
         while singular(automaton, after):
@@ -68,7 +66,7 @@ def test_edges_and_forced_text_are_the_automaton(node: Node) -> None:
 def test_edges_of_many_states() -> None:
     found = compressed(Repeat(DIGIT, 0, 3000))
     assert [(edge.data, edge.forced) for edge in found.edges()] == [(((48, 57),), b"")] * 3000
-    assert found.edge_count == 3000 and found.states == 3001
+    assert found.states == 3001
 
 
 def test_json_example() -> None:
@@ -84,7 +82,6 @@ def test_json_example() -> None:
     choice = next(edge for edge in others if edge.forced)
     assert choice.data == ((34, 34),) and choice.forced == b',"age":' and choice.labels == ("$", "$.age")
     assert found.states == 6
-    assert found.forced_share == pytest.approx(16 / 20)
 
 
 def test_a_final_state_counts_as_one_more_way() -> None:
@@ -108,11 +105,3 @@ def test_chains_that_join_are_stored_once_and_read_whole() -> None:
 def test_data_joins_the_bytes_of_one_choice() -> None:
     found = compressed(Concat((Chars(((48, 57), (65, 70), (97, 102))), Literal("!"))))
     assert [(edge.data, edge.forced) for edge in found.edges()] == [(((48, 57), (65, 70), (97, 102)), b"!")]
-
-
-@pytest.mark.parametrize(
-    ("node", "share"),
-    [(Literal("abc"), 1.0), (Literal(""), 0.0), (Repeat(DIGIT, 2, 2), 0.0), (Concat((DIGIT, Literal("abc"))), 0.75)],
-)
-def test_forced_share(node: Node, share: float) -> None:
-    assert compressed(node).forced_share == share

@@ -235,6 +235,18 @@ TABLE = {
     ),
     "odd_keys": (members('a"b\n', **{'a"b\n': INT}), [r'{"a\"b\n":1}'], ['{"a"b\n":1}']),
     "base64": ({"type": "string", "contentEncoding": "base64"}, ['"YWI="', '""'], ['"YWI"']),
+    "base64_format": ({"type": "string", "format": "base64"}, ['"YWI="', '""'], ['"YWI"']),
+    "not_pattern": ({"type": "string", "not": {"pattern": r"^\d$"}}, ['"a"', '"12"'], ['"1"', '"٣"', r'"1\n"']),
+    "other_names": (
+        {"type": "object", "patternProperties": {r"^\d$": NULL}, "additionalProperties": S},
+        ['{"1":null,"a":"x"}'],
+        ['{"1":"x"}', '{"٣":"x"}', '{"٣":null}'],
+    ),
+    "unevaluated_beside_not": (
+        {"type": "object", "not": {"required": ["b"]}, "unevaluatedProperties": INT},
+        ["{}", '{"c":1}'],
+        ['{"b":1}', '{"c":"x"}'],
+    ),
 }
 
 
@@ -279,6 +291,21 @@ REFUSED = {
     "bad_type": ({"type": "int"}, "type at #/type", "integer"),
     "bad_required": ({"required": True}, "required at #/required", "list"),
     "bad_schema": ({"properties": {"a": 1}}, "properties at #/properties", "object"),
+    "bad_logic": ({"not": {"allOf": 5}}, "allOf at #/not/allOf", "list"),
+    "bad_not": ({"not": {"not": 5}}, "not at #/not/not", "true or false"),
+    "bad_additional_items": ({"items": [INT], "additionalItems": 5}, "additionalItems at #/additionalItems", "object"),
+    "bad_dependency": ({"dependentRequired": {"a": 5}}, "dependentRequired at #/dependentRequired", "lists"),
+    "draft07_missing": ({"$ref": "#/definitions/w", "definitions": {"wand": INT}}, "$ref at", "#/definitions/wand"),
+    "unevaluated_if": (
+        {"allOf": [{"if": members("k", k={"const": 1}), "then": {}, "else": {}}], "unevaluatedProperties": False},
+        "unevaluatedProperties at #/unevaluatedProperties",
+        "additionalProperties",
+    ),
+    "unevaluated_one_of": (
+        {"oneOf": [members("a", a=S), members("b", b=S)], "unevaluatedProperties": False},
+        "unevaluatedProperties at #/unevaluatedProperties",
+        "additionalProperties",
+    ),
     "surrogate": ({"const": "\ud800"}, "surrogate", "whole"),
     "cases": (
         {"allOf": [{"anyOf": [{"required": [f"a{k}"]}, {"required": [f"b{k}"]}]} for k in range(20)]},

@@ -88,6 +88,8 @@ class Maker:
             schema |= {"if": self.schema(1), "then": self.schema(depth), "else": self.schema(depth)}
         else:
             schema[keyword] = [self.schema(depth) for _ in range(self.rng.randint(1, 3))]
+        self.maybe(schema, "unevaluatedProperties", [False, {"type": "integer"}])
+        self.maybe(schema, "unevaluatedItems", [False, {"type": "integer"}])
         return schema
 
     def some(self, schema: dict[str, Any], ranges: dict[str, tuple[int, int]]) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from sgnb.errors import GrammarError
 from sgnb.grammar.library.library import LibraryGrammar, LibraryMatcher, compile_ebnf, compile_rules
+from sgnb.grammar.schema.translate import translate
 from sgnb.grammar.syntax import (
     Alternate,
     Chars,
@@ -225,6 +227,7 @@ def test_masks_are_exact(text: str, choices: list[int]) -> None:
         ('root ::= "a"{2} "b"{1,} "c"{0,2}', ["aab", "aabbbcc"], ["ab", "aaccc", "aa"]),
         ('start: sum\nsum: NUMBER ("+" NUMBER)*\nNUMBER: /[0-9]+/\n%ignore / /', ["1+2", "1 + 23"], ["1+", "a"]),
         ('start: "a" start? "b"', ["ab", "aabb"], ["aab", ""]),
+        ('start: [stop] "a"\nstop: "b"', ["a", "ba"], ["b"]),
         ('start: %json {"type": "object", "additionalProperties": {"$ref": "#"}}', ['{"a": {}}', "{}"], ["[]"]),
     ],
 )
@@ -270,6 +273,19 @@ def test_wrong_grammars_are_named(grammar: str, message: str) -> None:
         compile_ebnf(grammar, BYTES)
     assert message in caught.value.message
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("kind", [{"format": "email"}, {"pattern": "b$"}, {"type": "integer"}, {"enum": ["b", "x"]}])
+def test_objects_that_may_have_other_names(kind: dict[str, str]) -> None:
+    """Names and texts that begin like others."""
+    names = {"name_first": kind, "name": {"type": "string"}, "n": {"type": "boolean"}}
+    schema = {"type": "object", "properties": names, "required": ["name"], "additionalProperties": True}
+    rules = translate(json.dumps(schema))
+    grammar = compile_rules(rules, BYTES)
+    for first in ('"a@b.de"', '"b"', "12", '"c', "[]"):
+        for end in ("", ',"n":true', ',"n":1', ',"nam":{"name":[]}', ',"name_first_":0,"":1', ',"name_first":1'):
+            for text in (f'{{"name_first":{first},"name":""{end}}}', f'{{"name":{first}{end}}}'):
+                assert accepts(grammar, text) == matches(rules, text), text
 
 
 def test_empty_intersections_and_missing_rules() -> None:

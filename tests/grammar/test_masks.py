@@ -64,6 +64,19 @@ def sample_states(automaton: Automaton, count: int) -> list[int]:
     return [0, START, *random.Random(0).sample(others, min(count, len(others)))]
 
 
+@pytest.mark.parametrize(("name", "least"), [("tiny", 4096), ("pieces", 300), ("large", 100_000)])
+def test_the_vocabularies_and_the_states_are_the_hard_ones(name: str, least: int) -> None:
+    """Special tokens, tokens that are no UTF-8 by themselves, and states at which a character has begun."""
+    words = vocabulary(name)
+    assert words.size >= least and words.pieces.count(b"") >= 3
+    assert sum("\ufffd" in piece.decode(errors="replace") for piece in words.pieces) >= 100
+    inside = 0
+    for automaton in map(compiled, PATTERNS):
+        following = map(automaton.next_bytes, sample_states(automaton, 4 if name == "large" else 25))
+        inside += sum(bool(data) and data[0] >= 0x80 and data[-1] <= 0xBF for data in following)
+    assert inside >= 15
+
+
 @pytest.mark.parametrize("name", ["tiny", "pieces", "large"])
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_masks_equal_brute_force(name: str, pattern: str) -> None:

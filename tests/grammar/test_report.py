@@ -74,7 +74,7 @@ def test_warnings_about_tokens() -> None:
     warnings = explain(grammar, Letters(), max_tokens=1).warnings
     assert len(warnings) == 2
     assert "share the token 'y'" in warnings[0]
-    assert warnings[1] == "the shortest text takes 2 tokens, max_tokens is 1: it will be cut"
+    assert warnings[1] == "the shortest text takes 2 tokens, and only 1 may be generated: the call would fail"
 
 
 def test_edges_name_what_they_force_and_where_it_comes_from() -> None:
@@ -94,6 +94,42 @@ def test_edges_show_characters() -> None:
     assert lines(compile_spec(spec(r"[\n\]-]x")))[0].text == r"[\n\-\]] 'x'"
     assert [line.text for line in lines(compile_spec(spec("(é|ü!)x")))] == ["'éx'", "'ü!x'"]
     assert [line.text for line in lines(compile_spec(spec("[à-ö]x漢?")))] == ["[not ASCII] 'x'", "'漢'"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "texts"),
+    [
+        ("é[à-ü]", ["'é'", "[not ASCII]"]),
+        ("[ab]é[à-ü]!", ["[ab] 'é'", "[not ASCII] '!'"]),
+        ("[à-ü]{3}", ["[not ASCII]"] * 3),
+        ("([à-ü]à)*á", ["[not ASCII] 'à'", "'á'", "[not ASCII] 'à'", "'á'", "'à'"]),
+    ],
+)
+def test_edges_that_end_inside_a_character_lose_nothing(pattern: str, texts: list[str]) -> None:
+    assert [line.text for line in lines(compile_spec(spec(pattern)))] == texts
+
+
+def test_edges_inside_characters_do_not_multiply() -> None:
+    assert len(lines(compile_spec(spec("(à[à-ü]|á[á-ü]){20}")))) == 80
+
+
+def test_only_what_leaves_no_choice_is_forced() -> None:
+    assert [line.forced for line in lines(compile_spec(spec("[à-ü]é")))] == [False]
+    assert [line.forced for line in lines(compile_spec(spec("éa")))] == [True]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "single"), [("abc", True), ("é", True), ("ab?", False), ("[ab]", False), ("", False)]
+)
+def test_a_grammar_of_one_text(pattern: str, single: bool) -> None:
+    assert explain(compile_spec(spec(pattern))).single is single
+
+
+def test_what_does_not_show_is_escaped() -> None:
+    report = explain(compile_spec(spec("(\n|\x1b\u202e)*")))
+    assert r"(\n|\x1b\u202e)*" in str(report)
+    assert not {"\x1b", "\u202e"} & set(str(report))
+    assert cut("日\tx" * 40, 6) == "日\\tx日…"
 
 
 def test_allowed_tokens() -> None:

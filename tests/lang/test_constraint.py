@@ -133,3 +133,29 @@ def test_a_grammar_is_no_default_of_a_run(fake: FakeExecutor) -> None:
         function.run_batch([{}], backend=fake, json_schema={})
     function.run(backend=fake, jump_forward=False)
     assert not fake.calls[0].params.jump_forward
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        (Wand("oak", 1.0), "is no schema\n.*a dataclass"),
+        (5, "json_schema=5 is no schema\n"),
+        ("{a", "json_schema='{a' is no JSON: Expecting property name"),
+        ("[1]", r"json_schema='\[1\]' is no schema\n.*a JSON object, true or false"),
+        ('{"not":' * 5000 + "{}" + "}" * 5000, "nested too deeply"),
+        ({"const": "\ud800"}, "half a surrogate pair"),
+        ({"const": {1, 2}}, "cannot be written as JSON"),
+        (list["Nobody"], "Nobody"),  # noqa: F821
+    ],
+)
+def test_what_is_no_schema(schema: Any, said: str) -> None:
+    with pytest.raises(GrammarError, match=said):
+        gen("a", json_schema=schema)
+
+
+def test_a_dict_that_is_nested_too_deeply() -> None:
+    schema: dict[str, Any] = {}
+    for _ in range(5000):
+        schema = {"not": schema}
+    with pytest.raises(GrammarError, match="nested too deeply"):
+        gen("a", json_schema=schema)

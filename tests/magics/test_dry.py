@@ -112,7 +112,7 @@ def test_code_that_cannot_read_a_stand_in_ends_with_a_note(shell: Any, engine: A
 
 def test_a_shortest_text_that_is_too_long(shell: Any, engine: Any) -> None:
     report = shell('%%sglang --dry\ns += "x"\ns += gen("n", regex="(abc[0-9]){12}", max_tokens=4)\n')
-    assert "max_tokens is 4: it will be cut" in report.warnings[0]
+    assert "only 4 may be generated: the call would fail" in report.warnings[0]
 
 
 def test_a_prompt_that_fills_the_context(shell: Any, engine: Any) -> None:
@@ -153,3 +153,24 @@ def test_a_program_that_asks_for_nothing(shell: Any, engine: Any) -> None:
 
 def bad_ebnf(s: Any) -> None:
     s += "x" + sgnb.gen("a", ebnf="root ::= (")
+
+
+def test_a_text_without_choice_takes_no_pass(shell: Any, engine: Any) -> None:
+    cell = '%%sglang{}\ns += "Say it: "\ns += gen("a", regex="hello") + gen("b", regex="[ab]")\n'
+    engine.flush_cache()
+    first, second = shell(cell.format(" --dry")).calls
+    assert (first.computed_tokens, first.forced, second.shared_tokens) == (0, True, 0)
+    shell(cell.format(" --show none"))
+    real = [shell.ns["s"].get_meta_info(name)["cached_tokens"] for name in "ab"]
+    assert real == [first.cached_tokens, second.cached_tokens] == [0, 0]
+
+
+def test_a_dry_run_is_not_among_the_runs(shell: Any, engine: Any) -> None:
+    before = len(sgnb.runs())
+    shell('%%sglang --dry\ns += "x" + gen("a")\n')
+    assert len(sgnb.runs()) == before
+
+
+def test_an_argument_that_is_missing_is_missing_in_the_cell(shell: Any) -> None:
+    shown = shell.fails('%%sglang twice text --dry\ns += text + gen("a")\n')
+    assert f"Cell In[{shell.ipython.execution_count - 1}], line 1: twice: missing" in shown[0]

@@ -12,6 +12,7 @@ import sgnb
 from sgnb.errors import GrammarError, OptionError
 from sgnb.magics.fsm import FsmReport
 from sgnb.magics.options import LineCall
+from sgnb.magics.table import Table
 
 
 @dataclass
@@ -70,8 +71,9 @@ def test_a_regex(shell: Any) -> None:
 
 
 def test_what_a_name_or_a_brace_means(shell: Any) -> None:
-    shell.ns.update(Person=Person, pattern="[0-9]{2}", number=5)
+    shell.ns.update(Person=Person, People=list[Person], pattern="[0-9]{2}", number=5)
     assert shell("%sglang fsm Person").grammar.spec.kind == "json_schema"
+    assert shell("%sglang fsm People").report.shortest == "[]"
     assert shell("%sglang fsm pattern").grammar.spec.text == "[0-9]{2}"
     assert shell("%sglang fsm number").grammar.spec.text == "number"
     assert shell("%sglang fsm '[0-9]'").grammar.spec.text == "[0-9]"
@@ -126,3 +128,9 @@ def test_to_dot() -> None:
     assert source.count("doublecircle") == 1
     assert source.count("->") == 2
     assert "penwidth=3" in source
+
+
+def test_tokens_and_columns_of_wide_characters(shell: Any) -> None:
+    text = repr(shell("%sglang fsm 日本|[あ-ん]{2} --tokens"))
+    assert "\ufffd" not in text and "b'\\xe" in text
+    assert repr(Table([{"a": "日本", "b": 1}, {"a": "xyz", "b": 2}])) == "a     b\n日本  1\nxyz   2"

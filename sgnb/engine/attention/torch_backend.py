@@ -98,7 +98,7 @@ class TorchAttention:
         self._masks: dict[tuple[int, int | None, int], Mask] = {}
         self._new_slots = torch.empty(0, dtype=torch.long)
         self._new_run: tuple[int, int] | None = None
-        self._in_order = True
+        self._in_order = self._disjoint = True
         self._solo: Solo | None = None
 
     def plan(self, chunks: list[Chunk]) -> None:
@@ -130,6 +130,7 @@ class TorchAttention:
             batches.setdefault(size, []).append((chunk, first_rows[i], positions))
         self._tasks += [self._private_task(members) for members in batches.values()]
         self._in_order = len(self._tasks) == 1 and self._tasks[0].valid is None
+        self._disjoint = not segments  # no row is in two tasks: there is nothing to merge
 
     def run(self, layer: int, q: Tensor, k: Tensor, v: Tensor, options: LayerOptions) -> Tensor:
         keys, values = self._kv.keys[layer], self._kv.values[layer]
@@ -149,6 +150,9 @@ class TorchAttention:
             rows, out, lse = task.rows.flatten(), out.flatten(0, 1), lse.flatten(0, 1)
             if task.valid is not None:
                 rows, out, lse = rows[task.valid], out[task.valid], lse[task.valid]
+            if self._disjoint:
+                merged[rows], merged_lse[rows] = out, lse
+                continue
             before = merged_lse[rows]
             after = torch.logaddexp(before, lse)
             merged[rows] = merged[rows] * _weight(before, after, out) + out * _weight(lse, after, out)

@@ -39,10 +39,7 @@ class _Chain(NamedTuple):
 
 
 class Compressed:
-    """What `automaton` forces. `states` that remain, START among them: all that are not singular.
-
-    forced_share: of the bytes in the shortest text, the share that is forced; 0 when that text is empty.
-    """
+    """What `automaton` forces. `states` that remain, START among them: all that are not singular."""
 
     def __init__(self, automaton: Automaton) -> None:
         self.automaton = automaton
@@ -54,7 +51,6 @@ class Compressed:
             for offset, state in enumerate(chain.states):
                 self._place[state] = chain, offset
         self.states = automaton.states - 1 - len(self._place) + bool(self._singular[START])
-        self.forced_share = self._share()
 
     def forced(self, state: int) -> bytes:
         """The bytes that every text goes on with from `state`, as far as they are forced; never endless."""
@@ -64,13 +60,6 @@ class Compressed:
             pieces.append(chain.data[offset:])
             state = chain.end
         return b"".join(pieces)
-
-    @property
-    def edge_count(self) -> int:
-        """How many `edges` there are, without making them."""
-        targets = np.sort(self.automaton.table[~self._singular], axis=1)
-        distinct = np.diff(targets, axis=1, prepend=0) != 0
-        return int(np.count_nonzero(distinct)) + bool(self._singular[START])
 
     def edges(self) -> list[Edge]:
         """The compressed graph, by source and first byte. Every edge of the automaton lies on at least one of these."""
@@ -137,15 +126,3 @@ class Compressed:
 
     def _names(self, labels: tuple[int, ...]) -> tuple[str, ...]:
         return tuple(self.automaton.labels[label] for label in dict.fromkeys(labels))
-
-    def _share(self) -> float:
-        automaton, state, forced = self.automaton, START, 0
-        while not automaton.final[state]:
-            if data := self.forced(state):
-                forced += len(data)
-                state = automaton.step(state, data)
-            else:
-                nearer = automaton.distance[automaton.table[state]] == automaton.distance[state] - 1
-                state = int(automaton.table[state, nearer.argmax()])
-        length = int(automaton.distance[START])
-        return forced / length if length else 0.0

@@ -28,7 +28,8 @@ class Limits:
 
     states: of the minimal automaton, the dead one included. building: of an automaton before it is made minimal.
     positions: of the NFA, about one for each byte of the tree with its repeats written out.
-    seconds: wall time; the step under way, at most a few tenths of a second, is not cut short.
+    seconds: processor time of the thread, so that a busy machine refuses nothing that a quiet one makes; the step under
+    way, at most a few tenths of a second, is not cut short.
     """
 
     states: int = 65_536

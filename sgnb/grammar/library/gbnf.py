@@ -221,6 +221,6 @@ class _Parser:
         code = int(match.group()[1:], 16) if match else _LAST + 1
         if match is None or code > _LAST:
             known = r"\n \r \t \\ \" \[ \] \- \^ \xHH \uHHHH \UHHHHHHHH"
-            raise self.error(f"unknown escape \\{self.text[self.at : self.at + 3]!s}", begin, f"known: {known}")
+            raise self.error(f"unknown escape \\{self.text[self.at : self.at + 3]}", begin, f"known: {known}")
         self.at = match.end()
         return chr(code)

@@ -130,6 +130,7 @@ class _Cut:
 
     def _grouped(self, node: Node) -> Node:
         """A sequence with its regular neighbours joined: `"a` and `b"` tell where the text between them ends."""
+        self.budget.spend(5)
         self._alive.append(node)
         if not isinstance(node, Concat) or self._fits(node):
             return node
@@ -163,6 +164,7 @@ class _Cut:
         return self._measures[id(node)]
 
     def _measure_one(self, node: Node) -> tuple[int, int]:
+        self.budget.spend(3)
         if isinstance(node, Reference):
             return self._of_rule.get(node.name, (0, 0))
         if isinstance(node, Alternate) and all(isinstance(option, Literal) for option in node.options):

@@ -6,6 +6,7 @@ library finds.
 
 from __future__ import annotations
 
+import json
 import re
 
 from ...errors import GrammarError
@@ -15,7 +16,7 @@ _PARTS = re.compile(
     (?P<skip> (?:\#|//)[^\n]* | "(?:\\.|[^"\\\n])*" | /(?:\\.|[^/\\\n])+/ )
     | (?P<special> <[^<>\s]+> )
     | (?P<grammar> @[A-Za-z0-9_-]+ )
-    | (?P<option> \b(?:max_tokens|temperature|stop|stop_capture|capture)\b (?=\s*[=,\]]) )
+    | (?P<option> \b(?: (?:max_tokens|temperature|stop|stop_capture)(?=\s*=) | capture(?=\s*[=,\]]) ) )
     | (?P<setting> "?allow_invalid_utf8"? )
     """,
     re.VERBOSE,
@@ -47,8 +48,6 @@ def refuse_unsupported(text: str) -> None:
 
 
 def _after_json(text: str, start: re.Match[str]) -> int:
-    import json
-
     try:
         value, end = json.JSONDecoder().raw_decode(text, start.end())
     except (ValueError, RecursionError) as error:

@@ -32,7 +32,6 @@ LARGEST_TEXT = 1_500_000
 LARGEST_LARK = 400_000
 """Characters of what the library reads; larger ones take it seconds."""
 
-
 _LIMITS: dict[str, Any] = {
     "max_items_in_row": 2000,
     "initial_lexer_fuel": 1_000_000,
@@ -123,6 +122,9 @@ class LibraryMatcher:
     def forced(self) -> bytes:
         """The bytes that must follow, as far as the library sees them. Changes nothing."""
         return b"" if self._inner.is_stopped() else bytes(self._inner.compute_ff_bytes())
+
+    def distance(self) -> None:
+        """Not known: the library does not tell how a text can end."""
 
     def completion(self) -> bytes | None:
         """Not known: the library does not say how far the end is."""

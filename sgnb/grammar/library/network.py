@@ -22,14 +22,7 @@ def conflicts(
 ) -> set[str]:
     """The kinds of pieces that must be made smaller. Every part of the tree for which `kind` is not None is a piece."""
     network = Network(rules, kind, lambda name: pieces(name).nullable, clashes.budget)
-    leads: dict[int, int] = {}
-    for following in network.follow:
-        if following not in leads:
-            leads[following] = 0
-            for next_place in bits(following):
-                clashes.budget.spend(1)
-                leads[following] |= pieces(network.kinds[next_place]).lead
-    after = [leads[following] for following in network.follow]
+    after = _bytes_after(network, pieces, clashes.budget)
     together = [0] * len(after)
     found: set[str] = set()
     squares: list[int] = []  # a few large sets whose members have all met each other
@@ -57,6 +50,18 @@ def conflicts(
                     known.add(group)
                     waiting.append(group)
     return found
+
+
+def _bytes_after(network: Network, pieces: Callable[[str], Piece], budget: Budget) -> list[int]:
+    """For each place the first bytes of what can come after it, as bits."""
+    leads: dict[int, int] = {}
+    for following in network.follow:
+        if following not in leads:
+            leads[following] = 0
+            for next_place in bits(following):
+                budget.spend(1)
+                leads[following] |= pieces(network.kinds[next_place]).lead
+    return [leads[following] for following in network.follow]
 
 
 def bits(numbers: int) -> Iterator[int]:

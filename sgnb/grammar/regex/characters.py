@@ -94,8 +94,9 @@ def ecmascript_category(letter: str) -> Ranges:
 def ignore_case(ranges: Ranges, ascii_only: bool = False) -> Ranges:
     r"""All that these characters match with re.IGNORECASE, each as a pattern alone; `ascii_only` as with re.ASCII.
 
-    In classes, `re` itself loses some cased characters above U+FFFF (CPython 3.11: `(?i)[\U00010400x]` matches neither
-    case of the first, though `(?i)\U00010400` does). That is not imitated.
+    Two errors of `re` itself (CPython 3.11) are not imitated. In classes it loses some cased characters above U+FFFF:
+    `(?i)[\U00010400x]` matches neither case of the first, though `(?i)\U00010400` does. And in ranges that end there it
+    ignores the case beyond ASCII in spite of re.ASCII: `(?ai)[é-\U00010428]` matches "\xb5".
     """
     cased = _ASCII_LETTERS if ascii_only else _cased()
     members = "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in intersection(ranges, cased))

@@ -16,10 +16,10 @@ from typing import Any
 from ...errors import GrammarError
 from .formats import has_format
 from .index import SchemaIndex
-from .keywords import MOST_CASES
+from .keywords import MOST_CASES, SILENT
 from .numbers import Bound
 from .plain import ALL_TYPES, NUMBERS, Plain, Schema, canonical, merge, type_of
-from .reader import Wrong, check_list, check_schema, read
+from .reader import read
 
 Cases = list[Plain]
 
@@ -68,10 +68,7 @@ class CaseReader:
             found = self._product(found, self.cases(self.index.resolve(schema)[1]), schema, "$ref")
         for keyword, reader in LOGIC.items():
             if keyword in schema:
-                try:
-                    found = reader(self, found, schema, schema[keyword])
-                except Wrong as wrong:
-                    raise self.index.error(schema, keyword, str(wrong), wrong.cure) from None
+                found = reader(self, found, schema, schema[keyword])
         return found
 
     def _product(self, first: Cases, second: Cases, schema: Schema, keyword: str) -> Cases:
@@ -91,18 +88,15 @@ class CaseReader:
             raise self.index.error(schema, keyword, f"{len(kept)} cases", f"at most {MOST_CASES} are kept: simplify it")
         return kept
 
-    def _all_of(self, found: Cases, schema: dict[str, Any], parts: Any) -> Cases:
-        check_list(parts)
+    def _all_of(self, found: Cases, schema: dict[str, Any], parts: list[Schema]) -> Cases:
         for part in parts:
             found = self._product(found, self.cases(part), schema, "allOf")
         return found
 
-    def _any_of(self, found: Cases, schema: dict[str, Any], parts: Any) -> Cases:
-        check_list(parts)
+    def _any_of(self, found: Cases, schema: dict[str, Any], parts: list[Schema]) -> Cases:
         return self._product(found, [case for part in parts for case in self.cases(part)], schema, "anyOf")
 
-    def _one_of(self, found: Cases, schema: dict[str, Any], parts: Any) -> Cases:
-        check_list(parts)
+    def _one_of(self, found: Cases, schema: dict[str, Any], parts: list[Schema]) -> Cases:
         branches = [self._product(found, self.cases(part), schema, "oneOf") for part in parts]
         for first, second in self.overlaps(branches):
             for one, other in ((first, second), (second, first)):
@@ -152,43 +146,37 @@ class CaseReader:
         except GrammarError:
             return False
 
-    def _not(self, found: Cases, schema: dict[str, Any], part: Any) -> Cases:
-        check_schema(part)
+    def _not(self, found: Cases, schema: dict[str, Any], part: Schema) -> Cases:
         return self._product(found, self.opposite(part), schema, "not")
 
-    def _if(self, found: Cases, schema: dict[str, Any], condition: Any) -> Cases:
-        for keyword in ("if", "then", "else"):
-            check_schema(schema.get(keyword, True))
+    def _if(self, found: Cases, schema: dict[str, Any], condition: Schema) -> Cases:
         if "then" not in schema and "else" not in schema:
             return found
         yes = self._product(self.cases(condition), self.cases(schema.get("then", True)), schema, "then")
         no = self._product(self.opposite(condition), self.cases(schema.get("else", True)), schema, "else")
         return self._product(found, yes + no, schema, "if")
 
-    def _dependencies(self, found: Cases, schema: dict[str, Any], needs: Any) -> Cases:
+    def _dependencies(self, found: Cases, schema: dict[str, Any], needs: dict[str, Any]) -> Cases:
         """dependentRequired and dependentSchemas, which draft-07 has as one."""
-        if not isinstance(needs, dict):
-            raise Wrong(f"{needs!r:.60} is no object", "give an object")
         for name, need in needs.items():
             without = Plain(properties={name: False})
-            if isinstance(need, list) and all(isinstance(other, str) for other in need):
+            if isinstance(need, list):
                 present = [Plain(required=(name, *need), spoken=frozenset({"object"}))]
             else:
-                check_schema(need)
                 present = self._product([Plain(required=(name,))], self.cases(need), schema, "dependentSchemas")
             found = self._product(found, [without, *present], schema, "dependentRequired")
         return found
 
-    def _unevaluated(self, found: Cases, schema: dict[str, Any], rest: Any) -> Cases:
-        check_schema(rest)
-        if "not" in schema or "if" in schema:
-            raise Wrong("not enforced beside if or not", "use additionalProperties, with all names in one properties")
+    def _unevaluated_properties(self, found: Cases, schema: dict[str, Any], rest: Schema) -> Cases:
+        if any(case.negated for case in found):
+            problem = "not enforced where not, if or oneOf rules out some values of a property"
+            cure = "use additionalProperties, with all names in one properties"
+            raise self.index.error(schema, "unevaluatedProperties", problem, cure)
         return [case if case.additional is not None else replace(case, additional=rest) for case in found]
 
-    def _unevaluated_items(self, found: Cases, schema: dict[str, Any], rest: Any) -> Cases:
-        check_schema(rest)
-        if "not" in schema or "if" in schema or any(case.contains is not None for case in found):
-            raise Wrong("not enforced beside if, not or contains", "use items")
+    def _unevaluated_items(self, found: Cases, schema: dict[str, Any], rest: Schema) -> Cases:
+        if any(case.contains is not None for case in found):
+            raise self.index.error(schema, "unevaluatedItems", "not enforced beside contains", "use items")
         return [case if case.items is not None else replace(case, items=rest) for case in found]
 
     def opposite(self, schema: Schema) -> Cases:
@@ -200,10 +188,9 @@ class CaseReader:
     def _opposite(self, schema: dict[str, Any]) -> Cases:
         plain = read(schema, self.index)
         for keyword in schema:
-            if (keyword in LOGIC and keyword not in _TURNED) or keyword in _NO_OPPOSITE:
-                raise self.index.error(
-                    schema, keyword, "cannot be turned round", "use enum, const, type or required here"
-                )
+            if keyword not in _TURNED and keyword not in SILENT:
+                cure = "use enum, const, type or required here"
+                raise self.index.error(schema, keyword, "cannot be turned round", cure)
         found = list(_opposites(plain))
         if "$ref" in schema:
             found += self.opposite(self.index.resolve(schema)[1])
@@ -336,22 +323,11 @@ def _string_holds(case: Plain, text: str) -> bool:
     )
 
 
-_TURNED = ("allOf", "anyOf", "not")
-_NO_OPPOSITE = (
-    "multipleOf",
-    "format",
-    "contentEncoding",
-    "additionalProperties",
-    "patternProperties",
-    "propertyNames",
-    "minProperties",
-    "maxProperties",
-    "items",
-    "prefixItems",
-    "additionalItems",
-    "uniqueItems",
-    "contains",
-)
+_TURNED = {
+    "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength",
+    "pattern", "minItems", "maxItems", "required", "properties", "allOf", "anyOf", "not", "$ref",
+}  # fmt: skip
+"""The keywords whose opposite is known; all others are refused where a schema must not hold."""
 
 
 def _opposites(plain: Plain) -> Iterable[Plain]:
@@ -379,10 +355,10 @@ def _opposites(plain: Plain) -> Iterable[Plain]:
         yield Plain(types=members, properties={name: False})
     for name, schema in plain.properties.items():
         if schema is not True:
-            yield Plain(types=members, properties={name: {"not": schema}}, required=(name,))
+            yield Plain(types=members, properties={name: {"not": schema}}, required=(name,), negated=True)
 
 
-LOGIC = {
+LOGIC: dict[str, Callable[[CaseReader, Cases, dict[str, Any], Any], Cases]] = {
     "allOf": CaseReader._all_of,
     "anyOf": CaseReader._any_of,
     "not": CaseReader._not,
@@ -391,7 +367,7 @@ LOGIC = {
     "dependentSchemas": CaseReader._dependencies,
     "dependencies": CaseReader._dependencies,
     "oneOf": CaseReader._one_of,
-    "unevaluatedProperties": CaseReader._unevaluated,
+    "unevaluatedProperties": CaseReader._unevaluated_properties,
     "unevaluatedItems": CaseReader._unevaluated_items,
 }
 """What makes cases, in the order in which it is applied: what is not seen yet cannot keep the parts of oneOf apart."""

@@ -50,6 +50,7 @@ _REST = rf"(?:/(?:{_PLAIN}|[:@])*)*(?:\?(?:{_PLAIN}|[:@/?])*)?(?:#(?:{_PLAIN}|[:
 _AUTHORITY = rf"//{_USER}{_NAMED}(?::\d{{1,5}})?"
 _URI = rf"[A-Za-z][A-Za-z\d+.-]*:{_AUTHORITY}{_REST}"
 _RELATIVE = rf"(?:{_AUTHORITY}{_REST}|/(?:(?:{_PLAIN}|[:@])+{_REST})?|(?:{_PLAIN}|@)+{_REST}|[?#](?:{_PLAIN}|[:@/?])*)"
+_BASE64 = r"(?:[A-Za-z\d+/]{4})*(?:[A-Za-z\d+/]{2}==|[A-Za-z\d+/]{3}=)?"
 _POINTER = r"(?:/(?:[^/~]|~[01])*)*"
 
 
@@ -82,7 +83,8 @@ FORMATS: dict[str, Format] = {
     **{f"uuid{version}": Format(_UUID % (str(version), "[89abAB]")) for version in range(1, 9)},
     "json-pointer": Format(_POINTER),
     "relative-json-pointer": Format(rf"\d(?:#|{_POINTER})", "one digit"),
-    "byte": Format(r"(?:[A-Za-z\d+/]{4})*(?:[A-Za-z\d+/]{2}==|[A-Za-z\d+/]{3}=)?", "base64"),
+    "byte": Format(_BASE64, "base64"),
+    "base64": Format(_BASE64),
     "base64url": Format(r"(?:[\w-]{4})*(?:[\w-]{2}(?:==)?|[\w-]{3}=?)?", "padded or not"),
     "ipv4network": Format(
         rf"{_BYTE}\.0\.0\.0/8|{_BYTE}\.{_BYTE}\.0\.0/16|{_BYTE}(?:\.{_BYTE}){{2}}\.0/24|{_IPV4}/32", "/8, /16, /24, /32"
@@ -101,8 +103,8 @@ FORMATS: dict[str, Format] = {
     "textarea": Format(None, ANY_TEXT_NOTE),
 }
 
-ENCODINGS = {"base64": "byte", "base64url": "base64url"}
-"""contentEncoding and the format that enforces it."""
+ENCODINGS = ("base64", "base64url")
+"""The values of contentEncoding: formats of the same names enforce them."""
 
 NUMBER_FORMATS: dict[str, tuple[int, int] | None] = {
     "int32": (-(2**31), 2**31 - 1),

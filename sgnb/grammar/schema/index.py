@@ -141,7 +141,7 @@ class SchemaIndex:
         if target is None:
             cure = "only references inside the schema are followed: copy the other schema to $defs"
             if reference.startswith("#"):
-                cure = nearest(reference, [f"#/$defs/{name}" for name in self._definitions()] or ["#"])
+                cure = nearest(reference, list(self._definitions()) or ["#"])
             raise self.error(schema, "$ref", f"{reference!r:.80} is not in the schema", cure)
         return reference, target
 
@@ -149,7 +149,7 @@ class SchemaIndex:
         root = self.root if isinstance(self.root, dict) else {}
         for keyword in ("$defs", "definitions"):
             if isinstance(root.get(keyword), dict):
-                yield from map(_escape, root[keyword])
+                yield from (f"#/{keyword}/{_escape(name)}" for name in root[keyword])
 
     def _look_up(self, reference: str) -> Any:
         if reference in self._named:
@@ -174,7 +174,7 @@ class SchemaIndex:
 def _children(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     for keyword, value in schema.items():
         kind = KEYWORDS[keyword].children if keyword in KEYWORDS else ""
-        if kind == "mapping" and isinstance(value, dict):
+        if "mapping" in kind and isinstance(value, dict):
             yield from ((f"{keyword}/{_escape(name)}", child) for name, child in value.items())
         elif "list" in kind and isinstance(value, list):
             yield from ((f"{keyword}/{index}", child) for index, child in enumerate(value))

@@ -10,12 +10,15 @@ from typing import Literal as OneOf
 ENFORCED, ANNOTATION, REFUSED = "enforced", "annotation", "refused"
 
 
+Children = OneOf["", "schema", "list", "mapping", "schema or list", "mapping of schemas or names"]
+
+
 @dataclass(frozen=True, slots=True)
 class Keyword:
     """`how` it is enforced, or the cure where it is refused. `road` says what runs it, `limits` what is narrower.
 
     types: the JSON types that it speaks of; a schema without `type` is read as these.
-    children: whether its value is a schema, a list or a mapping of schemas, or either a schema or a list.
+    children: what its value has to be, if it holds schemas. Only "list" must not be empty.
     """
 
     state: str
@@ -23,12 +26,11 @@ class Keyword:
     limits: str = ""
     road: str = ""
     types: tuple[str, ...] = ()
-    children: OneOf["", "schema", "list", "mapping", "schema or list"] = ""
+    children: Children = ""
 
 
 AUTOMATON = "automaton"
 INNER = "that of its schemas"
-LIBRARY = "library"
 
 _NUMBER = ("integer", "fraction")
 _STRING = ("string",)
@@ -44,15 +46,15 @@ def _string(how: str, limits: str = "") -> Keyword:
     return Keyword(ENFORCED, how, limits, AUTOMATON, _STRING)
 
 
-def _object(how: str, limits: str = "", children: OneOf["", "schema", "mapping"] = "") -> Keyword:
+def _object(how: str, limits: str = "", children: Children = "") -> Keyword:
     return Keyword(ENFORCED, how, limits, INNER if children else AUTOMATON, _OBJECT, children)
 
 
-def _array(how: str, limits: str = "", children: OneOf["", "schema", "list", "schema or list"] = "") -> Keyword:
+def _array(how: str, limits: str = "", children: Children = "") -> Keyword:
     return Keyword(ENFORCED, how, limits, INNER if children else AUTOMATON, _ARRAY, children)
 
 
-def _logic(how: str, limits: str = "", children: OneOf["", "schema", "list", "mapping"] = "schema") -> Keyword:
+def _logic(how: str, limits: str = "", children: Children = "schema") -> Keyword:
     return Keyword(ENFORCED, how, limits, INNER, (), children)
 
 
@@ -88,7 +90,11 @@ KEYWORDS: dict[str, Keyword] = {
         "absent: closed if properties or patternProperties are given, else open",
         "schema",
     ),
-    "unevaluatedProperties": _object("as additionalProperties, after merging", "not beside if or not", "schema"),
+    "unevaluatedProperties": _object(
+        "as additionalProperties, after merging",
+        "an error where not, if or oneOf rules out some values of a property",
+        "schema",
+    ),
     "patternProperties": _object("after the named ones", "at most 3 patterns", "mapping"),
     "propertyNames": _object("names as a string schema; with enum, in its order", "", "schema"),
     "minProperties": _object(
@@ -97,11 +103,11 @@ KEYWORDS: dict[str, Keyword] = {
     "maxProperties": _object("counted, if at most 8 properties are optional"),
     "dependentRequired": _object("without the property, or with those it needs", "up to 256 cases in all"),
     "dependentSchemas": _object("without the property, or with its schema", "up to 256 cases in all", "mapping"),
-    "dependencies": _object("draft-07's spelling of the two above", "", "mapping"),
+    "dependencies": _object("draft-07's spelling of the two above", "", "mapping of schemas or names"),
     "items": _array("each item; a list of schemas as in draft-07 is read as prefixItems", "", "schema or list"),
     "prefixItems": _array("item by item", "", "list"),
     "additionalItems": _array("draft-07: the items after a list of items", "", "schema"),
-    "unevaluatedItems": _array("as items, after merging", "not beside contains, if or not", "schema"),
+    "unevaluatedItems": _array("as items, after merging", "not beside contains", "schema"),
     "minItems": _array("counted"),
     "maxItems": _array("counted"),
     "uniqueItems": _array(
@@ -166,6 +172,14 @@ KEYWORDS: dict[str, Keyword] = {
     "optional": _refused("leave the name out of required"),
     "components": _refused("move the schemas to $defs"),
 }
+
+SILENT = frozenset(name for name, keyword in KEYWORDS.items() if keyword.state == ANNOTATION) | {
+    "$defs",
+    "definitions",
+    "$id",
+    "$anchor",
+}
+"""The keywords that ask nothing of a value."""
 
 MOST_CASES = 256
 """So many cases may anyOf, oneOf, if and the like make together where they have to be merged with other keywords."""

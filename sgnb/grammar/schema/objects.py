@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, product
-from typing import Protocol
 
 from ..syntax import NOTHING, Intersect, Literal, Node, Source, Without
 from .cases import CaseReader
 from .members import Part, counted, listed
 from .plain import Plain, Schema
-from .strings import apart, decoded, pattern_tree
+from .strings import all_but, apart, decoded, pattern_tree
 from .text import ANY_TEXT, Layout, either, string
 
 MOST_PATTERNS = 3
@@ -24,17 +23,13 @@ MOST_COUNTED = 8
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
-class Writer(Protocol):
-    """Makes the trees of the schemas inside an object or array."""
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """What is needed inside an object or array. `value(schema, label)`: the values of the schema at that label."""
 
-    @property
-    def layout(self) -> Layout: ...
-
-    @property
-    def reader(self) -> CaseReader: ...
-
-    def value(self, schema: Schema, label: str) -> Node:
-        """The values of `schema`, which stand at `label`."""
+    layout: Layout
+    reader: CaseReader
+    value: Callable[[Schema, str], Node]
 
 
 def object_tree(plain: Plain, label: str, writer: Writer) -> Node:
@@ -124,7 +119,7 @@ def _names(
 ) -> Node:
     """The names that fit just the patterns that `fits` says, and that are not taken."""
     wanted = [pattern_tree(pattern) for pattern, fit in zip(patterns, fits, strict=True) if fit]
-    unwanted = [pattern_tree(pattern) for pattern, fit in zip(patterns, fits, strict=True) if not fit]
+    unwanted = [pattern_tree(pattern, True) for pattern, fit in zip(patterns, fits, strict=True) if not fit]
     if plain.names is not True:
         cases = writer.reader.cases(plain.names)
         wanted.append(either(decoded(case) for case in cases if "string" in case.types))
@@ -132,8 +127,11 @@ def _names(
     if any(apart(a, b) for a, b in combinations(wanted, 2)):
         return NOTHING
     unwanted = [node for node in unwanted if not any(apart(node, other) for other in wanted)]
-    unwanted += [Literal(name) for name in taken if all(re.search(pattern, name) for pattern in chosen)]
+    names = [name for name in taken if all(re.search(pattern, name) for pattern in chosen)]
+    if not wanted and not unwanted:
+        return all_but(names)
     node = Intersect(tuple(wanted)) if len(wanted) > 1 else wanted[0] if wanted else ANY_TEXT
+    unwanted += map(Literal, names)
     return Without(node, either(unwanted)) if unwanted else node
 
 

@@ -30,7 +30,7 @@ class Plain:
 
     types: those allowed. spoken: those that its keywords are about.
     values: enum and const. excluded: values that are forbidden.
-    source: the schema as written, for messages.
+    negated: whether one of `properties` comes from a schema that does not hold. source: as written, for messages.
     """
 
     types: frozenset[str] = ALL_TYPES
@@ -58,6 +58,7 @@ class Plain:
     max_items: int | None = None
     unique: bool = False
     contains: Schema | None = None
+    negated: bool = False
     source: Any = None
 
     def narrowed(self) -> frozenset[str]:
@@ -114,6 +115,7 @@ def merge(a: Plain, b: Plain, join: Join) -> Plain:
         "high": tighter(a.high, b.high, -1),
         "names": join(a.names, b.names),
         "unique": a.unique or b.unique,
+        "negated": a.negated or b.negated,
         "source": a.source or b.source,
     }
     for name in ("steps", "patterns", "other_patterns", "formats", "required"):

@@ -1,4 +1,7 @@
-"""The keywords of one schema that speak of the value itself, read into `Plain`. Logic and references are for others."""
+"""The keywords of one schema: their values checked, and those that speak of the value itself read into `Plain`.
+
+Logic and references are for others.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 
 from .formats import ENCODINGS, FORMATS, NUMBER_FORMATS
 from .index import SchemaIndex
-from .keywords import ENFORCED, KEYWORDS
+from .keywords import ANNOTATION, ENFORCED, KEYWORDS, Children
 from .numbers import BOUND_DIGITS, Bound
 from .plain import NUMBERS, Plain, common_values, tighter
 
@@ -28,19 +31,23 @@ class Wrong(Exception):
 
 
 def read(schema: dict[str, Any], index: SchemaIndex) -> Plain:
-    """What the keywords of `schema` ask of a value, logic and references left out. Raises GrammarError."""
+    """What the keywords of `schema` ask of a value, logic and references left out.
+
+    Raises GrammarError for a keyword that is not enforced or whose value is wrong, logic included.
+    """
     fields: Fields = {"source": schema}
     spoken: set[str] = set()
     for keyword, value in schema.items():
         known = KEYWORDS.get(keyword)
-        if known is None or known.state not in (ENFORCED, "annotation"):
+        if known is None or known.state not in (ENFORCED, ANNOTATION):
             raise index.unsupported(schema, keyword)
         spoken.update(known.types)
-        if keyword in READERS:
-            try:
+        try:
+            _check_children(known.children, value)
+            if keyword in READERS:
                 READERS[keyword](fields, value)
-            except Wrong as wrong:
-                raise index.error(schema, keyword, str(wrong), wrong.cure) from None
+        except Wrong as wrong:
+            raise index.error(schema, keyword, str(wrong), wrong.cure) from None
     spoken |= _spoken_by_format(schema, fields)
     if isinstance(schema.get("items"), list):
         fields["prefix"] = tuple(schema["items"])
@@ -106,11 +113,11 @@ def _count(name: str) -> Callable[[Fields, Any], None]:
 
 
 def _pattern(fields: Fields, value: Any) -> None:
-    check_pattern(value)
+    _check_pattern(value)
     fields["patterns"] = (value,)
 
 
-def check_pattern(pattern: Any) -> None:
+def _check_pattern(pattern: Any) -> None:
     """Raises Wrong for what is no regex."""
     if not isinstance(pattern, str):
         raise Wrong(f"{pattern!r:.60} is no text", "give a regex")
@@ -133,72 +140,44 @@ def _format(fields: Fields, value: Any) -> None:
 def _content_encoding(fields: Fields, value: Any) -> None:
     if not isinstance(value, str) or value not in ENCODINGS:
         raise Wrong(f"{value!r:.60} is not enforced", f"one of {', '.join(ENCODINGS)}, or use pattern")
-    fields["formats"] = (*fields.get("formats", ()), ENCODINGS[value])
+    fields["formats"] = (*fields.get("formats", ()), value)
 
 
-def _schema(name: str) -> Callable[[Fields, Any], None]:
+def _kept(name: str) -> Callable[[Fields, Any], None]:
     def reader(fields: Fields, value: Any) -> None:
-        check_schema(value)
         fields[name] = value
 
     return reader
-
-
-def check_schema(value: Any) -> None:
-    """Raises Wrong for what cannot be a schema."""
-    if not isinstance(value, (dict, bool)):
-        raise Wrong(f"{value!r:.60} is no schema", "give an object, true or false")
-
-
-def _schemas(name: str) -> Callable[[Fields, Any], None]:
-    def reader(fields: Fields, value: Any) -> None:
-        check_mapping(value)
-        fields[name] = value
-
-    return reader
-
-
-def check_mapping(value: Any) -> None:
-    """Raises Wrong for what is no mapping of schemas."""
-    if not isinstance(value, dict):
-        raise Wrong(f"{value!r:.60} is no object", "give an object of schemas")
-    for schema in value.values():
-        check_schema(schema)
 
 
 def _pattern_properties(fields: Fields, value: Any) -> None:
-    check_mapping(value)
     for pattern in value:
-        check_pattern(pattern)
+        _check_pattern(pattern)
     fields["pattern_properties"] = value
 
 
-def check_list(value: Any) -> None:
-    """Raises Wrong for what is no list of schemas."""
-    if not isinstance(value, list) or not value:
-        raise Wrong(f"{value!r:.60} is no list of schemas", "give a list of schemas")
-    for schema in value:
-        check_schema(schema)
-
-
 def _prefix(fields: Fields, value: Any) -> None:
-    check_list(value)
     fields["prefix"] = tuple(value)
 
 
 def _items(fields: Fields, value: Any) -> None:
-    if isinstance(value, list):
-        for schema in value:
-            check_schema(schema)
-    else:
-        check_schema(value)
+    if not isinstance(value, list):
         fields["items"] = value
 
 
 def _required(fields: Fields, value: Any) -> None:
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+    if not _is_names(value):
         raise Wrong(f"{value!r:.60} is no list of names", "give a list of names; draft-04's true is not read")
     fields["required"] = tuple(dict.fromkeys(value))
+
+
+def _dependent_required(fields: Fields, value: Any) -> None:
+    if not isinstance(value, dict) or not all(map(_is_names, value.values())):
+        raise Wrong(f"{value!r:.60} is no mapping of names", "give an object of lists of names")
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
 
 
 def _unique(fields: Fields, value: Any) -> None:
@@ -221,11 +200,12 @@ READERS: dict[str, Callable[[Fields, Any], None]] = {
     "pattern": _pattern,
     "format": _format,
     "contentEncoding": _content_encoding,
-    "properties": _schemas("properties"),
+    "properties": _kept("properties"),
     "required": _required,
-    "additionalProperties": _schema("additional"),
+    "dependentRequired": _dependent_required,
+    "additionalProperties": _kept("additional"),
     "patternProperties": _pattern_properties,
-    "propertyNames": _schema("names"),
+    "propertyNames": _kept("names"),
     "minProperties": _count("min_properties"),
     "maxProperties": _count("max_properties"),
     "items": _items,
@@ -233,6 +213,24 @@ READERS: dict[str, Callable[[Fields, Any], None]] = {
     "minItems": _count("min_items"),
     "maxItems": _count("max_items"),
     "uniqueItems": _unique,
-    "contains": _schema("contains"),
+    "contains": _kept("contains"),
 }
 """The keywords that speak of the value itself, and how each is read."""
+
+
+def _check_children(kind: Children, value: Any) -> None:
+    """Raises Wrong where the schemas inside a keyword's value are none."""
+    if not kind:
+        return
+    parts = [value]
+    if "mapping" in kind:
+        if not isinstance(value, dict):
+            raise Wrong(f"{value!r:.60} is no object", "give an object of schemas")
+        parts = [part for part in value.values() if kind == "mapping" or not _is_names(part)]
+    elif "list" in kind and isinstance(value, list):
+        parts = value
+    if kind == "list" and (parts is not value or not parts):
+        raise Wrong(f"{value!r:.60} is no list of schemas", "give a list of schemas")
+    for part in parts:
+        if not isinstance(part, (dict, bool)):
+            raise Wrong(f"{part!r:.60} is no schema", "give an object, true or false")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import lru_cache
 
 from ...errors import GrammarError
+from ..regex.characters import complement
 from ..regex.parser import parse
-from ..syntax import NOTHING, Alternate, Chars, Concat, Intersect, Literal, Node, Repeat, Source, Without, concat
+from ..syntax import EMPTY, NOTHING, Alternate, Chars, Concat, Intersect, Literal, Node, Repeat, Source, Without, concat
 from .formats import format_tree
 from .plain import Plain
-from .text import ANY_CHARACTER, ANY_TEXT, either
+from .text import ANY_CHARACTER, ANY_TEXT, characters, either
+
+MOST_LETTERS = 1000
+LONGEST_TEXT = 50
+"""Texts to leave out that are more, in all, or longer are left out by a difference, not letter by letter."""
 
 Span = tuple[int, int | None]
 """The shortest and the longest text of a tree in characters; None for no end."""
@@ -17,7 +23,7 @@ Span = tuple[int, int | None]
 
 def decoded(plain: Plain) -> Node:
     """The texts that the string keywords of `plain` allow, before JSON's escapes. Raises GrammarError."""
-    parts = [_pattern(pattern) for pattern in plain.patterns]
+    parts = [pattern_tree(pattern) for pattern in plain.patterns]
     parts += [tree for name in plain.formats if (tree := format_tree(name)) is not None]
     most = plain.max_length
     if most is not None and plain.min_length > most:
@@ -27,19 +33,34 @@ def decoded(plain: Plain) -> Node:
         node = parts[0] if len(parts) == 1 else Intersect(tuple(parts))
     else:
         node = ANY_TEXT if (plain.min_length, most) == (0, None) else Repeat(ANY_CHARACTER, plain.min_length, most)
-    removed = [_pattern(pattern) for pattern in plain.other_patterns]
+    removed = [pattern_tree(pattern, forbidden=True) for pattern in plain.other_patterns]
     removed += [Literal(value) for value in plain.excluded if isinstance(value, str)]
     return Without(node, either(removed)) if removed else node
 
 
-def pattern_tree(pattern: str) -> Node:
-    """The texts in which `pattern` is found, as JSON Schema means it. Raises GrammarError."""
-    return _pattern(pattern)
-
-
 @lru_cache(maxsize=256)
-def _pattern(pattern: str) -> Node:
-    return parse(pattern, whole=False, portable=True)
+def pattern_tree(pattern: str, forbidden: bool = False) -> Node:
+    """The texts in which both Python and ECMAScript find `pattern`; if `forbidden`, all in which Python does.
+
+    Raises GrammarError.
+    """
+    node = parse(pattern, whole=False, portable=True)
+    return parse(pattern, whole=False) if forbidden else node
+
+
+def all_but(texts: Collection[str]) -> Node:
+    """Every text but these, letter by letter where they are few: the grammar library follows that anywhere, but refuses
+    a difference where another text may begin with the same letters."""
+    if not texts:
+        return ANY_TEXT
+    if sum(map(len, texts)) > MOST_LETTERS or max(map(len, texts), default=0) > LONGEST_TEXT:
+        return Without(ANY_TEXT, either(map(Literal, texts)))
+    rests: dict[str, list[str]] = {}
+    for text in filter(None, texts):
+        rests.setdefault(text[0], []).append(text[1:])
+    others = Chars(complement(characters(map(ord, rests)).ranges))
+    options = [concat(Literal(letter), all_but(rest)) for letter, rest in rests.items()]
+    return either([*([] if "" in texts else [EMPTY]), concat(others, ANY_TEXT), *options])
 
 
 def limited(node: Node, least: int, most: int | None) -> Node:

@@ -11,14 +11,14 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from functools import partial
 
 from ...errors import GrammarError
 from ..syntax import NOTHING, Literal, Node, Reference, Repeat, Rules, Source, Without, concat, optional
 from .arrays import array_tree
 from .cases import LOGIC, CaseReader
 from .index import SchemaIndex, read_schema
-from .keywords import ANNOTATION, KEYWORDS
+from .keywords import SILENT
 from .multiples import common_multiple, integer_bounds, multiples
 from .numbers import integers, numbers
 from .objects import Writer, object_tree
@@ -32,12 +32,6 @@ MOST_RULES = 300
 _MOST_NESTED = 150
 _COMBINING = frozenset({*LOGIC, "$ref"})
 _DEEP_CURE = "use fewer levels, or put inner schemas into $defs"
-_SILENT = frozenset(name for name, keyword in KEYWORDS.items() if keyword.state == ANNOTATION) | {
-    "$defs",
-    "definitions",
-    "$id",
-    "$anchor",
-}
 
 
 def translate(schema_text: str, whitespace: int = 0) -> Rules:
@@ -75,7 +69,7 @@ class _Translation:
         self._made: dict[str, Node] = {}
         self._pending: deque[tuple[str, Schema, _Place]] = deque()
         self._first: dict[int, str] = {}
-        self._kept: list[Schema] = []
+        self._kept: list[Schema] = []  # schemas are known by their id
         self._used: set[str] = set()
 
     def rules(self) -> Rules:
@@ -95,17 +89,40 @@ class _Translation:
 
     def tree(self, schema: Schema, place: _Place) -> Node:
         """The values of `schema`, or a reference to the rule that has them."""
-        if isinstance(schema, bool):
-            return self._reference(VALUE.name) if schema else NOTHING
         if place.depth > _MOST_NESTED:
             raise GrammarError(f"{place.label:.80} is nested too deep", _DEEP_CURE)
-        spoken = schema.keys() - _SILENT
-        if spoken.isdisjoint(_COMBINING) or self._is_union(schema, spoken):
-            return self._body(schema, place)
+        if (node := self._passed_on(schema, place)) is not None:
+            return node
+        assert isinstance(schema, dict)
+        if schema.keys().isdisjoint(_COMBINING):
+            return self._cases(schema, place)
+        return self._reference(self._rule(schema, self.index.pointer(schema), place))
+
+    def _body(self, schema: Schema, place: _Place) -> Node:
+        """The values of `schema`, for the rule that is made of it."""
+        node = self._passed_on(schema, place)
+        return self._cases(schema, place) if node is None else node
+
+    def _passed_on(self, schema: Schema, place: _Place) -> Node | None:
+        """The values of a schema that only passes on what others describe; None for any other schema."""
+        if isinstance(schema, bool):
+            return self._reference(VALUE.name) if schema else NOTHING
+        spoken = schema.keys() - SILENT
         if spoken == {"$ref"}:
             name, target = self.index.resolve(schema)
             return self._reference(self._rule(target, name, place))
-        return self._reference(self._rule(schema, self.index.pointer(schema), place))
+        if spoken not in ({"allOf"}, {"anyOf"}, {"oneOf"}):
+            return None
+        [keyword] = spoken
+        parts = schema[keyword]
+        if not isinstance(parts, list) or not parts or not all(isinstance(part, (dict, bool)) for part in parts):
+            return None  # whoever reads the schema complains
+        if keyword == "anyOf" or len(parts) == 1 or (keyword == "oneOf" and not self._overlap(parts)):
+            return either([self.tree(part, place) for part in parts])
+        return None
+
+    def _overlap(self, parts: list[Schema]) -> bool:
+        return bool(self.reader.overlaps([self.reader.cases(part) for part in parts]))
 
     def _reference(self, name: str) -> Reference:
         self._used.add(name)
@@ -134,26 +151,7 @@ class _Translation:
         self._pending.append((rule, schema, _Place(place.label, around, place.fresh | {key})))
         return rule
 
-    def _is_union(self, schema: dict[str, Any], spoken: set[str]) -> bool:
-        """Whether the schema says no more than that one of some others holds, which cannot hold together."""
-        if spoken not in ({"anyOf"}, {"oneOf"}):
-            return False
-        parts = schema[spoken.copy().pop()]
-        if not isinstance(parts, list) or not all(isinstance(part, (dict, bool)) for part in parts):
-            return False
-        return "anyOf" in spoken or not self.reader.overlaps([self.reader.cases(part) for part in parts])
-
-    def _body(self, schema: Schema, place: _Place) -> Node:
-        """The values of `schema`, spelled out."""
-        if isinstance(schema, bool):
-            return self.tree(schema, place)
-        spoken = schema.keys() - _SILENT
-        if spoken == {"$ref"}:
-            return self.tree(schema, place)
-        if spoken == {"allOf"} and isinstance(schema["allOf"], list) and len(schema["allOf"]) == 1:
-            return self.tree(schema["allOf"][0], place)
-        if self._is_union(schema, spoken):
-            return either([self.tree(part, place) for part in schema[spoken.copy().pop()]])
+    def _cases(self, schema: Schema, place: _Place) -> Node:
         return either([self._plain(case, place) for case in self.reader.cases(schema)])
 
     def _plain(self, plain: Plain, place: _Place) -> Node:
@@ -169,13 +167,17 @@ class _Translation:
         for kind, value in (("boolean", True), ("boolean", False), ("null", None)):
             if kind in types and self.reader.holds(plain, value):
                 options.append(self.layout.constant(value))
-        writer = _Writer(self, place)
+        writer = Writer(self.layout, self.reader, partial(self._inside, place))
         for kind, maker, keywords in _CONTAINERS:
             if kind in types:
                 self._check_excluded(plain, kind)
                 free = all(_says_nothing(plain, keyword) for keyword in keywords)
                 options.append(self._reference(f"json {kind}") if free else maker(plain, place.label, writer))
         return either(options)
+
+    def _inside(self, place: _Place, schema: Schema, label: str) -> Node:
+        """The values of `schema` at `label`, inside the object or array at `place`."""
+        return self.tree(schema, _Place(label, place.around, frozenset(), place.depth + 1))
 
     def _check_excluded(self, plain: Plain, kind: str) -> None:
         rest = replace(plain, excluded=())
@@ -234,23 +236,3 @@ def _spellings(value: int | Decimal) -> Node:
     if fraction := fraction.rstrip("0"):
         return concat(Literal(f"{whole}.{fraction}"), zeros)
     return concat(Literal(whole), optional(concat(Literal("."), zeros)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Writer:
-    """What makes the trees inside an object or array at `place`."""
-
-    translation: _Translation
-    place: _Place
-
-    @property
-    def layout(self) -> Layout:
-        return self.translation.layout
-
-    @property
-    def reader(self) -> CaseReader:
-        return self.translation.reader
-
-    def value(self, schema: Schema, label: str) -> Node:
-        """The values of `schema` at `label`."""
-        return self.translation.tree(schema, _Place(label, self.place.around, frozenset(), self.place.depth + 1))
