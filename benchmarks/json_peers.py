@@ -2,10 +2,10 @@
 
 All decode greedily under the same JSON schema and write compact JSON, and every answer is validated. Two workloads:
 short prompts, and prompts that begin with the schema, as requests for JSON usually do. Each tool is used the fastest
-way that its API offers. sgnb: 24 programs by `run_batch`; one at a time is a row of its own. guidance: one at a time,
-it has no batches; forced tokens fast-forwarded, its widgets and monitoring off, its KV cache kept between requests.
-outlines: batches, the best of several sizes, padded on the left; JSON by its default library, the only one of its
-three that can write compact JSON.
+way that its API offers. sgnb: all programs of a workload in one `run_batch`, whose rows may have schemas of their own;
+one at a time is a row of its own. guidance: one at a time, it has no batches; forced tokens fast-forwarded, its widgets
+and monitoring off, its KV cache kept between requests. outlines: batches of one schema, the best of several sizes,
+padded on the left; JSON by its default library, the only one of its three that can write compact JSON.
 
 The first request for each schema, which compiles it, is a column of its own (median) and not part of the speed. sgnb
 starts with an empty folder of grammars, and knows the schemas when the second workload comes, as guidance does with
@@ -42,7 +42,11 @@ ALONE = 8
 """So many requests of each task go through a tool that takes one at a time."""
 ROUNDS = 3
 
-Answer = Callable[[Task, Sequence[str]], list[str]]
+Work = Sequence[tuple[Task, Sequence[str]]]
+"""A workload: prompts for each task."""
+
+Answer = Callable[[Work], list[list[str]]]
+"""The texts for each task of a workload."""
 
 
 @sgnb.function
@@ -72,8 +76,7 @@ def run() -> Report:
         tools = _tools(engine, model, tokenizer)
         for kind, tasks in (("short", TASKS), ("with the schema", [task.with_schema() for task in TASKS])):
             measured = {name: _Measured() for name in tools}
-            for task in tasks:
-                _measure(task, tools, measured, tokenizer)
+            _measure(tasks, tools, measured, tokenizer)
             rates = {name: one.rate() for name, one in measured.items()}
             for name, one in measured.items():
                 ratio = rates["sgnb, run_batch"] / rates[name]
@@ -85,7 +88,7 @@ def run() -> Report:
 
 
 class _Measured:
-    """What one tool did in one workload; `first` and `seconds` have one entry for each task."""
+    """What one tool did in one workload. `first`: seconds of each schema's first request; `seconds`: of each round."""
 
     def __init__(self) -> None:
         self.first: list[float] = []
@@ -94,31 +97,33 @@ class _Measured:
 
     def rate(self) -> float:
         """Requests a second."""
-        return self.answers / sum(self.seconds)
+        return self.answers / statistics.median(self.seconds)
 
     def cells(self) -> tuple[str, ...]:
         first = f"{statistics.median(self.first):.2f}"
-        speed = f"{self.rate():.1f}", f"{self.tokens / sum(self.seconds):.0f}"
+        speed = f"{self.rate():.1f}", f"{self.tokens / statistics.median(self.seconds):.0f}"
         return first, *speed, f"{self.valid} of {self.answers}"
 
 
-def _measure(task: Task, tools: dict[str, tuple[Answer, int]], measured: dict[str, _Measured], tokenizer: Any) -> None:
-    """Adds the median seconds of `task` for each tool; the tools take turns, in both directions."""
-    times: dict[str, list[float]] = {name: [] for name in tools}
-    texts: dict[str, list[str]] = {}
+def _measure(
+    tasks: Sequence[Task], tools: dict[str, tuple[Answer, int]], measured: dict[str, _Measured], tokenizer: Any
+) -> None:
+    """Time the workload with each tool; the tools take turns, in both directions."""
+    texts: dict[str, list[list[str]]] = {}
     for name, (answer, _) in tools.items():
-        measured[name].first.append(seconds(partial(answer, task, task.prompts[-1:])))
+        measured[name].first += [seconds(partial(answer, [(task, task.prompts[-1:])])) for task in tasks]
     for turn in range(ROUNDS):
         for name in list(tools)[:: 1 if turn % 2 == 0 else -1]:
             answer, count = tools[name]
+            work = [(task, task.prompts[:count]) for task in tasks]
             began = time.perf_counter()
-            texts[name] = answer(task, task.prompts[:count])
-            times[name].append(time.perf_counter() - began)
+            texts[name] = answer(work)
+            measured[name].seconds.append(time.perf_counter() - began)
     for name, one in measured.items():
-        one.seconds.append(statistics.median(times[name]))
-        one.answers += len(texts[name])
-        one.valid += task.valid(texts[name])
-        one.tokens += sum(map(len, tokenizer(texts[name])["input_ids"]))
+        for task, answers in zip(tasks, texts[name], strict=True):
+            one.answers += len(answers)
+            one.valid += task.valid(answers)
+            one.tokens += sum(map(len, tokenizer(answers)["input_ids"]))
 
 
 def _tools(engine: sgnb.Engine, model: Any, tokenizer: Any) -> dict[str, tuple[Answer, int]]:
@@ -130,15 +135,19 @@ def _tools(engine: sgnb.Engine, model: Any, tokenizer: Any) -> dict[str, tuple[A
     peer = guidance.models.Transformers(model, tokenizer, echo=False, enable_monitoring=False)
     other = outlines.from_transformers(model, tokenizer)
 
-    def by_programs(task: Task, prompts: Sequence[str]) -> list[str]:
+    def by_programs(work: Work) -> list[list[str]]:
         engine.flush_cache()
-        arguments = [{"prompt": prompt, "schema": task.schema} for prompt in prompts]
-        return [state["json"] for state in answered.run_batch(arguments, backend=executor)]
+        rows = [{"prompt": prompt, "schema": task.schema} for task, prompts in work for prompt in prompts]
+        states = iter(answered.run_batch(rows, backend=executor))
+        return [[next(states)["json"] for _ in prompts] for _, prompts in work]
 
-    def alone(task: Task, prompts: Sequence[str]) -> list[str]:
+    def alone(work: Work) -> list[list[str]]:
         engine.flush_cache()
-        options = {"max_new_tokens": MAX_TOKENS, "temperature": 0, "json_schema": task.schema}
-        return [engine.generate(prompt, options).text for prompt in prompts]
+        options = {"max_new_tokens": MAX_TOKENS, "temperature": 0}
+        return [
+            [engine.generate(prompt, options, json_schema=task.schema).text for prompt in prompts]
+            for task, prompts in work
+        ]
 
     def by_guidance(task: Task, prompts: Sequence[str]) -> list[str]:
         grammar = guidance.json(
@@ -161,9 +170,13 @@ def _tools(engine: sgnb.Engine, model: Any, tokenizer: Any) -> dict[str, tuple[A
     return {
         "sgnb, run_batch": (by_programs, every),
         "sgnb, one at a time": (alone, ALONE),
-        "guidance": (by_guidance, ALONE),
-        **{f"outlines, batches of {batch}": (partial(by_outlines, batch), every) for batch in BATCHES},
+        "guidance": (_task_by_task(by_guidance), ALONE),
+        **{f"outlines, batches of {batch}": (_task_by_task(partial(by_outlines, batch)), every) for batch in BATCHES},
     }
+
+
+def _task_by_task(answer: Callable[[Task, Sequence[str]], list[str]]) -> Answer:
+    return lambda work: [answer(task, prompts) for task, prompts in work]
 
 
 @contextmanager

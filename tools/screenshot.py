@@ -1,6 +1,6 @@
-"""Take the README's pictures: run the quickstart in JupyterLab and photograph one of its cells.
+"""Take the README's pictures: run a notebook in JupyterLab and photograph one of its cells.
 
-    .venv/bin/python tools/screenshot.py [--cell "fork("] [--theme dark] [--out docs/images/quickstart.png]
+    .venv/bin/python tools/screenshot.py [--notebook FILE] [--cell "fork("] [--theme dark] [--out FILE]
 
 Needs Chromium and playwright; drives the same JupyterLab as the browser tests.
 """
@@ -21,16 +21,14 @@ sys.path.insert(0, str(ROOT))
 
 from tests.browser.lab import FLAGS, Lab, Notebook, find_chromium  # noqa: E402
 
-SOURCE = ROOT / "notebooks" / "01_quickstart.ipynb"
 
-
-def photograph(page: Page, lab: Lab, marker: str, dark: bool, target: Path) -> None:
+def photograph(page: Page, lab: Lab, source: Path, marker: str, dark: bool, target: Path) -> None:
     """Run the code cells up to the first that contains `marker`, and save that cell as a picture."""
-    cells = nbformat.read(SOURCE, as_version=4).cells
+    cells = nbformat.read(source, as_version=4).cells
     last = next(i for i, cell in enumerate(cells) if cell.cell_type == "code" and marker in cell.source)
-    shutil.copy(SOURCE, lab.work / SOURCE.name)
+    shutil.copy(source, lab.work / source.name)
     book = Notebook(lab, page)
-    book.open(SOURCE.name)
+    book.open(source.name)
     if dark:
         book.theme("JupyterLab Dark")
     for index in range(last + 1):
@@ -45,6 +43,7 @@ def photograph(page: Page, lab: Lab, marker: str, dark: bool, target: Path) -> N
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--notebook", type=Path, default=ROOT / "notebooks" / "01_quickstart.ipynb")
     parser.add_argument("--cell", default=".fork(", help="text of the cell to photograph")
     parser.add_argument("--theme", choices=("light", "dark"), default="light")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images" / "quickstart.png")
@@ -58,7 +57,7 @@ def main() -> int:
         try:
             browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
             page = browser.new_page(viewport={"width": 1180, "height": 1400}, device_scale_factor=1.5)
-            photograph(page, lab, options.cell, options.theme == "dark", options.out)
+            photograph(page, lab, options.notebook, options.cell, options.theme == "dark", options.out)
         finally:
             lab.close()
     print(options.out)

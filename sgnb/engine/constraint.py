@@ -29,7 +29,6 @@ from .text import Tokenizer, common_length, unfinished_bytes
 RECUT = 8
 """So many of the last tokens are cut anew with the text that a jump appends."""
 
-
 LANDING = 0.25
 """The share of max_new_tokens that is kept for landing."""
 

@@ -73,10 +73,6 @@ class TokenMasks:
             self._masks.put((self._key, state), words, words.nbytes)
         return words
 
-    def count(self, state: int) -> int:
-        """How many tokens `mask(state)` allows."""
-        return int(np.count_nonzero(np.unpackbits(self.mask(state).view(np.uint8))))
-
     def _compute(self, state: int) -> Bytes:
         automaton, tree = self.automaton, self.vocabulary.tree
         targets = automaton.table[state].take(automaton.classes.take(tree.byte[1 : tree.first_child[1]]))

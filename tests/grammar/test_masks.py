@@ -86,7 +86,6 @@ def test_masks_equal_brute_force(name: str, pattern: str) -> None:
         mask, expected = token_masks.mask(state), brute_force(automaton, words.pieces, state)
         assert mask.dtype == np.uint32 and len(mask) == -(-words.size // 32)
         assert np.array_equal(allowed(mask, words.size), expected), state
-        assert token_masks.count(state) == expected.sum()
         assert not allowed(mask, len(mask) * 32)[words.size :].any()
 
 
@@ -157,7 +156,7 @@ def test_two_automata_do_not_mix_their_masks() -> None:
     words = vocabulary("tiny")
     letters, digits = TokenMasks(compiled("[a-z]+"), words), TokenMasks(compiled("[0-9]+"), words)
     assert not (letters.mask(START) & digits.mask(START)).any()
-    assert letters.count(START) and digits.count(START)
+    assert letters.mask(START).any() and digits.mask(START).any()
 
 
 def test_the_cache_is_bounded_and_forgets_what_was_used_least_recently() -> None:
