@@ -40,5 +40,7 @@ lint: $(STAMP)  ## ruff and mypy
 	$(PY) -m ruff check .
 	$(PY) -m mypy
 
-bench: $(STAMP)  ## run the benchmarks
+bench: $(STAMP)  ## install the peers that benchmarks compare with, and run the benchmarks
+	$(PY) -m pip install -q $(PIP_ARGS) -e ".[$(EXTRAS),bench]"
+	$(PY) -m pip install -q --no-deps guidance guidance-stitch  # its pin of llguidance is older than ours
 	$(PY) -m benchmarks
