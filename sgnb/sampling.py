@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from .errors import OptionError, nearest
-from .grammar.spec import GrammarSpec, schema_text
+from .grammar.spec import KINDS, GrammarSpec, schema_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class SamplingParams:
     def _check_grammar(self) -> None:
         if self.json_schema is not None:
             object.__setattr__(self, "json_schema", schema_text(self.json_schema))
-        given = [kind for kind in ("regex", "json_schema", "ebnf") if getattr(self, kind) is not None]
+        given = [kind for kind in KINDS if getattr(self, kind) is not None]
         if len(given) > 1:
             raise OptionError(f"{given[0]} and {given[1]} exclude each other", "give one of them")
         for kind in ("regex", "ebnf"):
@@ -117,7 +117,7 @@ class SamplingParams:
     @property
     def grammar(self) -> GrammarSpec | None:
         """What the text must be, if anything."""
-        for kind in ("regex", "json_schema", "ebnf"):
+        for kind in KINDS:
             if (text := getattr(self, kind)) is not None:
                 return GrammarSpec(kind, text, self.json_whitespace)
         return None

@@ -167,6 +167,8 @@ class Constraint:
         if not self.binds:
             self._request.rewrite(self._request.size, self._mark_tokens)
             self.records += [TokenRecord("jumped", self._text(token), -1, -1) for token in self._mark_tokens]
+            mark, state = self._mark.decode("latin-1"), self._matcher.state
+            self.jumps.append(Jumped(self._request.id, "limit", 0, tuple(self._mark_tokens), mark, -1, state, ()))
             self.binds, self._first = True, self._request.size
         if self._matcher.distance() is None:
             return

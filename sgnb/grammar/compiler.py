@@ -37,8 +37,8 @@ FORMAT = 2
 
 REGEX_LIMITS = Limits(seconds=1.4)
 SCHEMA_LIMITS = Limits(positions=66_000, seconds=1.2)
-"""A schema has another road, which is at hand at once: what would take longer than about 0.3 s goes there. The bound is
-on the size and not on the time, so that the same schema takes the same road on every machine."""
+"""A schema has another road, which is at hand at once: what would take much longer than a second goes there. The bound
+is on the size first, so that the same schema takes the same road on machines of all speeds."""
 
 WORTH_KEEPING = 0.005
 """Seconds of compiling under which reading the result from disk would not be faster."""

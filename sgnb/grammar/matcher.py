@@ -14,6 +14,7 @@ from .automaton.dfa import START
 from .masks import TokenMasks
 
 KEPT_COMPLETIONS = 256
+"""So many shortest ways to an end are kept for each grammar; each may be as long as its longest text."""
 
 Mask = NDArray[np.uint32]
 """One bit for each token: bit i % 32 of word i // 32 is token i."""

@@ -115,7 +115,7 @@ def test_logprobs_of_jumped_tokens(bytes_engine: Engine, pattern: str, limit: in
     )  # fmt: skip
     assert re.fullmatch(pattern, out.text)
     assert out.logprobs == pytest.approx(scored(bytes_engine, prompt, out.token_ids), abs=1e-4)
-    assert [pair[0][1] >= value - 1e-4 for pair, value in zip(out.top_logprobs, out.logprobs, strict=True)]
+    assert all(pair[0][1] >= value - 1e-4 for pair, value in zip(out.top_logprobs, out.logprobs, strict=True))
     assert len(out.prompt_logprobs) == (len(prompt) - start if start >= 0 else 0)
 
 
@@ -295,8 +295,11 @@ def test_thinking_ends_in_time(bytes_engine: Engine, limit: int) -> None:
         with pytest.raises(RequestError, match="shortest"):
             bytes_engine.generate("x", **options, max_new_tokens=limit)
         return
+    mark = bytes_engine.log.last
     out = bytes_engine.generate("x", **options, max_new_tokens=limit, return_logprob=True)
     assert re.fullmatch("[0-9]{2}", out.text) and len(out.token_ids) == limit == len(out.logprobs)
+    jumps = [record.event for record in bytes_engine.log.read(mark).records if isinstance(record.event, Jumped)]
+    assert jumps[0].data == "@@@@" and sum(len(j.tokens) for j in jumps) == out.meta_info["jumped_tokens"]
 
 
 @pytest.mark.parametrize("limit", [5, 20, 60])
