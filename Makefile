@@ -40,7 +40,8 @@ lint: $(STAMP)  ## ruff and mypy
 	$(PY) -m ruff check .
 	$(PY) -m mypy
 
-bench: $(STAMP)  ## install the peers that benchmarks compare with, and run the benchmarks
+# On a GPU, `make bench PEERS="vllm=DIR sglang=DIR"` measures those servers too; DIR is a folder with their packages.
+bench: $(STAMP)  ## install the peers that benchmarks compare with, and run the benchmarks (those of a GPU with a GPU)
 	$(PY) -m pip install -q $(PIP_ARGS) -e ".[$(EXTRAS),bench]"
 	$(PY) -m pip install -q --no-deps guidance guidance-stitch  # its pin of llguidance is older than ours
-	$(PY) -m benchmarks
+	PEERS="$(PEERS)" $(PY) -m benchmarks

@@ -1,4 +1,7 @@
-"""`python -m benchmarks [NAME ...] [--write]`: run all, or those named; --write puts their tables into RESULTS.md."""
+"""`python -m benchmarks [NAME ...] [--write]`: run all, or those named; --write puts their tables into RESULTS.md.
+
+All are those that the machine can run: the ones for a GPU only where there is one.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +22,25 @@ NAMES = (
     "grammar_compile",
     "json_speed",
     "json_peers",
+    "gpu.ablations",
 )
+GPU_NAMES = ("attention_gpu", "gpu.serving", "gpu.overhead", "gpu.memory_cycle", "gpu.soak")
+"""Those that need a GPU to mean anything."""
+
+ALL_NAMES = NAMES + GPU_NAMES
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(NAMES)}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(ALL_NAMES)}")
     parser.add_argument("--write", action="store_true", help=f"write the tables to {RESULTS.name}")
     arguments = parser.parse_args()
     for name in arguments.names:
-        if name not in NAMES:
-            parser.error(f"no benchmark {name!r}; there are {', '.join(NAMES)}")
+        if name not in ALL_NAMES:
+            parser.error(f"no benchmark {name!r}; there are {', '.join(ALL_NAMES)}")
     reports: list[Report] = []
-    for name in arguments.names or NAMES:
+    for name in arguments.names or runnable():
         print(f"running {name} ...", flush=True)
         reports.append(import_module(f".{name}", __package__).run())
         print(reports[-1].markdown(), flush=True)
@@ -41,13 +49,20 @@ def main() -> int:
     return int(any(report.met is False for report in reports))
 
 
+def runnable() -> tuple[str, ...]:
+    """What means something on this machine."""
+    import torch
+
+    return ALL_NAMES if torch.cuda.is_available() else NAMES
+
+
 def _write(name: str, report: Report) -> None:
     """Put the benchmark's table in the place of its last one, or at the end."""
     head, *sections = RESULTS.read_text(encoding="utf-8").split("\n## ")
     tables = {section.partition("\n")[0]: section for section in sections}
     where = f"`python -m benchmarks {name} --write` on {machine()}; {datetime.date.today()}"
     tables[name] = f"{name}\n\n{where}\n\n{report.markdown()}"
-    ordered = [tables[name] for name in NAMES if name in tables]
+    ordered = [tables[name] for name in ALL_NAMES if name in tables]
     RESULTS.write_text("\n## ".join([head, *ordered]), encoding="utf-8")
 
 

@@ -84,3 +84,8 @@ def optimal_hit_rate(prompts: list[list[int]]) -> float:
         edges += len(prompt) - common
         before = prompt
     return 1 - edges / sum(map(len, prompts))
+
+
+def number_of_times(ratio: float | None) -> str:
+    """A ratio for a table's cell; nothing where there is none."""
+    return "" if ratio is None else f"{ratio:.2f}"

@@ -16,10 +16,12 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+_Row = TypeVar("_Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,20 +115,69 @@ class Masked(NamedTuple):
     after: int
 
 
+class Columns(Sequence[_Row]):
+    """Named tuples of one kind, kept as one tuple for each field; equal to the tuple of the named tuples.
+
+    A log holds millions of such rows. Python's garbage collector would visit each of them again and again, and stop
+    the engine meanwhile; tuples of numbers it leaves alone.
+    """
+
+    __slots__ = ("_columns", "_kind")
+
+    def __init__(self, kind: Any, *columns: Iterable[Any]) -> None:
+        """kind: the class of the named tuples. columns: one for each of its fields, all of one length."""
+        self._kind = kind
+        self._columns = tuple([tuple(column) for column in columns])
+
+    def column(self, name: str) -> tuple[Any, ...]:
+        place: int = self._kind._fields.index(name)
+        return self._columns[place]
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    def __iter__(self) -> Iterator[_Row]:
+        return map(self._kind, *self._columns)
+
+    def __getitem__(self, place: Any) -> Any:
+        return tuple(self)[place]
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, (Columns, tuple)) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
 @dataclass(frozen=True, slots=True)
 class StepRan:
     """One forward pass. free + cached + in_flight = the pool's size, in tokens."""
 
     step: int
     seconds: float
-    extended: tuple[Extended, ...]
-    sampled: tuple[Sampled, ...]
+    extended: Sequence[Extended]
+    sampled: Sequence[Sampled]
     waiting: int
     running: int
     free: int
     cached: int
     in_flight: int
     masked: tuple[Masked, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionSwitched:
+    """Other kernels compute attention from now on: they were compiled in the background for so many seconds.
+
+    seconds: 0 when the engine went back to kernels that it had used before.
+    """
+
+    before: str
+    after: str
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,9 +429,8 @@ def encode(record: Record) -> str:
     """One record as one line of JSON."""
     event = record.event
     body = {f.name: getattr(event, f.name) for f in fields(event)}
-    return json.dumps(
-        {"seq": record.seq, "t": round(record.t, 6), "kind": type(event).__name__, **body}, ensure_ascii=False
-    )
+    line = {"seq": record.seq, "t": round(record.t, 6), "kind": type(event).__name__, **body}
+    return json.dumps(line, ensure_ascii=False, default=list)
 
 
 def decode(line: str) -> Record:

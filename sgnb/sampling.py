@@ -123,6 +123,11 @@ class SamplingParams:
         return None
 
     @property
+    def penalises(self) -> bool:
+        """Whether the output so far changes what is likely next."""
+        return bool(self.frequency_penalty or self.presence_penalty or self.repetition_penalty != 1)
+
+    @property
     def thinking_end(self) -> str:
         """The mark after which the grammar binds; "" when it binds from the start."""
         return "</think>" if self.thinking is True else self.thinking or ""

@@ -1,86 +1,158 @@
-"""From a step's logits to its tokens: score what was given, mask what grammars forbid, sample, keep probabilities."""
+"""From a step's logits to its tokens, in two halves: what the device computes, and what is made of it once it is read.
+
+Between the two the engine may launch another step. What was computed for a request that has ended or was rewritten in
+the meantime is dropped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ..errors import GrammarError
-from ..events import Masked, Sampled
+from ..events import Masked
 from .live import Live
-from .masking import mask
-from .request import Chunk, Request
-from .runner import logit_rows
-from .sampler import sample, top_logprobs
+from .masking import explain
+from .request import Chunk, Request, logit_rows
+from .sampler import Picks, top_logprobs
+from .transfer import mark, to_device, to_host
+
+Pick = Callable[[Any, Sequence[Live]], Picks]
+"""Chooses a token for each row of logits [rows, vocab], row i for the i-th request."""
 
 
 class Choices(NamedTuple):
-    """What a step chose. `failed`: requests whose grammar left no token, and why."""
+    """What a step chose. `failed`: requests whose grammar left no token, and why. `spent`: requests whose last tokens
+    are computed, and that get no more."""
 
-    sampled: list[Sampled]
+    sampled: list[tuple[int, int, float]]
     masked: list[Masked]
     failed: list[tuple[Live, GrammarError]]
+    spent: list[Live]
 
 
-def choose(chunks: list[Chunk], logits: Tensor, lives: Mapping[int, Live]) -> Choices:
-    """One token for each chunk that samples; logits as the runner gives them, and overwritten.
+class Scores(NamedTuple):
+    """Log-probabilities float32[n] of tokens that were given, and the likeliest (values, tokens) [n, k] at each."""
 
-    The requests and their grammars keep the probabilities, and grammars move on; nothing is appended.
-    """
-    logprobs = logits.log_softmax(-1)
-    rows, chosen = [], []
-    first = 0
-    for chunk in chunks:
-        count = len(logit_rows(chunk))
-        _score(chunk, logprobs[first : first + count])
-        first += count
-        if chunk.samples:
-            rows.append(first - 1)
-            chosen.append(lives[chunk.request.id])
-    if not rows:
-        return Choices([], [], [])
-    if len(rows) < len(logits):
-        index = torch.tensor(rows, device=logits.device)
-        logits, logprobs = logits[index], logprobs[index]
-    masks = mask(chosen, logits, logprobs)
-    tokens = sample(logits, [live.request for live in chosen], [live.banned for live in chosen])
-    values = logprobs.gather(1, torch.tensor(tokens, device=logprobs.device)[:, None])[:, 0].tolist()
-    sampled, masked = [], []
-    for row, (live, token, value) in enumerate(zip(chosen, tokens, values, strict=True)):
-        if row in masks.errors:
-            continue
-        if live.constraint is not None:
-            allowed, left = masks.left.get(row, (logits.shape[1], 0.0))
-            try:
-                record = live.constraint.take(token, token in live.stop_tokens, allowed, value, value - left)
-            except GrammarError as error:  # a library's limit is reached: its request fails, the others go on
-                masks.errors[row] = error
+    values: Tensor
+    top: tuple[Tensor, ...] | None
+
+
+class Row(NamedTuple):
+    """A chunk in a step: what its logits are for, and the request's state when it was launched."""
+
+    live: Live
+    samples: bool
+    spent: bool
+    scores: Scores | None
+    top: tuple[Tensor, ...] | None
+    epoch: int
+
+
+class Chosen:
+    """The results of a launched step, on their way to the host."""
+
+    def __init__(self, rows: list[Row], picks: Picks | None, wait: Callable[[], None]) -> None:
+        self._rows = rows
+        self._picks = picks
+        self._wait = wait
+
+    @property
+    def sampling(self) -> list[Request]:
+        """The requests that get a token, in the order of the samples."""
+        return [row.live.request for row in self._rows if row.samples]
+
+    def read(self, lives: Mapping[int, Live]) -> Choices:
+        """Wait for the results. Requests and their grammars keep the probabilities, and grammars move on; nothing is
+        appended. lives: the requests that still run."""
+        self._wait()
+        choices = Choices([], [], [], [])
+        picks = zip(*(column.tolist() for column in self._picks), strict=True) if self._picks else iter(())
+        for row in self._rows:
+            live, samples, spent, scores, _, epoch = row
+            pick = next(picks) if samples else None
+            request = live.request
+            if lives.get(request.id) is not live or request.epoch != epoch:
                 continue
-            if row in masks.left:
-                masked.append(Masked(live.request.id, allowed, round(left, 4), record.before, record.after))
-        sampled.append(Sampled(live.request.id, token, round(value, 4)))
-        _keep(live.request, value, logprobs[row : row + 1])
-    return Choices(sampled, masked, [(chosen[row], error) for row, error in masks.errors.items()])
+            if scores is not None:
+                request.scored(scores.values.tolist(), _pairs(scores.top))
+            if pick is not None:
+                self._take(row, pick, choices)
+            elif spent:
+                choices.spent.append(live)
+        return choices
+
+    def _take(self, row: Row, pick: tuple[Any, ...], choices: Choices) -> None:
+        live, request, (token, logprob, kept, allowed) = row.live, row.live.request, pick
+        if live.constraint is not None:
+            binds = live.constraint.binds
+            try:
+                if binds and not allowed:
+                    raise explain(live)
+                record = live.constraint.take(token, token in live.stop_tokens, allowed, logprob, logprob - kept)
+            except GrammarError as error:  # its request fails, the others go on
+                choices.failed.append((live, error))
+                return
+            if binds:
+                choices.masked.append(Masked(request.id, allowed, round(kept, 4), record.before, record.after))
+        choices.sampled.append((request.id, token, round(logprob, 4)))
+        if request.params.return_logprob:
+            request.logprobs.append(logprob)
+            request.top_logprobs += _pairs(row.top)
 
 
-def _score(chunk: Chunk, logprobs: Tensor) -> None:
-    """Keep the log-probabilities of the tokens that follow a chunk's scored positions; rows as `logit_rows`."""
+def choose(
+    chunks: list[Chunk], lives: Mapping[int, Live], logits: Tensor | None, pick: Pick, device: torch.device
+) -> Chosen:
+    """One token for each chunk that samples, and the probabilities that requests asked for.
+
+    logits: [rows, vocab] as the runner gives them, `logit_rows(chunk)` for each chunk; may be overwritten. None when
+    every chunk samples, nothing else is asked for, and `pick` needs none.
+    """
+    if logits is None:
+        batch = [lives[chunk.request.id] for chunk in chunks]
+        rows = [Row(live, True, False, None, None, live.request.epoch) for live in batch]
+        return Chosen(rows, Picks(*to_host(*pick(None, batch))), mark(device))
+    rows, first, chosen = [], 0, []
+    for chunk in chunks:
+        request, positions = chunk.request, logit_rows(chunk)
+        scored = sum(p + 1 < request.size for p in positions)
+        scores = None
+        if scored:
+            scores = _score(chunk, positions.start, logits[first : first + scored])
+        first += len(positions)
+        top = None
+        if chunk.samples:
+            chosen.append(first - 1)
+            if request.params.top_logprobs_num:
+                logprobs = logits[first - 1 : first].float().log_softmax(-1)
+                top = to_host(*top_logprobs(logprobs, request.params.top_logprobs_num))
+        spent = chunk.end == request.extent and not chunk.samples
+        rows.append(Row(lives[request.id], chunk.samples, spent, scores, top, request.epoch))
+    picks = None
+    if chosen:
+        if len(chosen) < len(logits):
+            logits = logits[to_device(chosen, logits.device)]
+        picks = Picks(*to_host(*pick(logits, [row.live for row in rows if row.samples])))
+    return Chosen(rows, picks, mark(device))
+
+
+def _score(chunk: Chunk, first: int, logits: Tensor) -> Scores:
+    """The tokens after `first` and on, by the logits before each."""
     request = chunk.request
-    positions = [p for p in logit_rows(chunk) if p + 1 < request.size]
-    if not positions:
-        return
-    targets = torch.from_numpy(request.tokens[positions[0] + 1 : positions[-1] + 2]).to(logprobs.device, torch.long)
-    scored = logprobs[: len(positions)]
+    logprobs = logits.float().log_softmax(-1)
+    targets = to_device(request.tokens[first + 1 : first + 1 + len(logits)], logits.device)
+    (values,) = to_host(logprobs.gather(1, targets[:, None])[:, 0])
     wanted = request.params.top_logprobs_num
-    request.scored(scored.gather(1, targets[:, None])[:, 0].tolist(), top_logprobs(scored, wanted) if wanted else [])
+    return Scores(values, to_host(*top_logprobs(logprobs, wanted)) if wanted else None)
 
 
-def _keep(request: Request, value: float, logprobs: Tensor) -> None:
-    """The sampled token's log-probability, and the likeliest ones of its row, for a request that asked for them."""
-    if request.params.return_logprob:
-        request.logprobs.append(value)
-        if request.params.top_logprobs_num:
-            request.top_logprobs += top_logprobs(logprobs, request.params.top_logprobs_num)
+def _pairs(top: tuple[Tensor, ...] | None) -> list[list[tuple[int, float]]]:
+    """(token, log-probability) pairs of each row."""
+    if top is None:
+        return []
+    values, tokens = (part.tolist() for part in top)
+    return [list(zip(t, v, strict=True)) for t, v in zip(tokens, values, strict=True)]

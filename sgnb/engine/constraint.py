@@ -55,6 +55,11 @@ class Constraint:
         self.jumps: list[Jumped] = []
 
     @property
+    def state(self) -> int:
+        """The automaton's state; -1 for a grammar without numbered states."""
+        return self._matcher.state
+
+    @property
     def may_end(self) -> bool:
         """Whether an end of sequence is allowed here."""
         return self.binds and self._matcher.is_final

@@ -4,34 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import itertools
 import queue
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from importlib.util import find_spec
 from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from .. import models
 from ..errors import OptionError, RequestError
-from ..events import EngineStarted, EventLog
+from ..events import AttentionSwitched, EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler, TokenGrammar
 from ..sampling import SamplingParams
 from .attention import make_backend
 from .kv import KVCache
 from .live import Live, Sink
+from .loading import load_tokenizer
 from .loop import EngineLoop, closed_error
-from .model import Decoder, load_decoder, load_tokenizer
+from .memory import make_cache
+from .model import Decoder, load_decoder
 from .options import EngineOptions
 from .output import Output
+from .picking import KernelPicker, Picker, TorchPicker
 from .pool import SlotPool
-from .radix import RadixTree
+from .radix import Ints, RadixTree
 from .request import Request
 from .runner import ModelRunner
 from .scheduler import Scheduler
@@ -39,11 +44,6 @@ from .text import Tokenizer
 
 Prompt = str | Sequence[int]
 Sampling = SamplingParams | Mapping[str, Any] | None
-
-CPU_POOL_BYTES = 2 << 30
-CPU_POOL_TOKENS = 1 << 16
-GPU_POOL_SHARE = 0.85
-GPU_POOL_TOKENS = 1 << 22
 
 
 class Origin(NamedTuple):
@@ -66,33 +66,70 @@ class Engine:
     """
 
     def __init__(self, model: str | Path | PreTrainedModel = "tiny", *, tokenizer: Any = None, **options: Any) -> None:
-        self.options = EngineOptions.make(options)
+        settings = EngineOptions.make(options)
         self.model_name = type(model).__name__ if isinstance(model, PreTrainedModel) else str(model)
         source = models.path(model) if isinstance(model, str) and model in models.names() else model
-        decoder = load_decoder(source, self.options.device, self.options.dtype, self.options.fuse)
+        decoder = load_decoder(
+            source, settings.device, settings.dtype, settings.fuse, settings.memory_limit, settings.deterministic
+        )
+        self.options = settings = settings.on(decoder.device.type)
         raw = tokenizer if tokenizer is not None or isinstance(model, PreTrainedModel) else load_tokenizer(str(source))
         self.tokenizer = None if raw is None else Tokenizer(raw)
         self.device, self.vocab_size = str(decoder.device), decoder.vocab_size
         self.dtype = str(decoder.dtype).removeprefix("torch.")
-        self.pool_tokens = self.options.max_total_tokens or _pool_tokens(decoder)
-        self.context_length = min(self.options.context_length or decoder.context_length, decoder.context_length)
+        kv = _make_cache(decoder, settings)
+        self.pool_tokens = kv.slots
+        self.context_length = min(settings.context_length or decoder.context_length, decoder.context_length)
         self.log = EventLog()
         eos = decoder.eos_token_ids | (self.tokenizer.eos_token_ids if self.tokenizer else frozenset())
         self._eos = frozenset(token for token in eos if 0 <= token < self.vocab_size)
         self._ids = itertools.count(1)
-        kv = _make_cache(decoder, self.pool_tokens)
+        self._status: dict[str, str] = {}
         self._scheduler = self._make_scheduler()
-        attention = make_backend(self.options.attention, kv, fork_attention=self.options.fork_attention)
+        log, status = self.log, self._status
+
+        def switched(before: str, after: str, seconds: float) -> None:
+            status["attention"] = after
+            log.emit(AttentionSwitched(before, after, round(seconds, 3)))
+
+        attention = make_backend(
+            settings.attention,
+            kv,
+            decoder.heads,
+            fork_attention=settings.fork_attention,
+            batch_invariant=settings.deterministic,
+            on_switch=switched,
+        )
+        status["attention"] = attention.name
+        backend = weakref.ref(attention)  # whoever holds it holds the KV cache
+        self._compiling = lambda: bool(getattr(backend(), "warming", False))
         self.log.emit(
             EngineStarted(
                 self.model_name, self.device, self.dtype, attention.name, self.pool_tokens, self.context_length
             )
         )
-        runner = ModelRunner(decoder, attention)
-        self._loop = EngineLoop(self._scheduler, runner, self.tokenizer, self.log, self.options.jump_forward)
+        runner = ModelRunner(
+            decoder,
+            attention,
+            self._make_picker(decoder),
+            max_rows=self._scheduler.max_running,
+            cuda_graphs=bool(settings.cuda_graphs),
+        )
+        self._loop = EngineLoop(
+            self._scheduler,
+            runner,
+            self.tokenizer,
+            self.log,
+            jump_forward=settings.jump_forward,
+            overlap=bool(settings.overlap),
+        )
         tokenizer_ = self.tokenizer
         self._grammars = None if tokenizer_ is None else GrammarCompiler(lambda: tokenizer_.vocabulary)
         weakref.finalize(self, _close, self._loop, self._grammars)
+        if decoder.device.type == "cuda":
+            # A full collection visits all that transformers and torch have made, for 0.2 s, while the GPU waits.
+            gc.collect()
+            gc.freeze()
 
     def generate(
         self,
@@ -205,6 +242,7 @@ class Engine:
 
         computed_tokens went through the model: prompt tokens not found in the cache, and outputs fed back.
         jumped_tokens: output tokens that grammars forced, written without a step of their own, in so many jumps.
+        attention: see `attention`; compiling: faster kernels for it are being compiled, or will be after a first step.
         """
 
         def read() -> dict[str, Any]:
@@ -218,6 +256,8 @@ class Engine:
                 "cached": scheduler.tree.size,
                 "in_flight": scheduler.in_flight,
                 "busy_seconds": self._loop.busy_seconds,
+                "attention": self.attention,
+                "compiling": self._compiling(),
             }
 
         result: dict[str, Any] = self._loop.call(read)
@@ -244,9 +284,14 @@ class Engine:
 
     def cached_length(self, prompt: Prompt) -> int:
         """How many leading tokens of a prompt a request would find in the cache now. Changes nothing."""
-        tokens = np.array(self._tokens([prompt])[0], np.int32)
+        (tokens,) = self._tokens([prompt])
         found: int = self._loop.call(lambda: self._scheduler.tree.peek(tokens).length)
         return min(found, len(tokens) - 1)
+
+    @property
+    def attention(self) -> str:
+        """Whose kernels compute attention now: "torch", "triton" or, once they are compiled, "flashinfer"."""
+        return self._status["attention"]
 
     @property
     def closed(self) -> bool:
@@ -265,8 +310,16 @@ class Engine:
     def __repr__(self) -> str:
         return f"<Engine {self.model_name} on {self.device}, {self.dtype}{', closed' if self.closed else ''}>"
 
+    def _make_picker(self, decoder: Decoder) -> Picker:
+        rows, tokenizer = self._scheduler.max_running, self.tokenizer
+        if decoder.device.type != "cuda" or find_spec("triton") is None:
+            return TorchPicker(rows, decoder.device)
+        vocabulary = None if tokenizer is None else lambda: tokenizer.vocabulary
+        return KernelPicker(self.vocab_size, rows, decoder.device, self._eos, vocabulary)
+
     def _make_scheduler(self) -> Scheduler:
         options = self.options
+        assert options.max_step_tokens and options.max_running_requests
         return Scheduler(
             RadixTree(self.log.emit, options.eviction_policy),
             SlotPool(self.pool_tokens),
@@ -300,21 +353,26 @@ class Engine:
         samples = [(p, one) for p, param in zip(prompts, params, strict=True) for one in split_samples(param)]
         return [p for p, _ in samples], [one for _, one in samples], not several and len(samples) == 1
 
-    def _tokens(self, prompts: Sequence[Prompt]) -> list[list[int]]:
+    def _tokens(self, prompts: Sequence[Prompt]) -> list[Ints]:
         texts = [p for p in prompts if isinstance(p, str)]
         encoded = iter(self.encode(texts) if texts else [])
-        return [next(encoded) if isinstance(p, str) else _token_ids(p) for p in prompts]
+        return [self._checked(next(encoded) if isinstance(p, str) else p) for p in prompts]
 
-    def _limit(self, tokens: list[int], params: SamplingParams) -> int:
-        """New tokens that context and pool leave room for, at most max_new_tokens."""
-        if not tokens:
+    def _checked(self, prompt: Any) -> Ints:
+        """Token ids as int32. RequestError for what is no prompt, or not of this vocabulary."""
+        tokens = _integers(prompt)
+        if not len(tokens):
             raise RequestError("the prompt is empty", "give at least one token")
-        if min(tokens) < 0 or max(tokens) >= self.vocab_size:
-            bad = next(t for t in tokens if not 0 <= t < self.vocab_size)
+        outside = (tokens < 0) | (tokens >= self.vocab_size)
+        if outside.any():
             raise RequestError(
-                f"token id {bad} is outside the vocabulary of {self.vocab_size}",
+                f"token id {tokens[outside.argmax()]} is outside the vocabulary of {self.vocab_size}",
                 "was the prompt made with another tokenizer?",
             )
+        return tokens.astype(np.int32)
+
+    def _limit(self, tokens: Ints, params: SamplingParams) -> int:
+        """New tokens that context and pool leave room for, at most max_new_tokens."""
         for what, used in (
             ("logit_bias", [token for token, _ in params.logit_bias]),
             ("stop_token_ids", params.stop_token_ids),
@@ -407,11 +465,13 @@ def _wait(results: queue.SimpleQueue[Any]) -> Any:
             continue
 
 
-def _token_ids(prompt: Any) -> list[int]:
+def _integers(prompt: Any) -> NDArray:
+    """The items of a prompt; objects when some are too large for an integer of a machine."""
     try:
         if isinstance(prompt, (bytes, Mapping)):
             raise TypeError("their items would pass for token ids")
-        return [int(token) for token in prompt]
+        array = np.asarray(prompt)
+        return array if array.dtype.kind in "iu" and array.ndim == 1 else np.array([int(t) for t in prompt])
     except (TypeError, ValueError):
         raise RequestError(
             f"{prompt!r:.80} is no prompt", "give a string or a list of token ids, or a list of either"
@@ -425,22 +485,9 @@ def _collect(outputs: list[Output], alone: bool) -> Any:
     return outputs[0] if alone else outputs
 
 
-def _make_cache(decoder: Decoder, tokens: int) -> KVCache:
+def _make_cache(decoder: Decoder, options: EngineOptions) -> KVCache:
     try:
-        return KVCache(decoder.shapes, tokens, decoder.dtype, decoder.device)
-    except (RuntimeError, MemoryError) as error:
+        return make_cache(decoder, options)
+    except OptionError:
         decoder.release()
-        size = tokens * KVCache.bytes_per_token(decoder.shapes, decoder.dtype) / 2**30
-        raise OptionError(
-            f"a KV pool of {tokens} tokens ({size:.1f} GiB) does not fit in the memory",
-            "load with a smaller max_total_tokens",
-        ) from error
-
-
-def _pool_tokens(decoder: Decoder) -> int:
-    """As many tokens as fit: on a GPU most of what is free now, on a CPU a modest share of the memory."""
-    each = KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
-    if decoder.device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(decoder.device)
-        return max(1, min(GPU_POOL_TOKENS, int(free * GPU_POOL_SHARE) // each))
-    return max(1, min(CPU_POOL_TOKENS, CPU_POOL_BYTES // each))
+        raise

@@ -17,7 +17,10 @@ class LayerShape(NamedTuple):
 
 
 class KVCache:
-    """keys[layer]: [slots, heads, key_dim]; values[layer]: [slots, heads, value_dim]. Layers may differ in shape."""
+    """keys[layer]: [slots + 1, heads, key_dim]; values[layer]: the same with value_dim. Layers may differ in shape.
+
+    The last slot is scratch: rows that only pad a batch write there.
+    """
 
     def __init__(self, shapes: dict[int, LayerShape], slots: int, dtype: torch.dtype, device: torch.device) -> None:
         self.slots = slots
@@ -25,8 +28,8 @@ class KVCache:
         self.keys: dict[int, Tensor] = {}
         self.values: dict[int, Tensor] = {}
         for layer, shape in shapes.items():
-            self.keys[layer] = torch.zeros(slots, shape.heads, shape.key_dim, dtype=dtype, device=device)
-            self.values[layer] = torch.zeros(slots, shape.heads, shape.value_dim, dtype=dtype, device=device)
+            self.keys[layer] = torch.zeros(slots + 1, shape.heads, shape.key_dim, dtype=dtype, device=device)
+            self.values[layer] = torch.zeros(slots + 1, shape.heads, shape.value_dim, dtype=dtype, device=device)
 
     @staticmethod
     def bytes_per_token(shapes: dict[int, LayerShape], dtype: torch.dtype) -> int:

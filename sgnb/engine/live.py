@@ -13,6 +13,7 @@ from ..grammar.compiler import TokenGrammar
 from .constraint import Constraint
 from .output import Output
 from .request import Request
+from .sampler import is_plain
 from .text import Detokenizer, StopStrings, Tokenizer
 
 Sink = Callable[[Output], None]
@@ -30,8 +31,9 @@ class Live:
     """`sink` gets an `Output` for each piece of text when `stream` is set, and in any case the final one.
 
     It is called on the engine's thread and must return at once.
-    grammar: what the text must be, perhaps still being compiled; `begin` needs it done. ending: how the request will
-    end once its last tokens are scored.
+    grammar: what the text must be, perhaps still being compiled; `begin` needs it done. table: where the states of its
+    automaton begin in the tables on the device; None when the host makes the masks. ending: how the request will end
+    once its last tokens are scored.
     """
 
     def __init__(
@@ -51,12 +53,17 @@ class Live:
         self.request = request
         self.grammar = grammar
         self.constraint: Constraint | None = None
+        self.table: int | None = None
         self.ending: Ending | None = None
         self.run, self.branch, self.name, self.purpose = run, branch, name, purpose
         params = request.params
         self.stop_tokens = frozenset(params.stop_token_ids) | (frozenset() if params.ignore_eos else eos)
         self._sink = sink
         self._stream = stream
+        self._penalises = params.penalises
+        self._holds_back = params.min_new_tokens > 0 or bool(params.thinking_end)
+        self._only_counts = grammar is None and not (stream or params.stop or params.return_logprob)
+        self.plain = is_plain(params)
         self._tokenizer = tokenizer
         self._detokenizer = None
         self._characters = codecs.getincrementaldecoder("utf-8")("replace")
@@ -70,9 +77,17 @@ class Live:
     @property
     def banned(self) -> frozenset[int]:
         """Tokens that may not be chosen yet."""
-        early = self.request.output_length < self.request.params.min_new_tokens
+        if not self._holds_back:
+            return frozenset()
+        request = self.request
+        early = request.extent - request.prompt_length < request.params.min_new_tokens
         thinks = self.constraint is not None and not self.constraint.binds
         return self.stop_tokens if early or thinks else frozenset()
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether the next token can be chosen before the host has read the last one."""
+        return not self._penalises and (self.grammar is None or self.table is not None)
 
     def begin(self, jump_forward: bool) -> Ending | None:
         """Start on the grammar, which is compiled by now; how the request ended, if that was all of it.
@@ -99,9 +114,12 @@ class Live:
 
     def advance(self, token: int) -> Ending | None:
         """Take the sampled token; how the request ended, if it did."""
-        self.request.append(token)
+        request = self.request
+        request.append(token)
         if token in self.stop_tokens:
             return Ending("stop", token)
+        if self._only_counts:
+            return Ending("length") if request.remaining == 0 else None
         if self.constraint is not None:
             self.constraint.settle()
         return self._check()

@@ -6,31 +6,45 @@ import queue
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
 from ..errors import Aborted, EngineError, SgnbError
 from ..events import (
+    Columns,
     EngineStopped,
     EventLog,
     Extended,
     GrammarReady,
     RequestFinished,
     RequestQueued,
+    Sampled,
     StepRan,
     TokensNamed,
 )
-from .choosing import Choices, choose
+from .choosing import Choices, Chosen
 from .live import Ending, Live
+from .memory import cure, is_device_lost, is_out_of_memory, release_device_memory
+from .radix import Ints
 from .request import Chunk
 from .runner import ModelRunner
 from .scheduler import Scheduler
 from .text import Tokenizer
+
+
+class Launched(NamedTuple):
+    """A step that the device works on. began: time of `time.perf_counter`, in seconds."""
+
+    step: int
+    began: float
+    extended: Columns[Extended]
+    chosen: Chosen
 
 
 class EngineLoop:
@@ -42,16 +56,22 @@ class EngineLoop:
         runner: ModelRunner,
         tokenizer: Tokenizer | None,
         log: EventLog,
+        *,
         jump_forward: bool = True,
+        overlap: bool = False,
     ) -> None:
+        """overlap: launch the next step before the last one is read."""
         self._scheduler = scheduler
         self._runner = runner
         self._tokenizer = tokenizer
         self._log = log
         self._jump_forward = jump_forward
+        self._overlap = overlap
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._live: dict[int, Live] = {}
-        self._named: set[int] = set()
+        self._launched: Launched | None = None
+        self._landed_at = 0.0
+        self._named = np.zeros(0, np.bool_)
         self._closing = False
         self._guard = threading.RLock()  # a finalizer may run, and abort or close, inside `_send`
         self.failure: BaseException | None = None
@@ -131,24 +151,24 @@ class EngineLoop:
     def _run(self) -> None:
         reason = "closed"
         try:
-            while not self._closing:
-                self._obey()
-                if self._scheduler.has_work and not self._closing:
-                    self._step()
+            with self._runner.stream:
+                while not self._closing:
+                    self._obey()
+                    if not self._closing:
+                        self._step()
         except BaseException as error:
             self.failure, reason = error, f"{type(error).__name__}: {error}"
         with self._guard:
             self._closing = True
         self._end_everything()
         self._runner.release()
-        del self._runner
-        if torch.cuda.is_initialized():
-            torch.cuda.empty_cache()
+        del self._runner, self._launched
+        release_device_memory()
         self._log.emit(EngineStopped(reason))
 
     def _obey(self) -> None:
         """Carry out the commands that are there; with nothing else to do, wait for one."""
-        block = not self._scheduler.has_work
+        block = not self._scheduler.has_work and self._launched is None
         while True:
             try:
                 command = self._commands.get(block=block)
@@ -159,39 +179,66 @@ class EngineLoop:
             block = False
 
     def _step(self) -> None:
+        """Launch a step, and read the one before it while the device works."""
+        if not (self._overlap and all(self._live[r.id].runs_ahead for r in self._scheduler.running)):
+            self._land()
+        launched = self._launch() if self._scheduler.has_work else None
+        self._land()
+        self._launched = launched
+        if not self._overlap:
+            self._land()
+
+    def _launch(self) -> Launched | None:
         began = time.perf_counter()
         chunks = self._scheduler.schedule()
+        if not chunks:
+            return None
         try:
-            logits = self._runner.forward(chunks)
-            choices = choose(chunks, logits, self._live)
+            chosen = self._runner.run(chunks, self._live)
         except Exception as error:
-            self._fail(chunks, error)
-            return
+            # The frames hold the step's tensors, and whoever keeps the error would keep those too.
+            traceback.clear_frames(error.__traceback__)
+            if is_device_lost(error):
+                raise
+            self._land()
+            if not (is_out_of_memory(error) and self._scheduler.shrink(chunks)):
+                self._fail(chunks, error)
+            return None
         self._scheduler.complete(chunks)
-        seconds = time.perf_counter() - began
-        self._record(chunks, choices, seconds)
+        requests, starts, lengths = zip(*chunks, strict=True)
+        extended: Columns[Extended] = Columns(Extended, [r.id for r in requests], starts, lengths)
+        for seat, request in enumerate(chosen.sampling):
+            request.ahead += 1
+            request.seat = seat
+        return Launched(self._scheduler.step, began, extended, chosen)
+
+    def _land(self) -> None:
+        """Read the launched step, if there is one, and let its requests go on."""
+        launched, self._launched = self._launched, None
+        if launched is None:
+            return
+        choices = launched.chosen.read(self._live)
+        now = time.perf_counter()
+        seconds, self._landed_at = now - max(launched.began, self._landed_at), now
+        self._record(launched, choices, seconds)
         for number, token, _ in choices.sampled:
             live = self._live[number]
-            self._go_on(live, partial(live.advance, token))
+            if live.constraint is None:
+                self._advance(live, token)
+            else:
+                self._go_on(live, partial(live.advance, token))
         for live, failure in choices.failed:
             self._end(live, Ending("error", error=failure))
-        for chunk in chunks:
-            request = chunk.request
-            if chunk.end == request.size and not chunk.samples and request.id in self._live:
-                live = self._live[request.id]
-                self._end(live, live.ending or Ending("length"))
+        for live in choices.spent:
+            self._end(live, live.ending or Ending("length"))
 
     def _go_on(self, live: Live, move: Callable[[], Ending | None]) -> None:
         """Let the request move on, log what it wrote by itself, and end it if that was all. Its error ends it alone."""
         before = live.request.output_length
         try:
             ending = move()
-        except SgnbError as error:
-            ending = Ending("error", error=error)
         except Exception as error:
-            failure = EngineError(f"the request failed: {type(error).__name__}: {error}", _cure(error))
-            failure.__cause__ = error
-            ending = Ending("error", error=failure)
+            ending = _ending(error)
         for jump in live.take_jumps():
             self._name(jump.tokens)
             self._log.emit(jump)
@@ -202,23 +249,35 @@ class EngineLoop:
         if ending is not None:
             self._end(live, ending)
 
+    def _advance(self, live: Live, token: int) -> None:
+        """`_go_on` for a request that writes nothing by itself: all there is to most steps."""
+        try:
+            ending = live.advance(token)
+        except Exception as error:
+            ending = _ending(error)
+        self.counts["output_tokens"] += 1
+        if ending is not None:
+            self._end(live, ending)
+
     def _accept(self, live: Live) -> None:
         request = live.request
         self._live[request.id] = live
-        self._name(request.tokens.tolist())
+        self._name(request.tokens)
         prompt = tuple(request.tokens.tolist())
         self._log.emit(RequestQueued(request.id, live.run, live.branch, live.name, live.purpose, prompt))
         self.counts["requests"] += 1
         if live.grammar is None:
             self._scheduler.add(request)
         else:
-            live.grammar.add_done_callback(lambda _: self._send_quietly(lambda: self._begin(live)))
+            number = request.id  # not `live`: the grammar is kept for others, and its callbacks with it
+            live.grammar.add_done_callback(lambda _: self._send_quietly(lambda: self._begin(number)))
 
-    def _begin(self, live: Live) -> None:
+    def _begin(self, number: int) -> None:
         """The request's grammar is compiled, or failed: the request may start."""
-        request, grammar = live.request, live.grammar
-        if request.id not in self._live or grammar is None:
+        live = self._live.get(number)
+        if live is None or live.grammar is None:
             return
+        request, grammar = live.request, live.grammar
         if grammar.exception() is None:
             compiled = grammar.result().compiled
             states = len(compiled.automaton.table) if compiled.automaton is not None else 0
@@ -226,6 +285,7 @@ class EngineLoop:
             self._log.emit(GrammarReady(request.id, compiled.spec.kind, states, seconds, compiled.from_cache))
         self._go_on(live, partial(live.begin, self._jump_forward))
         if request.id in self._live:
+            self._runner.picker.place(live)
             self._scheduler.add(request)
 
     def _end(self, live: Live, ending: Ending) -> None:
@@ -239,30 +299,31 @@ class EngineLoop:
         message = str(ending.error or "")
         self._log.emit(RequestFinished(request.id, ending.reason or "", request.prompt_length, cached, output, message))
         live.finish(ending)
+        self._runner.picker.forget(live)
         del self._live[request.id]
 
     def _fail(self, chunks: list[Chunk], error: Exception) -> None:
         """A forward pass failed: its requests end with the error, the others and the cache live on."""
-        # The frames hold the step's tensors, and whoever keeps the error would keep those too.
-        traceback.clear_frames(error.__traceback__)
         for chunk in chunks:
-            failure = EngineError(f"the forward pass failed: {type(error).__name__}: {error}", _cure(error))
+            failure = EngineError(f"the forward pass failed: {type(error).__name__}: {error}", cure(error))
             failure.__cause__ = error
-            self._end(self._live[chunk.request.id], Ending("error", error=failure))
+            if chunk.request.id in self._live:
+                self._end(self._live[chunk.request.id], Ending("error", error=failure))
 
-    def _record(self, chunks: list[Chunk], choices: Choices, seconds: float) -> None:
+    def _record(self, launched: Launched, choices: Choices, seconds: float) -> None:
         scheduler = self._scheduler
         self.counts["steps"] += 1
-        self.counts["computed_tokens"] += sum(c.length for c in chunks)
+        self.counts["computed_tokens"] += sum(launched.extended.column("length"))
         self.busy_seconds += seconds
-        self._name(s.token for s in choices.sampled)
-        extended = tuple(Extended(c.request.id, c.start, c.length) for c in chunks)
+        rows = zip(*choices.sampled, strict=True) if choices.sampled else ((), (), ())
+        sampled: Columns[Sampled] = Columns(Sampled, *rows)
+        self._name(sampled.column("token"))
         self._log.emit(
             StepRan(
-                scheduler.step,
+                launched.step,
                 round(seconds, 6),
-                extended,
-                tuple(choices.sampled),
+                launched.extended,
+                sampled,
                 len(scheduler.waiting),
                 len(scheduler.running),
                 scheduler.pool.free,
@@ -272,10 +333,15 @@ class EngineLoop:
             )
         )
 
-    def _name(self, tokens: Iterable[int]) -> None:
-        new = sorted(set(tokens) - self._named)
+    def _name(self, tokens: Sequence[int] | Ints) -> None:
+        """Tell the log the texts of tokens that it has not met before."""
+        ids = np.asarray(tokens, np.int64)
+        more = ids.max(initial=-1) + 1 - len(self._named)
+        if more > 0:
+            self._named = np.append(self._named, np.zeros(more, np.bool_))
+        new = np.unique(ids[~self._named[ids]]).tolist()
         if new:
-            self._named.update(new)
+            self._named[new] = True
             pieces = (self._tokenizer.piece(t) if self._tokenizer else b"<%d>" % t for t in new)
             self._log.emit(TokensNamed(tuple(new), tuple(p.decode("latin-1") for p in pieces)))
 
@@ -302,17 +368,21 @@ def closed_error(failure: BaseException | None) -> EngineError:
         return EngineError("the engine is closed", "make a new Engine, or `%sglang load` the model again")
     error = EngineError(
         f"the engine ended on {type(failure).__name__}: {failure}",
-        "`%sglang load` the model again, or make a new Engine",
+        cure(failure) if is_device_lost(failure) else "`%sglang load` the model again, or make a new Engine",
     )
     error.__cause__ = failure
     return error
 
 
+def _ending(error: Exception) -> Ending:
+    """How a request ends that `error` kept from going on."""
+    if isinstance(error, SgnbError):
+        return Ending("error", error=error)
+    failure = EngineError(f"the request failed: {type(error).__name__}: {error}", cure(error))
+    failure.__cause__ = error
+    return Ending("error", error=failure)
+
+
 def _aborted() -> Aborted:
     return Aborted("the request was stopped before it finished", "what it had produced is kept, and its cache too")
 
-
-def _cure(error: Exception) -> str:
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
-        return "load the model with a smaller max_step_tokens or max_total_tokens"
-    return "the engine goes on; other requests are not affected"

@@ -7,29 +7,23 @@ passes each layer's q, k, v to the attention backend that comes as the argument 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import huggingface_hub
 import torch
 from torch import Tensor
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
-from transformers.utils import logging
 
-from .. import models
-from ..errors import ModelError, nearest
+from ..errors import ModelError
 from .attention import AttentionBackend, LayerOptions
-from .fuse import fuse, unfuse
+from .fusion import Linear, Swap, fuse, unfuse
+from .fusion.moe import looks_like_experts
 from .kv import LayerShape
-from .options import DTYPES
+from .loading import first_line, load_module, pick_device, pick_dtype, place_module
 
 ATTENTION = "sgnb"
-SMALL_BYTES = 1 << 30
-HUB_SECONDS = 5.0
 LAYER_TYPES = {"full_attention", "sliding_attention"}
 
 
@@ -49,7 +43,9 @@ def _attention(
 ) -> tuple[Tensor, None]:
     """transformers' attention interface: q [1, heads, T, dim] in, [1, T, heads, dim] out."""
     options = LayerOptions(query.shape[-1] ** -0.5 if scaling is None else scaling, sliding_window, softcap, s_aux)
-    return sgnb.run(module.layer_idx, query, key, value, options), None  # type: ignore[arg-type]
+    layer: int = module.layer_idx  # type: ignore[assignment]
+    sgnb.store(layer, key[0].transpose(0, 1), value[0].transpose(0, 1))
+    return sgnb.attend(layer, query[0].transpose(0, 1), options)[None], None
 
 
 def _no_mask(*args: Any, **kwargs: Any) -> None:
@@ -64,18 +60,20 @@ ALL_MASK_ATTENTION_FUNCTIONS.register(ATTENTION, _no_mask)
 class Decoder:
     """A model ready to run: `shapes` gives each layer's KV, `context_length` the positions it was made for.
 
-    fused: modules whose forward was replaced. own_attention: what the model used before.
+    heads: query heads of each layer. fused: modules whose forward was replaced. own_attention: what the model used
+    before.
     """
 
     model: PreTrainedModel
     name: str
     shapes: dict[int, LayerShape]
+    heads: dict[int, int]
     dtype: torch.dtype
     device: torch.device
     context_length: int
     vocab_size: int
     eos_token_ids: frozenset[int]
-    fused: list[torch.nn.Module]
+    fused: list[Swap]
     own_attention: str
 
     def release(self) -> None:
@@ -86,38 +84,47 @@ class Decoder:
 
 
 class _Probe:
-    """An attention backend that only learns what each layer stores."""
+    """Takes an attention backend's place for one pass, and learns what each layer stores and asks for."""
 
     def __init__(self) -> None:
         self.shapes: dict[int, LayerShape] = {}
+        self.options: dict[int, LayerOptions] = {}
+        self.heads: dict[int, int] = {}
         self.dtype = torch.float32
 
-    def plan(self, chunks: list[Any]) -> None:
-        raise NotImplementedError("a probe never runs a batch")
-
-    def run(self, layer: int, q: Tensor, k: Tensor, v: Tensor, options: LayerOptions) -> Tensor:
-        self.shapes[layer] = LayerShape(k.shape[1], k.shape[3], v.shape[3])
+    def store(self, layer: int, k: Tensor, v: Tensor) -> None:
+        self.shapes[layer] = LayerShape(k.shape[1], k.shape[2], v.shape[2])
         self.dtype = k.dtype
-        return v.repeat_interleave(q.shape[1] // v.shape[1], 1).transpose(1, 2)
+
+    def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
+        self.options[layer] = options
+        self.heads[layer] = q.shape[1]
+        return q.new_zeros(*q.shape[:2], self.shapes[layer].value_dim)
 
 
 def load_decoder(
-    model: str | Path | PreTrainedModel, device: str = "auto", dtype: str = "auto", fused: bool = True
+    model: str | Path | PreTrainedModel,
+    device: str = "auto",
+    dtype: str = "auto",
+    fused: bool = True,
+    memory_limit: float | None = None,
+    deterministic: bool = False,
 ) -> Decoder:
     """Read a model from a local folder, by hub id, or take one that is loaded already. Weights from safetensors only.
 
     dtype "auto" is the checkpoint's own on a GPU and float32 on a CPU, where half precision is slower.
-    Raises ModelError when it cannot be found, read, or run as a decoder on the KV pool.
+    deterministic: every matrix product rounds a row in the same way whatever the other rows are.
+    Raises ModelError when it cannot be found, read, fit within memory_limit (GiB), or run as a decoder on the KV pool.
     """
     if not isinstance(model, (str, Path, PreTrainedModel)) or model == "":
         raise ModelError(f"{model!r} is no model", "give a folder, a hub id, 'tiny', or a transformers model")
     place = pick_device(device)
-    kind = _pick_dtype(dtype, place)
+    kind = pick_dtype(dtype, place)
     if isinstance(model, PreTrainedModel):
-        name, module = type(model).__name__, model
+        name, module = type(model).__name__, place_module(model, place, kind)
     else:
-        name, module = str(model), _from_pretrained(str(model), kind)
-    module = module.to(device=place, dtype=module.dtype if kind == "auto" else kind).eval()  # type: ignore[call-arg]
+        name, module = str(model), load_module(str(model), place, kind, memory_limit)
+    module.eval()
     _check_layers(name, module)
     own_attention = module.config._attn_implementation
     try:
@@ -126,16 +133,20 @@ def load_decoder(
     except Exception as error:  # whatever a model's own code raises
         module.set_attn_implementation(own_attention)
         raise ModelError(
-            f"{name} ({type(module).__name__}) cannot use sgnb's attention: {_first_line(error)}", _DECODERS
+            f"{name} ({type(module).__name__}) cannot use sgnb's attention: {first_line(error)}", _DECODERS
         ) from error
     config = module.config.get_text_config()
     context = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None) or 1 << 20
-    vocab = module.get_input_embeddings().weight.shape[0]
-    swapped = fuse(module) if fused else []
+    vocab = module.get_input_embeddings().weight.shape[0]  # type: ignore[index]
+    if deterministic and any(looks_like_experts(part) for part in module.modules()):
+        module.set_attn_implementation(own_attention)
+        raise ModelError(f"{name} has experts, which deterministic=True does not cover", "load without it")
+    swapped = fuse(module, probe.options, linear=_linear(deterministic)) if fused or deterministic else []
     return Decoder(
         module,
         name,
         probe.shapes,
+        probe.heads,
         probe.dtype,
         place,
         int(context),
@@ -146,81 +157,17 @@ def load_decoder(
     )
 
 
+def _linear(deterministic: bool) -> Linear | None:
+    if not deterministic:
+        return None
+    from .fusion.invariant import invariant_linear
+
+    return invariant_linear
+
+
 _DECODERS = (
     "sgnb runs decoders whose layers keep keys and values, such as Llama, Qwen, Mistral, Gemma, Mixtral or DeepSeek"
 )
-
-
-def pick_device(device: str) -> torch.device:
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        place = torch.device(device)
-        torch.empty(1, device=place)
-    except (RuntimeError, AssertionError) as error:
-        raise ModelError(
-            f"device {device!r} is not usable: {_first_line(error)}", "use 'auto', 'cpu' or 'cuda'"
-        ) from error
-    return place
-
-
-def _pick_dtype(dtype: str, device: torch.device) -> Any:
-    if dtype == "auto":
-        return torch.float32 if device.type == "cpu" else "auto"
-    return getattr(torch, DTYPES[dtype])
-
-
-def _from_pretrained(path: str, dtype: Any) -> PreTrainedModel:
-    from transformers import AutoModelForCausalLM
-
-    folder = Path(path).expanduser()
-    looks_local = folder.is_absolute() or path.startswith((".", "~")) or path.count("/") > 1
-    if looks_local and not folder.is_dir():
-        raise ModelError(
-            f"no model folder at {path!r}", "give a folder with config.json and safetensors, a hub id, or 'tiny'"
-        )
-    try:
-        with _progress_if_large(folder):
-            model = AutoModelForCausalLM.from_pretrained(
-                str(folder) if folder.is_dir() else path,
-                dtype=dtype,
-                use_safetensors=True,
-                trust_remote_code=False,
-                local_files_only=_no_hub(folder),
-            )
-    except Exception as error:  # a spoilt config or weights file can raise anything
-        raise ModelError(
-            f"{path!r} cannot be loaded as a decoder: {_first_line(error)}",
-            "give a folder with config.json and safetensors of a causal language model, a hub id, or a bundled one; "
-            + nearest(path, models.names()),
-        ) from error
-    assert isinstance(model, PreTrainedModel)
-    return model
-
-
-def _no_hub(folder: Path) -> bool:
-    """Whether the hub is not needed or not there. Without asking first, transformers tries again for half a minute."""
-    if folder.is_dir():
-        return True
-    try:
-        huggingface_hub.get_session().head(huggingface_hub.constants.ENDPOINT, timeout=HUB_SECONDS)
-    except Exception:  # kinds of the HTTP library, which changes with the version of huggingface_hub
-        return True
-    return False
-
-
-@contextmanager
-def _progress_if_large(folder: Path) -> Iterator[None]:
-    """transformers' progress bar is worth its place for what takes longer than a moment."""
-    shown = logging.is_progress_bar_enabled()
-    small = folder.is_dir() and sum(file.stat().st_size for file in folder.glob("*.safetensors")) < SMALL_BYTES
-    if shown and small:
-        logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown and small:
-            logging.enable_progress_bar()
 
 
 def _check_layers(name: str, module: PreTrainedModel) -> None:
@@ -255,28 +202,3 @@ def _eos_token_ids(module: PreTrainedModel) -> frozenset[int]:
         eos = getattr(config, "eos_token_id", None)
         found.update(eos if isinstance(eos, (list, tuple)) else [] if eos is None else [eos])
     return frozenset(found)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]
-
-
-def load_tokenizer(path: str) -> Any:
-    """The tokenizer that lies beside a model, or None when there is none."""
-    from transformers import AutoTokenizer
-
-    folder = Path(path).expanduser()
-    if folder.is_dir() and not any(
-        (folder / name).exists()
-        for name in ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tokenizer_config.json")
-    ):
-        return None
-    try:
-        return AutoTokenizer.from_pretrained(
-            str(folder) if folder.is_dir() else path, trust_remote_code=False, local_files_only=_no_hub(folder)
-        )
-    except Exception as error:  # the tokenizers library raises plain ones
-        raise ModelError(
-            f"the tokenizer of {path!r} cannot be read: {_first_line(error)}",
-            "give Engine(..., tokenizer=...) one that works",
-        ) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..errors import OptionError, nearest
@@ -26,14 +26,19 @@ DTYPES = {
 class EngineOptions:
     """The switches of an engine; each technique can be turned off, to see what it is worth.
 
-    device: "auto", "cpu", "cuda". dtype: "auto", "float32", "bfloat16", "float16". attention: "auto" or "torch".
+    device: "auto", "cpu", "cuda". dtype: "auto", "float32", "bfloat16", "float16".
+    attention: "auto", "torch", "triton" or "flashinfer".
     context_length: positions a request may use; None for what the model was made for.
+    memory_limit: GiB of the GPU's memory for weights, KV pool and work; None for most of what is free.
     max_total_tokens: size of the KV pool in tokens; None to fit the memory.
-    max_step_tokens: tokens of one forward pass; longer prompts are computed in chunks.
-    max_running_requests: requests in one forward pass.
+    max_step_tokens: tokens of one forward pass; longer prompts are computed in chunks. None: 2,048, on a GPU 8,192.
+    max_running_requests: requests in one forward pass. None: 256, on a GPU 1,024.
     prefix_cache: keep computed prefixes in the radix tree. fork_attention: read a prefix that requests of one step
     share once. jump_forward: append what a grammar forces without asking the model.
-    fuse: use faster twins of the model's modules where they agree.
+    overlap: launch a step before the last one's tokens are read. cuda_graphs: replay decode steps instead of launching
+    their kernels one by one. None for both: on a GPU.
+    fuse: use faster twins of the model's modules where they agree. torch_compile: compile what is not fused.
+    deterministic: the same tokens whatever is cached and whoever runs beside; slower.
     schedule_policy: "lpm" (longest cached prefix first, aged) or "fcfs".
     max_overtaking: a waiting request is overtaken only by those that arrive within so many steps after it.
     eviction_policy: "lru", "lfu", "fifo" or "slru".
@@ -43,30 +48,35 @@ class EngineOptions:
     dtype: str = "auto"
     attention: str = "auto"
     context_length: int | None = None
+    memory_limit: float | None = None
     max_total_tokens: int | None = None
-    max_step_tokens: int = 2048
-    max_running_requests: int = 256
+    max_step_tokens: int | None = None
+    max_running_requests: int | None = None
     prefix_cache: bool = True
     fork_attention: bool = True
     jump_forward: bool = True
+    overlap: bool | None = None
+    cuda_graphs: bool | None = None
     fuse: bool = True
+    torch_compile: bool = False
+    deterministic: bool = False
     schedule_policy: str = "lpm"
     max_overtaking: int = 1024
     eviction_policy: str = "lru"
 
     def __post_init__(self) -> None:
-        for name in ("context_length", "max_total_tokens", "max_step_tokens", "max_running_requests", "max_overtaking"):
-            value = getattr(self, name)
-            optional = name in ("context_length", "max_total_tokens")
-            if not (optional and value is None) and (
-                not isinstance(value, int) or isinstance(value, bool) or value < 1
-            ):
-                raise OptionError(
-                    f"{name}={value!r} is not allowed", f"{name} must be {'None or ' if optional else ''}1 or more"
-                )
-        for name in ("prefix_cache", "fork_attention", "jump_forward", "fuse"):
+        for name in ("context_length", "max_total_tokens", "max_step_tokens", "max_running_requests"):
+            self._check_number(name, int, "None or 1 or more", optional=True)
+        self._check_number("max_overtaking", int, "1 or more")
+        self._check_number("memory_limit", (int, float), "None or a number of GiB above 0", optional=True)
+        for name in ("prefix_cache", "fork_attention", "jump_forward", "fuse", "torch_compile", "deterministic"):
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(f"{name}={getattr(self, name)!r} is not allowed", f"{name} must be True or False")
+        for name in ("overlap", "cuda_graphs"):
+            if not isinstance(getattr(self, name), (bool, type(None))):
+                raise OptionError(
+                    f"{name}={getattr(self, name)!r} is not allowed", f"{name} must be None, True or False"
+                )
         for name, known in (
             ("dtype", DTYPES),
             ("attention", BACKENDS),
@@ -75,11 +85,35 @@ class EngineOptions:
         ):
             if getattr(self, name) not in known:
                 raise OptionError(f"unknown {name} {getattr(self, name)!r}", nearest(str(getattr(self, name)), known))
-        if self.max_step_tokens < self.max_running_requests:
+
+        if self.max_step_tokens and self.max_running_requests and self.max_step_tokens < self.max_running_requests:
             raise OptionError(
-                f"max_step_tokens={self.max_step_tokens} is less than max_running_requests={self.max_running_requests}",
+                f"max_step_tokens={self.max_step_tokens} is less than "
+                f"max_running_requests={self.max_running_requests}",
                 "every running request needs a token in each step: raise the one or lower the other",
             )
+
+    def _check_number(self, name: str, kind: Any, rule: str, optional: bool = False) -> None:
+        value = getattr(self, name)
+        if optional and value is None:
+            return
+        if not isinstance(value, kind) or isinstance(value, bool) or not value > 0:
+            raise OptionError(f"{name}={value!r} is not allowed", f"{name} must be {rule}")
+
+    def on(self, device: str) -> EngineOptions:
+        """With the values for a kind of device, "cpu" or "cuda", in place of None."""
+        gpu = device == "cuda"
+        rows = self.max_running_requests or (1024 if gpu else 256)
+        tokens = self.max_step_tokens or max(8192 if gpu else 2048, rows)
+        if self.max_running_requests is None:
+            rows = min(rows, tokens)
+        return replace(
+            self,
+            max_running_requests=rows,
+            max_step_tokens=tokens,
+            overlap=gpu if self.overlap is None else self.overlap,
+            cuda_graphs=gpu if self.cuda_graphs is None else self.cuda_graphs and gpu,
+        )
 
     @classmethod
     def make(cls, options: dict[str, Any]) -> EngineOptions:

@@ -79,10 +79,20 @@ EVICTION_POLICIES: dict[str, Callable[[Node], Any]] = {
 
 
 class Prefix(NamedTuple):
-    """`length` tokens are in the tree; the last lies in `node` or, when a part of an edge agrees, just below."""
+    """`length` tokens are in the tree; the last lies in `node` or, when a part of an edge agrees, just below.
+
+    key, child: what `node.children` held for the next token, a child or None; no key where the tokens end at `node`.
+    """
 
     node: Node
     length: int
+    key: Any = None
+    child: Node | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is still so: nothing can lengthen or shorten it without changing one of these."""
+        return self.node.alive and self.node.children.get(self.key) is self.child
 
 
 class Inserted(NamedTuple):
@@ -117,19 +127,25 @@ class RadixTree:
             yield node
             stack.extend(node.children.values())
 
-    def peek(self, tokens: Ints, namespace: str = "", hint: Node | None = None) -> Prefix:
+    def peek(self, tokens: Ints, namespace: str = "", hint: Prefix | None = None) -> Prefix:
         """The longest prefix of `tokens` in the tree. Changes nothing.
 
-        hint: a node that an earlier peek of the same tokens gave; the search goes on from there.
+        hint: what an earlier peek of the same tokens gave; the search goes on from there.
         """
-        node = hint or self.root
+        if hint is not None and hint.holds:
+            return hint
+        node = hint.node if hint is not None else self.root
         while not node.alive:
             assert node.parent is not None
             node = node.parent
         while True:
-            child, common = self._descend(node, tokens, namespace)
+            if node.end == len(tokens):
+                return Prefix(node, node.end)
+            key = _child_key(node, tokens, namespace)
+            child = node.children.get(key)
+            common = 0 if child is None else common_length(child.tokens, tokens[node.end :])
             if child is None or common < len(child.tokens):
-                return Prefix(node, node.end + common)
+                return Prefix(node, node.end + common, key, child)
             node = child
 
     def match(self, tokens: Ints, namespace: str = "") -> Node:
@@ -140,10 +156,9 @@ class RadixTree:
         prefix = self.peek(tokens, namespace)
         node, rest = prefix.node, prefix.length - prefix.node.end
         if rest:
-            node = self._split(node.children[_child_key(node, tokens, namespace)], rest)
-        self._touch(node)
-        for used in node.path():
-            used.hits += 1
+            assert prefix.child is not None
+            node = self._split(prefix.child, rest)
+        self._touch(node, hits=1)
         return node
 
     def insert(self, tokens: Ints, slots: Ints, namespace: str = "", start: Node | None = None) -> Inserted:
@@ -154,12 +169,13 @@ class RadixTree:
         """
         begin = node = start or self.root
         while node.end < len(tokens):
-            child, common = self._descend(node, tokens, namespace)
+            child = node.children.get(_child_key(node, tokens, namespace))
             if child is None:
                 existing = node.end - begin.end
                 node = self._add(node, tokens, slots, namespace)
                 self._touch(node)
                 return Inserted(node, existing)
+            common = common_length(child.tokens, tokens[node.end :])
             node = child if common == len(child.tokens) else self._split(child, common)
         self._touch(node)
         return Inserted(node, node.end - begin.end)
@@ -198,15 +214,6 @@ class RadixTree:
                 freed.append(node.slots)
                 self._remove(node, "flush")
         return freed
-
-    def _descend(self, node: Node, tokens: Ints, namespace: str) -> tuple[Node | None, int]:
-        """The child along `tokens`, and how many of its tokens agree."""
-        if node.end >= len(tokens):
-            return None, 0
-        child = node.children.get(_child_key(node, tokens, namespace))
-        if child is None:
-            return None, 0
-        return child, common_length(child.tokens, tokens[node.end :])
 
     def _add(self, parent: Node, tokens: Ints, slots: Ints, namespace: str) -> Node:
         key, rest = _child_key(parent, tokens, namespace), tokens[parent.end :]
@@ -254,12 +261,13 @@ class RadixTree:
         if delta < 0:
             self._queue(node)
 
-    def _touch(self, node: Node) -> None:
+    def _touch(self, node: Node, hits: int = 0) -> None:
         if node is self.root:
             return
         self._tick += 1
         for used in node.path():
             used.tick = self._tick
+            used.hits += hits
         self._emit(NodeTouched(node.id, self._tick))
 
     def _queue(self, node: Node) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..sampling import SamplingParams
-from .radix import Ints, Node
+from .radix import Ints, Node, Prefix
 
 
 class Request:
@@ -18,12 +18,17 @@ class Request:
 
     tokens: prompt and output, int32[size]. The first `held` have a slot in `slots`, the first `computed` have their
     keys and values there, and the first `node.end` of the slots belong to the radix tree, the others to this request.
-    node: the tree node that the request keeps locked; None while it waits. hint: where the last look-up ended.
+    node: the tree node that the request keeps locked; None while it waits. hint: what the last look-up gave.
     arrival: the step in which it began to wait. cached_tokens: prompt tokens in the cache at the first admission.
     closed: no token will be added; what is left is to score those that are there.
+    ahead: tokens that a step has sampled and that are not read yet; they come after `tokens`. seat: the row of the
+    last step's samples that holds the request's. epoch: counts rewrites; what was sampled before one is void.
+    seed: of its random numbers, an integer below 2**64.
     """
 
-    def __init__(self, id: int, prompt: list[int], params: SamplingParams, limit: int, namespace: str = "") -> None:
+    def __init__(
+        self, id: int, prompt: Sequence[int] | Ints, params: SamplingParams, limit: int, namespace: str = ""
+    ) -> None:
         """limit: the largest number of new tokens, already cut to what context and pool can hold."""
         self.id = id
         self.params = params
@@ -35,12 +40,13 @@ class Request:
         self.slots: Ints = np.empty(len(self._tokens), np.int32)
         self.held = self.computed = 0
         self.node: Node | None = None
-        self.hint: Node | None = None
+        self.hint: Prefix | None = None
         self.cached_tokens: int | None = None
         self.arrival = 0
         self.closed = False
+        self.ahead = self.seat = self.epoch = 0
         self._unscored = _first_scored(params, len(prompt))
-        self.random = random.Random(params.seed)
+        self.seed = random.getrandbits(64) if params.seed is None else params.seed % (1 << 64)
         self.prompt_logprobs: list[float] = []
         self.prompt_top_logprobs: list[list[tuple[int, float]]] = []
         self.logprobs: list[float] = []
@@ -62,11 +68,27 @@ class Request:
     @property
     def remaining(self) -> int:
         """New tokens that may still come."""
-        return self.limit - self.output_length
+        return self.limit + self.prompt_length - self.size
+
+    @property
+    def extent(self) -> int:
+        """Tokens that there are, also those that are not read yet."""
+        return self.size + self.ahead
 
     @property
     def uncomputed(self) -> int:
-        return self.size - self.computed
+        return self.size + self.ahead - self.computed
+
+    @property
+    def full(self) -> bool:
+        """Whether no further token may come."""
+        return self.size + self.ahead - self.prompt_length >= self.limit
+
+    @property
+    def idle(self) -> bool:
+        """Whether all that it needs is for its last step to be read."""
+        extent = self.size + self.ahead
+        return extent == self.computed or (self.ahead > 0 and extent - self.prompt_length >= self.limit)
 
     @property
     def score_from(self) -> int:
@@ -76,19 +98,25 @@ class Request:
     @property
     def reusable(self) -> int:
         """How many leading tokens may come from the cache: the last one, and what is scored, must be computed."""
-        return self.score_from - 1
+        return min(self._unscored, self.size) - 1
 
     def append(self, token: int) -> None:
-        """Add a sampled token, whose log-probability is known with it."""
+        """Add a sampled token, whose log-probability is known with it. It was the first of those ahead, if any are."""
         self._tokens[self.size] = token
         self.size += 1
-        self._unscored = max(self._unscored, self.size)
+        if self.ahead:
+            self.ahead -= 1
+        if self._unscored < self.size:
+            self._unscored = self.size
 
     def rewrite(self, position: int, tokens: Sequence[int]) -> None:
-        """Put `tokens` in place of all tokens from `position` on. What was computed of those is forgotten."""
+        """Put `tokens` in place of all tokens from `position` on. What was computed of those is forgotten, and so is
+        what was sampled and not read. The last token will be computed, for its logits."""
+        self.ahead = 0
+        self.epoch += 1
         self.size = position + len(tokens)
         self._tokens[position : self.size] = tokens
-        self.computed = min(self.computed, position)
+        self.computed = min(self.computed, position, self.size - 1)
         if self.params.return_logprob:
             del self.logprobs[position - self.prompt_length :], self.top_logprobs[position - self.prompt_length :]
             self._unscored = min(self._unscored, position)
@@ -110,6 +138,10 @@ def _first_scored(params: SamplingParams, prompt_length: int) -> int:
     return prompt_length if params.logprob_start_len < 0 else max(params.logprob_start_len, 1)
 
 
+SHORT = 16
+"""Chunks of at most so many tokens come first in a step: attention takes their tokens as rows, as it does decodes."""
+
+
 class Chunk(NamedTuple):
     """Tokens start .. start + length of a request, to be computed in one step."""
 
@@ -124,5 +156,14 @@ class Chunk(NamedTuple):
     @property
     def samples(self) -> bool:
         """Whether the step ends with a new token for the request."""
-        request = self.request
-        return self.end == request.size and request.remaining > 0 and not request.closed
+        request, start, length = self
+        extent = request.size + request.ahead
+        return start + length == extent and extent - request.prompt_length < request.limit and not request.closed
+
+
+def logit_rows(chunk: Chunk) -> range:
+    """The positions of a chunk whose logits are needed: to score a prompt token, or to sample a new one."""
+    request = chunk.request
+    first = max(chunk.start, request.score_from - 1)
+    last = chunk.end if chunk.samples or chunk.end < request.extent else chunk.end - 1
+    return range(first, max(first, last))

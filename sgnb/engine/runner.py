@@ -1,20 +1,40 @@
-"""One forward pass over a step's chunks. Knows tensors; knows nothing of requests' lives."""
+"""One step on the device: its tokens through the model, and the choice of the next ones. Waits for nothing."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from .attention import AttentionBackend
+from .choosing import Chosen, choose
+from .live import Live
 from .model import Decoder, takes_logits_to_keep
-from .request import Chunk
+from .picking import KernelPicker, Picker
+from .request import Chunk, logit_rows
+from .sampler import Picks
+from .transfer import to_device
+
+if TYPE_CHECKING:
+    from .graphs import DecodeGraphs
 
 
 class ModelRunner:
-    """Runs a decoder on the flattened tokens of a step: input_ids [1, T] with explicit positions."""
+    """Runs a decoder on the flattened tokens of a step: input_ids [1, T] with explicit positions.
 
-    def __init__(self, decoder: Decoder, attention: AttentionBackend) -> None:
+    On a GPU all its work goes to a stream of its own.
+    """
+
+    def __init__(
+        self, decoder: Decoder, attention: AttentionBackend, picker: Picker, *, max_rows: int, cuda_graphs: bool
+    ) -> None:
+        """max_rows: samples in a step, at most."""
+        self.picker = picker
         self._decoder = decoder
         self._model = decoder.model
         self._device = decoder.device
@@ -23,45 +43,70 @@ class ModelRunner:
         # Our attention makes its own masks. A mask of four dimensions keeps transformers from preparing one, and from
         # the synchronisation with a GPU that this takes.
         self._unused_mask = torch.zeros(1, 1, 1, 1, device=decoder.device)
+        self._graphs: DecodeGraphs | None = None
+        self.stream: AbstractContextManager[Any] = nullcontext()
+        if decoder.device.type == "cuda":
+            self.stream = torch.cuda.stream(torch.cuda.Stream(decoder.device))
+        if cuda_graphs and isinstance(picker, KernelPicker):
+            from .graphs import DecodeGraphs
 
-    def forward(self, chunks: list[Chunk]) -> Tensor:
-        """Float32 logits [rows, vocab], `logit_rows(chunk)` rows for each chunk in order. Writes the tokens' KV.
+            self._graphs = DecodeGraphs(self._logits, attention, picker, max_rows, decoder.device)
 
-        Call it in `torch.inference_mode`.
+    def run(self, chunks: list[Chunk], lives: Mapping[int, Live]) -> Chosen:
+        """Launch a step. The tokens of requests that are ahead are taken from the samples of the step before.
+
+        Call it in `torch.inference_mode`, and in `stream`.
         """
-        ids = _joined([c.request.tokens[c.start : c.end] for c in chunks])
-        positions = _joined([np.arange(c.start, c.end) for c in chunks])
-        rows, first = [], 0
-        for chunk in chunks:
-            rows += [first + position - chunk.start for position in logit_rows(chunk)]
-            first += chunk.length
-        keep = self._tensor(np.array(rows, np.int64))
-        self._attention.plan(chunks)
-        out = self._model(
-            input_ids=self._tensor(ids)[None],
-            position_ids=self._tensor(positions)[None],
-            use_cache=False,
-            attention_mask=self._unused_mask,
-            sgnb=self._attention,
-            **({"logits_to_keep": keep} if self._keeps else {}),
-        )
-        logits: Tensor = out.logits[0]
-        return (logits if self._keeps else logits[keep]).float()
+        if self._graphs is not None and all(c.length == 1 and c.samples for c in chunks):
+            results = self._graphs.run(chunks, [lives[c.request.id] for c in chunks])
+            if isinstance(results, Picks):
+                return choose(chunks, lives, None, lambda logits, lives: results, self._device)
+            return choose(chunks, lives, results, self.picker, self._device)
+        return choose(chunks, lives, self._forward(chunks), self.picker, self._device)
 
     def release(self) -> None:
         """Leave the model as it was found. The runner runs no more."""
+        self._graphs = None
         self._decoder.release()
 
-    def _tensor(self, array: np.ndarray) -> Tensor:
-        return torch.from_numpy(array.astype(np.int64, copy=False)).to(self._device, non_blocking=True)
+    def _forward(self, chunks: list[Chunk]) -> Tensor:
+        """Logits [rows, vocab], `logit_rows(chunk)` rows for each chunk in order. Writes the tokens' KV."""
+        self._attention.plan(chunks)
+        ids = to_device(_joined([_ids(c) for c in chunks]), self._device)
+        if any(c.request.ahead for c in chunks):
+            ids = torch.where(ids < 0, self.picker.sampled[(-1 - ids).clamp_(min=0)], ids)
+        positions = to_device(_joined([np.arange(c.start, c.end) for c in chunks]), self._device)
+        return self._logits(ids, positions, to_device(_rows(chunks), self._device))
+
+    def _logits(self, ids: Tensor, positions: Tensor, keep: Tensor | None = None) -> Tensor:
+        """Logits of the rows to keep, all by default; ids and positions are integers [T]."""
+        out = self._model(
+            input_ids=ids[None],
+            position_ids=positions[None],
+            use_cache=False,
+            attention_mask=self._unused_mask,
+            sgnb=self._attention,
+            **({"logits_to_keep": keep} if self._keeps and keep is not None else {}),
+        )
+        logits: Tensor = out.logits[0]
+        return logits if self._keeps or keep is None else logits[keep]
 
 
-def _joined(arrays: list[np.ndarray]) -> np.ndarray:
+def _ids(chunk: Chunk) -> NDArray[np.int32]:
+    """The chunk's token ids; -1 - seat for one that is sampled and not read yet."""
+    request = chunk.request
+    known = request.tokens[chunk.start : chunk.end]
+    return known if chunk.end <= request.size else np.append(known, np.int32(-1 - request.seat))
+
+
+def _rows(chunks: list[Chunk]) -> NDArray[np.int64]:
+    """The rows of a step's tokens whose logits are needed."""
+    rows, first = [], 0
+    for chunk in chunks:
+        rows += [first + position - chunk.start for position in logit_rows(chunk)]
+        first += chunk.length
+    return np.array(rows, np.int64)
+
+
+def _joined(arrays: list[NDArray]) -> NDArray:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-
-
-def logit_rows(chunk: Chunk) -> range:
-    """The positions of a chunk whose logits are needed: to score a prompt token, or to sample a new one."""
-    first = max(chunk.start, chunk.request.score_from - 1)
-    last = chunk.end if chunk.samples or chunk.end < chunk.request.size else chunk.end - 1
-    return range(first, max(first, last))

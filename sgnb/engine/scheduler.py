@@ -7,13 +7,13 @@ At every moment: free + cached (in the tree) + in flight (owned by requests) = t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..events import RequestAdmitted, RequestRetracted
 from .pool import SlotPool
-from .radix import Node, Prefix, RadixTree
-from .request import Chunk, Request
+from .radix import Ints, Node, Prefix, RadixTree
+from .request import SHORT, Chunk, Request
 
 SCHEDULE_POLICIES = ("lpm", "fcfs")
 
@@ -54,13 +54,14 @@ class Scheduler:
         self.running: list[Request] = []
         self.step = 0
         self._max_step_tokens = max_step_tokens
-        self._max_running = max_running
+        self.max_running = max_running
         self._prefix_cache = prefix_cache
         self._longest_first = policy == "lpm" and prefix_cache
         self._ageing = context_length / max_overtaking
         self._window = window
         self._emit = emit
         self._reserve = 0.5
+        self._blocked: tuple[int, int] | None = None
 
     @property
     def has_work(self) -> bool:
@@ -74,27 +75,35 @@ class Scheduler:
     def add(self, request: Request) -> None:
         request.arrival = self.step
         self.waiting.append(request)
+        self._blocked = None
 
     def schedule(self) -> list[Chunk]:
-        """Choose the next step's work and allocate its slots: decode, then running prefills, then new requests."""
+        """Choose the next step's work and allocate its slots: decode, then running prefills, then new requests.
+
+        Chunks of at most `SHORT` tokens come first. A request whose last step is still to be read may have none.
+        """
         self.step += 1
-        self._make_room_for_decode()
-        chunks: list[Chunk] = []
-        budget = self._max_step_tokens
-        for request in sorted(self.running, key=lambda r: r.uncomputed):
-            if budget > 0:
-                chunks.append(_chunk(request, budget))
-                budget -= chunks[-1].length
+        active = self._make_room_for_decode()
+        decodes = [r for r in active if r.size + r.ahead - r.computed == 1][: self._max_step_tokens]
+        chunks = [Chunk(r, r.computed, 1) for r in decodes]
+        budget = self._max_step_tokens - len(chunks)
+        if len(decodes) < len(active):
+            for request in sorted((r for r in active if r.uncomputed > 1), key=lambda r: r.uncomputed):
+                if budget > 0:
+                    chunks.append(_chunk(request, budget))
+                    budget -= chunks[-1].length
         if self.waiting and budget > 0:
             self._admit(chunks, budget)
+        if len(decodes) < len(chunks):
+            chunks.sort(key=lambda c: c.length > SHORT)
         return chunks
 
     def complete(self, chunks: list[Chunk]) -> None:
-        """The step ran: its tokens have keys and values, and prompts are shared as far as they are computed."""
-        for chunk in chunks:
-            request = chunk.request
-            request.computed = chunk.end
-            if self._prefix_cache and chunk.start < request.prompt_length:
+        """The step was launched: whatever is launched after it finds its tokens' keys and values. Prompts are shared as
+        far as they are computed."""
+        for request, start, length in chunks:
+            request.computed = start + length
+            if start < request.prompt_length and self._prefix_cache:
                 old, request.node = request.node, self._insert(request)
                 assert old is not None
                 self.tree.lock(request.node)
@@ -109,6 +118,7 @@ class Scheduler:
             self._stop(request)
         elif request in self.waiting:
             self.waiting.remove(request)
+            self._blocked = None
 
     def settle(self, request: Request) -> None:
         """The running request rewrote its last tokens. If the tree holds some of them for it, it begins once more, at
@@ -117,6 +127,13 @@ class Scheduler:
             self._stop(request)
             self.waiting.insert(0, request)
 
+    def shrink(self, chunks: list[Chunk]) -> bool:
+        """The step of these chunks did not fit into memory, and none of it was computed: from now on steps are at most
+        half as long. False when it cannot be shorter."""
+        tokens = sum(chunk.length for chunk in chunks)
+        self._max_step_tokens = max(1, tokens // 2)
+        return tokens > 1
+
     def flush(self) -> int:
         """Empty the cache but for what running requests use. Returns the tokens freed."""
         before = self.pool.free
@@ -124,64 +141,82 @@ class Scheduler:
             self.pool.release(slots)
         return self.pool.free - before
 
-    def _make_room_for_decode(self) -> None:
-        """Give every running request slots for the tokens it appended; retract requests until that is possible."""
+    def _make_room_for_decode(self) -> list[Request]:
+        """Give every running request slots for the tokens it appended; retract requests until that is possible.
+
+        Returns those that have something to compute.
+        """
         self._reserve = max(0.3, self._reserve * 0.99)
-        while not self._make_free(sum(max(0, r.size - r.held) for r in self.running)):
+        while True:
+            active = [r for r in self.running if not r.idle]
+            growing = [r for r in active if r.held < r.size + r.ahead]
+            need = sum([r.size + r.ahead - r.held for r in growing])
+            if self._make_free(need):
+                break
             self._retract(min(self.running, key=lambda r: (r.output_length, -r.prompt_length)))
-        growing = [r for r in self.running if r.held < r.size]
-        slots = self.pool.allocate(sum(r.size - r.held for r in growing))
-        first = 0
-        for request in growing:
-            count = request.size - request.held
-            request.slots[request.held : request.size] = slots[first : first + count]
-            first += count
-            request.held = request.size
+        _grow(growing, self.pool.allocate(need))
+        return active
 
     def _admit(self, chunks: list[Chunk], budget: int) -> None:
         """Start waiting requests, best first, while tokens, requests and memory allow."""
+        if len(self.running) >= self.max_running:
+            return
+        growth = sum([r.remaining for r in self.running])
+        if self._blocked is not None and not self._fits(*self._blocked, growth):
+            return
         being_computed = {
             _next_tokens(r, Prefix(r.node, r.computed)) for r in self.running if r.node and r.uncomputed > 1
         }
         admitted = set()
         for request, prefix in self._ranked():
-            if budget <= 0 or len(self.running) >= self._max_running:
+            if budget <= 0 or len(self.running) >= self.max_running:
                 break
             upcoming = _next_tokens(request, prefix)
             if self._prefix_cache and prefix.length + SHARED_PREFIX <= request.reusable and upcoming in being_computed:
                 continue
-            if not self._start(request):
+            if not self._start(request, growth):
                 break
+            growth += request.remaining
             admitted.add(request.id)
             being_computed.add(upcoming)
             chunks.append(_chunk(request, budget))
             budget -= chunks[-1].length
         if admitted:
-            self.waiting = [r for r in self.waiting if r.id not in admitted]
+            self.waiting[: self._window] = [r for r in self.waiting[: self._window] if r.id not in admitted]
 
-    def _ranked(self) -> list[tuple[Request, Prefix]]:
-        """The oldest waiting requests with what the cache has of them; longest aged prefix first, then by age."""
-        found = []
-        for request in self.waiting[: self._window]:
-            prefix = self.tree.peek(request.tokens, request.namespace, request.hint)
-            request.hint = prefix.node
-            found.append((request, prefix))
+    def _ranked(self) -> Iterable[tuple[Request, Prefix]]:
+        """The oldest waiting requests with what the cache has of them; longest aged prefix first, then by age.
+
+        Without those whose last token is not read yet: they were retracted.
+        """
+        found = ((r, self._look_up(r)) for r in self.waiting[: self._window] if not r.ahead)
         if self._longest_first:
-            found.sort(key=lambda item: item[0].arrival * self._ageing - min(item[1].length, item[0].reusable))
+            return sorted(found, key=lambda f: f[0].arrival * self._ageing - min(f[1].length, f[0].reusable))
         return found
 
-    def _start(self, request: Request) -> bool:
-        """Lock the cached prefix and allocate the rest. False, and nothing changed hands, without enough memory."""
+    def _look_up(self, request: Request) -> Prefix:
+        prefix = request.hint
+        if prefix is None or not prefix.holds:
+            prefix = request.hint = self.tree.peek(request.tokens, request.namespace, prefix)
+        return prefix
+
+    def _start(self, request: Request, growth: int) -> bool:
+        """Lock the cached prefix and allocate the rest. False, and nothing changed hands, without enough memory.
+
+        growth: tokens that the running requests may still add.
+        """
         node = (
             self.tree.match(request.tokens[: request.reusable], request.namespace)
             if self._prefix_cache
             else self.tree.root
         )
-        self.tree.lock(node)
         need = request.size - node.end
-        growth = sum(r.remaining for r in self.running) + request.remaining
-        reserve = int(growth * self._reserve) if self.running else 0
-        if self.pool.free + self.tree.evictable < need + reserve:
+        locked = self.tree.locked
+        self.tree.lock(node)
+        if not self._fits(need, request.remaining, growth):
+            # Until something ends or begins to wait, the same request is the first in question, and needs as much.
+            if not any(r.ahead for r in self.waiting[: self._window]):
+                self._blocked = need + self.tree.locked - locked, request.remaining
             self.tree.unlock(node)
             return False
         self._make_free(need)
@@ -195,6 +230,11 @@ class Scheduler:
         self._emit(RequestAdmitted(request.id, cached))
         return True
 
+    def _fits(self, need: int, remaining: int, growth: int) -> bool:
+        """Whether a request that needs so many slots now, and may add `remaining` tokens, can start."""
+        reserve = int((growth + remaining) * self._reserve) if self.running else 0
+        return self.pool.free + self.tree.evictable >= need + reserve
+
     def _stop(self, request: Request) -> None:
         """Take a running request out: its computed tokens go to the tree, its other slots become free."""
         node = request.node
@@ -207,7 +247,7 @@ class Scheduler:
             self.pool.release(request.slots[: request.held])
         self.tree.unlock(node)
         self.running.remove(request)
-        request.node = request.hint = None
+        request.node = request.hint = self._blocked = None
         request.held = request.computed = 0
 
     def _retract(self, request: Request) -> None:
@@ -220,6 +260,7 @@ class Scheduler:
     def _insert(self, request: Request) -> Node:
         """Put the computed tokens into the tree. What it had already replaces the request's own copy, now free."""
         assert request.node is not None
+        self._blocked = None
         begin = request.node.end
         tokens, slots = request.tokens[: request.computed], request.slots[: request.computed]
         inserted = self.tree.insert(tokens, slots, request.namespace, request.node)
@@ -235,6 +276,20 @@ class Scheduler:
             for slots in self.tree.evict(count - self.pool.free):
                 self.pool.release(slots)
         return self.pool.free >= count
+
+
+def _grow(requests: list[Request], slots: Ints) -> None:
+    """Give each request slots for the tokens that have none; `slots` are as many as they need together."""
+    singles, first = slots.tolist(), 0
+    for request in requests:
+        held = request.held
+        count = request.size + request.ahead - held
+        if count == 1:  # as in every step of a decode: a slice would cost several times as much
+            request.slots[held] = singles[first]
+        else:
+            request.slots[held : held + count] = slots[first : first + count]
+        request.held = held + count
+        first += count
 
 
 def _chunk(request: Request, budget: int) -> Chunk:

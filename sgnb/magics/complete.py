@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import models
 from ..viz import VIEWS
+from .line import on_off
 from .options import CELL_OPTIONS, COMMANDS, LOAD_OPTIONS, Option
 from .session import Session
 
@@ -54,4 +55,10 @@ def _values(before: list[str], session: Session) -> list[str]:
         return session.engines.names()
     if last == "--show":
         return ["all", "none", *VIEWS]
-    return {"--device": ["cpu", "cuda"], "--dtype": ["bfloat16", "float16", "float32"]}.get(last, [])
+    if any(option.flags[-1] == last and option.convert is on_off for option in LOAD_OPTIONS):
+        return ["on", "off"]
+    return {
+        "--device": ["cpu", "cuda"],
+        "--dtype": ["bfloat16", "float16", "float32"],
+        "--attention": ["auto", "flashinfer", "torch", "triton"],
+    }.get(last, [])

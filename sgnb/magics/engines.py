@@ -31,6 +31,7 @@ class Loaded:
         from ..backends import LocalExecutor
 
         self.name, self.engine, self.model, self.options = name, engine, model, options
+        self.attention = engine.attention
         self.executor = LocalExecutor(engine)
         self.emitter = Emitter(engine.log)
 
@@ -93,6 +94,9 @@ class Engines:
             self.load(BUNDLED)
         loaded = self._find(wanted)
         if not loaded.engine.closed:
+            if loaded.attention != loaded.engine.attention:
+                loaded.attention = loaded.engine.attention
+                self._say(f"{wanted}: attention by {loaded.attention} from now on, compiled in the background")
             return loaded
         if loaded.options is None:
             self._close(loaded, f"forgetting {wanted}")

@@ -132,6 +132,12 @@ def integer(flag: str, word: str) -> int:
         raise OptionError(f"{flag} {word} is not a whole number", f"for example {flag} 32") from None
 
 
+def on_off(flag: str, word: str) -> bool:
+    if word not in ("on", "off"):
+        raise OptionError(f"{flag} {word!r} is neither on nor off", f"for example {flag} off")
+    return word == "on"
+
+
 def identifier(flag: str, word: str) -> str:
     word = unquote(word)
     if not word.isidentifier() or keyword.iskeyword(word):

@@ -13,6 +13,7 @@ from .line import (
     identifier,
     integer,
     number,
+    on_off,
     pair,
     parse,
     parse_raw,
@@ -45,6 +46,18 @@ LOAD_OPTIONS = (
     Option(("--as",), "name", "the engine's name (default: the last part of the path)", "NAME", text),
     Option(("--device",), "device", "cpu, cuda, cuda:1, ... (default: the best there is)", "D", text),
     Option(("--dtype",), "dtype", "float32, bfloat16, ... (default: what suits the device)", "T", text),
+    Option(("--attention",), "attention", "auto, torch, triton, flashinfer (default: the best there is)", "A", text),
+    Option(("--memory-limit",), "memory_limit", "of the GPU, for all (default: most of what is free)", "GIB", number),
+    Option(("--max-total-tokens",), "max_total_tokens", "the KV pool's size (default: what fits)", "N", integer),
+    Option(("--max-step-tokens",), "max_step_tokens", "tokens of one forward pass", "N", integer),
+    Option(("--max-running-requests",), "max_running_requests", "requests of one forward pass", "N", integer),
+    Option(("--context-length",), "context_length", "at most so many positions for a request", "N", integer),
+    Option(("--cuda-graphs",), "cuda_graphs", "replay decode steps as graphs", "on|off", on_off),
+    Option(("--overlap",), "overlap", "launch a step before the last one is read", "on|off", on_off),
+    Option(("--fuse",), "fuse", "faster twins of the model's modules", "on|off", on_off),
+    Option(("--fork-attention",), "fork_attention", "read a prefix that is shared once", "on|off", on_off),
+    Option(("--torch-compile",), "torch_compile", "compile what is not fused", "on|off", on_off),
+    Option(("--deterministic",), "deterministic", "tokens never depend on cache and neighbours", "on|off", on_off),
 )
 
 FSM_OPTIONS = (

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from sgnb.engine.mask_kernel import UNCONSTRAINED, DeviceGrammars
-from sgnb.errors import GrammarError
+from sgnb.engine.mask_kernel import DeviceGrammars, resume
+from sgnb.engine.sampler import HOST_MASKED, PREVIOUS, UNCONSTRAINED
 from sgnb.grammar.automaton.automaton import START, Automaton, build
 from sgnb.grammar.masks import TokenMasks
 from sgnb.grammar.regex import parser as regex
@@ -20,6 +20,10 @@ from sgnb.grammar.syntax import Rules
 from sgnb.grammar.vocabulary import Vocabulary
 
 PATTERNS = [r"[0-9]{1,3}(\.[0-9]+)?", r'\{"a":"[^"]*"\}', "(ab|ac|bé)*", ".*", "é[a-c]?"]
+
+
+UNTOUCHED = 7
+"""What a mask holds before the kernel writes."""
 
 
 def compile_all(patterns: Sequence[str] = PATTERNS) -> list[Automaton]:
@@ -30,39 +34,44 @@ def small_vocabulary(seed: int) -> Vocabulary:
     """Two special tokens, some bytes, some random pieces, duplicates among them."""
     rng = random.Random(seed)
     alphabet = [*'0123456789.{}":abc ', "é", "素"]
-    texts = ["".join(rng.choices(alphabet, k=rng.randint(1, 5))).encode() for _ in range(280)]
+    texts = ["".join(rng.choices(alphabet, k=rng.randint(1, rng.choice([5, 16])))).encode() for _ in range(280)]
     cut = [text[: rng.randint(1, len(text))] for text in texts]
     return Vocabulary([b"", *cut, *(c.encode() for c in alphabet), b"\xc3", b"\xa9", b""])
 
 
-def check(
-    vocabulary: Vocabulary, automata: list[Automaton], *, rows: int, dtype: torch.dtype, device: str, seed: int
-) -> DeviceGrammars:
+def check(vocabulary: Vocabulary, automata: list[Automaton], *, rows: int, device: str, seed: int) -> DeviceGrammars:
     """Random rows, some of them unconstrained: the masks, then the states after a token of each row."""
     rng = random.Random(seed)
     ends = [vocabulary.size - 1, 0]
     grammars = DeviceGrammars(vocabulary, ends, device, capacity=sum(len(a.table) for a in automata))
-    offsets = [grammars.add(automaton) for automaton in automata]
+    offsets = [acquired(grammars, automaton) for automaton in automata]
     places = [None, *((g, rng.randrange(len(a.table))) for g, a in enumerate(automata) for _ in range(rows))]
     places += [(g, START) for g in range(len(automata))]
     rng.shuffle(places)
     places = places[:rows]
     states = torch.tensor([_device_state(offsets, place) for place in places], dtype=torch.int32, device=device)
 
-    logits = torch.randn(rows, vocabulary.size + 3, device=device).to(dtype)
-    before, expected_states = logits.clone(), states.clone()
-    grammars.mask_(logits, states)
-    allowed = torch.from_numpy(np.stack([_allowed(vocabulary, automata, place, ends) for place in places])).to(device)
-    assert torch.equal(logits, before.masked_fill(~allowed, -torch.inf))
+    out = torch.full((rows, vocabulary.size + 8), UNTOUCHED, dtype=torch.uint8, device=device)
+    expected_states = states.clone()
+    grammars.allowed(states, out[:, : vocabulary.size + 3])
+    allowed = np.stack([_allowed(vocabulary, automata, place, ends) for place in places])
+    assert np.array_equal(out[:, : vocabulary.size + 3].cpu().numpy(), allowed)
+    assert bool((out[:, vocabulary.size + 3 :] == UNTOUCHED).all())
     assert torch.equal(states, expected_states)
 
-    choices = [np.flatnonzero(row) for row in allowed.cpu().numpy()]
+    choices = [np.flatnonzero(row == 1) for row in allowed]
     tokens = [int(rng.choice(c)) if len(c) and rng.random() < 0.7 else rng.randrange(vocabulary.size) for c in choices]
     grammars.advance_(states, torch.tensor(tokens, device=device))
     pairs = zip(places, tokens, strict=True)
     expected = [_device_state(offsets, _after(vocabulary, automata, place, token, ends)) for place, token in pairs]
     assert states.tolist() == expected
     return grammars
+
+
+def acquired(grammars: DeviceGrammars, automaton: Automaton) -> int:
+    offset = grammars.acquire(automaton)
+    assert offset is not None
+    return offset
 
 
 def _device_state(offsets: list[int], place: tuple[int, int] | None) -> int:
@@ -75,9 +84,9 @@ def _device_state(offsets: list[int], place: tuple[int, int] | None) -> int:
 def _allowed(
     vocabulary: Vocabulary, automata: list[Automaton], place: tuple[int, int] | None, ends: list[int]
 ) -> np.ndarray:
-    row = np.zeros(vocabulary.size + 3, np.bool_)
+    row = np.zeros(vocabulary.size + 3, np.uint8)
     if place is None:
-        return ~row
+        return row + UNTOUCHED
     grammar, state = place
     mask = TokenMasks(automata[grammar], vocabulary).mask(state)
     row[: vocabulary.size] = np.unpackbits(mask.view(np.uint8), bitorder="little")[: vocabulary.size]
@@ -95,25 +104,72 @@ def _after(
     return grammar, automata[grammar].step(state, piece) if piece else 0
 
 
-def check_full(device: str) -> None:
-    """A grammar that does not fit is refused, and leaves the others as they are."""
-    first, second = compile_all(PATTERNS[:2])
-    grammars = DeviceGrammars(small_vocabulary(0), [0], device, capacity=len(first.table) + 1)
-    grammars.add(first)
+def check_room(device: str) -> None:
+    """Grammars are shared, kept without users, dropped when room is needed, the longest unused first, and refused."""
+    one, two, three, four = compile_all(PATTERNS[:3] + PATTERNS[4:])
+    sizes = [len(a.table) - 1 for a in (one, two, three)]
+    vocabulary = small_vocabulary(0)
+    grammars = DeviceGrammars(vocabulary, [0], device, capacity=1 + sum(sizes))
+    table = grammars.table.data_ptr()
+    places = [acquired(grammars, automaton) for automaton in (one, two, three)]
+    assert places == [0, sizes[0], sizes[0] + sizes[1]] and grammars.used == sum(sizes)
+    assert grammars.acquire(two) == places[1]
     before = grammars.table.clone()
-    try:
-        grammars.add(second)
-    except GrammarError as error:
-        assert str(len(second.table) - 1) in error.message
-    else:
-        raise AssertionError("a full table took another grammar")
+    assert grammars.acquire(four) is None
     assert torch.equal(grammars.table, before)
+
+    grammars.release(places[1])
+    assert grammars.acquire(four) is None, "the second has one user left"
+    grammars.release(places[1])
+    assert grammars.used == sizes[0] + sizes[2]
+    assert grammars.acquire(two) == places[1] and torch.equal(grammars.table, before), "was still there"
+    grammars.release(places[1])
+    grammars.release(places[2])
+    assert len(four.table) - 1 <= sizes[1]
+    assert grammars.acquire(four) == places[1], "the longest unused one went"
+    grammars.release(places[1])
+    assert grammars.acquire(three) == places[2], "was still there"
+    assert grammars.acquire(two) == places[1] and grammars.table.data_ptr() == table
+    assert torch.equal(grammars.table, before), "written as at the first time"
+    grammars.release(places[2])
+    for offset in (places[2], 12_345):
+        try:
+            grammars.release(offset)
+        except ValueError as error:
+            assert str(offset) in str(error)
+        else:
+            raise AssertionError(offset)
+
+
+def check_resume(device: str) -> None:
+    """Ids and states that the host knew, and those that the last step left; written beside the inputs and over them."""
+
+    def ints(values: list[int], dtype: torch.dtype = torch.int32) -> torch.Tensor:
+        return torch.tensor(values, dtype=dtype, device=device)
+
+    tokens, last = ints([100, 101, 102], torch.int64), ints([40, 41, UNCONSTRAINED, 43])
+    ids, seats = ints([5, -1, -3, 0], torch.int64), ints([0, 3, 0, 2])
+    states = ints([HOST_MASKED, PREVIOUS, UNCONSTRAINED, PREVIOUS])
+    expected_ids, expected_states = [5, 100, 102, 0], [HOST_MASKED, 43, UNCONSTRAINED, UNCONSTRAINED]
+    for dtype in (torch.int32, torch.int64):
+        ids_out, states_out = torch.zeros_like(ids, dtype=dtype), torch.zeros_like(states)
+        resume(ids, tokens, states, last, seats, ids_out, states_out)
+        assert (ids_out.tolist(), states_out.tolist()) == (expected_ids, expected_states)
+    resume(ids, tokens, states, last, seats, ids, last)
+    assert (ids.tolist(), last.tolist()) == (expected_ids, expected_states)
+
+    rng = np.random.default_rng(0)
+    before, places = rng.integers(-1, 1000, 900), rng.permutation(900)
+    last, seats = ints(before.tolist()), ints(places.tolist())
+    ids = ints((-1 - places).tolist(), torch.int64)
+    resume(ids, last.long(), torch.full_like(last, PREVIOUS), last, seats, ids, last)
+    assert ids.tolist() == last.tolist() == before[places].tolist()
 
 
 if __name__ == "__main__":
     compiled = compile_all()
-    rounds = [torch.float32, torch.bfloat16, torch.float32]
-    for seed, dtype in enumerate(rounds):
-        check(small_vocabulary(seed), compiled, rows=12, dtype=dtype, device="cpu", seed=seed)
-    check_full("cpu")
-    print(len(rounds), "rounds agree")
+    for seed in range(3):
+        check(small_vocabulary(seed), compiled, rows=12, device="cpu", seed=seed)
+    check_room("cpu")
+    check_resume("cpu")
+    print("3 rounds agree")

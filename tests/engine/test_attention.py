@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from sgnb.engine.attention import LayerOptions, torch_backend
-from sgnb.engine.attention.torch_backend import Mask, TorchAttention, attend, attend_slowly, shared_segments
+from sgnb.engine.attention.sharing import find_sharing
+from sgnb.engine.attention.torch_backend import Mask, TorchAttention, attend, attend_slowly
 from sgnb.engine.kv import KVCache, LayerShape
 from sgnb.engine.pool import SlotPool
 from sgnb.engine.radix import RadixTree
@@ -81,7 +82,7 @@ def test_random_batches(kind: str, kv_heads: int, value_dim: int, fork: bool, mo
     options, shared = OPTIONS[kind], 0
     for _ in range(6):
         chunks = random_batch(rng)
-        shared += bool(shared_segments(chunks))
+        shared += bool(find_sharing(chunks, [1] * len(chunks), torch_backend._worth_sharing).segments)
         kv = KVCache({0: LayerShape(kv_heads, 8, value_dim)}, SLOTS, torch.float32, torch.device("cpu"))
         kv.keys[0].normal_()
         kv.values[0].normal_()
@@ -89,7 +90,8 @@ def test_random_batches(kind: str, kv_heads: int, value_dim: int, fork: bool, mo
         q, k, v = torch.randn(4, total, 8), torch.randn(kv_heads, total, 8), torch.randn(kv_heads, total, value_dim)
         attention = TorchAttention(kv, fork_attention=fork)
         attention.plan(chunks)
-        out = attention.run(0, q[None], k[None], v[None], options)[0]
+        attention.store(0, k.transpose(0, 1), v.transpose(0, 1))
+        out = attention.attend(0, q.transpose(0, 1), options)
         assert out.shape == (total, 4, value_dim)
         row = 0
         for chunk in chunks:
@@ -116,7 +118,9 @@ def test_shared_segments_cover_what_requests_have_in_common(monkeypatch: pytest.
         chunk.request.node = tree.match(chunk.request.tokens[:-1])
 
     def found() -> list[tuple[int, list[int]]]:
-        return [(sum(len(n.slots) for n in nodes), members) for nodes, members in shared_segments(chunks)]
+        starts, _, segments = find_sharing(chunks, [1] * len(chunks), torch_backend._worth_sharing)
+        order = np.argsort(starts).tolist()
+        return [(s.end - s.first, sorted(order[s.low : s.high])) for s in segments]
 
     assert found() == [(200, [0, 1, 2])]
     monkeypatch.setattr(torch_backend, "SHARED_READS_SAVED", 50)

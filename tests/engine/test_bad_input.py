@@ -54,7 +54,7 @@ def engine() -> Iterator[Engine]:
         ({"max_step_tokens": 2.5}, "max_step_tokens=2.5", "1 or more"),
         ({"max_running_requests": True}, "max_running_requests=True", "1 or more"),
         (
-            {"max_step_tokens": 8},
+            {"max_step_tokens": 8, "max_running_requests": 256},
             "max_step_tokens=8 is less than max_running_requests=256",
             "raise the one or lower the other",
         ),

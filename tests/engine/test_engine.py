@@ -228,14 +228,14 @@ def test_a_failing_forward_pass_fails_its_requests_only(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = make_engine()
-    forward = loop_module.ModelRunner.forward
+    run = loop_module.ModelRunner.run
 
-    def sometimes(self: Any, chunks: Any) -> Any:
+    def sometimes(self: Any, chunks: Any, lives: Any) -> Any:
         if any(77 in c.request.tokens for c in chunks):
             raise RuntimeError("no kernel today")
-        return forward(self, chunks)
+        return run(self, chunks, lives)
 
-    monkeypatch.setattr(loop_module.ModelRunner, "forward", sometimes)
+    monkeypatch.setattr(loop_module.ModelRunner, "run", sometimes)
     with pytest.raises(EngineError, match="the forward pass failed: RuntimeError: no kernel today") as failed:
         engine.generate([77, 78, 79], max_new_tokens=3)
     assert isinstance(failed.value.__cause__, RuntimeError)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sgnb.engine.radix import EVICTION_POLICIES, Node, RadixTree, common_length
+from sgnb.engine.radix import EVICTION_POLICIES, Node, Prefix, RadixTree, common_length
 
 from .replay import Mirror, Replay, tree_rows
 
@@ -38,7 +38,7 @@ class Checked:
         self.tree = RadixTree(self.replay.apply, policy)
         self.stored: dict[tuple[str, Sequence], int] = {}
         self.held: list[tuple[str, Sequence, Node]] = []
-        self.hints: dict[tuple[str, Sequence], Node] = {}
+        self.hints: dict[tuple[str, Sequence], Prefix] = {}
         self.slots = 0
 
     def known(self, namespace: str, tokens: Sequence) -> int:
@@ -85,10 +85,10 @@ class Checked:
         """Without a hint, and with what earlier looks gave."""
         before = tree_rows(self.tree)
         for seen, hint in [*self.hints.items(), (self.draw(), None)]:
-            node, length = self.tree.peek(ints(seen[1]), seen[0], hint)
-            assert length == self.known(*seen)
-            assert node.alive and node.end <= length
-            self.hints[seen] = node
+            prefix = self.tree.peek(ints(seen[1]), seen[0], hint)
+            assert prefix.length == self.known(*seen)
+            assert prefix.holds and prefix.node.end <= prefix.length
+            self.hints[seen] = prefix
         assert tree_rows(self.tree) == before
 
     def unlock(self) -> None:
@@ -154,9 +154,10 @@ def test_every_policy_is_tested() -> None:
 def test_a_node_that_was_a_hint_may_be_evicted() -> None:
     tree = RadixTree()
     tree.insert(ints((1, 2, 3)), ints((0, 1, 2)))
-    hint = tree.peek(ints((1, 2, 3, 4))).node
+    hint = tree.peek(ints((1, 2, 3, 4)))
     tree.evict(3)
-    assert tree.peek(ints((1, 2, 3, 4)), hint=hint) == (tree.root, 0)
+    assert not hint.holds
+    assert tree.peek(ints((1, 2, 3, 4)), hint=hint)[:2] == (tree.root, 0)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from typing import Any
 
@@ -10,9 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from sgnb.engine import sampler
+from sgnb.engine.draws import uniforms
 from sgnb.engine.engine import split_samples
 from sgnb.engine.request import Request
-from sgnb.engine.sampler import sample, top_logprobs
+from sgnb.engine.sampler import Mask, is_plain, pick, sample, top_logprobs
 from sgnb.sampling import SamplingParams
 
 VOCAB = 23
@@ -46,24 +47,11 @@ def oracle(
     return result
 
 
-class Fixed:
-    """A random number generator with one number."""
-
-    def __init__(self, value: float) -> None:
-        self.value = value
-
-    def random(self) -> float:
-        return self.value
-
-
-def requests(params: SamplingParams, prompt: list[int], output: list[int], draws: list[float]) -> list[Request]:
-    made = []
-    for draw in draws:
-        request = Request(0, prompt, params, len(output) + 1)
+def requests(params: SamplingParams, prompt: list[int], output: list[int], count: int) -> list[Request]:
+    made = [Request(0, prompt, params, len(output) + 1) for _ in range(count)]
+    for request in made:
         for token in output:
             request.append(token)
-        request.random = Fixed(draw)  # type: ignore[assignment]
-        made.append(request)
     return made
 
 
@@ -99,38 +87,54 @@ def test_every_token_is_as_likely_as_the_oracle_says(case: str, seed: int) -> No
     prompt, output = rng.integers(0, VOCAB, 5).tolist(), rng.integers(0, VOCAB, 6).tolist()
     banned = {int(rng.integers(VOCAB))} if seed else set()
     logits = (rng.normal(size=VOCAB) * 2).astype(np.float32)
-    rows = requests(params, prompt, output, [(i + 0.5) / GRID for i in range(GRID)])
-    tokens = sample(torch.from_numpy(logits).repeat(GRID, 1), rows, [banned] * GRID)
+    rows = requests(params, prompt, output, GRID)
+    tokens = sample(torch.from_numpy(logits).repeat(GRID, 1), rows, [banned] * GRID, (np.arange(GRID) + 0.5) / GRID)
     found = np.bincount(tokens, minlength=VOCAB) / GRID
     expected = oracle(logits, params, prompt, output, banned)
     np.testing.assert_allclose(found, expected, atol=1.01 / GRID)
     assert not found[expected == 0].any()
 
 
-def test_the_neighbours_of_a_request_do_not_change_its_tokens() -> None:
-    """A seeded request gives the same tokens alone as beside requests with other filters."""
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_neighbours_of_a_request_do_not_change_its_tokens(ties: bool) -> None:
+    """A request gives the same tokens alone as beside requests with other filters; also where logits are equal."""
     torch.manual_seed(0)
     logits = torch.randn(50, VOCAB)
+    logits = logits.round() if ties else logits
+    draws = np.random.default_rng(0).random(50)
     for case in CASES.values():
-        own = Request(0, [1, 2], SamplingParams(seed=5, **case), 60)
-        alone = [sample(logits[i : i + 1].clone(), [own], [()])[0] for i in range(50)]
-        own = Request(0, [1, 2], SamplingParams(seed=5, **case), 60)
+        own = Request(0, [1, 2], SamplingParams(**case), 60)
+        alone = [int(sample(logits[i : i + 1].clone(), [own], [()], draws[i : i + 1])[0]) for i in range(50)]
         others = [Request(1, [3], SamplingParams(**other), 60) for other in CASES.values()]
         beside = []
         for i in range(50):
             batch = [*others[: i % 7], own, *others[i % 7 :]]
             rows = torch.randn(len(batch), VOCAB)
             rows[i % 7] = logits[i]
-            beside.append(sample(rows, batch, [()] * len(batch))[i % 7])
+            beside.append(int(sample(rows, batch, [()] * len(batch), np.full(len(batch), draws[i]))[i % 7]))
         assert beside == alone
+
+
+def test_selecting_a_few_tokens_is_sorting_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also with equal logits, infinite ones among them, at the border of top_k."""
+    torch.manual_seed(0)
+    logits = (torch.randn(200, 300) * 3).round()
+    logits[:, ::7] = -torch.inf
+    cases = [{"top_k": 1}, {"top_k": 5}, {"top_k": 40, "top_p": 0.7}, {"top_k": 290, "min_p": 0.01}]
+    batch = [Request(i, [1], SamplingParams(**cases[i % len(cases)]), 1) for i in range(200)]
+    draws = np.random.default_rng(0).random(200)
+    few = sample(logits.clone(), batch, [()] * 200, draws)
+    monkeypatch.setattr(sampler, "FEW", 0)
+    assert few.tolist() == sample(logits.clone(), batch, [()] * 200, draws).tolist()
 
 
 def test_frequencies_over_many_seeds() -> None:
     """Pearson's statistic stays below the 99.9 % quantile of chi-square with 22 degrees of freedom."""
     torch.manual_seed(1)
     logits, count = torch.randn(VOCAB), 5000
-    batch = [Request(i, [1], SamplingParams(seed=i), 1) for i in range(count)]
-    found = np.bincount(sample(logits.repeat(count, 1), batch, [()] * count), minlength=VOCAB)
+    batch = [Request(i, [1], SamplingParams(), 1) for i in range(count)]
+    draws = uniforms(np.arange(count, dtype=np.uint64), np.zeros(count, np.int64))
+    found = np.bincount(sample(logits.repeat(count, 1), batch, [()] * count, draws), minlength=VOCAB)
     expected = logits.double().softmax(-1).numpy() * count
     assert ((found - expected) ** 2 / expected).sum() < 48.3
 
@@ -139,8 +143,8 @@ def test_frequencies_over_many_seeds() -> None:
 def test_draws_at_the_edges_take_tokens_that_can_be(draw: float) -> None:
     logits = torch.full((1, 100_000), -20.0)
     logits[0, [0, 99_999]] = -torch.inf
-    for params in (SamplingParams(), SamplingParams(top_p=0.999)):
-        [token] = sample(logits.clone(), requests(params, [1], [], [draw]), [()])
+    for params in (SamplingParams(), SamplingParams(top_p=0.999), SamplingParams(top_k=900)):
+        [token] = sample(logits.clone(), requests(params, [1], [], 1), [()], np.array([draw])).tolist()
         assert token not in (0, 99_999)
 
 
@@ -150,8 +154,8 @@ def test_a_temperature_next_to_zero_is_greedy(temperature: float, top_p: float) 
     torch.manual_seed(0)
     logits = torch.randn(20, VOCAB) * 30
     params = SamplingParams(temperature=temperature, top_p=top_p)
-    rows = [r for i in range(20) for r in requests(params, [1], [], [i / 20])]
-    assert sample(logits.clone(), rows, [()] * 20) == logits.argmax(-1).tolist()
+    tokens = sample(logits.clone(), requests(params, [1], [], 20), [()] * 20, np.arange(20) / 20)
+    assert tokens.tolist() == logits.argmax(-1).tolist()
 
 
 def test_samples_of_one_request() -> None:
@@ -160,19 +164,51 @@ def test_samples_of_one_request() -> None:
     assert [p.seed for p in split_samples(SamplingParams(n=2))] == [None, None]
 
 
-def test_one_random_number_a_token() -> None:
-    """Whatever the filters: a request retracted and resumed, or moved between them, stays on its sequence."""
-    for case in ({}, {"top_p": 0.5}):
-        request = Request(0, [1], SamplingParams(seed=3, **case), 5)
-        for _ in range(4):
-            sample(torch.randn(1, VOCAB), [request], [()])
-        twin = random.Random(3)
-        for _ in range(4):
-            twin.random()
-        assert request.random.random() == twin.random()
+def test_what_is_plain() -> None:
+    """Only what the device's sampler does as well."""
+    plain = {name for name, case in CASES.items() if is_plain(SamplingParams(**case))}
+    assert plain == {"greedy", "plain", "temperature", "hot"}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_picks_with_masks(dtype: torch.dtype) -> None:
+    """Rows without a mask, with one, and with an empty one: tokens, and what the mask did to the probabilities."""
+    torch.manual_seed(0)
+    logits = torch.randn(6, VOCAB).to(dtype)
+    allowed = torch.rand(3, VOCAB) < 0.3
+    allowed[1] = False
+    bound = [1, 3, 4]
+    batch = [Request(i, [1], SamplingParams(temperature=float(i % 2)), 1) for i in range(6)]
+    draws = np.random.default_rng(1).random(6)
+    picks = pick(logits.clone(), batch, [()] * 6, draws, Mask(torch.tensor(bound), allowed))
+    probabilities = logits.double().softmax(-1)
+    masked = logits.float().clone()
+    masked[bound] = masked[bound].masked_fill(~allowed, -torch.inf)
+    expected = sample(masked, batch, [()] * 6, draws)
+    expected[3] = 0
+    assert picks.tokens.tolist() == expected.tolist()
+    assert picks.allowed.tolist() == [VOCAB, int(allowed[0].sum()), VOCAB, 0, int(allowed[2].sum()), VOCAB]
+    assert picks.logprobs.exp().tolist() == pytest.approx([float(probabilities[i, expected[i]]) for i in range(6)])
+    mass = [1.0] * 6
+    for row, line in zip(bound, allowed, strict=True):
+        mass[row] = float(probabilities[row][line].sum())
+    assert picks.kept.exp().tolist() == pytest.approx(mass)
+    assert [picks.kept[row] for row in (0, 2, 5)] == [0, 0, 0]
+    assert [column.dtype for column in picks] == [torch.int64, torch.float32, torch.float32, torch.int32]
+
+
+def test_picks_of_rows_without_any_number() -> None:
+    """NaN and -inf everywhere: some token of the vocabulary."""
+    logits = torch.tensor([[torch.nan] * VOCAB, [-torch.inf] * VOCAB])
+    for case in CASES.values():
+        rows = requests(SamplingParams(**case), [1], [], 2)
+        tokens = pick(logits.clone(), rows, [()] * 2, np.array([0.5, 0.99])).tokens
+        assert all(0 <= token < VOCAB for token in tokens.tolist())
 
 
 def test_top_logprobs() -> None:
     logprobs = torch.tensor([[-1.0, -3.0, -0.5], [-0.1, -4.0, -2.0]])
-    assert [[t for t, _ in row] for row in top_logprobs(logprobs, 2)] == [[2, 0], [0, 2]]
-    assert [v for _, v in top_logprobs(logprobs, 9)[1]] == pytest.approx([-0.1, -2.0, -4.0])
+    values, tokens = top_logprobs(logprobs, 2)
+    assert tokens.tolist() == [[2, 0], [0, 2]]
+    assert values[1].tolist() == pytest.approx([-0.1, -2.0])
+    assert top_logprobs(logprobs, 9)[1].shape == (2, 3)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -20,23 +20,37 @@ from sgnb.sampling import SamplingParams
 from .replay import Replay
 
 
+class Row(NamedTuple):
+    """A request in a launched step; `position` is where its new token belongs, None if it gets none."""
+
+    request: Request
+    position: int | None
+    ends: bool
+    epoch: int
+
+
 class Simulation:
     """A scheduler whose model puts out `next_token`, and which is checked after every step.
 
     jumps: called for each request that took a token, as a grammar is: it may rewrite the request's last tokens.
+    overlap: a step is read after the next one was launched, as the engine does it.
     """
 
     def __init__(
         self,
         total: int,
-        next_token: Callable[[], int] = lambda: 9,
+        next_token: Callable[[Request], int] = lambda request: 9,
         jumps: Callable[[Request], None] = lambda request: None,
+        overlap: bool = False,
         **options: Any,
     ) -> None:
         self.total = total
         self.events: list[Any] = []
         self.replay = Replay()
-        self.next_token, self.jumps = next_token, jumps
+        self.next_token, self.jumps, self.overlap = next_token, jumps, overlap
+        self.launched: list[Row] = []
+        self.ended: set[int] = set()
+        self.dropped = 0
         self.requests: dict[int, Request] = {}
         self.computed = 0
         self.scheduler = Scheduler(
@@ -62,22 +76,47 @@ class Simulation:
 
     def step(self) -> list[Chunk]:
         """One step of the engine; finished requests leave."""
-        scheduler = self.scheduler
+        scheduler, before = self.scheduler, self.launched
         chunks = scheduler.schedule()
-        assert chunks or not scheduler.has_work, "no progress"
+        assert chunks or before or not scheduler.has_work, "no progress"
         self.check()
         scheduler.complete(chunks)
         self.check()
         self.computed += sum(chunk.length for chunk in chunks)
-        for chunk in chunks:
-            if chunk.samples:
-                chunk.request.append(self.next_token())
-                self.jumps(chunk.request)
-                scheduler.settle(chunk.request)
-            if chunk.request.remaining == 0 and chunk.request.computed >= chunk.request.prompt_length:
-                scheduler.finish(chunk.request)
+        self.launched = [self.row(chunk) for chunk in chunks]
+        self.land(before)
+        if not self.overlap:
+            self.land(self.launched)
+            self.launched = []
         self.check()
         return chunks
+
+    def row(self, chunk: Chunk) -> Row:
+        request, samples = chunk.request, chunk.samples
+        row = Row(
+            request, request.extent if samples else None, chunk.end == request.extent and not samples, request.epoch
+        )
+        request.ahead += samples
+        return row
+
+    def land(self, rows: list[Row]) -> None:
+        """Requests take their tokens, but for those that ended or were rewritten since."""
+        for request, position, ends, epoch in rows:
+            if request.id in self.ended or request.epoch != epoch:
+                self.dropped += 1
+                continue
+            if position is not None:
+                assert request.size == position, "tokens arrive in order"
+                request.append(self.next_token(request))
+                self.jumps(request)
+                self.scheduler.settle(request)
+            if ends or (position is not None and request.remaining == 0):
+                self.finish(request)
+
+    def finish(self, request: Request) -> None:
+        self.scheduler.finish(request)
+        self.check()
+        self.ended.add(request.id)
 
     def run(self) -> Iterator[list[Chunk]]:
         while self.scheduler.has_work:
@@ -93,7 +132,7 @@ class Simulation:
         assert (np.bincount(slots, minlength=self.total) == 1).all()
         for r in s.running:
             assert r.node is not None and r.slots[: r.node.end].tolist() == r.node.path_slots().tolist()
-            assert r.node.end <= r.computed <= min(r.held, r.size)
+            assert r.node.end <= r.computed <= min(r.held, r.extent)
 
     def admitted(self) -> list[int]:
         return [event.request for event in self.events if isinstance(event, RequestAdmitted)]
@@ -105,7 +144,7 @@ def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
     rng = random.Random(trial)
     total = (60, 150, 600)[trial % 3]
     sim = Simulation(
-        total, lambda: rng.randrange(3), max_step_tokens=(8, 32, 500)[trial // 3 % 3], max_running=8,
+        total, lambda request: rng.randrange(3), max_step_tokens=(8, 32, 500)[trial // 3 % 3], max_running=8,
         prefix_cache=trial % 5 != 0, policy=("lpm", "fcfs")[trial % 7 == 0],
     )  # fmt: skip
     scheduler = sim.scheduler
@@ -142,7 +181,7 @@ def test_every_slot_has_one_owner_when_requests_rewrite_their_ends(trial: int) -
             request.rewrite(position, [rng.randrange(3) for _ in range(rng.randrange(min(room, 6) + 1))])
 
     sim = Simulation(
-        total, lambda: rng.randrange(3), rewrite, max_step_tokens=(8, 32, 500)[trial // 3 % 3], max_running=8,
+        total, lambda request: rng.randrange(3), rewrite, max_step_tokens=(8, 32, 500)[trial // 3 % 3], max_running=8,
         prefix_cache=trial % 5 != 0,
     )  # fmt: skip
     scheduler = sim.scheduler
@@ -167,6 +206,77 @@ def test_every_slot_has_one_owner_when_requests_rewrite_their_ends(trial: int) -
     assert scheduler.in_flight == scheduler.tree.locked == 0
     scheduler.flush()
     assert scheduler.pool.free == total
+
+
+@pytest.mark.parametrize("trial", range(20))
+def test_every_slot_has_one_owner_when_steps_are_read_late(trial: int) -> None:
+    """Random runs with overlap: a token is read when the next step was launched. What was sampled for a request that
+    was rewritten, retracted or aborted in between is dropped or comes in its place."""
+    rng = random.Random(trial)
+    total = (40, 120, 500)[trial % 3]
+
+    def rewrite(request: Request) -> None:
+        if trial % 2 and rng.random() < 0.3:
+            position = max(request.prompt_length, request.size - rng.randrange(4))
+            room = request.limit - (position - request.prompt_length)
+            request.rewrite(position, [rng.randrange(3) for _ in range(rng.randrange(min(room, 6) + 1))])
+
+    sim = Simulation(
+        total, lambda request: rng.randrange(3), rewrite, overlap=True, max_step_tokens=(8, 32, 500)[trial // 3 % 3],
+        max_running=8, prefix_cache=trial % 5 != 0, policy=("lpm", "fcfs")[trial % 7 == 0],
+    )  # fmt: skip
+    scheduler = sim.scheduler
+    for _ in range(400):
+        while rng.random() < 0.4 and len(scheduler.waiting) < 20:
+            prompt = [7] * rng.randrange(12) + [rng.randrange(2) for _ in range(rng.randrange(1, total // 3))]
+            sim.add(prompt, rng.randrange(total // 3), return_logprob=rng.random() < 0.3)
+        sim.step()
+        if rng.random() < 0.1 and scheduler.has_work:
+            sim.finish(rng.choice(scheduler.running + scheduler.waiting))
+        if rng.random() < 0.05:  # a request that cannot run ahead makes the engine read first
+            sim.land(sim.launched)
+            sim.launched = []
+    for _ in sim.run():
+        pass
+    assert sim.ended == sim.requests.keys() and sim.dropped
+    assert scheduler.in_flight == scheduler.tree.locked == 0
+    scheduler.flush()
+    assert scheduler.pool.free == total
+
+
+def test_reading_late_changes_no_output() -> None:
+    """With tokens that depend on the request and the place alone, also in a pool that makes requests retract."""
+    outputs = []
+    for overlap in (False, True):
+        rng = random.Random(5)
+        sim = Simulation(100, lambda r: hash((r.id, r.size)) % 3, overlap=overlap, max_running=8, max_step_tokens=16)
+        requests = [sim.add([rng.randrange(3) for _ in range(10)], 30) for _ in range(20)]
+        list(sim.run())
+        assert any(isinstance(event, RequestRetracted) for event in sim.events)
+        outputs.append([request.output for request in requests])
+    assert outputs[0] == outputs[1] and all(len(output) == 30 for output in outputs[0])
+
+
+@pytest.mark.parametrize("trial", range(8))
+def test_not_ranking_while_the_first_in_question_cannot_fit_changes_nothing(trial: int) -> None:
+    """Against a scheduler that ranks in every step. Without common prefixes: a failed attempt would refresh them."""
+    moves = []
+    for forgetful in (False, True):
+        rng = random.Random(trial)
+        sim = Simulation(150, max_running=8, max_step_tokens=32, prefix_cache=trial % 2 == 0, overlap=trial % 4 > 1)
+        looked = 0
+        for step in range(300):
+            if rng.random() < 0.2:
+                sim.add([1000 * step + i for i in range(rng.randrange(1, 40))], rng.randrange(1, 60))
+            if rng.random() < 0.02 and sim.scheduler.waiting:
+                sim.finish(rng.choice(sim.scheduler.waiting))
+            if forgetful:
+                sim.scheduler._blocked = None
+            looked += sim.scheduler._blocked is None
+            sim.step()
+        moves.append([e for e in sim.events if isinstance(e, (RequestAdmitted, RequestRetracted))])
+        assert (looked == 300) == forgetful
+    assert moves[0] == moves[1]
 
 
 @pytest.mark.parametrize("max_step_tokens", [2048, 128])
@@ -299,7 +409,7 @@ def test_a_request_too_large_for_now_is_not_passed_by_smaller_ones() -> None:
 def test_a_retracted_request_goes_on_where_it_was() -> None:
     """Which one is retracted is checked by `Simulation.emit`, here and in the random runs."""
     tokens = iter(range(100, 10_000))
-    sim = Simulation(60, lambda: next(tokens), max_running=8)
+    sim = Simulation(60, lambda request: next(tokens), max_running=8)
     requests = [sim.add([i, i, i], limit=50) for i in range(8)]
     outputs: dict[int, list[int]] = {r.id: [] for r in requests}
     for _ in sim.run():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sgnb.errors import OptionError
 from sgnb.magics.line import Param, split, unquote
-from sgnb.magics.options import CELL_OPTIONS, COMMANDS, CellLine, cell_help, line_help
+from sgnb.magics.options import CELL_OPTIONS, COMMANDS, LOAD_OPTIONS, CellLine, LineCall, cell_help, line_help
 
 
 @pytest.mark.parametrize(("line", "words"), [
@@ -52,6 +52,24 @@ def test_a_full_line() -> None:
     assert (cell.model, cell.out, cell.over, cell.show) == ("small", "out", "questions[:5]", ("text",))
     assert dict(cell.sampling) == {"temperature": 0, "top_p": 0.9, "max_new_tokens": 7, "seed": 1}
     assert (cell.static, cell.bg, cell.timeout, cell.quiet, cell.defines_only) == (True, True, 2.5, True, False)
+
+
+def test_load_options_are_the_engine_s() -> None:
+    from sgnb.engine.options import EngineOptions
+
+    line = (
+        "load some/model --as big --device cuda:1 --dtype bfloat16 --attention triton --memory-limit 38.5 "
+        "--max-total-tokens 9000 --max-step-tokens=4096 --max-running-requests 64 --context-length 2048 "
+        "--cuda-graphs off --overlap off --fuse off --fork-attention off --torch-compile on --deterministic on"
+    )
+    given = LineCall.parse(line).options
+    assert set(given) == {option.dest for option in LOAD_OPTIONS}
+    assert given.pop("name") == "big"
+    options = EngineOptions.make(given)
+    assert (options.memory_limit, options.max_total_tokens, options.attention) == (38.5, 9000, "triton")
+    assert (options.fuse, options.cuda_graphs, options.deterministic) == (False, False, True)
+    with pytest.raises(OptionError, match="--fuse 'no' is neither on nor off"):
+        LineCall.parse("load some/model --fuse no")
 
 
 def test_arguments_follow_the_parameters_types() -> None:

@@ -128,7 +128,7 @@ def test_a_failing_engine_reaches_the_cell_and_the_next_cell_works(
         raise RuntimeError("the device is on fire")
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(runner), "forward", explode)
+        patch.setattr(type(runner), "run", explode)
         lines = shell.fails(CELL)
     assert lines[0].startswith("EngineError")
     assert lines[0].endswith("RuntimeError: the device is on fire") and "because of" not in "".join(lines)
@@ -201,7 +201,9 @@ def test_loading_the_extension_twice_changes_nothing(shell: Any) -> None:
     ("%sglang cache ", {"show", "stats", "flush"}),
     ("%sglang engine use ", {"tiny"}),
     ("%sglang load ti", {"tiny"}),
-    ("%sglang load tiny --d", {"--device", "--dtype"}),
+    ("%sglang load tiny --d", {"--device", "--dtype", "--deterministic"}),
+    ("%sglang load tiny --fuse o", {"on", "off"}),
+    ("%sglang load tiny --attention t", {"torch", "triton"}),
     ("%sglang load tiny --device c", {"cpu", "cuda"}),
     ("%sglang stop ", {"all"}),
 ])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ...errors import OptionError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,25 +28,77 @@ class LayerOptions(NamedTuple):
 
 
 class AttentionBackend(Protocol):
-    """`plan` fixes which tokens are computed and where their KV lies; then `run` is called for every layer."""
+    """`plan` fixes which tokens are computed and where their KV lies; then every layer stores, and attends.
+
+    Rows are the tokens of the chunks, in order; T of them. new_slots: int64[T], where the rows' keys and values go, for
+    who writes them to the pool himself. name: for people.
+    """
 
     name: str
+    kv: KVCache
+    new_slots: Tensor
 
-    def plan(self, chunks: list[Chunk]) -> None: ...
+    def plan(self, chunks: list[Chunk], padded: int | None = None) -> None:
+        """Prepare a step; chunks of at most `request.SHORT` tokens come first.
 
-    def run(self, layer: int, q: Tensor, k: Tensor, v: Tensor, options: LayerOptions) -> Tensor:
-        """Write k and v of the step's T new tokens to the pool; attend.
-
-        q: [1, heads, T, dim]; k, v: [1, kv heads, T, dim]; returns [1, T, heads, v's dim].
+        padded: every chunk has one token, and the tensors will have so many rows; those that are too many belong to
+        no request. What `store` and `attend` launch then depends on `padded` and `graph_key` only, so that a CUDA graph
+        of it can be replayed after other plans.
         """
         ...
 
+    @property
+    def graph_key(self) -> Hashable:
+        """What besides the number of rows decides which kernels the planned step launches."""
+        ...
 
-BACKENDS = ("auto", "torch")
+    def store(self, layer: int, k: Tensor, v: Tensor) -> None:
+        """Write k and v, [T, kv heads, dim], to the pool. The last dimension is contiguous."""
+        ...
+
+    def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
+        """q [T, heads, dim], with the last dimension contiguous, against what its tokens see: [T, heads, v's dim]."""
+        ...
 
 
-def make_backend(name: str, kv: KVCache, *, fork_attention: bool) -> AttentionBackend:
-    """The backend called `name`, one of `BACKENDS`; "auto" is the best that works on the pool's device."""
-    from .torch_backend import TorchAttention
+BACKENDS = ("auto", "torch", "triton", "flashinfer")
 
-    return TorchAttention(kv, fork_attention=fork_attention)
+
+def make_backend(
+    name: str,
+    kv: KVCache,
+    heads: dict[int, int],
+    *,
+    fork_attention: bool,
+    batch_invariant: bool = False,
+    on_switch: Callable[[str, str, float], None] | None = None,
+) -> AttentionBackend:
+    """The backend called `name`, one of `BACKENDS`; "auto" is the best that works on the pool's device.
+
+    heads: query heads of each layer. batch_invariant: what else is in a step changes no bit of a token's result.
+    on_switch: told of (kernels before, kernels now, seconds of compiling in the background).
+    Raises OptionError when the backend cannot be used here.
+    """
+    if name == "torch" or (name == "auto" and kv.device.type != "cuda"):
+        from .torch_backend import TorchAttention
+
+        return TorchAttention(kv, fork_attention=fork_attention)
+    if kv.device.type != "cuda":
+        raise OptionError(f"attention={name!r} needs a GPU", "use attention='auto'")
+    try:
+        from .switching import make_gpu_attention
+        from .triton_backend import TritonAttention
+    except ImportError as error:
+        if name == "auto":
+            return make_backend("torch", kv, heads, fork_attention=fork_attention)
+        raise OptionError(f"attention={name!r} cannot be used: {error}", "pip install triton") from error
+    if name == "triton":
+        return TritonAttention(kv, heads, fork_attention=fork_attention, batch_invariant=batch_invariant)
+    backend = make_gpu_attention(
+        kv, heads, fork_attention=fork_attention, batch_invariant=batch_invariant, on_switch=on_switch
+    )
+    if name == "flashinfer" and backend.without_flashinfer is not None:
+        raise OptionError(
+            f"attention='flashinfer' cannot be used: {backend.without_flashinfer}", "use attention='auto'"
+        )
+    return backend

@@ -9,6 +9,7 @@ requests of like size are padded to one batch.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Hashable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +18,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..kv import KVCache
-from ..radix import Node
 from ..request import Chunk
 from . import LayerOptions
+from .sharing import Segment, find_sharing
 
 SHARED_READS_SAVED = 256
 """A segment is read once for all its requests when that saves at least so many KV reads; below, merging costs more."""
@@ -65,12 +66,11 @@ class Mask(NamedTuple):
 
 
 class Solo(NamedTuple):
-    """One token of one request: it is stored in slot `new` and attends to `slots` int64[L].
+    """One token of one request attends to `slots` int64[L].
 
     runs: the same slots as stretches of neighbours (first, length), empty when they are too many.
     """
 
-    new: int
     slots: Tensor
     runs: list[tuple[int, int]]
 
@@ -92,57 +92,67 @@ class TorchAttention:
     name = "torch"
 
     def __init__(self, kv: KVCache, *, fork_attention: bool = True) -> None:
-        self._kv = kv
+        self.kv = kv
+        self.new_slots = torch.empty(0, dtype=torch.long)
         self._fork_attention = fork_attention
         self._tasks: list[Task] = []
         self._masks: dict[tuple[int, int | None, int], Mask] = {}
-        self._new_slots = torch.empty(0, dtype=torch.long)
         self._new_run: tuple[int, int] | None = None
         self._in_order = self._disjoint = True
         self._solo: Solo | None = None
 
-    def plan(self, chunks: list[Chunk]) -> None:
+    @property
+    def graph_key(self) -> Hashable:
+        raise NotImplementedError("torch's attention makes new tensors in each step, so no graph can be captured")
+
+    def plan(self, chunks: list[Chunk], padded: int | None = None) -> None:
         self._solo = None
-        if len(chunks) == 1 and chunks[0].length == 1:
-            slots = chunks[0].request.slots[: chunks[0].end]
-            self._solo = Solo(int(slots[-1]), self._to_device(slots), _runs(slots))
+        slots = np.concatenate([c.request.slots[c.start : c.end] for c in chunks])
+        self.new_slots = self._to_device(slots)
+        self._new_run = _neighbours(slots)
+        if len(slots) == 1:
+            seen = chunks[0].request.slots[: chunks[0].end]
+            self._solo = Solo(self._to_device(seen), _runs(seen))
         else:
             self._plan_tasks(chunks)
 
     def _plan_tasks(self, chunks: list[Chunk]) -> None:
         self._masks.clear()
-        slots = np.concatenate([c.request.slots[c.start : c.end] for c in chunks])
-        self._new_slots = self._to_device(slots)
-        self._new_run = _neighbours(slots)
         first_rows = np.cumsum([0, *(c.length for c in chunks[:-1])])
-        segments = shared_segments(chunks) if self._fork_attention and len(chunks) > 1 else []
+        starts, begins, segments = list(range(len(chunks))), [0] * len(chunks), list[Segment]()
+        if self._fork_attention and len(chunks) > 1:
+            starts, begins, segments = find_sharing(chunks, [1] * len(chunks), _worth_sharing)
+        order = np.argsort(starts).tolist()
         self._tasks = [
-            self._shared_task(nodes, [(chunks[i], first_rows[i]) for i in members]) for nodes, members in segments
+            self._shared_task(segment, chunks, [(chunks[i], first_rows[i]) for i in order[segment.low : segment.high]])
+            for segment in segments
         ]
-        covered: dict[int, list[Node]] = {}
-        for nodes, members in segments:
-            for i in members:
-                covered.setdefault(i, []).extend(nodes)
         batches: dict[tuple[int, int], list[tuple[Chunk, int, np.ndarray]]] = {}
         for i, chunk in enumerate(chunks):
-            positions = _positions_outside(covered.get(i, ()), chunk.end)
+            positions = np.arange(begins[i], chunk.end)
             size = (chunk.length.bit_length(), len(positions).bit_length())
             batches.setdefault(size, []).append((chunk, first_rows[i], positions))
         self._tasks += [self._private_task(members) for members in batches.values()]
         self._in_order = len(self._tasks) == 1 and self._tasks[0].valid is None
         self._disjoint = not segments  # no row is in two tasks: there is nothing to merge
 
-    def run(self, layer: int, q: Tensor, k: Tensor, v: Tensor, options: LayerOptions) -> Tensor:
-        keys, values = self._kv.keys[layer], self._kv.values[layer]
+    def store(self, layer: int, k: Tensor, v: Tensor) -> None:
+        for pool, new in ((self.kv.keys[layer], k), (self.kv.values[layer], v)):
+            if self._new_run is not None:
+                first, length = self._new_run
+                pool[first : first + length] = new
+            else:
+                pool.index_copy_(0, self.new_slots, new)
+
+    def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
+        keys, values = self.kv.keys[layer], self.kv.values[layer]
         if self._solo is not None:
-            return _decode_solo(self._solo, q, k, v, (keys, values), options)
-        q, k, v = q[0], k[0], v[0]
-        self._store(keys, k)
-        self._store(values, v)
+            return _decode_solo(self._solo, q, (keys, values), options)
+        q = q.transpose(0, 1)
         heads, total, _ = q.shape
         if self._in_order:
             out, lse = self._attend(0, q, keys, values, options)
-            return _with_sinks(out.reshape(total, heads, -1), lse.reshape(total, heads), options.sinks)[None]
+            return _with_sinks(out.reshape(total, heads, -1), lse.reshape(total, heads), options.sinks)
         merged = q.new_zeros(total, heads, values.shape[-1])
         merged_lse = torch.full((total, heads), -torch.inf, dtype=torch.float32, device=q.device)
         for index, task in enumerate(self._tasks):
@@ -157,14 +167,7 @@ class TorchAttention:
             after = torch.logaddexp(before, lse)
             merged[rows] = merged[rows] * _weight(before, after, out) + out * _weight(lse, after, out)
             merged_lse[rows] = after
-        return _with_sinks(merged, merged_lse, options.sinks)[None]
-
-    def _store(self, pool: Tensor, new: Tensor) -> None:
-        if self._new_run is not None:
-            first, length = self._new_run
-            pool[first : first + length] = new.transpose(0, 1)
-        else:
-            pool.index_copy_(0, self._new_slots, new.transpose(0, 1))
+        return _with_sinks(merged, merged_lse, options.sinks)
 
     def _attend(
         self, index: int, q: Tensor, keys: Tensor, values: Tensor, options: LayerOptions
@@ -204,20 +207,18 @@ class TorchAttention:
         if not windowed and task.rows.shape == task.slots.shape and len(task.rows) == 1 and repeat == 1:
             return Mask(causal=True)
         hidden = (slots > rows) | far if far is not None and windowed else slots > rows
-        dtype = next(iter(self._kv.keys.values())).dtype
+        dtype = next(iter(self.kv.keys.values())).dtype
         add = torch.zeros(hidden.shape, dtype=dtype, device=hidden.device).masked_fill_(hidden, -torch.inf)
         blind = hidden.all(-1)
         add, blind = add.repeat(1, repeat, 1)[:, None], blind.repeat(1, repeat)[:, None]
         return Mask(add, blind if bool(blind.any()) else None)
 
-    def _shared_task(self, nodes: list[Node], members: list[tuple[Chunk, int]]) -> Task:
-        slots = np.concatenate([node.slots for node in nodes])
-        first = nodes[0].end - len(nodes[0].slots)
+    def _shared_task(self, segment: Segment, chunks: list[Chunk], members: list[tuple[Chunk, int]]) -> Task:
+        first, end = segment.first, segment.end
+        slots = chunks[segment.chunk].request.slots[first:end]
         rows = np.concatenate([np.arange(row, row + chunk.length) for chunk, row in members])
         positions = np.concatenate([np.arange(chunk.start, chunk.end) for chunk, _ in members])
-        return self._task(
-            rows[None], slots[None], positions[None], np.arange(first, first + len(slots))[None], padded=False
-        )
+        return self._task(rows[None], slots[None], positions[None], np.arange(first, end)[None], padded=False)
 
     def _private_task(self, members: list[tuple[Chunk, int, np.ndarray]]) -> Task:
         t = max(chunk.length for chunk, _, _ in members)
@@ -253,48 +254,22 @@ class TorchAttention:
         )
 
     def _to_device(self, array: np.ndarray) -> Tensor:
-        return torch.from_numpy(array.astype(np.int64, copy=False)).to(self._kv.device, non_blocking=True)
+        return torch.from_numpy(array.astype(np.int64, copy=False)).to(self.kv.device, non_blocking=True)
 
 
-def _decode_solo(
-    solo: Solo, q: Tensor, k: Tensor, v: Tensor, pools: tuple[Tensor, Tensor], options: LayerOptions
-) -> Tensor:
+def _decode_solo(solo: Solo, q: Tensor, pools: tuple[Tensor, Tensor], options: LayerOptions) -> Tensor:
     """The commonest step of a notebook, one token of one request: no mask, no merging, few operations."""
-    keys, values = pools
-    keys[solo.new] = k[0, :, 0]
-    values[solo.new] = v[0, :, 0]
-    k, v = solo.rows(keys, options.window), solo.rows(values, options.window)
+    k, v = (solo.rows(pool, options.window) for pool in pools)
     if options.softcap is None and options.sinks is None:
-        return F.scaled_dot_product_attention(q, k, v, scale=options.scaling, enable_gqa=True).transpose(1, 2)
+        out = F.scaled_dot_product_attention(q[:, :, None], k, v, scale=options.scaling, enable_gqa=True)
+        return out[:, :, 0]
     heads = q.shape[1]
     out, lse = attend(q.reshape(1, k.shape[1], -1, q.shape[-1]), k, v, Mask(), options)
-    return _with_sinks(out.reshape(1, heads, -1), lse.reshape(1, heads), options.sinks)[None]
+    return _with_sinks(out.reshape(1, heads, -1), lse.reshape(1, heads), options.sinks)
 
 
-def shared_segments(chunks: list[Chunk]) -> list[tuple[list[Node], list[int]]]:
-    """The stretches of the tree worth reading once: (nodes from top to bottom, indices of the chunks below them).
-
-    Neighbouring nodes with the same chunks below them form one stretch.
-    """
-    members: dict[Node, list[int]] = {}
-    for i, chunk in enumerate(chunks):
-        assert chunk.request.node is not None
-        for node in chunk.request.node.path():
-            members.setdefault(node, []).append(i)
-    stretches: dict[Node, list[Node]] = {}
-    for node, below in members.items():
-        parent = node.parent
-        if parent in members and len(members[parent]) == len(below):
-            stretches[node] = stretches[parent]
-            stretches[node].append(node)
-        else:
-            stretches[node] = [node]
-    found = []
-    for node, nodes in stretches.items():
-        saved = (len(members[node]) - 1) * (nodes[-1].end - nodes[0].end + len(nodes[0].slots))
-        if node is nodes[0] and saved >= SHARED_READS_SAVED:
-            found.append((nodes, members[node]))
-    return found
+def _worth_sharing(rows: int, tokens: int) -> bool:
+    return (rows - 1) * tokens >= SHARED_READS_SAVED
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, mask: Mask, options: LayerOptions) -> tuple[Tensor, Tensor]:
@@ -345,16 +320,6 @@ def _weight(part: Tensor, whole: Tensor, like: Tensor) -> Tensor:
 
 def _with_sinks(out: Tensor, lse: Tensor, sinks: Tensor | None) -> Tensor:
     return out if sinks is None else out * torch.sigmoid(lse - sinks.float())[..., None].to(out.dtype)
-
-
-def _positions_outside(nodes: list[Node] | tuple[()], end: int) -> np.ndarray:
-    """The positions 0 .. end - 1 that lie in none of the nodes."""
-    if not nodes:
-        return np.arange(end)
-    inside = np.zeros(end, bool)
-    for node in nodes:
-        inside[node.end - len(node.slots) : node.end] = True
-    return np.flatnonzero(~inside)
 
 
 def _runs(slots: np.ndarray) -> list[tuple[int, int]]:

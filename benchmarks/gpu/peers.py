@@ -1,0 +1,101 @@
+"""`python -m benchmarks.gpu.peers vllm|sglang --site DIR`: the workloads on a peer, in a process of its own.
+
+DIR is a folder with the peer's packages, put before all others; without it the installed ones are used. Prints a line
+for each workload as it is done, and writes the figures to --out. The time to the first token is measured by
+`--only ready`, alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from .limits import LLAMA_8B, TOY
+from .model import write_folder
+from .more_workloads import WORKLOADS
+from .naming import ONLY_HELP, chosen_names
+from .peer_servers import PEERS
+from .playing import REPETITIONS, measure, play
+from .ready import READY, cold_environment
+from .results import Results
+from .workloads import Call, Workload
+
+ROOT = Path(__file__).parents[2]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.peers", description=__doc__)
+    parser.add_argument("peer", choices=list(PEERS))
+    parser.add_argument("--site", help="folder with the peer's packages")
+    parser.add_argument("--only", help=ONLY_HELP)
+    parser.add_argument("--out", help="JSON file for the figures")
+    parser.add_argument("--toy", action="store_true", help="small sizes and a small model")
+    parser.add_argument("--repetitions", type=int, default=REPETITIONS)
+    parser.add_argument("--options", type=json.loads, default={}, help="JSON object of options for the peer's engine")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    return _inside(arguments) if arguments.inside else run_peer(sys.argv[1:], arguments.site, arguments.only == READY)
+
+
+def run_peer(arguments: list[str], site: str | None, cold: bool) -> int:
+    """This module once more, in an environment for the peer. cold: nothing that was compiled before can be found."""
+    paths = [path for path in (site, str(ROOT), os.environ.get("PYTHONPATH")) if path]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-m", "benchmarks.gpu.peers", *arguments, "--inside"]
+    with tempfile.TemporaryDirectory() as folder:
+        if cold:
+            environment |= cold_environment(folder)
+        return subprocess.run(command, env=environment, cwd=ROOT, check=False).returncode
+
+
+def _inside(arguments: argparse.Namespace) -> int:
+    names = chosen_names(arguments.only)
+    shape = TOY if arguments.toy else LLAMA_8B
+    results = Results(arguments.out)
+    constrained = any(name.startswith("JSON") for name in names)
+    with tempfile.TemporaryDirectory() as folder:
+        write_folder(Path(folder), shape, constrained)
+        began = time.perf_counter()
+        server = PEERS[arguments.peer](Path(folder), constrained, **arguments.options)
+        if names == [READY]:
+            _report(results, server, READY, _first_token(server, began))
+        for name in names:
+            if name == READY:
+                continue
+            try:
+                kind = WORKLOADS[name]
+                # Where no call needs another, there is one way: all together.
+                styles = (False, True) if kind.make(0, shape.vocab, arguments.toy).has_levels else (True,)
+                result = measure(
+                    server, kind, shape.vocab, toy=arguments.toy, repetitions=arguments.repetitions, styles=styles
+                )
+            except Exception as error:
+                traceback.print_exc()
+                print(f"{server.name}: {name}: failed: {error}", flush=True)
+                continue
+            _report(results, server, name, result)
+        server.close()
+    return 0
+
+
+def _first_token(server: Any, began: float) -> dict[str, Any]:
+    play(server, Workload([Call(list(range(16, 32)), 1)], "s"))
+    seconds = time.perf_counter() - began
+    return {"figure": seconds, "unit": "s", "seconds": [seconds]}
+
+
+def _report(results: Results, server: Any, name: str, result: dict[str, Any]) -> None:
+    results.add(server.name, server.version, name, result)
+    print(f"{server.name} {server.version}: {name}: {result['figure']:,.2f} {result['unit']} {result}", flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

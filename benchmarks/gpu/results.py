@@ -1,0 +1,40 @@
+"""What was measured, in a JSON file that grows with every figure, so that a run cut short loses nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+
+class Results:
+    """Figures by system and workload: {"sgnb": {"version": ..., "results": {"chat": {"figure": ...}}}}.
+
+    path: rewritten after each figure; None for nowhere.
+    """
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        self.path = Path(path) if path else None
+        self.systems: dict[str, dict[str, Any]] = {}
+
+    def add(self, system: str, version: str, workload: str, result: dict[str, Any]) -> None:
+        entry = self.systems.setdefault(system, {"version": version, "results": {}})
+        entry["version"] = version
+        entry["results"][workload] = result
+        if self.path:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.write_text(json.dumps(self.systems, indent=1), encoding="utf-8")
+
+    def read(self, paths: Iterable[str | Path]) -> None:
+        """Take over the figures of other files; what is there already stays unless they have it too."""
+        for path in paths:
+            for system, entry in json.loads(Path(path).read_text(encoding="utf-8")).items():
+                for workload, result in entry["results"].items():
+                    self.add(system, entry["version"], workload, result)
+
+    def figure(self, system: str, workload: str) -> float | None:
+        """The figure, where it was measured."""
+        result = self.systems.get(system, {}).get("results", {}).get(workload, {})
+        figure: float | None = result.get("figure")
+        return figure

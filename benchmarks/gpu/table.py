@@ -1,0 +1,119 @@
+"""The table of all systems beside the limits and the bars. Pure: figures in, rows out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..common import Report
+from .limits import H200_BYTES, H200_OPERATIONS, LLAMA_8B, Shape, limit_seconds
+from .more_workloads import WORKLOADS
+from .ready import READY
+from .results import Results
+
+
+class Bar(NamedTuple):
+    """One H200, Llama-8B shape, bf16: what the peers reached there, and what is to be reached.
+
+    times: instead, so many times what the better peer reaches in the same run.
+    """
+
+    sglang: float | None = None
+    vllm: float | None = None
+    reach: float | None = None
+    times: float | None = None
+
+
+KNOWN_VERSIONS = {"sglang": "0.5.11", "vllm": "0.20.0"}
+BARS: dict[str, Bar] = {
+    "decode 1": Bar(204, 201, 240),
+    "batch 256": Bar(9945, 9698, 11500),
+    "prefill": Bar(34900, 38100, 42000),
+    "few-shot": Bar(248, 292, 330),
+    "tree of thought": Bar(14100, 15300, 26000),
+    "chat": Bar(4320, 4340, 5200),
+    "JSON, 128 requests": Bar(times=75 / 37.0),
+    "JSON, one at a time": Bar(times=1.30 / 0.65),
+    READY: Bar(115, 59, 10),
+}
+COLUMNS = (
+    "workload", "unit", "sgnb", "SGLang", "vLLM", "times the better peer", "limit", "share of the limit", "to reach",
+    "met",
+)  # fmt: skip
+
+
+def make_table(results: Results, *, toy: bool = False, shape: Shape = LLAMA_8B) -> Report:
+    """A row for each workload that any system was measured on. Peers' figures of an earlier day are marked with *."""
+    names = [name for name in (*WORKLOADS, READY) if any(results.figure(s, name) for s in results.systems)]
+    rows = [_row(name, results, toy, shape) for name in names]
+    judged = [row[-1] for row in rows if row[-1]]
+    versions = ", ".join(f"{name} {entry['version']}" for name, entry in results.systems.items())
+    known = ", ".join(f"{name} {version}" for name, version in KNOWN_VERSIONS.items())
+    note = (
+        f"Measured: {versions}. *: an earlier run on one H200 with {known}, whose JSON schema was another one: "
+        "there the bar is that run's ratio. Random "
+        "weights and token ids, greedy. Median of the repetitions after a warm-up; the prefix cache is flushed before "
+        "each, and each JSON run has a schema that was never compiled before, which counts. The better of two ways to "
+        "hand the requests to a peer: as those before them end, or level by level. "
+        f"Limits: {H200_BYTES / 1e12:g} TB/s, {H200_OPERATIONS / 1e12:g} TFLOP/s."
+    )
+    return Report(
+        "Serving (GPU)" + (", toy sizes" if toy else ""),
+        COLUMNS,
+        rows,
+        bar="the column `to reach`",
+        met=None if toy or not judged else all(verdict == "yes" for verdict in judged),
+        note=note,
+    )
+
+
+def _row(name: str, results: Results, toy: bool, shape: Shape) -> tuple[str, ...]:
+    bar = None if toy else BARS.get(name)
+    unit = "s" if name == READY else WORKLOADS[name].make(0, shape.vocab, toy).unit
+    ours = results.figure("sgnb", name)
+    measured = {peer: results.figure(peer, name) for peer in KNOWN_VERSIONS}
+    peers = {peer: figure or (getattr(bar, peer) if bar else None) for peer, figure in measured.items()}
+    there = [figure for figure in peers.values() if figure]
+    better = (min if unit == "s" else max)(there) if there else None
+    limit = None if toy else limit_figure(name, shape)
+    reach = _reach(bar, better, unit)
+    return (
+        name,
+        unit,
+        number(ours),
+        *(number(figure) + ("*" if figure and not measured[peer] else "") for peer, figure in peers.items()),
+        f"{_ratio(ours, better, unit):.2f}" if ours and better else "",
+        number(limit),
+        f"{ours / limit:.0%}" if ours and limit else "",
+        number(reach),
+        "" if not reach or not ours else "yes" if _ratio(ours, reach, unit) >= 1 else "NO",
+    )
+
+
+def _reach(bar: Bar | None, better: float | None, unit: str) -> float | None:
+    """The figure to reach, where there is one."""
+    if bar is None or bar.times is None:
+        return bar.reach if bar else None
+    if better is None:
+        return None
+    return better / bar.times if unit == "s" else better * bar.times
+
+
+def limit_figure(name: str, shape: Shape = LLAMA_8B) -> float | None:
+    """The workload's figure at the limit; None where none is known, or where less is better."""
+    if name == READY:
+        return None
+    workload = WORKLOADS[name].make(0, shape.vocab)
+    seconds = limit_seconds(workload, shape)
+    return None if seconds is None or workload.unit == "s" else workload.figure(seconds)
+
+
+def _ratio(ours: float, other: float, unit: str) -> float:
+    """How many times better ours is."""
+    return other / ours if unit == "s" else ours / other
+
+
+def number(value: float | None) -> str:
+    """Three or four digits, no more."""
+    if not value:
+        return ""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -1,0 +1,150 @@
+"""FlashInfer's attention for what extends: pages of one token, a plan for each kind of layer once a step.
+
+Reads every request's whole KV: a prefix that requests share is read once for each. Knows nothing of CUDA graphs, nor of
+storing. FlashInfer compiles a kernel at its first use, for about a minute, unless `flashinfer_kernels` has built it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..kv import KVCache
+from ..request import Chunk
+from ..transfer import pinned
+from . import LayerOptions
+from .flashinfer_kernels import AttentionKernel, extend_generation
+
+LEAST_WORKSPACE = 64 << 20
+
+
+class LayerKind(NamedTuple):
+    """Layers that agree in this share a plan."""
+
+    heads: int
+    kv_heads: int
+    dim: int
+    scaling: float
+    window: int | None
+    softcap: float | None
+
+    @classmethod
+    def of(cls, q: Tensor, keys: Tensor, options: LayerOptions) -> LayerKind:
+        """q [T, heads, dim] against keys [slots, kv heads, dim]."""
+        return cls(q.shape[1], keys.shape[1], q.shape[2], options.scaling, options.window, options.softcap)
+
+    def kernel(self, dtype: torch.dtype, device: torch.device) -> AttentionKernel:
+        """What must be compiled for such layers."""
+        generation = extend_generation(device)
+        return AttentionKernel(generation, dtype, self.dim, self.window is not None, self.softcap is not None)
+
+
+class Step(NamedTuple):
+    """Request i has the rows row_ends[i] : row_ends[i + 1] of q and the KV at slots[ends[i] : ends[i + 1]].
+
+    All int32: slots on the device; row_ends and ends, [requests + 1], and ones, [requests], in pinned memory.
+    """
+
+    slots: Tensor
+    row_ends: Tensor
+    ends: Tensor
+    ones: Tensor
+
+    @classmethod
+    def of(cls, chunks: Sequence[Chunk], device: torch.device) -> Step:
+        slots = np.concatenate([c.request.slots[: c.end] for c in chunks]).astype(np.int32, copy=False)
+        row_ends = np.cumsum([0, *(c.length for c in chunks)], dtype=np.int32)
+        ends = np.cumsum([0, *(c.end for c in chunks)], dtype=np.int32)
+        on_host = (pinned(array, device) for array in (row_ends, ends, np.ones(len(chunks), np.int32)))
+        return cls(pinned(slots, device).to(device, non_blocking=True), *on_host)
+
+
+class FlashInferAttention:
+    """Serves where `flashinfer_kernels.refusal` has nothing against it. All work is on the current stream."""
+
+    name = "flashinfer"
+
+    def __init__(self, kv: KVCache) -> None:
+        self._kv = kv
+        self._dtype = next(iter(kv.keys.values())).dtype
+        self._library = importlib.import_module("flashinfer")
+        self._generation = extend_generation(kv.device)
+        self._workspace = torch.empty(0, dtype=torch.uint8, device=kv.device)
+        self._wrappers: dict[LayerKind, Any] = {}
+        self._step: Step | None = None
+        self._copied = torch.cuda.Event() if kv.device.type == "cuda" else None
+
+    def plan(self, chunks: Sequence[Chunk]) -> None:
+        """Prepare `attend` for a step; its rows are the tokens of the chunks, in order. For every kind of layer that
+        was ever met; a new one is planned when it is met. Does not wait for the device."""
+        if self._copied is not None:
+            # FlashInfer stages its plans in one pinned buffer a wrapper. The last step's copies from it come before
+            # that step's kernels, so that they are over when the step before it is: there is next to nothing to wait.
+            self._copied.synchronize()
+        self._step = Step.of(chunks, self._kv.device)
+        for kind, wrapper in self._wrappers.items():
+            self._plan_kind(kind, wrapper, self._step)
+
+    def attend(self, layer: int, q: Tensor, options: LayerOptions, out: Tensor) -> None:
+        """Write the attention of q [T, heads, dim] to `out`, of the same shape and contiguous."""
+        if self._step is None:
+            raise RuntimeError("attend: nothing was planned")
+        keys, values = self._kv.keys[layer], self._kv.values[layer]
+        kind = LayerKind.of(q, keys, options)
+        if kind not in self._wrappers:
+            wrapper = self._library.BatchPrefillWithPagedKVCacheWrapper(
+                self._float_workspace(kind), "NHD", backend=self._generation
+            )
+            self._plan_kind(kind, wrapper, self._step)
+            self._wrappers[kind] = wrapper
+        pages = keys[:, None], values[:, None]
+        if options.sinks is None:
+            self._wrappers[kind].run(q, pages, out=out)
+            return
+        # The kernels know no sinks. A score without a value only makes the sum of the weights larger.
+        _, lse = self._wrappers[kind].run(q, pages, out=out, return_lse=True)
+        natural = lse * math.log(2)
+        out.mul_(torch.sigmoid(natural - options.sinks.float())[..., None])
+
+    def _plan_kind(self, kind: LayerKind, wrapper: Any, step: Step) -> None:
+        page_size = 1
+        wrapper.plan(
+            step.row_ends,
+            step.ends,
+            step.slots,
+            step.ones,
+            kind.heads,
+            kind.kv_heads,
+            kind.dim,
+            page_size,
+            causal=True,
+            window_left=-1 if kind.window is None else kind.window - 1,
+            logits_soft_cap=kind.softcap,
+            sm_scale=kind.scaling,
+            q_data_type=self._dtype,
+            kv_data_type=self._dtype,
+        )
+        if self._copied is not None:
+            self._copied.record()
+
+    def _float_workspace(self, kind: LayerKind) -> Tensor:
+        """Partial results of split KV: one buffer for all wrappers, which never run at once.
+
+        Hopper's kernels do not split. The others have at most two blocks on each multiprocessor, shared by the KV
+        heads, each with a float32 tile of outputs and their log-sum-exps for every query head (`PrefillPlan` in
+        FlashInfer's attention/scheduler.cuh). The recommended 128 MB are too little for a few models.
+        """
+        size = LEAST_WORKSPACE
+        if self._generation == "fa2" and self._kv.device.type == "cuda":
+            processors = torch.cuda.get_device_properties(self._kv.device).multi_processor_count
+            blocks, tile = max(1, 2 * processors // kind.kv_heads), 128
+            size = max(size, kind.heads * blocks * tile * (kind.dim + 1) * 4 + 4096)
+        if len(self._workspace) < size:
+            self._workspace = torch.zeros(size, dtype=torch.uint8, device=self._kv.device)
+        return self._workspace

@@ -1,0 +1,139 @@
+"""Which of FlashInfer's kernels a model needs, whether they can be used here, and compiling them.
+
+Knows FlashInfer's versions and limits; knows nothing of steps. Importing it imports neither FlashInfer nor CUDA.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import logging
+import os
+import re
+import shutil
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from ..kv import LayerShape
+from .warming import Job
+
+OLDEST, TOO_NEW = (0, 6, 1), (0, 7)
+"""Measured and tested with 0.6.8; from 0.6.1 on the interface is the same. 0.7 changes how plans take arguments."""
+
+DTYPES = torch.float16, torch.bfloat16
+HEAD_DIMS = 64, 128, 256
+"""Widths for which both of its generations of kernels, for Ampere (fa2) and for Hopper (fa3), are made."""
+
+
+class AttentionKernel(NamedTuple):
+    """One module that FlashInfer compiles: generation "fa2" or "fa3", width of a head, and two switches."""
+
+    generation: str
+    dtype: torch.dtype
+    dim: int
+    window: bool
+    softcap: bool
+
+    def job(self) -> Job:
+        switches = [name for name in ("window", "softcap") if getattr(self, name)]
+        return Job(" ".join([self.generation, str(self.dim), *switches]), partial(build_attention, self))
+
+
+def refusal(shapes: Iterable[LayerShape], dtype: torch.dtype, device: torch.device) -> str | None:
+    """Why FlashInfer cannot serve layers of these shapes on the device; None when it can. Imports nothing of it."""
+    return _unfit(set(shapes), dtype) or _unfit_device(device) or _unfit_version() or _cannot_compile()
+
+
+def _unfit(shapes: set[LayerShape], dtype: torch.dtype) -> str | None:
+    if dtype not in DTYPES:
+        return f"FlashInfer computes in float16 and bfloat16, not in {str(dtype).removeprefix('torch.')}"
+    for shape in shapes:
+        if shape.key_dim != shape.value_dim:
+            return f"FlashInfer needs keys and values of one width, not of {shape.key_dim} and {shape.value_dim}"
+        if shape.key_dim not in HEAD_DIMS:
+            return f"FlashInfer has no kernels for heads of width {shape.key_dim}, only for {HEAD_DIMS}"
+    return None
+
+
+def _unfit_device(device: torch.device) -> str | None:
+    if device.type != "cuda" or torch.version.cuda is None:
+        return f"FlashInfer needs an NVIDIA GPU; the device is {device}"
+    capability = torch.cuda.get_device_capability(device)
+    if capability < (8, 0):
+        have = ".".join(map(str, capability))
+        return f"FlashInfer needs compute capability 8.0 (Ampere) or later; {device} has {have}"
+    return None
+
+
+def _unfit_version() -> str | None:
+    version = installed_version()
+    if version is None:
+        return "FlashInfer is not installed; it is in the extra `sgnb[cuda]`"
+    numbers = tuple(int(x) for x in re.findall(r"\d+", version)[:3])
+    if not OLDEST <= numbers < TOO_NEW:
+        oldest, too_new = (".".join(map(str, x)) for x in (OLDEST, TOO_NEW))
+        return f"FlashInfer {version} was not tried; install flashinfer-python>={oldest},<{too_new}"
+    return None
+
+
+def installed_version() -> str | None:
+    try:
+        return importlib.metadata.version("flashinfer-python")
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _cannot_compile() -> str | None:
+    if importlib.util.find_spec("flashinfer_jit_cache") is not None:
+        return None  # the package with everything compiled beforehand
+    if shutil.which("ninja") is None:
+        return "FlashInfer compiles its kernels with ninja, which is not on the PATH"
+    homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
+    places = [os.environ.get("FLASHINFER_NVCC"), *(f"{home}/bin/nvcc" for home in homes if home)]
+    places += [shutil.which("nvcc"), "/usr/local/cuda/bin/nvcc"]
+    if not any(place and Path(place).exists() for place in places):
+        return "FlashInfer compiles its kernels with CUDA's nvcc, which was not found (CUDA_HOME, PATH)"
+    return None
+
+
+def extend_generation(device: torch.device) -> str:
+    """The kernels for many new tokens of a request: Hopper has its own."""
+    if device.type != "cuda" or torch.cuda.get_device_capability(device)[0] != 9:
+        return "fa2"
+    toolkit = tuple(int(x) for x in re.findall(r"\d+", torch.version.cuda or "")[:2])
+    return "fa3" if toolkit >= (12, 3) else "fa2"
+
+
+def build_attention(kernel: AttentionKernel) -> None:
+    """Compile the module, or find it compiled, and load it where FlashInfer's wrappers look for it.
+
+    Launches nothing and touches no stream. The first time takes a minute for fa3 and a quarter of that for fa2, on 16
+    cores; FlashInfer keeps the result in its own cache on disk. Raises what its compilation raises.
+    """
+    _quiet()
+    prefill = importlib.import_module("flashinfer.prefill")
+    dtypes = [kernel.dtype] * 3  # of queries, keys and values, and outputs
+    no_position_encoding, half_precision_scores = 0, False
+    prefill.get_batch_prefill_module(
+        kernel.generation,
+        *dtypes,
+        torch.int32,
+        kernel.dim,
+        kernel.dim,
+        no_position_encoding,
+        kernel.window,
+        kernel.softcap,
+        half_precision_scores,
+    )
+
+
+def _quiet() -> None:
+    """It logs its compilations to stderr, which in a notebook is the user's cell."""
+    logger = getattr(importlib.import_module("flashinfer.jit.core"), "logger", None)
+    if logger is not None and "FLASHINFER_LOGGING_LEVEL" not in os.environ:
+        logger.setLevel(logging.WARNING)

@@ -1,0 +1,103 @@
+"""Which stretches of the radix tree several chunks of a step have in common. Knows the tree; no tensors, no kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ..radix import Node
+from ..request import Chunk
+
+
+class Segment(NamedTuple):
+    """Positions first .. end, which rows low .. high of the order have in common.
+
+    chunk: one of the chunks below, whose request has the segment's slots at these positions.
+    """
+
+    first: int
+    end: int
+    low: int
+    high: int
+    chunk: int
+
+
+class Sharing(NamedTuple):
+    """The rows of a step in depth-first order of the tree, so that those below a segment are neighbours.
+
+    starts[i]: place of chunk i's first row in this order. begins[i]: the first position of chunk i that is in no
+    segment; all from there on are its own. segments: parents before those below them.
+    """
+
+    starts: list[int]
+    begins: list[int]
+    segments: list[Segment]
+
+
+class _Nodes(NamedTuple):
+    """The nodes above some chunk, by number, parents first; number 0 is the root. numbers: of each chunk's node.
+
+    holders: a chunk below. below: rows below, those of the nodes below included.
+    """
+
+    parents: list[int]
+    ends: list[int]
+    holders: list[int]
+    below: list[int]
+    numbers: list[int]
+
+
+def find_sharing(chunks: list[Chunk], rows: Sequence[int], worth: Callable[[int, int], bool]) -> Sharing:
+    """What the chunks have in common, where `worth(rows below, tokens)` says that reading it once pays.
+
+    rows: how many rows a chunk counts for. A stretch that is not worth it becomes part of those below. The work is a
+    few operations for each chunk, and for each node above one.
+    """
+    nodes = _number(chunks, rows)
+    count = len(nodes.parents)
+    own = list(nodes.below)  # rows at a node itself
+    for n in range(1, count):
+        own[nodes.parents[n]] -= nodes.below[n]
+    begins, segments, taken = [0] * count, [], [False] * count
+    places, cursors = [0] * count, [own[0]] + [0] * (count - 1)  # for the rows of a node itself, and of those below it
+    for n in range(1, count):
+        parent, end, below = nodes.parents[n], nodes.ends[n], nodes.below[n]
+        first, low = begins[parent], cursors[parent]
+        cursors[parent] = low + below
+        places[n], cursors[n], begins[n] = low, low + own[n], first
+        if below > 1 and (worth(below, end - first) or (taken[parent] and below == nodes.below[parent])):
+            taken[n], begins[n] = True, end
+            segments.append(Segment(first, end, low, low + below, nodes.holders[n]))
+    starts = []
+    for i, n in enumerate(nodes.numbers):
+        starts.append(places[n])
+        places[n] += rows[i]
+    return Sharing(starts, [begins[n] for n in nodes.numbers], segments)
+
+
+def _number(chunks: list[Chunk], rows: Sequence[int]) -> _Nodes:
+    parents, ends, holders, below, numbers = [0], [0], [-1], [0], []
+    known: dict[Node, int] = {}
+    for i, chunk in enumerate(chunks):
+        node = chunk.request.node
+        if node is None or node.end > chunk.start:
+            # It computes again what the tree has: nothing of that may be read for it.
+            number = 0
+        else:
+            new = []
+            while node not in known and node.parent is not None:
+                new.append(node)
+                node = node.parent
+            number = known.get(node, 0)
+            for node in reversed(new):
+                known[node] = len(parents)
+                parents.append(number)
+                ends.append(node.end)
+                holders.append(i)
+                below.append(0)
+                number = len(parents) - 1
+        numbers.append(number)
+        below[number] += rows[i]
+    for n in range(len(parents) - 1, 0, -1):
+        below[parents[n]] += below[n]
+    return _Nodes(parents, ends, holders, below, numbers)

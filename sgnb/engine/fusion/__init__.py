@@ -1,0 +1,119 @@
+"""Swaps modules of a transformers decoder for faster ones that compute the same, found by patterns and checked by use.
+
+The model runs once on random tokens, and what goes in and out of each module is kept. A module that looks like one of
+`patterns` then gets a fused forward if that gives what the module gave, and, for attention, hands the same q, k and v
+to the attention backend. What does not match, or has a twist that no pattern knows, keeps its own forward. Knows
+transformers' conventions; knows nothing of the pool, steps or graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..attention import LayerOptions
+from .attention import looks_like_attention, match_attention
+from .layer import looks_like_layer, match_layer
+from .mlp import looks_like_mlp, match_mlp
+from .moe import FusedExperts, looks_like_experts, match_experts
+from .norm import looks_like_norm, match_norm
+from .operations import Linear, Operations, pick_operations
+from .recording import Recording
+from .rotary import match_rotary
+
+__all__ = ["Linear", "Swap", "fuse", "unfuse"]
+
+
+class Swap(NamedTuple):
+    """A module whose forward was replaced. kind: "rotary", "norm", "attention", "mlp", "experts", "layer" or
+    "linear"."""
+
+    kind: str
+    module: nn.Module
+
+
+def fuse(model: nn.Module, options: dict[int, LayerOptions], *, linear: Linear | None = None) -> list[Swap]:
+    """Replace the forward of every module that has a faster twin, and return what was replaced; see `unfuse`.
+
+    The model must use sgnb's attention already, and be on its device, in its dtype. options: those of each layer. The
+    weights of merged products stay in memory once: the modules they come from keep views of them. linear: computes
+    every product with a linear module's weights, also of those that match no pattern; slower, for who needs all rows of
+    any batch rounded alike. A forward that someone else has replaced already stays as it is.
+    """
+    first = next(model.parameters())
+    operations = pick_operations(first.device, first.dtype, linear)
+    forwards = _find(model, options, operations)
+    for _, module, forward in forwards:
+        module.forward = forward
+    return [Swap(kind, module) for kind, module, _ in forwards]
+
+
+def unfuse(swaps: list[Swap]) -> None:
+    """Give the modules that `fuse` returned their own forward back."""
+    for swap in swaps:
+        del swap.module.forward
+
+
+_Forward = tuple[str, nn.Module, Callable[..., Any]]
+
+
+def _find(model: nn.Module, options: dict[int, LayerOptions], operations: Operations) -> list[_Forward]:
+    modules = [module for module in model.modules() if "forward" not in vars(module)]
+    norms, attentions, mlps, experts, layers = (
+        [module for module in modules if looks_like(module)]
+        for looks_like in (looks_like_norm, looks_like_attention, looks_like_mlp, looks_like_experts, looks_like_layer)
+    )
+    rotaries = _rotaries(modules)
+    linears = [module for module in modules if type(module) is nn.Linear and _is_worth(operations)]
+    if not (norms or attentions or mlps or experts or layers):
+        return rotaries + [("linear", module, _linear_forward(module, operations)) for module in linears]
+    recording = Recording(model, [*norms, *attentions, *mlps, *experts, *layers])
+    fused_norms = _matched(norms, lambda module: match_norm(module, recording, operations))
+    fused_attentions = _matched(
+        attentions, lambda module: match_attention(module, recording, fused_norms, options, operations)
+    )
+    fused_mlps = _matched(mlps, lambda module: match_mlp(module, recording, operations))
+    fused_experts = _matched(experts, lambda module: _agreeing(match_experts(module), module, recording))
+    fused_layers = _matched(
+        layers if recording.may_overwrite_inputs(layers) else [],
+        lambda module: match_layer(module, recording, fused_norms, fused_attentions, fused_mlps, operations),
+    )
+    kinds = {
+        "norm": fused_norms,
+        "attention": fused_attentions,
+        "mlp": fused_mlps,
+        "experts": fused_experts,
+        "layer": fused_layers,
+    }
+    found = [(kind, module, fused.forward) for kind, matched in kinds.items() for module, fused in matched.items()]
+    return rotaries + found + [("linear", module, _linear_forward(module, operations)) for module in linears]
+
+
+def _agreeing(fused: FusedExperts | None, module: nn.Module, recording: Recording) -> FusedExperts | None:
+    return fused if fused is not None and recording.agrees(module, fused.forward) else None
+
+
+def _rotaries(modules: list[nn.Module]) -> list[_Forward]:
+    matched = ((module, match_rotary(module)) for module in modules)
+    return [("rotary", module, fused.forward) for module, fused in matched if fused is not None]
+
+
+def _matched(modules: list[nn.Module], match: Callable[[nn.Module], Any]) -> dict[nn.Module, Any]:
+    found = ((module, match(module)) for module in modules)
+    return {module: fused for module, fused in found if fused is not None}
+
+
+def _is_worth(operations: Operations) -> bool:
+    """Whether a lone linear module gains: there are kernels for few rows, or products must go through the caller's."""
+    return operations.skinny is not None or operations.multiply is not F.linear
+
+
+def _linear_forward(module: nn.Linear, operations: Operations) -> Callable[[Tensor], Tensor]:
+    def forward(input: Tensor) -> Tensor:
+        out = operations.linear(input.reshape(-1, input.shape[-1]), module.weight, module.bias)
+        return out.view(*input.shape[:-1], -1)
+
+    return forward

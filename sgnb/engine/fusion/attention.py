@@ -1,0 +1,117 @@
+"""Attention with q, k and v from one product, and everything up to the pool as one operation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+from torch import Tensor, nn
+
+from ..attention import LayerOptions
+from .norm import FusedNorm
+from .operations import Operations
+from .parts import AttentionPlan, Backend, Heads, Norm
+from .patterns import ATTENTION_OUTPUTS, KEY_NORM, PROJECTIONS, QUERY_NORM, ROTARIES
+from .recording import Recording
+from .weights import Merged, find_linears, merge
+
+Positions = tuple[Tensor, Tensor] | None
+"""cos and sin [1, T, n] as transformers hands them to its layers; None where positions are in the embeddings."""
+
+
+class FusedAttention:
+    """`linear`, `attend` and a product with `output` make the forward; a fused layer calls the three itself.
+
+    wide_norms: norms of all of q and of all of k, before they are cut into heads (OLMo2).
+    """
+
+    def __init__(
+        self, merged: Merged, output: nn.Linear, plan: AttentionPlan, wide_norms: list[Norm], operations: Operations
+    ) -> None:
+        self.merged, self.output, self.layer = merged, output, plan.layer
+        self._plan, self._wide_norms = plan, wide_norms
+        self._operations = operations
+
+    def forward(
+        self, hidden_states: Tensor, position_embeddings: Positions = None, *, sgnb: Backend, **ignored: Any
+    ) -> tuple[Tensor, None]:
+        """hidden_states [1, T, K], which stay as they are."""
+        linear = self._operations.linear
+        qkv = linear(hidden_states[0], self.merged.weight, self.merged.bias)
+        mixed = self.attend(qkv, position_embeddings, sgnb)
+        return linear(mixed, self.output.weight, self.output.bias)[None], None
+
+    def attend(self, qkv: Tensor, position_embeddings: Positions, backend: Backend) -> Tensor:
+        """From the merged product [T, q, k and v], which may be overwritten, to what all heads saw: [T, q]."""
+        if self._wide_norms:
+            for part, norm in zip(qkv.split(self._plan.heads.widths, -1), self._wide_norms, strict=False):
+                part.copy_(self._operations.norm(part, norm))
+        cos, sin = (None, None) if position_embeddings is None else (angles[0] for angles in position_embeddings)
+        q = self._operations.rotate_and_store(qkv, self._plan, cos, sin, backend)
+        return backend.attend(self._plan.layer, q, self._plan.options).flatten(1)
+
+
+def looks_like_attention(module: nn.Module) -> bool:
+    return (
+        isinstance(getattr(module, "layer_idx", None), int)
+        and bool(find_linears(module, PROJECTIONS))
+        and bool(find_linears(module, [(name,) for name in ATTENTION_OUTPUTS]))
+    )
+
+
+def match_attention(
+    module: nn.Module,
+    recording: Recording,
+    norms: dict[nn.Module, FusedNorm],
+    options: dict[int, LayerOptions],
+    operations: Operations,
+) -> FusedAttention | None:
+    """The first way to norm and rotate that hands over the module's own q, k and v, and gives its output."""
+    layer = module.layer_idx
+    heads, angles = _heads(module, recording), _angles(module, recording)
+    merged = merge(find_linears(module, PROJECTIONS))
+    if not isinstance(layer, int) or heads is None or angles is None or sum(heads.widths) != len(merged.weight):
+        return None
+    (output,) = find_linears(module, [(name,) for name in ATTENTION_OUTPUTS])
+    rotaries = [r for r in ROTARIES if r is None or 0 < 2 * r.pairs(angles) <= heads.dim]
+    for (q_norm, k_norm, wide), rotary in product(_norms(module, norms, heads.dim), rotaries):
+        plan = AttentionPlan(layer, heads, options[layer], rotary, q_norm, k_norm)
+        fused = FusedAttention(merged, output, plan, wide, operations)
+        if recording.agrees(module, fused.forward, layer):
+            merged.adopt()
+            return fused
+    return None
+
+
+def _heads(module: nn.Module, recording: Recording) -> Heads | None:
+    """As seen in the run; None when the module did not run, or keys and values differ in width."""
+    if not recording.calls[module]:
+        return None
+    backend = recording.calls[module][0].kwargs.get("sgnb")
+    if backend is None or module.layer_idx not in backend.queries:
+        return None
+    q, k, v = backend.handed(module.layer_idx)
+    return Heads(q.shape[1], k.shape[1], q.shape[2]) if k.shape == v.shape and q.shape[2] == k.shape[2] else None
+
+
+def _angles(module: nn.Module, recording: Recording) -> int | None:
+    """The last dimension of cos and sin, 0 where there are none; None when they are not those of single tokens."""
+    found = {call.kwargs.get("position_embeddings") for call in recording.calls[module]}
+    if found == {None}:
+        return 0
+    sizes = {(angles.dim(), len(angles), angles.shape[-1]) for pair in found for angles in pair or ()}
+    return next(iter(sizes))[2] if len(sizes) == 1 and next(iter(sizes))[:2] == (3, 1) else None
+
+
+def _norms(
+    module: nn.Module, norms: dict[nn.Module, FusedNorm], dim: int
+) -> Iterator[tuple[Norm | None, Norm | None, list[Norm]]]:
+    """(norm of each head of q, of k, norms of all of q and k) as the module's parts suggest."""
+    pair = [norms.get(getattr(module, name, None)) for name in (QUERY_NORM, KEY_NORM)]  # type: ignore[arg-type]
+    if pair[0] is None or pair[1] is None:
+        yield None, None, []
+    elif all(len(fused.norm.factor) == dim for fused in pair if fused is not None):
+        yield pair[0].norm, pair[1].norm, []
+    else:
+        yield None, None, [pair[0].norm, pair[1].norm]

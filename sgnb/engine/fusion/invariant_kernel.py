@@ -1,0 +1,81 @@
+"""The Triton kernel of `invariant`: tiles of x times the transpose of weight, each summed over K from front to back.
+
+An output is one chain of tensor-core additions, 16 terms of K at a time, into one accumulator: other tiles have
+the same chains. Never split K over programs, and never let a tile's sizes choose other instructions than those of a
+warp group (64 rows): both change bits. With TRITON_INTERPRET=1 set before triton is imported, it runs on the CPU.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from .invariant import Tiling
+
+NEIGHBOURS = 8
+"""Tiles of rows that take the same weights before the next ones: what they share stays in the L2 cache."""
+
+PADDED = 64
+"""Up to so many rows of a tile are masked where there are none; larger tiles repeat the last row, which is cheaper."""
+
+
+def multiply(x: Tensor, weight: Tensor, bias: Tensor | None, tiling: Tiling) -> Tensor:
+    """x [T, K] times weight [N, K], plus bias [N]; contiguous rows: a new tensor [T, N]."""
+    rows, size = x.shape
+    columns = len(weight)
+    out = torch.empty(rows, columns, dtype=x.dtype, device=x.device)
+    if rows and columns:
+        _multiply_kernel[(triton.cdiv(rows, tiling.block_m) * triton.cdiv(columns, tiling.block_n),)](
+            x,
+            weight,
+            x if bias is None else bias,
+            out,
+            rows,
+            x.stride(0),
+            weight.stride(0),
+            COLUMNS=columns,
+            SIZE=size,
+            BLOCK_M=tiling.block_m,
+            BLOCK_N=tiling.block_n,
+            BLOCK_K=tiling.block_k,
+            GROUP=NEIGHBOURS,
+            MASK=tiling.block_m <= PADDED,
+            BIAS=bias is not None,
+            num_warps=tiling.warps,
+            num_stages=tiling.stages,
+        )
+    return out
+
+
+@triton.jit(do_not_specialize=["rows"])
+def _multiply_kernel(
+    x: tl.tensor, weight: tl.tensor, bias: tl.tensor, out: tl.tensor,
+    rows: tl.tensor, x_stride: tl.tensor, weight_stride: tl.tensor,
+    COLUMNS: tl.constexpr, SIZE: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
+    MASK: tl.constexpr, BIAS: tl.constexpr,
+) -> None:  # fmt: skip
+    down = tl.cdiv(rows, BLOCK_M)
+    across = tl.cdiv(COLUMNS, BLOCK_N)
+    group = tl.program_id(0) // (GROUP * across)
+    within = tl.program_id(0) % (GROUP * across)
+    height = tl.minimum(down - group * GROUP, GROUP)
+    m = (group * GROUP + within % height) * BLOCK_M + tl.arange(0, BLOCK_M)
+    n = within // height * BLOCK_N + tl.arange(0, BLOCK_N)
+    k = tl.arange(0, BLOCK_K)
+    x_rows = x + tl.minimum(m, rows - 1).to(tl.int64)[:, None] * x_stride
+    weight_rows = weight + tl.minimum(n, COLUMNS - 1).to(tl.int64)[:, None] * weight_stride
+    acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+    for start in range(0, SIZE, BLOCK_K):
+        at = (start + k)[None, :]
+        inside = (at < SIZE) | (SIZE % BLOCK_K == 0)  # all true where the compiler can see it: loads without masks
+        live = inside & (m < rows)[:, None] if MASK else inside
+        a = tl.load(x_rows + at, mask=live, other=0.0)
+        b = tl.load(weight_rows + at, mask=inside, other=0.0)
+        acc = tl.dot(a, tl.trans(b), acc, input_precision="ieee")
+    if BIAS:
+        acc += tl.load(bias + n, mask=n < COLUMNS, other=0.0).to(tl.float32)[None, :]
+    places = out + m.to(tl.int64)[:, None] * COLUMNS + n[None, :]
+    tl.store(places, acc.to(out.dtype.element_ty), mask=(m < rows)[:, None] & (n < COLUMNS)[None, :])

@@ -1,0 +1,42 @@
+"""Root mean square norms: found by the name of their class, their kind by trying."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from .operations import Operations
+from .parts import Norm
+from .patterns import NORM_EPS, NORM_SUFFIX, NORM_VARIANTS
+from .recording import Recording, tolerance
+
+
+class FusedNorm:
+    """A norm module's forward as one operation."""
+
+    def __init__(self, norm: Norm, operations: Operations) -> None:
+        self.norm = norm
+        self._operations = operations
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        return self._operations.norm(hidden_states, self.norm)
+
+
+def looks_like_norm(module: nn.Module) -> bool:
+    weight = getattr(module, "weight", None)
+    one_row = isinstance(weight, nn.Parameter) and weight.dim() == 1
+    return type(module).__name__.endswith(NORM_SUFFIX) and one_row and _eps(module) is not None
+
+
+def match_norm(module: nn.Module, recording: Recording, operations: Operations) -> FusedNorm | None:
+    """The variant that comes closest, where one agrees."""
+    weight, eps = module.weight, _eps(module)
+    assert isinstance(weight, nn.Parameter) and eps is not None
+    variants = [FusedNorm(Norm(weight.data.float() + add, eps, early), operations) for add, early in NORM_VARIANTS]
+    errors = [recording.error(module, variant.forward) for variant in variants]
+    best = min(range(len(variants)), key=errors.__getitem__)
+    return variants[best] if errors[best] <= tolerance(weight.dtype) else None
+
+
+def _eps(module: nn.Module) -> float | None:
+    found = (getattr(module, name, None) for name in NORM_EPS)
+    return next((eps for eps in found if isinstance(eps, float)), None)

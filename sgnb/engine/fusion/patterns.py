@@ -1,0 +1,60 @@
+"""What the pass looks for in a model, as data: names of parts, ways to rotate, orders of a layer. Nothing else.
+
+A name that matches is a guess; the pass compares each guess with the module itself before it swaps anything.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .parts import Rotary
+
+ROTARY_SUFFIX = "RotaryEmbedding"
+ROTARY_TYPES = {"default", "linear", "llama3", "yarn"}
+"""Those whose frequencies do not depend on how long the text is."""
+
+NORM_SUFFIX = "RMSNorm"
+NORM_EPS = ("variance_epsilon", "eps")
+NORM_VARIANTS = ((0.0, True), (0.0, False), (1.0, False))
+"""(what is added to the weight, whether the normed values are rounded first): Llama, OLMo2, Gemma."""
+
+PROJECTIONS = (("q_proj", "k_proj", "v_proj"), ("qkv_proj",))
+ATTENTION_OUTPUTS = ("o_proj", "dense", "out_proj")
+QUERY_NORM, KEY_NORM = "q_norm", "k_norm"
+
+ROTARIES: tuple[Rotary | None, ...] = (
+    Rotary(interleaved=False, step=1, twice=True),  # Llama and most others
+    Rotary(interleaved=False, step=1, twice=False),  # gpt-oss
+    Rotary(interleaved=True, step=1, twice=True),  # GLM4, ERNIE4.5
+    Rotary(interleaved=True, step=2, twice=True),  # Cohere
+    None,  # layers without positions in SmolLM3 and EXAONE4
+)
+
+GATES = (("gate_proj", "up_proj"), ("gate_up_proj",))
+MLP_OUTPUT = "down_proj"
+MLP_ACTIVATIONS = ("act_fn", "activation_fn", "act")
+
+ATTENTION, MLP = "self_attn", "mlp"
+RESIDUAL_MULTIPLIER = "residual_multiplier"
+
+
+class LayerPattern(NamedTuple):
+    """Names of a decoder layer's norms: before and after each half, None where there is none."""
+
+    before_attention: str | None
+    after_attention: str | None
+    before_mlp: str | None
+    after_mlp: str | None
+
+
+LAYERS = (
+    LayerPattern(
+        "input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm"
+    ),  # Gemma 2 and 3
+    LayerPattern(
+        "input_layernorm", "post_self_attn_layernorm", "post_attention_layernorm", "post_mlp_layernorm"
+    ),  # GLM4
+    LayerPattern(None, "post_attention_layernorm", None, "post_feedforward_layernorm"),  # OLMo2, EXAONE4
+    LayerPattern("input_layernorm", None, "post_attention_layernorm", None),  # Llama and most others
+)
+"""Names alone do not tell them apart; the comparison with the layer does."""

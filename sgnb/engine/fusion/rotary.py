@@ -1,0 +1,41 @@
+"""Rotary embeddings: cosines and sines by position, looked up in a table that the module itself has filled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from .patterns import ROTARY_SUFFIX, ROTARY_TYPES
+
+MOST_POSITIONS = 1 << 18
+"""A table has two numbers for each position and dimension: at most 128 MiB with 128 dimensions of bfloat16."""
+
+
+class FusedRotary:
+    """A table for each kind of layer that the module distinguishes; made when it is first asked for."""
+
+    def __init__(self, own: Callable[..., tuple[Tensor, Tensor]], positions: int) -> None:
+        self._own, self._positions = own, positions
+        self._tables: dict[tuple[object, ...], Tensor] = {}
+
+    def forward(self, x: Tensor, position_ids: Tensor, layer_type: str | None = None) -> tuple[Tensor, Tensor]:
+        key = x.dtype, x.device, layer_type
+        if key not in self._tables:
+            every = torch.arange(self._positions, device=x.device)[None]
+            kind = () if layer_type is None else (layer_type,)
+            self._tables[key] = torch.cat(self._own(x, every, *kind), -1)[0]
+        cos, sin = self._tables[key][position_ids].chunk(2, -1)
+        return cos, sin
+
+
+def match_rotary(module: nn.Module) -> FusedRotary | None:
+    """Where the frequencies never change, and the table is not too large."""
+    kinds = getattr(module, "rope_type", None)
+    positions = getattr(module, "max_seq_len_cached", 0)
+    if not type(module).__name__.endswith(ROTARY_SUFFIX) or not 0 < positions <= MOST_POSITIONS:
+        return None
+    if not set(kinds.values() if isinstance(kinds, dict) else [kinds]) <= ROTARY_TYPES:
+        return None
+    return FusedRotary(module.forward, positions)

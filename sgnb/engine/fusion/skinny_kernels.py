@@ -1,0 +1,162 @@
+"""The Triton kernels of `skinny`: a program makes some columns of the result, for all rows, from their weights.
+
+Each reads its weights once, front to back, in one order whatever the number of rows. `sum_kernel` keeps a partial sum
+for each place of a block and adds these up at the end; `dot_kernel` has the tensor cores add. With OVERLAP, a program
+starts while the kernel before is still running, and has its first weights brought to the L2 cache until that ends:
+weights nobody writes, everything else it reads and writes after the wait.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from triton.language.extra import cuda
+
+LINE = tl.constexpr(64)
+"""Numbers apart of what `_prefetch` asks for: a cache line of 16-bit numbers."""
+
+PREFETCHED = tl.constexpr(8192)
+"""Bytes, about, of each column's weights that are brought to the L2 cache during the wait."""
+
+
+@triton.jit
+def sum_kernel(
+    x: tl.tensor, weight: tl.tensor, bias: tl.tensor, residual: tl.tensor, factor: tl.tensor, out: tl.tensor,
+    x_stride: tl.tensor, weight_stride: tl.tensor, residual_stride: tl.tensor, eps: tl.tensor, offset: tl.tensor,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
+    BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
+    BIAS: tl.constexpr, NORM: tl.constexpr, ADD: tl.constexpr, GATE: tl.constexpr,
+    OVERLAP: tl.constexpr, UNROLL: tl.constexpr,
+) -> None:  # fmt: skip
+    n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    column = tl.minimum(n, COLUMNS - 1).to(tl.int64)
+    weights = weight + column * weight_stride
+    ups = weight + (column + COLUMNS) * weight_stride
+    if OVERLAP:
+        _await_the_kernel_before(weights, ups, SIZE, GATE)
+    t = tl.arange(0, BLOCK_T)
+    live = (t < ROWS) | (ROWS == BLOCK_T)
+    k = tl.arange(0, BLOCK_K)
+    acc = tl.zeros([BLOCK_T, BLOCK_N, BLOCK_K], tl.float32)
+    acc_up = tl.zeros([BLOCK_T, BLOCK_N, BLOCK_K], tl.float32)
+    squares = tl.zeros([BLOCK_T, 1, BLOCK_K], tl.float32)
+    places = x + t[:, None, None] * x_stride
+    for start in tl.range(0, SIZE, BLOCK_K, num_stages=STAGES, loop_unroll_factor=UNROLL):
+        at = (start + k)[None, None, :]
+        inside = (at < SIZE) | (SIZE % BLOCK_K == 0)  # all true where the compiler can see it: loads without masks
+        w = tl.load(weights[None, :, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
+        if GATE != "":
+            up = tl.load(ups[None, :, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
+        numbers = tl.load(places + at, mask=live[:, None, None] & inside, other=0.0)
+        numbers = numbers.to(tl.float32)
+        if NORM:
+            squares += numbers * numbers
+            numbers *= tl.load(factor + at, mask=inside, other=0.0).to(tl.float32) + offset
+        acc += w.to(tl.float32) * numbers
+        if GATE != "":
+            acc_up += up.to(tl.float32) * numbers
+    _finish(
+        tl.sum(acc, 2), tl.sum(acc_up, 2), tl.sum(tl.sum(squares, 2), 1), t, n, bias, residual, out, residual_stride,
+        eps, ROWS, COLUMNS, SIZE, BIAS, NORM, ADD, GATE,
+    )  # fmt: skip
+
+
+@triton.jit
+def dot_kernel(
+    x: tl.tensor, weight: tl.tensor, bias: tl.tensor, residual: tl.tensor, factor: tl.tensor, out: tl.tensor,
+    x_stride: tl.tensor, weight_stride: tl.tensor, residual_stride: tl.tensor, eps: tl.tensor, offset: tl.tensor,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
+    BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
+    BIAS: tl.constexpr, NORM: tl.constexpr, ADD: tl.constexpr, GATE: tl.constexpr,
+    OVERLAP: tl.constexpr, UNROLL: tl.constexpr,
+) -> None:  # fmt: skip
+    n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    column = tl.minimum(n, COLUMNS - 1).to(tl.int64)
+    weights = weight + column * weight_stride
+    ups = weight + (column + COLUMNS) * weight_stride
+    if OVERLAP:
+        _await_the_kernel_before(weights, ups, SIZE, GATE)
+    t = tl.arange(0, BLOCK_T)
+    live = (t < ROWS) | (ROWS == BLOCK_T)
+    k = tl.arange(0, BLOCK_K)
+    acc = tl.zeros([BLOCK_N, BLOCK_T], tl.float32)
+    acc_up = tl.zeros([BLOCK_N, BLOCK_T], tl.float32)
+    squares = tl.zeros([BLOCK_T], tl.float32)
+    places = x + t[:, None] * x_stride
+    for start in tl.range(0, SIZE, BLOCK_K, num_stages=STAGES, loop_unroll_factor=UNROLL):
+        at = (start + k)[None, :]
+        inside = (at < SIZE) | (SIZE % BLOCK_K == 0)
+        w = tl.load(weights[:, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
+        numbers = tl.load(places + at, mask=live[:, None] & inside, other=0.0)
+        if NORM:
+            exact = numbers.to(tl.float32)
+            squares += tl.sum(exact * exact, 1)
+            factors = tl.load(factor + at, mask=inside, other=0.0).to(tl.float32)
+            numbers = (exact * (factors + offset)).to(numbers.dtype)
+        numbers = tl.trans(numbers)
+        acc = tl.dot(w, numbers, acc, input_precision="ieee")
+        if GATE != "":
+            up = tl.load(ups[:, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
+            acc_up = tl.dot(up, numbers, acc_up, input_precision="ieee")
+    _finish(
+        tl.trans(acc), tl.trans(acc_up), squares, t, n, bias, residual, out, residual_stride,
+        eps, ROWS, COLUMNS, SIZE, BIAS, NORM, ADD, GATE,
+    )  # fmt: skip
+
+
+@triton.jit
+def _await_the_kernel_before(
+    weights: tl.tensor, ups: tl.tensor, SIZE: tl.constexpr, GATE: tl.constexpr
+) -> None:  # fmt: skip
+    cuda.gdc_launch_dependents()
+    _prefetch(weights, SIZE)
+    if GATE != "":
+        _prefetch(ups, SIZE)
+    cuda.gdc_wait()
+
+
+@triton.jit
+def _prefetch(columns: tl.tensor, SIZE: tl.constexpr) -> None:
+    LINES: tl.constexpr = PREFETCHED // 2 // LINE
+    at = tl.minimum(tl.arange(0, LINES) * LINE, SIZE - 1)
+    places = (columns[:, None] + at[None, :]).to(tl.uint64)
+    tl.inline_asm_elementwise(
+        "prefetch.global.L2 [$1]; mov.u32 $0, 0;", "=r,l", [places], dtype=tl.int32, is_pure=False, pack=1
+    )
+
+
+@triton.jit
+def _finish(
+    product: tl.tensor, up: tl.tensor, squares: tl.tensor, t: tl.tensor, n: tl.tensor,
+    bias: tl.tensor, residual: tl.tensor, out: tl.tensor, residual_stride: tl.tensor, eps: tl.tensor,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
+    BIAS: tl.constexpr, NORM: tl.constexpr, ADD: tl.constexpr, GATE: tl.constexpr,
+) -> None:  # fmt: skip
+    """product and up: [BLOCK_T, BLOCK_N], without the scale of the norm."""
+    live = n < COLUMNS
+    inside = (t < ROWS)[:, None] & live[None, :]
+    if NORM:
+        scale = tl.rsqrt(squares / SIZE + eps)[:, None]
+        product *= scale
+        up *= scale
+    if BIAS:
+        product += tl.load(bias + n, mask=live, other=0.0).to(tl.float32)[None, :]
+    if GATE != "":
+        if BIAS:
+            up += tl.load(bias + COLUMNS + n, mask=live, other=0.0).to(tl.float32)[None, :]
+        product = activated(product, GATE) * up
+    if ADD:
+        product += tl.load(residual + t[:, None] * residual_stride + n[None, :], mask=inside, other=0.0).to(tl.float32)
+    tl.store(out + t[:, None] * COLUMNS + n[None, :], product.to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def activated(gate: tl.tensor, ACTIVATION: tl.constexpr) -> tl.tensor:
+    """gate: float32."""
+    if ACTIVATION == "silu":
+        return gate * tl.sigmoid(gate)
+    elif ACTIVATION == "gelu":
+        return 0.5 * gate * (1.0 + tl.erf(gate * 0.7071067811865476))
+    else:
+        tl.static_assert(ACTIVATION == "gelu_tanh")
+        return gate * tl.sigmoid(1.5957691216057308 * (gate + 0.044715 * gate * gate * gate))

@@ -1,0 +1,109 @@
+"""Decode steps as CUDA graphs: one replay in place of hundreds of launches.
+
+A step of decodes is padded to one of a few numbers of rows. The first one of a kind runs kernel by kernel, which also
+compiles what is not compiled yet; the second is captured while it runs; the others replay it. What a step is made of
+lies in tensors of fixed place, which are filled before.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .attention import AttentionBackend
+from .live import Live
+from .mask_kernel import resume
+from .picking import KernelPicker, pack, takes
+from .request import Chunk
+from .sampler import Picks
+from .transfer import pinned
+
+SIZES = (1, 2, 4, 8, *range(16, 64, 8), *range(64, 256, 16), *range(256, 512, 32), *range(512, 1025, 64))
+"""Numbers of rows that steps are padded to."""
+
+INPUTS = 6
+"""For each row: token, position, state, seat, temperature, draw."""
+
+Forward = Callable[[Tensor, Tensor], Tensor]
+"""(ids int64[rows], positions int32[rows]) -> logits [rows, vocab]."""
+
+
+class DecodeGraphs:
+    """Runs steps in which every chunk has one token and samples, of at most max_rows rows.
+
+    forward: the model, once the attention is planned.
+    """
+
+    def __init__(
+        self,
+        forward: Forward,
+        attention: AttentionBackend,
+        picker: KernelPicker,
+        max_rows: int,
+        device: torch.device,
+    ) -> None:
+        self._forward, self._attention, self._picker = forward, attention, picker
+        self._sizes = [size for size in SIZES if size < max_rows] + [max_rows]
+        self._inputs = torch.zeros(INPUTS * max_rows, dtype=torch.int32, device=device)
+        self._ids = torch.zeros(max_rows, dtype=torch.int64, device=device)
+        self._device = device
+        self._seen: set[Hashable] = set()
+        self._graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor | Picks]] = {}
+        self._memory = torch.cuda.graph_pool_handle()
+
+    def run(self, chunks: list[Chunk], lives: Sequence[Live]) -> Tensor | Picks:
+        """The step's picks, or its logits [rows, vocab] when kernels cannot choose for some row.
+
+        They lie where the next step's will: what is to be kept must be copied.
+        """
+        count = len(chunks)
+        rows = self._sizes[bisect_left(self._sizes, count)]
+        self._attention.plan(chunks, rows)
+        chooses = takes(lives) and not any(live.request.params.top_logprobs_num for live in lives)
+        constrained = chooses and any(live.table is not None for live in lives)
+        self._inputs[: INPUTS * rows].copy_(pinned(_pack(chunks, lives, rows), self._device), non_blocking=True)
+        results = self._replay((rows, chooses, constrained, self._attention.graph_key), rows, chooses, constrained)
+        return Picks(*(column[:count] for column in results)) if isinstance(results, Picks) else results[:count]
+
+    def _replay(self, key: Hashable, rows: int, chooses: bool, constrained: bool) -> Tensor | Picks:
+        if key in self._graphs:
+            graph, results = self._graphs[key]
+            graph.replay()
+            return results
+        if key not in self._seen:
+            self._seen.add(key)
+            return self._step(rows, chooses, constrained)
+        graph = torch.cuda.CUDAGraph()
+        # Not `torch.cuda.graph`, which waits for the device; "thread_local", as other threads may use it meanwhile.
+        graph.capture_begin(self._memory, capture_error_mode="thread_local")
+        try:
+            results = self._step(rows, chooses, constrained)
+        finally:
+            graph.capture_end()
+        self._graphs[key] = graph, results
+        graph.replay()
+        return results
+
+    def _step(self, rows: int, chooses: bool, constrained: bool) -> Tensor | Picks:
+        ids, positions, states, seats, *numbers = self._inputs[: INPUTS * rows].view(INPUTS, rows)
+        picker = self._picker
+        resume(ids, picker.sampled, states, picker.states, seats, self._ids[:rows], states)
+        logits = self._forward(self._ids[:rows], positions)
+        if not chooses:
+            return logits
+        temperatures, draws = (number.view(torch.float32) for number in numbers)
+        return picker.launch(logits, states, temperatures, draws, constrained=constrained)
+
+
+def _pack(chunks: list[Chunk], lives: Sequence[Live], rows: int) -> NDArray[np.int32]:
+    """int32[INPUTS * rows]. A token that is not read yet is -1 - seat."""
+    packed = np.zeros((2, rows), np.int32)
+    requests = [chunk.request for chunk in chunks]
+    packed[0, : len(chunks)] = [-1 - r.seat if r.ahead else r.tokens[-1] for r in requests]
+    packed[1, : len(chunks)] = [chunk.start for chunk in chunks]
+    return np.concatenate([packed.ravel(), pack(lives, rows)])

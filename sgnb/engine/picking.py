@@ -1,0 +1,199 @@
+"""Who chooses a step's tokens: torch for any row on any device, kernels for plain rows on a GPU. Waits for nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..grammar.vocabulary import Vocabulary
+from .draws import uniforms
+from .live import Live
+from .masking import host_mask
+from .sampler import PREVIOUS, UNCONSTRAINED, Mask, Picks, pick
+from .transfer import pinned, to_device
+
+if TYPE_CHECKING:
+    from .mask_kernel import DeviceGrammars
+
+
+class Picker(Protocol):
+    """Chooses a token for each row, and knows what the last step chose.
+
+    sampled: int64[rows], the tokens of the last step, by seat.
+    """
+
+    sampled: Tensor
+
+    def __call__(self, logits: Tensor, lives: Sequence[Live]) -> Picks:
+        """One token for each row of logits [rows, vocab], row i for lives[i]. `logits` may be overwritten."""
+        ...
+
+    def place(self, live: Live) -> None:
+        """Before a request with a grammar begins: bring the grammar where masks are made, if that is possible."""
+        ...
+
+    def forget(self, live: Live) -> None:
+        """The request ends."""
+        ...
+
+
+class TorchPicker:
+    """For every device. Grammars' masks are made on the host."""
+
+    def __init__(self, max_rows: int, device: torch.device) -> None:
+        self.sampled = torch.zeros(max_rows, dtype=torch.long, device=device)
+
+    def __call__(self, logits: Tensor, lives: Sequence[Live]) -> Picks:
+        picks = _pick(logits, lives, host_mask(_bound(lives), logits.shape[1], logits.device))
+        self.sampled[: len(lives)] = picks.tokens
+        return picks
+
+    def place(self, live: Live) -> None:
+        pass
+
+    def forget(self, live: Live) -> None:
+        pass
+
+
+class KernelPicker:
+    """For a GPU: rows that are plain go through kernels, with grammars whose tables lie on the device.
+
+    What `launch` runs has fixed places, so that it can be part of a CUDA graph. states: int32[max_rows], where the last
+    step left the grammar of each seat.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        max_rows: int,
+        device: torch.device,
+        ends: frozenset[int],
+        vocabulary: Callable[[], Vocabulary] | None,
+    ) -> None:
+        """ends: tokens that end a sequence. vocabulary: gives the tokens' bytes; called for the first grammar. None
+        where there are no grammars, for want of a tokenizer."""
+        from .sample_kernel import DeviceSampler
+
+        self._sampler = DeviceSampler(vocab_size, max_rows, device)
+        self.sampled = self._sampler.tokens
+        self.states = torch.full((max_rows,), UNCONSTRAINED, dtype=torch.int32, device=device)
+        self._vocab_size, self._max_rows, self._device, self._ends = vocab_size, max_rows, device, ends
+        self._vocabulary = vocabulary
+        self._grammars: DeviceGrammars | None = None
+        self._allowed: Tensor | None = None
+
+    def __call__(self, logits: Tensor, lives: Sequence[Live]) -> Picks:
+        rows = len(lives)
+        bound = _bound(lives)
+        if any(live.table is None for live in bound.values()):  # then nobody is ahead, and the host knows all
+            picks = _pick(logits, lives, host_mask(bound, logits.shape[1], self._device))
+            self.sampled[:rows] = picks.tokens
+            return picks
+        packed = pinned(pack(lives, rows), self._device).to(self._device, non_blocking=True)
+        states, seats, *numbers = packed.view(4, rows)
+        if bound:
+            states = torch.where(states == PREVIOUS, self.states[seats], states)
+        if takes(lives):
+            return self.launch(logits, states, *(n.view(torch.float32) for n in numbers), constrained=bool(bound))
+        mask = None
+        if bound:
+            index = to_device(list(bound), self._device)
+            mask = Mask(index, self._mask(states)[index].bool())
+        picks = _pick(logits, lives, mask)
+        self.sampled[:rows] = picks.tokens
+        self._advance(states, bool(bound))
+        return picks
+
+    def launch(
+        self, logits: Tensor, states: Tensor, temperatures: Tensor, draws: Tensor, *, constrained: bool
+    ) -> Picks:
+        """Choose for plain rows; `states` go on by the tokens. All are tensors of one length."""
+        if constrained:
+            picks = self._sampler(logits, temperatures, draws, self._mask(states), states)
+        else:
+            picks = self._sampler(logits, temperatures, draws)
+        self._advance(states, constrained)
+        return picks
+
+    def place(self, live: Live) -> None:
+        params, grammar = live.request.params, live.grammar
+        if grammar is None or live.constraint is None or params.thinking or params.min_new_tokens:
+            return
+        automaton = grammar.result().compiled.automaton
+        if automaton is None or live.stop_tokens != self._ends:
+            return
+        live.table = self._tables().acquire(automaton)
+
+    def forget(self, live: Live) -> None:
+        if live.table is not None:
+            self._tables().release(live.table)
+
+    def _tables(self) -> DeviceGrammars:
+        """Made for the first grammar: they and the masks take memory."""
+        if self._grammars is None:
+            from .mask_kernel import DeviceGrammars
+
+            assert self._vocabulary is not None
+            self._grammars = DeviceGrammars(self._vocabulary(), self._ends, self._device)
+            shape = self._max_rows, self._vocab_size
+            self._allowed = torch.zeros(shape, dtype=torch.uint8, device=self._device)
+        return self._grammars
+
+    def _mask(self, states: Tensor) -> Tensor:
+        assert self._allowed is not None
+        allowed = self._allowed[: len(states)]
+        self._tables().allowed(states, allowed)
+        return allowed
+
+    def _advance(self, states: Tensor, constrained: bool) -> None:
+        if constrained:
+            self._tables().advance_(states, self.sampled[: len(states)])
+            self.states[: len(states)] = states
+
+
+def pack(lives: Sequence[Live], rows: int) -> NDArray[np.int32]:
+    """int32[4, rows], flat: each row's state, seat in the last step, and, as bits of float32, temperature and draw.
+
+    Rows beyond the lives belong to nobody.
+    """
+    packed = np.zeros((4, rows), np.int32)
+    packed[0] = UNCONSTRAINED
+    count = len(lives)
+    packed[0, :count] = [_state(live) for live in lives]
+    packed[1, :count] = [live.request.seat for live in lives]
+    packed[2, :count] = np.array([live.request.params.temperature for live in lives], np.float32).view(np.int32)
+    packed[3, :count] = _draws(lives).astype(np.float32).view(np.int32)
+    return packed.ravel()
+
+
+def takes(lives: Sequence[Live]) -> bool:
+    """Whether `KernelPicker.launch` can choose for all of them."""
+    return all(
+        live.plain and (live.constraint is None or live.table is not None) and not live.banned for live in lives
+    )
+
+
+def _state(live: Live) -> int:
+    if live.table is None or live.constraint is None:
+        return UNCONSTRAINED
+    return PREVIOUS if live.request.ahead else live.table + live.constraint.state
+
+
+def _bound(lives: Sequence[Live]) -> dict[int, Live]:
+    return {row: live for row, live in enumerate(lives) if live.constraint is not None and live.constraint.binds}
+
+
+def _pick(logits: Tensor, lives: Sequence[Live], mask: Mask | None) -> Picks:
+    return pick(logits, [live.request for live in lives], [live.banned for live in lives], _draws(lives), mask)
+
+
+def _draws(lives: Sequence[Live]) -> NDArray[np.float64]:
+    """Each request's random number for its next token."""
+    seeds = np.array([live.request.seed for live in lives], np.uint64)
+    positions = np.array([live.request.extent - live.request.prompt_length for live in lives], np.int64)
+    return uniforms(seeds, positions)

@@ -1,0 +1,120 @@
+"""The tables of the GPU benchmarks, from made-up figures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.gpu import ablations
+from benchmarks.gpu.gaps import idle_of, idle_share
+from benchmarks.gpu.ready import READY
+from benchmarks.gpu.results import Results
+from benchmarks.gpu.table import COLUMNS, make_table, number
+
+
+def result(figure: float, unit: str = "tok/s") -> dict[str, Any]:
+    return {"figure": figure, "unit": unit, "seconds": [1.0]}
+
+
+def rows(results: Results) -> dict[str, dict[str, str]]:
+    table = make_table(results)
+    return {row[0]: dict(zip(COLUMNS, row, strict=True)) for row in table.rows}
+
+
+def test_known_figures_stand_in_for_peers_and_are_marked() -> None:
+    results = Results()
+    results.add("sgnb", "1", "decode 1", result(250))
+    results.add("sgnb", "1", "chat", result(5000))
+    results.add("vllm", "0.20.0", "chat", result(2500))
+    found = rows(results)
+    assert found["decode 1"] == {
+        "workload": "decode 1", "unit": "tok/s", "sgnb": "250", "SGLang": "204*", "vLLM": "201*",
+        "times the better peer": "1.23", "limit": "286", "share of the limit": "88%", "to reach": "240", "met": "yes",
+    }  # fmt: skip
+    assert found["chat"]["SGLang"] == "4,320*"
+    assert found["chat"]["vLLM"] == "2,500"
+    assert found["chat"]["times the better peer"] == "1.16"
+    assert found["chat"]["met"] == "NO"
+    assert make_table(results).met is False
+
+
+def test_of_seconds_fewer_are_better() -> None:
+    results = Results()
+    results.add("sgnb", "1", READY, result(8, "s"))
+    results.add("sgnb", "1", "JSON, one at a time", result(0.4, "s"))
+    results.add("sglang", "0.5.11", "JSON, one at a time", result(1.0, "s"))
+    results.add("vllm", "0.20.0", "JSON, one at a time", result(0.9, "s"))
+    found = rows(results)
+    assert found[READY]["met"] == "yes"
+    assert found[READY]["times the better peer"] == "7.38"
+    assert found["JSON, one at a time"]["times the better peer"] == "2.25"
+    assert found["JSON, one at a time"]["to reach"] == "0.45"
+    assert found["JSON, one at a time"]["met"] == "yes"
+
+
+def test_json_has_no_bar_without_a_peer_in_the_same_run() -> None:
+    results = Results()
+    results.add("sgnb", "1", "JSON, 128 requests", result(90, "req/s"))
+    row = rows(results)["JSON, 128 requests"]
+    assert (row["SGLang"], row["vLLM"], row["to reach"], row["met"]) == ("", "", "", "")
+
+
+def test_results_are_on_the_disk_after_each_figure(tmp_path: Path) -> None:
+    results = Results(tmp_path / "deep" / "out.json")
+    results.add("sgnb", "1", "chat", result(10))
+    again = Results()
+    again.read([tmp_path / "deep" / "out.json"])
+    assert again.figure("sgnb", "chat") == 10
+    assert again.figure("sgnb", "prefill") is None
+    assert again.figure("vllm", "chat") is None
+
+
+def test_numbers_are_short() -> None:
+    assert [number(x) for x in (None, 0.4567, 12.345, 345.6, 1234.5)] == ["", "0.457", "12.3", "346", "1,234"]
+
+
+def ablation_results(**seconds: float) -> Results:
+    results = Results()
+    for option, value in seconds.items():
+        results.add(option.replace("_", " "), "1", "chat", {"seconds": [value], "unit": "tok/s", "figure": 1.0})
+    return results
+
+
+def test_ablations_say_what_each_technique_is_worth() -> None:
+    results = ablation_results(all_on=1.0, no_prefix_cache=2.0, no_fork_attention=1.02)
+    results.add(ablations.AGAIN, "1", "chat", {"seconds": [1.04], "unit": "tok/s", "figure": 1.0})
+    table = ablations.make_table(results, gpu=True)
+    assert table.columns == ("program", "all on, s", "no prefix cache", "no fork attention", ablations.AGAIN)
+    assert table.rows == [("chat", "1.020", "1.96", "1.00", "1.04")]
+    assert table.met is True
+
+
+@pytest.mark.parametrize("changed", [{"no_prefix_cache": 0.99}, {"no_fork_attention": 0.9}])
+def test_ablations_are_not_met_by_a_missing_gain_or_a_loss(changed: dict[str, float]) -> None:
+    seconds = {"all_on": 1.0, "no_prefix_cache": 2.0, "no_fork_attention": 1.0} | changed
+    assert ablations.make_table(ablation_results(**seconds), gpu=True).met is False
+
+
+def test_idle_time_between_pieces_of_work() -> None:
+    assert idle_of([(0, 10)], 0.0) == 0
+    assert idle_of([(0, 4), (6, 10)], 0.0) == pytest.approx(0.2)
+    assert idle_of([(6, 10), (0, 4), (1, 3), (3, 5)], 0.0) == pytest.approx(0.1)
+    assert idle_of([(0, 1), (40, 60), (99, 100)], 0.25) == pytest.approx(0.6)
+
+
+def test_a_trace_counts_what_the_device_did(tmp_path: Path) -> None:
+    events = [
+        {"ph": "X", "cat": "kernel", "ts": 0, "dur": 5},
+        {"ph": "X", "cat": "cpu_op", "ts": 5, "dur": 3},
+        {"ph": "X", "cat": "gpu_memcpy", "ts": 8, "dur": 2},
+        {"ph": "M", "name": "process_name"},
+    ]
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+    assert idle_share(path, 0.0) == pytest.approx(0.3)
+    path.write_text(json.dumps({"traceEvents": events[1:2]}), encoding="utf-8")
+    with pytest.raises(ValueError, match="no work of a GPU"):
+        idle_share(path)

@@ -1,0 +1,131 @@
+"""Compares the fusion pass's kernels with float64, and whole models. Run as a program: in triton's interpreter.
+
+The interpreter must be chosen before triton is imported, so it needs a process of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import torch
+from torch import Tensor
+
+from sgnb.engine import fusion
+from sgnb.engine.attention import LayerOptions
+from sgnb.engine.fusion import kernels, plain
+from sgnb.engine.fusion.operations import Operations
+from sgnb.engine.fusion.parts import AttentionPlan, Heads, Norm
+from sgnb.engine.fusion.patterns import ROTARIES
+from sgnb.engine.fusion.recording import RecordingBackend
+
+from .fusion_models import Pooled, own_logits, varied_model
+
+ROUNDINGS = {torch.float32: 2e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
+"""Relative error of a result that is rounded up to four times."""
+
+
+def close(mine: Tensor, exact: Tensor, scale: float = 1.0) -> None:
+    """scale: how much larger the numbers on the way were than the result."""
+    bound = ROUNDINGS[mine.dtype] * scale
+    error = (mine.double() - exact).abs() / (exact.abs() + exact.abs().mean())
+    assert float(error.max()) <= bound, f"error {float(error.max()):.2e} of {bound:.2e}"
+
+
+def check_norm(sizes: list[int], rows: list[int], dtype: torch.dtype, device: str) -> None:
+    for size, count, early, add, strided in itertools.product(sizes, rows, *[(False, True)] * 3):
+        wide = torch.randn(count, size + 24, device=device).to(dtype)
+        x = wide[:, 8 : 8 + size] if strided else wide[:, :size].contiguous()
+        norm = Norm(torch.rand(size, device=device) + 0.5, 1e-5, early)
+        residual = torch.randn(count, size, device=device).to(dtype) if add else None
+        exact = x.double() * (x.double().square().mean(-1, keepdim=True) + norm.eps).rsqrt() * norm.factor.double()
+        before = x.clone()
+        out = kernels.norm(x, norm, residual)
+        close(out, exact if residual is None else exact + residual.double(), scale=2.0 if add else 1.0)
+        assert torch.equal(x, before)
+    heads = torch.randn(1, 3, 5, 16, device=device).to(dtype).transpose(1, 2)
+    norm = Norm(torch.rand(16, device=device), 1e-6, False)
+    close(kernels.norm(heads, norm), plain.norm(heads.double().float(), norm).double())
+
+
+def check_gate(sizes: list[int], rows: list[int], dtype: torch.dtype, device: str) -> None:
+    for size, count, activation in itertools.product(sizes, rows, plain.ACTIVATIONS):
+        x = 3 * torch.randn(count, 2 * size, device=device).to(dtype)
+        close(kernels.gate(x, activation), plain.gate(x.double(), activation))
+
+
+def check_rotate(shapes: list[Heads], rows: list[int], dtype: torch.dtype, device: str) -> None:
+    """All ways to rotate, all of a head or a part of it, with norms and without; padding rows share the last slot."""
+    options = LayerOptions(1.0)
+    for heads, count, rotary, part, normed in itertools.product(shapes, rows, ROTARIES, (1, 2), (False, True)):
+        if (rotary is None and part == 2) or (heads.dim // part) % 2:
+            continue
+        factors = torch.rand(2, heads.dim, device=device) + 0.5
+        norms = [Norm(factor, 1e-5, part == 1) if normed else None for factor in factors]
+        plan = AttentionPlan(3, heads, options, rotary, *norms)
+        width = 0 if rotary is None else heads.dim // part // (1 if rotary.twice else 2)
+        angles = torch.rand(count, width, device=device) * 6
+        cos, sin = (None, None) if rotary is None else (angles.cos().to(dtype), angles.sin().to(dtype))
+        qkv = torch.randn(count, sum(heads.widths), device=device).to(dtype)
+        mine = backend(count, heads, dtype, device)
+        exact = backend(count, heads, torch.float64, device)
+        q = kernels.rotate_and_store(qkv, plan, cos, sin, mine)
+        wide = [None if angle is None else angle.double() for angle in (cos, sin)]
+        expected = exact_rotation(qkv.double(), plan, wide[0], wide[1], exact)
+        close(q, expected)
+        for pool, right in ((mine.kv.keys[3], exact.kv.keys[3]), (mine.kv.values[3], exact.kv.values[3])):
+            close(pool, right)
+            assert not pool[-1].any()
+
+
+def exact_rotation(
+    qkv: Tensor, plan: AttentionPlan, cos: Tensor | None, sin: Tensor | None, into: RecordingBackend
+) -> Tensor:
+    """One head of one token at a time, in float64, with a pair as a complex number."""
+    query, kv, dim = plan.heads
+    out = qkv.view(len(qkv), query + 2 * kv, dim).clone()
+    for norm, part in ((plan.q_norm, slice(0, query)), (plan.k_norm, slice(query, query + kv))):
+        if norm is not None:
+            squares = out[:, part].square().mean(-1, keepdim=True)
+            out[:, part] *= (squares + norm.eps).rsqrt() * norm.factor.double()
+    if plan.rotary is not None and cos is not None and sin is not None:
+        pairs = plan.rotary.pairs(cos.shape[-1])
+        for i in range(pairs):
+            a, b = (2 * i, 2 * i + 1) if plan.rotary.interleaved else (i, i + pairs)
+            turn = torch.complex(cos[:, i * plan.rotary.step], sin[:, i * plan.rotary.step])[:, None]
+            turned = torch.complex(out[:, : query + kv, a], out[:, : query + kv, b]) * turn
+            out[:, : query + kv, a], out[:, : query + kv, b] = turned.real, turned.imag
+    into.store(plan.layer, out[:, query : query + kv], out[:, query + kv :])
+    return out[:, :query]
+
+
+def backend(rows: int, heads: Heads, dtype: torch.dtype, device: str) -> RecordingBackend:
+    made = RecordingBackend(rows, dtype, torch.device(device))
+    for pool in (made.kv.keys, made.kv.values):
+        pool[3] = torch.zeros(rows + 1, heads.kv, heads.dim, dtype=dtype, device=device)
+    return made
+
+
+def check_models(families: list[str]) -> None:
+    """The pass with the kernels in it, on models of the CPU."""
+    operations = Operations(kernels.norm, kernels.gate, kernels.rotate_and_store)
+    fusion.pick_operations = lambda *_: operations  # type: ignore[assignment]
+    for family in families:
+        model = varied_model(family, num_hidden_layers=1)
+        expected = own_logits(model, 5)
+        pooled = Pooled(model)
+        kinds = {swap.kind for swap in pooled.fuse()}
+        assert {"norm", "attention", "layer"} <= kinds, f"{family}: {kinds}"
+        assert torch.allclose(pooled.logits(5), expected, atol=2e-4, rtol=1e-4), family
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    for kind in ROUNDINGS:
+        check_norm([1, 24, 64, 100], [1, 3], kind, "cpu")
+        check_gate([1, 24, 1030], [1, 2], kind, "cpu")
+        if kind != torch.float16:
+            check_rotate([Heads(4, 2, 16), Heads(5, 1, 24)], [2], kind, "cpu")
+    print("norm gate rotate_and_store")
+    check_models(["qwen3", "olmo2", "glm4"])
+    print("models agree")

@@ -1,0 +1,235 @@
+"""The fusion pass: what is fused in each family, that it computes the same, and that it can be undone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
+from types import MethodType
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from sgnb.engine import fusion
+from sgnb.engine.fusion import plain, unfuse
+from sgnb.engine.fusion.operations import Operations
+from sgnb.engine.fusion.parts import Norm
+
+from ..random_models import FAMILIES
+from .fusion_models import Pooled, own_logits, varied_model
+
+ROOT = Path(__file__).parents[2]
+ROWS = 14
+
+WHOLE = {"attention": 2, "mlp": 2, "layer": 2}
+MIXTURE = {"attention": 2, "layer": 2}
+FUSED: dict[str, dict[str, int]] = {
+    "llama": {"rotary": 1, "norm": 5, **WHOLE},
+    "qwen2": {"rotary": 1, "norm": 5, **WHOLE},
+    "qwen3": {"rotary": 1, "norm": 9, **WHOLE},
+    "mistral": {"rotary": 1, "norm": 5, **WHOLE},
+    "gemma": {"rotary": 1, "norm": 5, **WHOLE},
+    "gemma2": {"rotary": 1, "norm": 9, **WHOLE},
+    "gemma3_text": {"rotary": 1, "norm": 43, "attention": 7, "mlp": 7, "layer": 7},
+    "mixtral": {"rotary": 1, "norm": 5, **MIXTURE},
+    "qwen3_moe": {"rotary": 1, "norm": 9, **MIXTURE},
+    "phi": {"rotary": 1, "attention": 2},
+    "phi3": {"rotary": 1, "norm": 5, **WHOLE},
+    "olmo2": {"rotary": 1, "norm": 9, **WHOLE},
+    "granite": {"rotary": 1, "norm": 5, **WHOLE},
+    "gpt2": {},
+    "gpt_neox": {"rotary": 1},
+    "opt": {},
+    "smollm3": {"rotary": 1, "norm": 5, **WHOLE},
+    "gpt_oss": {"rotary": 1, "norm": 5, **MIXTURE},
+    "starcoder2": {"rotary": 1, "attention": 2},
+    "deepseek_v3": {"rotary": 1, "norm": 9, "mlp": 2},
+    "glm4": {"rotary": 1, "norm": 9, **WHOLE},
+    "cohere": {"rotary": 1, "attention": 2, "mlp": 2},
+    "exaone4": {"rotary": 1, "norm": 9, **WHOLE},
+    "ernie4_5": {"rotary": 1, "norm": 5, **WHOLE},
+}
+"""What the pass must find in the random model of each family, so that a pattern that ceases to match is seen."""
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_fused_models_compute_the_same_until_undone(family: str) -> None:
+    model = varied_model(family)
+    expected = {rows: own_logits(model, rows) for rows in (ROWS, 1)}
+    pooled = Pooled(model)
+    before = pooled.logits(ROWS)
+    swaps = pooled.fuse()
+    assert Counter(swap.kind for swap in swaps) == FUSED[family]
+    for rows, own in expected.items():
+        logits = pooled.logits(rows)
+        assert torch.allclose(logits, own, atol=2e-4, rtol=1e-4)
+        assert torch.equal(logits.argmax(-1), own.argmax(-1))
+    unfuse(swaps)
+    assert torch.equal(pooled.logits(ROWS), before)
+    assert not any("forward" in vars(module) for module in model.modules())
+
+
+def test_merged_weights_are_in_memory_once() -> None:
+    model = varied_model("qwen2")
+    layer = model.model.layers[0]
+    attention, mlp = layer.self_attn, layer.mlp
+    names = [attention.q_proj, attention.k_proj, attention.v_proj]
+    before = [(linear.weight.clone(), linear.bias.clone()) for linear in names]
+    Pooled(model).fuse()
+    for kind in ("weight", "bias"):
+        assert len({getattr(linear, kind).untyped_storage().data_ptr() for linear in names}) == 1
+    gate, up = (linear.weight.untyped_storage().data_ptr() for linear in (mlp.gate_proj, mlp.up_proj))
+    assert gate == up
+    for linear, (weight, bias) in zip(names, before, strict=True):
+        assert torch.equal(linear.weight, weight)
+        assert torch.equal(linear.bias, bias)
+
+
+def test_a_bias_may_be_on_some_of_the_projections_only() -> None:
+    model = varied_model("qwen2")
+    for layer in model.model.layers:
+        layer.self_attn.k_proj.bias = None
+    expected = own_logits(model, ROWS)
+    pooled = Pooled(model)
+    assert Counter(swap.kind for swap in pooled.fuse())["attention"] == 2
+    assert torch.allclose(pooled.logits(ROWS), expected, atol=2e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("part", ["norm", "attention", "mlp", "layer"])
+def test_a_module_with_a_twist_keeps_its_own_forward(part: str, dtype: torch.dtype) -> None:
+    """And what contains it is fused around it, or keeps its own too; the others are fused as ever."""
+    model = varied_model("llama").to(dtype)  # type: ignore[arg-type]
+    layer = model.model.layers[0]
+    module = {"norm": layer.input_layernorm, "attention": layer.self_attn, "mlp": layer.mlp, "layer": layer}[part]
+    twist(module)
+    expected = own_logits(model, ROWS).float()
+    pooled = Pooled(model)
+    swaps = pooled.fuse()
+    assert module not in [swap.module for swap in swaps]
+    missing = {"norm": ["norm", "layer"], "attention": ["attention", "layer"], "mlp": ["mlp"], "layer": ["layer"]}
+    assert Counter(FUSED["llama"]) - Counter(swap.kind for swap in swaps) == Counter(missing[part])
+    error = (pooled.logits(ROWS).float() - expected).norm() / expected.norm()
+    assert float(error) < 4 * torch.finfo(dtype).eps
+
+
+def twist(module: nn.Module) -> None:
+    """A subclass whose forward gives a little more than its parent's."""
+    parent: Any = type(module)
+
+    def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        out = parent.forward(self, *args, **kwargs)
+        return out * 1.01 if isinstance(out, Tensor) else (out[0] * 1.01, *out[1:])
+
+    module.__class__ = type(parent.__name__, (parent,), {"forward": forward})
+
+
+def test_forwards_that_someone_else_replaced_stay() -> None:
+    model = varied_model("llama")
+    norm = model.model.layers[0].input_layernorm
+    norm.forward = MethodType(type(norm).forward, norm)
+    own = norm.forward
+    pooled = Pooled(model)
+    swaps = pooled.fuse()
+    unfuse(swaps)
+    assert norm not in [swap.module for swap in swaps]
+    assert norm.forward is own
+
+
+def test_layers_whose_inputs_are_read_again_are_not_fused() -> None:
+    """A fused layer writes its sum over its input."""
+    model = varied_model("llama")
+    kept: list[Tensor] = []
+    layers = model.model.layers
+    layers[0].register_forward_pre_hook(lambda _, args: kept.append(args[0]))
+    layers[1].register_forward_hook(lambda _, args, out: out + kept.pop())
+    expected = own_logits(model, ROWS)
+    pooled = Pooled(model)
+    swaps = pooled.fuse()
+    assert {swap.kind for swap in swaps} == {"rotary", "norm", "attention", "mlp"}
+    kept.clear()
+    assert torch.allclose(pooled.logits(ROWS), expected, atol=2e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "gemma2", "granite", "phi", "mixtral", "starcoder2"])
+def test_few_rows_go_to_the_kernels_for_few_rows(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dense layer is then four products with everything between them inside."""
+    calls: list[tuple[bool, bool, bool]] = []
+
+    def skinny(
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        *,
+        norm: tuple[Tensor, float, float] | None = None,
+        residual: Tensor | None = None,
+        gated: str | None = None,
+    ) -> Tensor:
+        assert len(x) <= 4
+        calls.append((norm is not None, residual is not None, gated is not None))
+        if norm is not None:
+            factor, eps, offset = norm
+            x = plain.norm(x, Norm(factor + offset, eps, early=False))
+        y = F.linear(x, weight, bias)
+        y = y if gated is None else plain.gate(y, gated)
+        return y if residual is None else y + residual
+
+    monkeypatch.setattr(fusion, "pick_operations", lambda *_: Operations(skinny=skinny, skinny_rows=4))
+    model = varied_model(family)
+    expected = {rows: own_logits(model, rows) for rows in (ROWS, 4, 1)}
+    pooled = Pooled(model)
+    pooled.fuse()
+    for rows, logits in expected.items():
+        calls.clear()
+        assert torch.allclose(pooled.logits(rows), logits, atol=2e-4, rtol=1e-4)
+        assert not calls if rows > 4 else calls
+    layer = [(True, False, False), (False, True, False), (True, False, True), (False, True, False)]
+    if family in ("llama", "qwen2"):
+        assert calls == [*layer, *layer, (False, False, False)]
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2", "gemma2", "granite", "phi", "phi3", "cohere"])
+def test_every_product_goes_through_the_function_given(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    multiply = torch._C._nn.linear
+
+    def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        assert x.dim() == weight.dim() == 2
+        calls.append(len(weight))
+        return multiply(x.double(), weight.double(), None if bias is None else bias.double()).to(x.dtype)
+
+    model = varied_model(family)
+    expected = own_logits(model, ROWS)
+    pooled = Pooled(model)
+    swaps = pooled.fuse(linear)
+    assert torch.allclose(pooled.logits(ROWS), expected, atol=2e-4, rtol=1e-4)
+
+    def none_else(*args: Any) -> Tensor:
+        raise AssertionError("a product went past the function")
+
+    monkeypatch.setattr(F, "linear", none_else)
+    monkeypatch.setattr(Tensor, "addmm_", none_else)
+    calls.clear()
+    pooled.logits(ROWS)
+    assert len(calls) == 2 * 4 + 1
+    unfuse(swaps)
+    assert not any("forward" in vars(module) for module in model.modules())
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="needs triton, which there is for Linux only")
+def test_the_kernels_in_the_interpreter() -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.engine.fusion_kernel_check"],
+        cwd=ROOT,
+        env={**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == ["norm", "gate", "rotate_and_store", "models", "agree"]

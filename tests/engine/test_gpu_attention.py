@@ -1,0 +1,105 @@
+"""The Triton attention on a GPU: against the float64 reference, in CUDA graphs, and batch-invariant."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from sgnb.engine.attention import LayerOptions
+from sgnb.engine.request import Chunk
+
+from .test_attention import OPTIONS, SLOTS, random_batch
+
+pytestmark = pytest.mark.gpu
+
+TOLERANCES = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 6e-2}
+
+
+def forks(count: int, trunk: int, tail: int) -> tuple[list[Chunk], int]:
+    from benchmarks.attention_gpu import Case, chunks_of
+
+    return chunks_of(Case("", [(1, trunk), (count, tail)], count))
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
+@pytest.mark.parametrize("kind", sorted(OPTIONS))
+def test_random_batches(dtype: torch.dtype, kind: str) -> None:
+    from sgnb.engine.attention.triton_backend import TritonAttention
+
+    from .triton_attention_check import SMALL, error, pool
+
+    rng = random.Random(kind)
+    torch.manual_seed(0)
+    for tuning in (None, SMALL):
+        attention = TritonAttention(pool(2, 64, 64, "cuda", dtype), {0: 4}, tuning=tuning)
+        for _ in range(5):
+            chunks = sorted(random_batch(rng), key=lambda chunk: chunk.length > 1)
+            assert error(attention, chunks, 4, OPTIONS[kind]) < TOLERANCES[dtype]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    ("kv_heads", "heads", "key_dim", "value_dim"),
+    [(8, 32, 128, 128), (4, 28, 80, 80), (1, 16, 96, 64), (8, 8, 192, 128), (2, 16, 256, 256), (1, 24, 16, 16)],
+)
+def test_shapes(dtype: torch.dtype, kv_heads: int, heads: int, key_dim: int, value_dim: int) -> None:
+    """Decodes below a long prefix, and long chunks, with the tuning of the shape."""
+    from sgnb.engine.attention.triton_backend import TritonAttention
+
+    from .triton_attention_check import error, plain_chunks, pool
+
+    torch.manual_seed(0)
+    options = LayerOptions(key_dim**-0.5)
+    chunks, slots = forks(40, 700, 30)
+    attention = TritonAttention(pool(kv_heads, key_dim, value_dim, "cuda", dtype, slots + 1), {0: heads})
+    assert error(attention, chunks, heads, options) < TOLERANCES[dtype]
+    order = np.random.default_rng(0).permutation(slots).astype(np.int32)
+    chunks = plain_chunks([(900, 1), (5, 1), (0, 300), (170, 90)], order)
+    for more in (options, options._replace(window=100)):
+        assert error(attention, chunks, heads, more) < TOLERANCES[dtype]
+
+
+def test_a_graph_serves_later_plans() -> None:
+    from sgnb.engine.attention.triton_backend import TritonAttention
+
+    from .test_attention import reference
+    from .triton_attention_check import plain_chunks, pool
+
+    torch.manual_seed(0)
+    order = np.random.default_rng(1).permutation(SLOTS).astype(np.int32)
+    kv = pool(2, 64, 64, "cuda", torch.bfloat16)
+    attention = TritonAttention(kv, {0: 8})
+    q = torch.randn(8, 8, 64, device="cuda", dtype=torch.bfloat16)
+    k = torch.randn(8, 2, 64, device="cuda", dtype=torch.bfloat16)
+
+    def step() -> torch.Tensor:
+        attention.store(0, k, k)
+        return attention.attend(0, q, OPTIONS["plain"])
+
+    attention.plan(plain_chunks([(9, 1), (30, 1), (11, 1)], order), padded=8)
+    step()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = step()
+    key = attention.graph_key
+    for lengths in ([(50, 1)] * 5, [(0, 1)] * 8, [(20, 1), (100, 1)]):
+        chunks = plain_chunks(lengths, order)
+        attention.plan(chunks, padded=8)
+        assert attention.graph_key == key
+        graph.replay()
+        assert torch.isfinite(out).all()
+        for row, chunk in enumerate(chunks):
+            seen = torch.from_numpy(chunk.request.slots[: chunk.end]).long()
+            keys, values = kv.keys[0].cpu()[seen], kv.values[0].cpu()[seen]
+            expected = reference(q[row, :, None].cpu(), keys, values, OPTIONS["plain"])
+            assert (out[row].double().cpu() - expected[0]).abs().max() < TOLERANCES[torch.bfloat16]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_batch_invariant(dtype: torch.dtype) -> None:
+    from .triton_attention_check import check_invariant
+
+    check_invariant("cuda", dtype, None, 1300, [1, 37, 512, 513, 1000])

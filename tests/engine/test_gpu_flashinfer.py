@@ -1,0 +1,159 @@
+"""FlashInfer's kernels on a GPU, beside Triton's: against a float64 reference and against torch.
+
+Each kind of layer compiles a kernel the first time, for about a minute.
+"""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from sgnb.engine.attention import AttentionBackend, LayerOptions
+from sgnb.engine.attention.flashinfer_kernels import refusal
+from sgnb.engine.attention.switching import SwitchingAttention, make_gpu_attention
+from sgnb.engine.attention.torch_backend import TorchAttention
+from sgnb.engine.kv import KVCache, LayerShape
+from sgnb.engine.request import Chunk
+
+from .test_attention import SLOTS, reference
+from .test_flashinfer import random_step
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
+
+HEADS, KV_HEADS, DIM, DTYPE = 32, 8, 128, torch.bfloat16
+SHORT = 16
+SINKS = torch.linspace(-2, 2, HEADS)
+OPTIONS = {
+    "plain": LayerOptions(DIM**-0.5),
+    "sinks": LayerOptions(0.11, sinks=SINKS),
+    "window": LayerOptions(DIM**-0.5, window=5),
+    "all": LayerOptions(0.11, 7, 3.0, SINKS),
+}
+
+
+@pytest.fixture(autouse=True)
+def usable() -> None:
+    reason = refusal([LayerShape(KV_HEADS, DIM, DIM)], DTYPE, torch.device("cuda", 0))
+    if reason is not None:
+        pytest.skip(reason)
+
+
+def random_kv(slots: int = SLOTS) -> KVCache:
+    kv = KVCache({0: LayerShape(KV_HEADS, DIM, DIM)}, slots, DTYPE, torch.device("cuda", 0))
+    kv.keys[0].normal_()
+    kv.values[0].normal_()
+    return kv
+
+
+def on_gpu(options: LayerOptions) -> LayerOptions:
+    return options if options.sinks is None else options._replace(sinks=options.sinks.cuda())
+
+
+def check(out: Tensor, kv: KVCache, q: Tensor, chunks: list[Chunk], options: LayerOptions) -> None:
+    row, options = 0, on_gpu(options)
+    for chunk in chunks:
+        seen = torch.from_numpy(chunk.request.slots[: chunk.end]).long().cuda()
+        rows = slice(row, row + chunk.length)
+        with torch.device("cuda"):
+            expected = reference(q[rows].transpose(0, 1), kv.keys[0][seen], kv.values[0][seen], options)
+        torch.testing.assert_close(out[rows].double(), expected, atol=0.02, rtol=0.02)
+        row += chunk.length
+
+
+def step(attention: AttentionBackend, kv: KVCache, chunks: list[Chunk], options: LayerOptions) -> Tensor:
+    """The output of a step with random queries and new keys and values, once it was compared with the reference."""
+    rows = sum(c.length for c in chunks)
+    merged = torch.randn(rows, HEADS + 2 * KV_HEADS, DIM, device="cuda", dtype=DTYPE)
+    q, k, v = merged.split([HEADS, KV_HEADS, KV_HEADS], dim=1)
+    attention.plan(chunks)
+    attention.store(0, k, v)
+    new = torch.cat([torch.from_numpy(c.request.slots[c.start : c.end]) for c in chunks]).long().cuda()
+    assert torch.equal(attention.new_slots, new)
+    assert torch.equal(kv.keys[0][new], k) and torch.equal(kv.values[0][new], v)
+    out = attention.attend(0, q, on_gpu(options))
+    check(out, kv, q, chunks, options)
+    plain = TorchAttention(kv, fork_attention=False)
+    plain.plan(chunks)
+    torch.testing.assert_close(out.float(), plain.attend(0, q, on_gpu(options)).float(), atol=0.03, rtol=0.03)
+    return out
+
+
+def switched(kv: KVCache, options: LayerOptions) -> SwitchingAttention:
+    """With FlashInfer compiled."""
+    attention = make_gpu_attention(kv, {0: HEADS}, fork_attention=True)
+    while attention.warming:
+        step(attention, kv, random_step(random.Random(1), SHORT), options)
+        if attention._warming is not None:
+            attention._warming.wait()
+    assert attention.without_flashinfer is None
+    return attention
+
+
+@pytest.mark.parametrize("kind", sorted(OPTIONS))
+def test_random_trees(kind: str) -> None:
+    rng, kv = random.Random(kind), random_kv()
+    torch.manual_seed(0)
+    attention = switched(kv, OPTIONS[kind])
+    attention._short = 4  # the chunks of a random tree are short
+    for _ in range(12):
+        step(attention, kv, random_step(rng, 4), OPTIONS[kind])
+    assert attention.name == "flashinfer", "it did not fail"
+
+
+def test_long_chunks_among_short_ones() -> None:
+    rng, kv, options = np.random.default_rng(0), random_kv(20_000), OPTIONS["plain"]
+    torch.manual_seed(0)
+    attention = switched(kv, options)
+    for sizes in (
+        [(700, 1), (900, 1), (300, 16), (300, 17), (2000, 1500), (129, 129)],
+        [(4000, 3)] * 3,
+        [(1000, 1000), (64, 64), (2000, 100)],
+    ):
+        free, chunks = rng.permutation(kv.slots).astype(np.int32), list[Chunk]()
+        for total, new in sizes:
+            request: Any = SimpleNamespace(slots=free[:total], node=None)
+            chunks.append(Chunk(request, total - new, new))
+            free = free[total:]
+        step(attention, kv, chunks, options)
+    assert attention.name == "flashinfer", "it did not fail"
+
+
+def test_planning_does_not_wait_for_the_gpu() -> None:
+    kv, options = random_kv(), OPTIONS["plain"]
+    attention = switched(kv, options)
+    chunks = random_step(random.Random(3), SHORT)
+    q = torch.randn(sum(c.length for c in chunks), HEADS, DIM, device="cuda", dtype=DTYPE)
+    attention._short = 4
+    for _ in range(3):
+        attention.plan(chunks)
+        attention.attend(0, q, options)
+    torch.cuda.synchronize()
+    torch.cuda._sleep(2_000_000_000)  # about a second
+    busy = torch.cuda.Event()
+    busy.record()
+    attention.plan(chunks)
+    attention.attend(0, q, options)
+    assert not busy.query(), "planned and launched while the GPU was busy"
+    torch.cuda.synchronize()
+
+
+def test_the_switch() -> None:
+    kv, told = random_kv(), list[tuple[str, str]]()
+    attention = make_gpu_attention(
+        kv, {0: HEADS}, fork_attention=True, on_switch=lambda before, after, _: told.append((before, after))
+    )
+    rng = random.Random(1)
+    for _ in range(600):
+        step(attention, kv, random_step(rng, SHORT), OPTIONS["plain"])
+        if told:
+            break
+        if attention._warming is not None:
+            attention._warming.wait(1)
+    assert attention.name == "flashinfer" and attention.without_flashinfer is None
+    assert told == [("triton", "flashinfer")]

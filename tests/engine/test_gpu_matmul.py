@@ -1,0 +1,132 @@
+"""The matrix kernels on a GPU: values, bits that do not depend on the batch, and CUDA graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from sgnb.engine.fusion import moe
+from sgnb.engine.fusion.invariant import LARGE, TILINGS, invariant_linear
+
+from . import invariant_check, moe_check
+
+pytestmark = pytest.mark.gpu
+
+SIXTEEN = (torch.bfloat16, torch.float16)
+
+
+def replayed(call: Callable[[], Tensor], change: Callable[[], object]) -> tuple[Tensor, Tensor]:
+    """What a CUDA graph of `call` gives after `change`, and what the call itself then gives."""
+    call()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        call()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        out = call()
+    change()
+    graph.replay()
+    return out, call()
+
+
+@pytest.mark.parametrize("dtype", SIXTEEN)
+@pytest.mark.parametrize("rows", [1, 2, 4, 5, 8])
+def test_products_of_few_rows(rows: int, dtype: torch.dtype) -> None:
+    from . import skinny_check
+
+    cases = [(None, False, True, True), ("silu", True, True, False), ("gelu_tanh", False, False, True)]
+    skinny_check.check(rows, 300, 1000, dtype, "cuda", cases=cases)
+    skinny_check.check(rows, 70, 4096, dtype, "cuda", cases=cases[:2])
+
+
+def test_products_of_few_rows_start_early() -> None:
+    from sgnb.engine.fusion.skinny import Tiling
+
+    from . import skinny_check
+
+    early = [Tiling(False, 4, 512, 4, 1, True), Tiling(True, 16, 128, 1, 3, True)]
+    skinny_check.check(3, 200, 1000, torch.bfloat16, "cuda", early, [("silu", True, True, True)])
+    skinny_check.check_refusals("cuda")
+
+
+def test_products_of_few_rows_chained_in_a_graph() -> None:
+    """Each kernel reads what the one before wrote, and may start before that one ends."""
+    from sgnb.engine.fusion.skinny import pick_tiling, skinny_linear
+
+    tiling = pick_tiling(2, 512, 512, False, 132)._replace(overlap=True)
+    weights = [torch.randn(512, 512, device="cuda", dtype=torch.bfloat16) / 512**0.5 for _ in range(40)]
+    x = torch.randn(2, 512, device="cuda", dtype=torch.bfloat16)
+
+    def chain(tiling: object = tiling) -> Tensor:
+        y = x
+        for weight in weights:
+            y = skinny_linear(y, weight, residual=y, tiling=tiling)
+        return y
+
+    out, again = replayed(chain, x.normal_)
+    assert torch.equal(out, again) and torch.equal(out, chain(tiling._replace(overlap=False)))
+
+
+@pytest.mark.parametrize("dtype", SIXTEEN)
+def test_batch_invariant_products(dtype: torch.dtype) -> None:
+    every = [None, *(tiling for _, tiling in TILINGS), LARGE]
+    invariant_check.check(300, 520, 1000, dtype, "cuda", every)
+    for columns, size in ((4096, 4096), (1000, 14_336), (200, 1000)):
+        invariant_check.check_bits(columns, size, dtype, "cuda")
+    invariant_check.check_bits(1024, 4096, dtype, "cuda", (1, 33, 1000), every)
+
+
+def test_batch_invariant_products_in_float32() -> None:
+    invariant_check.check(37, 100, 264, torch.float32, "cuda")
+    invariant_check.check_bits(512, 1024, torch.float32, "cuda", (1, 2, 33, 100, 1000))
+    invariant_check.check_refusals("cuda")
+
+
+def test_batch_invariant_products_in_a_graph() -> None:
+    x = torch.randn(16, 256, device="cuda", dtype=torch.bfloat16)
+    weight = torch.randn(512, 256, device="cuda", dtype=torch.bfloat16)
+    out, again = replayed(lambda: invariant_linear(x, weight), x.normal_)
+    assert torch.equal(out, again)
+
+
+@pytest.mark.parametrize("dtype", [*SIXTEEN, torch.float32])
+@pytest.mark.parametrize("tokens", [1, 7, 64, 500])
+def test_experts(tokens: int, dtype: torch.dtype) -> None:
+    shape = moe_check.Shape(tokens, 4, 16, 264, 200)
+    moe_check.check(shape, dtype, "cuda")
+    moe_check.check(shape, dtype, "cuda", moe_check.interleaved, bias=True, transposed=True)
+    moe_check.check(shape, dtype, "cuda", "gelu_tanh", bias=True, transposed=True, favourites=5)
+
+
+def test_the_order_of_experts() -> None:
+    moe_check.check_order("cuda")
+    moe_check.check_refusals("cuda")
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_experts_of_transformers(dtype: torch.dtype) -> None:
+    moe_check.check_families("cuda", dtype)
+    for module, name, _ in moe_check.FAMILIES:
+        assert moe.match_experts(moe_check.make_experts(module, name, dtype, "cuda")) is not None
+
+
+
+def test_experts_in_a_graph() -> None:
+    """Another routing needs no other graph, and nothing waits for the device."""
+    shape = moe_check.Shape(16, 4, 32, 256, 128)
+    layer = moe_check.make_layer(shape, torch.bfloat16, "cuda")
+    x = torch.randn(shape.tokens, shape.hidden, device="cuda", dtype=torch.bfloat16)
+    ids, weights = moe_check.route(shape, "cuda")
+
+    def change() -> None:
+        for mine, new in zip((ids, weights), moe_check.route(shape, "cuda", 6), strict=True):
+            mine.copy_(new)
+
+    out, again = replayed(lambda: moe.fused_experts(x, layer.gate_up, layer.down, ids, weights, "silu"), change)
+    assert torch.equal(out, again)

@@ -1,0 +1,59 @@
+"""Masks from grammars that the host walks: which rows, which tokens, and why there are none."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+
+from sgnb.engine.masking import explain, host_mask
+from sgnb.errors import GrammarError
+
+CPU = torch.device("cpu")
+
+
+class Grammar:
+    """A constraint that allows the given tokens of a vocabulary of six."""
+
+    data = b"so far"
+
+    def __init__(self, tokens: list[int], may_end: bool = False) -> None:
+        self.tokens, self.may_end = tokens, may_end
+
+    def allowed(self) -> np.ndarray:
+        if not self.tokens and not self.may_end:
+            raise GrammarError("no token can follow", "cure")
+        return np.isin(np.arange(6), self.tokens)
+
+
+def live(tokens: list[int], may_end: bool = False, banned: tuple[int, ...] = ()) -> Any:
+    return SimpleNamespace(constraint=Grammar(tokens, may_end), stop_tokens={5}, banned=frozenset(banned))
+
+
+def test_masks_have_the_columns_of_the_logits() -> None:
+    """Columns beyond the vocabulary are forbidden, and logits may have fewer."""
+    mask = host_mask({2: live([0, 3]), 7: live([1])}, 8, CPU)
+    assert mask is not None and mask.rows.tolist() == [2, 7] and mask.allowed.dtype == torch.bool
+    assert mask.allowed.nonzero().tolist() == [[0, 0], [0, 3], [1, 1]]
+    mask = host_mask({0: live([0, 3])}, 6, CPU)
+    assert mask is not None and mask.allowed.tolist() == [[True, False, False, True, False, False]]
+    assert host_mask({}, 8, CPU) is None
+
+
+def test_ends_of_sequence() -> None:
+    """Allowed where the text may end and the request may stop, whatever the grammar says about their bytes."""
+    lives = [live([0], may_end=True), live([0, 5]), live([0], may_end=True, banned=(5,)), live([], may_end=True)]
+    mask = host_mask(dict(enumerate(lives)), 6, CPU)
+    assert mask is not None
+    assert [np.flatnonzero(row).tolist() for row in mask.allowed] == [[0, 5], [0], [0], [5]]
+
+
+def test_rows_without_a_token() -> None:
+    """One grammar that cannot go on keeps nobody else from it; why it cannot is told when it is asked."""
+    stuck, stopped = live([]), live([5])
+    mask = host_mask({0: stuck, 1: live([2]), 2: stopped}, 6, CPU)
+    assert mask is not None and mask.allowed.sum(1).tolist() == [0, 1, 0]
+    assert explain(stuck).message == "no token can follow"
+    assert "only tokens that stop" in explain(stopped).message and "so far" in explain(stopped).message

@@ -1,0 +1,47 @@
+"""Mixtures of experts agree with float64 and with transformers' own, in triton's interpreter."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from sgnb.engine.fusion import moe, plain
+
+from . import moe_check
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="needs triton, which there is for Linux only")
+def test_the_kernels_in_the_interpreter() -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.engine.moe_check"],
+        cwd=ROOT,
+        env={**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == ["all", "agree"]
+
+
+def test_names_of_activations() -> None:
+    assert plain.activation_name(nn.SiLU()) == plain.activation_name(F.silu) == "silu"
+    assert plain.activation_name(F.gelu) == "gelu"
+    assert plain.activation_name(nn.GELU(approximate="tanh")) == "gelu_tanh"
+    assert plain.activation_name(F.relu) is None
+
+
+def test_modules_that_the_kernels_do_not_serve() -> None:
+    module, name, _ = moe_check.FAMILIES[0]
+    experts = moe_check.make_experts(module, name, torch.float32, "cpu")
+    assert moe.looks_like_experts(experts) and not moe.looks_like_experts(nn.Linear(2, 2))
+    assert moe.match_experts(experts) is None, "not on a GPU"

@@ -1,0 +1,157 @@
+"""Compares the Triton attention with the float64 reference. Run as a program: in triton's interpreter.
+
+The interpreter must be chosen before triton is imported, so it needs a process of its own.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import torch
+
+from sgnb.engine.attention import LayerOptions, planning, triton_backend
+from sgnb.engine.attention.tiles import Prices
+from sgnb.engine.attention.triton_backend import Launch, TritonAttention, Tuning
+from sgnb.engine.kv import KVCache, LayerShape
+from sgnb.engine.request import Chunk, Request
+from sgnb.sampling import SamplingParams
+
+from .test_attention import OPTIONS, SLOTS, random_batch, reference
+
+CHEAP = Prices(row=0, kernel=0, piece=1, least=4, align=2, detach=12)
+SMALL = Tuning(Launch(16, 16, 4, 1), Launch(64, 16, 4, 1), Launch(32, 16, 4, 1), CHEAP)
+
+
+def pool(kv_heads: int, key_dim: int, value_dim: int, device: str, dtype: torch.dtype, slots: int = SLOTS) -> KVCache:
+    kv = KVCache({0: LayerShape(kv_heads, key_dim, value_dim)}, slots, dtype, torch.device(device))
+    kv.keys[0].normal_()
+    kv.values[0].normal_()
+    return kv
+
+
+def on(options: LayerOptions, device: str) -> LayerOptions:
+    return options if options.sinks is None else options._replace(sinks=options.sinks.to(device))
+
+
+def error(
+    attention: TritonAttention, chunks: list[Chunk], heads: int, options: LayerOptions, padded: int | None = None
+) -> float:
+    """The largest difference to the reference, in a step with random new keys and values; asserts what is stored."""
+    kv = attention.kv
+    keys, values = kv.keys[0], kv.values[0]
+    total = sum(chunk.length for chunk in chunks)
+    rows = padded or total
+
+    def fresh(count: int, dim: int) -> Any:
+        return torch.randn(count, rows, dim, dtype=keys.dtype, device=keys.device).transpose(0, 1)
+
+    q, k, v = (
+        fresh(n, dim)
+        for n, dim in ((heads, keys.shape[2]), (keys.shape[1], keys.shape[2]), (keys.shape[1], values.shape[2]))
+    )
+    attention.plan(chunks, padded)
+    attention.store(0, k, v)
+    out = attention.attend(0, q, on(options, str(keys.device)))
+    assert out.shape == (rows, heads, values.shape[2]) and out.is_contiguous()
+    assert torch.isfinite(out).all()
+    worst, row = 0.0, 0
+    for chunk in chunks:
+        slots, own = torch.from_numpy(chunk.request.slots).long(), slice(row, row + chunk.length)
+        assert torch.equal(keys[slots[chunk.start : chunk.end]], k[own])
+        assert torch.equal(values[slots[chunk.start : chunk.end]], v[own])
+        seen = slots[: chunk.end]
+        expected = reference(q[own].transpose(0, 1).cpu(), keys[seen].cpu(), values[seen].cpu(), on(options, "cpu"))
+        worst = max(worst, (out[own].double().cpu() - expected).abs().max().item())
+        row += chunk.length
+    return worst
+
+
+def check_random_batches() -> None:
+    """Trees, decodes with extends, every option, grouped heads, value dimensions of their own."""
+    cases = [(kind, kv_heads, dim) for kind in sorted(OPTIONS) for kv_heads, dim in ((4, 5), (2, 8), (1, 8))]
+    for number, (kind, kv_heads, value_dim) in enumerate(cases):
+        rng = random.Random(f"{kind} {kv_heads} {value_dim}")
+        torch.manual_seed(number)
+        attention = TritonAttention(
+            pool(kv_heads, 8, value_dim, "cpu", torch.float32), {0: 4}, fork_attention=number % 4 > 0, tuning=SMALL
+        )
+        for _ in range(1 + number % 2):
+            chunks = sorted(random_batch(rng), key=lambda chunk: chunk.length > 1)
+            worst = error(attention, chunks, 4, OPTIONS[kind])
+            assert worst < 1e-5, (kind, kv_heads, value_dim, worst)
+
+
+def plain_chunks(lengths: list[tuple[int, int]], order: np.ndarray) -> list[Chunk]:
+    """Requests of (computed, new) tokens without a tree, on slots taken from `order`."""
+    chunks, used = [], 0
+    for i, (start, new) in enumerate(lengths):
+        request = Request(i, [1] * (start + new), SamplingParams(), 1)
+        request.slots[: start + new] = order[used : used + start + new]
+        used += start + new
+        chunks.append(Chunk(request, start, new))
+    return chunks
+
+
+def check_extend() -> None:
+    """Chunks long enough for the extend kernel, beside decodes; three heads to a KV head do not fill a tile."""
+    order = np.random.default_rng(0).permutation(SLOTS).astype(np.int32)
+    chunks = plain_chunks([(9, 1), (40, 1), (0, 37), (21, 18), (3, 5)], order)
+    for kind in ("plain", "window", "all"):
+        options = OPTIONS[kind]
+        if options.sinks is not None:
+            options = options._replace(sinks=torch.linspace(-1, 3, 6))
+        attention = TritonAttention(pool(2, 10, 7, "cpu", torch.float32), {0: 6}, tuning=SMALL)
+        assert error(attention, chunks, 6, options) < 1e-5
+
+
+def check_padded() -> None:
+    """Padding gives finite numbers, and what a graph would keep stays where it is."""
+    order = np.random.default_rng(1).permutation(SLOTS).astype(np.int32)
+    attention = TritonAttention(pool(2, 8, 8, "cpu", torch.float32), {0: 4}, tuning=SMALL)
+    pointers = set()
+    for lengths in ([(9, 1), (30, 1), (11, 1)], [(70, 1)], [(0, 1)] * 4):
+        assert error(attention, plain_chunks(lengths, order), 4, OPTIONS["window"], padded=4) < 1e-5
+        (step,) = attention._active[attention._geometries[0]]
+        pointers.add((attention.new_slots.data_ptr(), step._tables["slots"].data_ptr(), step._parts.data_ptr()))
+        error(attention, plain_chunks([(5, 20)], order), 4, OPTIONS["plain"])  # a step outside of graphs
+    assert len(pointers) == 1
+
+
+def invariant_result(
+    kv: KVCache, q: torch.Tensor, chunks: list[Chunk], options: LayerOptions, heads: int, tuning: Tuning | None
+) -> torch.Tensor:
+    attention = TritonAttention(kv, {0: heads}, batch_invariant=True, tuning=tuning)
+    attention.plan(chunks)
+    return attention.attend(0, q, options)
+
+
+def check_invariant(device: str, dtype: torch.dtype, tuning: Tuning | None, tokens: int, cuts: list[int]) -> None:
+    """The tokens of a request give the same bits at once, in chunks, one by one, and beside another request."""
+    torch.manual_seed(2)
+    kv = pool(2, 16, 16, device, dtype, slots=2 * tokens + 64)
+    order = np.random.default_rng(2).permutation(kv.slots).astype(np.int32)
+    whole, other = (chunk.request for chunk in plain_chunks([(0, tokens), (0, 9)], order))
+    q = torch.randn(tokens + 9, 4, 16, device=device, dtype=dtype)
+    for kind in ("plain", "all"):
+        options = on(OPTIONS[kind], device)
+        once = invariant_result(kv, q[:tokens], [Chunk(whole, 0, tokens)], options, 4, tuning)
+        for begin, end in zip([0, *cuts], [*cuts, tokens], strict=True):
+            part = invariant_result(kv, q[begin:end], [Chunk(whole, begin, end - begin)], options, 4, tuning)
+            assert torch.equal(part, once[begin:end]), (kind, begin, end)
+        for last in (0, tokens // 2, tokens - 1):
+            some = torch.cat([q[last : last + 1], q[tokens:]])
+            chunks = [Chunk(whole, last, 1), Chunk(other, 0, 9)]
+            assert torch.equal(invariant_result(kv, some, chunks, options, 4, tuning)[0], once[last]), (kind, last)
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    check_random_batches()
+    check_extend()
+    check_padded()
+    planning.INVARIANT_PIECE = triton_backend.INVARIANT_PIECE = 32
+    triton_backend.MOST_PARTS = 100  # so that a long chunk takes several passes
+    check_invariant("cpu", torch.float32, SMALL, 70, [3, 69])
+    print("all agree")
