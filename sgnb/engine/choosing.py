@@ -6,10 +6,9 @@ the meantime is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from ..errors import GrammarError
@@ -20,7 +19,7 @@ from .request import Chunk, Request, logit_rows
 from .sampler import Picks, top_logprobs
 from .transfer import mark, to_device, to_host
 
-Pick = Callable[[Any, Sequence[Live]], Picks]
+Pick = Callable[[Tensor, Sequence[Live]], Picks]
 """Chooses a token for each row of logits [rows, vocab], row i for the i-th request."""
 
 
@@ -53,24 +52,31 @@ class Row(NamedTuple):
 
 
 class Chosen:
-    """The results of a launched step, on their way to the host."""
+    """The results of a launched step, on their way to the host.
 
-    def __init__(self, rows: list[Row], picks: Picks | None, wait: Callable[[], None]) -> None:
+    seats: for each row that samples, where its sample lies among the picks.
+    """
+
+    def __init__(
+        self, rows: list[Row], picks: Picks | None, seats: Sequence[int], wait: Callable[[], None]
+    ) -> None:
         self._rows = rows
         self._picks = picks
+        self._seats = seats
         self._wait = wait
 
     @property
-    def sampling(self) -> list[Request]:
-        """The requests that get a token, in the order of the samples."""
-        return [row.live.request for row in self._rows if row.samples]
+    def sampling(self) -> Iterator[tuple[Request, int]]:
+        """The requests that get a token, with their seats."""
+        return zip((row.live.request for row in self._rows if row.samples), self._seats, strict=True)
 
     def read(self, lives: Mapping[int, Live]) -> Choices:
         """Wait for the results. Requests and their grammars keep the probabilities, and grammars move on; nothing is
         appended. lives: the requests that still run."""
         self._wait()
         choices = Choices([], [], [], [])
-        picks = zip(*(column.tolist() for column in self._picks), strict=True) if self._picks else iter(())
+        picked = list(zip(*(column.tolist() for column in self._picks), strict=True)) if self._picks else []
+        picks = (picked[seat] for seat in self._seats)
         for row in self._rows:
             live, samples, spent, scores, _, epoch = row
             pick = next(picks) if samples else None
@@ -104,18 +110,18 @@ class Chosen:
             request.top_logprobs += _pairs(row.top)
 
 
-def choose(
-    chunks: list[Chunk], lives: Mapping[int, Live], logits: Tensor | None, pick: Pick, device: torch.device
-) -> Chosen:
+def collect(batch: Sequence[Live], picks: Picks, seats: Sequence[int]) -> Chosen:
+    """What is chosen already: `picks` has a token for batch[i] at seats[i], and nothing else was asked for."""
+    rows = [Row(live, True, False, None, None, live.request.epoch) for live in batch]
+    device = picks.tokens.device
+    return Chosen(rows, Picks(*to_host(*picks)), seats, mark(device))
+
+
+def choose(chunks: list[Chunk], lives: Mapping[int, Live], logits: Tensor, pick: Pick) -> Chosen:
     """One token for each chunk that samples, and the probabilities that requests asked for.
 
-    logits: [rows, vocab] as the runner gives them, `logit_rows(chunk)` for each chunk; may be overwritten. None when
-    every chunk samples, nothing else is asked for, and `pick` needs none.
+    logits: [rows, vocab] as the runner gives them, `logit_rows(chunk)` for each chunk; may be overwritten.
     """
-    if logits is None:
-        batch = [lives[chunk.request.id] for chunk in chunks]
-        rows = [Row(live, True, False, None, None, live.request.epoch) for live in batch]
-        return Chosen(rows, Picks(*to_host(*pick(None, batch))), mark(device))
     rows, first, chosen = [], 0, []
     for chunk in chunks:
         request, positions = chunk.request, logit_rows(chunk)
@@ -137,7 +143,7 @@ def choose(
         if len(chosen) < len(logits):
             logits = logits[to_device(chosen, logits.device)]
         picks = Picks(*to_host(*pick(logits, [row.live for row in rows if row.samples])))
-    return Chosen(rows, picks, mark(device))
+    return Chosen(rows, picks, range(len(chosen)), mark(logits.device))
 
 
 def _score(chunk: Chunk, first: int, logits: Tensor) -> Scores:

@@ -1,6 +1,7 @@
 """Decode steps as CUDA graphs: one replay in place of hundreds of launches.
 
-A step of decodes is padded to one of a few numbers of rows. The first one of a kind runs kernel by kernel, which also
+A token is a row. What a grammar has forced, and other short chunks, are rows too, of which only the last one matters in
+the end. A step is padded to one of a few numbers of rows. The first one of a kind runs kernel by kernel, which also
 compiles what is not compiled yet; the second is captured while it runs; the others replay it. What a step is made of
 lies in tensors of fixed place, which are filled before.
 """
@@ -19,7 +20,7 @@ from .attention import AttentionBackend
 from .live import Live
 from .mask_kernel import resume
 from .picking import KernelPicker, pack, takes
-from .request import Chunk
+from .request import SHORT, Chunk, token_ids
 from .sampler import Picks
 from .transfer import pinned
 
@@ -34,7 +35,7 @@ Forward = Callable[[Tensor, Tensor], Tensor]
 
 
 class DecodeGraphs:
-    """Runs steps in which every chunk has one token and samples, of at most max_rows rows.
+    """Runs steps of at most max_rows tokens, in which every chunk is short and samples; see `fits`.
 
     forward: the model, once the attention is planned.
     """
@@ -56,19 +57,28 @@ class DecodeGraphs:
         self._graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor | Picks]] = {}
         self._memory = torch.cuda.graph_pool_handle()
 
-    def run(self, chunks: list[Chunk], lives: Sequence[Live]) -> Tensor | Picks:
-        """The step's picks, or its logits [rows, vocab] when kernels cannot choose for some row.
+    def fits(self, chunks: list[Chunk]) -> bool:
+        """Whether the step can run here. Log-probabilities of given tokens are more than a graph computes."""
+        return all(
+            c.samples and (c.length == 1 or (c.length <= SHORT and c.request.score_from == c.request.size))
+            for c in chunks
+        ) and sum(c.length for c in chunks) <= self._sizes[-1]
+
+    def run(self, chunks: list[Chunk], lives: Sequence[Live]) -> tuple[Tensor | Picks, list[int]]:
+        """The step's picks, or its logits [rows, vocab] when kernels cannot choose for some row; and each chunk's row.
 
         They lie where the next step's will: what is to be kept must be copied.
         """
-        count = len(chunks)
-        rows = self._sizes[bisect_left(self._sizes, count)]
+        ends = np.cumsum([chunk.length for chunk in chunks])
+        seats: list[int] = (ends - 1).tolist()
+        rows = self._sizes[bisect_left(self._sizes, seats[-1] + 1)]
         self._attention.plan(chunks, rows)
         chooses = takes(lives) and not any(live.request.params.top_logprobs_num for live in lives)
         constrained = chooses and any(live.table is not None for live in lives)
-        self._inputs[: INPUTS * rows].copy_(pinned(_pack(chunks, lives, rows), self._device), non_blocking=True)
+        packed = np.concatenate([_pack(chunks, rows), pack(lives, rows, seats)])
+        self._inputs[: INPUTS * rows].copy_(pinned(packed, self._device), non_blocking=True)
         results = self._replay((rows, chooses, constrained, self._attention.graph_key), rows, chooses, constrained)
-        return Picks(*(column[:count] for column in results)) if isinstance(results, Picks) else results[:count]
+        return results, seats
 
     def _replay(self, key: Hashable, rows: int, chooses: bool, constrained: bool) -> Tensor | Picks:
         if key in self._graphs:
@@ -100,10 +110,17 @@ class DecodeGraphs:
         return picker.launch(logits, states, temperatures, draws, constrained=constrained)
 
 
-def _pack(chunks: list[Chunk], lives: Sequence[Live], rows: int) -> NDArray[np.int32]:
-    """int32[INPUTS * rows]. A token that is not read yet is -1 - seat."""
+def _pack(chunks: list[Chunk], rows: int) -> NDArray[np.int32]:
+    """int32[2 * rows]: the tokens of all chunks, -1 - seat for one that is not read yet, and their positions."""
     packed = np.zeros((2, rows), np.int32)
-    requests = [chunk.request for chunk in chunks]
-    packed[0, : len(chunks)] = [-1 - r.seat if r.ahead else r.tokens[-1] for r in requests]
-    packed[1, : len(chunks)] = [chunk.start for chunk in chunks]
-    return np.concatenate([packed.ravel(), pack(lives, rows)])
+    if len(chunks) == sum(chunk.length for chunk in chunks):
+        requests = [chunk.request for chunk in chunks]
+        packed[0, : len(chunks)] = [-1 - r.seat if r.ahead else r.tokens[-1] for r in requests]
+        packed[1, : len(chunks)] = [chunk.start for chunk in chunks]
+        return packed.ravel()
+    first = 0
+    for chunk in chunks:
+        last = first + chunk.length
+        packed[0, first:last], packed[1, first:last] = token_ids(chunk), np.arange(chunk.start, chunk.end)
+        first = last
+    return packed.ravel()

@@ -207,7 +207,7 @@ class EngineLoop:
         self._scheduler.complete(chunks)
         requests, starts, lengths = zip(*chunks, strict=True)
         extended: Columns[Extended] = Columns(Extended, [r.id for r in requests], starts, lengths)
-        for seat, request in enumerate(chosen.sampling):
+        for request, seat in chosen.sampling:
             request.ahead += 1
             request.seat = seat
         return Launched(self._scheduler.step, began, extended, chosen)

@@ -156,18 +156,18 @@ class KernelPicker:
             self.states[: len(states)] = states
 
 
-def pack(lives: Sequence[Live], rows: int) -> NDArray[np.int32]:
+def pack(lives: Sequence[Live], rows: int, places: Sequence[int] | None = None) -> NDArray[np.int32]:
     """int32[4, rows], flat: each row's state, seat in the last step, and, as bits of float32, temperature and draw.
 
-    Rows beyond the lives belong to nobody.
+    places: the rows of the lives; the first ones by default. Other rows choose for nobody.
     """
     packed = np.zeros((4, rows), np.int32)
     packed[0] = UNCONSTRAINED
-    count = len(lives)
-    packed[0, :count] = [_state(live) for live in lives]
-    packed[1, :count] = [live.request.seat for live in lives]
-    packed[2, :count] = np.array([live.request.params.temperature for live in lives], np.float32).view(np.int32)
-    packed[3, :count] = _draws(lives).astype(np.float32).view(np.int32)
+    at = slice(len(lives)) if places is None else places
+    packed[0, at] = [_state(live) for live in lives]
+    packed[1, at] = [live.request.seat for live in lives]
+    packed[2, at] = np.array([live.request.params.temperature for live in lives], np.float32).view(np.int32)
+    packed[3, at] = _draws(lives).astype(np.float32).view(np.int32)
     return packed.ravel()
 
 

@@ -167,3 +167,10 @@ def logit_rows(chunk: Chunk) -> range:
     first = max(chunk.start, request.score_from - 1)
     last = chunk.end if chunk.samples or chunk.end < request.extent else chunk.end - 1
     return range(first, max(first, last))
+
+
+def token_ids(chunk: Chunk) -> Ints:
+    """The chunk's tokens; -1 - seat for one that is sampled and not read yet."""
+    request = chunk.request
+    known = request.tokens[chunk.start : chunk.end]
+    return known if chunk.end <= request.size else np.append(known, np.int32(-1 - request.seat))

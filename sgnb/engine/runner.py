@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .attention import AttentionBackend
-from .choosing import Chosen, choose
+from .choosing import Chosen, choose, collect
 from .live import Live
 from .model import Decoder, takes_logits_to_keep
 from .picking import KernelPicker, Picker
-from .request import Chunk, logit_rows
+from .request import Chunk, logit_rows, token_ids
 from .sampler import Picks
 from .transfer import to_device
 
@@ -57,12 +57,13 @@ class ModelRunner:
 
         Call it in `torch.inference_mode`, and in `stream`.
         """
-        if self._graphs is not None and all(c.length == 1 and c.samples for c in chunks):
-            results = self._graphs.run(chunks, [lives[c.request.id] for c in chunks])
+        if self._graphs is not None and self._graphs.fits(chunks):
+            batch = [lives[c.request.id] for c in chunks]
+            results, seats = self._graphs.run(chunks, batch)
             if isinstance(results, Picks):
-                return choose(chunks, lives, None, lambda logits, lives: results, self._device)
-            return choose(chunks, lives, results, self.picker, self._device)
-        return choose(chunks, lives, self._forward(chunks), self.picker, self._device)
+                return collect(batch, results, seats)
+            return choose(chunks, lives, results[to_device(seats, self._device)], self.picker)
+        return choose(chunks, lives, self._forward(chunks), self.picker)
 
     def release(self) -> None:
         """Leave the model as it was found. The runner runs no more."""
@@ -72,7 +73,7 @@ class ModelRunner:
     def _forward(self, chunks: list[Chunk]) -> Tensor:
         """Logits [rows, vocab], `logit_rows(chunk)` rows for each chunk in order. Writes the tokens' KV."""
         self._attention.plan(chunks)
-        ids = to_device(_joined([_ids(c) for c in chunks]), self._device)
+        ids = to_device(_joined([token_ids(c) for c in chunks]), self._device)
         if any(c.request.ahead for c in chunks):
             ids = torch.where(ids < 0, self.picker.sampled[(-1 - ids).clamp_(min=0)], ids)
         positions = to_device(_joined([np.arange(c.start, c.end) for c in chunks]), self._device)
@@ -90,13 +91,6 @@ class ModelRunner:
         )
         logits: Tensor = out.logits[0]
         return logits if self._keeps or keep is None else logits[keep]
-
-
-def _ids(chunk: Chunk) -> NDArray[np.int32]:
-    """The chunk's token ids; -1 - seat for one that is sampled and not read yet."""
-    request = chunk.request
-    known = request.tokens[chunk.start : chunk.end]
-    return known if chunk.end <= request.size else np.append(known, np.int32(-1 - request.seat))
 
 
 def _rows(chunks: list[Chunk]) -> NDArray[np.int64]:

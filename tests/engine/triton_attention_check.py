@@ -111,8 +111,8 @@ def check_padded() -> None:
     order = np.random.default_rng(1).permutation(SLOTS).astype(np.int32)
     attention = TritonAttention(pool(2, 8, 8, "cpu", torch.float32), {0: 4}, tuning=SMALL)
     pointers = set()
-    for lengths in ([(9, 1), (30, 1), (11, 1)], [(70, 1)], [(0, 1)] * 4):
-        assert error(attention, plain_chunks(lengths, order), 4, OPTIONS["window"], padded=4) < 1e-5
+    for lengths in ([(9, 1), (30, 1), (11, 1)], [(70, 1)], [(0, 1)] * 4, [(9, 1), (20, 5), (0, 2)], [(30, 8)]):
+        assert error(attention, plain_chunks(lengths, order), 4, OPTIONS["window"], padded=8) < 1e-5
         (step,) = attention._active[attention._geometries[0]]
         pointers.add((attention.new_slots.data_ptr(), step._tables["slots"].data_ptr(), step._parts.data_ptr()))
         error(attention, plain_chunks([(5, 20)], order), 4, OPTIONS["plain"])  # a step outside of graphs

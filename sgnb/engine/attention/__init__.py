@@ -41,7 +41,7 @@ class AttentionBackend(Protocol):
     def plan(self, chunks: list[Chunk], padded: int | None = None) -> None:
         """Prepare a step; chunks of at most `request.SHORT` tokens come first.
 
-        padded: every chunk has one token, and the tensors will have so many rows; those that are too many belong to
+        padded: every chunk is short, and the tensors will have so many rows; those that are too many belong to
         no request. What `store` and `attend` launch then depends on `padded` and `graph_key` only, so that a CUDA graph
         of it can be replayed after other plans.
         """

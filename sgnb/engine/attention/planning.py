@@ -68,13 +68,14 @@ def plan_rows(
 ) -> Work:
     """Tiles for chunks of one or a few tokens, whose first tokens are rows `first_rows` of `rows`.
 
-    fork: read common prefixes once. Rows that belong to no chunk but come after the first of them, up to `rows`, see
-    the slot `scratch`, if it is not negative.
+    fork: read common prefixes once. The rows after the last chunk's, up to `rows`, belong to none: they see the slot
+    `scratch`, if it is not negative.
     """
     row_positions = np.zeros(rows, np.int64)
     tiles, marks = _tree_tiles(chunks, first_rows, tiling, lists, row_positions, fork)
-    if scratch >= 0 and rows > len(chunks):
-        tiles.append(dummy_tiles(np.arange(len(chunks), rows), scratch, lists))
+    used = first_rows[-1] + chunks[-1].length
+    if scratch >= 0 and rows > used:
+        tiles.append(dummy_tiles(np.arange(used, rows), scratch, lists))
     return _finish(_join(tiles), tiling, lists, marks, row_positions)
 
 
@@ -99,8 +100,9 @@ def plan_invariant(
             Tiles(own, begins, members, zero + slots, chunk.start + begins + members, zero - 1, zero, zero,
                   chunk.start + begins, np.ones(n, np.bool_))
         )  # fmt: skip
-    if scratch >= 0 and rows > len(chunks):
-        dummies = dummy_tiles(np.arange(len(chunks), rows), scratch, lists)
+    used = first_rows[-1] + chunks[-1].length
+    if scratch >= 0 and rows > used:
+        dummies = dummy_tiles(np.arange(used, rows), scratch, lists)
         tiles.append(dummies._replace(large=~dummies.large))
     return _finish(_join(tiles), tiling, lists, NO_MARKS, row_positions, INVARIANT_PIECE)
 
