@@ -22,6 +22,7 @@ NAMES = (
     "grammar_compile",
     "json_speed",
     "json_peers",
+    "scheduler",
     "gpu.ablations",
 )
 GPU_NAMES = ("attention_gpu", "gpu.serving", "gpu.overhead", "gpu.memory_cycle", "gpu.soak")

@@ -19,7 +19,7 @@ from sgnb.engine.pool import SlotPool
 from sgnb.engine.radix import RadixTree
 from sgnb.engine.request import Chunk, Request
 from sgnb.engine.scheduler import Scheduler
-from sgnb.events import EventLog, Extended, Sampled, StepRan
+from sgnb.events import Columns, EventLog, Extended, Sampled, StepRan
 from sgnb.sampling import SamplingParams
 
 from .common import Report, tokens
@@ -80,15 +80,16 @@ class Driver:
         for _ in ended:
             self.add(*self._renew())
         began = time.thread_time()
-        self._tell(chunks, [Sampled(c.request.id, token, -1.0) for c, token in zip(read, choice, strict=True)])
+        self._tell(chunks, Columns(Sampled, [c.request.id for c in read], choice, [-1.0] * len(read)))
         return launching + finishing, time.thread_time() - began
 
-    def _tell(self, chunks: list[Chunk], sampled: list[Sampled]) -> None:
+    def _tell(self, chunks: list[Chunk], sampled: Columns[Sampled]) -> None:
         scheduler = self.scheduler
-        extended = tuple(Extended(c.request.id, c.start, c.length) for c in chunks)
+        requests, starts, lengths = zip(*chunks, strict=True) if chunks else ((), (), ())
+        extended: Columns[Extended] = Columns(Extended, [r.id for r in requests], starts, lengths)
         queued, running = len(scheduler.waiting), len(scheduler.running)
         free, cached, own = scheduler.pool.free, scheduler.tree.size, scheduler.in_flight
-        self.log.emit(StepRan(scheduler.step, 0.0, extended, tuple(sampled), queued, running, free, cached, own))
+        self.log.emit(StepRan(scheduler.step, 0.0, extended, sampled, queued, running, free, cached, own))
 
     def cache(self, prefix: list[int]) -> None:
         """Put CACHED sequences below `prefix` into the tree."""

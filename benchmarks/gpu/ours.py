@@ -57,10 +57,15 @@ class SgnbServer:
 
 
 def await_kernels(engine: sgnb.Engine) -> None:
-    """Until the kernels that are compiled in the background serve."""
+    """Until the kernels that are compiled in the background serve. That can take minutes, so it is said."""
+    if not engine.stats()["compiling"]:
+        return
+    print("waiting for kernels that are compiled in the background ...", flush=True)
+    began = time.perf_counter()
     while engine.stats()["compiling"]:
         engine.generate([16] * 32, temperature=0, max_new_tokens=2, ignore_eos=True)
         time.sleep(0.1)
+    print(f"they serve after {time.perf_counter() - began:.0f} s", flush=True)
 
 
 def _put(results: queue.SimpleQueue[tuple[int, Output]], number: int, output: Output) -> None:

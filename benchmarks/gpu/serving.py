@@ -45,9 +45,18 @@ def run() -> Report:
 
 
 def run_sgnb(
-    results: Results, names: Sequence[str], *, toy: bool = False, repetitions: int = REPETITIONS, **options: Any
+    results: Results,
+    names: Sequence[str],
+    *,
+    toy: bool = False,
+    repetitions: int = REPETITIONS,
+    wait: bool = True,
+    **options: Any,
 ) -> None:
-    """Add sgnb's figures. A workload that fails is said, and the others go on. options: of the engine."""
+    """Add sgnb's figures. A workload that fails is said, and the others go on.
+
+    wait: for kernels that are compiled in the background, before anything is measured. options: of the engine.
+    """
     import torch
 
     if READY in names:
@@ -63,7 +72,7 @@ def run_sgnb(
     with no_compiled_grammars():
         for group, tokenizer in ((plain, None), (constrained, make_tokenizer(toy) if constrained else None)):
             if group:
-                _run_group(results, group, device, tokenizer, toy, repetitions, options)
+                _run_group(results, group, device, tokenizer, toy, repetitions, wait, options)
                 gc.collect()
                 if device == "cuda":
                     torch.cuda.empty_cache()
@@ -76,6 +85,7 @@ def _run_group(
     tokenizer: Any,
     toy: bool,
     repetitions: int,
+    wait: bool,
     options: dict[str, Any],
 ) -> None:
     from .model import random_llama
@@ -86,7 +96,8 @@ def _run_group(
         shape = replace(shape, vocab=len(tokenizer))
     model = random_llama(shape, device, "bfloat16" if device == "cuda" else "float32")
     with sgnb.Engine(model, tokenizer=tokenizer, device=device, **options) as engine:
-        await_kernels(engine)
+        if wait:
+            await_kernels(engine)
         server = SgnbServer(engine)
         for name in names:
             _attempt(
@@ -133,13 +144,21 @@ def main() -> int:
     parser.add_argument("--toy", action="store_true", help="small sizes and a small model")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS)
     parser.add_argument("--options", type=json.loads, default={}, help="JSON object of options for sgnb's engine")
+    parser.add_argument("--no-wait", action="store_true", help="measure with the kernels that are ready at once")
     parser.add_argument("--table", action="store_true", help="only print the table of --measured")
     arguments = parser.parse_args()
     names = chosen_names(arguments.only)
     results = Results(arguments.out)
     results.read(arguments.measured)
     if not arguments.table:
-        run_sgnb(results, names, toy=arguments.toy, repetitions=arguments.repetitions, **arguments.options)
+        run_sgnb(
+            results,
+            names,
+            toy=arguments.toy,
+            repetitions=arguments.repetitions,
+            wait=not arguments.no_wait,
+            **arguments.options,
+        )
         for peer in arguments.peer:
             run_peer(results, peer, names, toy=arguments.toy, repetitions=arguments.repetitions)
     print(make_table(results, toy=arguments.toy, shape=TOY if arguments.toy else LLAMA_8B).markdown(), flush=True)

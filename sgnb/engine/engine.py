@@ -25,7 +25,7 @@ from ..errors import OptionError, RequestError
 from ..events import AttentionSwitched, EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler, TokenGrammar
 from ..sampling import SamplingParams
-from .attention import make_backend
+from .attention import AttentionBackend, make_backend
 from .kv import KVCache
 from .live import Live, Sink
 from .loading import load_tokenizer
@@ -72,49 +72,34 @@ class Engine:
         decoder = load_decoder(
             source, settings.device, settings.dtype, settings.fuse, settings.memory_limit, settings.deterministic
         )
-        self.options = settings = settings.on(decoder.device.type)
-        raw = tokenizer if tokenizer is not None or isinstance(model, PreTrainedModel) else load_tokenizer(str(source))
-        self.tokenizer = None if raw is None else Tokenizer(raw)
-        self.device, self.vocab_size = str(decoder.device), decoder.vocab_size
-        self.dtype = str(decoder.dtype).removeprefix("torch.")
-        kv = _make_cache(decoder, settings)
-        self.pool_tokens = kv.slots
-        self.context_length = min(settings.context_length or decoder.context_length, decoder.context_length)
-        self.log = EventLog()
-        eos = decoder.eos_token_ids | (self.tokenizer.eos_token_ids if self.tokenizer else frozenset())
-        self._eos = frozenset(token for token in eos if 0 <= token < self.vocab_size)
-        self._ids = itertools.count(1)
-        self._status: dict[str, str] = {}
-        self._scheduler = self._make_scheduler()
-        log, status = self.log, self._status
-
-        def switched(before: str, after: str, seconds: float) -> None:
-            status["attention"] = after
-            log.emit(AttentionSwitched(before, after, round(seconds, 3)))
-
-        attention = make_backend(
-            settings.attention,
-            kv,
-            decoder.heads,
-            fork_attention=settings.fork_attention,
-            batch_invariant=settings.deterministic,
-            on_switch=switched,
-        )
-        status["attention"] = attention.name
-        backend = weakref.ref(attention)  # whoever holds it holds the KV cache
-        self._compiling = lambda: bool(getattr(backend(), "warming", False))
-        self.log.emit(
-            EngineStarted(
-                self.model_name, self.device, self.dtype, attention.name, self.pool_tokens, self.context_length
+        with _released_on_error(decoder):
+            self.options = settings = settings.on(decoder.device.type)
+            if tokenizer is None and not isinstance(model, PreTrainedModel):
+                tokenizer = load_tokenizer(str(source))
+            self.tokenizer = None if tokenizer is None else Tokenizer(tokenizer)
+            self.device, self.vocab_size = str(decoder.device), decoder.vocab_size
+            self.dtype = str(decoder.dtype).removeprefix("torch.")
+            kv = make_cache(decoder, settings)
+            self.pool_tokens = kv.slots
+            self.context_length = min(settings.context_length or decoder.context_length, decoder.context_length)
+            self.log = EventLog()
+            eos = decoder.eos_token_ids | (self.tokenizer.eos_token_ids if self.tokenizer else frozenset())
+            self._eos = frozenset(token for token in eos if 0 <= token < self.vocab_size)
+            self._ids = itertools.count(1)
+            self._scheduler = self._make_scheduler()
+            attention = self._make_attention(kv, decoder)
+            self.log.emit(
+                EngineStarted(
+                    self.model_name, self.device, self.dtype, attention.name, self.pool_tokens, self.context_length
+                )
             )
-        )
-        runner = ModelRunner(
-            decoder,
-            attention,
-            self._make_picker(decoder),
-            max_rows=self._scheduler.max_running,
-            cuda_graphs=bool(settings.cuda_graphs),
-        )
+            runner = ModelRunner(
+                decoder,
+                attention,
+                self._make_picker(decoder),
+                max_rows=self._scheduler.max_running,
+                cuda_graphs=bool(settings.cuda_graphs),
+            )
         self._loop = EngineLoop(
             self._scheduler,
             runner,
@@ -310,6 +295,27 @@ class Engine:
     def __repr__(self) -> str:
         return f"<Engine {self.model_name} on {self.device}, {self.dtype}{', closed' if self.closed else ''}>"
 
+    def _make_attention(self, kv: KVCache, decoder: Decoder) -> AttentionBackend:
+        options, log = self.options, self.log
+        self._status = status = {"attention": ""}
+
+        def switched(before: str, after: str, seconds: float) -> None:
+            status["attention"] = after
+            log.emit(AttentionSwitched(before, after, round(seconds, 3)))
+
+        attention = make_backend(
+            options.attention,
+            kv,
+            decoder.heads,
+            fork_attention=options.fork_attention,
+            batch_invariant=options.deterministic,
+            on_switch=switched,
+        )
+        status["attention"] = attention.name
+        backend = weakref.ref(attention)  # whoever holds it holds the KV cache
+        self._compiling = lambda: bool(getattr(backend(), "warming", False))
+        return attention
+
     def _make_picker(self, decoder: Decoder) -> Picker:
         rows, tokenizer = self._scheduler.max_running, self.tokenizer
         if decoder.device.type != "cuda" or find_spec("triton") is None:
@@ -485,9 +491,11 @@ def _collect(outputs: list[Output], alone: bool) -> Any:
     return outputs[0] if alone else outputs
 
 
-def _make_cache(decoder: Decoder, options: EngineOptions) -> KVCache:
+@contextlib.contextmanager
+def _released_on_error(decoder: Decoder) -> Iterator[None]:
+    """An engine that cannot be made leaves the model as it was found."""
     try:
-        return make_cache(decoder, options)
-    except OptionError:
+        yield
+    except BaseException:
         decoder.release()
         raise

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 
 import numpy as np
 import torch
@@ -93,8 +94,11 @@ class DecodeGraphs:
         graph.capture_begin(self._memory, capture_error_mode="thread_local")
         try:
             results = self._step(rows, chooses, constrained)
-        finally:
-            graph.capture_end()
+        except BaseException:
+            with suppress(RuntimeError):  # nothing but the first error matters
+                graph.capture_end()
+            raise
+        graph.capture_end()
         self._graphs[key] = graph, results
         graph.replay()
         return results

@@ -98,10 +98,11 @@ class Live:
             return None
         assert self._tokenizer is not None
         params = self.request.params
-        try:
-            grammar = self.grammar.result()
-        except GrammarError as error:  # one error for each request: they are raised in different places
-            raise GrammarError(error.message, error.hint) from error
+        failure = self.grammar.exception()
+        if isinstance(failure, GrammarError):
+            # One error for each request. The future's own is kept for others: raised here, it would keep this frame.
+            raise GrammarError(failure.message, failure.hint) from failure
+        grammar = self.grammar.result()
         self.constraint = Constraint(
             grammar.matcher(),
             self.request,

@@ -32,12 +32,12 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt
 
 
 def pick_device(device: str) -> torch.device:
-    """The GPU for "auto", where there is one. Raises ModelError for a device that torch cannot use here."""
+    """The GPU for "auto", where there is one; a GPU comes with its number. Raises ModelError for a device that torch
+    cannot use here."""
     if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        device = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        place = torch.device(device)
-        torch.empty(1, device=place)
+        place: torch.device = torch.empty(1, device=device).device
     except (RuntimeError, AssertionError) as error:
         raise ModelError(
             f"device {device!r} is not usable: {first_line(error)}", "use 'auto', 'cpu' or 'cuda'"

@@ -191,8 +191,14 @@ class EngineLoop:
     def _launch(self) -> Launched | None:
         began = time.perf_counter()
         chunks = self._scheduler.schedule()
-        if not chunks:
-            return None
+        try:
+            return self._run_chunks(chunks, began) if chunks else None
+        finally:
+            # The attention may hold the list until its next plan; the requests must not stay that long.
+            chunks.clear()
+
+    def _run_chunks(self, chunks: list[Chunk], began: float) -> Launched | None:
+        """Put the step on its way. None, and its requests are dealt with, when it failed."""
         try:
             chosen = self._runner.run(chunks, self._live)
         except Exception as error:
@@ -385,4 +391,3 @@ def _ending(error: Exception) -> Ending:
 
 def _aborted() -> Aborted:
     return Aborted("the request was stopped before it finished", "what it had produced is kept, and its cache too")
-

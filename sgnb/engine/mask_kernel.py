@@ -46,7 +46,7 @@ class DeviceGrammars:
 
     States of all grammars are rows of one table, so that a row's state says which grammar it has. State 0 is dead, in
     all of them; state s of the automaton that `acquire` gave the offset o is o + s. Negative ones belong to no grammar
-    here (`sampler.UNCONSTRAINED`, `sampler.HOST_MASKED`).
+    here (`sampler.UNCONSTRAINED`).
 
     table: int32[capacity, 256], the next state by byte; 1 KB a state, for one load a byte. final: uint8[capacity].
     text: uint8, the bytes of all tokens; offsets: int32[size], where each begins; heads: int64[size], the first eight

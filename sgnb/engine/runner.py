@@ -44,13 +44,15 @@ class ModelRunner:
         # the synchronisation with a GPU that this takes.
         self._unused_mask = torch.zeros(1, 1, 1, 1, device=decoder.device)
         self._graphs: DecodeGraphs | None = None
-        self.stream: AbstractContextManager[Any] = nullcontext()
-        if decoder.device.type == "cuda":
-            self.stream = torch.cuda.stream(torch.cuda.Stream(decoder.device))
         if cuda_graphs and isinstance(picker, KernelPicker):
             from .graphs import DecodeGraphs
 
             self._graphs = DecodeGraphs(self._logits, attention, picker, max_rows, decoder.device)
+        self.stream: AbstractContextManager[Any] = nullcontext()
+        if decoder.device.type == "cuda":
+            stream = torch.cuda.Stream(decoder.device)
+            stream.wait_stream(torch.cuda.current_stream(decoder.device))  # weights, pool and tables are made there
+            self.stream = torch.cuda.stream(stream)
 
     def run(self, chunks: list[Chunk], lives: Mapping[int, Live]) -> Chosen:
         """Launch a step. The tokens of requests that are ahead are taken from the samples of the step before.

@@ -25,9 +25,9 @@ GREEDY = 1e-6
 FEW = 1024
 """A top_k up to this finds its tokens by selection; a larger one, and the other filters, sort the vocabulary."""
 
-UNCONSTRAINED, PREVIOUS, HOST_MASKED = -1, -2, -3
+UNCONSTRAINED, PREVIOUS = -1, -2
 """What a row's state says in place of a grammar's state on the device: no mask; the state that the last step left for
-the row; a mask that the host has made."""
+the row."""
 
 
 class Picks(NamedTuple):

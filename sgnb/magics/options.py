@@ -56,7 +56,6 @@ LOAD_OPTIONS = (
     Option(("--overlap",), "overlap", "launch a step before the last one is read", "on|off", on_off),
     Option(("--fuse",), "fuse", "faster twins of the model's modules", "on|off", on_off),
     Option(("--fork-attention",), "fork_attention", "read a prefix that is shared once", "on|off", on_off),
-    Option(("--torch-compile",), "torch_compile", "compile what is not fused", "on|off", on_off),
     Option(("--deterministic",), "deterministic", "tokens never depend on cache and neighbours", "on|off", on_off),
 )
 

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from sgnb.engine.mask_kernel import DeviceGrammars, resume
-from sgnb.engine.sampler import HOST_MASKED, PREVIOUS, UNCONSTRAINED
+from sgnb.engine.sampler import PREVIOUS, UNCONSTRAINED
 from sgnb.grammar.automaton.automaton import START, Automaton, build
 from sgnb.grammar.masks import TokenMasks
 from sgnb.grammar.regex import parser as regex
@@ -149,8 +149,8 @@ def check_resume(device: str) -> None:
 
     tokens, last = ints([100, 101, 102], torch.int64), ints([40, 41, UNCONSTRAINED, 43])
     ids, seats = ints([5, -1, -3, 0], torch.int64), ints([0, 3, 0, 2])
-    states = ints([HOST_MASKED, PREVIOUS, UNCONSTRAINED, PREVIOUS])
-    expected_ids, expected_states = [5, 100, 102, 0], [HOST_MASKED, 43, UNCONSTRAINED, UNCONSTRAINED]
+    states = ints([7, PREVIOUS, UNCONSTRAINED, PREVIOUS])
+    expected_ids, expected_states = [5, 100, 102, 0], [7, 43, UNCONSTRAINED, UNCONSTRAINED]
     for dtype in (torch.int32, torch.int64):
         ids_out, states_out = torch.zeros_like(ids, dtype=dtype), torch.zeros_like(states)
         resume(ids, tokens, states, last, seats, ids_out, states_out)

@@ -12,7 +12,7 @@ from torch import Tensor
 from sgnb.engine import sample_kernel
 from sgnb.engine.request import Request
 from sgnb.engine.sample_kernel import DeviceSampler
-from sgnb.engine.sampler import HOST_MASKED, UNCONSTRAINED, Mask, Picks, pick
+from sgnb.engine.sampler import UNCONSTRAINED, Mask, Picks, pick
 from sgnb.sampling import SamplingParams
 
 LAST = 1 - 2**-53
@@ -34,7 +34,7 @@ class Case:
         self.temperatures = rng.choice([0.0, 1e-6, 0.3, 1.0, 1.0, 2.5], rows)
         self.draws = rng.random(rows)
         self.draws[::5], self.draws[1::5] = 0.0, LAST
-        self.states = rng.choice([UNCONSTRAINED, 0, 7, HOST_MASKED], rows).astype(np.int32)
+        self.states = rng.choice([UNCONSTRAINED, 0, 7], rows).astype(np.int32)
         self.allowed = rng.random((rows, vocab)) < rng.choice([0, 2 / vocab, 0.1, 0.9, 1], (rows, 1))
 
     def by_torch(self, masked: bool) -> Picks:

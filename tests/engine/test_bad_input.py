@@ -63,6 +63,10 @@ def engine() -> Iterator[Engine]:
         ({"schedule_policy": "lmp"}, "unknown schedule_policy 'lmp'", "did you mean 'lpm'?"),
         ({"eviction_policy": "lrru"}, "unknown eviction_policy 'lrru'", "did you mean 'lru'?"),
         ({"attention": "torhc"}, "unknown attention 'torhc'", "did you mean 'torch'?"),
+        ({"attention": "triton"}, "attention='triton' needs a GPU", "attention='auto'"),
+        ({"deterministic": True}, "deterministic=True needs a GPU", "on a GPU"),
+        ({"memory_limit": 0}, "memory_limit=0", "GiB above 0"),
+        ({"overlap": 1}, "overlap=1", "None, True or False"),
     ],
 )
 def test_engine_options(options: dict[str, Any], value: str, cure: str) -> None:

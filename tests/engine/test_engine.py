@@ -16,10 +16,15 @@ from typing import Any
 import pytest
 import torch
 
+from sgnb.engine import engine as engine_module
 from sgnb.engine import loop as loop_module
+from sgnb.engine.attention.switching import SwitchingAttention
+from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.engine import Engine
+from sgnb.engine.kv import KVCache
 from sgnb.engine.output import Output
-from sgnb.errors import Aborted, EngineError
+from sgnb.engine.request import Request
+from sgnb.errors import Aborted, EngineError, GrammarError
 from sgnb.events import RequestFinished, RequestRetracted, StepRan
 from sgnb.sampling import SamplingParams
 
@@ -215,6 +220,64 @@ def test_a_dropped_engine_lets_go_of_thread_and_model(close: bool) -> None:
         del engine, model
     wait_until(lambda: gc.collect() >= 0 and gone() is None)
     assert {t for t in threading.enumerate() if t.name == "sgnb-engine"} <= before
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+def test_a_closed_engine_holds_nothing(fuse: bool) -> None:
+    """Neither the pool at its end, nor the model once its owner drops it too. Frozen, as on a GPU; collected once."""
+    model = random_model()
+    engine = Engine(model, fuse=fuse, overlap=True)
+    pool = weakref.ref(engine._loop._runner._attention.kv)
+    gc.collect()
+    gc.freeze()
+    engine.generate([PROMPT, [5, 6], [5, 7]], max_new_tokens=4)
+    engine.close()
+    assert gc.get_freeze_count() == 0
+    assert pool() is None
+    left = [weakref.ref(model), *map(weakref.ref, model.parameters())]
+    del engine, model
+    gc.collect()
+    assert [one() for one in left if one() is not None] == []
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> weakref.WeakSet[Request]:
+    """Those in memory, of all engines made by the test."""
+    alive: weakref.WeakSet[Request] = weakref.WeakSet()
+
+    def make(*args: Any) -> Request:
+        request = Request(*args)
+        alive.add(request)
+        return request
+
+    monkeypatch.setattr(engine_module, "Request", make)
+    return alive
+
+
+def test_the_attention_of_a_gpu_keeps_no_requests(
+    make_engine: MakeEngine, requests: weakref.WeakSet[Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def switching(name: str, kv: KVCache, heads: Any, **options: Any) -> SwitchingAttention:
+        return SwitchingAttention(TorchAttention(kv, fork_attention=True), "there is no GPU", short=16)
+
+    monkeypatch.setattr(engine_module, "make_backend", switching)
+    engine = make_engine(overlap=True, device="cpu")
+    engine.generate([PROMPT, [5, 6], [5, 7]], max_new_tokens=4)
+    wait_until(lambda: gc.collect() >= 0 and not requests)
+    monkeypatch.setattr(TorchAttention, "attend", lambda *args: 1 / 0)
+    with pytest.raises(EngineError, match="ZeroDivisionError"):
+        engine.generate([PROMPT, [5, 6]], max_new_tokens=4)
+    wait_until(lambda: gc.collect() >= 0 and not requests)
+
+
+def test_a_grammar_that_failed_keeps_no_requests(text: Engine, requests: weakref.WeakSet[Request]) -> None:
+    """Its error is kept, for whoever asks for the same."""
+    for _ in range(3):
+        with pytest.raises(GrammarError, match=r"\( without its \)") as caught:
+            text.generate(PROMPT, regex="a(b")
+        assert isinstance(caught.value.__cause__, GrammarError)
+        del caught
+    wait_until(lambda: gc.collect() >= 0 and not requests)
 
 
 def test_threads_share_an_engine(shared: Engine) -> None:

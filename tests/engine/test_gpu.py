@@ -17,12 +17,15 @@ from .test_parity import NEW_TOKENS, PROMPTS, TIGHT
 
 pytestmark = pytest.mark.gpu
 
+POOL = {"max_total_tokens": 2048}
+"""Small, so that several tests can use one GPU at a time: by default a pool takes all of it."""
+
 
 @pytest.mark.parametrize("family", ["llama", "gemma2", "gemma3_text", "gpt_oss", "deepseek_v3", "mixtral"])
 def test_greedy_tokens_equal_those_on_the_cpu(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch_backend, "SHARED_READS_SAVED", 8)
     expected = greedy(family, PROMPTS, NEW_TOKENS)
-    for options in ({}, TIGHT):
+    for options in (POOL, TIGHT):
         with Engine(random_model(family), device="cuda", dtype="float32", **options) as engine:
             for _ in range(2):
                 outputs = engine.generate(PROMPTS, temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True)
@@ -39,7 +42,7 @@ def test_constrained_texts_equal_those_on_the_cpu() -> None:
     outputs = {}
     for device in ("cpu", "cuda"):
         model = random_model(vocab_size=400)
-        with Engine(model, tokenizer=byte_level(), device=device, dtype="float32") as engine:
+        with Engine(model, tokenizer=byte_level(), device=device, dtype="float32", **POOL) as engine:
             outputs[device] = engine.generate(["The answer is "] * len(params), params)
     for param, cpu, cuda in zip(params, outputs["cpu"], outputs["cuda"], strict=True):
         assert re.fullmatch(param["regex"], cuda.text)

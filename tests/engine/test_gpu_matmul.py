@@ -45,32 +45,10 @@ def test_products_of_few_rows(rows: int, dtype: torch.dtype) -> None:
     skinny_check.check(rows, 70, 4096, dtype, "cuda", cases=cases[:2])
 
 
-def test_products_of_few_rows_start_early() -> None:
-    from sgnb.engine.fusion.skinny import Tiling
-
+def test_refusals_of_products_of_few_rows() -> None:
     from . import skinny_check
 
-    early = [Tiling(False, 4, 512, 4, 1, True), Tiling(True, 16, 128, 1, 3, True)]
-    skinny_check.check(3, 200, 1000, torch.bfloat16, "cuda", early, [("silu", True, True, True)])
     skinny_check.check_refusals("cuda")
-
-
-def test_products_of_few_rows_chained_in_a_graph() -> None:
-    """Each kernel reads what the one before wrote, and may start before that one ends."""
-    from sgnb.engine.fusion.skinny import pick_tiling, skinny_linear
-
-    tiling = pick_tiling(2, 512, 512, False, 132)._replace(overlap=True)
-    weights = [torch.randn(512, 512, device="cuda", dtype=torch.bfloat16) / 512**0.5 for _ in range(40)]
-    x = torch.randn(2, 512, device="cuda", dtype=torch.bfloat16)
-
-    def chain(tiling: object = tiling) -> Tensor:
-        y = x
-        for weight in weights:
-            y = skinny_linear(y, weight, residual=y, tiling=tiling)
-        return y
-
-    out, again = replayed(chain, x.normal_)
-    assert torch.equal(out, again) and torch.equal(out, chain(tiling._replace(overlap=False)))
 
 
 @pytest.mark.parametrize("dtype", SIXTEEN)
@@ -114,7 +92,6 @@ def test_experts_of_transformers(dtype: torch.dtype) -> None:
     moe_check.check_families("cuda", dtype)
     for module, name, _ in moe_check.FAMILIES:
         assert moe.match_experts(moe_check.make_experts(module, name, dtype, "cuda")) is not None
-
 
 
 def test_experts_in_a_graph() -> None:

@@ -104,6 +104,8 @@ def test_ten_engines_give_everything_back(source: str, folder: Path) -> None:
         engine.close()
         del engine, model
         gc.collect()
+        if source == "module":  # it outlived the engine: what its owner then drops, torch keeps in its cache
+            torch.cuda.empty_cache()
         reserved.append(torch.cuda.memory_reserved())
         free.append(torch.cuda.mem_get_info()[0])
     assert max(reserved) < RETURNED

@@ -1,9 +1,14 @@
 """The engine on an NVIDIA GPU against transformers: log-probabilities in float32 and bf16, and greedy tokens of mixed
-batches whatever is switched on: sharing, chunks, retraction, overlap, CUDA graphs, each attention backend."""
+batches whatever is switched on: sharing, chunks, retraction, overlap, CUDA graphs, each attention backend, grammars;
+and deterministic mode bit for bit."""
 
 from __future__ import annotations
 
+import json
+import random
+import re
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,18 +18,22 @@ from torch import Tensor
 from sgnb.engine.attention import torch_backend
 from sgnb.engine.engine import Engine
 from sgnb.errors import OptionError
-from sgnb.events import AttentionSwitched, RequestRetracted
+from sgnb.events import RequestRetracted
 
+from ..byte_tokenizers import byte_level
 from ..random_models import VOCAB, greedy, random_model, reference_model
 from .test_parity import PROMPTS, TIGHT
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 
 DEVICE = "cuda"
 FAMILIES = ("llama", "qwen2", "qwen3", "mistral", "gemma", "gemma2", "gemma3_text", "mixtral", "qwen3_moe", "gpt_oss",
             "deepseek_v3")  # fmt: skip
 VARIED = ("llama", "gemma2", "gpt_oss", "deepseek_v3")
 """Of these every variant is run: plain, window and soft cap, sinks and experts, latent attention."""
+
+POOL = 8192
+"""Tokens of an engine's pool, so that several tests can use one GPU at a time: by default a pool takes all of it."""
 
 NEW_TOKENS = 16
 SMALL = TIGHT | {"max_total_tokens": 72}
@@ -40,11 +49,15 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "unfused": {"fuse": False},
 }
 SCORED = [PROMPTS[2], PROMPTS[3], PROMPTS[5], PROMPTS[6]]
-WARM_SECONDS = 60
-"""FlashInfer's kernels are not waited for longer: compiling them takes minutes."""
+WARM_SECONDS = 150
+"""FlashInfer's kernels are not waited for longer: compiling them takes a minute with 16 cores."""
+
+WIDE = {"head_dim": 64, "hidden_size": 256, "intermediate_size": 512}
+PROBE_LENGTH, PROBE_CACHED, OTHERS = 100, 60, 33
 
 
 def make_engine(family: str, dtype: str = "float32", config: dict[str, Any] | None = None, **options: Any) -> Engine:
+    options = {"max_total_tokens": POOL} | options
     return Engine(random_model(family, **(config or {})), device=DEVICE, dtype=dtype, **options)
 
 
@@ -126,6 +139,102 @@ def test_overlap_and_graphs_change_no_sample() -> None:
     assert len(set(map(str, found.values()))) == 1
 
 
+def draw(rng: random.Random, length: int) -> list[int]:
+    return [rng.randrange(3, VOCAB) for _ in range(length)]
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2"])
+def test_deterministic_mode_keeps_every_bit(family: str) -> None:
+    """Tokens and log-probabilities of a probe: alone and among others, cached, in part and not, in chunks and at once.
+
+    Of the others every third shares a part of the probe's prompt, and all end at different steps.
+    """
+    rng = random.Random(0)
+    probe = draw(rng, PROBE_LENGTH)
+    others = [(probe[:40] if i % 3 == 0 else []) + draw(rng, 1 + 3 * i) for i in range(OTHERS)]
+    greedily = {"temperature": 0, "max_new_tokens": NEW_TOKENS, "ignore_eos": True, "return_logprob": True}
+    beside = [{"temperature": i % 2, "seed": i, "max_new_tokens": 4 + i, "ignore_eos": True} for i in range(OTHERS)]
+    found: dict[tuple[str, ...], tuple[list[int], list[float]]] = {}
+    for steps, options in {"whole": {}, "chunks": {"max_step_tokens": 48, "max_running_requests": 40}}.items():
+        with make_engine(family, "bfloat16", WIDE, deterministic=True, **options) as engine:
+            for company, count in (("alone", 0), ("among others", OTHERS)):
+                half = count // 2
+                prompts = [*others[:half], probe, *others[half:count]]
+                params = [*beside[:half], greedily, *beside[half:count]]
+                for cached in ("not cached", "cached", "cached in part"):
+                    if cached != "cached":
+                        engine.flush_cache()
+                    if cached == "cached in part":
+                        engine.generate(probe[:PROBE_CACHED], temperature=0, max_new_tokens=1)
+                    output = engine.generate(prompts, params)[half]
+                    if cached == "cached":
+                        assert output.cached_tokens == PROBE_LENGTH - 1
+                    elif not count:
+                        assert (output.cached_tokens >= PROBE_CACHED - 1) == (cached == "cached in part")
+                    found[steps, company, cached] = output.token_ids, output.logprobs
+    tokens, logprobs = found["whole", "alone", "not cached"]
+    assert len(tokens) == len(logprobs) == NEW_TOKENS
+    assert [name for name, bits in found.items() if bits != (tokens, logprobs)] == []
+
+
+PERSON = r'\{"first name":"[a-z]{1,9}","last name":"[a-z]{1,9}","age":[0-9]{1,3}\}'
+COLOURS = ["red", "green", "blue"]
+COLOUR = {
+    "type": "object",
+    "required": ["colour", "depth"],
+    "properties": {"colour": {"enum": COLOURS}, "depth": {"type": "integer", "minimum": 0, "maximum": 99}},
+}
+CONSTRAINED: list[dict[str, Any]] = [
+    {"regex": PERSON, "temperature": 1},
+    {"regex": PERSON, "temperature": 0, "return_logprob": True},
+    {"regex": PERSON, "temperature": 1, "jump_forward": False},
+    {"regex": "(yes|no), (never|always)", "temperature": 1},
+    {"json_schema": COLOUR, "temperature": 1},
+]
+FREE: list[dict[str, Any]] = [
+    {"temperature": 0, "ignore_eos": True},
+    {"temperature": 1, "ignore_eos": True},
+    {"temperature": 1, "return_logprob": True, "stop": ["e", "a"]},
+]
+FILTERED: list[dict[str, Any]] = [
+    {"regex": PERSON, "temperature": 1, "top_p": 0.9},
+    {"temperature": 1, "top_p": 0.9, "top_k": 50},
+]
+
+
+@pytest.mark.parametrize("more", [[], FILTERED], ids=["chosen in the graph", "chosen after it"])
+def test_constrained_rows_among_free_ones(
+    more: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With jumps, a step ahead and in graphs; twice, to meet graphs and a cache that are there. Then without."""
+    monkeypatch.setenv("SGNB_CACHE", str(tmp_path))
+    rows = [row | {"seed": i, "max_new_tokens": 90} for i, row in enumerate(3 * (CONSTRAINED + FREE + more))]
+    prompts = [("The answer is ", "x", "The answer is not ", "zzzz")[i % 4] for i in range(len(rows))]
+    found = []
+    for fast in (True, False):
+        model = random_model(vocab_size=400)
+        with Engine(
+            model, tokenizer=byte_level(), device=DEVICE, dtype="float32", max_total_tokens=POOL, overlap=fast,
+            cuda_graphs=fast,
+        ) as engine:  # fmt: skip
+            for _ in range(2 if fast else 1):
+                found.append(engine.generate(prompts, rows))
+            assert engine.stats()["jumped_tokens"] > 0
+    for run in found:
+        for row, output in zip(rows, run, strict=True):
+            if "regex" in row:
+                assert re.fullmatch(row["regex"], output.text), output.text
+            elif "json_schema" in row:
+                value = json.loads(output.text)
+                assert value["colour"] in COLOURS and 0 <= value["depth"] <= 99
+    seen = [[(o.text, o.token_ids, o.finish_reason, o.stopped_by) for o in run] for run in found]
+    assert seen[0] == seen[2], "cold"
+    assert seen[1] == seen[2], "cached"
+    for run in found[:2]:
+        for output, plain in zip(run, found[2], strict=True):
+            assert output.logprobs == pytest.approx(plain.logprobs, abs=1e-3)
+
+
 @pytest.mark.parametrize("family", ["llama", "gemma2"])
 def test_flashinfer_agrees_with_triton(family: str) -> None:
     """In bf16, with heads that it has kernels for; gemma2 has a window and a soft cap."""
@@ -157,11 +266,11 @@ def test_flashinfer_agrees_with_triton(family: str) -> None:
 
 
 def wait_for_flashinfer(engine: Engine) -> None:
-    """Generate until its kernels serve; skips the test when that takes long."""
+    """Generate until its kernels serve; skips the test when that takes long, and fails it when they never will."""
     began = time.perf_counter()
-    while time.perf_counter() - began < WARM_SECONDS:
+    while engine.stats()["compiling"]:
+        if time.perf_counter() - began > WARM_SECONDS:
+            pytest.skip(f"FlashInfer's kernels were not compiled within {WARM_SECONDS} s")
         engine.generate([5, 6, 7], temperature=0, max_new_tokens=2, ignore_eos=True)
-        if any(isinstance(record.event, AttentionSwitched) for record in engine.log.read().records):
-            return
         time.sleep(0.2)
-    pytest.skip(f"FlashInfer's kernels were not compiled within {WARM_SECONDS} s")
+    assert engine.stats()["attention"] == "flashinfer"

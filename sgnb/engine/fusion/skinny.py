@@ -27,15 +27,14 @@ DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 class Tiling(NamedTuple):
     """How the work is cut. dot: by tensor cores, else by sums of products. block_n: output columns of a program (of
     gate and up each). block_k: numbers of a row read at a time. stages: of the loads, 1 for none in advance.
-    overlap: the kernel may start while the one before it ends, and fetches weights meanwhile. unroll: so many turns of
-    the loop are one, so that loads of the later ones need not wait for the sums of the first."""
+    unroll: so many turns of the loop are one, so that loads of the later ones need not wait for the sums of the
+    first."""
 
     dot: bool
     block_n: int
     block_k: int
     warps: int
     stages: int
-    overlap: bool = False
     unroll: int = 1
 
 
@@ -91,10 +90,8 @@ def skinny_linear(
         NORM=norm is not None,
         ADD=residual is not None,
         GATE=gated or "",
-        OVERLAP=tiling.overlap,
         UNROLL=tiling.unroll,
         num_warps=tiling.warps,
-        launch_pdl=tiling.overlap,
     )
     return out
 

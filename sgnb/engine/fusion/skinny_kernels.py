@@ -1,22 +1,13 @@
 """The Triton kernels of `skinny`: a program makes some columns of the result, for all rows, from their weights.
 
 Each reads its weights once, front to back, in one order whatever the number of rows. `sum_kernel` keeps a partial sum
-for each place of a block and adds these up at the end; `dot_kernel` has the tensor cores add. With OVERLAP, a program
-starts while the kernel before is still running, and has its first weights brought to the L2 cache until that ends:
-weights nobody writes, everything else it reads and writes after the wait.
+for each place of a block and adds these up at the end; `dot_kernel` has the tensor cores add.
 """
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
-from triton.language.extra import cuda
-
-LINE = tl.constexpr(64)
-"""Numbers apart of what `_prefetch` asks for: a cache line of 16-bit numbers."""
-
-PREFETCHED = tl.constexpr(8192)
-"""Bytes, about, of each column's weights that are brought to the L2 cache during the wait."""
 
 
 @triton.jit
@@ -26,14 +17,12 @@ def sum_kernel(
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
     BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
     BIAS: tl.constexpr, NORM: tl.constexpr, ADD: tl.constexpr, GATE: tl.constexpr,
-    OVERLAP: tl.constexpr, UNROLL: tl.constexpr,
+    UNROLL: tl.constexpr,
 ) -> None:  # fmt: skip
     n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     column = tl.minimum(n, COLUMNS - 1).to(tl.int64)
     weights = weight + column * weight_stride
     ups = weight + (column + COLUMNS) * weight_stride
-    if OVERLAP:
-        _await_the_kernel_before(weights, ups, SIZE, GATE)
     t = tl.arange(0, BLOCK_T)
     live = (t < ROWS) | (ROWS == BLOCK_T)
     k = tl.arange(0, BLOCK_K)
@@ -68,14 +57,12 @@ def dot_kernel(
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
     BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
     BIAS: tl.constexpr, NORM: tl.constexpr, ADD: tl.constexpr, GATE: tl.constexpr,
-    OVERLAP: tl.constexpr, UNROLL: tl.constexpr,
+    UNROLL: tl.constexpr,
 ) -> None:  # fmt: skip
     n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     column = tl.minimum(n, COLUMNS - 1).to(tl.int64)
     weights = weight + column * weight_stride
     ups = weight + (column + COLUMNS) * weight_stride
-    if OVERLAP:
-        _await_the_kernel_before(weights, ups, SIZE, GATE)
     t = tl.arange(0, BLOCK_T)
     live = (t < ROWS) | (ROWS == BLOCK_T)
     k = tl.arange(0, BLOCK_K)
@@ -102,27 +89,6 @@ def dot_kernel(
         tl.trans(acc), tl.trans(acc_up), squares, t, n, bias, residual, out, residual_stride,
         eps, ROWS, COLUMNS, SIZE, BIAS, NORM, ADD, GATE,
     )  # fmt: skip
-
-
-@triton.jit
-def _await_the_kernel_before(
-    weights: tl.tensor, ups: tl.tensor, SIZE: tl.constexpr, GATE: tl.constexpr
-) -> None:  # fmt: skip
-    cuda.gdc_launch_dependents()
-    _prefetch(weights, SIZE)
-    if GATE != "":
-        _prefetch(ups, SIZE)
-    cuda.gdc_wait()
-
-
-@triton.jit
-def _prefetch(columns: tl.tensor, SIZE: tl.constexpr) -> None:
-    LINES: tl.constexpr = PREFETCHED // 2 // LINE
-    at = tl.minimum(tl.arange(0, LINES) * LINE, SIZE - 1)
-    places = (columns[:, None] + at[None, :]).to(tl.uint64)
-    tl.inline_asm_elementwise(
-        "prefetch.global.L2 [$1]; mov.u32 $0, 0;", "=r,l", [places], dtype=tl.int32, is_pure=False, pack=1
-    )
 
 
 @triton.jit
