@@ -98,7 +98,7 @@ class Engine:
                 attention,
                 self._make_picker(decoder),
                 max_rows=self._scheduler.max_running,
-                cuda_graphs=bool(settings.cuda_graphs),
+                cuda_graphs=bool(settings.cuda_graphs) and attention.name != "torch",
             )
         self._loop = EngineLoop(
             self._scheduler,

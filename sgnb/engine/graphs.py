@@ -3,7 +3,7 @@
 A token is a row. What a grammar has forced, and other short chunks, are rows too, of which only the last one matters in
 the end. A step is padded to one of a few numbers of rows. The first one of a kind runs kernel by kernel, which also
 compiles what is not compiled yet; the second is captured while it runs; the others replay it. What a step is made of
-lies in tensors of fixed place, which are filled before.
+lies in tensors of fixed place, which are filled before. A model that cannot be captured runs kernel by kernel.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from torch import Tensor
 from .attention import AttentionBackend
 from .live import Live
 from .mask_kernel import resume
+from .memory import is_device_lost, is_out_of_memory
 from .picking import KernelPicker, pack, takes
 from .request import SHORT, Chunk, token_ids
 from .sampler import Picks
@@ -55,6 +56,7 @@ class DecodeGraphs:
         self._ids = torch.zeros(max_rows, dtype=torch.int64, device=device)
         self._device = device
         self._seen: set[Hashable] = set()
+        self._cannot = False
         self._graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor | Picks]] = {}
         self._memory = torch.cuda.graph_pool_handle()
 
@@ -86,7 +88,7 @@ class DecodeGraphs:
             graph, results = self._graphs[key]
             graph.replay()
             return results
-        if key not in self._seen:
+        if key not in self._seen or self._cannot:
             self._seen.add(key)
             return self._step(rows, chooses, constrained)
         graph = torch.cuda.CUDAGraph()
@@ -94,10 +96,13 @@ class DecodeGraphs:
         graph.capture_begin(self._memory, capture_error_mode="thread_local")
         try:
             results = self._step(rows, chooses, constrained)
-        except BaseException:
+        except Exception as error:
             with suppress(RuntimeError):  # nothing but the first error matters
                 graph.capture_end()
-            raise
+            if is_out_of_memory(error) or is_device_lost(error):
+                raise
+            self._cannot = True  # a module that waits for the device, for example: what is captured is not executed
+            return self._step(rows, chooses, constrained)
         graph.capture_end()
         self._graphs[key] = graph, results
         graph.replay()

@@ -160,9 +160,9 @@ def resume(
 ) -> None:
     """Fill in what the host did not know yet when it wrote down a step's rows.
 
-    ids, int64[rows]: a token, or -1 - i for tokens[i], int64. states, int32[rows]: a state, or `sampler.PREVIOUS` for
-    last[seats[row]]; last: int32, seats: int32[rows]. ids_out: int32 or int64[rows], states_out: int32[rows]. The
-    outputs may share memory with any of the inputs.
+    ids, int32 or int64[rows]: a token, or -1 - i for tokens[i], int64. states, int32[rows]: a state, or
+    `sampler.PREVIOUS` for last[seats[row]]; last: int32, seats: int32[rows]. ids_out: int32 or int64[rows], states_out:
+    int32[rows]. The outputs may share memory with any of the inputs.
     """
     rows = len(ids)
     if rows:

@@ -88,25 +88,22 @@ class KernelPicker:
         self._allowed: Tensor | None = None
 
     def __call__(self, logits: Tensor, lives: Sequence[Live]) -> Picks:
-        rows = len(lives)
-        bound = _bound(lives)
-        if any(live.table is None for live in bound.values()):  # then nobody is ahead, and the host knows all
-            picks = _pick(logits, lives, host_mask(bound, logits.shape[1], self._device))
-            self.sampled[:rows] = picks.tokens
-            return picks
+        rows, bound = len(lives), _bound(lives)
+        tabled = [row for row, live in bound.items() if live.table is not None]
         packed = pinned(pack(lives, rows), self._device).to(self._device, non_blocking=True)
         states, seats, *numbers = packed.view(4, rows)
-        if bound:
+        if tabled:
             states = torch.where(states == PREVIOUS, self.states[seats], states)
         if takes(lives):
-            return self.launch(logits, states, *(n.view(torch.float32) for n in numbers), constrained=bool(bound))
-        mask = None
-        if bound:
-            index = to_device(list(bound), self._device)
-            mask = Mask(index, self._mask(states)[index].bool())
+            return self.launch(logits, states, *(n.view(torch.float32) for n in numbers), constrained=bool(tabled))
+        # Rows that the host masks have no step in flight; others beside them may, and the device knows their states.
+        mask = host_mask({r: live for r, live in bound.items() if live.table is None}, logits.shape[1], self._device)
+        if tabled:
+            index = to_device(tabled, self._device)
+            mask = _joined(mask, Mask(index, self._mask(states)[index].bool()))
         picks = _pick(logits, lives, mask)
         self.sampled[:rows] = picks.tokens
-        self._advance(states, bool(bound))
+        self._advance(states, bool(tabled))
         return picks
 
     def launch(
@@ -186,6 +183,10 @@ def _state(live: Live) -> int:
 
 def _bound(lives: Sequence[Live]) -> dict[int, Live]:
     return {row: live for row, live in enumerate(lives) if live.constraint is not None and live.constraint.binds}
+
+
+def _joined(mask: Mask | None, other: Mask) -> Mask:
+    return other if mask is None else Mask(*(torch.cat(parts) for parts in zip(mask, other, strict=True)))
 
 
 def _pick(logits: Tensor, lives: Sequence[Live], mask: Mask | None) -> Picks:

@@ -20,6 +20,9 @@ SCHEDULE_POLICIES = ("lpm", "fcfs")
 SHARED_PREFIX = 16
 """A waiting request waits one more step when another is about to compute at least so many of its tokens."""
 
+RECOVERY = 64
+"""So many steps after one that did not fit into memory, steps may be twice as long again."""
+
 SCORED_CHUNK = 256
 """Tokens per step where prompt log-probabilities are wanted: each of them needs a row of logits."""
 
@@ -53,7 +56,8 @@ class Scheduler:
         self.waiting: list[Request] = []
         self.running: list[Request] = []
         self.step = 0
-        self._max_step_tokens = max_step_tokens
+        self._max_step_tokens = self._step_tokens = max_step_tokens
+        self._shrunk_at = 0
         self.max_running = max_running
         self._prefix_cache = prefix_cache
         self._longest_first = policy == "lpm" and prefix_cache
@@ -84,9 +88,11 @@ class Scheduler:
         """
         self.step += 1
         active = self._make_room_for_decode()
-        decodes = [r for r in active if r.size + r.ahead - r.computed == 1][: self._max_step_tokens]
+        if self._step_tokens < self._max_step_tokens and self.step >= self._shrunk_at + RECOVERY:
+            self._step_tokens, self._shrunk_at = min(2 * self._step_tokens, self._max_step_tokens), self.step
+        decodes = [r for r in active if r.size + r.ahead - r.computed == 1][: self._step_tokens]
         chunks = [Chunk(r, r.computed, 1) for r in decodes]
-        budget = self._max_step_tokens - len(chunks)
+        budget = self._step_tokens - len(chunks)
         if len(decodes) < len(active):
             for request in sorted((r for r in active if r.uncomputed > 1), key=lambda r: r.uncomputed):
                 if budget > 0:
@@ -128,10 +134,11 @@ class Scheduler:
             self.waiting.insert(0, request)
 
     def shrink(self, chunks: list[Chunk]) -> bool:
-        """The step of these chunks did not fit into memory, and none of it was computed: from now on steps are at most
-        half as long. False when it cannot be shorter."""
+        """The step of these chunks did not fit into memory, and none of it was computed: the next steps are at most
+        half as long as it, and after `RECOVERY` steps twice as long again. False when it cannot be shorter."""
         tokens = sum(chunk.length for chunk in chunks)
-        self._max_step_tokens = max(1, tokens // 2)
+        self._step_tokens = max(1, tokens // 2)
+        self._shrunk_at = self.step
         return tokens > 1
 
     def flush(self) -> int:

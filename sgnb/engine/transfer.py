@@ -28,7 +28,8 @@ def pinned(array: NDArray, device: torch.device) -> Tensor:
 
 
 def to_host(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """The tensors on the host, for reading once an event recorded after this call has come."""
+    """The tensors on the host, for reading once an event recorded after this call has come; on a CPU the tensors
+    themselves."""
     if not tensors or tensors[0].device.type != "cuda":
         return tensors
     return tuple(

@@ -13,7 +13,7 @@ import pytest
 from sgnb.engine.pool import SlotPool
 from sgnb.engine.radix import RadixTree
 from sgnb.engine.request import Chunk, Request
-from sgnb.engine.scheduler import Scheduler
+from sgnb.engine.scheduler import RECOVERY, Scheduler
 from sgnb.events import RequestAdmitted, RequestRetracted
 from sgnb.sampling import SamplingParams
 
@@ -431,3 +431,15 @@ def test_a_retracted_request_is_the_next_to_be_admitted(policy: str) -> None:
     after = [(a, b) for a, b in itertools.pairwise(moves) if isinstance(a, RequestRetracted)]
     readmitted = [a.request == b.request for a, b in after if isinstance(b, RequestAdmitted)]
     assert readmitted and all(readmitted)
+
+
+def test_steps_that_did_not_fit_into_memory_grow_again() -> None:
+    sim = Simulation(4000, max_step_tokens=64, max_running=4, prefix_cache=False)
+    sim.add(list(range(3000)), limit=1)
+    scheduler = sim.scheduler
+    chunks = scheduler.schedule()
+    assert [c.length for c in chunks] == [64]
+    assert scheduler.shrink(chunks)
+    lengths = [sum(c.length for c in sim.step()) for _ in range(RECOVERY + 1)]
+    assert set(lengths[: RECOVERY - 1]) == {32} and lengths[-1] == 64
+    assert not scheduler.shrink([Chunk(sim.add([1]), 0, 1)])

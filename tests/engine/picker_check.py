@@ -1,0 +1,70 @@
+"""The picker of a GPU on the CPU, through triton's interpreter; run by `test_picking.py` in a process of its own.
+
+A request whose mask the host makes comes and goes beside one whose grammar is walked on the device, one step ahead.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import torch
+
+from sgnb.engine import choosing
+from sgnb.engine.engine import Engine
+from sgnb.engine.output import Output
+from sgnb.engine.picking import KernelPicker
+from sgnb.sampling import SamplingParams
+
+from ..byte_tokenizers import byte_level
+from ..random_models import random_model
+
+ON_THE_DEVICE = {"regex": "([ab][cd][ef][gh]){20}", "temperature": 1, "seed": 1, "max_new_tokens": 90}
+BY_THE_HOST = {"regex": "[a-z]{3,30}", "min_new_tokens": 1, "temperature": 1, "seed": 2, "max_new_tokens": 8}
+FREE = {"temperature": 1, "seed": 3, "top_p": 0.9, "max_new_tokens": 12}
+
+
+def kernel_picker(engine: Any, decoder: Any) -> KernelPicker:
+    rows = engine._scheduler.max_running
+    return KernelPicker(engine.vocab_size, rows, decoder.device, engine._eos, lambda: engine.tokenizer.vocabulary)
+
+
+def tokens(overlap: bool, company: bool) -> list[int]:
+    """Of the request on the device; with `company` others are submitted while it runs, one of them aborted at once."""
+    ended, seen = threading.Event(), [0]
+    result: list[Output] = []
+    with Engine(
+        random_model(vocab_size=400), tokenizer=byte_level(), overlap=overlap, max_running_requests=8
+    ) as engine:
+        engine.generate("q", BY_THE_HOST)
+
+        def join() -> None:
+            params = [SamplingParams.make(BY_THE_HOST), SamplingParams.make(FREE)]
+            ids = engine.submit(["zz", "y"], params, [lambda output: None] * 2)
+            if seen[0] > 30:
+                engine.abort(ids[0])
+
+        def sink(output: Output) -> None:
+            seen[0] += 1
+            if company and seen[0] in (5, 20, 35, 50):
+                threading.Thread(target=join).start()
+            if output.finish_reason or output.error:
+                result.append(output)
+                ended.set()
+
+        engine.submit(["The "], [SamplingParams.make(ON_THE_DEVICE, jump_forward=False)], [sink], stream=True)
+        assert ended.wait(60)
+    (output,) = result
+    assert output.error is None, output.error
+    return output.token_ids
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    Engine._make_picker = kernel_picker  # type: ignore[method-assign]
+    # On a GPU a copy is made on the way to the host.
+    choosing.to_host = lambda *parts: tuple(part.clone() for part in parts)  # type: ignore[assignment]
+    alone = tokens(overlap=False, company=False)
+    assert len(alone) > 40
+    assert all(tokens(overlap, company) == alone for overlap, company in ((False, True), (True, False), (True, True)))
+    print("all agree")
