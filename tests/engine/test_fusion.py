@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections import Counter
-from importlib.util import find_spec
-from pathlib import Path
 from types import MethodType
 from typing import Any
 
@@ -23,8 +18,8 @@ from sgnb.engine.fusion.parts import Norm
 
 from ..random_models import FAMILIES
 from .fusion_models import Pooled, own_logits, varied_model
+from .interpreter import interpreted, needs_triton
 
-ROOT = Path(__file__).parents[2]
 ROWS = 14
 
 WHOLE = {"attention": 2, "mlp": 2, "layer": 2}
@@ -222,14 +217,6 @@ def test_every_product_goes_through_the_function_given(family: str, monkeypatch:
     assert not any("forward" in vars(module) for module in model.modules())
 
 
-@pytest.mark.skipif(find_spec("triton") is None, reason="needs triton, which there is for Linux only")
+@needs_triton
 def test_the_kernels_in_the_interpreter() -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.engine.fusion_kernel_check"],
-        cwd=ROOT,
-        env={**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.split() == ["norm", "gate", "rotate_and_store", "models", "agree"]
+    assert interpreted("fusion_kernel_check") == ["norm", "gate", "rotate_and_store", "models", "agree"]

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from importlib.util import find_spec
-from pathlib import Path
-
 import pytest
 import torch
 
 from sgnb.engine.fusion.invariant import invariant_linear
 
 from . import invariant_check
+from .interpreter import interpreted, needs_triton
 
-ROOT = Path(__file__).parents[2]
 
-
-@pytest.mark.skipif(find_spec("triton") is None, reason="needs triton, which there is for Linux only")
+@needs_triton
 def test_the_kernel_in_the_interpreter() -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.engine.invariant_check"],
-        cwd=ROOT,
-        env={**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.split() == ["all", "agree"]
+    assert interpreted("invariant_check") == ["all", "agree"]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

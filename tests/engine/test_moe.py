@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from importlib.util import find_spec
-from pathlib import Path
-
-import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -16,21 +9,12 @@ from torch import nn
 from sgnb.engine.fusion import moe, plain
 
 from . import moe_check
+from .interpreter import interpreted, needs_triton
 
-ROOT = Path(__file__).parents[2]
 
-
-@pytest.mark.skipif(find_spec("triton") is None, reason="needs triton, which there is for Linux only")
+@needs_triton
 def test_the_kernels_in_the_interpreter() -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.engine.moe_check"],
-        cwd=ROOT,
-        env={**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.split() == ["all", "agree"]
+    assert interpreted("moe_check") == ["all", "agree"]
 
 
 def test_names_of_activations() -> None:

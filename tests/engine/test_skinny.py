@@ -2,25 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from importlib.util import find_spec
-from pathlib import Path
-
-import pytest
-
-ROOT = Path(__file__).parents[2]
+from .interpreter import interpreted, needs_triton
 
 
-@pytest.mark.skipif(find_spec("triton") is None, reason="needs triton, which there is for Linux only")
+@needs_triton
 def test_the_kernels_in_the_interpreter() -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.engine.skinny_check"],
-        cwd=ROOT,
-        env={**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.split() == ["all", "agree"]
+    assert interpreted("skinny_check") == ["all", "agree"]

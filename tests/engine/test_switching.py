@@ -6,14 +6,9 @@ Torch stands in for Triton, `fake_flashinfer` for FlashInfer; `switching_check` 
 from __future__ import annotations
 
 import gc
-import os
 import random
-import subprocess
-import sys
 import threading
 import weakref
-from importlib.util import find_spec
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -28,6 +23,7 @@ from sgnb.engine.kv import KVCache
 from sgnb.engine.request import Chunk
 
 from . import fake_flashinfer
+from .interpreter import interpreted, needs_triton
 from .test_attention import OPTIONS
 from .test_flashinfer import expected, new_chunks, random_kv, random_step
 
@@ -133,17 +129,9 @@ def test_random_steps_after_the_switch() -> None:
     assert served == {False, True} and setting.attention.name == "flashinfer"
 
 
-@pytest.mark.skipif(find_spec("triton") is None, reason="needs triton, which there is for Linux only")
+@needs_triton
 def test_beside_tritons_kernels() -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.engine.switching_check"],
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.split() == ["all", "agree"]
+    assert interpreted("switching_check") == ["all", "agree"]
 
 
 def test_refused(flashinfer: SimpleNamespace) -> None:

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
-import subprocess
-import sys
-from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,24 +26,16 @@ from sgnb.engine.radix import RadixTree
 from sgnb.engine.request import Chunk, Request
 from sgnb.sampling import SamplingParams
 
+from .interpreter import interpreted, needs_triton
 from .test_attention import random_batch
 
-ROOT = Path(__file__).parents[2]
 SCRATCH = 10_000
 CHEAP = Prices(row=0, kernel=0, piece=3, least=5, align=4, detach=6)
 
 
-@pytest.mark.skipif(find_spec("triton") is None, reason="needs triton, which there is for Linux only")
+@needs_triton
 def test_the_kernels_in_the_interpreter() -> None:
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.engine.triton_attention_check"],
-        cwd=ROOT,
-        env={**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""},
-        capture_output=True,
-        text=True,
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.split() == ["all", "agree"]
+    assert interpreted("triton_attention_check") == ["all", "agree"]
 
 
 def seen(work: Work, lists: Lists, causal: bool = False) -> dict[int, list[tuple[int, int]]]:

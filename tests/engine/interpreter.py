@@ -1,0 +1,26 @@
+"""Triton's kernels on the CPU: what checks them runs in a process of its own, in which triton interprets them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="needs triton, which there is for Linux only")
+
+
+def interpreted(check: str) -> list[str]:
+    """Run `tests/engine/CHECK.py`, which raises where something is wrong; the words that it printed."""
+    run = subprocess.run(
+        [sys.executable, "-m", f"tests.engine.{check}"],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout.split()
