@@ -124,8 +124,7 @@ def _adjust(row: Tensor, request: Request, banned: Collection[int]) -> None:
 
 
 def _has_adjustments(params: SamplingParams) -> bool:
-    penalties = params.frequency_penalty, params.presence_penalty, params.repetition_penalty - 1
-    return bool(params.logit_bias) or any(penalties)
+    return bool(params.logit_bias) or params.penalises
 
 
 def _has_filters(params: SamplingParams) -> bool:

@@ -16,7 +16,7 @@ from torch import Tensor
 from .skinny_kernels import dot_kernel, sum_kernel
 
 SKINNY_ROWS = 8
-"""Up to so many rows the kernels here are meant for: a step of Llama-8B's products takes 8 % less than with cuBLAS."""
+"""Up to so many rows the kernels here are meant for; they serve more, but then cuBLAS is the better choice."""
 
 ACTIVATIONS = ("silu", "gelu", "gelu_tanh")
 """What `gated` may be: SiLU, GELU by the error function, GELU by tanh."""
@@ -100,9 +100,8 @@ def skinny_linear(
 def pick_tiling(rows: int, columns: int, size: int, gated: bool, processors: int) -> Tiling:
     """For a product of so many rows and columns, summed over `size`, on so many processors.
 
-    The best on an H200, whose weights come at 4.3 TB/s, for Llama-8B's products: 4.0 TB/s for the large ones, 3.3 for
-    those of 4,096 x 4,096. Few columns want small blocks, for enough programs; many want large ones, so that x is not
-    read more often than need be.
+    The best of those tried on an H200 for Llama-8B's products. Few columns want small blocks, for enough programs; many
+    want large ones, so that x is not read more often than need be.
     """
     most = triton.next_power_of_2(size)
     few, some = columns <= 32 * processors, columns <= 64 * processors
