@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 
 from sgnb.lang.pool import WorkerPool, blocking
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
 def test_a_waiting_worker_is_replaced_up_to_the_limit() -> None:
@@ -20,7 +28,8 @@ def test_a_waiting_worker_is_replaced_up_to_the_limit() -> None:
 
     pool = WorkerPool(3)
     pool.add(partial(task, i) for i in range(10))
-    time.sleep(0.05)
+    _until(lambda: len(waiting) == 3)
+    time.sleep(0.02)
     assert sorted(waiting) == [0, 1, 2]
     go.set()
     assert all(done.acquire(timeout=5) for _ in range(10))
@@ -30,13 +39,11 @@ def test_stop_drops_what_has_not_begun() -> None:
     go, begun = threading.Event(), []
     pool = WorkerPool(1)
     pool.add([lambda: (begun.append(1), go.wait(5))[0], lambda: begun.append(2)])
-    time.sleep(0.02)
+    _until(lambda: begun == [1])
     pool.stop()
     go.set()
-    time.sleep(0.02)
-    assert begun == [1]
     pool.add([lambda: begun.append(3)])
-    time.sleep(0.02)
+    _until(lambda: len(begun) == 2)
     assert begun == [1, 3]
 
 
