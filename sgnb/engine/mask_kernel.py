@@ -2,7 +2,8 @@
 where the last step ended. Needs triton.
 
 Nothing comes back to the host, so that all can be part of a CUDA graph: the tables of the grammars and the bytes of the
-vocabulary lie in tensors of fixed size and place. Knows no requests and no sampler. With TRITON_INTERPRET=1 set before
+vocabulary lie in tensors of fixed size and place. The mask of a state is found by walking through the bytes of every
+token; it is kept, and the next time only copied. Knows no requests and no sampler. With TRITON_INTERPRET=1 set before
 triton is imported, the kernels run on the CPU.
 """
 
@@ -26,6 +27,13 @@ BLOCK = 128
 """Tokens that one program looks at. They take as long as the longest of them; few tokens are longer than 20 bytes."""
 
 WARPS = 1
+
+MASK_BYTES = 128 << 20
+"""How much memory the masks of states take that are kept: one bit for each token and state."""
+
+_WORDS = tl.constexpr(BLOCK // 32)
+_UNKNOWN, _WRITTEN, _KEPT = (tl.constexpr(i) for i in range(3))
+"""What is known of a state's mask: nothing; it is written in the step that runs; every later step may copy it."""
 
 _PREVIOUS = tl.constexpr(sampler.PREVIOUS)
 _HEAD = tl.constexpr(8)
@@ -51,6 +59,8 @@ class DeviceGrammars:
     table: int32[capacity, 256], the next state by byte; 1 KB a state, for one load a byte. final: uint8[capacity].
     text: uint8, the bytes of all tokens; offsets: int32[size], where each begins; heads: int64[size], the first eight
     bytes of each, the first one lowest. lengths: int32[size], in bytes; -1 for tokens that end the sequence.
+    masks: int32[kept, words], those of the states below `kept`; bit i % 32 of word i // 32 is token i. Grammars take
+    the lowest place that is free. progress: uint8[kept], what is known of each mask.
     """
 
     def __init__(
@@ -69,6 +79,10 @@ class DeviceGrammars:
         self.text, self.offsets, self.heads, self.lengths = (
             torch.from_numpy(array.copy()).to(device) for array in (text, offsets, heads, lengths)
         )
+        words = triton.cdiv(vocabulary.size, BLOCK) * _WORDS.value
+        kept = min(capacity, MASK_BYTES // (4 * words))
+        self.masks = torch.zeros(kept, words, dtype=torch.int32, device=device)
+        self.progress = torch.zeros(kept, dtype=torch.uint8, device=device)
         self._kept: dict[int, _Kept] = {}  # by the automaton's identity; those without users: longest unused first
 
     @property
@@ -119,30 +133,33 @@ class DeviceGrammars:
         targets = to_device(automaton.table[1:], device).int()[:, to_device(automaton.classes, device)]
         self.table[first:last] = torch.where(targets != 0, targets + (first - 1), 0)
         self.final[first:last] = to_device(automaton.final[1:].copy(), device)
+        self.progress[first:last] = _UNKNOWN.value
 
     def allowed(self, states: Tensor, out: Tensor) -> None:
         """Which tokens a row's state allows: 1 or 0 in every column; rows with a negative state stay as they are.
 
         states: int32[rows]. out: uint8 [rows, columns], columns next to each other; none beyond the vocabulary is
-        allowed.
+        allowed. As many columns in every call: no more of a mask is kept.
         """
         rows, columns = out.shape
         if rows:
             _allowed[(rows, triton.cdiv(columns, BLOCK))](
                 out, out.stride(0), columns, states, self.table, self.final, self.text, self.offsets, self.heads,
-                self.lengths, self.size, BLOCK=BLOCK, num_warps=WARPS,
+                self.lengths, self.size, self.masks, self.masks.shape[1], self.progress, len(self.masks),
+                BLOCK=BLOCK, num_warps=WARPS,
             )  # fmt: skip
 
     def advance_(self, states: Tensor, tokens: Tensor) -> None:
         """Move every row's state on by its token, in place: to 0 when the token is forbidden.
 
         states: int32[rows]; negative ones stay, and so does a final state at a token that ends the sequence.
-        tokens: int64[rows].
+        tokens: int64[rows]. The masks that `allowed` wrote for these states are whole now, and kept.
         """
         if len(states):
             _advance[(len(states),)](
-                states, tokens, self.table, self.final, self.text, self.offsets, self.lengths, self.size, num_warps=1
-            )
+                states, tokens, self.table, self.final, self.text, self.offsets, self.lengths, self.size,
+                self.progress, len(self.masks), num_warps=1,
+            )  # fmt: skip
 
 
 def _gap(kept: dict[int, _Kept], count: int, capacity: int) -> int | None:
@@ -184,34 +201,66 @@ def _allowed(
     heads: tl.tensor,
     lengths: tl.tensor,
     size: tl.tensor,
+    masks: tl.tensor,
+    words: tl.tensor,
+    progress: tl.tensor,
+    kept: tl.tensor,
     BLOCK: tl.constexpr,
 ) -> None:
     row = tl.program_id(0)
     start = tl.load(states + row)
     if start >= 0:
-        token = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-        known = token < size
-        head = tl.load(heads + token, mask=known, other=0)
-        length = tl.load(lengths + token, mask=known, other=0)
-        state = tl.where(length > 0, start, 0)
-        done = 0
-        walking = state > 0
-        while (done < _HEAD) & (tl.max(walking.to(tl.int32), axis=0) > 0):
-            place = state * 256 + (head & 255).to(tl.int32)
-            state = tl.where(walking, tl.load(table + place, mask=walking, other=0), state)
-            head = head >> 8
-            done += 1
-            walking = (done < length) & (state > 0)
-        byte = text + tl.load(offsets + token, mask=walking, other=0) + done
-        while tl.max(walking.to(tl.int32), axis=0) > 0:
-            place = state * 256 + tl.load(byte, mask=walking, other=0).to(tl.int32)
-            state = tl.where(walking, tl.load(table + place, mask=walking, other=0), state)
-            byte += 1
-            done += 1
-            walking = (done < length) & (state > 0)
-        is_final = tl.load(final + start) > 0
-        allowed = tl.where(length < 0, is_final, state > 0)
+        block = tl.program_id(1)
+        place = tl.arange(0, BLOCK)
+        token = block * BLOCK + place
+        mask = masks + start.to(tl.int64) * words + block * _WORDS
+        keeps = (start < kept) & (block * BLOCK < size)
+        known = tl.load(progress + start, mask=keeps, other=_UNKNOWN)
+        if known == _KEPT:
+            allowed = (tl.load(mask + place // 32) >> (place % 32)) & 1
+        else:
+            allowed = _walked(token, start, table, final, text, offsets, heads, lengths, size)
+            if keeps:
+                bits = allowed << (place % 32)
+                for word in tl.static_range(_WORDS):
+                    tl.store(mask + word, tl.sum(tl.where(place // 32 == word, bits, 0), axis=0))
+                tl.store(progress + start, _WRITTEN)
         tl.store(out + row.to(tl.int64) * stride + token, allowed.to(tl.uint8), mask=token < columns)
+
+
+@triton.jit
+def _walked(
+    token: tl.tensor,
+    start: tl.tensor,
+    table: tl.tensor,
+    final: tl.tensor,
+    text: tl.tensor,
+    offsets: tl.tensor,
+    heads: tl.tensor,
+    lengths: tl.tensor,
+    size: tl.tensor,
+) -> tl.tensor:
+    """Whether each token's bytes lead on from `start`, as int32."""
+    known = token < size
+    head = tl.load(heads + token, mask=known, other=0)
+    length = tl.load(lengths + token, mask=known, other=0)
+    state = tl.where(length > 0, start, 0)
+    done = 0
+    walking = state > 0
+    while (done < _HEAD) & (tl.max(walking.to(tl.int32), axis=0) > 0):
+        entry = state * 256 + (head & 255).to(tl.int32)
+        state = tl.where(walking, tl.load(table + entry, mask=walking, other=0), state)
+        head = head >> 8
+        done += 1
+        walking = (done < length) & (state > 0)
+    byte = text + tl.load(offsets + token, mask=walking, other=0) + done
+    while tl.max(walking.to(tl.int32), axis=0) > 0:
+        entry = state * 256 + tl.load(byte, mask=walking, other=0).to(tl.int32)
+        state = tl.where(walking, tl.load(table + entry, mask=walking, other=0), state)
+        byte += 1
+        done += 1
+        walking = (done < length) & (state > 0)
+    return tl.where(length < 0, tl.load(final + start) > 0, state > 0).to(tl.int32)
 
 
 @triton.jit
@@ -224,11 +273,15 @@ def _advance(
     offsets: tl.tensor,
     lengths: tl.tensor,
     size: tl.tensor,
+    progress: tl.tensor,
+    kept: tl.tensor,
 ) -> None:
     row = tl.program_id(0)
     state = tl.load(states + row)
     token = tl.load(tokens + row)
     if state >= 0:
+        known = tl.load(progress + state, mask=state < kept, other=_UNKNOWN)
+        tl.store(progress + state, _KEPT, mask=known == _WRITTEN)
         if token >= size:
             state = 0
         else:

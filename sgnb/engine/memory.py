@@ -29,6 +29,9 @@ SMALL_POOL_TOKENS = 1024
 WORKSPACE_BYTES = 512 << 20
 """Scratch of the matrix library and of the attention kernels, partial results of split sequences, graphs' own state."""
 
+GRAMMAR_BYTES = 224 << 20
+"""Tables and masks of grammars, once a request has one; beside them a byte for each row's logit."""
+
 SAMPLED_ROWS = 256
 SAMPLED_BYTES = 40
 """For each logit of so many rows while they are sampled with filters: values and indices in order, their sums."""
@@ -127,6 +130,7 @@ def work_bytes(decoder: Any, options: EngineOptions) -> int:
     """What the largest step needs beside weights and pool, and what the graphs of decode steps keep for themselves."""
     tokens, rows = options.max_step_tokens or 1, options.max_running_requests or 1
     work = activation_bytes(decoder, tokens) + logit_bytes(decoder, rows) + WORKSPACE_BYTES
+    work += GRAMMAR_BYTES + rows * decoder.vocab_size
     if options.cuda_graphs:
         work += activation_bytes(decoder, rows) + logit_bytes(decoder, rows, sampled=False)
     return work

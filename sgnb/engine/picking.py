@@ -14,6 +14,7 @@ from ..grammar.vocabulary import Vocabulary
 from .draws import uniforms
 from .live import Live
 from .masking import host_mask
+from .memory import is_out_of_memory
 from .sampler import PREVIOUS, UNCONSTRAINED, Mask, Picks, pick
 from .transfer import pinned, to_device
 
@@ -124,7 +125,11 @@ class KernelPicker:
         automaton = grammar.result().compiled.automaton
         if automaton is None or live.stop_tokens != self._ends:
             return
-        live.table = self._tables().acquire(automaton)
+        try:
+            live.table = self._tables().acquire(automaton)
+        except RuntimeError as error:
+            if not is_out_of_memory(error):  # else the host makes the masks
+                raise
 
     def forget(self, live: Live) -> None:
         if live.table is not None:
@@ -136,9 +141,9 @@ class KernelPicker:
             from .mask_kernel import DeviceGrammars
 
             assert self._vocabulary is not None
-            self._grammars = DeviceGrammars(self._vocabulary(), self._ends, self._device)
             shape = self._max_rows, self._vocab_size
             self._allowed = torch.zeros(shape, dtype=torch.uint8, device=self._device)
+            self._grammars = DeviceGrammars(self._vocabulary(), self._ends, self._device)
         return self._grammars
 
     def _mask(self, states: Tensor) -> Tensor:

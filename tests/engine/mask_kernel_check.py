@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from sgnb.engine import mask_kernel
 from sgnb.engine.mask_kernel import DeviceGrammars, resume
 from sgnb.engine.sampler import PREVIOUS, UNCONSTRAINED
 from sgnb.grammar.automaton.automaton import START, Automaton, build
@@ -40,7 +41,8 @@ def small_vocabulary(seed: int) -> Vocabulary:
 
 
 def check(vocabulary: Vocabulary, automata: list[Automaton], *, rows: int, device: str, seed: int) -> DeviceGrammars:
-    """Random rows, some of them unconstrained: the masks, then the states after a token of each row."""
+    """Random rows, some of them unconstrained: the masks, the states after a token of each row, and the masks again, of
+    which those that are kept need no table any more."""
     rng = random.Random(seed)
     ends = [vocabulary.size - 1, 0]
     grammars = DeviceGrammars(vocabulary, ends, device, capacity=sum(len(a.table) for a in automata))
@@ -65,6 +67,12 @@ def check(vocabulary: Vocabulary, automata: list[Automaton], *, rows: int, devic
     pairs = zip(places, tokens, strict=True)
     expected = [_device_state(offsets, _after(vocabulary, automata, place, token, ends)) for place, token in pairs]
     assert states.tolist() == expected
+
+    kept = (expected_states >= 0) & (expected_states < len(grammars.masks))
+    grammars.table[expected_states[kept].long()] = 0
+    again = torch.full_like(out, UNTOUCHED)
+    grammars.allowed(expected_states, again[:, : vocabulary.size + 3])
+    assert torch.equal(again, out)
     return grammars
 
 
@@ -123,10 +131,12 @@ def check_room(device: str) -> None:
     grammars.release(places[1])
     assert grammars.used == sizes[0] + sizes[2]
     assert grammars.acquire(two) == places[1] and torch.equal(grammars.table, before), "was still there"
+    check_masks(grammars, vocabulary, two, places[1])
     grammars.release(places[1])
     grammars.release(places[2])
     assert len(four.table) - 1 <= sizes[1]
     assert grammars.acquire(four) == places[1], "the longest unused one went"
+    check_masks(grammars, vocabulary, four, places[1])
     grammars.release(places[1])
     assert grammars.acquire(three) == places[2], "was still there"
     assert grammars.acquire(two) == places[1] and grammars.table.data_ptr() == table
@@ -139,6 +149,30 @@ def check_room(device: str) -> None:
             assert str(offset) in str(error)
         else:
             raise AssertionError(offset)
+
+
+def check_few_kept(device: str) -> None:
+    """Where the memory for masks is short, the other states' are found anew each time."""
+    automaton, vocabulary = compile_all(PATTERNS[1:2])[0], small_vocabulary(3)
+    before, mask_kernel.MASK_BYTES = mask_kernel.MASK_BYTES, 5 * 4 * 12
+    try:
+        grammars = DeviceGrammars(vocabulary, [0], device)
+    finally:
+        mask_kernel.MASK_BYTES = before
+    assert len(grammars.masks) == 5 < len(automaton.table)
+    for _ in range(2):
+        check_masks(grammars, vocabulary, automaton, acquired(grammars, automaton))
+
+
+def check_masks(grammars: DeviceGrammars, vocabulary: Vocabulary, automaton: Automaton, offset: int) -> None:
+    """The masks of all its states; afterwards those that find room are kept."""
+    numbers = range(1, len(automaton.table))
+    states = offset + torch.tensor(numbers, dtype=torch.int32, device=grammars.table.device)
+    out = torch.full((len(states), vocabulary.size + 3), UNTOUCHED, dtype=torch.uint8, device=states.device)
+    grammars.allowed(states, out)
+    expected = np.stack([_allowed(vocabulary, [automaton], (0, number), [0]) for number in numbers])
+    assert np.array_equal(out.cpu().numpy(), expected)
+    grammars.advance_(states, torch.zeros_like(states, dtype=torch.int64))
 
 
 def check_resume(device: str) -> None:
@@ -171,5 +205,6 @@ if __name__ == "__main__":
     for seed in range(3):
         check(small_vocabulary(seed), compiled, rows=12, device="cpu", seed=seed)
     check_room("cpu")
+    check_few_kept("cpu")
     check_resume("cpu")
     print("3 rounds agree")
