@@ -56,7 +56,7 @@ class RequestQueued:
     branch: str
     name: str
     purpose: str
-    prompt: tuple[int, ...]
+    prompt: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,34 @@ class Masked(NamedTuple):
     after: int
 
 
+class Tokens(Sequence[int]):
+    """Token ids, four bytes each; equal to the tuple of them. Python makes the numbers when they are asked for."""
+
+    __slots__ = ("_ids",)
+
+    def __init__(self, data: bytes) -> None:
+        """data: of an array of int32."""
+        self._ids = memoryview(data).cast("i")
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._ids)
+
+    def __getitem__(self, place: Any) -> Any:
+        return tuple(self._ids[place]) if isinstance(place, slice) else self._ids[place]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (Tokens, tuple)) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
 class Columns(Sequence[_Row]):
     """Named tuples of one kind, kept as one tuple for each field; equal to the tuple of the named tuples.
 
@@ -165,7 +193,7 @@ class StepRan:
     free: int
     cached: int
     in_flight: int
-    masked: tuple[Masked, ...] = ()
+    masked: Sequence[Masked] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +247,7 @@ class NodeAdded:
 
     node: int
     parent: int
-    tokens: tuple[int, ...]
+    tokens: Sequence[int]
     namespace: str = ""
 
 
@@ -364,10 +392,11 @@ class EventLog:
 
     def emit(self, event: Any) -> None:
         """Append `event`. Drops the oldest records when full. Does no I/O."""
+        size = _token_count(event) if type(event) in _TOKENS else 0
         with self._lock:
             self.last += 1
             self._records.append(Record(self.last, time.perf_counter() - self._begin, event))
-            self._spare -= _token_count(event)
+            self._spare -= size
             while len(self._records) > self._capacity or self._spare < 0:
                 self._spare += _token_count(self._records.popleft().event)
 

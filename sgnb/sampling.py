@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -70,26 +70,15 @@ class SamplingParams:
         set_(self, "stop", stop)
         set_(self, "stop_token_ids", _tuple("stop_token_ids", self.stop_token_ids, "a list of token ids"))
         set_(self, "logit_bias", _bias(self.logit_bias))
-        _check("max_new_tokens", self.max_new_tokens, "an integer of 0 or more", lambda v: _is_int(v) and v >= 0)
-        _check(
-            "min_new_tokens",
-            self.min_new_tokens,
-            "an integer between 0 and max_new_tokens",
-            lambda v: _is_int(v) and 0 <= v <= self.max_new_tokens,
-        )
-        _check("n", self.n, "an integer of 1 or more", lambda v: _is_int(v) and v >= 1)
-        _check("stop", stop, "one or more non-empty strings", lambda v: all(isinstance(s, str) and s for s in v))
-        _check("stop_token_ids", self.stop_token_ids, "token ids", lambda v: all(_is_int(i) and i >= 0 for i in v))
-        _check("temperature", self.temperature, "0 (greedy) or more", lambda v: _is_number(v) and v >= 0)
-        _check("top_p", self.top_p, "above 0 and at most 1", lambda v: _is_number(v) and 0 < v <= 1)
-        _check("top_k", self.top_k, "-1 (all) or an integer of 1 or more", lambda v: _is_int(v) and (v == -1 or v >= 1))
-        _check("min_p", self.min_p, "between 0 and 1", lambda v: _is_number(v) and 0 <= v <= 1)
-        for name in ("frequency_penalty", "presence_penalty"):
-            _check(name, getattr(self, name), "between -2 and 2", lambda v: _is_number(v) and -2 <= v <= 2)
-        _check("repetition_penalty", self.repetition_penalty, "above 0", lambda v: _is_number(v) and v > 0)
-        _check("seed", self.seed, "None or an integer of 0 or more", lambda v: v is None or (_is_int(v) and v >= 0))
-        _check("logprob_start_len", self.logprob_start_len, "-1 or a prompt position", lambda v: _is_int(v) and v >= -1)
-        _check("top_logprobs_num", self.top_logprobs_num, "0 or more", lambda v: _is_int(v) and v >= 0)
+        for name, (rule, allows) in _RULES.items():
+            value = getattr(self, name)
+            if value is not _DEFAULTS[name] and not allows(value):
+                raise OptionError(f"{name}={value!r} is not allowed", f"{name} must be {rule}")
+        if self.min_new_tokens > self.max_new_tokens:
+            raise OptionError(
+                f"min_new_tokens={self.min_new_tokens} is not allowed",
+                f"min_new_tokens must be an integer between 0 and max_new_tokens={self.max_new_tokens}",
+            )
         if not self.return_logprob and (self.top_logprobs_num or self.logprob_start_len >= 0):
             name = "top_logprobs_num" if self.top_logprobs_num else "logprob_start_len"
             raise OptionError(f"{name}={getattr(self, name)!r} has no effect", "it needs return_logprob=True")
@@ -102,17 +91,10 @@ class SamplingParams:
         given = [kind for kind in KINDS if getattr(self, kind) is not None]
         if len(given) > 1:
             raise OptionError(f"{given[0]} and {given[1]} exclude each other", "give one of them")
-        for kind in ("regex", "ebnf"):
-            _check(kind, getattr(self, kind), "a string", lambda v: v is None or isinstance(v, str))
-        blanks = self.json_whitespace
-        _check("json_whitespace", blanks, "between 0 and 32", lambda v: _is_int(v) and 0 <= v <= 32)
-        mark = self.thinking
-        _check("thinking", mark, "True, False or the mark that ends it", lambda v: isinstance(v, bool) or _is_text(v))
-        _check("jump_forward", self.jump_forward, "True or False", lambda v: isinstance(v, bool))
-        if blanks and self.json_schema is None:
-            raise OptionError(f"json_whitespace={blanks} has no effect", "it needs json_schema=...")
-        if mark and not given:
-            raise OptionError(f"thinking={mark!r} has no effect", "it needs regex=, json_schema= or ebnf=")
+        if self.json_whitespace and self.json_schema is None:
+            raise OptionError(f"json_whitespace={self.json_whitespace} has no effect", "it needs json_schema=...")
+        if self.thinking and not given:
+            raise OptionError(f"thinking={self.thinking!r} has no effect", "it needs regex=, json_schema= or ebnf=")
 
     @property
     def grammar(self) -> GrammarSpec | None:
@@ -181,3 +163,32 @@ def _is_int(value: Any) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+_Allows = Callable[[Any], bool]
+
+_RULES: dict[str, tuple[str, _Allows]] = {
+    "max_new_tokens": ("an integer of 0 or more", lambda v: _is_int(v) and v >= 0),
+    "min_new_tokens": ("an integer of 0 or more", lambda v: _is_int(v) and v >= 0),
+    "n": ("an integer of 1 or more", lambda v: _is_int(v) and v >= 1),
+    "stop": ("one or more non-empty strings", lambda v: all(isinstance(s, str) and s for s in v)),
+    "stop_token_ids": ("token ids", lambda v: all(_is_int(i) and i >= 0 for i in v)),
+    "temperature": ("0 (greedy) or more", lambda v: _is_number(v) and v >= 0),
+    "top_p": ("above 0 and at most 1", lambda v: _is_number(v) and 0 < v <= 1),
+    "top_k": ("-1 (all) or an integer of 1 or more", lambda v: _is_int(v) and (v == -1 or v >= 1)),
+    "min_p": ("between 0 and 1", lambda v: _is_number(v) and 0 <= v <= 1),
+    "frequency_penalty": ("between -2 and 2", lambda v: _is_number(v) and -2 <= v <= 2),
+    "presence_penalty": ("between -2 and 2", lambda v: _is_number(v) and -2 <= v <= 2),
+    "repetition_penalty": ("above 0", lambda v: _is_number(v) and v > 0),
+    "seed": ("None or an integer of 0 or more", lambda v: v is None or (_is_int(v) and v >= 0)),
+    "logprob_start_len": ("-1 or a prompt position", lambda v: _is_int(v) and v >= -1),
+    "top_logprobs_num": ("0 or more", lambda v: _is_int(v) and v >= 0),
+    "regex": ("a string", lambda v: isinstance(v, str)),
+    "ebnf": ("a string", lambda v: isinstance(v, str)),
+    "json_whitespace": ("between 0 and 32", lambda v: _is_int(v) and 0 <= v <= 32),
+    "thinking": ("True, False or the mark that ends it", lambda v: isinstance(v, bool) or _is_text(v)),
+    "jump_forward": ("True or False", lambda v: isinstance(v, bool)),
+}
+"""What each option must be, and whether a value is. The default is not asked about: most requests have little else."""
+
+_DEFAULTS = {f.name: f.default for f in fields(SamplingParams)}

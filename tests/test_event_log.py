@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sgnb.events import EventLog, NodeAdded, NodeTouched
+from array import array
+
+from sgnb.events import EventLog, NodeAdded, NodeTouched, Record, Tokens, decode, encode
 
 
 def test_oldest_records_go_first() -> None:
@@ -28,3 +30,14 @@ def test_long_prompts_take_more_room() -> None:
     assert log.read().records == []
     log.emit(NodeTouched(9, 9))
     assert len(log.read().records) == 1
+
+
+def test_tokens_are_a_tuple_to_whoever_reads_them() -> None:
+    ids = (3, 0, 131_071, -1)
+    tokens = Tokens(array("i", ids).tobytes())
+    assert tokens == ids and ids == tokens and tokens == Tokens(array("i", ids).tobytes())
+    assert tokens != ids[:3] and tokens != [*ids] and hash(tokens) == hash(ids)
+    assert (len(tokens), tokens[2], tokens[1:3], tokens[-1:], list(tokens)) == (4, 131_071, ids[1:3], ids[-1:], [*ids])
+    assert repr(NodeAdded(1, 0, tokens)) == repr(NodeAdded(1, 0, ids))
+    event = NodeAdded(1, 0, tokens)
+    assert decode(encode(Record(1, 0.5, event))) == Record(1, 0.5, event)

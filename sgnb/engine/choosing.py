@@ -7,12 +7,11 @@ the meantime is dropped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from torch import Tensor
 
 from ..errors import GrammarError
-from ..events import Masked
 from .live import Live
 from .masking import explain
 from .request import Chunk, Request, logit_rows
@@ -24,11 +23,14 @@ Pick = Callable[[Tensor, Sequence[Live]], Picks]
 
 
 class Choices(NamedTuple):
-    """What a step chose. `failed`: requests whose grammar left no token, and why. `spent`: requests whose last tokens
-    are computed, and that get no more."""
+    """What a step chose. lives, tokens, logprobs: the requests that get a token, and those. masked: the fields of
+    events `Masked`. failed: requests whose grammar left no token, and why. spent: requests whose last tokens are
+    computed, and that get no more."""
 
-    sampled: list[tuple[int, int, float]]
-    masked: list[Masked]
+    lives: list[Live]
+    tokens: list[int]
+    logprobs: list[float]
+    masked: list[tuple[int, int, float, int, int]]
     failed: list[tuple[Live, GrammarError]]
     spent: list[Live]
 
@@ -40,81 +42,94 @@ class Scores(NamedTuple):
     top: tuple[Tensor, ...] | None
 
 
-class Row(NamedTuple):
-    """A chunk in a step: what its logits are for, and the request's state when it was launched."""
+class Extra(NamedTuple):
+    """What a chunk's logits are for besides a token: to score those that were given, to tell the likeliest.
 
-    live: Live
-    samples: bool
+    spent: it was the request's last chunk, and gives no token.
+    """
+
     spent: bool
     scores: Scores | None
     top: tuple[Tensor, ...] | None
-    epoch: int
+
+
+NOTHING_ELSE = Extra(False, None, None)
+NO_SEAT = -1
 
 
 class Chosen:
     """The results of a launched step, on their way to the host.
 
-    seats: for each row that samples, where its sample lies among the picks.
+    seats: for each request of the step, where its sample lies among the picks; `NO_SEAT` when it gets none.
     """
 
     def __init__(
-        self, rows: list[Row], picks: Picks | None, seats: Sequence[int], wait: Callable[[], None]
+        self,
+        batch: Sequence[Live],
+        seats: Sequence[int],
+        picks: Picks | None,
+        wait: Callable[[], None],
+        extras: Mapping[int, Extra],
     ) -> None:
-        self._rows = rows
+        """extras: by the place in the batch; of requests that want nothing but a token, none."""
+        self._batch, self._seats, self._extras = batch, seats, extras
+        self._epochs = [live.request.epoch for live in batch]
         self._picks = picks
-        self._seats = seats
         self._wait = wait
 
     @property
     def sampling(self) -> Iterator[tuple[Request, int]]:
         """The requests that get a token, with their seats."""
-        return zip((row.live.request for row in self._rows if row.samples), self._seats, strict=True)
+        return ((live.request, seat) for live, seat in zip(self._batch, self._seats, strict=True) if seat != NO_SEAT)
 
     def read(self, lives: Mapping[int, Live]) -> Choices:
         """Wait for the results. Requests and their grammars keep the probabilities, and grammars move on; nothing is
         appended. lives: the requests that still run."""
         self._wait()
-        choices = Choices([], [], [], [])
-        picked = list(zip(*(column.tolist() for column in self._picks), strict=True)) if self._picks else []
-        picks = (picked[seat] for seat in self._seats)
-        for row in self._rows:
-            live, samples, spent, scores, _, epoch = row
-            pick = next(picks) if samples else None
+        choices = Choices([], [], [], [], [], [])
+        tokens, logprobs, kept, allowed = [column.tolist() for column in self._picks] if self._picks else [[]] * 4
+        for place, (live, seat, epoch) in enumerate(zip(self._batch, self._seats, self._epochs, strict=True)):
             request = live.request
             if lives.get(request.id) is not live or request.epoch != epoch:
                 continue
-            if scores is not None:
-                request.scored(scores.values.tolist(), _pairs(scores.top))
-            if pick is not None:
-                self._take(row, pick, choices)
-            elif spent:
-                choices.spent.append(live)
+            extra = self._extras.get(place, NOTHING_ELSE)
+            if extra.scores is not None:
+                request.scored(extra.scores.values.tolist(), _pairs(extra.scores.top))
+            if seat == NO_SEAT:
+                if extra.spent:
+                    choices.spent.append(live)
+                continue
+            token, logprob = tokens[seat], logprobs[seat]
+            if live.constraint is not None and not _take(live, token, logprob, kept[seat], allowed[seat], choices):
+                continue
+            choices.lives.append(live)
+            choices.tokens.append(token)
+            choices.logprobs.append(round(logprob, 4))
+            if request.params.return_logprob:
+                request.logprobs.append(logprob)
+                request.top_logprobs += _pairs(extra.top)
         return choices
 
-    def _take(self, row: Row, pick: tuple[Any, ...], choices: Choices) -> None:
-        live, request, (token, logprob, kept, allowed) = row.live, row.live.request, pick
-        if live.constraint is not None:
-            binds = live.constraint.binds
-            try:
-                if binds and not allowed:
-                    raise explain(live)
-                record = live.constraint.take(token, token in live.stop_tokens, allowed, logprob, logprob - kept)
-            except GrammarError as error:  # its request fails, the others go on
-                choices.failed.append((live, error))
-                return
-            if binds:
-                choices.masked.append(Masked(request.id, allowed, round(kept, 4), record.before, record.after))
-        choices.sampled.append((request.id, token, round(logprob, 4)))
-        if request.params.return_logprob:
-            request.logprobs.append(logprob)
-            request.top_logprobs += _pairs(row.top)
+
+def _take(live: Live, token: int, logprob: float, kept: float, allowed: int, choices: Choices) -> bool:
+    """Move the request's grammar on by the token. False when that fails: the request does, the others go on."""
+    assert live.constraint is not None
+    binds = live.constraint.binds
+    try:
+        if binds and not allowed:
+            raise explain(live)
+        record = live.constraint.take(token, token in live.stop_tokens, allowed, logprob, logprob - kept)
+    except GrammarError as error:
+        choices.failed.append((live, error))
+        return False
+    if binds:
+        choices.masked.append((live.request.id, allowed, round(kept, 4), record.before, record.after))
+    return True
 
 
 def collect(batch: Sequence[Live], picks: Picks, seats: Sequence[int]) -> Chosen:
     """What is chosen already: `picks` has a token for batch[i] at seats[i], and nothing else was asked for."""
-    rows = [Row(live, True, False, None, None, live.request.epoch) for live in batch]
-    device = picks.tokens.device
-    return Chosen(rows, Picks(*to_host(*picks)), seats, mark(device))
+    return Chosen(batch, seats, Picks(*to_host(*picks)), mark(picks.tokens.device), {})
 
 
 def choose(chunks: list[Chunk], lives: Mapping[int, Live], logits: Tensor, pick: Pick) -> Chosen:
@@ -122,28 +137,35 @@ def choose(chunks: list[Chunk], lives: Mapping[int, Live], logits: Tensor, pick:
 
     logits: [rows, vocab] as the runner gives them, `logit_rows(chunk)` for each chunk; may be overwritten.
     """
-    rows, first, chosen = [], 0, []
-    for chunk in chunks:
+    batch = [lives[chunk.request.id] for chunk in chunks]
+    extras: dict[int, Extra] = {}
+    seats: list[int] = []
+    chosen: list[int] = []
+    first = 0
+    for place, chunk in enumerate(chunks):
         request, positions = chunk.request, logit_rows(chunk)
         scored = sum(p + 1 < request.size for p in positions)
-        scores = None
-        if scored:
-            scores = _score(chunk, positions.start, logits[first : first + scored])
+        scores = _score(chunk, positions.start, logits[first : first + scored]) if scored else None
         first += len(positions)
         top = None
         if chunk.samples:
+            seats.append(len(chosen))
             chosen.append(first - 1)
             if request.params.top_logprobs_num:
                 logprobs = logits[first - 1 : first].float().log_softmax(-1)
                 top = to_host(*top_logprobs(logprobs, request.params.top_logprobs_num))
+        else:
+            seats.append(NO_SEAT)
         spent = chunk.end == request.extent and not chunk.samples
-        rows.append(Row(lives[request.id], chunk.samples, spent, scores, top, request.epoch))
+        if spent or scores or top:
+            extras[place] = Extra(spent, scores, top)
     picks = None
     if chosen:
         if len(chosen) < len(logits):
             logits = logits[to_device(chosen, logits.device)]
-        picks = Picks(*to_host(*pick(logits, [row.live for row in rows if row.samples])))
-    return Chosen(rows, picks, range(len(chosen)), mark(logits.device))
+        sampling = [live for live, seat in zip(batch, seats, strict=True) if seat != NO_SEAT]
+        picks = Picks(*to_host(*pick(logits, sampling)))
+    return Chosen(batch, seats, picks, mark(logits.device), extras)
 
 
 def _score(chunk: Chunk, first: int, logits: Tensor) -> Scores:

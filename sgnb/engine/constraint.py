@@ -98,7 +98,7 @@ class Constraint:
 
     def take(self, token: int, ends: bool, allowed: int, logprob: float, masked_logprob: float) -> TokenRecord:
         """Move on by a sampled token, and keep what the mask did to it. `ends`: it ends the text and is no part."""
-        before, text = self._matcher.state, self._text(token)
+        before, text = self._matcher.state, self._tokenizer.text(token)
         if not self.binds:
             self._think(token)
             record = TokenRecord("free", text, -1, -1, allowed, logprob, masked_logprob)
@@ -109,6 +109,11 @@ class Constraint:
             record = TokenRecord("sampled", text, before, self._matcher.state, allowed, logprob, masked_logprob)
         self.records.append(record)
         return record
+
+    def goes_on(self) -> bool:
+        """Whether the token taken last, which is appended to the request, leaves nothing to settle."""
+        remaining = self._request.remaining
+        return self.binds and remaining > 0 and self._matcher.goes_on(remaining)
 
     def settle(self) -> None:
         """The token taken last is appended to the request: end the text if it would not fit any more, else jump."""
@@ -171,7 +176,9 @@ class Constraint:
         """End a thinking section, and write the shortest way to an end if it is known."""
         if not self.binds:
             self._request.rewrite(self._request.size, self._mark_tokens)
-            self.records += [TokenRecord("jumped", self._text(token), -1, -1) for token in self._mark_tokens]
+            self.records += [
+                TokenRecord("jumped", self._tokenizer.text(token), -1, -1) for token in self._mark_tokens
+            ]
             mark, state = self._mark.decode("latin-1"), self._matcher.state
             self.jumps.append(Jumped(self._request.id, "limit", 0, tuple(self._mark_tokens), mark, -1, state, ()))
             self.binds, self._first = True, self._request.size
@@ -235,8 +242,5 @@ class Constraint:
         for token in tokens:
             before = matcher.state
             matcher.accept(token)
-            records.append(TokenRecord("jumped", self._text(token), before, matcher.state))
+            records.append(TokenRecord("jumped", self._tokenizer.text(token), before, matcher.state))
         return records
-
-    def _text(self, token: int) -> str:
-        return self._tokenizer.piece(token).decode(errors="replace")

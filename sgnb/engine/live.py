@@ -62,7 +62,7 @@ class Live:
         self._stream = stream
         self._penalises = params.penalises
         self._holds_back = params.min_new_tokens > 0 or bool(params.thinking_end)
-        self._only_counts = grammar is None and not (stream or params.stop or params.return_logprob)
+        self._only_counts = not (stream or params.stop or params.return_logprob)
         self.plain = is_plain(params)
         self._tokenizer = tokenizer
         self._detokenizer = None
@@ -119,9 +119,12 @@ class Live:
         request.append(token)
         if token in self.stop_tokens:
             return Ending("stop", token)
-        if self._only_counts:
-            return Ending("length") if request.remaining == 0 else None
-        if self.constraint is not None:
+        if self.constraint is None:
+            if self._only_counts:
+                return Ending("length") if request.remaining == 0 else None
+        elif self._only_counts and self.constraint.goes_on():
+            return None
+        else:
             self.constraint.settle()
         return self._check()
 

@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,10 +21,12 @@ from ..events import (
     EventLog,
     Extended,
     GrammarReady,
+    Masked,
     RequestFinished,
     RequestQueued,
     Sampled,
     StepRan,
+    Tokens,
     TokensNamed,
 )
 from .choosing import Choices, Chosen
@@ -227,41 +228,29 @@ class EngineLoop:
         now = time.perf_counter()
         seconds, self._landed_at = now - max(launched.began, self._landed_at), now
         self._record(launched, choices, seconds)
-        for number, token, _ in choices.sampled:
-            live = self._live[number]
-            if live.constraint is None:
-                self._advance(live, token)
-            else:
-                self._go_on(live, partial(live.advance, token))
+        for live, token in zip(choices.lives, choices.tokens, strict=True):
+            self._go_on(live, live.advance, token)
         for live, failure in choices.failed:
             self._end(live, Ending("error", error=failure))
         for live in choices.spent:
             self._end(live, live.ending or Ending("length"))
 
-    def _go_on(self, live: Live, move: Callable[[], Ending | None]) -> None:
+    def _go_on(self, live: Live, move: Callable[..., Ending | None], *arguments: Any) -> None:
         """Let the request move on, log what it wrote by itself, and end it if that was all. Its error ends it alone."""
-        before = live.request.output_length
+        request = live.request
+        before, epoch = request.size, request.epoch
         try:
-            ending = move()
+            ending = move(*arguments)
         except Exception as error:
             ending = _ending(error)
-        for jump in live.take_jumps():
-            self._name(jump.tokens)
-            self._log.emit(jump)
-            self.counts["jumps"] += 1
-            self.counts["jumped_tokens"] += len(jump.tokens) - jump.dropped
-        self.counts["output_tokens"] += live.request.output_length - before
-        self._scheduler.settle(live.request)
-        if ending is not None:
-            self._end(live, ending)
-
-    def _advance(self, live: Live, token: int) -> None:
-        """`_go_on` for a request that writes nothing by itself: all there is to most steps."""
-        try:
-            ending = live.advance(token)
-        except Exception as error:
-            ending = _ending(error)
-        self.counts["output_tokens"] += 1
+        if request.epoch != epoch:
+            for jump in live.take_jumps():
+                self._name(jump.tokens)
+                self._log.emit(jump)
+                self.counts["jumps"] += 1
+                self.counts["jumped_tokens"] += len(jump.tokens) - jump.dropped
+            self._scheduler.settle(request)
+        self.counts["output_tokens"] += request.size - before
         if ending is not None:
             self._end(live, ending)
 
@@ -269,7 +258,7 @@ class EngineLoop:
         request = live.request
         self._live[request.id] = live
         self._name(request.tokens)
-        prompt = tuple(request.tokens.tolist())
+        prompt = Tokens(request.tokens.tobytes())
         self._log.emit(RequestQueued(request.id, live.run, live.branch, live.name, live.purpose, prompt))
         self.counts["requests"] += 1
         if live.grammar is None:
@@ -289,7 +278,7 @@ class EngineLoop:
             states = len(compiled.automaton.table) if compiled.automaton is not None else 0
             seconds = round(compiled.seconds, 6)
             self._log.emit(GrammarReady(request.id, compiled.spec.kind, states, seconds, compiled.from_cache))
-        self._go_on(live, partial(live.begin, self._jump_forward))
+        self._go_on(live, live.begin, self._jump_forward)
         if request.id in self._live:
             self._runner.picker.place(live)
             self._scheduler.add(request)
@@ -321,9 +310,9 @@ class EngineLoop:
         self.counts["steps"] += 1
         self.counts["computed_tokens"] += sum(launched.extended.column("length"))
         self.busy_seconds += seconds
-        rows = zip(*choices.sampled, strict=True) if choices.sampled else ((), (), ())
-        sampled: Columns[Sampled] = Columns(Sampled, *rows)
-        self._name(sampled.column("token"))
+        numbers = [live.request.id for live in choices.lives]
+        sampled: Columns[Sampled] = Columns(Sampled, numbers, choices.tokens, choices.logprobs)
+        self._name(choices.tokens)
         self._log.emit(
             StepRan(
                 launched.step,
@@ -335,7 +324,7 @@ class EngineLoop:
                 scheduler.pool.free,
                 scheduler.tree.size,
                 scheduler.in_flight,
-                tuple(choices.masked),
+                Columns(Masked, *zip(*choices.masked, strict=True)) if choices.masked else (),
             )
         )
 
@@ -345,8 +334,9 @@ class EngineLoop:
         more = ids.max(initial=-1) + 1 - len(self._named)
         if more > 0:
             self._named = np.append(self._named, np.zeros(more, np.bool_))
-        new = np.unique(ids[~self._named[ids]]).tolist()
-        if new:
+        named = self._named[ids]
+        if not named.all():
+            new = np.unique(ids[~named]).tolist()
             self._named[new] = True
             pieces = (self._tokenizer.piece(t) if self._tokenizer else b"<%d>" % t for t in new)
             self._log.emit(TokensNamed(tuple(new), tuple(p.decode("latin-1") for p in pieces)))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 TokenLogprob = tuple[int, float]
 
 
-@dataclass(frozen=True, slots=True)
-class TokenRecord:
+class TokenRecord(NamedTuple):
     """What a grammar did to one output token.
 
     kind: "free" (in a thinking section), "sampled" or "jumped".

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..events import NodeAdded, NodeEvicted, NodeLocked, NodeSplit, NodeTouched
+from ..events import NodeAdded, NodeEvicted, NodeLocked, NodeSplit, NodeTouched, Tokens
 
 Ints = NDArray[np.int32]
 
@@ -138,6 +138,25 @@ class RadixTree:
         while not node.alive:
             assert node.parent is not None
             node = node.parent
+        return self._descend(node, tokens, namespace)
+
+    def match(self, tokens: Ints, namespace: str = "", hint: Prefix | None = None) -> Node:
+        """The node at which the longest prefix of `tokens` ends; its `end` is the length of that prefix.
+
+        Splits the edge when the prefix ends inside it, and marks the path as used. hint: what a peek of these tokens,
+        or of more, gave.
+        """
+        known = hint is not None and hint.node.alive and hint.node.end <= len(tokens)
+        prefix = self._descend(hint.node if hint is not None and known else self.root, tokens, namespace)
+        node, rest = prefix.node, prefix.length - prefix.node.end
+        if rest:
+            assert prefix.child is not None
+            node = self._split(prefix.child, rest)
+        self._touch(node, hits=1)
+        return node
+
+    def _descend(self, node: Node, tokens: Ints, namespace: str) -> Prefix:
+        """The longest prefix from `node` on, which lies on the path of `tokens`."""
         while True:
             if node.end == len(tokens):
                 return Prefix(node, node.end)
@@ -147,19 +166,6 @@ class RadixTree:
             if child is None or common < len(child.tokens):
                 return Prefix(node, node.end + common, key, child)
             node = child
-
-    def match(self, tokens: Ints, namespace: str = "") -> Node:
-        """The node at which the longest prefix of `tokens` ends; its `end` is the length of that prefix.
-
-        Splits the edge when the prefix ends inside it, and marks the path as used.
-        """
-        prefix = self.peek(tokens, namespace)
-        node, rest = prefix.node, prefix.length - prefix.node.end
-        if rest:
-            assert prefix.child is not None
-            node = self._split(prefix.child, rest)
-        self._touch(node, hits=1)
-        return node
 
     def insert(self, tokens: Ints, slots: Ints, namespace: str = "", start: Node | None = None) -> Inserted:
         """Store `tokens`, whose KV lies in `slots`, and return the node at which they end.
@@ -220,7 +226,7 @@ class RadixTree:
         node = Node(self._take_id(), parent, key, rest.copy(), slots[parent.end :].copy(), self._tick)
         parent.children[key] = node
         self.size += len(rest)
-        self._emit(NodeAdded(node.id, parent.id, tuple(rest.tolist()), "" if parent.parent else namespace))
+        self._emit(NodeAdded(node.id, parent.id, Tokens(rest.tobytes()), "" if parent.parent else namespace))
         self._queue(node)
         return node
 
@@ -284,9 +290,8 @@ class RadixTree:
 def common_length(a: Ints, b: Ints) -> int:
     """How many leading elements agree."""
     n = min(len(a), len(b))
-    differs = a[:n] != b[:n]
-    first = int(differs.argmax()) if n else 0
-    return first if n and differs[first] else n
+    a, b = a[:n], b[:n]
+    return n if a.tobytes() == b.tobytes() else int((a != b).argmax())
 
 
 def _child_key(node: Node, tokens: Ints, namespace: str) -> Any:

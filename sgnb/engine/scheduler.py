@@ -213,7 +213,7 @@ class Scheduler:
         growth: tokens that the running requests may still add.
         """
         node = (
-            self.tree.match(request.tokens[: request.reusable], request.namespace)
+            self.tree.match(request.tokens[: request.reusable], request.namespace, request.hint)
             if self._prefix_cache
             else self.tree.root
         )

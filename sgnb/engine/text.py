@@ -31,6 +31,7 @@ class Tokenizer:
             self._literal |= frozenset(tokenizer.added_tokens_decoder)
 
         self._written = lru_cache(4096)(self._write)
+        self._texts: dict[int, str] = {}
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -104,6 +105,13 @@ class Tokenizer:
         """The bytes that a token stands for; special and added ones give their name."""
         name = self.hf.convert_ids_to_tokens(token)
         return b"<%d>" % token if name is None else self._bytes(token, name)
+
+    def text(self, token: int) -> str:
+        """The same as text, with U+FFFD for a part of a character."""
+        text = self._texts.get(token)
+        if text is None:
+            text = self._texts[token] = self.piece(token).decode(errors="replace")
+        return text
 
     def _bytes(self, token: int, name: str) -> bytes:
         if token in self._literal:

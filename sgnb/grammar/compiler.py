@@ -24,8 +24,7 @@ from .automaton.automaton import Automaton, build
 from .automaton.compressed import Compressed
 from .automaton.limits import Limits, Recursive, TooLarge
 from .library.library import LibraryGrammar, compile_ebnf, compile_rules
-from .masks import TokenMasks
-from .matcher import AutomatonMatcher, Matcher
+from .matcher import AutomatonMatcher, Matcher, Paths
 from .regex import parser as regex
 from .schema.translate import translate
 from .spec import GrammarSpec
@@ -76,19 +75,14 @@ class TokenGrammar:
 
     def __init__(self, compiled: CompiledGrammar, vocabulary: Vocabulary) -> None:
         self.compiled = compiled
-        self._completions: dict[int, bytes] = {}
         if compiled.automaton is None:
             self._library = _from_library(compiled, vocabulary)
         else:
-            self._masks = TokenMasks(compiled.automaton, vocabulary)
-            self._compressed = compiled.compressed  # made here, and not at the first jump on the engine's thread
+            self._paths = Paths(compiled.automaton, compiled.compressed, vocabulary)
 
     def matcher(self) -> Matcher:
         """A new one, at the beginning."""
-        automaton = self.compiled.automaton
-        if automaton is None:
-            return self._library.matcher()
-        return AutomatonMatcher(automaton, self._compressed, self._masks, self._completions)
+        return self._library.matcher() if self.compiled.automaton is None else AutomatonMatcher(self._paths)
 
 
 class GrammarCompiler:

@@ -12,9 +12,12 @@ from .automaton.automaton import Automaton
 from .automaton.compressed import Compressed
 from .automaton.dfa import START
 from .masks import TokenMasks
+from .vocabulary import Vocabulary
 
 KEPT_COMPLETIONS = 256
 """So many shortest ways to an end are kept for each grammar; each may be as long as its longest text."""
+
+NO_LEEWAY = 2**31 - 1
 
 Mask = NDArray[np.uint32]
 """One bit for each token: bit i % 32 of word i // 32 is token i."""
@@ -42,6 +45,10 @@ class Matcher(Protocol):
     def completion(self) -> bytes | None:
         """A shortest text that ends the grammar from here; None where that is not known. Changes nothing."""
 
+    def goes_on(self, tokens: int) -> bool:
+        """Whether there is nothing to do but to ask for a token: none is forced, some may follow, and at most `tokens`
+        bytes then end the grammar. False also where that is not known. Changes nothing."""
+
     def labels(self, data: bytes = b"") -> tuple[str, ...]:
         """The parts of the pattern or schema that `data`, or without it any next byte, comes from. Changes nothing."""
 
@@ -60,15 +67,35 @@ class Matcher(Protocol):
         """Whether it must: nothing can follow."""
 
 
-class AutomatonMatcher:
-    """A path through an automaton, which it shares with all other requests of the same grammar, with its masks and with
-    the shortest ways to an end that were asked for so far."""
+class Paths:
+    """What all requests of a grammar share: its automaton, what that forces, its masks, and the shortest ways to an end
+    that were asked for so far. Knows no request."""
 
-    def __init__(
-        self, automaton: Automaton, compressed: Compressed, masks: TokenMasks, completions: dict[int, bytes]
-    ) -> None:
-        self._automaton, self._compressed, self._masks = automaton, compressed, masks
-        self._completions = completions
+    def __init__(self, automaton: Automaton, compressed: Compressed, vocabulary: Vocabulary) -> None:
+        self.automaton, self.compressed, self.masks = automaton, compressed, TokenMasks(automaton, vocabulary)
+        self._completions: dict[int, bytes] = {}
+        kinds = np.unique(automaton.classes[vocabulary.single_bytes])
+        follows = (automaton.table[:, kinds] != 0).any(axis=1)
+        chooses = ~compressed.singular & (follows | ~automaton.final)
+        self.leeway = np.where(chooses, automaton.distance, NO_LEEWAY).astype(np.int32).data
+        """For each state: with so many bytes left there is nothing to do but to ask for a token."""
+
+    def completion(self, state: int) -> bytes:
+        """A shortest text that ends the grammar from `state`."""
+        found = self._completions.get(state)
+        if found is None:
+            if len(self._completions) >= KEPT_COMPLETIONS:
+                self._completions.clear()
+            found = self._completions[state] = self.automaton.completion(state)
+        return found
+
+
+class AutomatonMatcher:
+    """A path through an automaton."""
+
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+        self._automaton, self._masks, self._leeway = paths.automaton, paths.masks, paths.leeway
         self._path = [START]
 
     @property
@@ -89,18 +116,16 @@ class AutomatonMatcher:
         return self._masks.mask(self.state)
 
     def forced(self) -> bytes:
-        return self._compressed.forced(self.state)
+        return self._paths.compressed.forced(self.state)
 
     def distance(self) -> int:
         return int(self._automaton.distance[self.state])
 
     def completion(self) -> bytes:
-        found = self._completions.get(self.state)
-        if found is None:
-            if len(self._completions) >= KEPT_COMPLETIONS:
-                self._completions.clear()
-            found = self._completions[self.state] = self._automaton.completion(self.state)
-        return found
+        return self._paths.completion(self.state)
+
+    def goes_on(self, tokens: int) -> bool:
+        return self._leeway[self._path[-1]] <= tokens
 
     def labels(self, data: bytes = b"") -> tuple[str, ...]:
         automaton, state = self._automaton, self.state
@@ -119,7 +144,7 @@ class AutomatonMatcher:
         del self._path[len(self._path) - tokens :]
 
     def fork(self) -> AutomatonMatcher:
-        twin = AutomatonMatcher(self._automaton, self._compressed, self._masks, self._completions)
+        twin = AutomatonMatcher(self._paths)
         twin._path = list(self._path)
         return twin
 
@@ -129,4 +154,4 @@ class AutomatonMatcher:
 
     @property
     def finished(self) -> bool:
-        return self.is_final and not self.allowed().any()
+        return self.is_final and not self.goes_on(0) and not self.allowed().any()

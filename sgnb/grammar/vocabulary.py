@@ -37,6 +37,11 @@ class Vocabulary:
         return hashlib.sha256(lengths.tobytes() + b"".join(self.pieces)).hexdigest()
 
     @cached_property
+    def single_bytes(self) -> Index:
+        """The bytes that are a token each."""
+        return np.unique(np.array([piece[0] for piece in self.pieces if len(piece) == 1], np.intp))
+
+    @cached_property
     def tree(self) -> PrefixTree:
         """Made when it is first asked for: in 0.1 s for 131,072 tokens, so that it is not worth keeping on disk."""
         return PrefixTree(self.pieces)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
@@ -97,7 +97,7 @@ class _Request:
     the grammar wrote before the request was admitted."""
 
     branch: Branch | None
-    prompt: tuple[int, ...]
+    prompt: Sequence[int]
     generates: bool
     admitted: bool = False
     written: int = 0

@@ -7,7 +7,7 @@ JSON-ready operations since the last call; `snapshot()` gives operations that bu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -38,7 +38,7 @@ class Node:
 
     id: int
     parent: int
-    tokens: tuple[int, ...]
+    tokens: Sequence[int]
     namespace: str = ""
     order: int = 0
     locks: int = 0

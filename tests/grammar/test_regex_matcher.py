@@ -8,11 +8,11 @@ import re
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sgnb.grammar.automaton.automaton import START, Automaton
 from sgnb.grammar.automaton.compressed import Compressed
-from sgnb.grammar.masks import TokenMasks
-from sgnb.grammar.matcher import AutomatonMatcher
+from sgnb.grammar.matcher import AutomatonMatcher, Paths
 from sgnb.grammar.vocabulary import Vocabulary
 
 from .patterns import longest, patterns, quick
@@ -21,6 +21,8 @@ from .test_regex_automaton import automaton_of, is_text, seeds
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
 
 VOCABULARY = Vocabulary([b"", *(bytes([byte]) for byte in range(256)), b"ab", b"k-", "éa".encode(), "日".encode()[1:]])
+FEW = Vocabulary([b"a", b"ab", b"0", b"", b"k-", b"b", b"bcd", b"c", b" ", "é".encode(), b"-1"])
+"""Without most bytes, so that a text that could go on may find no token."""
 
 
 def forced(automaton: Automaton, state: int) -> bytes:
@@ -32,23 +34,26 @@ def forced(automaton: Automaton, state: int) -> bytes:
 
 
 @settings(quick, max_examples=150)
-@given(patterns(), seeds)
-def test_a_matcher_says_what_its_bytes_say(pattern: str, seed: int) -> None:
-    """A walk of single tokens, or of a few at once where the text is forced."""
+@given(patterns(), seeds, st.sampled_from([VOCABULARY, FEW]))
+def test_a_matcher_says_what_its_bytes_say(pattern: str, seed: int, vocabulary: Vocabulary) -> None:
+    """A walk of random tokens, with all bytes as tokens and with few."""
     rng, automaton = random.Random(seed), automaton_of(pattern)
-    matcher = AutomatonMatcher(automaton, Compressed(automaton), TokenMasks(automaton, VOCABULARY), {})
+    matcher = AutomatonMatcher(Paths(automaton, Compressed(automaton), vocabulary))
     data = b""
     while len(data.decode(errors="replace")) <= longest(pattern):
         state = automaton.step(START, data)
         inside = is_text(data) and bool(re.fullmatch(pattern, data.decode()))
-        allowed = [bool(piece) and automaton.step(state, piece) != 0 for piece in VOCABULARY.pieces]
+        allowed = [bool(piece) and automaton.step(state, piece) != 0 for piece in vocabulary.pieces]
         assert (matcher.state, matcher.is_final, matcher.forced()) == (state, inside, forced(automaton, state))
         assert matcher.finished == (inside and not any(allowed))
+        calm = not forced(automaton, state) and (any(allowed) or not inside)
+        for tokens in (0, len(automaton.completion(state)) - 1, len(automaton.completion(state)), 1000):
+            may = calm and len(automaton.completion(state)) <= tokens
+            assert matcher.goes_on(tokens) == may or (vocabulary is FEW and may)
         packed = matcher.allowed().view(np.uint8)
-        assert np.unpackbits(packed, count=VOCABULARY.size, bitorder="little").tolist() == allowed
+        assert np.unpackbits(packed, count=vocabulary.size, bitorder="little").tolist() == allowed
         if not any(allowed):
             break
-        jump = VOCABULARY.longest_match(matcher.forced())[: rng.randint(1, 3)]
-        for token in jump or rng.choices(range(VOCABULARY.size), allowed):
+        for token in rng.choices(range(vocabulary.size), allowed):
             matcher.accept(token)
-            data += VOCABULARY.pieces[token]
+            data += vocabulary.pieces[token]

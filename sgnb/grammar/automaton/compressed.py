@@ -39,18 +39,21 @@ class _Chain(NamedTuple):
 
 
 class Compressed:
-    """What `automaton` forces. `states` that remain, START among them: all that are not singular."""
+    """What `automaton` forces. `states` that remain, START among them: all that are not singular.
+
+    singular: bool[states].
+    """
 
     def __init__(self, automaton: Automaton) -> None:
         self.automaton = automaton
         widths = np.bincount(automaton.classes, minlength=automaton.table.shape[1])
         ways = (automaton.table != 0) @ widths
-        self._singular = (ways == 1) & ~automaton.final
+        self.singular = (ways == 1) & ~automaton.final
         self._place: dict[int, tuple[_Chain, int]] = {}
         for chain in self._chains():
             for offset, state in enumerate(chain.states):
                 self._place[state] = chain, offset
-        self.states = automaton.states - 1 - len(self._place) + bool(self._singular[START])
+        self.states = automaton.states - 1 - len(self._place) + bool(self.singular[START])
 
     def forced(self, state: int) -> bytes:
         """The bytes that every text goes on with from `state`, as far as they are forced; never endless."""
@@ -65,7 +68,7 @@ class Compressed:
         """The compressed graph, by source and first byte. Every edge of the automaton lies on at least one of these."""
         tails: dict[int, tuple[bytes, int, tuple[int, ...]]] = {}
         result: list[Edge] = []
-        if self._singular[START]:
+        if self.singular[START]:
             forced, end, labels = self._tail(START)
             result.append(Edge(START, end, (), forced, self._names(labels)))
         for (state, target), data in self._choices().items():
@@ -78,7 +81,7 @@ class Compressed:
 
     def _chains(self) -> list[_Chain]:
         """Every singular state in one chain; a chain ends where another joins it, so that no byte is stored twice."""
-        automaton, singular = self.automaton, self._singular
+        automaton, singular = self.automaton, self.singular
         states = np.flatnonzero(singular)
         kinds = (automaton.table[states] != 0).argmax(axis=1)
         byte_of = np.zeros(automaton.table.shape[1], np.intp)
@@ -110,7 +113,7 @@ class Compressed:
     def _choices(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
         """(state that remains, next state) -> the byte ranges between them, by state and first byte."""
         automaton = self.automaton
-        remaining = np.flatnonzero(~self._singular)
+        remaining = np.flatnonzero(~self.singular)
         result: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for begin in range(0, len(remaining), _CHUNK):
             states = remaining[begin : begin + _CHUNK]

@@ -126,6 +126,10 @@ class LibraryMatcher:
     def distance(self) -> None:
         """Not known: the library does not tell how a text can end."""
 
+    def goes_on(self, tokens: int) -> bool:
+        """Not known."""
+        return False
+
     def completion(self) -> bytes | None:
         """Not known: the library does not say how far the end is."""
         return None

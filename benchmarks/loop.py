@@ -1,0 +1,181 @@
+"""Time on the host, per step, of the engine's whole loop: scheduler, tree, grammars, texts, events. Without a model.
+
+The model is replaced by tokens that are there at once, as if the device took no time; steps overlap as on a GPU. What
+the attention plans and what a launch costs is not in it. Times are of the engine thread's own processor time, with
+Python's garbage collector, for which all that was made before is put aside, as an engine on a GPU does.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import NamedTuple
+
+import torch
+
+from sgnb.engine.choosing import Chosen, collect
+from sgnb.engine.live import Live
+from sgnb.engine.loop import EngineLoop
+from sgnb.engine.pool import SlotPool
+from sgnb.engine.radix import RadixTree
+from sgnb.engine.request import Chunk, Request
+from sgnb.engine.sampler import Picks
+from sgnb.engine.scheduler import Scheduler
+from sgnb.engine.text import Tokenizer
+from sgnb.events import EventLog
+from sgnb.grammar.compiler import GrammarCompiler
+from sgnb.sampling import SamplingParams
+
+from .common import Report, tokens
+from .gpu.serving import make_tokenizer
+
+VOCAB = 128_000
+REGEX = r"([a-z]{1,9} ){0,600}"
+"""Some 6,000 states, of which one in ten may be the last."""
+
+
+class Player:
+    """In place of a runner: chooses tokens without a model. A request with a grammar gets single bytes that it allows.
+
+    seconds: what this took, by the thread's own processor time. steps: how many there were.
+    """
+
+    stream = nullcontext()
+
+    def __init__(self, tokenizer: Tokenizer | None) -> None:
+        self.picker = self
+        self._states: dict[int, int] = {}
+        self._tokenizer = tokenizer
+        self.seconds, self.steps = 0.0, 0
+
+    def place(self, live: Live) -> None:
+        live.table = 0
+
+    def forget(self, live: Live) -> None:
+        self._states.pop(live.request.id, None)
+
+    def release(self) -> None:
+        pass
+
+    def run(self, chunks: list[Chunk], lives: Mapping[int, Live]) -> Chosen:
+        began = time.thread_time()
+        batch = [lives[chunk.request.id] for chunk in chunks if chunk.samples]
+        count = len(batch)
+        chosen = torch.tensor([self._token(live) for live in batch])
+        ones = torch.ones(count)
+        result = collect(batch, Picks(chosen, -ones, -ones, ones.int()), range(count))
+        self.steps += 1
+        self.seconds += time.thread_time() - began
+        return result
+
+    def _token(self, live: Live) -> int:
+        if live.grammar is None or self._tokenizer is None:
+            return 7
+        automaton = live.grammar.result().compiled.automaton
+        assert automaton is not None and live.constraint is not None
+        request = live.request
+        state = self._states.get(request.id, live.constraint.state)
+        byte = automaton.next_bytes(state)[:1]
+        self._states[request.id] = automaton.step(state, byte)
+        (token,) = self._tokenizer.write(byte)
+        return token
+
+
+class Bench:
+    """A loop with a player. `play` runs requests to their ends."""
+
+    def __init__(self, tokenizer: Tokenizer | None = None, rows: int = 1024) -> None:
+        self.log = EventLog()
+        self.player = Player(tokenizer)
+        scheduler = Scheduler(
+            RadixTree(self.log.emit), SlotPool(3_000_000), context_length=8192, max_step_tokens=8192,
+            max_running=rows, emit=self.log.emit,
+        )  # fmt: skip
+        self._tokenizer = tokenizer
+        self._loop = EngineLoop(scheduler, self.player, tokenizer, self.log, overlap=True)  # type: ignore[arg-type]
+        self._grammars = GrammarCompiler(lambda: tokenizer.vocabulary) if tokenizer else None
+        self._count = 0
+        gc.collect()
+        gc.freeze()
+
+    def play(self, prompts: list[list[int]], params: SamplingParams) -> tuple[float, int]:
+        """Seconds of the loop's thread without the player's, and steps."""
+        grammar = self._grammars.compile(params.grammar) if self._grammars and params.grammar else None
+        if grammar is not None:
+            grammar.result()
+        done = threading.Semaphore(0)
+        lives = []
+        for prompt in prompts:
+            self._count += 1
+            request = Request(self._count, prompt, params, params.max_new_tokens)
+            lives.append(Live(request, self._tokenizer, frozenset(), lambda _: done.release(), grammar=grammar))
+        before = self._clock()
+        self._loop.submit(lives)
+        for _ in prompts:
+            done.acquire()
+        after = self._clock()
+        return after[0] - before[0], after[1] - before[1]
+
+    def _clock(self) -> tuple[float, int]:
+        now: tuple[float, int] = self._loop.call(
+            lambda: (time.thread_time() - self.player.seconds, self.player.steps)
+        )
+        return now
+
+    def close(self) -> None:
+        self._loop.close()
+        if self._grammars is not None:
+            self._grammars.close()
+        gc.unfreeze()
+
+
+class Case(NamedTuple):
+    name: str
+    rows: int
+    new: int
+    regex: str | None = None
+
+
+CASES = (
+    Case("1 row", 1, 512),
+    Case("64 rows", 64, 256),
+    Case("64 rows with a regex", 64, 256, REGEX),
+    Case("256 rows", 256, 128),
+    Case("1,024 rows", 1024, 64),
+)
+
+
+def run() -> Report:
+    columns = ("case", "us a step", "us a row and step")
+    report = Report("Host time of the engine's loop", columns)
+    tokenizer = Tokenizer(make_tokenizer(toy=False))
+    rng = random.Random(0)
+    times: dict[str, float] = {}
+    for case in CASES:
+        bench = Bench(tokenizer)
+        params = SamplingParams(max_new_tokens=case.new, ignore_eos=True, regex=case.regex)
+        for _ in range(3):
+            prompts = [tokens(rng, 32, VOCAB) for _ in range(case.rows)]
+            took, steps = bench.play(prompts, params)
+        bench.close()
+        times[case.name] = 1e6 * took / steps
+        report.rows.append((case.name, f"{times[case.name]:,.0f}", f"{times[case.name] / case.rows:,.1f}"))
+    ends = 1e6 * _borders(rng) / 1024
+    report.rows.append(("1,024 requests of one token begin and end", "", f"{ends:,.1f}"))
+    return report
+
+
+def _borders(rng: random.Random) -> float:
+    """Seconds that as many requests take to begin and end as there is room for, below one prompt that is cached."""
+    bench = Bench()
+    prompt = tokens(rng, 1000, VOCAB)
+    params = SamplingParams(max_new_tokens=2, ignore_eos=True)
+    took = 0.0
+    for _ in range(3):
+        took, _ = bench.play([prompt + tokens(rng, 20, VOCAB) for _ in range(1024)], params)
+    bench.close()
+    return took
