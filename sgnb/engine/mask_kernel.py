@@ -1,175 +1,28 @@
-"""Grammars on the device: one kernel says which tokens each row may choose, one advances the rows' states, one takes up
-where the last step ended. Needs triton.
+"""Kernels for grammars on the device: which tokens each row may choose, where a token leads, where the last step ended.
 
-Nothing comes back to the host, so that all can be part of a CUDA graph: the tables of the grammars and the bytes of the
-vocabulary lie in tensors of fixed size and place. The mask of a state is found by walking through the bytes of every
-token; it is kept, and the next time only copied. Knows no requests and no sampler. With TRITON_INTERPRET=1 set before
-triton is imported, the kernels run on the CPU.
+`device_grammars` holds the tables that they read, and says what is in them. With TRITON_INTERPRET=1 set before triton
+is imported, the kernels run on the CPU.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import NamedTuple
-
-import numpy as np
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..grammar.automaton.automaton import Automaton
-from ..grammar.vocabulary import Vocabulary
 from . import sampler
-from .transfer import to_device
 
 BLOCK = 128
 """Tokens that one program looks at. They take as long as the longest of them; few tokens are longer than 20 bytes."""
 
-WARPS = 1
+HEAD = tl.constexpr(8)
+"""So many first bytes of a token come with one load."""
 
-MASK_BYTES = 128 << 20
-"""How much memory the masks of states take that are kept: one bit for each token and state."""
-
-_WORDS = tl.constexpr(BLOCK // 32)
-_UNKNOWN, _WRITTEN, _KEPT = (tl.constexpr(i) for i in range(3))
+WORDS = tl.constexpr(BLOCK // 32)
+UNKNOWN, WRITTEN, KEPT = (tl.constexpr(i) for i in range(3))
 """What is known of a state's mask: nothing; it is written in the step that runs; every later step may copy it."""
 
 _PREVIOUS = tl.constexpr(sampler.PREVIOUS)
-_HEAD = tl.constexpr(8)
-"""So many first bytes of a token come with one load."""
-
-
-class _Kept(NamedTuple):
-    """An automaton's states first .. first + size in the table. It is referred to, so that its identity stays its."""
-
-    automaton: Automaton
-    first: int
-    size: int
-    users: int
-
-
-class DeviceGrammars:
-    """The tables of several grammars, and a vocabulary, on one device.
-
-    States of all grammars are rows of one table, so that a row's state says which grammar it has. State 0 is dead, in
-    all of them; state s of the automaton that `acquire` gave the offset o is o + s. Negative ones belong to no grammar
-    here (`sampler.UNCONSTRAINED`).
-
-    table: int32[capacity, 256], the next state by byte; 1 KB a state, for one load a byte. final: uint8[capacity].
-    text: uint8, the bytes of all tokens; offsets: int32[size], where each begins; heads: int64[size], the first eight
-    bytes of each, the first one lowest. lengths: int32[size], in bytes; -1 for tokens that end the sequence.
-    masks: int32[kept, words], those of the states below `kept`; bit i % 32 of word i // 32 is token i. Grammars take
-    the lowest place that is free. progress: uint8[kept], what is known of each mask.
-    """
-
-    def __init__(
-        self, vocabulary: Vocabulary, ends: Collection[int], device: torch.device | str, capacity: int = 65_536
-    ) -> None:
-        """ends: the tokens that end a sequence, allowed in final states only. capacity: states of all grammars, at most
-        2**23 - 1, so that int32 can number the entries of the table."""
-        lengths = np.fromiter(map(len, vocabulary.pieces), np.int32, vocabulary.size)
-        text = np.frombuffer(b"".join(vocabulary.pieces) or b"\0", np.uint8)
-        heads = np.array([piece[: _HEAD.value] for piece in vocabulary.pieces], f"S{_HEAD.value}").view("<i8")
-        offsets = np.cumsum(lengths, dtype=np.int32) - lengths
-        lengths[list(ends)] = -1
-        self.size = vocabulary.size
-        self.table = torch.zeros(capacity, 256, dtype=torch.int32, device=device)
-        self.final = torch.zeros(capacity, dtype=torch.uint8, device=device)
-        self.text, self.offsets, self.heads, self.lengths = (
-            torch.from_numpy(array.copy()).to(device) for array in (text, offsets, heads, lengths)
-        )
-        words = triton.cdiv(vocabulary.size, BLOCK) * _WORDS.value
-        kept = min(capacity, MASK_BYTES // (4 * words))
-        self.masks = torch.zeros(kept, words, dtype=torch.int32, device=device)
-        self.progress = torch.zeros(kept, dtype=torch.uint8, device=device)
-        self._kept: dict[int, _Kept] = {}  # by the automaton's identity; those without users: longest unused first
-
-    @property
-    def used(self) -> int:
-        """States of grammars that somebody uses."""
-        return sum(kept.size for kept in self._kept.values() if kept.users)
-
-    def acquire(self, automaton: Automaton) -> int | None:
-        """The automaton's offset, until `release`; None when it does not fit beside those in use.
-
-        Grammars without users stay until their room is needed, the longest unused go first. New tables are written in
-        the order of the current stream, after the steps that were launched before.
-        """
-        kept = self._kept.pop(id(automaton), None)
-        if kept is None:
-            count = len(automaton.table) - 1
-            first = self._make_room(count)
-            if first is None:
-                return None
-            self._write(automaton, first)
-            kept = _Kept(automaton, first, count, 0)
-        self._kept[id(automaton)] = kept._replace(users=kept.users + 1)
-        return kept.first - 1
-
-    def release(self, offset: int) -> None:
-        """One user less of the grammar at `offset`. ValueError when it has none."""
-        for key, kept in self._kept.items():
-            if kept.first == offset + 1 and kept.users:
-                del self._kept[key]
-                self._kept[key] = kept._replace(users=kept.users - 1)
-                return
-        raise ValueError(f"no grammar in use has the offset {offset}")
-
-    def _make_room(self, count: int) -> int | None:
-        """Where `count` states are free, once grammars without users have gone if need be; none goes in vain."""
-        left = dict(self._kept)
-        for gone in (None, *(key for key, kept in self._kept.items() if not kept.users)):
-            if gone is not None:
-                del left[gone]
-            first = _gap(left, count, len(self.table))
-            if first is not None:
-                self._kept = left
-                return first
-        return None
-
-    def _write(self, automaton: Automaton, first: int) -> None:
-        device, last = self.table.device, first + len(automaton.table) - 1
-        targets = to_device(automaton.table[1:], device).int()[:, to_device(automaton.classes, device)]
-        self.table[first:last] = torch.where(targets != 0, targets + (first - 1), 0)
-        self.final[first:last] = to_device(automaton.final[1:].copy(), device)
-        self.progress[first:last] = _UNKNOWN.value
-
-    def allowed(self, states: Tensor, out: Tensor) -> None:
-        """Which tokens a row's state allows: 1 or 0 in every column; rows with a negative state stay as they are.
-
-        states: int32[rows]. out: uint8 [rows, columns], columns next to each other; none beyond the vocabulary is
-        allowed. As many columns in every call: no more of a mask is kept.
-        """
-        rows, columns = out.shape
-        if rows:
-            _allowed[(rows, triton.cdiv(columns, BLOCK))](
-                out, out.stride(0), columns, states, self.table, self.final, self.text, self.offsets, self.heads,
-                self.lengths, self.size, self.masks, self.masks.shape[1], self.progress, len(self.masks),
-                BLOCK=BLOCK, num_warps=WARPS,
-            )  # fmt: skip
-
-    def advance_(self, states: Tensor, tokens: Tensor) -> None:
-        """Move every row's state on by its token, in place: to 0 when the token is forbidden.
-
-        states: int32[rows]; negative ones stay, and so does a final state at a token that ends the sequence.
-        tokens: int64[rows]. The masks that `allowed` wrote for these states are whole now, and kept.
-        """
-        if len(states):
-            _advance[(len(states),)](
-                states, tokens, self.table, self.final, self.text, self.offsets, self.lengths, self.size,
-                self.progress, len(self.masks), num_warps=1,
-            )  # fmt: skip
-
-
-def _gap(kept: dict[int, _Kept], count: int, capacity: int) -> int | None:
-    """The first place for `count` states between the grammars; state 0 is taken."""
-    end = 1
-    for first, length in sorted((k.first, k.size) for k in kept.values()):
-        if first - end >= count:
-            return end
-        end = first + length
-    return end if capacity - end >= count else None
 
 
 def resume(
@@ -189,7 +42,7 @@ def resume(
 
 
 @triton.jit
-def _allowed(
+def allow(
     out: tl.tensor,
     stride: tl.tensor,
     columns: tl.tensor,
@@ -213,18 +66,18 @@ def _allowed(
         block = tl.program_id(1)
         place = tl.arange(0, BLOCK)
         token = block * BLOCK + place
-        mask = masks + start.to(tl.int64) * words + block * _WORDS
+        mask = masks + start.to(tl.int64) * words + block * WORDS
         keeps = (start < kept) & (block * BLOCK < size)
-        known = tl.load(progress + start, mask=keeps, other=_UNKNOWN)
-        if known == _KEPT:
+        known = tl.load(progress + start, mask=keeps, other=UNKNOWN)
+        if known == KEPT:
             allowed = (tl.load(mask + place // 32) >> (place % 32)) & 1
         else:
             allowed = _walked(token, start, table, final, text, offsets, heads, lengths, size)
             if keeps:
                 bits = allowed << (place % 32)
-                for word in tl.static_range(_WORDS):
+                for word in tl.static_range(WORDS):
                     tl.store(mask + word, tl.sum(tl.where(place // 32 == word, bits, 0), axis=0))
-                tl.store(progress + start, _WRITTEN)
+                tl.store(progress + start, WRITTEN)
         tl.store(out + row.to(tl.int64) * stride + token, allowed.to(tl.uint8), mask=token < columns)
 
 
@@ -247,7 +100,7 @@ def _walked(
     state = tl.where(length > 0, start, 0)
     done = 0
     walking = state > 0
-    while (done < _HEAD) & (tl.max(walking.to(tl.int32), axis=0) > 0):
+    while (done < HEAD) & (tl.max(walking.to(tl.int32), axis=0) > 0):
         entry = state * 256 + (head & 255).to(tl.int32)
         state = tl.where(walking, tl.load(table + entry, mask=walking, other=0), state)
         head = head >> 8
@@ -264,7 +117,7 @@ def _walked(
 
 
 @triton.jit
-def _advance(
+def advance(
     states: tl.tensor,
     tokens: tl.tensor,
     table: tl.tensor,
@@ -280,8 +133,8 @@ def _advance(
     state = tl.load(states + row)
     token = tl.load(tokens + row)
     if state >= 0:
-        known = tl.load(progress + state, mask=state < kept, other=_UNKNOWN)
-        tl.store(progress + state, _KEPT, mask=known == _WRITTEN)
+        known = tl.load(progress + state, mask=state < kept, other=UNKNOWN)
+        tl.store(progress + state, KEPT, mask=known == WRITTEN)
         if token >= size:
             state = 0
         else:

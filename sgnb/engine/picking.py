@@ -19,7 +19,7 @@ from .sampler import PREVIOUS, UNCONSTRAINED, Mask, Picks, pick
 from .transfer import pinned, to_device
 
 if TYPE_CHECKING:
-    from .mask_kernel import DeviceGrammars
+    from .device_grammars import DeviceGrammars
 
 
 class Picker(Protocol):
@@ -138,7 +138,7 @@ class KernelPicker:
     def _tables(self) -> DeviceGrammars:
         """Made for the first grammar: they and the masks take memory."""
         if self._grammars is None:
-            from .mask_kernel import DeviceGrammars
+            from .device_grammars import DeviceGrammars
 
             assert self._vocabulary is not None
             shape = self._max_rows, self._vocab_size

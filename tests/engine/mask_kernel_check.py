@@ -11,8 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from sgnb.engine import mask_kernel
-from sgnb.engine.mask_kernel import DeviceGrammars, resume
+from sgnb.engine import device_grammars
+from sgnb.engine.device_grammars import DeviceGrammars
+from sgnb.engine.mask_kernel import resume
 from sgnb.engine.sampler import PREVIOUS, UNCONSTRAINED
 from sgnb.grammar.automaton.automaton import START, Automaton, build
 from sgnb.grammar.masks import TokenMasks
@@ -154,11 +155,11 @@ def check_room(device: str) -> None:
 def check_few_kept(device: str) -> None:
     """Where the memory for masks is short, the other states' are found anew each time."""
     automaton, vocabulary = compile_all(PATTERNS[1:2])[0], small_vocabulary(3)
-    before, mask_kernel.MASK_BYTES = mask_kernel.MASK_BYTES, 5 * 4 * 12
+    before, device_grammars.MASK_BYTES = device_grammars.MASK_BYTES, 5 * 4 * 12
     try:
         grammars = DeviceGrammars(vocabulary, [0], device)
     finally:
-        mask_kernel.MASK_BYTES = before
+        device_grammars.MASK_BYTES = before
     assert len(grammars.masks) == 5 < len(automaton.table)
     for _ in range(2):
         check_masks(grammars, vocabulary, automaton, acquired(grammars, automaton))

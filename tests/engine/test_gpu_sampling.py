@@ -62,7 +62,7 @@ def test_the_mask_kernels() -> None:
 
 def test_a_graph_of_mask_sample_and_advance() -> None:
     """Twelve steps by replay: each row's token is allowed, its state is the automaton's, as the host finds them."""
-    from sgnb.engine.mask_kernel import DeviceGrammars
+    from sgnb.engine.device_grammars import DeviceGrammars
     from sgnb.engine.sample_kernel import DeviceSampler
 
     from . import mask_kernel_check as kernels
@@ -106,7 +106,7 @@ def test_a_graph_of_mask_sample_and_advance() -> None:
 
 def test_nothing_waits_for_the_device() -> None:
     """Every way to sample, masks of the host, and new grammars on the device."""
-    from sgnb.engine.mask_kernel import DeviceGrammars
+    from sgnb.engine.device_grammars import DeviceGrammars
 
     from . import mask_kernel_check as kernels
 
