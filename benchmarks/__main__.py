@@ -23,6 +23,9 @@ NAMES = (
     "json_speed",
     "json_peers",
     "scheduler",
+    "loop",
+    "compile",
+    "planning",
     "gpu.ablations",
 )
 GPU_NAMES = ("attention_gpu", "gpu.serving", "gpu.overhead", "gpu.memory_cycle", "gpu.soak")

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..engine.engine import Engine, Origin, split_samples
+from ..engine.engine import Engine, Origin
+from ..engine.intake import split_samples
 from ..engine.output import Output
 from ..engine.text import common_length
 from ..errors import RequestError, SgnbError

@@ -8,24 +8,21 @@ import gc
 import itertools
 import queue
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
-from importlib.util import find_spec
-from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from .. import models
-from ..errors import OptionError, RequestError
+from ..errors import RequestError
 from ..events import AttentionSwitched, EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler, TokenGrammar
 from ..sampling import SamplingParams
+from .assembly import make_picker, make_scheduler
 from .attention import AttentionBackend, make_backend
+from .intake import Intake, Prompt, Sampling, read_samples
 from .kv import KVCache
 from .live import Live, Sink
 from .loading import load_tokenizer
@@ -34,16 +31,10 @@ from .memory import make_cache
 from .model import Decoder, load_decoder
 from .options import EngineOptions
 from .output import Output
-from .picking import KernelPicker, Picker, TorchPicker
-from .pool import SlotPool
-from .radix import Ints, RadixTree
 from .request import Request
 from .runner import ModelRunner
-from .scheduler import Scheduler
 from .text import Tokenizer
-
-Prompt = str | Sequence[int]
-Sampling = SamplingParams | Mapping[str, Any] | None
+from .waiting import agather, astreamed, gather, sinks, streamed
 
 
 class Origin(NamedTuple):
@@ -70,7 +61,13 @@ class Engine:
         self.model_name = type(model).__name__ if isinstance(model, PreTrainedModel) else str(model)
         source = models.path(model) if isinstance(model, str) and model in models.names() else model
         decoder = load_decoder(
-            source, settings.device, settings.dtype, settings.fuse, settings.memory_limit, settings.deterministic
+            source,
+            settings.device,
+            settings.dtype,
+            settings.fuse,
+            settings.memory_limit,
+            settings.deterministic,
+            settings.compile,
         )
         with _released_on_error(decoder):
             self.options = settings = settings.on(decoder.device.type)
@@ -86,7 +83,10 @@ class Engine:
             eos = decoder.eos_token_ids | (self.tokenizer.eos_token_ids if self.tokenizer else frozenset())
             self._eos = frozenset(token for token in eos if 0 <= token < self.vocab_size)
             self._ids = itertools.count(1)
-            self._scheduler = self._make_scheduler()
+            self._intake = Intake(
+                self.model_name, self.tokenizer, self.vocab_size, self.context_length, self.pool_tokens
+            )
+            self._scheduler = make_scheduler(settings, self.pool_tokens, self.context_length, self.log.emit)
             attention = self._make_attention(kv, decoder)
             self.log.emit(
                 EngineStarted(
@@ -96,7 +96,7 @@ class Engine:
             runner = ModelRunner(
                 decoder,
                 attention,
-                self._make_picker(decoder),
+                make_picker(decoder, self._scheduler.max_running, self.tokenizer, self._eos),
                 max_rows=self._scheduler.max_running,
                 cuda_graphs=bool(settings.cuda_graphs) and attention.name != "torch",
             )
@@ -133,20 +133,13 @@ class Engine:
         Raises RequestError or OptionError before anything runs; the error of a request that failed afterwards. An
         interrupt aborts the requests and keeps the cache.
         """
-        prompts, params, alone = self._arguments(prompt, sampling_params, sampling, stream)
-        if stream:
-            return self._stream(prompts[0], params[0])
+        asked = read_samples(prompt, sampling_params, sampling, stream)
         results: queue.SimpleQueue[tuple[int, Output]] = queue.SimpleQueue()
-        ids = self.submit(prompts, params, [_indexed(i, results.put) for i in range(len(prompts))])
-        outputs: dict[int, Output] = {}
-        try:
-            while len(outputs) < len(ids):
-                index, output = _wait(results)
-                outputs[index] = output
-        except BaseException:
-            self.abort(ids)
-            raise
-        return _collect([outputs[i] for i in range(len(ids))], alone)
+        ids = self.submit(asked.prompts, asked.params, sinks(results.put, len(asked.prompts)), stream=stream)
+        if stream:
+            return streamed(results, ids, self.abort)
+        outputs = gather(results, ids, self.abort)
+        return outputs[0] if asked.alone else outputs
 
     async def agenerate(
         self,
@@ -157,7 +150,7 @@ class Engine:
         **sampling: Any,
     ) -> Any:
         """`generate` without blocking the event loop. With stream=True it gives an async iterator."""
-        prompts, params, alone = self._arguments(prompt, sampling_params, sampling, stream)
+        asked = read_samples(prompt, sampling_params, sampling, stream)
         results: asyncio.Queue[tuple[int, Output]] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
@@ -165,18 +158,11 @@ class Engine:
             with contextlib.suppress(RuntimeError):  # the event loop was closed: nobody waits for this any more
                 loop.call_soon_threadsafe(results.put_nowait, item)
 
-        ids = self.submit(prompts, params, [_indexed(i, put) for i in range(len(prompts))], stream=stream)
+        ids = self.submit(asked.prompts, asked.params, sinks(put, len(asked.prompts)), stream=stream)
         if stream:
-            return self._astream(results, ids)
-        outputs: dict[int, Output] = {}
-        try:
-            while len(outputs) < len(ids):
-                index, output = await results.get()
-                outputs[index] = output
-        except BaseException:
-            self.abort(ids)
-            raise
-        return _collect([outputs[i] for i in range(len(ids))], alone)
+            return astreamed(results, ids, self.abort)
+        outputs = await agather(results, ids, self.abort)
+        return outputs[0] if asked.alone else outputs
 
     def submit(
         self,
@@ -192,10 +178,10 @@ class Engine:
         Raises before anything is queued: RequestError, OptionError, or EngineError when the engine is closed.
         """
         origin = origin or Origin()
-        tokens = self._tokens(prompts)
+        tokens = self._intake.tokens(prompts)
         lives = []
         for ids, param, sink in zip(tokens, params, sinks, strict=True):
-            limit = self._limit(ids, param)
+            limit = self._intake.limit(ids, param)
             request = Request(next(self._ids), ids, param, limit)
             grammar = self._grammar(param)
             lives.append(
@@ -206,12 +192,7 @@ class Engine:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, as `generate` makes them."""
-        if self.tokenizer is None:
-            raise RequestError(
-                f"{self.model_name} has no tokenizer, so text cannot be read",
-                "give token ids, or Engine(..., tokenizer=...)",
-            )
-        return self.tokenizer.encode(texts)
+        return self._intake.encode(texts)
 
     def abort(self, request: int | Sequence[int]) -> None:
         """End requests at the next token; what they had produced is in their output. Unknown ids are ignored."""
@@ -269,7 +250,7 @@ class Engine:
 
     def cached_length(self, prompt: Prompt) -> int:
         """How many leading tokens of a prompt a request would find in the cache now. Changes nothing."""
-        (tokens,) = self._tokens([prompt])
+        (tokens,) = self._intake.tokens([prompt])
         found: int = self._loop.call(lambda: self._scheduler.tree.peek(tokens).length)
         return min(found, len(tokens) - 1)
 
@@ -316,95 +297,6 @@ class Engine:
         self._compiling = lambda: bool(getattr(backend(), "warming", False))
         return attention
 
-    def _make_picker(self, decoder: Decoder) -> Picker:
-        rows, tokenizer = self._scheduler.max_running, self.tokenizer
-        if decoder.device.type != "cuda" or find_spec("triton") is None:
-            return TorchPicker(rows, decoder.device)
-        vocabulary = None if tokenizer is None else lambda: tokenizer.vocabulary
-        return KernelPicker(self.vocab_size, rows, decoder.device, self._eos, vocabulary)
-
-    def _make_scheduler(self) -> Scheduler:
-        options = self.options
-        assert options.max_step_tokens and options.max_running_requests
-        return Scheduler(
-            RadixTree(self.log.emit, options.eviction_policy),
-            SlotPool(self.pool_tokens),
-            context_length=self.context_length,
-            max_step_tokens=options.max_step_tokens,
-            max_running=options.max_running_requests,
-            policy=options.schedule_policy,
-            max_overtaking=options.max_overtaking,
-            prefix_cache=options.prefix_cache,
-            emit=self.log.emit,
-        )
-
-    def _arguments(
-        self, prompt: Any, sampling_params: Any, sampling: dict[str, Any], stream: bool
-    ) -> tuple[list[Prompt], list[SamplingParams], bool]:
-        """The samples to draw (each prompt n times), and whether the caller gave one prompt."""
-        if hasattr(prompt, "tolist"):  # a tensor or an array of token ids
-            prompt = prompt.tolist()
-        several = isinstance(prompt, Iterable) and not isinstance(prompt, (str, bytes, Mapping))
-        prompts = list(prompt) if several else [prompt]
-        if several and prompts and isinstance(prompts[0], Integral):
-            several, prompts = False, [prompts]
-        each = sampling_params if isinstance(sampling_params, (list, tuple)) else [sampling_params] * len(prompts)
-        if len(each) != len(prompts):
-            raise OptionError(
-                f"{len(each)} sampling_params for {len(prompts)} prompts", "give one for all, or one for each prompt"
-            )
-        params = [SamplingParams.make(p, **sampling) for p in each]
-        if stream and (several or params[0].n > 1):
-            raise OptionError("stream=True takes one prompt and n=1", "stream each prompt on its own")
-        samples = [(p, one) for p, param in zip(prompts, params, strict=True) for one in split_samples(param)]
-        return [p for p, _ in samples], [one for _, one in samples], not several and len(samples) == 1
-
-    def _tokens(self, prompts: Sequence[Prompt]) -> list[Ints]:
-        texts = [p for p in prompts if isinstance(p, str)]
-        encoded = iter(self.encode(texts) if texts else [])
-        return [self._checked(next(encoded) if isinstance(p, str) else p) for p in prompts]
-
-    def _checked(self, prompt: Any) -> Ints:
-        """Token ids as int32. RequestError for what is no prompt, or not of this vocabulary."""
-        tokens = _integers(prompt)
-        if not len(tokens):
-            raise RequestError("the prompt is empty", "give at least one token")
-        outside = (tokens < 0) | (tokens >= self.vocab_size)
-        if outside.any():
-            raise RequestError(
-                f"token id {tokens[outside.argmax()]} is outside the vocabulary of {self.vocab_size}",
-                "was the prompt made with another tokenizer?",
-            )
-        return tokens.astype(np.int32)
-
-    def _limit(self, tokens: Ints, params: SamplingParams) -> int:
-        """New tokens that context and pool leave room for, at most max_new_tokens."""
-        for what, used in (
-            ("logit_bias", [token for token, _ in params.logit_bias]),
-            ("stop_token_ids", params.stop_token_ids),
-        ):
-            for token in used:
-                if not 0 <= token < self.vocab_size:
-                    raise RequestError(
-                        f"{what} names token {token}, outside the vocabulary of {self.vocab_size}",
-                        "use ids of this model",
-                    )
-        if params.stop and self.tokenizer is None:
-            raise RequestError("stop strings need a tokenizer", "use stop_token_ids, or Engine(..., tokenizer=...)")
-        if params.return_logprob and params.logprob_start_len > len(tokens):
-            raise RequestError(
-                f"logprob_start_len={params.logprob_start_len} is beyond the prompt of {len(tokens)} tokens",
-                "use a position in it",
-            )
-        wants = 1 if params.max_new_tokens else 0
-        for what, size, cure in (
-            ("context", self.context_length, "shorten the prompt"),
-            ("KV pool", self.pool_tokens, "shorten the prompt or load with a larger max_total_tokens"),
-        ):
-            if len(tokens) + wants > size:
-                raise RequestError(f"the prompt has {len(tokens)} tokens, the {what} holds {size}", cure)
-        return min(params.max_new_tokens, self.context_length - len(tokens), self.pool_tokens - len(tokens))
-
     def _grammar(self, params: SamplingParams) -> Future[TokenGrammar] | None:
         """The request's grammar, being compiled on another thread."""
         if params.grammar is None:
@@ -415,80 +307,11 @@ class Engine:
             raise closed_error(self._loop.failure)
         return self._grammars.compile(params.grammar)
 
-    def _stream(self, prompt: Prompt, params: SamplingParams) -> Iterator[Output]:
-        results: queue.SimpleQueue[Output] = queue.SimpleQueue()
-        ids = self.submit([prompt], [params], [results.put], stream=True)
-        return self._drain(results, ids)
-
-    def _drain(self, results: queue.SimpleQueue[Output], ids: list[int]) -> Iterator[Output]:
-        try:
-            while True:
-                output = _wait(results)
-                if output.error:
-                    raise output.error
-                yield output
-                if output.finish_reason:
-                    return
-        finally:
-            self.abort(ids)
-
-    async def _astream(self, results: asyncio.Queue[tuple[int, Output]], ids: list[int]) -> AsyncIterator[Output]:
-        try:
-            while True:
-                _, output = await results.get()
-                if output.error:
-                    raise output.error
-                yield output
-                if output.finish_reason:
-                    return
-        finally:
-            self.abort(ids)
-
 
 def _close(loop: EngineLoop, grammars: GrammarCompiler | None) -> None:
     loop.close()
     if grammars is not None:
         grammars.close()
-
-
-def split_samples(params: SamplingParams) -> list[SamplingParams]:
-    """The n samples of one request as requests of one sample, each with a seed of its own when there is a seed."""
-    if params.n == 1:
-        return [params]
-    return [replace(params, n=1, seed=None if params.seed is None else params.seed + i) for i in range(params.n)]
-
-
-def _indexed(index: int, put: Callable[[tuple[int, Output]], None]) -> Sink:
-    return lambda output: put((index, output))
-
-
-def _wait(results: queue.SimpleQueue[Any]) -> Any:
-    """The next item; looks up now and then so that an interrupt gets through."""
-    while True:
-        try:
-            return results.get(timeout=0.1)
-        except queue.Empty:
-            continue
-
-
-def _integers(prompt: Any) -> NDArray:
-    """The items of a prompt; objects when some are too large for an integer of a machine."""
-    try:
-        if isinstance(prompt, (bytes, Mapping)):
-            raise TypeError("their items would pass for token ids")
-        array = np.asarray(prompt)
-        return array if array.dtype.kind in "iu" and array.ndim == 1 else np.array([int(t) for t in prompt])
-    except (TypeError, ValueError):
-        raise RequestError(
-            f"{prompt!r:.80} is no prompt", "give a string or a list of token ids, or a list of either"
-        ) from None
-
-
-def _collect(outputs: list[Output], alone: bool) -> Any:
-    for output in outputs:
-        if output.error:
-            raise output.error
-    return outputs[0] if alone else outputs
 
 
 @contextlib.contextmanager

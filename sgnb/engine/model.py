@@ -18,8 +18,9 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
 from ..errors import ModelError
 from .attention import AttentionBackend, LayerOptions
-from .fusion import Linear, Swap, fuse, unfuse
-from .fusion.moe import looks_like_experts
+from .compiled import COMPILED, attend, compile_layers
+from .fusion import Swap, fuse, unfuse
+from .fusion.invariant_model import fuse_invariant
 from .kv import LayerShape
 from .loading import first_line, load_module, pick_device, pick_dtype, place_module
 
@@ -43,6 +44,9 @@ def _attention(
 ) -> tuple[Tensor, None]:
     """transformers' attention interface: q [1, heads, T, dim] in, [1, T, heads, dim] out."""
     options = LayerOptions(query.shape[-1] ** -0.5 if scaling is None else scaling, sliding_window, softcap, s_aux)
+    if sgnb is COMPILED:
+        q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
+        return attend(q, k, v, options)[None], None
     layer: int = module.layer_idx  # type: ignore[assignment]
     sgnb.store(layer, key[0].transpose(0, 1), value[0].transpose(0, 1))
     return sgnb.attend(layer, query[0].transpose(0, 1), options)[None], None
@@ -109,12 +113,15 @@ def load_decoder(
     fused: bool = True,
     memory_limit: float | None = None,
     deterministic: bool = False,
+    compiled: bool = False,
 ) -> Decoder:
     """Read a model from a local folder, by hub id, or take one that is loaded already. Weights from safetensors only.
 
     dtype "auto" is the checkpoint's own on a GPU and float32 on a CPU, where half precision is slower.
-    deterministic: every matrix product rounds a row in the same way whatever the other rows are.
-    Raises ModelError when it cannot be found, read, fit within memory_limit (GiB), or run as a decoder on the KV pool.
+    deterministic: every matrix product rounds a row in the same way whatever the other rows are. compiled: the layers
+    go through torch.compile, and `fused` serves what lies outside them.
+    Raises ModelError when it cannot be found, read, fit within memory_limit (GiB), or run as a decoder on the KV pool;
+    with compiled also OptionError, see `compile_layers`.
     """
     if not isinstance(model, (str, Path, PreTrainedModel)) or model == "":
         raise ModelError(f"{model!r} is no model", "give a folder, a hub id, 'tiny', or a transformers model")
@@ -138,10 +145,11 @@ def load_decoder(
     config = module.config.get_text_config()
     context = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None) or 1 << 20
     vocab = module.get_input_embeddings().weight.shape[0]  # type: ignore[index]
-    if deterministic and any(looks_like_experts(part) for part in module.modules()):
+    try:
+        swapped = _make_faster(name, module, probe, fused, deterministic, compiled)
+    except BaseException:
         module.set_attn_implementation(own_attention)
-        raise ModelError(f"{name} has experts, which deterministic=True does not cover", "load without it")
-    swapped = fuse(module, probe.options, linear=_linear(deterministic)) if fused or deterministic else []
+        raise
     return Decoder(
         module,
         name,
@@ -157,12 +165,14 @@ def load_decoder(
     )
 
 
-def _linear(deterministic: bool) -> Linear | None:
-    if not deterministic:
-        return None
-    from .fusion.invariant import invariant_linear
-
-    return invariant_linear
+def _make_faster(
+    name: str, module: PreTrainedModel, probe: _Probe, fused: bool, deterministic: bool, compiled: bool
+) -> list[Swap]:
+    """What is replaced in the module now."""
+    if deterministic:
+        return fuse_invariant(module, probe.options)
+    swaps = fuse(module, probe.options) if fused else []
+    return compile_layers(name, module, swaps, probe) if compiled else swaps
 
 
 _DECODERS = (

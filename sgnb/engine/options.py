@@ -37,8 +37,9 @@ class EngineOptions:
     share once. jump_forward: append what a grammar forces without asking the model.
     overlap: launch a step before the last one's tokens are read. cuda_graphs: replay decode steps instead of launching
     their kernels one by one. None for both: on a GPU.
-    fuse: use faster twins of the model's modules where they agree. deterministic: the same tokens whatever is cached
-    and whoever runs beside; slower, and on a GPU only.
+    fuse: use faster twins of the model's modules where they agree. compile: run the model's layers through
+    torch.compile; loading takes longer. deterministic: the same tokens whatever is cached and whoever runs beside;
+    slower, and on a GPU only.
     schedule_policy: "lpm" (longest cached prefix first, aged) or "fcfs".
     max_overtaking: a waiting request is overtaken only by those that arrive within so many steps after it.
     eviction_policy: "lru", "lfu", "fifo" or "slru".
@@ -58,6 +59,7 @@ class EngineOptions:
     overlap: bool | None = None
     cuda_graphs: bool | None = None
     fuse: bool = True
+    compile: bool = False
     deterministic: bool = False
     schedule_policy: str = "lpm"
     max_overtaking: int = 1024
@@ -68,7 +70,7 @@ class EngineOptions:
             self._check_number(name, int, "None or 1 or more", optional=True)
         self._check_number("max_overtaking", int, "1 or more")
         self._check_number("memory_limit", (int, float), "None or a number of GiB above 0", optional=True)
-        for name in ("prefix_cache", "fork_attention", "jump_forward", "fuse", "deterministic"):
+        for name in ("prefix_cache", "fork_attention", "jump_forward", "fuse", "compile", "deterministic"):
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(f"{name}={getattr(self, name)!r} is not allowed", f"{name} must be True or False")
         for name in ("overlap", "cuda_graphs"):
@@ -85,6 +87,11 @@ class EngineOptions:
             if getattr(self, name) not in known:
                 raise OptionError(f"unknown {name} {getattr(self, name)!r}", nearest(str(getattr(self, name)), known))
 
+        if self.compile and self.deterministic:
+            raise OptionError(
+                "compile=True and deterministic=True exclude each other",
+                "torch.compile may add in another order for another number of rows: leave one of them out",
+            )
         if self.max_step_tokens and self.max_running_requests and self.max_step_tokens < self.max_running_requests:
             raise OptionError(
                 f"max_step_tokens={self.max_step_tokens} is less than "

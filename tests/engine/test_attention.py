@@ -9,9 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from sgnb.engine.attention import LayerOptions, torch_backend
+from sgnb.engine.attention import LayerOptions, torch_backend, torch_softmax
 from sgnb.engine.attention.sharing import find_sharing
-from sgnb.engine.attention.torch_backend import Mask, TorchAttention, attend, attend_slowly
+from sgnb.engine.attention.torch_backend import TorchAttention
+from sgnb.engine.attention.torch_softmax import Mask, attend, attend_slowly
 from sgnb.engine.kv import KVCache, LayerShape
 from sgnb.engine.pool import SlotPool
 from sgnb.engine.radix import RadixTree
@@ -131,7 +132,7 @@ def test_shared_segments_cover_what_requests_have_in_common(monkeypatch: pytest.
 @pytest.mark.parametrize("rows", [1, 7])
 @pytest.mark.parametrize("heads", [1, 3])
 def test_fast_and_slow_agree(causal: bool, rows: int, heads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch_backend, "SCORE_ELEMENTS", 40)
+    monkeypatch.setattr(torch_softmax, "SCORE_ELEMENTS", 40)
     torch.manual_seed(rows * heads)
     length = rows if causal else 11
     q, k, v = torch.randn(2, heads, rows, 8), torch.randn(2, heads, length, 8), torch.randn(2, heads, length, 8)

@@ -47,7 +47,7 @@ def engine() -> Iterator[Engine]:
     ("options", "value", "cure"),
     [
         ({"max_totl_tokens": 5}, "unknown engine option 'max_totl_tokens'", "did you mean 'max_total_tokens'?"),
-        ({"zzz": 5}, "unknown engine option 'zzz'", "known: attention, context_length"),
+        ({"zzz": 5}, "unknown engine option 'zzz'", "known: attention, compile"),
         ({"max_total_tokens": 0}, "max_total_tokens=0", "None or 1 or more"),
         ({"max_total_tokens": 10**14}, "a KV pool of 100000000000000 tokens", "smaller max_total_tokens"),
         ({"context_length": -5}, "context_length=-5", "1 or more"),

@@ -11,7 +11,7 @@ from torch import Tensor
 from sgnb.engine.fusion import moe
 from sgnb.engine.fusion.invariant import LARGE, TILINGS, invariant_linear
 
-from . import invariant_check, moe_check
+from . import invariant_check, invariant_model_check, moe_check
 
 pytestmark = pytest.mark.gpu
 
@@ -80,6 +80,22 @@ def test_experts(tokens: int, dtype: torch.dtype) -> None:
     moe_check.check(shape, dtype, "cuda")
     moe_check.check(shape, dtype, "cuda", moe_check.interleaved, bias=True, transposed=True)
     moe_check.check(shape, dtype, "cuda", "gelu_tanh", bias=True, transposed=True, favourites=5)
+
+
+@pytest.mark.parametrize("dtype", [*SIXTEEN, torch.float32])
+def test_batch_invariant_experts(dtype: torch.dtype) -> None:
+    """Numbers of tokens on both sides of the tilings' borders (96 pairs an expert), and of those of the two sorts."""
+    counts = (1, 2, 33, 64, 65, 192, 193, 500, 9000) if dtype in SIXTEEN else (1, 2, 17, 65, 193)
+    few, many = moe_check.Shape(24, 2, 4, 264, 200), moe_check.Shape(40, 8, 128, 512, 192)
+    invariant_model_check.check_experts(few, dtype, "cuda", counts)
+    invariant_model_check.check_experts(few, dtype, "cuda", counts, bias=True, transposed=True, act="gelu_tanh")
+    invariant_model_check.check_experts(few, dtype, "cuda", counts[:6], bias=True, act=moe_check.interleaved)
+    invariant_model_check.check_experts(many, dtype, "cuda", (1, 7, 64, 300, 1600))
+
+
+def test_batch_invariant_experts_of_a_large_model() -> None:
+    shape = moe_check.Shape(16, 2, 8, 4096, 14_336)
+    invariant_model_check.check_experts(shape, torch.bfloat16, "cuda", (1, 16, 64, 390, 1000))
 
 
 def test_the_order_of_experts() -> None:

@@ -143,7 +143,7 @@ def draw(rng: random.Random, length: int) -> list[int]:
     return [rng.randrange(3, VOCAB) for _ in range(length)]
 
 
-@pytest.mark.parametrize("family", ["llama", "qwen2"])
+@pytest.mark.parametrize("family", ["llama", "qwen2", "mixtral", "qwen3_moe"])
 def test_deterministic_mode_keeps_every_bit(family: str) -> None:
     """Tokens and log-probabilities of a probe: alone and among others, cached, in part and not, in chunks and at once.
 

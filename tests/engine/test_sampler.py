@@ -11,7 +11,7 @@ import torch
 
 from sgnb.engine import sampler
 from sgnb.engine.draws import uniforms
-from sgnb.engine.engine import split_samples
+from sgnb.engine.intake import split_samples
 from sgnb.engine.request import Request
 from sgnb.engine.sampler import Mask, is_plain, pick, sample, top_logprobs
 from sgnb.sampling import SamplingParams

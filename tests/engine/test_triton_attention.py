@@ -11,15 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.attention_gpu import Case, chunks_of
-from sgnb.engine.attention.planning import (
-    Work,
-    cut,
-    number_parts,
-    plan_extend,
-    plan_invariant,
-    plan_rows,
-    worth_sharing,
-)
+from sgnb.engine.attention.pieces import Work, cut, number_parts
+from sgnb.engine.attention.planning import plan_extend, plan_invariant, plan_rows, worth_sharing
 from sgnb.engine.attention.sharing import find_sharing
 from sgnb.engine.attention.tiles import MARK, Lists, Prices, Tiling
 from sgnb.engine.radix import RadixTree
@@ -88,7 +81,7 @@ def test_every_row_sees_each_of_its_positions_once(seed: int, small: int, large:
     lists = Lists()
     work = plan_rows(chunks, first_rows, tiling, lists, fork=fork, rows=rows, scratch=-1)
     assert {row: sorted(places) for row, places in seen(work, lists).items()} == wanted
-    assert lists.count == sum(map(len, lists.arrays)) == work.slot_count
+    assert lists.count == sum(map(len, lists.arrays))
     lists = Lists()
     work = plan_invariant(chunks, first_rows, tiling, lists, rows=rows, scratch=-1)
     assert seen(work, lists, causal=True) == wanted  # and in order

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.attention_gpu import Case, chunks_of
 from sgnb.engine.attention import LayerOptions, planning, triton_backend
 from sgnb.engine.attention.tiles import Prices
-from sgnb.engine.attention.triton_backend import Launch, TritonAttention, Tuning
+from sgnb.engine.attention.triton_backend import TritonAttention
+from sgnb.engine.attention.tuning import Launch, Tuning
 from sgnb.engine.kv import KVCache, LayerShape
 from sgnb.engine.request import Chunk, Request
 from sgnb.sampling import SamplingParams
@@ -119,6 +121,22 @@ def check_padded() -> None:
     assert len(pointers) == 1
 
 
+def check_following() -> None:
+    """Steps that follow one another, in which rows of a tree and rows alone get longer."""
+    prompts, _ = chunks_of(Case("", [(1, 20), (3, 9), (7, 4)], 7))
+    room = 12
+    for i, (request, start, _) in enumerate(prompts):
+        own = np.arange(SLOTS - (i + 1) * room, SLOTS - i * room, dtype=np.int32)
+        request.slots = np.concatenate([request.slots[: start + 1], own])
+    chunks = [*prompts, *plain_chunks([(13, room)], np.arange(80, SLOTS, dtype=np.int32))]
+    chunks[-1] = chunks[-1]._replace(start=13, length=1)
+    for padded, kind in ((None, "window"), (16, "all")):
+        attention = TritonAttention(pool(2, 8, 8, "cpu", torch.float32), {0: 4}, tuning=SMALL)
+        for step in range(room):
+            now = [Chunk(request, start + step, 1) for request, start, _ in chunks]
+            assert error(attention, now, 4, OPTIONS[kind], padded) < 1e-5, (kind, padded, step)
+
+
 def invariant_result(
     kv: KVCache, q: torch.Tensor, chunks: list[Chunk], options: LayerOptions, heads: int, tuning: Tuning | None
 ) -> torch.Tensor:
@@ -151,6 +169,7 @@ if __name__ == "__main__":
     check_random_batches()
     check_extend()
     check_padded()
+    check_following()
     planning.INVARIANT_PIECE = triton_backend.INVARIANT_PIECE = 32
     triton_backend.MOST_PARTS = 100  # so that a long chunk takes several passes
     check_invariant("cpu", torch.float32, SMALL, 70, [3, 69])

@@ -37,12 +37,13 @@ class Sharing(NamedTuple):
 class _Nodes(NamedTuple):
     """The nodes above some chunk, by number, parents first; number 0 is the root. numbers: of each chunk's node.
 
-    holders: a chunk below. below: rows below, those of the nodes below included.
+    holders: a chunk below. own: rows at the node itself. below: those and the rows of the nodes below.
     """
 
     parents: list[int]
     ends: list[int]
     holders: list[int]
+    own: list[int]
     below: list[int]
     numbers: list[int]
 
@@ -53,51 +54,57 @@ def find_sharing(chunks: list[Chunk], rows: Sequence[int], worth: Callable[[int,
     rows: how many rows a chunk counts for. A stretch that is not worth it becomes part of those below. The work is a
     few operations for each chunk, and for each node above one.
     """
-    nodes = _number(chunks, rows)
-    count = len(nodes.parents)
-    own = list(nodes.below)  # rows at a node itself
-    for n in range(1, count):
-        own[nodes.parents[n]] -= nodes.below[n]
+    parents, ends, holders, own, below, numbers = _number(chunks, rows)
+    count = len(parents)
     begins, segments, taken = [0] * count, [], [False] * count
     places, cursors = [0] * count, [own[0]] + [0] * (count - 1)  # for the rows of a node itself, and of those below it
     for n in range(1, count):
-        parent, end, below = nodes.parents[n], nodes.ends[n], nodes.below[n]
+        parent, rows_below = parents[n], below[n]
         first, low = begins[parent], cursors[parent]
-        cursors[parent] = low + below
+        cursors[parent] = low + rows_below
         places[n], cursors[n], begins[n] = low, low + own[n], first
-        if below > 1 and (worth(below, end - first) or (taken[parent] and below == nodes.below[parent])):
-            taken[n], begins[n] = True, end
-            segments.append(Segment(first, end, low, low + below, nodes.holders[n]))
+        if rows_below > 1:
+            end = ends[n]
+            if worth(rows_below, end - first) or (taken[parent] and rows_below == below[parent]):
+                taken[n], begins[n] = True, end
+                segments.append(Segment(first, end, low, low + rows_below, holders[n]))
     starts = []
-    for i, n in enumerate(nodes.numbers):
+    for n, count in zip(numbers, rows, strict=True):
         starts.append(places[n])
-        places[n] += rows[i]
-    return Sharing(starts, [begins[n] for n in nodes.numbers], segments)
+        places[n] += count
+    return Sharing(starts, [begins[n] for n in numbers], segments)
 
 
 def _number(chunks: list[Chunk], rows: Sequence[int]) -> _Nodes:
-    parents, ends, holders, below, numbers = [0], [0], [-1], [0], []
+    parents, ends, holders, own, numbers = [0], [0], [-1], [0], []
     known: dict[Node, int] = {}
-    for i, chunk in enumerate(chunks):
-        node = chunk.request.node
-        if node is None or node.end > chunk.start:
-            # It computes again what the tree has: nothing of that may be read for it.
-            number = 0
-        else:
-            new = []
-            while node not in known and node.parent is not None:
-                new.append(node)
-                node = node.parent
-            number = known.get(node, 0)
-            for node in reversed(new):
-                known[node] = len(parents)
-                parents.append(number)
-                ends.append(node.end)
-                holders.append(i)
-                below.append(0)
-                number = len(parents) - 1
+    # In steps of a thousand rows, taking a chunk apart as a tuple is slower than asking for its items.
+    nodes = [chunk[0].node for chunk in chunks]
+    starts = [chunk[1] for chunk in chunks]
+    for i, node in enumerate(nodes):
+        number = 0
+        # One that computes again what the tree has stays at the root: nothing of that may be read for it.
+        if node is not None and node.end <= starts[i]:
+            found = known.get(node)
+            if found is None:
+                new = []
+                while found is None and node.parent is not None:
+                    new.append(node)
+                    node = node.parent
+                    found = known.get(node)
+                number = found or 0
+                for node in reversed(new):
+                    known[node] = len(parents)
+                    parents.append(number)
+                    ends.append(node.end)
+                    holders.append(i)
+                    own.append(0)
+                    number = len(parents) - 1
+            else:
+                number = found
         numbers.append(number)
-        below[number] += rows[i]
+        own[number] += rows[i]
+    below = list(own)
     for n in range(len(parents) - 1, 0, -1):
         below[parents[n]] += below[n]
-    return _Nodes(parents, ends, holders, below, numbers)
+    return _Nodes(parents, ends, holders, own, below, numbers)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..kv import KVCache, LayerShape
-from ..request import Chunk
+from ..request import SHORT, Chunk
 from ..transfer import to_device
 from . import AttentionBackend, LayerOptions
 from .flashinfer_backend import FlashInferAttention, LayerKind
@@ -159,7 +159,7 @@ def make_gpu_attention(
 ) -> SwitchingAttention:
     """heads: query heads of each layer. batch_invariant: Triton's kernels only, since FlashInfer divides a request's
     work by what else is in the step."""
-    from .triton_backend import SHORT, TritonAttention
+    from .triton_backend import TritonAttention
 
     tree = TritonAttention(kv, heads, fork_attention=fork_attention, batch_invariant=batch_invariant)
     dtype = next(iter(kv.keys.values())).dtype

@@ -31,32 +31,43 @@ class Tables:
         self._allocate()
 
     def fill(self, tables: Mapping[str, Sequence[Ints]]) -> None:
-        """Put each table's arrays, one after the other, in its place. Copies without waiting; others keep old data."""
-        lengths = {name: sum(a.size for a in arrays) for name, arrays in tables.items()}
-        small = {name: n for name, n in lengths.items() if n > self._capacities[name]}
-        if small:
-            self._capacities |= {name: 1 << (n - 1).bit_length() for name, n in small.items()}
-            self.generation += 1
-            self._allocate()
-        stage = self._stages[self._turn]
+        """Put each table's arrays, one after the other, in its place, without waiting. Others keep their data, as long
+        as `generation` does not change."""
+        capacities = self._capacities
+        lengths = {
+            name: arrays[0].size if len(arrays) == 1 else sum(map(len, arrays)) for name, arrays in tables.items()
+        }
+        for name, n in lengths.items():
+            if n > capacities[name]:
+                self._grow(lengths)
+                break
+        source, staged = self._stages[self._turn]
         if self._events:
             self._events[self._turn].synchronize()
+        end = -GAP - 1  # of the last range; what lies between two tables that are filled holds nothing
         ranges: list[list[int]] = []
         for name, place in self._places.items():
-            length = lengths.get(name, 0)
+            length = lengths.get(name)
+            if length is None:
+                end = -GAP - 1
             if not length:
                 continue
-            arrays = [array.reshape(-1) for array in tables[name]]
-            np.concatenate(arrays, out=stage[1][place : place + length])
-            if ranges and place - ranges[-1][1] <= GAP:
-                ranges[-1][1] = place + length
-            else:
-                ranges.append([place, place + length])
+            _put(tables[name], staged[place : place + length])
+            if place - end > GAP:
+                ranges.append([place, place])
+            ranges[-1][1] = end = place + length
         for begin, end in ranges:
-            self._data[begin:end].copy_(stage[0][begin:end], non_blocking=True)
+            self._data[begin:end].copy_(source[begin:end], non_blocking=True)
         if self._events:
             self._events[self._turn].record()
         self._turn = (self._turn + 1) % STAGES
+
+    def _grow(self, lengths: Mapping[str, int]) -> None:
+        for name, n in lengths.items():
+            if n > self._capacities[name]:
+                self._capacities[name] = 1 << (n - 1).bit_length()
+        self.generation += 1
+        self._allocate()
 
     def __getitem__(self, name: str) -> Tensor:
         """int32, the whole capacity; the same memory until `generation` changes."""
@@ -72,3 +83,10 @@ class Tables:
         self._stages: list[tuple[Tensor, Ints]] = [(tensor, tensor.numpy()) for tensor in pinned]
         self._events = [torch.cuda.Event() for _ in range(STAGES)] if on_gpu else []
         self._turn = 0
+
+
+def _put(arrays: Sequence[Ints], target: Ints) -> None:
+    if len(arrays) == 1:
+        target[:] = arrays[0].reshape(-1)
+    else:
+        np.concatenate([array.reshape(-1) for array in arrays], out=target)

@@ -21,22 +21,16 @@ from ..kv import KVCache
 from ..request import Chunk
 from . import LayerOptions
 from .sharing import Segment, find_sharing
+from .torch_softmax import Mask, attend
 
 SHARED_READS_SAVED = 256
 """A segment is read once for all its requests when that saves at least so many KV reads; below, merging costs more."""
-
-SCORE_ELEMENTS = 1 << 24
-"""The slow path forms score matrices of at most so many numbers at a time."""
 
 MOST_RUNS = 8
 """Up to so many stretches of neighbouring slots are joined; more are gathered one by one."""
 
 NOWHERE = np.iinfo(np.int32).max
 """Position of padding: after every token, so that nothing sees it."""
-
-
-_flash_attention_for_cpu = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-"""What `scaled_dot_product_attention` calls on a CPU; called directly because it also gives the log-sum-exp."""
 
 
 class Task(NamedTuple):
@@ -53,16 +47,6 @@ class Task(NamedTuple):
     valid: Tensor | None
     ahead: bool
     run: tuple[int, int] | None
-
-
-class Mask(NamedTuple):
-    """`add`: float[N, 1, T, L] for the scores, or None when every row sees every slot. `blind`: bool[N, 1, T] of the
-    rows that see none, or None when there are none. `causal`: T equals L and the triangle is the whole mask (no `add`).
-    """
-
-    add: Tensor | None = None
-    blind: Tensor | None = None
-    causal: bool = False
 
 
 class Solo(NamedTuple):
@@ -270,38 +254,6 @@ def _decode_solo(solo: Solo, q: Tensor, pools: tuple[Tensor, Tensor], options: L
 
 def _worth_sharing(rows: int, tokens: int) -> bool:
     return (rows - 1) * tokens >= SHARED_READS_SAVED
-
-
-def attend(q: Tensor, k: Tensor, v: Tensor, mask: Mask, options: LayerOptions) -> tuple[Tensor, Tensor]:
-    """Attention with its log-sum-exp: q [N, H, T, dim], k and v [N, H, L, dim].
-
-    Returns [N, H, T, v's dim] and float32 [N, H, T]; a row that sees nothing gives zeros and minus infinity.
-    """
-    if options.softcap is not None or q.device.type != "cpu" or q.shape[-1] != v.shape[-1]:
-        return attend_slowly(q, k, v, mask, options)
-    out, lse = _flash_attention_for_cpu(q, k, v, 0.0, mask.causal, attn_mask=mask.add, scale=options.scaling)
-    return out, lse if mask.blind is None else lse.masked_fill(mask.blind, -torch.inf)
-
-
-def attend_slowly(q: Tensor, k: Tensor, v: Tensor, mask: Mask, options: LayerOptions) -> tuple[Tensor, Tensor]:
-    """`attend` with the scores written out, a stretch of rows at a time."""
-    n, heads, t, _ = q.shape
-    length = k.shape[2]
-    stride = max(1, SCORE_ELEMENTS // (n * heads * length))
-    parts = []
-    for first in range(0, t, stride):
-        scores = (q[:, :, first : first + stride] @ k.transpose(2, 3)).float() * options.scaling
-        if options.softcap is not None:
-            scores = options.softcap * torch.tanh(scores / options.softcap)
-        if mask.causal:
-            last = torch.arange(first, first + scores.shape[2], device=q.device)
-            scores.masked_fill_(torch.arange(length, device=q.device) > last[:, None], -torch.inf)
-        elif mask.add is not None:
-            scores = scores + mask.add[:, :, first : first + stride]
-        lse = scores.logsumexp(-1)
-        weights = torch.exp(scores - torch.where(lse == -torch.inf, 0.0, lse)[..., None])
-        parts.append((weights.to(v.dtype) @ v, lse))
-    return torch.cat([out for out, _ in parts], 2), torch.cat([lse for _, lse in parts], 2)
 
 
 def _gather(pool: Tensor, task: Task) -> Tensor:

@@ -28,8 +28,8 @@ __all__ = ["Linear", "Swap", "fuse", "unfuse"]
 
 
 class Swap(NamedTuple):
-    """A module whose forward was replaced. kind: "rotary", "norm", "attention", "mlp", "experts", "layer" or
-    "linear"."""
+    """A module whose forward was replaced. kind: "rotary", "norm", "attention", "mlp", "experts", "layer", "linear",
+    "product" (see `invariant_model`) or "compiled" (see `compiled`)."""
 
     kind: str
     module: nn.Module

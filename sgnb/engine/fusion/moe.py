@@ -47,6 +47,9 @@ TILINGS = (
 
 LARGE = Tiling(128, 128, 64, 8, 3), Tiling(128, 256, 64, 8, 3)
 
+INVARIANT_TILINGS = TILINGS[-1:]
+"""Those of `TILINGS` that sum as `LARGE` does, by instructions of a warp group (64 rows): see `invariant_kernel`."""
+
 Act = str | Callable[[Tensor], Tensor]
 
 
@@ -61,6 +64,7 @@ def fused_experts(
     gate_up_bias: Tensor | None = None,
     down_bias: Tensor | None = None,
     tilings: tuple[Tiling, Tiling] | None = None,
+    batch_invariant: bool = False,
 ) -> Tensor:
     """Each token's weighted sum over its experts of down(act(gate_up(x))): x [T, H] to a new tensor [T, H].
 
@@ -69,15 +73,16 @@ def fused_experts(
     topk_weights [T, k]. act: one of `plain.ACTIVATIONS`, where J is 2 I, the gate's columns before what they gate; or a
     function of [T * k, J], row by row, giving [T * k, I].
 
-    Sums run in float32, per token in the order of its choices. tilings: instead of those chosen by shape. Nothing waits
-    for the device, and launches depend on shapes only. ValueError for other shapes or dtypes.
+    Sums run in float32, per token in the order of its choices. tilings: instead of those chosen by shape.
+    batch_invariant: the bits of a token's result depend on nothing of the other tokens, nor on their number; slower for
+    a few. Nothing waits for the device, and launches depend on shapes only. ValueError for other shapes or dtypes.
     """
     _check(x, gate_up, down, topk_ids, topk_weights, act, gate_up_bias, down_bias)
     experts, choices = len(gate_up), topk_ids.shape[1]
     if x.numel() == 0 or choices == 0:
         return torch.zeros_like(x)
     if tilings is None:
-        tilings = pick_tilings(topk_ids.numel(), experts, x.dtype)
+        tilings = pick_tilings(topk_ids.numel(), experts, x.dtype, batch_invariant)
     groups = _order(topk_ids.reshape(-1), experts)
     gate = act if isinstance(act, str) else ""
     inner = _multiply(x, gate_up, gate_up_bias, groups, choices, tilings[0], gate=gate)
@@ -87,11 +92,12 @@ def fused_experts(
     return _combine(parts, choices)
 
 
-def pick_tilings(pairs: int, experts: int, dtype: torch.dtype) -> tuple[Tiling, Tiling]:
+def pick_tilings(pairs: int, experts: int, dtype: torch.dtype, batch_invariant: bool = False) -> tuple[Tiling, Tiling]:
+    """batch_invariant: only of those that all sum in the same way."""
     if dtype == torch.float32:
         return FULL_PRECISION, FULL_PRECISION
     each = pairs / min(pairs, experts)
-    for most, *tilings in TILINGS:
+    for most, *tilings in INVARIANT_TILINGS if batch_invariant else TILINGS:
         if each <= most:
             return tilings[0], tilings[1]
     return LARGE
@@ -208,11 +214,11 @@ def _check(
 class FusedExperts:
     """The forward of a module that transformers' `use_experts_implementation` decorates, by `fused_experts`.
 
-    act: as for `fused_experts`; the module's own gate where that is none of the known ones.
+    act, batch_invariant: as for `fused_experts`; act is the module's own gate where that is none of the known ones.
     """
 
-    def __init__(self, module: Any, act: Act) -> None:
-        self.module, self.act = module, act
+    def __init__(self, module: Any, act: Act, *, batch_invariant: bool = False) -> None:
+        self.module, self.act, self.batch_invariant = module, act, batch_invariant
 
     def forward(self, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor) -> Tensor:
         """[T, H], [T, k] and [T, k]: [T, H]."""
@@ -229,6 +235,7 @@ class FusedExperts:
             self.act,
             gate_up_bias=getattr(module, f"{first}_bias") if module.has_bias else None,
             down_bias=module.down_proj_bias if module.has_bias else None,
+            batch_invariant=self.batch_invariant,
         )
 
 

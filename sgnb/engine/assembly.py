@@ -1,0 +1,41 @@
+"""Parts of an engine, made to fit its options and its device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+from .model import Decoder
+from .options import EngineOptions
+from .picking import KernelPicker, Picker, TorchPicker
+from .pool import SlotPool
+from .radix import RadixTree
+from .scheduler import Scheduler
+from .text import Tokenizer
+
+
+def make_scheduler(
+    options: EngineOptions, pool_tokens: int, context_length: int, emit: Callable[[Any], None]
+) -> Scheduler:
+    """options: those of the device, see `EngineOptions.on`."""
+    assert options.max_step_tokens and options.max_running_requests
+    return Scheduler(
+        RadixTree(emit, options.eviction_policy),
+        SlotPool(pool_tokens),
+        context_length=context_length,
+        max_step_tokens=options.max_step_tokens,
+        max_running=options.max_running_requests,
+        policy=options.schedule_policy,
+        max_overtaking=options.max_overtaking,
+        prefix_cache=options.prefix_cache,
+        emit=emit,
+    )
+
+
+def make_picker(decoder: Decoder, rows: int, tokenizer: Tokenizer | None, eos: frozenset[int]) -> Picker:
+    """rows: of a step, at most."""
+    if decoder.device.type != "cuda" or find_spec("triton") is None:
+        return TorchPicker(rows, decoder.device)
+    vocabulary = None if tokenizer is None else lambda: tokenizer.vocabulary
+    return KernelPicker(decoder.vocab_size, rows, decoder.device, eos, vocabulary)

@@ -1,0 +1,236 @@
+"""A step's tables on the device, for layers of one geometry, and the kernels that are launched on them.
+
+Everything that a step of decodes launches has a fixed grid and fixed pointers, so that CUDA graphs of it can be
+replayed after later plans. Knows plans; knows no layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..kv import KVCache
+from ..radix import Ints
+from ..request import SHORT, Chunk
+from . import LayerOptions
+from .decoding import ROOM, DecodePlan, Decodes
+from .pieces import Work
+from .planning import plan_extend, plan_invariant, plan_rows
+from .tables import Tables
+from .tiles import Lists, Tiling
+from .triton_extend import extend_tiles
+from .triton_rows import merge_parts
+from .triton_tiles import attend_tiles
+from .tuning import Geometry, Launch, Tuning, power
+
+ROWS = 1024
+"""The tables have room for a step of so many rows; a larger one makes them grow."""
+
+PROGRAMS_ON_CPU = 4
+"""Bins of all KV heads together where there is no GPU."""
+
+CHANGING = ("row_positions", "small_pieces", "large_pieces", "slots", "marks")
+"""The tables that are new in a step that follows another, though the work is not cut anew."""
+
+
+class _Kernel(NamedTuple):
+    """A kernel with its grid: what of its arguments is the same for all layers, and how it is launched."""
+
+    run: Callable[..., Any]
+    tables: tuple[Tensor, ...]
+    constants: tuple[Any, ...]
+    how: dict[str, int]
+
+
+class _Launches(NamedTuple):
+    """What each layer of the same options launches. merge: None when no row has parts."""
+
+    tiles: list[_Kernel]
+    merge: _Kernel | None
+
+
+class Step:
+    """One plan at a time; the next takes its place."""
+
+    def __init__(self, kv: KVCache, geometry: Geometry, tuning: Tuning) -> None:
+        self._geometry, self._tuning = geometry, tuning
+        kv_heads, groups, key_dim, value_dim = geometry
+        small, large = tuning.small, tuning.large
+        on_gpu = kv.device.type == "cuda"
+        sms = torch.cuda.get_device_properties(kv.device).multi_processor_count if on_gpu else 0
+        bins = [max(1, (sms * kind.per_sm if on_gpu else PROGRAMS_ON_CPU) // kv_heads) for kind in (small, large)]
+        prices = tuning.prices._replace(align=max(tuning.prices.align, small.block_n, large.block_n))
+        self._tiling = Tiling(small.block_m // groups, large.block_m // groups, bins[0], bins[1], prices)
+        pairs = 2 * ROWS + bins[0] * self._tiling.small_rows + bins[1] * self._tiling.large_rows
+        # Those that change in every step are neighbours, so that they are copied together where they are near.
+        capacities = {
+            "small_bins": bins[0] + 1,
+            "large_bins": bins[1] + 1,
+            "first_parts": ROWS + 1,
+            "pairs": 2 * pairs,
+            "row_positions": ROWS,
+            "small_pieces": 8 * (ROWS + bins[0]),
+            "large_pieces": 8 * (ROWS + bins[1]),
+            "slots": max(kv.slots, 8 * ROWS) + ROOM * ROWS,
+            "marks": 64 * ROWS,
+            "mark_positions": 64 * ROWS,
+            "extends": 4 * ROWS,
+        }
+        self._tables = Tables(kv.device, capacities)
+        self._device = kv.device
+        self._parts_generation = 0
+        self._allocate_parts(ROWS)
+        self._kinds = [(False, 0), (False, 0)]  # of small and large tiles: are there any; 1: some have marks, 2: all
+        self._has_parts = False
+        self._extends = self._merged_rows = 0
+        self._causal = False
+        self._scratch = kv.slots
+        self._blocks = power(key_dim), power(value_dim)
+        self._decodes: DecodePlan | None = None
+        self._launches: dict[Hashable, _Launches] = {}
+
+    @property
+    def graph_key(self) -> Hashable:
+        return self._tables.generation, self._parts_generation, *self._kinds, self._has_parts, self._extends
+
+    def plan_decodes(self, chunks: list[Chunk], decodes: Decodes, padded: int | None, fork: bool) -> Ints:
+        """Chunks of one token each. Returns where their keys and values go, int32[chunks]."""
+        rows, scratch = (len(chunks), -1) if padded is None else (padded, self._scratch)
+        plan, self._decodes = self._decodes, None  # whatever fails from here on, nothing follows a half-made plan
+        if plan is not None and plan.precedes(decodes, rows):
+            cut_anew = plan.advance(decodes)
+            tables = _tables(plan.work, [plan.slots])
+            if cut_anew:
+                self._describe(plan.work)
+            else:
+                tables = {name: tables[name] for name in CHANGING}
+        else:
+            plan = DecodePlan(chunks, decodes, self._tiling, fork=fork, rows=rows, scratch=scratch)
+            self._describe(plan.work)
+            tables = _tables(plan.work, [plan.slots])
+        self._tables.fill(tables)
+        self._decodes = plan
+        return plan.new_slots
+
+    def plan(self, chunks: list[Chunk], first_rows: list[int], padded: int | None, fork: bool) -> None:
+        lists, work, tables = Lists(), None, dict[str, Sequence[Ints]]()
+        short = [i for i, chunk in enumerate(chunks) if chunk.length <= SHORT]
+        long = [i for i, chunk in enumerate(chunks) if chunk.length > SHORT] if len(short) < len(chunks) else []
+        self._decodes = None
+        if short:
+            some, firsts = [chunks[i] for i in short], [first_rows[i] for i in short]
+            rows, scratch = self._rows(some, firsts, padded)
+            work = plan_rows(some, firsts, self._tiling, lists, fork=fork, rows=rows, scratch=scratch)
+        self._describe(work)
+        if long:
+            tokens = self._tuning.extend.block_m // self._geometry.groups
+            extends = plan_extend([chunks[i] for i in long], [first_rows[i] for i in long], tokens, lists)
+            tables["extends"], self._extends = [extends], len(extends)
+        tables |= {"slots": lists.arrays} if work is None else _tables(work, lists.arrays)
+        self._tables.fill(tables)
+
+    def plan_invariant(self, chunks: list[Chunk], first_rows: list[int], padded: int | None) -> None:
+        lists = Lists()
+        self._causal = True
+        rows, scratch = self._rows(chunks, first_rows, padded)
+        work = plan_invariant(chunks, first_rows, self._tiling, lists, rows=rows, scratch=scratch)
+        self._describe(work)
+        self._tables.fill(_tables(work, lists.arrays))
+
+    def _rows(self, chunks: list[Chunk], first_rows: list[int], padded: int | None) -> tuple[int, int]:
+        """How many rows the tables must know of, and the slot that those see which belong to no chunk, or -1."""
+        return (first_rows[-1] + chunks[-1].length, -1) if padded is None else (padded, self._scratch)
+
+    def attend(self, q: Tensor, keys: Tensor, values: Tensor, out: Tensor, options: LayerOptions) -> None:
+        scaling, window, softcap, sinks = options
+        key = window or 0, float(softcap or 0), sinks is not None
+        launches = self._launches.get(key)
+        if launches is None:
+            launches = self._launches[key] = self._prepare(*key)
+        if sinks is None:
+            sinks = q
+        row, head, _ = q.stride()
+        for kernel in launches.tiles:
+            kernel.run(q, keys, values, out, *kernel.tables, sinks, row, head, scaling, *kernel.constants, **kernel.how)
+        if launches.merge is not None:
+            merge = launches.merge
+            merge.run(*merge.tables, out, sinks, *merge.constants, **merge.how)
+
+    def _prepare(self, window: int, softcap: float, with_sinks: bool) -> _Launches:
+        """All that the layers of such options have in common, until the work is cut anew."""
+        kv_heads, groups, _, value_dim = self._geometry
+        tables, tuning = self._tables, self._tuning
+        names = "pairs", "slots", "marks", "mark_positions", "row_positions"
+        tiles = []
+        for kind, (has, marked), launch, bins in (
+            ("small", self._kinds[0], tuning.small, self._tiling.small_bins),
+            ("large", self._kinds[1], tuning.large, self._tiling.large_bins),
+        ):
+            if has:
+                used = [self._parts, self._lses, *(tables[name] for name in (f"{kind}_bins", f"{kind}_pieces", *names))]
+                sizes = (*self._geometry, launch.block_m, launch.block_n, *self._blocks)
+                options = window, softcap, with_sinks, marked, self._causal
+                tiles.append(_Kernel(attend_tiles[(kv_heads, bins)], tuple(used), (*sizes, *options), _how(launch)))
+        if self._extends:
+            launch = tuning.extend
+            sizes = (*self._geometry, launch.block_m, launch.block_n, *self._blocks)
+            tiles.append(
+                _Kernel(
+                    extend_tiles[(kv_heads, self._extends)], (tables["extends"], tables["slots"]),
+                    (*sizes, window, softcap, with_sinks), _how(launch),
+                )
+            )  # fmt: skip
+        if not self._has_parts:
+            return _Launches(tiles, None)
+        heads = kv_heads * groups
+        merge = _Kernel(
+            merge_parts[(heads, self._merged_rows)], (self._parts, self._lses, tables["first_parts"]),
+            (heads, value_dim, self._blocks[1], with_sinks), {"num_warps": 1},
+        )  # fmt: skip
+        return _Launches(tiles, merge)
+
+    def _describe(self, work: Work | None) -> None:
+        """What must be launched for this work, and nothing else."""
+        self._launches.clear()
+        self._kinds, self._has_parts, self._extends = [(False, 0), (False, 0)], False, 0
+        if work is None:
+            return
+        self._kinds = [(len(table) > 0, _marked(table)) for _, table in (work.small, work.large)]
+        self._has_parts, self._merged_rows = work.part_count > 0, len(work.first_parts) - 1
+        if work.part_count > len(self._lses):
+            self._parts_generation += 1
+            self._allocate_parts(power(work.part_count))
+
+    def _allocate_parts(self, count: int) -> None:
+        kv_heads, groups, _, value_dim = self._geometry
+        self._parts = torch.empty(count, kv_heads * groups, value_dim, dtype=torch.float32, device=self._device)
+        self._lses = torch.empty(count, kv_heads * groups, dtype=torch.float32, device=self._device)
+
+
+def _tables(work: Work, slots: list[Ints]) -> dict[str, Sequence[Ints]]:
+    """The tables by the names that they have in a step."""
+    return {
+        "small_bins": [work.small[0]],
+        "large_bins": [work.large[0]],
+        "first_parts": [work.first_parts],
+        "pairs": [work.pairs],
+        "row_positions": [work.row_positions],
+        "small_pieces": [work.small[1]],
+        "large_pieces": [work.large[1]],
+        "slots": slots,
+        "marks": [work.marks[0]],
+        "mark_positions": [work.marks[1]],
+    }
+
+
+def _marked(pieces: Ints) -> int:
+    """0: no piece has marks, 1: some have, 2: all."""
+    marked = pieces[:, 2] >= 0
+    return int(marked.any()) + int(marked.any() and marked.all())
+
+
+def _how(launch: Launch) -> dict[str, int]:
+    return {"num_warps": launch.warps, "num_stages": launch.stages}

@@ -1,0 +1,73 @@
+"""How Triton's kernels of attention are launched, by the shape of a model's heads. Knows neither kernels nor steps."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+from ..kv import KVCache
+from .tiles import Prices
+
+
+class Launch(NamedTuple):
+    """How a kernel runs: the rows of its matrices (query heads times rows), slots a block, warps, stages of the
+    pipeline, and programs on a multiprocessor at a time."""
+
+    block_m: int
+    block_n: int
+    warps: int
+    stages: int
+    per_sm: int = 1
+
+
+class Tuning(NamedTuple):
+    """The kernels of a model: small and large tiles, and extend."""
+
+    small: Launch
+    large: Launch
+    extend: Launch
+    prices: Prices = Prices()
+
+
+TUNINGS: dict[tuple[int, int], Tuning] = {
+    (2, 64): Tuning(Launch(16, 64, 4, 4, 4), Launch(64, 64, 4, 3, 2), Launch(128, 128, 8, 3)),
+    (2, 128): Tuning(Launch(16, 64, 4, 3, 3), Launch(64, 64, 4, 3, 2), Launch(128, 128, 8, 3)),
+    (2, 256): Tuning(Launch(16, 32, 4, 3, 3), Launch(64, 32, 4, 2, 2), Launch(128, 32, 8, 2)),
+    (4, 64): Tuning(Launch(16, 32, 4, 2, 4), Launch(32, 32, 8, 2, 2), Launch(32, 32, 8, 2)),
+    (4, 128): Tuning(Launch(16, 32, 4, 2, 3), Launch(32, 32, 8, 2, 2), Launch(32, 32, 8, 2)),
+    (4, 256): Tuning(Launch(16, 16, 4, 2, 2), Launch(32, 16, 8, 2, 1), Launch(32, 16, 8, 2)),
+}
+"""By bytes of a number and the larger head dimension, rounded up. (2, 128) has the best of 5 to 14 launches of each on
+an H200; the others are chosen by the registers and the shared memory that they take."""
+
+
+class Geometry(NamedTuple):
+    """What layers must have in common to run on the same tables."""
+
+    kv_heads: int
+    groups: int
+    key_dim: int
+    value_dim: int
+
+
+def geometry_of(kv: KVCache, layer: int, heads: int) -> Geometry:
+    """heads: query heads of the layer. Raises ValueError when its KV heads cannot share them evenly."""
+    _, kv_heads, key_dim = kv.keys[layer].shape
+    if heads % kv_heads:
+        raise ValueError(f"heads: {heads} query heads of layer {layer} cannot share its {kv_heads} KV heads evenly")
+    return Geometry(kv_heads, heads // kv_heads, key_dim, kv.values[layer].shape[-1])
+
+
+def tuning_of(geometry: Geometry, dtype: torch.dtype) -> Tuning:
+    """The table's entry, with tiles large enough for one row's query heads."""
+    dim = power(max(64, geometry.key_dim, geometry.value_dim))
+    tuning = TUNINGS[dtype.itemsize, min(dim, 256)]
+    least = 1 << (geometry.groups - 1).bit_length()
+    small, large, extend = (kind._replace(block_m=max(kind.block_m, least)) for kind in tuning[:3])
+    return Tuning(small, large, extend, tuning.prices)
+
+
+def power(n: int) -> int:
+    """The smallest power of two that is at least n, and at least 16, as matrix products need."""
+    return 1 << (max(16, n) - 1).bit_length()

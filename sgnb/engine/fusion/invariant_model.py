@@ -1,0 +1,158 @@
+"""A model whose rows do not feel each other: what is left to do when every linear module is an `invariant_linear`.
+
+Routers multiply by weights of their own, experts in groups, and a module that no pattern knows may do anything. So the
+fused model runs once on random tokens, and each product and each long sum that torch computes is laid to the module
+that asked for it. There it is replaced, or the model is refused. Relied on in torch on a GPU: softmax, top-k, layer
+norms and sums of few numbers go row by row. Not seen: products inside of other libraries' operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import wraps
+from typing import Any
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from ...errors import ModelError
+from ..attention import LayerOptions
+from . import Swap, fuse, unfuse
+from .invariant import invariant_linear
+from .moe import FusedExperts, activation_of, looks_like_experts
+from .recording import Recording
+
+LINEAR = "linear"
+
+PRODUCTS = {
+    LINEAR, "bilinear", "matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "mv", "dot", "vdot", "inner", "addmm",
+    "addbmm", "baddbmm", "addmv", "einsum", "tensordot", "chain_matmul", "multi_dot", "conv1d", "conv2d", "conv3d",
+    "grouped_mm", "_grouped_mm", "grouped_mm_fallback", "_scaled_mm", "scaled_dot_product_attention",
+    "multi_head_attention_forward",
+}  # fmt: skip
+SUMS = {
+    "sum", "mean", "var", "std", "var_mean", "std_mean", "norm", "vector_norm", "normalize", "logsumexp",
+    "cosine_similarity",
+}  # fmt: skip
+"""Names of torch's functions."""
+
+FEW = 32
+"""Sums of so many numbers are in an order that the number of rows does not change: one warp has them all."""
+
+
+def fuse_invariant(model: nn.Module, options: dict[int, LayerOptions]) -> list[Swap]:
+    """As `fuse`, but no row of any batch changes a bit of another row, in whatever it multiplies or sums.
+
+    Also swaps modules that multiply by themselves (routers), kind "product". Raises ModelError, with every forward as
+    it was, when one computes what cannot be replaced: experts without a kernel, products by other functions than
+    F.linear, norms that no pattern knows.
+    """
+    swaps = fuse(model, options, linear=invariant_linear)
+    try:
+        _make_experts_invariant(model, swaps)
+        swaps += _replace_products(model, {swap.module for swap in swaps})
+        Recording(model, [])
+    except BaseException as error:
+        unfuse(swaps)
+        if isinstance(error, ValueError):  # of a product that `invariant_linear` does not take
+            raise _refusal(model, f"computes what has no such twin ({error})") from error
+        raise
+    return swaps
+
+
+def _make_experts_invariant(model: nn.Module, swaps: list[Swap]) -> None:
+    swapped = {swap.module for swap in swaps if swap.kind == "experts"}
+    for name, module in model.named_modules():
+        if looks_like_experts(module):
+            if module not in swapped:
+                raise _refusal(model, f"has experts that sgnb's kernels do not serve ({name})")
+            module.forward = FusedExperts(module, activation_of(module), batch_invariant=True).forward
+
+
+def _replace_products(model: nn.Module, swapped: set[nn.Module]) -> list[Swap]:
+    names = {module: name for name, module in model.named_modules()}
+    swaps = []
+    for module, found in _computed(model).items():
+        if module in swapped:
+            continue
+        if found != {LINEAR} or "forward" in vars(module):
+            whole = f"{names[module] or 'the model'} ({type(module).__name__}): {', '.join(sorted(found))}"
+            raise _refusal(model, f"computes what has no such twin, in {whole}")
+        swaps.append(Swap("product", module))
+    for swap in swaps:
+        swap.module.forward = _with_products(swap.module.forward)
+    return swaps
+
+
+def _refusal(model: nn.Module, what: str) -> ModelError:
+    return ModelError(f"{type(model).__name__} {what}, which deterministic=True does not cover", "load without it")
+
+
+def _computed(model: nn.Module) -> dict[nn.Module, set[str]]:
+    """The products and long sums of a run, by the innermost module that was at work."""
+    watch = _Watch()
+    with ExitStack() as hooks:
+        for module in model.modules():
+            handle = module.register_forward_pre_hook(watch.enter)
+            hooks.callback(handle.remove)
+            handle = module.register_forward_hook(watch.leave, always_call=True)
+            hooks.callback(handle.remove)
+        with watch:
+            Recording(model, [])
+    return watch.found
+
+
+class _Watch(TorchFunctionMode):
+    """found[module]: names of what torch computed there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[nn.Module, set[str]] = {}
+        self._inside: list[nn.Module] = []
+
+    def enter(self, module: nn.Module, args: Any) -> None:
+        self._inside.append(module)
+
+    def leave(self, module: nn.Module, args: Any, output: Any) -> None:
+        self._inside.pop()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", "")
+        if self._inside and (name in PRODUCTS or name in SUMS) and _has_terms(name, args, out):
+            self.found.setdefault(self._inside[-1], set()).add(name.strip("_"))
+        return out
+
+
+def _has_terms(name: str, args: Any, out: Any) -> bool:
+    """Whether an output is a sum of so many terms that their order counts; where that is not known, yes."""
+    first = args[0] if args else None
+    if not isinstance(first, Tensor) or first.dim() == 0:
+        return True
+    if name in SUMS:
+        return not isinstance(out, Tensor) or first.numel() > FEW * out.numel() or out.shape == first.shape
+    return name == LINEAR or first.shape[-1] > 1
+
+
+def _with_products(forward: Callable[..., Any]) -> Callable[..., Any]:
+    products = _Products()
+
+    @wraps(forward)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        with products:
+            return forward(*args, **kwargs)
+
+    return wrapped
+
+
+class _Products(TorchFunctionMode):
+    """While it is on, F.linear is `invariant_linear`."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return (_linear if func is F.linear else func)(*args, **(kwargs or {}))
+
+
+def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    return invariant_linear(input, weight, bias)
