@@ -28,7 +28,7 @@ NAMES = (
     "planning",
     "gpu.ablations",
 )
-GPU_NAMES = ("attention_gpu", "gpu.serving", "gpu.overhead", "gpu.memory_cycle", "gpu.soak")
+GPU_NAMES = ("attention_gpu", "gpu.forks", "gpu.serving", "gpu.overhead", "gpu.memory_cycle", "gpu.soak")
 """Those that need a GPU to mean anything."""
 
 ALL_NAMES = NAMES + GPU_NAMES

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
+from .chip import Chip
 from .workloads import Call, Kind, Workload
 
 WARM_UP_SEED, REPETITIONS = 1000, 3
@@ -101,14 +102,15 @@ def measure(
     repetitions: int = REPETITIONS,
     styles: Sequence[bool] = (False,),
 ) -> dict[str, Any]:
-    """The best style's median: {"figure", "unit", "seconds" of each repetition, "levels"}.
+    """The best style's median: {"figure", "unit", "seconds" of each repetition, "levels"}, and the GPU's clock.
 
     One warm-up of each style; then repetitions with the cache flushed before each, and other tokens in each.
     styles: values of `play`'s levels that are tried; the better one counts. Without levels in the workload they mean
     whether the calls are handed over together. An error gives up the calls that are running.
     """
     try:
-        runs = _runs(server, kind, vocab, toy, repetitions, styles)
+        with Chip() as chip:
+            runs = _runs(server, kind, vocab, toy, repetitions, styles)
     except Exception:
         server.reset()
         raise
@@ -119,6 +121,7 @@ def measure(
         "unit": workload.unit,
         "seconds": [round(second, 4) for second in runs[best]],
         "levels": best,
+        **chip.told,
     }
 
 

@@ -35,6 +35,10 @@ class Results:
 
     def figure(self, system: str, workload: str) -> float | None:
         """The figure, where it was measured."""
+        return self.value(system, workload, "figure")
+
+    def value(self, system: str, workload: str, name: str) -> float | None:
+        """What else a result has, by its name."""
         result = self.systems.get(system, {}).get("results", {}).get(workload, {})
-        figure: float | None = result.get("figure")
-        return figure
+        value: float | None = result.get(name)
+        return value

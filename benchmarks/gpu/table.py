@@ -37,15 +37,16 @@ BARS: dict[str, Bar] = {
 }
 COLUMNS = (
     "workload", "unit", "sgnb", "SGLang", "vLLM", "times the better peer", "limit", "share of the limit", "to reach",
-    "met",
+    "met", "MHz",
 )  # fmt: skip
+JUDGED = COLUMNS.index("met")
 
 
 def make_table(results: Results, *, toy: bool = False, shape: Shape = LLAMA_8B) -> Report:
     """A row for each workload that any system was measured on. Peers' figures of an earlier day are marked with *."""
     names = [name for name in (*WORKLOADS, READY) if any(results.figure(s, name) for s in results.systems)]
     rows = [_row(name, results, toy, shape) for name in names]
-    judged = [row[-1] for row in rows if row[-1]]
+    judged = [row[JUDGED] for row in rows if row[JUDGED]]
     versions = ", ".join(f"{name} {entry['version']}" for name, entry in results.systems.items())
     known = ", ".join(f"{name} {version}" for name, version in KNOWN_VERSIONS.items())
     note = (
@@ -53,7 +54,8 @@ def make_table(results: Results, *, toy: bool = False, shape: Shape = LLAMA_8B) 
         "there the bar is that run's ratio. Random "
         "weights and token ids, greedy. Median of the repetitions after a warm-up; the prefix cache is flushed before "
         "each, and each JSON run has a schema that was never compiled before, which counts. The better of two ways to "
-        "hand the requests to a peer: as those before them end, or level by level. "
+        "hand the requests to a peer: as those before them end, or level by level. MHz: the GPU's median clock while "
+        "sgnb ran; it falls with heat and power. "
         f"Limits: {H200_BYTES / 1e12:g} TB/s, {H200_OPERATIONS / 1e12:g} TFLOP/s."
     )
     return Report(
@@ -86,6 +88,7 @@ def _row(name: str, results: Results, toy: bool, shape: Shape) -> tuple[str, ...
         f"{ours / limit:.0%}" if ours and limit else "",
         number(reach),
         "" if not reach or not ours else "yes" if _ratio(ours, reach, unit) >= 1 else "NO",
+        number(results.value("sgnb", name, "mhz")),
     )
 
 

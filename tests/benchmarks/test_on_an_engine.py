@@ -11,7 +11,7 @@ import torch
 from transformers import AutoTokenizer
 
 import sgnb
-from benchmarks.gpu import memory_cycle, overhead
+from benchmarks.gpu import forks, memory_cycle, overhead
 from benchmarks.gpu.bookkeeping import Stopwatch, schedule_milliseconds
 from benchmarks.gpu.limits import TOY
 from benchmarks.gpu.model import random_llama, write_folder
@@ -94,6 +94,12 @@ def test_the_costs_of_a_regex_are_measured() -> None:
     names = [row[0] for row in report.rows]
     assert any("regex costs" in name for name in names)
     assert any("tree, scheduler and events" in name for name in names)
+
+
+def test_steps_of_branches() -> None:
+    report = forks.run()
+    assert [row[:2] for row in report.rows] == [(8, 200), (16, 100), (24, 100), (1, 100)]
+    assert all(float(cell) > 0 for row in report.rows for cell in row[2:]) and report.met is None
 
 
 def test_memory_cycles() -> None:

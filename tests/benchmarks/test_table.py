@@ -26,13 +26,14 @@ def rows(results: Results) -> dict[str, dict[str, str]]:
 
 def test_known_figures_stand_in_for_peers_and_are_marked() -> None:
     results = Results()
-    results.add("sgnb", "1", "decode 1", result(250))
+    results.add("sgnb", "1", "decode 1", result(250) | {"mhz": 1755.0})
     results.add("sgnb", "1", "chat", result(5000))
     results.add("vllm", "0.20.0", "chat", result(2500))
     found = rows(results)
     assert found["decode 1"] == {
         "workload": "decode 1", "unit": "tok/s", "sgnb": "250", "SGLang": "204*", "vLLM": "201*",
         "times the better peer": "1.23", "limit": "286", "share of the limit": "88%", "to reach": "240", "met": "yes",
+        "MHz": "1,755",
     }  # fmt: skip
     assert found["chat"]["SGLang"] == "4,320*"
     assert found["chat"]["vLLM"] == "2,500"

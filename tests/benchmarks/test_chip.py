@@ -1,0 +1,35 @@
+"""What is read of the GPU's clock while a workload runs."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks.gpu.chip import Chip, summary
+
+
+def test_only_moments_of_work_count() -> None:
+    lines = ["345, 80.10", "1980, 600.5", "1500, 690.0", "1700, 650.0", "[N/A], 700", "", "1755, 2"]
+    assert summary(lines) == {"mhz": 1700, "lowest_mhz": 1500, "watts": 650}
+    assert summary(lines[:1]) == {}
+
+
+def test_readings_end_with_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = tmp_path / "nvidia-smi"
+    command.write_text('#!/bin/sh\necho "$@" >&2\nwhile true; do echo "1800, 600.0"; sleep 0.02; done\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with Chip() as chip:
+        time.sleep(0.3)
+    assert chip.told == {"mhz": 1800, "lowest_mhz": 1800, "watts": 600}
+    assert chip._process is not None and chip._process.returncode is not None
+
+
+def test_without_a_gpu_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with Chip() as chip:
+        pass
+    assert chip.told == {}
