@@ -13,6 +13,7 @@ import random
 import threading
 import time
 import traceback
+import weakref
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -116,6 +117,7 @@ class Soak:
         self.findings = Findings()
         length = min(PROBE_PROMPT, sizes.pool // 4)
         self._probe = tokens(random.Random(1), length, engine.vocab_size)
+        self._others = weakref.WeakSet(_requests())
         self._expected = self._ask()
         self._base: float | None = None
         self._seen = 0
@@ -211,12 +213,9 @@ class Soak:
             time.sleep(0.05)
 
     def _live_requests(self) -> int:
-        """Request objects in memory. The engine's thread may hold the last one a moment longer."""
-        from sgnb.engine.request import Request
-
+        """Requests in memory that came since the beginning. The engine's thread may hold the last one a while longer."""
         for _ in range(4):
-            gc.collect()
-            alive = sum(type(thing) is Request for thing in gc.get_objects())
+            alive = sum(request not in self._others for request in _requests())
             if not alive:
                 break
             time.sleep(0.2)
@@ -245,6 +244,14 @@ class Soak:
         if read.records:
             self._seen = read.records[-1].seq
         self.findings.retractions += sum(isinstance(record.event, RequestRetracted) for record in read.records)
+
+
+def _requests() -> list[Any]:
+    """All request objects of this process."""
+    from sgnb.engine.request import Request
+
+    gc.collect()
+    return [thing for thing in gc.get_objects() if type(thing) is Request]
 
 
 def soak(seconds: float, sizes: Sizes, seed: int = 0, **options: Any) -> tuple[Findings, float]:
