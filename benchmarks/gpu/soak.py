@@ -213,7 +213,7 @@ class Soak:
             time.sleep(0.05)
 
     def _live_requests(self) -> int:
-        """Requests in memory that came since the beginning. The engine's thread may hold the last one a while longer."""
+        """Requests in memory that came since the beginning. The engine's thread may hold the last one a moment."""
         for _ in range(4):
             alive = sum(request not in self._others for request in _requests())
             if not alive:
