@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from types import SimpleNamespace
 
@@ -54,11 +55,14 @@ def expected(kv: KVCache, layer: int, q: Tensor, chunks: list[Chunk], options: L
     return torch.cat(parts)
 
 
+_ids = itertools.count()
+
+
 def new_chunks(*sizes: tuple[int, int]) -> list[Chunk]:
     """Requests with slots of their own: (tokens in all, new ones)."""
     free, chunks = torch.randperm(SLOTS).int().numpy(), []
     for total, new in sizes:
-        request = SimpleNamespace(slots=free[:total], node=None)
+        request = SimpleNamespace(id=next(_ids), slots=free[:total], node=None)
         chunks.append(Chunk(request, total - new, new))
         free = free[total:]
     return chunks

@@ -117,7 +117,7 @@ def test_long_chunks_among_short_ones() -> None:
     ):
         free, chunks = rng.permutation(kv.slots).astype(np.int32), list[Chunk]()
         for total, new in sizes:
-            request: Any = SimpleNamespace(slots=free[:total], node=None)
+            request: Any = SimpleNamespace(id=len(chunks), slots=free[:total], node=None)
             chunks.append(Chunk(request, total - new, new))
             free = free[total:]
         step(attention, kv, chunks, options)
