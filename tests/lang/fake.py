@@ -21,11 +21,16 @@ def answer_by_hash(call: Call) -> str:
     return f"<{zlib.crc32(f'{call.name}|{call.prompt}'.encode()) % 1000}>"
 
 
+PATIENCE_SECONDS = 10.0
+FOREVER_SECONDS = 1e6
+
+
 class FakeExecutor:
     """`answer` gives a call's text, a list of n texts, or an exception to fail with; `delay` its seconds.
 
     Two threads deliver the answers when they are due. `logprobs` gives a choice's log-probabilities, one for each
-    byte. A streamed text comes letter by letter, `delay` seconds apart.
+    byte. A streamed text comes letter by letter, `delay` seconds apart. `together`: no answer comes before so many run
+    at a time, however slow the machine is; after `PATIENCE_SECONDS` it comes all the same.
     """
 
     def __init__(
@@ -34,6 +39,7 @@ class FakeExecutor:
         delay: Callable[[Call | ScoreCall], float] | float = 0.0,
         logprobs: Callable[[str], list[float]] = lambda choice: [-float(len(choice))] * len(choice.encode()),
         chat: ChatTemplate = PLAIN,
+        together: int = 0,
     ) -> None:
         self.chat, self.log = chat, EventLog()
         self.calls: list[Call | ScoreCall] = []
@@ -46,6 +52,7 @@ class FakeExecutor:
         self._numbers = itertools.count()
         self._changed = threading.Condition()
         self._closed = False
+        self._together, self._patient_until = together, time.monotonic() + PATIENCE_SECONDS
         self._threads = [threading.Thread(target=self._deliver, daemon=True) for _ in range(2)]
         for thread in self._threads:
             thread.start()
@@ -126,6 +133,7 @@ class FakeExecutor:
             self.calls.append(call)
             self.running += 1
             self.most_running = max(self.most_running, self.running)
+            self._changed.notify_all()
         self._later(self._delay(call), lambda: step(0))
         return cancel
 
@@ -134,11 +142,17 @@ class FakeExecutor:
             heapq.heappush(self._due, (time.monotonic() + seconds, next(self._numbers), action))
             self._changed.notify()
 
+    def _seconds_to_wait(self) -> float:
+        due = self._due[0][0] if self._due else self._patient_until + FOREVER_SECONDS
+        if self.most_running < self._together:
+            due = max(due, self._patient_until)
+        return due - time.monotonic()
+
     def _deliver(self) -> None:
         while True:
             with self._changed:
-                while not self._closed and (not self._due or self._due[0][0] > time.monotonic()):
-                    self._changed.wait(self._due[0][0] - time.monotonic() if self._due else None)
+                while not self._closed and (wait := self._seconds_to_wait()) > 0:
+                    self._changed.wait(wait)
                 if self._closed:
                     return
                 _, _, action = heapq.heappop(self._due)

@@ -73,7 +73,7 @@ def test_programs_that_never_read_share_one_thread(make: Any, monkeypatch: pytes
         threads.add(threading.get_ident())
         s += q + gen("a")
 
-    executor = make("x", delay=0.2)
+    executor = make("x", together=300)
     program.run_batch([{"q": "x"}] * 300, backend=executor)
     assert len(threads) == 1
     assert executor.most_running == 300

@@ -34,7 +34,7 @@ def test_children_begin_with_what_the_parent_holds(make: Any) -> None:
 
 
 def test_nothing_waits_while_the_parent_generates(make: Any) -> None:
-    executor = make(by_name_and_branch, delay=0.1)
+    executor = make(by_name_and_branch, delay=0.3)
     with Run(executor) as run:
         s = run.state()
         s += gen("a")
@@ -166,7 +166,7 @@ def test_forks_of_forks(make: Any) -> None:
 
 
 def test_a_large_fork_needs_no_threads(make: Any) -> None:
-    executor = make(by_name_and_branch, delay=0.1)
+    executor = make(by_name_and_branch, together=200)
     before = threading.active_count()
     with Run(executor) as run:
         s = run.state()

@@ -150,7 +150,7 @@ def test_what_cannot_run_programs_is_refused(backend: Any) -> None:
 
 
 def test_await(make: Any) -> None:
-    executor = make("yes", delay=0.05)
+    executor = make("yes", together=20)
 
     async def main() -> list[Any]:
         return await asyncio.gather(*(ask.arun(f"{i}?", backend=executor) for i in range(20)))

@@ -47,7 +47,7 @@ def test_text_and_generations_in_order(s: Any) -> None:
 
 
 def test_appending_does_not_wait_and_reading_waits_for_its_own_variable_only(make: Any) -> None:
-    executor = make("ok", delay=lambda call: 0.3 if call.name == "slow" else 0.05)
+    executor = make("ok", delay=lambda call: 0.8 if call.name == "slow" else 0.3)
     with Run(executor) as run:
         s = run.state()
         s += gen("quick") + gen("slow")
