@@ -139,6 +139,9 @@ class Tokens(Sequence[int]):
     def __hash__(self) -> int:
         return hash(tuple(self))
 
+    def __reduce__(self) -> Any:
+        return Tokens, (self._ids.tobytes(),)
+
     def __repr__(self) -> str:
         return repr(tuple(self))
 
@@ -380,7 +383,7 @@ _TOKENS = {RequestQueued: "prompt", NodeAdded: "tokens", StepRan: "sampled", Tok
 class EventLog:
     """Bounded, append-only, safe to use from any thread. Readers keep their own place (a `seq`).
 
-    capacity: records kept. tokens: tokens kept in all records together, about 50 bytes each.
+    capacity: records kept. tokens: tokens kept in all records together, 4 to 50 bytes each.
     """
 
     def __init__(self, capacity: int = 200_000, tokens: int = 2_000_000) -> None:

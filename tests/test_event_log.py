@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from array import array
 
 from sgnb.events import EventLog, NodeAdded, NodeTouched, Record, Tokens, decode, encode
@@ -40,4 +42,5 @@ def test_tokens_are_a_tuple_to_whoever_reads_them() -> None:
     assert (len(tokens), tokens[2], tokens[1:3], tokens[-1:], list(tokens)) == (4, 131_071, ids[1:3], ids[-1:], [*ids])
     assert repr(NodeAdded(1, 0, tokens)) == repr(NodeAdded(1, 0, ids))
     event = NodeAdded(1, 0, tokens)
+    assert pickle.loads(pickle.dumps(event)) == copy.deepcopy(event) == event
     assert decode(encode(Record(1, 0.5, event))) == Record(1, 0.5, event)

@@ -126,13 +126,14 @@ class DeviceGrammars:
         """Which tokens a row's state allows: 1 or 0 in every column; rows with a negative state stay as they are.
 
         states: int32[rows]. out: uint8 [rows, columns], columns next to each other; none beyond the vocabulary is
-        allowed. As many columns in every call: no more of a mask is kept.
+        allowed. With fewer columns than the vocabulary has, no masks are kept.
         """
         rows, columns = out.shape
+        kept = len(self.masks) if columns >= self.size else 0
         if rows:
             mask_kernel.allow[(rows, triton.cdiv(columns, BLOCK))](
                 out, out.stride(0), columns, states, self.table, self.final, self.text, self.offsets, self.heads,
-                self.lengths, self.size, self.masks, self.masks.shape[1], self.progress, len(self.masks),
+                self.lengths, self.size, self.masks, self.masks.shape[1], self.progress, kept,
                 BLOCK=BLOCK, num_warps=WARPS,
             )  # fmt: skip
 

@@ -34,7 +34,7 @@ from .output import Output
 from .request import Request
 from .runner import ModelRunner
 from .text import Tokenizer
-from .waiting import agather, astreamed, gather, sinks, streamed
+from .waiting import agather, astreamed, gather, numbered_sinks, streamed
 
 
 class Origin(NamedTuple):
@@ -135,7 +135,7 @@ class Engine:
         """
         asked = read_samples(prompt, sampling_params, sampling, stream)
         results: queue.SimpleQueue[tuple[int, Output]] = queue.SimpleQueue()
-        ids = self.submit(asked.prompts, asked.params, sinks(results.put, len(asked.prompts)), stream=stream)
+        ids = self.submit(asked.prompts, asked.params, numbered_sinks(results.put, len(asked.prompts)), stream=stream)
         if stream:
             return streamed(results, ids, self.abort)
         outputs = gather(results, ids, self.abort)
@@ -158,7 +158,7 @@ class Engine:
             with contextlib.suppress(RuntimeError):  # the event loop was closed: nobody waits for this any more
                 loop.call_soon_threadsafe(results.put_nowait, item)
 
-        ids = self.submit(asked.prompts, asked.params, sinks(put, len(asked.prompts)), stream=stream)
+        ids = self.submit(asked.prompts, asked.params, numbered_sinks(put, len(asked.prompts)), stream=stream)
         if stream:
             return astreamed(results, ids, self.abort)
         outputs = await agather(results, ids, self.abort)

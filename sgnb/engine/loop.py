@@ -278,10 +278,15 @@ class EngineLoop:
             states = len(compiled.automaton.table) if compiled.automaton is not None else 0
             seconds = round(compiled.seconds, 6)
             self._log.emit(GrammarReady(request.id, compiled.spec.kind, states, seconds, compiled.from_cache))
-        self._go_on(live, live.begin, self._jump_forward)
+        self._go_on(live, self._prepare, live)
         if request.id in self._live:
-            self._runner.picker.place(live)
             self._scheduler.add(request)
+
+    def _prepare(self, live: Live) -> Ending | None:
+        ending = live.begin(self._jump_forward)
+        if ending is None:
+            self._runner.picker.place(live)
+        return ending
 
     def _end(self, live: Live, ending: Ending) -> None:
         """Take the request out of the engine, tell the log, and hand its output over."""

@@ -123,11 +123,14 @@ class KernelPicker:
         if grammar is None or live.constraint is None or params.thinking or params.min_new_tokens:
             return
         automaton = grammar.result().compiled.automaton
+        assert self._vocabulary is not None
         if automaton is None or live.stop_tokens != self._ends:
             return
+        if max(self._ends, default=-1) >= self._vocabulary().size:
+            return  # a model may have tokens that its tokenizer does not have
         try:
             live.table = self._tables().acquire(automaton)
-        except RuntimeError as error:
+        except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):  # else the host makes the masks
                 raise
 

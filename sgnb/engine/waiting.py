@@ -17,7 +17,7 @@ Indexed = tuple[int, Output]
 """The number of a sample, and its output."""
 
 
-def sinks(put: Callable[[Indexed], None], count: int) -> list[Sink]:
+def numbered_sinks(put: Callable[[Indexed], None], count: int) -> list[Sink]:
     """One for each of `count` samples; each puts the sample's number with what it is given."""
     return [_indexed(i, put) for i in range(count)]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from sgnb.engine import choosing
+from sgnb.engine import choosing, engine
 from sgnb.engine.engine import Engine
 from sgnb.engine.output import Output
 from sgnb.engine.picking import KernelPicker
@@ -24,9 +24,12 @@ BY_THE_HOST = {"regex": "[a-z]{3,30}", "min_new_tokens": 1, "temperature": 1, "s
 FREE = {"temperature": 1, "seed": 3, "top_p": 0.9, "max_new_tokens": 12}
 
 
-def kernel_picker(engine: Any, decoder: Any) -> KernelPicker:
-    rows = engine._scheduler.max_running
-    return KernelPicker(engine.vocab_size, rows, decoder.device, engine._eos, lambda: engine.tokenizer.vocabulary)
+pickers: list[KernelPicker] = []
+
+
+def kernel_picker(decoder: Any, rows: int, tokenizer: Any, eos: frozenset[int]) -> KernelPicker:
+    pickers.append(KernelPicker(decoder.vocab_size, rows, decoder.device, eos, lambda: tokenizer.vocabulary))
+    return pickers[-1]
 
 
 def tokens(overlap: bool, company: bool) -> list[int]:
@@ -35,14 +38,14 @@ def tokens(overlap: bool, company: bool) -> list[int]:
     result: list[Output] = []
     with Engine(
         random_model(vocab_size=400), tokenizer=byte_level(), overlap=overlap, max_running_requests=8
-    ) as engine:
-        engine.generate("q", BY_THE_HOST)
+    ) as one:
+        one.generate("q", BY_THE_HOST)
 
         def join() -> None:
             params = [SamplingParams.make(BY_THE_HOST), SamplingParams.make(FREE)]
-            ids = engine.submit(["zz", "y"], params, [lambda output: None] * 2)
+            ids = one.submit(["zz", "y"], params, [lambda output: None] * 2)
             if seen[0] > 30:
-                engine.abort(ids[0])
+                one.abort(ids[0])
 
         def sink(output: Output) -> None:
             seen[0] += 1
@@ -52,19 +55,29 @@ def tokens(overlap: bool, company: bool) -> list[int]:
                 result.append(output)
                 ended.set()
 
-        engine.submit(["The "], [SamplingParams.make(ON_THE_DEVICE, jump_forward=False)], [sink], stream=True)
+        one.submit(["The "], [SamplingParams.make(ON_THE_DEVICE, jump_forward=False)], [sink], stream=True)
         assert ended.wait(60)
     (output,) = result
     assert output.error is None, output.error
     return output.token_ids
 
 
+def an_end_that_the_tokenizer_does_not_have() -> None:
+    """Its masks are the host's: the tables on the device know the tokenizer's tokens only."""
+    model = random_model(vocab_size=400, eos_token_id=399)
+    with Engine(model, tokenizer=byte_level(), max_running_requests=8) as small:
+        assert small.generate("q", regex="[ab]{3}", temperature=0).finish_reason == "stop"
+        assert len(small.generate("q", regex="[ab]{3}", temperature=0).text) == 3
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    Engine._make_picker = kernel_picker  # type: ignore[method-assign]
+    engine.make_picker = kernel_picker
     # On a GPU a copy is made on the way to the host.
     choosing.to_host = lambda *parts: tuple(part.clone() for part in parts)  # type: ignore[assignment]
     alone = tokens(overlap=False, company=False)
     assert len(alone) > 40
     assert all(tokens(overlap, company) == alone for overlap, company in ((False, True), (True, False), (True, True)))
+    assert len(pickers) == 4 and all(picker._grammars is not None for picker in pickers)
+    an_end_that_the_tokenizer_does_not_have()
     print("all agree")

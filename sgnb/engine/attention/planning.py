@@ -70,8 +70,11 @@ def plan_invariant(
         n, zero = len(begins), np.zeros(len(begins), np.int64)
         own = np.arange(first, first + chunk.length)
         tiles.append(
-            Tiles(own, begins, members, zero + slots, chunk.start + begins + members, zero - 1, zero, zero,
-                  chunk.start + begins, np.ones(n, np.bool_), chunk.start + begins + members, zero)
+            Tiles(
+                own, begins, members, first_slot=zero + slots, length=chunk.start + begins + members,
+                first_mark=zero - 1, common=zero, position=zero, lowest=chunk.start + begins,
+                large=np.ones(n, np.bool_), filled=chunk.start + begins + members, growth=zero,
+            )
         )  # fmt: skip
     used = first_rows[-1] + chunks[-1].length
     if scratch >= 0 and rows > used:

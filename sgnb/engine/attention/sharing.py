@@ -69,9 +69,9 @@ def find_sharing(chunks: list[Chunk], rows: Sequence[int], worth: Callable[[int,
                 taken[n], begins[n] = True, end
                 segments.append(Segment(first, end, low, low + rows_below, holders[n]))
     starts = []
-    for n, count in zip(numbers, rows, strict=True):
+    for n, own_rows in zip(numbers, rows, strict=True):
         starts.append(places[n])
-        places[n] += count
+        places[n] += own_rows
     return Sharing(starts, [begins[n] for n in numbers], segments)
 
 

@@ -104,8 +104,8 @@ def single_tiles(chunks: list[Chunk], rows: Longs, firsts: Longs, lists: Lists, 
     zero = np.zeros(n, np.int64)
     one = zero + 1
     return Tiles(
-        rows, np.arange(n), one, first_slot, lengths, zero - 1, zero, firsts, firsts + lengths - 1, zero > 0, lengths,
-        one,
+        rows, np.arange(n), members=one, first_slot=first_slot, length=lengths, first_mark=zero - 1, common=zero,
+        position=firsts, lowest=firsts + lengths - 1, large=zero > 0, filled=lengths, growth=one,
     )  # fmt: skip
 
 
@@ -115,4 +115,7 @@ def dummy_tiles(rows: Longs, scratch: int, lists: Lists) -> Tiles:
     first_slot = int(lists.add([np.full(1, scratch, np.int32)])[0])
     zero = np.zeros(n, np.int64)
     one = zero + 1
-    return Tiles(rows, np.arange(n), one, zero + first_slot, one, zero - 1, zero, zero, zero, zero > 0, one, zero)
+    return Tiles(
+        rows, np.arange(n), members=one, first_slot=zero + first_slot, length=one, first_mark=zero - 1, common=zero,
+        position=zero, lowest=zero, large=zero > 0, filled=one, growth=zero,
+    )  # fmt: skip

@@ -100,9 +100,9 @@ def joined_tiles(
     first_row = members.cumsum() - members
     rows = order[_stretches(bounds[:, 0], members)]
     tiles = Tiles(
-        rows, first_row, members, first_slot, -(-made.filled // align) * align, made.first, made.common,
-        np.zeros(len(members), np.int64), np.minimum.reduceat(row_positions[rows], first_row), large, made.filled,
-        growth,
+        rows, first_row, members, first_slot, length=-(-made.filled // align) * align, first_mark=made.first,
+        common=made.common, position=np.zeros(len(members), np.int64),
+        lowest=np.minimum.reduceat(row_positions[rows], first_row), large=large, filled=made.filled, growth=growth,
     )  # fmt: skip
     grows = Growth(
         order[own[:, 2]],
