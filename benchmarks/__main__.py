@@ -28,7 +28,7 @@ NAMES = (
     "planning",
     "gpu.ablations",
 )
-GPU_NAMES = ("attention_gpu", "gpu.forks", "gpu.serving", "gpu.overhead", "gpu.memory_cycle", "gpu.soak")
+GPU_NAMES = ("attention_gpu", "gpu.kernels", "gpu.forks", "gpu.serving", "gpu.overhead", "gpu.memory_cycle", "gpu.soak")
 """Those that need a GPU to mean anything."""
 
 ALL_NAMES = NAMES + GPU_NAMES
@@ -46,10 +46,13 @@ def main() -> int:
     reports: list[Report] = []
     for name in arguments.names or runnable():
         print(f"running {name} ...", flush=True)
-        reports.append(import_module(f".{name}", __package__).run())
-        print(reports[-1].markdown(), flush=True)
+        made = import_module(f".{name}", __package__).run()
+        tables = made if isinstance(made, list) else [made]
+        reports += tables
+        for table in tables:
+            print(table.markdown(), flush=True)
         if arguments.write:
-            _write(name, reports[-1])
+            _write(name, tables)
     return int(any(report.met is False for report in reports))
 
 
@@ -60,12 +63,12 @@ def runnable() -> tuple[str, ...]:
     return ALL_NAMES if torch.cuda.is_available() else NAMES
 
 
-def _write(name: str, report: Report) -> None:
-    """Put the benchmark's table in the place of its last one, or at the end."""
+def _write(name: str, reports: list[Report]) -> None:
+    """Put the benchmark's tables in the place of its last ones, or at the end."""
     head, *sections = RESULTS.read_text(encoding="utf-8").split("\n## ")
     tables = {section.partition("\n")[0]: section for section in sections}
     where = f"`python -m benchmarks {name} --write` on {machine()}; {datetime.date.today()}"
-    tables[name] = f"{name}\n\n{where}\n\n{report.markdown()}"
+    tables[name] = "\n".join([f"{name}\n\n{where}\n", *(report.markdown() for report in reports)])
     ordered = [tables[name] for name in ALL_NAMES if name in tables]
     RESULTS.write_text("\n## ".join([head, *ordered]), encoding="utf-8")
 

@@ -25,10 +25,12 @@ from .gpu.limits import LLAMA_8B
 from .gpu.model import random_llama
 from .gpu.ours import await_kernels
 
+AGAIN = "fused, again"
 VARIANTS: dict[str, dict[str, Any]] = {
     "fused (the default)": {},
     "compiled": {"compile": True},
     "neither": {"fuse": False},
+    AGAIN: {},
 }
 ROUNDS = 5
 
@@ -60,7 +62,9 @@ def run() -> Report:
     report = Report(
         f"Layers through torch.compile ({'GPU' if gpu else 'CPU'}), tokens a second",
         ("model", "layers", *(work.name for work in works), "load, s", "load again, s"),
-        note=f"Medians of {ROUNDS} engines each, made in turn. Load: the first one, and the median of the others.",
+        note=f"Medians of {ROUNDS} engines each, made in turn, each round in another order. The last line is the first "
+        "once more: what differs between those two is noise. Load: the first one, and the median of the others, in the "
+        "same process.",
     )
     with _nothing_compiled():
         for name in ("Llama", "GPT-2"):
@@ -71,8 +75,9 @@ def run() -> Report:
 def _measure(name: str, model: Any, works: tuple[Work, ...]) -> list[tuple[Any, ...]]:
     loads: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
     speeds: dict[str, list[list[float]]] = {variant: [] for variant in VARIANTS}
-    for _ in range(ROUNDS):
-        for variant, options in VARIANTS.items():
+    variants = list(VARIANTS.items())
+    for number in range(ROUNDS):
+        for variant, options in variants[number % 4 :] + variants[: number % 4]:
             made: list[sgnb.Engine] = []
             loads[variant].append(
                 seconds(lambda made=made, options=options: made.append(sgnb.Engine(model, **options)))

@@ -3,11 +3,13 @@ slower, and a figure is worth little without that."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import statistics
 import subprocess
-from collections.abc import Iterable
-from typing import Any
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 QUERY = "clocks.sm,power.draw"
 EVERY_MS = 100
@@ -15,29 +17,29 @@ BUSY_WATTS = 250.0
 """Readings below this, of an H200, are of moments in which nothing ran, or hardly anything."""
 
 
-class Chip:
-    """In a `with`: reads the first GPU's clock and power all the time, with a process beside this one.
+@contextmanager
+def watched() -> Iterator[dict[str, float]]:
+    """Reads the clock and power of the first GPU that this process sees, with a process beside this one.
 
-    `told` afterwards: {"mhz": the median, "lowest_mhz", "watts"} of the moments in which the GPU was at work; empty
-    without nvidia-smi, or when it was never at work.
+    Gives what is filled in at the end: {"mhz": the median, "lowest_mhz", "watts"} of the moments in which the GPU was
+    at work; nothing without nvidia-smi, or when it was never at work.
     """
-
-    def __init__(self) -> None:
-        self.told: dict[str, float] = {}
-        self._process: subprocess.Popen[str] | None = None
-
-    def __enter__(self) -> Chip:
-        if command := shutil.which("nvidia-smi"):
-            self._process = subprocess.Popen(
-                [command, "--id=0", f"--query-gpu={QUERY}", "--format=csv,noheader,nounits", f"--loop-ms={EVERY_MS}"],
-                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            )  # fmt: skip
-        return self
-
-    def __exit__(self, *exc: Any) -> None:
-        if self._process is not None:
-            self._process.terminate()
-            self.told = summary(self._process.communicate()[0].splitlines())
+    told: dict[str, float] = {}
+    command = shutil.which("nvidia-smi")
+    if command is None:
+        yield told
+        return
+    gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0] or "0"
+    options = [f"--id={gpu}", f"--query-gpu={QUERY}", "--format=csv,noheader,nounits", f"--loop-ms={EVERY_MS}"]
+    with tempfile.TemporaryFile("w+") as readings:  # a pipe would be full after some minutes
+        process = subprocess.Popen([command, *options], stdout=readings, stderr=subprocess.DEVNULL)
+        try:
+            yield told
+        finally:
+            process.terminate()
+            process.wait()
+            readings.seek(0)
+            told.update(summary(readings))
 
 
 def summary(lines: Iterable[str]) -> dict[str, float]:

@@ -258,6 +258,11 @@ def measure(part: str) -> Report:
             torch.cuda.empty_cache()
 
 
+def run() -> list[Report]:
+    """The tables of all parts."""
+    return [measure(part) for part in PARTS]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.kernels", description=__doc__)
     parser.add_argument("--only", help="with commas between: " + ", ".join(PARTS))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from .chip import Chip
+from .chip import watched
 from .workloads import Call, Kind, Workload
 
 WARM_UP_SEED, REPETITIONS = 1000, 3
@@ -109,7 +109,7 @@ def measure(
     whether the calls are handed over together. An error gives up the calls that are running.
     """
     try:
-        with Chip() as chip:
+        with watched() as chip:
             runs = _runs(server, kind, vocab, toy, repetitions, styles)
     except Exception:
         server.reset()
@@ -121,7 +121,7 @@ def measure(
         "unit": workload.unit,
         "seconds": [round(second, 4) for second in runs[best]],
         "levels": best,
-        **chip.told,
+        **chip,
     }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from contextlib import ExitStack
 from types import FunctionType, NoneType
 from typing import Any, Protocol
@@ -48,18 +48,20 @@ class Backend(Protocol):
 
 
 _CURE = "load it without compile"
-_FILTER = "guard_filter_fn"
-_here = threading.local()  # backend, layer: what the thread's `sgnb::attend` works for
+_here = threading.local()  # backend, layer: what the thread's operator works for
 _numbers = itertools.count()
 
+# A name that is free: this module may be imported again in the same process, and operators stay.
+_NAME = next(name for i in itertools.count() if not hasattr(torch.ops.sgnb, name := f"attend_{i}"))
+
 torch.library.define(
-    "sgnb::attend",
+    f"sgnb::{_NAME}",
     "(Tensor q, Tensor k, Tensor v, float scaling, int? window, float? softcap, Tensor? sinks) -> Tensor",
     tags=torch.Tag.needs_fixed_stride_order,
 )
 
 
-@torch.library.impl("sgnb::attend", "default")
+@torch.library.impl(f"sgnb::{_NAME}", "default")
 def _attend(
     q: Tensor, k: Tensor, v: Tensor, scaling: float, window: int | None, softcap: float | None, sinks: Tensor | None
 ) -> Tensor:
@@ -68,17 +70,20 @@ def _attend(
     return backend.attend(_here.layer, q, LayerOptions(scaling, window, softcap, sinks)).contiguous()
 
 
-@torch.library.register_fake("sgnb::attend")
+@torch.library.register_fake(f"sgnb::{_NAME}")
 def _shape(
     q: Tensor, k: Tensor, v: Tensor, scaling: float, window: int | None, softcap: float | None, sinks: Tensor | None
 ) -> Tensor:
     return q.new_empty(q.shape[0], q.shape[1], v.shape[2])
 
 
+_OPERATOR = getattr(torch.ops.sgnb, _NAME)
+
+
 def attend(q: Tensor, k: Tensor, v: Tensor, options: LayerOptions) -> Tensor:
     """Inside a compiled layer: store k and v [T, kv heads, dim] and attend with q [T, heads, dim]; see
     `AttentionBackend`."""
-    out: Tensor = torch.ops.sgnb.attend(q, k, v, *options)
+    out: Tensor = _OPERATOR(q, k, v, *options)
     return out
 
 
@@ -94,16 +99,18 @@ def compile_layers(name: str, model: PreTrainedModel, swaps: list[Swap], backend
     """
     layers = _find_layers(model, {swap.module for swap in swaps})
     inside = {part for layer in layers for part in layer.modules()}
-    unfuse([swap for swap in swaps if swap.module in inside])
-    replaced = [swap for swap in swaps if swap.module not in inside]
+    replaced = list(swaps)
     try:
+        for swap in [swap for swap in swaps if swap.module in inside]:
+            unfuse([swap])
+            replaced.remove(swap)
         if not layers:
             raise ModelError(f"{name} ({type(model).__name__}) has no list of layers to compile", _CURE)
         functions: dict[Hashable, Callable[..., Any]] = {}
         for layer, index in layers.items():
             kind = _kind(layer)
             if kind not in functions:
-                functions[kind] = torch.compile(_own_function(), fullgraph=True, options={_FILTER: _keep_guards})
+                functions[kind] = torch.compile(_own_function(), fullgraph=True)
             layer.forward = _Layer(layer, index, functions[kind]).forward
             replaced.append(Swap("compiled", layer))
         for rows in (ROWS, 1):
@@ -188,14 +195,6 @@ def _kind(layer: nn.Module) -> Hashable:
         )
         for name, part in layer.named_modules()
     )
-
-
-def _keep_guards(entries: Sequence[Any]) -> Sequence[bool]:
-    """Which of torch's conditions for the use of compiled code are checked before each call: a hundred of a layer's
-    would take longer than is won. `_kind` has seen to all of them but the layer's number, should the code ask for it.
-    """
-    keep = torch.compiler.skip_guard_on_all_nn_modules_unsafe(entries)
-    return [kept or NUMBER in entry.name for kept, entry in zip(keep, entries, strict=True)]
 
 
 def _failure(name: str, error: Exception) -> SgnbError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch import Tensor
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
-from ..errors import ModelError
+from ..errors import ModelError, OptionError
 from .attention import AttentionBackend, LayerOptions
 from .compiled import COMPILED, attend, compile_layers
 from .fusion import Swap, fuse, unfuse
@@ -121,12 +122,14 @@ def load_decoder(
     deterministic: every matrix product rounds a row in the same way whatever the other rows are. compiled: the layers
     go through torch.compile, and `fused` serves what lies outside them.
     Raises ModelError when it cannot be found, read, fit within memory_limit (GiB), or run as a decoder on the KV pool;
-    with compiled also OptionError, see `compile_layers`.
+    OptionError where there is nothing to be deterministic with; with compiled see `compile_layers`.
     """
     if not isinstance(model, (str, Path, PreTrainedModel)) or model == "":
         raise ModelError(f"{model!r} is no model", "give a folder, a hub id, 'tiny', or a transformers model")
     place = pick_device(device)
     kind = pick_dtype(dtype, place)
+    if deterministic:
+        _check_deterministic(place)
     if isinstance(model, PreTrainedModel):
         name, module = type(model).__name__, place_module(model, place, kind)
     else:
@@ -163,6 +166,11 @@ def load_decoder(
         swapped,
         own_attention,
     )
+
+
+def _check_deterministic(place: torch.device) -> None:
+    if place.type != "cuda" or find_spec("triton") is None:
+        raise OptionError("deterministic=True needs a GPU and the kernels in Triton", "load without it, or on a GPU")
 
 
 def _make_faster(

@@ -1,6 +1,7 @@
 """Waiting for outputs that the engine's thread puts into a queue, blocking or not: all of them, or one growing.
 
-Whoever stops waiting, by an interrupt, an error or by letting go of a stream, ends the requests: `abort` takes ids.
+Whoever stops waiting, by an interrupt, an error or by letting go of a stream that has begun, ends the requests: `abort`
+takes ids.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.gpu.chip import Chip, summary
+from benchmarks.gpu.chip import summary, watched
 
 
 def test_only_moments_of_work_count() -> None:
@@ -22,14 +22,13 @@ def test_readings_end_with_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyP
     command.write_text('#!/bin/sh\necho "$@" >&2\nwhile true; do echo "1800, 600.0"; sleep 0.02; done\n')
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    with Chip() as chip:
+    with watched() as chip:
         time.sleep(0.3)
-    assert chip.told == {"mhz": 1800, "lowest_mhz": 1800, "watts": 600}
-    assert chip._process is not None and chip._process.returncode is not None
+    assert chip == {"mhz": 1800, "lowest_mhz": 1800, "watts": 600}
 
 
 def test_without_a_gpu_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    with Chip() as chip:
+    with watched() as chip:
         pass
-    assert chip.told == {}
+    assert chip == {}

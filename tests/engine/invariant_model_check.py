@@ -6,8 +6,8 @@ summed alike whatever is beside them; how a GPU's instructions round, only a GPU
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -120,6 +120,8 @@ def check_family(family: str, device: str, dtype: torch.dtype, counts: Iterable[
     found = {type(swap.module).__name__ for swap in swaps if swap.kind == "product"}
     assert blocks and found == {PRODUCTS[family]}, (family, found)
     routers = [swap.module for swap in swaps if swap.kind == "product"]
+    experts = [part for block in blocks for part in block.children() if moe.looks_like_experts(part)]
+    assert experts and all(part.forward.__self__.batch_invariant for part in experts)  # type: ignore[attr-defined]
     with _Careful() if device == "cpu" else nullcontext():
         for module in [*blocks, *routers]:
             alone = [torch.cat(parts) for parts in zip(*(_rows(module, row[None]) for row in x), strict=True)]
@@ -127,11 +129,30 @@ def check_family(family: str, device: str, dtype: torch.dtype, counts: Iterable[
                 picked = torch.randint(POOL, (count,), device=device, generator=generator)
                 for together, single in zip(_rows(module, x[picked]), alone, strict=True):
                     assert torch.equal(together, single[picked]), (family, type(module), dtype, count)
+    with _spied_tilings() as asked:
+        _rows(blocks[0], x)
+    assert asked and all(asked)
     for block, before in zip(blocks, own, strict=True):
         error = (_rows(block, x)[0].double() - before[0].double()).norm(dim=-1) / before[0].double().norm(dim=-1)
         assert float(error.median()) <= ROUNDINGS[dtype], (family, dtype, error)
     unfuse(swaps)
     assert not any("forward" in vars(module) for module in model.modules())
+
+
+@contextmanager
+def _spied_tilings() -> Iterator[list[bool]]:
+    """Whether each choice of tilings was of those that all sum alike. On a CPU in float32 there is one only."""
+    own, asked = moe.pick_tilings, list[bool]()
+
+    def spy(pairs: int, experts: int, dtype: torch.dtype, batch_invariant: bool = False) -> Any:
+        asked.append(batch_invariant)
+        return own(pairs, experts, dtype, batch_invariant)
+
+    moe.pick_tilings = spy
+    try:
+        yield asked
+    finally:
+        moe.pick_tilings = own
 
 
 def _rows(module: nn.Module, x: Tensor) -> tuple[Tensor, ...]:

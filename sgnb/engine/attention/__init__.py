@@ -79,8 +79,8 @@ def make_backend(
     on_switch: told of (kernels before, kernels now, seconds of compiling in the background).
     Raises OptionError when the backend cannot be used here.
     """
-    if batch_invariant and (name not in ("auto", "triton") or kv.device.type != "cuda"):
-        raise OptionError("deterministic=True needs a GPU and the kernels in Triton", "use attention='auto' on a GPU")
+    if batch_invariant and name not in ("auto", "triton"):
+        raise OptionError(f"attention={name!r} cannot be deterministic", "use attention='auto'")
     if name == "torch" or (name == "auto" and kv.device.type != "cuda"):
         from .torch_backend import TorchAttention
 

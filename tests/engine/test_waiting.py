@@ -1,0 +1,81 @@
+"""Whoever stops waiting for outputs ends their requests."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+from typing import Any
+
+import pytest
+
+from sgnb.engine.output import Output
+from sgnb.engine.waiting import agather, astreamed, gather, streamed
+
+PART = Output("a", [1], 3, 0, None)
+LAST = Output("ab", [1, 2], 3, 0, "length")
+BROKEN = Output("", [], 3, 0, "error", error=ValueError("broken"))
+
+
+class Interrupted:
+    def get(self, timeout: float) -> Any:
+        raise KeyboardInterrupt
+
+
+def filled(*items: tuple[int, Output], kind: Any = queue.SimpleQueue) -> Any:
+    results = kind()
+    for item in items:
+        results.put(item) if kind is queue.SimpleQueue else results.put_nowait(item)
+    return results
+
+
+def test_all_outputs_in_order_end_nothing() -> None:
+    ended: list[list[int]] = []
+    assert gather(filled((1, PART), (0, LAST)), [7, 8], ended.append) == [LAST, PART]
+    assert ended == []
+
+
+def test_an_interrupt_ends_all() -> None:
+    ended: list[list[int]] = []
+    with pytest.raises(KeyboardInterrupt):
+        gather(Interrupted(), [7, 8], ended.append)  # type: ignore[arg-type]
+    assert ended == [[7, 8]]
+
+
+def test_the_first_error_is_raised() -> None:
+    with pytest.raises(ValueError, match="broken"):
+        gather(filled((1, BROKEN), (0, LAST)), [7, 8], lambda ids: None)
+
+
+def test_a_cancelled_task_ends_all() -> None:
+    ended: list[list[int]] = []
+
+    async def main() -> None:
+        task = asyncio.create_task(agather(asyncio.Queue(), [7, 8], ended.append))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert ended == [[7, 8]]
+
+
+def test_a_stream_that_is_let_go() -> None:
+    ended: list[list[int]] = []
+    stream = streamed(filled((0, PART), (0, LAST)), [7], ended.append)
+    assert next(stream) == PART and ended == []
+    stream.close()  # type: ignore[attr-defined]
+    assert ended == [[7]]
+    assert list(streamed(filled((0, PART), (0, LAST)), [8], ended.append)) == [PART, LAST]
+
+
+def test_an_asynchronous_stream_that_is_let_go() -> None:
+    ended: list[list[int]] = []
+
+    async def main() -> None:
+        stream = astreamed(filled((0, PART), (0, LAST), kind=asyncio.Queue), [7], ended.append)
+        assert await anext(stream) == PART and ended == []
+        await stream.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(main())
+    assert ended == [[7]]
