@@ -1,7 +1,8 @@
 """`python -m benchmarks.gpu.forks`: a decode step of branches of one prompt, with their prefix read once and without.
 
 The time of a whole step, from the end of one to the end of the next: on a GPU that is the GPU's, as the host runs a
-step ahead, unless the host takes longer. Both times are sgnb's; `benchmarks.attention_gpu` compares a layer with FlashInfer.
+step ahead, unless the host takes longer. Both times are sgnb's; `benchmarks.attention_gpu` compares a layer with
+FlashInfer.
 """
 
 from __future__ import annotations

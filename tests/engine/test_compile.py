@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import nn
 from torch._dynamo.utils import counters
 
 from sgnb.engine import compiled
@@ -57,6 +59,30 @@ def test_greedy_tokens_with_compiled_layers(family: str, kinds: int, fuse: bool,
         outputs = engine.generate(batch, temperature=0, max_new_tokens=6, ignore_eos=True)
         assert [o.token_ids for o in outputs] == [expected[PROMPTS.index(p)] for p in batch]
     assert graphs() == before + 2 * kinds
+
+
+class Gate(nn.Module):
+    """An activation whose setting is in a tuple, where nobody looks but torch."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.settings = (factor, "ignored")
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return F.silu(x) * self.settings[0]
+
+
+@needs_compiler
+def test_layers_that_differ_where_nobody_looks() -> None:
+    model = random_model("llama")
+    for factor, layer in zip((-2.0, 1.0), model.model.layers, strict=True):
+        layer.mlp.act_fn = Gate(factor)
+    found = []
+    for options in ({"fuse": False}, {"compile": True}):
+        with Engine(model, **options) as engine:
+            outputs = engine.generate(PROMPTS, temperature=0, max_new_tokens=6, ignore_eos=True)
+            found.append([output.token_ids for output in outputs])
+    assert found[0] == found[1]
 
 
 @needs_compiler
