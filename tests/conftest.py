@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 
 import pytest
 
 # A shell ignores interrupts in what it starts in the background, and the tests of interrupts would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Every engine that ends collects garbage: what all tests have imported need not be looked at each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)

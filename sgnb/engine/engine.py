@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import itertools
 import queue
 import weakref
@@ -27,7 +26,7 @@ from .kv import KVCache
 from .live import Live, Sink
 from .loading import load_tokenizer
 from .loop import EngineLoop, closed_error
-from .memory import make_cache
+from .memory import freeze_heap, make_cache
 from .model import Decoder, load_decoder
 from .options import EngineOptions
 from .output import Output
@@ -112,9 +111,7 @@ class Engine:
         self._grammars = None if tokenizer_ is None else GrammarCompiler(lambda: tokenizer_.vocabulary)
         weakref.finalize(self, _close, self._loop, self._grammars)
         if decoder.device.type == "cuda":
-            # A full collection visits all that transformers and torch have made, for 0.2 s, while the GPU waits.
-            gc.collect()
-            gc.freeze()
+            freeze_heap()
 
     def generate(
         self,

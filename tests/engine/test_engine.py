@@ -22,6 +22,7 @@ from sgnb.engine.attention.switching import SwitchingAttention
 from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.engine import Engine
 from sgnb.engine.kv import KVCache
+from sgnb.engine.memory import freeze_heap
 from sgnb.engine.output import Output
 from sgnb.engine.request import Request
 from sgnb.errors import Aborted, EngineError, GrammarError
@@ -229,8 +230,7 @@ def test_a_closed_engine_holds_nothing(fuse: bool) -> None:
     model = random_model()
     engine = Engine(model, fuse=fuse, overlap=True)
     pool = weakref.ref(engine._loop._runner._attention.kv)
-    gc.collect()
-    gc.freeze()
+    freeze_heap()
     engine.generate([PROMPT, [5, 6], [5, 7]], max_new_tokens=4)
     engine.close()
     assert gc.get_freeze_count() == 0
@@ -239,6 +239,7 @@ def test_a_closed_engine_holds_nothing(fuse: bool) -> None:
     del engine, model
     gc.collect()
     assert [one() for one in left if one() is not None] == []
+    gc.freeze()  # as it was when the tests began
 
 
 @pytest.fixture
