@@ -76,8 +76,9 @@ def _measure(name: str, model: Any, works: tuple[Work, ...]) -> list[tuple[Any, 
     loads: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
     speeds: dict[str, list[list[float]]] = {variant: [] for variant in VARIANTS}
     variants = list(VARIANTS.items())
-    for number in range(ROUNDS):
-        for variant, options in variants[number % 4 :] + variants[: number % 4]:
+    for _ in range(ROUNDS):
+        variants.append(variants.pop(0))
+        for variant, options in variants:
             made: list[sgnb.Engine] = []
             loads[variant].append(
                 seconds(lambda made=made, options=options: made.append(sgnb.Engine(model, **options)))

@@ -395,7 +395,7 @@ class EventLog:
 
     def emit(self, event: Any) -> None:
         """Append `event`. Drops the oldest records when full. Does no I/O."""
-        size = _token_count(event) if type(event) in _TOKENS else 0
+        size = _token_count(event)
         with self._lock:
             self.last += 1
             self._records.append(Record(self.last, time.perf_counter() - self._begin, event))

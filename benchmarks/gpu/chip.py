@@ -11,10 +11,10 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-QUERY = "clocks.sm,power.draw"
+QUERY = "clocks.sm,power.draw,utilization.gpu"
 EVERY_MS = 100
-BUSY_WATTS = 250.0
-"""Readings below this, of an H200, are of moments in which nothing ran, or hardly anything."""
+BUSY_PERCENT = 50
+"""Readings with less utilization are of moments in which hardly anything ran."""
 
 
 @contextmanager
@@ -43,17 +43,17 @@ def watched() -> Iterator[dict[str, float]]:
 
 
 def summary(lines: Iterable[str]) -> dict[str, float]:
-    """Of nvidia-smi's lines "1980, 645.21"; others are left out."""
-    readings = [reading for line in lines if (reading := _reading(line)) and reading[1] >= BUSY_WATTS]
+    """Of nvidia-smi's lines "1980, 645.21, 100"; others are left out."""
+    readings = [reading for line in lines if (reading := _reading(line)) and reading[2] >= BUSY_PERCENT]
     if not readings:
         return {}
-    clocks, watts = zip(*readings, strict=True)
+    clocks, watts, _ = zip(*readings, strict=True)
     return {"mhz": statistics.median(clocks), "lowest_mhz": min(clocks), "watts": statistics.median(watts)}
 
 
-def _reading(line: str) -> tuple[float, float] | None:
+def _reading(line: str) -> tuple[float, float, float] | None:
     try:
-        clock, watts = map(float, line.split(","))
+        clock, watts, percent = map(float, line.split(","))
     except ValueError:
         return None
-    return clock, watts
+    return clock, watts, percent

@@ -33,7 +33,7 @@ NO_COMPILER = ("InvalidCxxCompiler", "TritonMissing", "GPUTooOldForTriton")
 
 NUMBER = "layer_idx"
 SETTINGS = (bool, int, float, str, NoneType)
-"""Attributes of a module that compiled code may have been made for."""
+"""Attributes of a module by which layers are told apart."""
 
 COMPILED = object()
 """Stands for the attention backend inside a compiled layer; see `attend`."""
@@ -185,7 +185,8 @@ def _mark_rows(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def _kind(layer: nn.Module) -> Hashable:
-    """What compiled code depends on besides the layer's number; layers of one kind share a function."""
+    """Layers of one kind share a function, so that each kind is compiled once, however many layers it has. Where they
+    still differ, torch's guards notice, and it compiles for each."""
     return tuple(
         (
             name,

@@ -146,8 +146,10 @@ class RadixTree:
         Splits the edge when the prefix ends inside it, and marks the path as used. hint: what a peek of these tokens,
         or of more, gave.
         """
-        known = hint is not None and hint.node.alive and hint.node.end <= len(tokens)
-        prefix = self._descend(hint.node if hint is not None and known else self.root, tokens, namespace)
+        start = self.root
+        if hint is not None and hint.node.alive and hint.node.end <= len(tokens):
+            start = hint.node
+        prefix = self._descend(start, tokens, namespace)
         node, rest = prefix.node, prefix.length - prefix.node.end
         if rest:
             assert prefix.child is not None

@@ -12,14 +12,15 @@ from benchmarks.gpu.chip import summary, watched
 
 
 def test_only_moments_of_work_count() -> None:
-    lines = ["345, 80.10", "1980, 600.5", "1500, 690.0", "1700, 650.0", "[N/A], 700", "", "1755, 2"]
+    work = ["1980, 600.5, 99", "1500, 690.0, 100", "1700, 650.0, 51"]
+    lines = ["345, 80.10, 0", *work, "[N/A], 700, 100", "", "1755, 2"]
     assert summary(lines) == {"mhz": 1700, "lowest_mhz": 1500, "watts": 650}
     assert summary(lines[:1]) == {}
 
 
 def test_readings_end_with_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = tmp_path / "nvidia-smi"
-    command.write_text('#!/bin/sh\necho "$@" >&2\nwhile true; do echo "1800, 600.0"; sleep 0.02; done\n')
+    command.write_text('#!/bin/sh\necho "$@" >&2\nwhile true; do echo "1800, 600.0, 100"; sleep 0.02; done\n')
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     with watched() as chip:

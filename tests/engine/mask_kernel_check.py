@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from sgnb.engine import device_grammars
+from sgnb.engine import device_grammars, memory
 from sgnb.engine.device_grammars import DeviceGrammars
 from sgnb.engine.mask_kernel import resume
 from sgnb.engine.sampler import PREVIOUS, UNCONSTRAINED
@@ -165,6 +165,14 @@ def check_few_kept(device: str) -> None:
         check_masks(grammars, vocabulary, automaton, acquired(grammars, automaton))
 
 
+def check_size() -> None:
+    """The memory that is set aside for grammars is enough, with a large vocabulary too."""
+    grammars = DeviceGrammars(Vocabulary(b"%d" % number for number in range(150_000)), [0], "cpu")
+    parts = [part for part in vars(grammars).values() if isinstance(part, torch.Tensor)]
+    taken = sum(part.numel() * part.element_size() for part in parts)
+    assert memory.GRAMMAR_BYTES - (64 << 20) < taken <= memory.GRAMMAR_BYTES, taken
+
+
 def check_masks(grammars: DeviceGrammars, vocabulary: Vocabulary, automaton: Automaton, offset: int) -> None:
     """The masks of all its states; afterwards those that find room are kept."""
     numbers = range(1, len(automaton.table))
@@ -207,5 +215,6 @@ if __name__ == "__main__":
         check(small_vocabulary(seed), compiled, rows=12, device="cpu", seed=seed)
     check_room("cpu")
     check_few_kept("cpu")
+    check_size()
     check_resume("cpu")
     print("3 rounds agree")
