@@ -28,7 +28,17 @@ NAMES = (
     "planning",
     "gpu.ablations",
 )
-GPU_NAMES = ("attention_gpu", "gpu.kernels", "gpu.forks", "gpu.serving", "gpu.overhead", "gpu.memory_cycle", "gpu.soak")
+GPU_NAMES = (
+    "attention_gpu",
+    "gpu.kernels",
+    "gpu.sustained",
+    "gpu.forks",
+    "gpu.serving",
+    "gpu.profile",
+    "gpu.overhead",
+    "gpu.memory_cycle",
+    "gpu.soak",
+)
 """Those that need a GPU to mean anything."""
 
 ALL_NAMES = NAMES + GPU_NAMES

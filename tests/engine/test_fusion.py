@@ -213,6 +213,7 @@ def test_every_product_goes_through_the_function_given(family: str, monkeypatch:
     calls.clear()
     pooled.logits(ROWS)
     assert len(calls) == 2 * 4 + 1
+    assert pooled.model.lm_head(torch.empty(1, 0, 64)).shape == (1, 0, pooled.model.config.vocab_size), "no row samples"
     unfuse(swaps)
     assert not any("forward" in vars(module) for module in model.modules())
 

@@ -12,7 +12,7 @@ from benchmarks.gpu.soak import Sizes, soak
 
 pytestmark = pytest.mark.gpu
 
-SHORT = Sizes(threads=8, pool=6000, longest_prompt=1500, longest_output=100, interval=1.0, rest=6.0, warm_up=7.0)
+SHORT = Sizes(threads=8, pool=3500, longest_prompt=1500, longest_output=100, interval=1.0, rest=6.0, warm_up=7.0)
 
 KINDS: dict[str, dict[str, Any]] = {"float32": {}, "deterministic": {"dtype": "bfloat16", "deterministic": True}}
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from sgnb.engine import model as sgnb_model
 from sgnb.engine.fusion import unfuse
 from sgnb.engine.fusion.invariant_model import fuse_invariant
+from sgnb.engine.fusion.recording import Recording, RecordingBackend
 from sgnb.engine.model import load_decoder
 from sgnb.errors import ModelError
 
@@ -67,6 +68,21 @@ def test_a_product_of_a_module_that_no_pattern_knows() -> None:
     assert torch.equal(head(x), torch.cat([head(row[:, None]) for row in x.unbind(1)], 1))
     unfuse(swaps)
     assert torch.equal(pooled.logits(ROWS), before)
+
+
+def test_a_run_again_finds_room_in_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU fused forwards write to it by themselves."""
+
+    def write(self: RecordingBackend, layer: int, k: Tensor, v: Tensor) -> None:
+        self.kv.keys[layer][self.new_slots] = k
+        self.kv.values[layer][self.new_slots] = v
+        written.append(layer)
+
+    written: list[int] = []
+    recording = Recording(Pooled(varied_model("llama")).model, [])
+    monkeypatch.setattr(RecordingBackend, "store", write)
+    recording.run()
+    assert written == [0, 1] * 2
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,6 @@ def _is_worth(operations: Operations) -> bool:
 def _linear_forward(module: nn.Linear, operations: Operations) -> Callable[[Tensor], Tensor]:
     def forward(input: Tensor) -> Tensor:
         out = operations.linear(input.reshape(-1, input.shape[-1]), module.weight, module.bias)
-        return out.view(*input.shape[:-1], -1)
+        return out.view(*input.shape[:-1], out.shape[1])
 
     return forward

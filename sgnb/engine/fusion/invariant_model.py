@@ -49,11 +49,12 @@ def fuse_invariant(model: nn.Module, options: dict[int, LayerOptions]) -> list[S
     it was, when one computes what cannot be replaced: experts without a kernel, products by other functions than
     F.linear, norms that no pattern knows.
     """
+    recording = Recording(model, [])
     swaps = fuse(model, options, linear=invariant_linear)
     try:
         _make_experts_invariant(model, swaps)
-        swaps += _replace_products(model, {swap.module for swap in swaps})
-        Recording(model, [])
+        swaps += _replace_products(model, {swap.module for swap in swaps}, recording)
+        recording.run()
     except BaseException as error:
         unfuse(swaps)
         if isinstance(error, ValueError):  # of a product that `invariant_linear` does not take
@@ -71,10 +72,10 @@ def _make_experts_invariant(model: nn.Module, swaps: list[Swap]) -> None:
             module.forward = FusedExperts(module, activation_of(module), batch_invariant=True).forward
 
 
-def _replace_products(model: nn.Module, swapped: set[nn.Module]) -> list[Swap]:
+def _replace_products(model: nn.Module, swapped: set[nn.Module], recording: Recording) -> list[Swap]:
     names = {module: name for name, module in model.named_modules()}
     swaps = []
-    for module, found in _computed(model).items():
+    for module, found in _computed(model, recording).items():
         if module in swapped:
             continue
         if found != {LINEAR} or "forward" in vars(module):
@@ -90,8 +91,8 @@ def _refusal(model: nn.Module, what: str) -> ModelError:
     return ModelError(f"{type(model).__name__} {what}, which deterministic=True does not cover", "load without it")
 
 
-def _computed(model: nn.Module) -> dict[nn.Module, set[str]]:
-    """The products and long sums of a run, by the innermost module that was at work."""
+def _computed(model: nn.Module, recording: Recording) -> dict[nn.Module, set[str]]:
+    """The products and long sums of a run of the model, by the innermost module that was at work."""
     watch = _Watch()
     with ExitStack() as hooks:
         for module in model.modules():
@@ -100,7 +101,7 @@ def _computed(model: nn.Module) -> dict[nn.Module, set[str]]:
             handle = module.register_forward_hook(watch.leave, always_call=True)
             hooks.callback(handle.remove)
         with watch:
-            Recording(model, [])
+            recording.run()
     return watch.found
 
 

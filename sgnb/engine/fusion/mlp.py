@@ -23,7 +23,7 @@ class FusedMLP:
         rows = hidden_states.reshape(-1, hidden_states.shape[-1])
         inner = self._operations.linear(rows, self.merged.weight, self.merged.bias, gated=self.activation)
         out = self._operations.linear(inner, self.output.weight, self.output.bias)
-        return out.view(*hidden_states.shape[:-1], -1)
+        return out.view(*hidden_states.shape[:-1], out.shape[1])
 
 
 def looks_like_mlp(module: nn.Module) -> bool:

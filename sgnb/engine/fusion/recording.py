@@ -70,11 +70,17 @@ class Recording:
     because there are models that scale by the position."""
 
     def __init__(self, model: nn.Module, modules: Iterable[nn.Module]) -> None:
+        """The model's forwards must hand k and v to `store`, as its own do: that shows how large a pool is."""
         self.calls: dict[nn.Module, list[Call]] = {module: [] for module in modules}
         self._model = model
+        self._backends: dict[int, RecordingBackend] = {}
         with _hooked(self.calls, self._keep):
-            for rows in ROWS:
-                self._run(rows)
+            self.run()
+
+    def run(self) -> None:
+        """Run the model again. Its forwards may be others now, and write to the pool by themselves."""
+        for rows in ROWS:
+            self._run(rows)
 
     def _run(self, rows: int) -> Tensor:
         """The logits."""
@@ -84,7 +90,9 @@ class Recording:
         ids = torch.randint(config.vocab_size, (1, rows), generator=torch.Generator().manual_seed(0))
         positions = torch.tensor([[round(math.expm1(math.log(context) * i / (rows - 1))) for i in range(rows)]])
         inputs = {"input_ids": ids.to(first.device), "position_ids": positions.to(first.device)}
-        backend = RecordingBackend(rows, first.dtype, first.device)
+        before = self._backends.get(rows)
+        backend = RecordingBackend(rows, first.dtype, first.device) if before is None else before.blank()
+        self._backends[rows] = backend
         with torch.inference_mode():
             return self._model(**inputs, use_cache=False, sgnb=backend).logits
 

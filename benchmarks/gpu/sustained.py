@@ -1,0 +1,73 @@
+"""`python -m benchmarks.gpu.sustained`: how fast large products are for a moment and for seconds on end.
+
+A GPU that reaches the power it may draw lowers its clock. So a prompt of seconds is computed more slowly than one of
+milliseconds, by any engine. Llama-8B's products of 8,192 rows, by cuBLAS, with random numbers.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ..common import Report
+from .chip import watched
+from .limits import H200_OPERATIONS
+from .sizes import FULL
+
+ROWS = 8192
+MOMENT, LONG = 0.02, 2.0
+REST = 1.5
+"""Seconds before each run, for the chip to cool."""
+
+
+def run() -> Report:
+    import torch
+
+    columns = ("product", "TFLOP/s for a moment", "for 2 s", "of 790", "MHz", "W")
+    report = Report("Products of 8,192 rows for a moment and for seconds (GPU)", columns)
+    if not torch.cuda.is_available():
+        report.note = "Needs an NVIDIA GPU."
+        return report
+    for name, product in FULL.products.items():
+        if name == "logits":
+            continue
+        x, weight = (
+            torch.randn(rows, product.size, device="cuda").mul_(width).bfloat16()
+            for rows, width in ((ROWS, 1.0), (product.columns, product.size**-0.5))
+        )
+        operations = 2 * ROWS * product.columns * product.size
+        moment, _ = _rate(lambda x=x, weight=weight: torch.nn.functional.linear(x, weight), operations, MOMENT)
+        long, chip = _rate(lambda x=x, weight=weight: torch.nn.functional.linear(x, weight), operations, LONG)
+        shown = (f"{chip.get(key, float('nan')):,.0f}" for key in ("mhz", "watts"))
+        share = f"{long / H200_OPERATIONS:.0%}"
+        report.rows.append((name, f"{moment / 1e12:,.0f}", f"{long / 1e12:,.0f}", share, *shown))
+        print(*report.rows[-1], sep=" | ", flush=True)
+    return report
+
+
+def _rate(product: Callable[[], Any], operations: int, seconds: float) -> tuple[float, dict[str, float]]:
+    """Operations a second over about so many seconds, and the chip meanwhile."""
+    import torch
+
+    product()
+    torch.cuda.synchronize()
+    time.sleep(REST)
+    count = max(1, round(seconds * H200_OPERATIONS / operations))
+    begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    with watched() as chip:
+        begin.record()
+        for _ in range(count):
+            product()
+        end.record()
+        end.synchronize()
+    return count * operations / begin.elapsed_time(end) * 1000, chip
+
+
+def main() -> int:
+    print(run().markdown(), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
