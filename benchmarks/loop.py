@@ -3,6 +3,8 @@
 The model is replaced by tokens that are there at once, as if the device took no time; steps overlap as on a GPU. What
 the attention plans and what a launch costs is not in it. Times are of the engine thread's own processor time, with
 Python's garbage collector, for which all that was made before is put aside, as an engine on a GPU does.
+
+The last table is of a device that takes time, and of launches that do: how much of a workload it has nothing to do.
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ import gc
 import random
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from operator import itemgetter
 from typing import NamedTuple
@@ -24,7 +26,7 @@ from sgnb.engine.live import Live
 from sgnb.engine.loop import EngineLoop
 from sgnb.engine.pool import SlotPool
 from sgnb.engine.radix import RadixTree
-from sgnb.engine.request import Chunk, Request
+from sgnb.engine.request import SHORT, Chunk, Request
 from sgnb.engine.sampler import Picks
 from sgnb.engine.scheduler import Scheduler
 from sgnb.engine.text import Tokenizer
@@ -39,6 +41,7 @@ from .gpu.ours import SgnbServer, sgnb
 from .gpu.playing import play
 from .gpu.serving import make_tokenizer
 from .gpu.workloads import BASIC
+from .simulated_gpu import SimulatedGpu, Times
 
 VOCAB = 128_000
 REGEX = r"([a-z]{1,9} ){0,600}"
@@ -48,13 +51,15 @@ REGEX = r"([a-z]{1,9} ){0,600}"
 class Player:
     """In place of a runner: chooses tokens without a model. A request with a grammar gets single bytes that it allows.
 
-    seconds: what this took, by the thread's own processor time. steps: how many there were.
+    seconds: what this took, by the thread's own processor time. steps: how many there were. gpu: where the tokens come
+    from in their time; without one they are there at once.
     """
 
     stream = nullcontext()
 
-    def __init__(self, tokenizer: Tokenizer | None) -> None:
+    def __init__(self, tokenizer: Tokenizer | None, gpu: SimulatedGpu | None = None) -> None:
         self.picker = self
+        self._gpu = gpu
         self._states: dict[int, int] = {}
         self._tokenizer = tokenizer
         self.seconds, self.steps = 0.0, 0
@@ -74,7 +79,13 @@ class Player:
         count = len(batch)
         chosen = torch.tensor([self._token(live) for live in batch])
         ones = torch.ones(count)
-        result = collect(batch, Picks(chosen, -ones, -ones, ones.int()), range(count))
+        picks = Picks(chosen, -ones, -ones, ones.int())
+        if self._gpu is None:
+            result = collect(batch, picks, range(count))
+        else:
+            total = sum(chunk.length for chunk in chunks)
+            graph = total <= ROWS and all(chunk.samples and chunk.length <= SHORT for chunk in chunks)
+            result = Chosen(batch, range(count), picks, self._gpu.launch(total, graph), {})
         self.steps += 1
         self.seconds += time.thread_time() - began
         return result
@@ -95,12 +106,12 @@ class Player:
 class Bench:
     """A loop with a player. `play` runs requests to their ends."""
 
-    def __init__(self, tokenizer: Tokenizer | None = None, rows: int = 1024) -> None:
+    def __init__(self, tokenizer: Tokenizer | None = None, player: Player | None = None) -> None:
         self.log = EventLog()
-        self.player = Player(tokenizer)
+        self.player = player or Player(tokenizer)
         scheduler = Scheduler(
             RadixTree(self.log.emit), SlotPool(3_000_000), context_length=8192, max_step_tokens=8192,
-            max_running=rows, emit=self.log.emit,
+            max_running=ROWS, emit=self.log.emit,
         )  # fmt: skip
         self._tokenizer = tokenizer
         self._loop = EngineLoop(scheduler, self.player, tokenizer, self.log, overlap=True)  # type: ignore[arg-type]
@@ -128,9 +139,7 @@ class Bench:
         return after[0] - before[0], after[1] - before[1]
 
     def _clock(self) -> tuple[float, int]:
-        now: tuple[float, int] = self._loop.call(
-            lambda: (time.thread_time() - self.player.seconds, self.player.steps)
-        )
+        now: tuple[float, int] = self._loop.call(lambda: (time.thread_time() - self.player.seconds, self.player.steps))
         return now
 
     def close(self) -> None:
@@ -159,10 +168,17 @@ CASES = (
 WORKLOADS = ("tree of thought", "few-shot", "chat", "batch 256")
 """Of `benchmarks.gpu.workloads`, at the sizes for a GPU."""
 WORKLOAD_VOCAB = 1000
+ROWS = 1024
+"""Requests of a step in the workloads, and rows of the largest graph."""
+
+GAP = 0.001
+"""Seconds; a longer one is told."""
+LONGEST = 8
+"""So many of them are named."""
 
 
 def run() -> list[Report]:
-    return [_loop(), _workloads()]
+    return [_loop(), _workloads(), _idle()]
 
 
 def _loop() -> Report:
@@ -192,19 +208,25 @@ def _workloads() -> Report:
         ("workload", "requests", "steps", "processor time, s", "of it the engine's thread"),
         note="The fastest of three.",
     )
-    model = random_llama(replace(TOY, vocab=WORKLOAD_VOCAB), "cpu", "float32")
-    options = {"max_total_tokens": 400_000, "max_running_requests": 1024, "max_step_tokens": 8192}
-    with sgnb.Engine(model, tokenizer=None, device="cpu", overlap=True, context_length=8192, **options) as engine:
-        player = Player(None)
-        engine._loop.call(lambda: setattr(engine._loop, "_runner", player))
-        server = SgnbServer(engine)
-        gc.collect()
-        gc.freeze()
+    player = Player(None)
+    with _served(player) as server:
         for name in WORKLOADS:
             runs = [_play(server, player, name, seed) for seed in range(3)]
             report.rows.append((name, *min(runs, key=itemgetter(2))))
-        gc.unfreeze()
     return report
+
+
+@contextmanager
+def _served(player: Player) -> Iterator[SgnbServer]:
+    """An engine with the player in place of its runner."""
+    model = random_llama(replace(TOY, vocab=WORKLOAD_VOCAB), "cpu", "float32")
+    options = {"max_total_tokens": 400_000, "max_running_requests": ROWS, "max_step_tokens": 8192}
+    with sgnb.Engine(model, tokenizer=None, device="cpu", overlap=True, context_length=8192, **options) as engine:
+        engine._loop.call(lambda: setattr(engine._loop, "_runner", player))
+        gc.collect()
+        gc.freeze()
+        yield SgnbServer(engine)
+        gc.unfreeze()
 
 
 def _play(server: SgnbServer, player: Player, name: str, seed: int) -> tuple[int, int, str, str]:
@@ -220,6 +242,38 @@ def _play(server: SgnbServer, player: Player, name: str, seed: int) -> tuple[int
     play(server, workload)
     everywhere, thread, steps = (now - then for now, then in zip(clock(), before, strict=True))
     return len(workload.calls), int(steps), f"{everywhere:.2f}", f"{thread:.2f}"
+
+
+def _idle() -> Report:
+    report = Report(
+        "Idle time of a simulated GPU",
+        ("workload", "seconds", "of them busy", "idle", "steps", f"gaps above {1000 * GAP:.0f} ms", "the longest, ms"),
+        note="The median of three, by the seconds. A gap is before a step; borders between levels are the long ones.",
+    )
+    gpu = SimulatedGpu()
+    with _served(Player(None, gpu)) as server:
+        for name in WORKLOADS:
+            runs = []
+            for seed in range(3):
+                workload = BASIC[name].make(seed, WORKLOAD_VOCAB)
+                server.flush()
+                gpu.restart()
+                play(server, workload)
+                runs.append(gpu.times)
+            report.rows.append((name, *_described(sorted(runs)[1])))
+    return report
+
+
+def _described(times: Times) -> tuple[str, ...]:
+    long = sorted((gap for gap in times.gaps if gap > GAP), reverse=True)
+    return (
+        f"{times.total:.2f}",
+        f"{times.busy:.2f}",
+        f"{1 - times.busy / times.total:.1%}",
+        f"{len(times.gaps)}",
+        f"{len(long)}, {sum(long):.2f} s",
+        ", ".join(f"{1000 * gap:.0f}" for gap in long[:LONGEST]),
+    )
 
 
 def _borders(rng: random.Random) -> float:

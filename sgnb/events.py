@@ -18,6 +18,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -118,14 +119,18 @@ class Masked(NamedTuple):
 class Tokens(Sequence[int]):
     """Token ids, four bytes each; equal to the tuple of them. Python makes the numbers when they are asked for."""
 
-    __slots__ = ("_ids",)
+    __slots__ = ("_data",)
 
     def __init__(self, data: bytes) -> None:
         """data: of an array of int32."""
-        self._ids = memoryview(data).cast("i")
+        self._data = data
+
+    @property
+    def _ids(self) -> memoryview[int]:
+        return memoryview(self._data).cast("i")
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return len(self._data) // 4
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._ids)
@@ -140,7 +145,7 @@ class Tokens(Sequence[int]):
         return hash(tuple(self))
 
     def __reduce__(self) -> Any:
-        return Tokens, (self._ids.tobytes(),)
+        return Tokens, (self._data,)
 
     def __repr__(self) -> str:
         return repr(tuple(self))
@@ -379,15 +384,25 @@ class Read(NamedTuple):
 _TOKENS = {RequestQueued: "prompt", NodeAdded: "tokens", StepRan: "sampled", TokensNamed: "ids", Jumped: "tokens"}
 """The field of an event that holds tokens: by far the largest part of the memory that a log takes."""
 
+_PLAIN = {
+    kind: attrgetter(*names)
+    for kind in EVENT_KINDS.values()
+    if len(names := [f.name for f in fields(kind) if f.type in ("int", "float", "str")]) == len(fields(kind)) > 1
+}
+"""What gives the values of an event that has nothing but numbers and strings."""
+
 
 class EventLog:
     """Bounded, append-only, safe to use from any thread. Readers keep their own place (a `seq`).
 
     capacity: records kept. tokens: tokens kept in all records together, 4 to 50 bytes each.
+
+    A record is kept as a tuple (time, tokens, event), or (time, tokens, kind, *values) where the values are `_PLAIN`:
+    such tuples Python's garbage collector leaves alone.
     """
 
     def __init__(self, capacity: int = 200_000, tokens: int = 2_000_000) -> None:
-        self._records: deque[Record] = deque()
+        self._records: deque[tuple[Any, ...]] = deque()
         self._capacity, self._spare = capacity, tokens
         self._lock = threading.Lock()
         self._begin = time.perf_counter()
@@ -395,27 +410,31 @@ class EventLog:
 
     def emit(self, event: Any) -> None:
         """Append `event`. Drops the oldest records when full. Does no I/O."""
-        size = _token_count(event)
+        kind = type(event)
+        name = _TOKENS.get(kind)
+        size = len(getattr(event, name)) if name else 0
+        values = _PLAIN.get(kind)
+        kept = (kind.__name__, *values(event)) if values else (event,)
         with self._lock:
             self.last += 1
-            self._records.append(Record(self.last, time.perf_counter() - self._begin, event))
+            self._records.append((time.perf_counter(), size, *kept))
             self._spare -= size
             while len(self._records) > self._capacity or self._spare < 0:
-                self._spare += _token_count(self._records.popleft().event)
+                self._spare += self._records.popleft()[1]
 
     def read(self, after: int = 0) -> Read:
         """The records with seq > `after`, oldest first. Changes nothing."""
         with self._lock:
             new = self.last - after
             have = min(new, len(self._records))
-            records = list(itertools.islice(reversed(self._records), have))
-        records.reverse()
+            last = self.last
+            found = list(itertools.islice(reversed(self._records), have))
+        begin = self._begin
+        records = [
+            Record(seq, t - begin, EVENT_KINDS[kept[0]](*kept[1:]) if len(kept) > 1 else kept[0])
+            for seq, (t, _, *kept) in enumerate(reversed(found), last - have + 1)
+        ]
         return Read(records, new - have)
-
-
-def _token_count(event: Any) -> int:
-    name = _TOKENS.get(type(event))
-    return len(getattr(event, name)) if name else 0
 
 
 class Recorder:

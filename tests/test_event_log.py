@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 from array import array
 
-from sgnb.events import EventLog, NodeAdded, NodeTouched, Record, Tokens, decode, encode
+from sgnb.events import (
+    BranchFinished,
+    EngineStopped,
+    EventLog,
+    Extended,
+    NodeAdded,
+    NodeSplit,
+    NodeTouched,
+    Record,
+    RequestAdmitted,
+    RequestFinished,
+    StepRan,
+    Tokens,
+    decode,
+    encode,
+)
 
 
 def test_oldest_records_go_first() -> None:
@@ -18,6 +34,36 @@ def test_oldest_records_go_first() -> None:
     assert [r.seq for r in records] == [3, 4, 5]
     assert lost == 2
     assert log.read(after=4) == ([records[-1]], 0)
+
+
+def test_events_come_out_as_they_went_in() -> None:
+    """Whether they are kept as values or whole."""
+    events = [
+        RequestAdmitted(3, 7),
+        RequestFinished(3, "length", 7, 2, 5),
+        EngineStopped("closed"),
+        NodeSplit(4, 5, 6),
+        NodeAdded(9, 0, Tokens(array("i", (1, 2)).tobytes()), "a"),
+        StepRan(1, 0.5, (Extended(3, 0, 7),), (), 0, 1, 2, 3, 4),
+        BranchFinished("run", "0", ""),
+    ]
+    log = EventLog()
+    for event in events:
+        log.emit(event)
+    records = log.read().records
+    assert [r.event for r in records] == events
+    assert [type(r.event) for r in records] == [type(event) for event in events]
+    assert [r.seq for r in records] == list(range(1, 8))
+    assert [r.t for r in records] == sorted(r.t for r in records)
+    assert log.read(after=6).records == records[6:]
+
+
+def test_numbers_are_no_work_for_the_garbage_collector() -> None:
+    log = EventLog()
+    for tick in range(10):
+        log.emit(NodeTouched(1, tick))
+    gc.collect()
+    assert not any(gc.is_tracked(kept) for kept in log._records)
 
 
 def test_long_prompts_take_more_room() -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-METHODS = ("add", "schedule", "complete", "settle", "finish")
+METHODS = ("add", "schedule", "complete", "settle", "retire", "finish")
 """Of the scheduler, which alone calls the tree."""
 
 

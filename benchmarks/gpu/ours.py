@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import sgnb
@@ -73,11 +73,16 @@ def _put(results: queue.SimpleQueue[tuple[int, Output]], number: int, output: Ou
 
 
 def sampling(call: Call) -> sgnb.SamplingParams:
-    options: dict[str, Any] = {"max_new_tokens": call.new, "temperature": 0}
-    if call.schema is not None:
-        return sgnb.SamplingParams(json_schema=call.schema, **options)
-    if call.score_from is not None:
-        options |= {"return_logprob": True, "logprob_start_len": call.score_from}
+    return _sampling(call.new, call.schema, call.score_from)
+
+
+@lru_cache
+def _sampling(new: int, schema: str | None, score_from: int | None) -> sgnb.SamplingParams:
+    options: dict[str, Any] = {"max_new_tokens": new, "temperature": 0}
+    if schema is not None:
+        return sgnb.SamplingParams(json_schema=schema, **options)
+    if score_from is not None:
+        options |= {"return_logprob": True, "logprob_start_len": score_from}
     return sgnb.SamplingParams(ignore_eos=True, **options)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,9 @@ class VllmServer:
             self._used += 1
             name = str(self._used)
             self._numbers[name] = asked.number
-            engine.add_request(name, {"prompt_token_ids": asked.prompt}, self._params(asked.call))
+            call = asked.call
+            params = _vllm_params(call.new, call.schema, call.score_from)
+            engine.add_request(name, {"prompt_token_ids": asked.prompt}, params)
 
     def finished(self) -> list[tuple[int, list[int]]]:
         while True:
@@ -66,21 +69,24 @@ class VllmServer:
     def close(self) -> None:
         self._llm.llm_engine.engine_core.shutdown()
 
-    def _params(self, call: Call) -> Any:
-        from vllm import SamplingParams
-        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
-        options: dict[str, Any] = {
-            "temperature": 0.0,
-            "max_tokens": max(call.new, 1),
-            "detokenize": False,
-            "output_kind": RequestOutputKind.FINAL_ONLY,
-        }
-        if call.schema is not None:
-            return SamplingParams(structured_outputs=StructuredOutputsParams(json=call.schema), **options)
-        if call.score_from is not None:
-            options["prompt_logprobs"] = 0
-        return SamplingParams(ignore_eos=True, **options)
+@lru_cache
+def _vllm_params(new: int, schema: str | None, score_from: int | None) -> Any:
+    """vLLM copies what it is given: calls of one kind can share it."""
+    from vllm import SamplingParams
+    from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
+
+    options: dict[str, Any] = {
+        "temperature": 0.0,
+        "max_tokens": max(new, 1),
+        "detokenize": False,
+        "output_kind": RequestOutputKind.FINAL_ONLY,
+    }
+    if schema is not None:
+        return SamplingParams(structured_outputs=StructuredOutputsParams(json=schema), **options)
+    if score_from is not None:
+        options["prompt_logprobs"] = 0
+    return SamplingParams(ignore_eos=True, **options)
 
 
 class SglangServer:

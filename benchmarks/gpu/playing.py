@@ -5,12 +5,16 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, NamedTuple, Protocol
 
 from .chip import watched
 from .workloads import Call, Kind, Workload
 
 WARM_UP_SEED, REPETITIONS = 1000, 3
+
+PORTION = 64
+"""So many calls are submitted at a time, unless they must begin together: a server may begin with the first ones."""
 
 
 class Asked(NamedTuple):
@@ -59,15 +63,16 @@ def play(server: Server, workload: Workload, levels: bool = False) -> list[list[
         for need in set(call.needs):
             followers[need].append(number)
     ready = [number for number, count in enumerate(missing) if count == 0]
-    prompts: dict[int, list[int]] = {}
     outputs: dict[int, list[int]] = {}
     running = 0
     while len(outputs) < len(calls):
         if ready and not (running and (levels or workload.one_at_a_time)):
             chosen = ready[:1] if workload.one_at_a_time else ready
             ready = ready[len(chosen) :]
-            prompts.update((number, _prompt(calls[number], prompts, outputs)) for number in chosen)
-            server.submit([Asked(number, prompts[number], calls[number]) for number in chosen], levels)
+            size = len(chosen) if levels else PORTION
+            for first in range(0, len(chosen), size):
+                portion = chosen[first : first + size]
+                server.submit([Asked(n, _prompt(calls[n], calls, outputs), calls[n]) for n in portion], levels)
             running += len(chosen)
         for number, output in server.finished():
             _check(calls[number], output, number)
@@ -80,9 +85,14 @@ def play(server: Server, workload: Workload, levels: bool = False) -> list[list[
     return [outputs[number] for number in range(len(calls))]
 
 
-def _prompt(call: Call, prompts: dict[int, list[int]], outputs: dict[int, list[int]]) -> list[int]:
-    begin = [] if call.context is None else prompts[call.context] + outputs[call.context]
-    return begin + [token for other in call.joins for token in outputs[other]] + call.tokens
+def _prompt(call: Call, calls: Sequence[Call], outputs: dict[int, list[int]]) -> list[int]:
+    """Made when it is asked for: lists of all prompts would be work for Python's garbage collector."""
+    parts = [call.tokens, *(outputs[other] for other in reversed(call.joins))]
+    while call.context is not None:
+        parts.append(outputs[call.context])
+        call = calls[call.context]
+        parts += [call.tokens, *(outputs[other] for other in reversed(call.joins))]
+    return list(chain.from_iterable(reversed(parts)))
 
 
 def _check(call: Call, output: list[int], number: int) -> None:

@@ -28,7 +28,7 @@ KINDS = {
 """Patterns of kernels' names; the first kind that has one of them."""
 
 OTHER = "other"
-LONGEST = 8
+LONGEST = 4
 """So many kernels are named."""
 
 

@@ -4,7 +4,8 @@ Decides and keeps count; the engine masks, the request holds the tokens. Knows n
 
 Jump-forward (Zheng et al., arXiv 2312.07104, section 4): text that the grammar forces is appended without asking the
 model. The last tokens are cut anew together with it, because the model knows its tokenizer's own way of cutting; the
-longest common beginning stays, and what follows goes through the model in one pass.
+longest common beginning stays, and what follows goes through the model in one pass. No more tokens are cut anew than
+the jump brings in: to mend how the model cut its own text is not worth computing it again.
 
 The text ends before the tokens do: at each place the shortest way to an end must fit into what is left of
 max_new_tokens. A token after which it would not is taken back, and the shortest way is written instead. A grammar of
@@ -27,7 +28,7 @@ from .request import Request
 from .text import Tokenizer, common_length, unfinished_bytes
 
 RECUT = 8
-"""So many of the last tokens are cut anew with the text that a jump appends."""
+"""At most so many of the last tokens are cut anew with the text that a jump appends."""
 
 LANDING = 0.25
 """The share of max_new_tokens that is kept for landing."""
@@ -43,6 +44,7 @@ class Constraint:
         self, matcher: Matcher, request: Request, tokenizer: Tokenizer, *, thinking_end: str = "", jump: bool = True
     ) -> None:
         self._matcher, self._request, self._tokenizer = matcher, request, tokenizer
+        self._pieces = tokenizer.vocabulary.pieces
         self._mark = thinking_end.encode()
         self._mark_tokens = tokenizer.hf.encode(thinking_end, add_special_tokens=False) if thinking_end else []
         self._jump_forward = jump
@@ -105,7 +107,7 @@ class Constraint:
         else:
             if not ends:
                 self._matcher.accept(token)
-                self.data += self._tokenizer.vocabulary.pieces[token]
+                self.data += self._pieces[token]
             record = TokenRecord("sampled", text, before, self._matcher.state, allowed, logprob, masked_logprob)
         self.records.append(record)
         return record
@@ -148,7 +150,7 @@ class Constraint:
 
     def _think(self, token: int) -> None:
         self._seen = (self._seen + self._tokenizer.piece(token))[-4 * len(self._mark) - 256 :]
-        self.reasoning += self._tokenizer.vocabulary.pieces[token]
+        self.reasoning += self._pieces[token]
         if self._mark in self._seen:
             self.binds = True
             self._first = self._request.size + 1
@@ -169,16 +171,14 @@ class Constraint:
         self.records.pop()
         request = self._request
         token = int(request.tokens[-1])
-        del self.data[len(self.data) - len(self._tokenizer.vocabulary.pieces[token]) :]
+        del self.data[len(self.data) - len(self._pieces[token]) :]
         request.rewrite(request.size - 1, ())
 
     def _close(self) -> None:
         """End a thinking section, and write the shortest way to an end if it is known."""
         if not self.binds:
             self._request.rewrite(self._request.size, self._mark_tokens)
-            self.records += [
-                TokenRecord("jumped", self._tokenizer.text(token), -1, -1) for token in self._mark_tokens
-            ]
+            self.records += [TokenRecord("jumped", self._tokenizer.text(token), -1, -1) for token in self._mark_tokens]
             mark, state = self._mark.decode("latin-1"), self._matcher.state
             self.jumps.append(Jumped(self._request.id, "limit", 0, tuple(self._mark_tokens), mark, -1, state, ()))
             self.binds, self._first = True, self._request.size
@@ -207,17 +207,21 @@ class Constraint:
     def _cut(self, data: bytes) -> tuple[int, Sequence[int]]:
         """How many of the last tokens give way, and the tokens for their bytes and `data`.
 
-        A beginning that is cut otherwise than the model wrote it would put all of it aside for nothing: then only the
-        last token, which has not gone through the model yet, is cut anew.
+        Where the model cuts as its tokenizer does, only the last token can change, and two are enough to see that.
+        Else the last `RECUT` are looked at. But a token that is put aside costs a row of a step, and one that the jump
+        brings in wins one: no more may give way than are brought in, of which a byte is one at most. And the first must
+        stay, or the text was cut otherwise from its beginning on. If not, only the last token is cut anew, for the sake
+        of the boundary.
         """
-        request, pieces = self._request, self._tokenizer.vocabulary.pieces
-        for count in (RECUT, 1):
+        request, pieces = self._request, self._pieces
+        for count in (2, RECUT, 1):
             old = request.tokens[max(self._first, request.size - count) :].tolist()
-            new = self._tokenizer.write(b"".join(pieces[token] for token in old) + data)
+            new = self._tokenizer.write(b"".join([pieces[token] for token in old]) + data)
             common = common_length(old, new)
-            if common or len(old) <= 1:
+            dropped = len(old) - common
+            if dropped <= 1 or (common and dropped <= min(len(new) - len(old), len(data))):
                 break
-        return len(old) - common, new[common:]
+        return dropped, new[common:]
 
     def _whole(self, data: bytes) -> bytes:
         """`data` without the beginning of a character at its end: the rest of that one is not forced."""
@@ -238,9 +242,10 @@ class Constraint:
 
     def _accept(self, matcher: Matcher, tokens: Sequence[int]) -> list[TokenRecord]:
         """Move `matcher` on by all of `tokens`."""
-        records = []
+        records, text, after = [], self._tokenizer.text, matcher.state
         for token in tokens:
-            before = matcher.state
+            before = after
             matcher.accept(token)
-            records.append(TokenRecord("jumped", self._tokenizer.text(token), before, matcher.state))
+            after = matcher.state
+            records.append(TokenRecord("jumped", text(token), before, after))
         return records

@@ -5,6 +5,7 @@ All of it runs on the caller's thread, before anything is queued. Knows no model
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -85,6 +86,8 @@ class Intake:
         tokens = _integers(prompt)
         if not len(tokens):
             raise RequestError("the prompt is empty", "give at least one token")
+        if tokens.dtype == np.int32 and tokens.view(np.uint32).max() < self.vocab_size:  # negative ones are huge
+            return tokens
         outside = (tokens < 0) | (tokens >= self.vocab_size)
         if outside.any():
             raise RequestError(
@@ -128,6 +131,11 @@ class Intake:
 
 def _integers(prompt: Any) -> NDArray:
     """The items of a prompt; objects when some are too large for an integer of a machine."""
+    if isinstance(prompt, list):
+        try:
+            return np.frombuffer(struct.pack(f"{len(prompt)}i", *prompt), np.int32)
+        except struct.error:
+            pass  # there are others than numbers, or large ones
     try:
         if isinstance(prompt, (bytes, Mapping)):
             raise TypeError("their items would pass for token ids")

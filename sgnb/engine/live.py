@@ -89,6 +89,11 @@ class Live:
         """Whether the next token can be chosen before the host has read the last one."""
         return not self._penalises and (self.grammar is None or self.table is not None)
 
+    @property
+    def ends_when_full(self) -> bool:
+        """Whether nothing is left to compute once its last token is sampled, whatever that token is."""
+        return self.grammar is None and not self.request.params.return_logprob
+
     def begin(self, jump_forward: bool) -> Ending | None:
         """Start on the grammar, which is compiled by now; how the request ended, if that was all of it.
 

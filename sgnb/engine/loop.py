@@ -33,19 +33,21 @@ from .choosing import Choices, Chosen
 from .live import Ending, Live
 from .memory import cure, is_device_lost, is_out_of_memory, release_device_memory
 from .radix import Ints
-from .request import Chunk
+from .request import Chunk, Request
 from .runner import ModelRunner
 from .scheduler import Scheduler
 from .text import Tokenizer
 
 
 class Launched(NamedTuple):
-    """A step that the device works on. began: time of `time.perf_counter`, in seconds."""
+    """A step that the device works on. began: time of `time.perf_counter`, in seconds. full: its requests that have
+    room for no other token."""
 
     step: int
     began: float
     extended: Columns[Extended]
     chosen: Chosen
+    full: list[Request]
 
 
 class EngineLoop:
@@ -100,6 +102,8 @@ class EngineLoop:
 
     def submit(self, lives: list[Live]) -> None:
         def accept() -> None:
+            if lives:
+                self._name(np.concatenate([live.request.tokens for live in lives]))
             for live in lives:
                 self._accept(live)
 
@@ -186,6 +190,8 @@ class EngineLoop:
         launched = self._launch() if self._scheduler.has_work else None
         self._land()
         self._launched = launched
+        if launched is not None:
+            self._retire(launched.full)
         if not self._overlap:
             self._land()
 
@@ -214,10 +220,13 @@ class EngineLoop:
         self._scheduler.complete(chunks)
         requests, starts, lengths = zip(*chunks, strict=True)
         extended: Columns[Extended] = Columns(Extended, [r.id for r in requests], starts, lengths)
+        full = []
         for request, seat in chosen.sampling:
             request.ahead += 1
             request.seat = seat
-        return Launched(self._scheduler.step, began, extended, chosen)
+            if request.full:
+                full.append(request)
+        return Launched(self._scheduler.step, began, extended, chosen, full)
 
     def _land(self) -> None:
         """Read the launched step, if there is one, and let its requests go on."""
@@ -234,6 +243,12 @@ class EngineLoop:
             self._end(live, Ending("error", error=failure))
         for live in choices.spent:
             self._end(live, live.ending or Ending("length"))
+
+    def _retire(self, full: list[Request]) -> None:
+        """While the device works: take those out of the scheduler that end with this step, whatever it samples."""
+        for request in full:
+            if request.node is not None and self._live[request.id].ends_when_full:
+                self._scheduler.retire(request)
 
     def _go_on(self, live: Live, move: Callable[..., Ending | None], *arguments: Any) -> None:
         """Let the request move on, log what it wrote by itself, and end it if that was all. Its error ends it alone."""
@@ -257,7 +272,6 @@ class EngineLoop:
     def _accept(self, live: Live) -> None:
         request = live.request
         self._live[request.id] = live
-        self._name(request.tokens)
         prompt = Tokens(request.tokens.tobytes())
         self._log.emit(RequestQueued(request.id, live.run, live.branch, live.name, live.purpose, prompt))
         self.counts["requests"] += 1

@@ -221,6 +221,8 @@ class RadixTree:
             if not node.locks:
                 freed.append(node.slots)
                 self._remove(node, "flush")
+        self._leaves = [leaf for leaf in self._leaves if leaf[-1].alive]
+        heapq.heapify(self._leaves)
         return freed
 
     def _add(self, parent: Node, tokens: Ints, slots: Ints, namespace: str) -> Node:

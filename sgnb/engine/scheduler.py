@@ -122,9 +122,17 @@ class Scheduler:
         """
         if request.node is not None:
             self._stop(request)
-        elif request in self.waiting:
+        elif not request.retired and request in self.waiting:
             self.waiting.remove(request)
             self._blocked = None
+
+    def retire(self, request: Request) -> None:
+        """The running request's last token is being sampled: it needs nothing more of what is scheduled or cached.
+
+        As `finish`, while the device still works; a later `finish` finds nothing left to do.
+        """
+        self._stop(request)
+        request.retired = True
 
     def settle(self, request: Request) -> None:
         """The running request rewrote its last tokens. If the tree holds some of them for it, it begins once more, at

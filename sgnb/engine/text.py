@@ -30,7 +30,11 @@ class Tokenizer:
         if self._byte_level:
             self._literal |= frozenset(tokenizer.added_tokens_decoder)
 
+        if self._fast is not None and (self._fast.truncation or self._fast.padding):  # its file may ask for them
+            self._fast.no_truncation()
+            self._fast.no_padding()
         self._written = lru_cache(4096)(self._write)
+        self._pieces: tuple[bytes, ...] = ()
         self._texts: dict[int, str] = {}
 
     @cached_property
@@ -40,7 +44,9 @@ class Tokenizer:
         for name, token in self.hf.get_vocab().items():
             if token not in self._special:
                 pieces[token] = self._bytes(token, name)
-        return Vocabulary(pieces)
+        vocabulary = Vocabulary(pieces)
+        self._pieces = vocabulary.pieces
+        return vocabulary
 
     @cached_property
     def closing(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
@@ -68,12 +74,19 @@ class Tokenizer:
         """The same for whole characters."""
         text, pieces = data.decode(), self.vocabulary.pieces
         for before in ("", "\n"):  # after a line break no tokenizer puts the blank that begins a text
-            skipped = self.hf.encode(before, add_special_tokens=False) if before else []
-            tokens: list[int] = self.hf.encode(before + text, add_special_tokens=False)
+            skipped = self._encode(before) if before else []
+            tokens = self._encode(before + text)
             rest = tokens[len(skipped) :]
-            if tokens[: len(skipped)] == skipped and b"".join(pieces[token] for token in rest) == data:
+            if tokens[: len(skipped)] == skipped and b"".join([pieces[token] for token in rest]) == data:
                 return rest
         return self.vocabulary.longest_match(data)
+
+    def _encode(self, text: str) -> list[int]:
+        """The tokens of `text` alone. What transformers would do around the tokenizer takes longer than that does."""
+        if self._fast is None:
+            return list(self.hf.encode(text, add_special_tokens=False))
+        [encoded] = self._fast.encode_batch_fast([text], add_special_tokens=False)
+        return list(encoded.ids)
 
     @property
     def eos_token_ids(self) -> frozenset[int]:
@@ -103,6 +116,8 @@ class Tokenizer:
 
     def piece(self, token: int) -> bytes:
         """The bytes that a token stands for; special and added ones give their name."""
+        if token < len(self._pieces) and self._pieces[token]:
+            return self._pieces[token]
         name = self.hf.convert_ids_to_tokens(token)
         return b"<%d>" % token if name is None else self._bytes(token, name)
 

@@ -14,8 +14,9 @@ from .automaton.dfa import START
 from .masks import TokenMasks
 from .vocabulary import Vocabulary
 
-KEPT_COMPLETIONS = 256
-"""So many shortest ways to an end are kept for each grammar; each may be as long as its longest text."""
+KEPT_TEXTS = 256
+"""So many shortest ways to an end are kept for each grammar, and the labels of so many texts; each may be as long as
+its longest text."""
 
 NO_LEEWAY = 2**31 - 1
 
@@ -69,11 +70,12 @@ class Matcher(Protocol):
 
 class Paths:
     """What all requests of a grammar share: its automaton, what that forces, its masks, and the shortest ways to an end
-    that were asked for so far. Knows no request."""
+    and the labels that were asked for so far. Knows no request."""
 
     def __init__(self, automaton: Automaton, compressed: Compressed, vocabulary: Vocabulary) -> None:
         self.automaton, self.compressed, self.masks = automaton, compressed, TokenMasks(automaton, vocabulary)
         self._completions: dict[int, bytes] = {}
+        self._labels: dict[tuple[int, bytes], tuple[str, ...]] = {}
         kinds = np.unique(automaton.classes[vocabulary.single_bytes])
         follows = (automaton.table[:, kinds] != 0).any(axis=1)
         chooses = ~compressed.singular & (follows | ~automaton.final)
@@ -84,10 +86,30 @@ class Paths:
         """A shortest text that ends the grammar from `state`."""
         found = self._completions.get(state)
         if found is None:
-            if len(self._completions) >= KEPT_COMPLETIONS:
+            if len(self._completions) >= KEPT_TEXTS:
                 self._completions.clear()
             found = self._completions[state] = self.automaton.completion(state)
         return found
+
+    def labels(self, state: int, data: bytes) -> tuple[str, ...]:
+        """As `Matcher.labels`, from `state`."""
+        found = self._labels.get((state, data))
+        if found is None:
+            if len(self._labels) >= KEPT_TEXTS:
+                self._labels.clear()
+            found = self._labels[state, data] = self._find_labels(state, data)
+        return found
+
+    def _find_labels(self, state: int, data: bytes) -> tuple[str, ...]:
+        automaton = self.automaton
+        found: dict[str, None] = {}
+        for path in [data] if data else [bytes([byte]) for byte in automaton.next_bytes(state)]:
+            here = state
+            for byte in path:
+                there = automaton.step(here, bytes([byte]))
+                found |= dict.fromkeys(automaton.labels[i] for i in automaton.sources.get((here, there), ()))
+                here = there
+        return tuple(found)
 
 
 class AutomatonMatcher:
@@ -96,6 +118,7 @@ class AutomatonMatcher:
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
         self._automaton, self._masks, self._leeway = paths.automaton, paths.masks, paths.leeway
+        self._pieces = paths.masks.vocabulary.pieces
         self._path = [START]
 
     @property
@@ -103,8 +126,8 @@ class AutomatonMatcher:
         return self._path[-1]
 
     def accept(self, token: int) -> None:
-        piece = self._masks.vocabulary.pieces[token]
-        state = self._automaton.step(self.state, piece) if piece else 0
+        piece = self._pieces[token]
+        state = self._automaton.step(self._path[-1], piece) if piece else 0
         if state == 0:
             raise GrammarError(
                 f"token {token} ({piece!r}) is not allowed in state {self.state}",
@@ -128,15 +151,7 @@ class AutomatonMatcher:
         return self._leeway[self._path[-1]] <= tokens
 
     def labels(self, data: bytes = b"") -> tuple[str, ...]:
-        automaton, state = self._automaton, self.state
-        found: dict[str, None] = {}
-        for path in [data] if data else [bytes([byte]) for byte in automaton.next_bytes(state)]:
-            here = state
-            for byte in path:
-                there = automaton.step(here, bytes([byte]))
-                found |= dict.fromkeys(automaton.labels[i] for i in automaton.sources.get((here, there), ()))
-                here = there
-        return tuple(found)
+        return self._paths.labels(self.state, data)
 
     def rollback(self, tokens: int) -> None:
         if not 0 <= tokens < len(self._path):

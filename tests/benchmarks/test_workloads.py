@@ -101,6 +101,14 @@ def test_levels_wait_for_each_other_and_others_do_not() -> None:
     assert flowing.batches[1] == [n for n, c in enumerate(workload.calls) if c.context == flowing.batches[0][-1]]
 
 
+def test_many_calls_are_submitted_in_portions_unless_they_begin_together() -> None:
+    workload = Workload([Call([number], 1) for number in range(150)], "req/s")
+    for levels, sizes in ((False, [64, 64, 22]), (True, [150])):
+        server = FakeServer()
+        play(server, workload, levels)
+        assert [len(batch) for batch in server.batches] == sizes
+
+
 def test_one_at_a_time_is_one_at_a_time() -> None:
     server = FakeServer()
     play(server, Workload([Call([20], 2) for _ in range(3)], "s", one_at_a_time=True))

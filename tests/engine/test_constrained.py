@@ -90,6 +90,20 @@ def test_jumps_save_passes(bytes_engine: Engine) -> None:
     assert counts[True] <= 4 and counts[True] < 0.4 * counts[False]
 
 
+def test_jumps_put_aside_no_more_than_they_bring_in(engine: Engine) -> None:
+    """A random model does not cut as its tokenizer would."""
+    mark = engine.log.last
+    pattern = r"([a-z]{1,5} ){4}((the answer|their fox|what) is [a-z]{3,6}, ){4}"
+    outputs = engine.generate([PROMPT] * 24, regex=pattern, max_new_tokens=200, seed=3)
+    jumps = [record.event for record in engine.log.read(mark).records if isinstance(record.event, Jumped)]
+    assert len(jumps) > 80 and any(jump.dropped for jump in jumps)
+    assert all(jump.dropped <= max(1, min(len(jump.tokens) - jump.dropped, len(jump.data))) for jump in jumps)
+    pieces_ = engine.tokenizer.vocabulary.pieces
+    for out in outputs:
+        data = b"".join(pieces_[token] for token in out.token_ids)
+        assert data.decode() == out.text and re.fullmatch(pattern, out.text)
+
+
 def test_a_text_without_choice_takes_no_pass(bytes_engine: Engine) -> None:
     before = bytes_engine.stats()["steps"]
     out = bytes_engine.generate("x", regex="nothing to choose", max_new_tokens=50)

@@ -8,7 +8,7 @@ import pytest
 
 from sgnb.engine.engine import Engine
 from sgnb.engine.output import Output
-from sgnb.events import RequestRetracted, StepRan
+from sgnb.events import NodeAdded, RequestAdmitted, RequestFinished, RequestRetracted, StepRan
 
 from ..byte_tokenizers import byte_level
 from ..random_models import random_model
@@ -85,6 +85,30 @@ def test_a_row_that_needs_the_host_holds_the_others_back() -> None:
             rows.append(sum(len(r.event.sampled) for r in one.log.read().records if isinstance(r.event, StepRan)))
             rows.append(one.stats()["computed_tokens"])
     assert rows[:2] == rows[2:]
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_the_tree_has_a_request_before_its_last_token_is_read(overlap: bool) -> None:
+    """What is left to do at the end is done while the device works; what is logged stays in order."""
+    with engine(overlap=overlap) as one:
+        output = one.generate("The answer is ", temperature=0, max_new_tokens=6, ignore_eos=True)
+        events = [record.event for record in one.log.read().records]
+        assert one.cached_length(one.encode(["The answer is "])[0] + output.token_ids) == output.prompt_tokens + 5
+    steps = [place for place, event in enumerate(events) if isinstance(event, StepRan)]
+    added = [place for place, event in enumerate(events) if isinstance(event, NodeAdded)]
+    (finished,) = [place for place, event in enumerate(events) if isinstance(event, RequestFinished)]
+    assert max(added) < max(steps) < finished
+    assert events[max(steps)].running == 0 and events[max(steps)].in_flight == 0
+    assert len(output.token_ids) == 6
+
+
+def test_whoever_waits_for_a_place_gets_it_before_the_last_token_is_read() -> None:
+    """One request at a time: the next one's step is launched while the last one's is at work."""
+    with engine(overlap=True, max_running_requests=1) as one:
+        one.generate(["x", "y", "z"], temperature=0, max_new_tokens=3, ignore_eos=True)
+        events = [record.event for record in one.log.read().records]
+    admitted = [event.request for event in events if isinstance(event, (RequestAdmitted, RequestFinished))]
+    assert admitted == [1, 2, 1, 3, 2, 3]
 
 
 def test_abort_and_a_new_request_in_the_same_breath() -> None:

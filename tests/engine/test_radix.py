@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -158,6 +159,19 @@ def test_a_node_that_was_a_hint_may_be_evicted() -> None:
     tree.evict(3)
     assert not hint.holds
     assert tree.peek(ints((1, 2, 3, 4)), hint=hint)[:2] == (tree.root, 0)
+
+
+def test_a_flushed_tree_holds_no_node() -> None:
+    tree = RadixTree()
+    node = tree.insert(ints((1, 2, 3)), ints((0, 1, 2))).node
+    kept = tree.insert(ints((4, 5)), ints((3, 4))).node
+    tree.lock(kept)
+    gone = weakref.ref(node.tokens)
+    del node
+    tree.flush()
+    assert gone() is None
+    tree.unlock(kept)
+    assert [slots.tolist() for slots in tree.evict(9)] == [[3, 4]]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,8 @@ class Simulation:
     """A scheduler whose model puts out `next_token`, and which is checked after every step.
 
     jumps: called for each request that took a token, as a grammar is: it may rewrite the request's last tokens.
-    overlap: a step is read after the next one was launched, as the engine does it.
+    overlap: a step is read after the next one was launched, as the engine does it. retires: requests leave the
+    scheduler before their last token is read; not for those that rewrite.
     """
 
     def __init__(
@@ -42,12 +43,13 @@ class Simulation:
         next_token: Callable[[Request], int] = lambda request: 9,
         jumps: Callable[[Request], None] = lambda request: None,
         overlap: bool = False,
+        retires: bool = False,
         **options: Any,
     ) -> None:
         self.total = total
         self.events: list[Any] = []
         self.replay = Replay()
-        self.next_token, self.jumps, self.overlap = next_token, jumps, overlap
+        self.next_token, self.jumps, self.overlap, self.retires = next_token, jumps, overlap, retires
         self.launched: list[Row] = []
         self.ended: set[int] = set()
         self.dropped = 0
@@ -85,6 +87,8 @@ class Simulation:
         self.computed += sum(chunk.length for chunk in chunks)
         self.launched = [self.row(chunk) for chunk in chunks]
         self.land(before)
+        if self.retires:
+            self.retire([row.request for row in self.launched if row.position is not None])
         if not self.overlap:
             self.land(self.launched)
             self.launched = []
@@ -113,13 +117,20 @@ class Simulation:
             if ends or (position is not None and request.remaining == 0):
                 self.finish(request)
 
+    def retire(self, requests: list[Request]) -> None:
+        for request in requests:
+            if request.full and request in self.scheduler.running and not request.params.return_logprob:
+                self.scheduler.retire(request)
+                assert request not in self.scheduler.running
+                self.check()
+
     def finish(self, request: Request) -> None:
         self.scheduler.finish(request)
         self.check()
         self.ended.add(request.id)
 
     def run(self) -> Iterator[list[Chunk]]:
-        while self.scheduler.has_work:
+        while self.scheduler.has_work or self.launched:
             yield self.step()
 
     def check(self) -> None:
@@ -145,7 +156,7 @@ def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
     total = (60, 150, 600)[trial % 3]
     sim = Simulation(
         total, lambda request: rng.randrange(3), max_step_tokens=(8, 32, 500)[trial // 3 % 3], max_running=8,
-        prefix_cache=trial % 5 != 0, policy=("lpm", "fcfs")[trial % 7 == 0],
+        prefix_cache=trial % 5 != 0, policy=("lpm", "fcfs")[trial % 7 == 0], retires=trial % 2 == 0,
     )  # fmt: skip
     scheduler = sim.scheduler
     for step in range(500):
@@ -223,7 +234,7 @@ def test_every_slot_has_one_owner_when_steps_are_read_late(trial: int) -> None:
 
     sim = Simulation(
         total, lambda request: rng.randrange(3), rewrite, overlap=True, max_step_tokens=(8, 32, 500)[trial // 3 % 3],
-        max_running=8, prefix_cache=trial % 5 != 0, policy=("lpm", "fcfs")[trial % 7 == 0],
+        max_running=8, prefix_cache=trial % 5 != 0, policy=("lpm", "fcfs")[trial % 7 == 0], retires=trial % 2 == 0,
     )  # fmt: skip
     scheduler = sim.scheduler
     for _ in range(400):

@@ -148,3 +148,31 @@ def test_half_a_surrogate_pair_is_refused(bytes_: Tokenizer, pieces_: Tokenizer)
     for tokenizer in (bytes_, pieces_):
         with pytest.raises(RequestError, match=r"character 3 of the prompt is '\\udc80'"):
             tokenizer.encode(["fine", "abc\udc80"])
+
+
+def test_settings_of_the_file_do_not_touch_what_is_encoded() -> None:
+    raw = byte_level.__wrapped__()
+    [whole] = Tokenizer(byte_level()).encode([TEXT[0]])
+    raw.backend_tokenizer.enable_truncation(4)
+    raw.backend_tokenizer.enable_padding(length=64)
+    tokenizer = Tokenizer(raw)
+    assert tokenizer.encode([TEXT[0]]) == [whole] == [list(tokenizer.write(TEXT[0].encode()))]
+
+
+@quick
+@given(texts)
+def test_bytes_are_written_as_the_tokenizer_would(bytes_: Tokenizer, text: str) -> None:
+    """With the library around it or without."""
+    without = Tokenizer(bytes_.hf)
+    without._fast = None
+    tokens = bytes_.write(text.encode())
+    assert tokens == without.write(text.encode()) == tuple(bytes_.hf.encode(text, add_special_tokens=False))
+
+
+def test_the_vocabulary_changes_no_piece() -> None:
+    for raw in (byte_level(), pieces()):
+        before, after = Tokenizer(raw), Tokenizer(raw)
+        assert after.vocabulary.size == len(raw)
+        assert [after.piece(token) for token in range(len(raw) + 2)] == [
+            before.piece(token) for token in range(len(raw) + 2)
+        ]

@@ -96,3 +96,19 @@ def test_labels() -> None:
         matcher.accept(token)
     assert matcher.forced() == b'","b":' and "$.b" in matcher.labels(matcher.forced())
     assert matcher.labels() == ("$.a",)
+
+
+def test_labels_follow_the_place() -> None:
+    """Also for a second request, and for the same bytes elsewhere."""
+    schema = '{"type":"object","properties":{"ab":{"enum":["xy"]},"cd":{"enum":["xy"]}},"required":["ab","cd"]}'
+    shared = grammar("json_schema", schema)
+    for _ in range(2):
+        matcher = shared.matcher()
+        found = {}
+        for byte in b'{"ab":"xy","cd":"xy"}':
+            found.setdefault(chr(byte), []).append(matcher.labels(bytes([byte])))
+            assert set(matcher.labels()) >= set(matcher.labels(bytes([byte])))
+            matcher.accept(1 + byte)
+        assert found["x"][0] != found["x"][1] and found["x"] == found["y"]
+        assert any("ab" in label for label in found["x"][0]) and any("cd" in label for label in found["x"][1])
+        assert matcher.finished and matcher.labels(b"{") == ()

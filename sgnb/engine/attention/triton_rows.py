@@ -9,7 +9,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from ..pdl import await_previous
 from .triton_softmax import NONE, sink_factor
 
 MERGED = tl.constexpr(8)
@@ -59,10 +58,8 @@ def merge_parts(
     VALUE_DIM: tl.constexpr,
     BLOCK_V: tl.constexpr,
     SINKS: tl.constexpr,
-    PDL: tl.constexpr,
 ) -> None:
     """Program (head, row) adds the parts of a row, weighted by log-sum-exp. Rows without parts stay."""
-    await_previous(PDL)
     head = tl.program_id(0)
     row = tl.program_id(1)
     first = tl.load(first_parts + row)

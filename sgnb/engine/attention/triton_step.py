@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from ..kv import KVCache
-from ..pdl import pdl
 from ..radix import Ints
 from ..request import SHORT, Chunk
 from . import LayerOptions
@@ -43,7 +42,7 @@ class _Kernel(NamedTuple):
     run: Callable[..., Any]
     tables: tuple[Tensor, ...]
     constants: tuple[Any, ...]
-    how: dict[str, Any]
+    how: dict[str, int]
 
 
 class _Launches(NamedTuple):
@@ -86,7 +85,7 @@ class Step:
         self._allocate_parts(ROWS)
         self._kinds = [(False, 0), (False, 0)]  # of small and large tiles: are there any; 1: some have marks, 2: all
         self._has_parts = False
-        self._extends = self._planned_rows = 0
+        self._extends = self._merged_rows = 0
         self._causal = False
         self._scratch = kv.slots
         self._blocks = power(key_dim), power(value_dim)
@@ -174,8 +173,7 @@ class Step:
                 used = [self._parts, self._lses, *(tables[name] for name in (f"{kind}_bins", f"{kind}_pieces", *names))]
                 sizes = (*self._geometry, launch.block_m, launch.block_n, *self._blocks)
                 options = window, softcap, with_sinks, marked, self._causal
-                how = _how(launch) | pdl(self._device, self._planned_rows)
-                tiles.append(_Kernel(attend_tiles[(kv_heads, bins)], tuple(used), (*sizes, *options), how))
+                tiles.append(_Kernel(attend_tiles[(kv_heads, bins)], tuple(used), (*sizes, *options), _how(launch)))
         if self._extends:
             launch = tuning.extend
             sizes = (*self._geometry, launch.block_m, launch.block_n, *self._blocks)
@@ -189,8 +187,8 @@ class Step:
             return _Launches(tiles, None)
         heads = kv_heads * groups
         merge = _Kernel(
-            merge_parts[(heads, self._planned_rows)], (self._parts, self._lses, tables["first_parts"]),
-            (heads, value_dim, self._blocks[1], with_sinks), {"num_warps": 1} | pdl(self._device, self._planned_rows),
+            merge_parts[(heads, self._merged_rows)], (self._parts, self._lses, tables["first_parts"]),
+            (heads, value_dim, self._blocks[1], with_sinks), {"num_warps": 1},
         )  # fmt: skip
         return _Launches(tiles, merge)
 
@@ -201,7 +199,7 @@ class Step:
         if work is None:
             return
         self._kinds = [(len(table) > 0, _marked(table)) for _, table in (work.small, work.large)]
-        self._has_parts, self._planned_rows = work.part_count > 0, len(work.first_parts) - 1
+        self._has_parts, self._merged_rows = work.part_count > 0, len(work.first_parts) - 1
         if work.part_count > len(self._lses):
             self._parts_generation += 1
             self._allocate_parts(power(work.part_count))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from ..pdl import await_previous
 from .triton_softmax import NONE, absorb, capped, load_keys, load_values, sink_factor
 
 PIECE = tl.constexpr(8)
@@ -130,14 +129,12 @@ def attend_tiles(
     SINKS: tl.constexpr,
     MARKED: tl.constexpr,
     CAUSAL: tl.constexpr,
-    PDL: tl.constexpr,
 ) -> None:
     """Program (KV head, bin) works through the pieces of its bin: rows of a tile against a stretch of its slots.
 
     A row's output goes to `out` when this piece is all that it sees, else to `parts`, with its log-sum-exp in `lses`.
     CAUSAL: a slot is hidden from rows of an earlier position; else only by its mark.
     """
-    await_previous(PDL)
     kv_head = tl.program_id(0)
     m = tl.arange(0, BLOCK_M)
     member = m // GROUPS

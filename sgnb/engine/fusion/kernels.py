@@ -13,7 +13,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..pdl import await_previous, pdl
 from .parts import AttentionPlan, Backend, Heads, Norm, Rotary
 
 GATE_BLOCK = 1024
@@ -52,7 +51,6 @@ def norm(x: Tensor, norm: Norm, residual: Tensor | None = None) -> Tensor:
             EARLY=norm.early,
             ADD=residual is not None,
             num_warps=min(16, max(1, block // NORM_WARP)),
-            **pdl(x.device, len(rows)),
         )
     return out.view(x.shape)
 
@@ -64,9 +62,8 @@ def gate(x: Tensor, activation: str) -> Tensor:
     block = min(GATE_BLOCK, triton.next_power_of_2(size))
     if rows:
         _gate_kernel[(rows, triton.cdiv(size, block))](
-            x, out, x.stride(0), SIZE=size, BLOCK=block, ACTIVATION=activation, num_warps=GATE_WARPS,
-            **pdl(x.device, rows),
-        )  # fmt: skip
+            x, out, x.stride(0), SIZE=size, BLOCK=block, ACTIVATION=activation, num_warps=GATE_WARPS
+        )
     return out
 
 
@@ -103,7 +100,6 @@ def rotate_and_store(
                 HEADS_BLOCK,
             ),
             num_warps=ROTATE_WARPS,
-            **pdl(qkv.device, len(qkv)),
         )
     return q
 
@@ -139,9 +135,8 @@ def _constants(
 def _norm_kernel(
     x: tl.tensor, factor: tl.tensor, residual: tl.tensor, out: tl.tensor,
     x_stride: tl.tensor, residual_stride: tl.tensor, eps: tl.tensor,
-    SIZE: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr, ADD: tl.constexpr, PDL: tl.constexpr,
+    SIZE: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr, ADD: tl.constexpr,
 ) -> None:  # fmt: skip
-    await_previous(PDL)
     row = tl.program_id(0).to(tl.int64)
     at = tl.arange(0, BLOCK)
     inside = at < SIZE
@@ -168,9 +163,8 @@ def _scaled(
 @triton.jit
 def _gate_kernel(
     x: tl.tensor, out: tl.tensor, x_stride: tl.tensor,
-    SIZE: tl.constexpr, BLOCK: tl.constexpr, ACTIVATION: tl.constexpr, PDL: tl.constexpr,
+    SIZE: tl.constexpr, BLOCK: tl.constexpr, ACTIVATION: tl.constexpr,
 ) -> None:  # fmt: skip
-    await_previous(PDL)
     row = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = at < SIZE
@@ -195,10 +189,8 @@ def _rotate_and_store_kernel(
     PAIRS: tl.constexpr, PAIRS_BLOCK: tl.constexpr, REST: tl.constexpr, REST_BLOCK: tl.constexpr,
     DIM_BLOCK: tl.constexpr, ROTATES: tl.constexpr, INTERLEAVED: tl.constexpr, STEP: tl.constexpr,
     Q_NORM: tl.constexpr, K_NORM: tl.constexpr, Q_EARLY: tl.constexpr, K_EARLY: tl.constexpr,
-    PDL: tl.constexpr,
 ) -> None:  # fmt: skip
     """Program (token, block of heads); blocks are those of q, then of k, then of v."""
-    await_previous(PDL)
     token = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
     source = qkv + token * qkv_stride

@@ -13,7 +13,6 @@ import torch
 import triton
 from torch import Tensor
 
-from ..pdl import pdl
 from .skinny_kernels import dot_kernel, sum_kernel
 
 SKINNY_ROWS = 8
@@ -93,7 +92,6 @@ def skinny_linear(
         GATE=gated or "",
         UNROLL=tiling.unroll,
         num_warps=tiling.warps,
-        **pdl(x.device, rows),
     )
     return out
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from ..pdl import await_previous
-
 
 @triton.jit
 def sum_kernel(
@@ -19,9 +17,8 @@ def sum_kernel(
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
     BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
     BIAS: tl.constexpr, NORM: tl.constexpr, ADD: tl.constexpr, GATE: tl.constexpr,
-    UNROLL: tl.constexpr, PDL: tl.constexpr,
+    UNROLL: tl.constexpr,
 ) -> None:  # fmt: skip
-    await_previous(PDL)
     n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     column = tl.minimum(n, COLUMNS - 1).to(tl.int64)
     weights = weight + column * weight_stride
@@ -60,9 +57,8 @@ def dot_kernel(
     ROWS: tl.constexpr, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
     BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
     BIAS: tl.constexpr, NORM: tl.constexpr, ADD: tl.constexpr, GATE: tl.constexpr,
-    UNROLL: tl.constexpr, PDL: tl.constexpr,
+    UNROLL: tl.constexpr,
 ) -> None:  # fmt: skip
-    await_previous(PDL)
     n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     column = tl.minimum(n, COLUMNS - 1).to(tl.int64)
     weights = weight + column * weight_stride

@@ -1,0 +1,53 @@
+"""Prompts as lists, which are read the fast way, against the same prompts as tuples, which are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sgnb.engine.intake import Intake
+from sgnb.errors import RequestError
+
+VOCAB = 1000
+INTAKE = Intake("model", None, VOCAB, 64, 64)
+
+
+def taken(prompt: Any) -> Any:
+    """The tokens, or the error's words."""
+    try:
+        (tokens,) = INTAKE.tokens([prompt])
+    except RequestError as error:
+        return str(error).replace("(", "[").replace(",)", "]").replace(")", "]")
+    assert tokens.dtype == np.int32
+    return tokens.tolist()
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        [0, 1, VOCAB - 1],
+        [np.int64(5), 7],
+        [True, 2],
+        [3.7, 2],
+        [],
+        [5, VOCAB],
+        [5, -1],
+        [5, 2**31],
+        [5, 2**40],
+        [-(2**70), 3],
+        ["a", 3],
+        [[1], [2]],
+        [None],
+    ],
+)
+def test_lists_are_read_as_other_sequences(prompt: list[Any]) -> None:
+    assert taken(prompt) == taken(tuple(prompt))
+
+
+def test_a_list_may_change_afterwards() -> None:
+    prompt = [1, 2, 3]
+    (tokens,) = INTAKE.tokens([prompt])
+    prompt[0] = 9
+    assert tokens.tolist() == [1, 2, 3]
