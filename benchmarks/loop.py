@@ -225,8 +225,10 @@ def _served(player: Player) -> Iterator[SgnbServer]:
         engine._loop.call(lambda: setattr(engine._loop, "_runner", player))
         gc.collect()
         gc.freeze()
-        yield SgnbServer(engine)
-        gc.unfreeze()
+        try:
+            yield SgnbServer(engine)
+        finally:
+            gc.unfreeze()
 
 
 def _play(server: SgnbServer, player: Player, name: str, seed: int) -> tuple[int, int, str, str]:

@@ -116,7 +116,7 @@ def longest(pieces: Iterable[Piece]) -> str:
 
 def _short(name: str) -> str:
     """Without template arguments and signature."""
-    return re.sub(r"[<(].*", "", name.removeprefix("void "))[:60]
+    return re.sub(r"[<(].*", "", name.removeprefix("void ").replace("(anonymous namespace)::", ""))[:60]
 
 
 def main() -> int:

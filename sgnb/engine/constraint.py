@@ -4,8 +4,9 @@ Decides and keeps count; the engine masks, the request holds the tokens. Knows n
 
 Jump-forward (Zheng et al., arXiv 2312.07104, section 4): text that the grammar forces is appended without asking the
 model. The last tokens are cut anew together with it, because the model knows its tokenizer's own way of cutting; the
-longest common beginning stays, and what follows goes through the model in one pass. No more tokens are cut anew than
-the jump brings in: to mend how the model cut its own text is not worth computing it again.
+longest common beginning stays, and what follows goes through the model in one pass. But for the
+last one, no more tokens are cut anew than the jump brings in: to mend how the model cut its own text is not worth
+computing it again.
 
 The text ends before the tokens do: at each place the shortest way to an end must fit into what is left of
 max_new_tokens. A token after which it would not is taken back, and the shortest way is written instead. A grammar of
@@ -208,10 +209,10 @@ class Constraint:
         """How many of the last tokens give way, and the tokens for their bytes and `data`.
 
         Where the model cuts as its tokenizer does, only the last token can change, and two are enough to see that.
-        Else the last `RECUT` are looked at. But a token that is put aside costs a row of a step, and one that the jump
-        brings in wins one: no more may give way than are brought in, of which a byte is one at most. And the first must
-        stay, or the text was cut otherwise from its beginning on. If not, only the last token is cut anew, for the sake
-        of the boundary.
+        Else the last `RECUT` are looked at. A token that is put aside costs a row of a step, and one that the jump
+        brings in wins one: so no more may give way than are brought in, and never more than the bytes of `data`. The
+        first of them must stay: else others before it would change too. Where that fails, only the last token is cut
+        anew, for the sake of the boundary.
         """
         request, pieces = self._request, self._pieces
         for count in (2, RECUT, 1):

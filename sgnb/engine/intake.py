@@ -134,7 +134,7 @@ def _integers(prompt: Any) -> NDArray:
     if isinstance(prompt, list):
         try:
             return np.frombuffer(struct.pack(f"{len(prompt)}i", *prompt), np.int32)
-        except struct.error:
+        except (struct.error, TypeError):
             pass  # there are others than numbers, or large ones
     try:
         if isinstance(prompt, (bytes, Mapping)):

@@ -247,7 +247,8 @@ class EngineLoop:
     def _retire(self, full: list[Request]) -> None:
         """While the device works: take those out of the scheduler that end with this step, whatever it samples."""
         for request in full:
-            if request.node is not None and self._live[request.id].ends_when_full:
+            landed = request.node is None  # it came to its end with the token before
+            if not landed and self._live[request.id].ends_when_full:
                 self._scheduler.retire(request)
 
     def _go_on(self, live: Live, move: Callable[..., Ending | None], *arguments: Any) -> None:

@@ -29,10 +29,6 @@ class Tokenizer:
         self._literal = self._special
         if self._byte_level:
             self._literal |= frozenset(tokenizer.added_tokens_decoder)
-
-        if self._fast is not None and (self._fast.truncation or self._fast.padding):  # its file may ask for them
-            self._fast.no_truncation()
-            self._fast.no_padding()
         self._written = lru_cache(4096)(self._write)
         self._pieces: tuple[bytes, ...] = ()
         self._texts: dict[int, str] = {}
@@ -74,19 +70,23 @@ class Tokenizer:
         """The same for whole characters."""
         text, pieces = data.decode(), self.vocabulary.pieces
         for before in ("", "\n"):  # after a line break no tokenizer puts the blank that begins a text
-            skipped = self._encode(before) if before else []
-            tokens = self._encode(before + text)
+            skipped = self._encode([before], False)[0] if before else []
+            [tokens] = self._encode([before + text], False)
             rest = tokens[len(skipped) :]
             if tokens[: len(skipped)] == skipped and b"".join([pieces[token] for token in rest]) == data:
                 return rest
         return self.vocabulary.longest_match(data)
 
-    def _encode(self, text: str) -> list[int]:
-        """The tokens of `text` alone. What transformers would do around the tokenizer takes longer than that does."""
-        if self._fast is None:
-            return list(self.hf.encode(text, add_special_tokens=False))
-        [encoded] = self._fast.encode_batch_fast([text], add_special_tokens=False)
-        return list(encoded.ids)
+    def _encode(self, texts: Sequence[str], special: bool) -> list[list[int]]:
+        """The tokens of each text, with what the tokenizer puts around it if `special`.
+
+        Neither padded nor cut: where the tokenizer's file or whoever shares it asks for that, transformers undoes it,
+        which takes longer than the tokenizer itself.
+        """
+        fast = self._fast
+        if fast is None or fast.padding or fast.truncation:
+            return [list(self.hf.encode(text, add_special_tokens=special)) for text in texts]
+        return [encoded.ids for encoded in fast.encode_batch_fast(list(texts), add_special_tokens=special)]
 
     @property
     def eos_token_ids(self) -> frozenset[int]:
@@ -100,12 +100,10 @@ class Tokenizer:
             _check_unicode(text)
         bos = self.hf.bos_token or ""
         has_bos = [bool(bos) and text.startswith(bos) for text in texts]
-        result: list[list[int]] = []
-        if self._fast is not None and len(set(has_bos)) == 1:
-            encoded = self._fast.encode_batch_fast(list(texts), add_special_tokens=not has_bos[0])
-            result = [e.ids for e in encoded]
+        if len(set(has_bos)) == 1:
+            result = self._encode(texts, not has_bos[0])
         else:
-            result = [self.hf.encode(t, add_special_tokens=not b) for t, b in zip(texts, has_bos, strict=True)]
+            result = [self._encode([text], not has)[0] for text, has in zip(texts, has_bos, strict=True)]
         return [ids or ([self.hf.bos_token_id] if bos else []) for ids in result]
 
     def decode(self, tokens: Sequence[int], skip_special_tokens: bool = True) -> str:

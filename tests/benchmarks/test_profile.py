@@ -39,6 +39,7 @@ def test_kinds_of_kernels(name: str, kind: str) -> None:
 
 def test_the_longest_come_first() -> None:
     assert longest(PIECES).split("; ")[:2] == ["gemm_kernel 0.5 (1)", "attend_tiles 0.5 (2)"]
+    assert longest([Piece("void at::(anonymous namespace)::softmax<float>(int)", 0, 100)]) == "at::softmax 0.1 (1)"
 
 
 def test_a_trace_without_work_is_an_error() -> None:

@@ -19,7 +19,7 @@ def taken(prompt: Any) -> Any:
     try:
         (tokens,) = INTAKE.tokens([prompt])
     except RequestError as error:
-        return str(error).replace("(", "[").replace(",)", "]").replace(")", "]")
+        return str(error).splitlines()[0].rpartition(" is ")[2]
     assert tokens.dtype == np.int32
     return tokens.tolist()
 
@@ -40,6 +40,7 @@ def taken(prompt: Any) -> Any:
         ["a", 3],
         [[1], [2]],
         [None],
+        [np.array([1, 2]), np.array([3, 4])],
     ],
 )
 def test_lists_are_read_as_other_sequences(prompt: list[Any]) -> None:

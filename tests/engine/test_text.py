@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -150,13 +151,19 @@ def test_half_a_surrogate_pair_is_refused(bytes_: Tokenizer, pieces_: Tokenizer)
             tokenizer.encode(["fine", "abc\udc80"])
 
 
-def test_settings_of_the_file_do_not_touch_what_is_encoded() -> None:
+@pytest.mark.parametrize("when", ["in its file", "later, by who shares it"])
+def test_padding_and_truncation_do_not_touch_what_is_encoded(when: str) -> None:
     raw = byte_level.__wrapped__()
     [whole] = Tokenizer(byte_level()).encode([TEXT[0]])
-    raw.backend_tokenizer.enable_truncation(4)
-    raw.backend_tokenizer.enable_padding(length=64)
-    tokenizer = Tokenizer(raw)
-    assert tokenizer.encode([TEXT[0]]) == [whole] == [list(tokenizer.write(TEXT[0].encode()))]
+    shared = Tokenizer(raw)
+    ways: list[Callable[[Tokenizer], Sequence[int]]] = [
+        lambda tokenizer: tokenizer.encode([TEXT[0]])[0],
+        lambda tokenizer: tokenizer.write(TEXT[0].encode()),
+    ]
+    for write in ways:
+        raw.backend_tokenizer.enable_truncation(4)
+        raw.backend_tokenizer.enable_padding(length=64)
+        assert list(write(Tokenizer(raw) if when == "in its file" else shared)) == whole
 
 
 @quick

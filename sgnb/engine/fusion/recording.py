@@ -39,7 +39,7 @@ class RecordingBackend:
     """
 
     def __init__(self, rows: int, dtype: torch.dtype, device: torch.device) -> None:
-        self.kv = KVCache({}, rows, dtype, device)
+        self.kv, self._dtype = KVCache({}, rows, dtype, device), dtype
         self.new_slots = torch.arange(rows - 1, -1, -1, device=device)
         self.queries: dict[int, Tensor] = {}
 
@@ -55,7 +55,7 @@ class RecordingBackend:
 
     def blank(self) -> RecordingBackend:
         """The same with nothing in the pool."""
-        other = RecordingBackend(len(self.new_slots), next(iter(self.kv.keys.values())).dtype, self.kv.device)
+        other = RecordingBackend(len(self.new_slots), self._dtype, self.kv.device)
         for mine, its in ((self.kv.keys, other.kv.keys), (self.kv.values, other.kv.values)):
             its.update({layer: torch.zeros_like(pool) for layer, pool in mine.items()})
         return other

@@ -21,10 +21,11 @@ MOST_POSITIONS = 150_000
 
 
 class Budget:
-    """Wall time for the analysis, which is quadratic in what is possible at one place, and then a GrammarError."""
+    """Processor time of this thread for the analysis, which is quadratic in what is possible at one place, and then a
+    GrammarError."""
 
     def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
+        self._end = time.thread_time() + seconds
         self._unchecked = 0
 
     def spend(self, steps: int) -> None:
@@ -32,7 +33,7 @@ class Budget:
         self._unchecked += steps
         if self._unchecked > 1000:
             self._unchecked = 0
-            if time.monotonic() > self._end:
+            if time.thread_time() > self._end:
                 self.refuse()
 
     def refuse(self) -> NoReturn:

@@ -1,0 +1,80 @@
+"""Many small values of one kind in little memory: what events hold of tokens and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+_Row = TypeVar("_Row")
+
+
+class Tokens(Sequence[int]):
+    """Token ids, four bytes each; equal to the tuple of them. Python makes the numbers when they are asked for."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: bytes) -> None:
+        """data: of an array of int32."""
+        self._data = data
+
+    @property
+    def _ids(self) -> memoryview[int]:
+        return memoryview(self._data).cast("i")
+
+    def __len__(self) -> int:
+        return len(self._data) // 4
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._ids)
+
+    def __getitem__(self, place: Any) -> Any:
+        return tuple(self._ids[place]) if isinstance(place, slice) else self._ids[place]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (Tokens, tuple)) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __reduce__(self) -> Any:
+        return Tokens, (self._data,)
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
+
+class Columns(Sequence[_Row]):
+    """Named tuples of one kind, kept as one tuple for each field; equal to the tuple of the named tuples.
+
+    A log holds millions of such rows. Python's garbage collector would visit each of them again and again, and stop
+    the engine meanwhile; tuples of numbers it leaves alone.
+    """
+
+    __slots__ = ("_columns", "_kind")
+
+    def __init__(self, kind: Any, *columns: Iterable[Any]) -> None:
+        """kind: the class of the named tuples. columns: one for each of its fields, all of one length."""
+        self._kind = kind
+        self._columns = tuple([tuple(column) for column in columns])
+
+    def column(self, name: str) -> tuple[Any, ...]:
+        place: int = self._kind._fields.index(name)
+        return self._columns[place]
+
+    def __len__(self) -> int:
+        return len(self._columns[0])
+
+    def __iter__(self) -> Iterator[_Row]:
+        return map(self._kind, *self._columns)
+
+    def __getitem__(self, place: Any) -> Any:
+        return tuple(self)[place]
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == tuple(other) if isinstance(other, (Columns, tuple)) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        return repr(tuple(self))

@@ -1,0 +1,84 @@
+"""The bounded log that everyone emits to and reads from."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections import deque
+from dataclasses import fields
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from .kinds import EVENT_KINDS, Jumped, NodeAdded, RequestQueued, StepRan, TokensNamed
+
+
+class Record(NamedTuple):
+    """`seq` counts from 1 without gaps; `t` is seconds since the log began."""
+
+    seq: int
+    t: float
+    event: Any
+
+
+class Read(NamedTuple):
+    """What a reader got: the records after its place, and how many it lost because it was slow."""
+
+    records: list[Record]
+    lost: int
+
+
+_TOKENS = {RequestQueued: "prompt", NodeAdded: "tokens", StepRan: "sampled", TokensNamed: "ids", Jumped: "tokens"}
+"""The field of an event that holds tokens: by far the largest part of the memory that a log takes."""
+
+_PLAIN = {
+    kind: attrgetter(*names)
+    for kind in EVENT_KINDS.values()
+    if len(names := [f.name for f in fields(kind) if f.type in ("int", "float", "str")]) == len(fields(kind)) > 1
+}
+"""What gives the values of an event that has nothing but numbers and strings, at least two of them."""
+
+
+class EventLog:
+    """Bounded, append-only, safe to use from any thread. Readers keep their own place (a `seq`).
+
+    capacity: records kept. tokens: tokens kept in all records together, 4 to 50 bytes each.
+
+    A record is kept as a tuple (time, tokens, event), or, where the values are `_PLAIN`, longer: (time, tokens, the
+    kind's name, *values). Such tuples, of numbers and strings alone, Python's garbage collector leaves alone.
+    """
+
+    def __init__(self, capacity: int = 200_000, tokens: int = 2_000_000) -> None:
+        self._records: deque[tuple[Any, ...]] = deque()
+        self._capacity, self._spare = capacity, tokens
+        self._lock = threading.Lock()
+        self._begin = time.perf_counter()
+        self.last = 0
+
+    def emit(self, event: Any) -> None:
+        """Append `event`. Drops the oldest records when full. Does no I/O."""
+        kind = type(event)
+        name = _TOKENS.get(kind)
+        size = len(getattr(event, name)) if name else 0
+        values = _PLAIN.get(kind)
+        kept = (kind.__name__, *values(event)) if values else (event,)
+        with self._lock:
+            self.last += 1
+            self._records.append((time.perf_counter(), size, *kept))
+            self._spare -= size
+            while len(self._records) > self._capacity or self._spare < 0:
+                self._spare += self._records.popleft()[1]
+
+    def read(self, after: int = 0) -> Read:
+        """The records with seq > `after`, oldest first. Changes nothing."""
+        with self._lock:
+            new = self.last - after
+            have = min(new, len(self._records))
+            last = self.last
+            found = list(itertools.islice(reversed(self._records), have))
+        begin = self._begin
+        records = [
+            Record(seq, t - begin, EVENT_KINDS[kept[0]](*kept[1:]) if len(kept) > 1 else kept[0])
+            for seq, (t, _, *kept) in enumerate(reversed(found), last - have + 1)
+        ]
+        return Read(records, new - have)

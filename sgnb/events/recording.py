@@ -1,0 +1,89 @@
+"""A log as a file, one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from .kinds import EVENT_KINDS, Extended, Masked, Sampled, StepRan
+from .log import EventLog, Record
+
+
+class Recorder:
+    """Writes a log to a file, one JSON object a line, from a thread of its own. Close it, or use it in a `with`."""
+
+    def __init__(self, log: EventLog, path: str | Path, after: int = 0) -> None:
+        self.path = Path(path)
+        self.lost = 0
+        self._log, self._after = log, after
+        self._file = self.path.open("w", encoding="utf-8")
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sgnb-recorder", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.05):
+            self._drain()
+
+    def _drain(self) -> None:
+        records, lost = self._log.read(self._after)
+        self.lost += lost
+        self._file.writelines(encode(record) + "\n" for record in records)
+        if records:
+            self._after = records[-1].seq
+
+    def close(self) -> None:
+        """Write what is left and close the file. Harmless when repeated."""
+        if self._stop.is_set():
+            return
+        self._stop.set()
+        self._thread.join()
+        self._drain()
+        self._file.close()
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def encode(record: Record) -> str:
+    """One record as one line of JSON."""
+    event = record.event
+    body = {f.name: getattr(event, f.name) for f in fields(event)}
+    line = {"seq": record.seq, "t": round(record.t, 6), "kind": type(event).__name__, **body}
+    return json.dumps(line, ensure_ascii=False, default=list)
+
+
+def decode(line: str) -> Record:
+    """The inverse of `encode`. An unknown kind is a KeyError; `load` skips such lines."""
+    body = json.loads(line)
+    seq, t, kind = body.pop("seq"), body.pop("t"), body.pop("kind")
+    cls = EVENT_KINDS[kind]
+    values = {name: _tuples(value) for name, value in body.items()}
+    if cls is StepRan:
+        values["extended"] = tuple(Extended(*x) for x in values["extended"])
+        values["sampled"] = tuple(Sampled(*x) for x in values["sampled"])
+        values["masked"] = tuple(Masked(*x) for x in values.get("masked", ()))
+    return Record(seq, t, cls(**values))
+
+
+def load(path: str | Path) -> Iterator[Record]:
+    """The records of a file written by `Recorder`; kinds that this version does not know are left out."""
+    with Path(path).open(encoding="utf-8") as file:
+        yield from replay(file)
+
+
+def replay(lines: Iterable[str]) -> Iterator[Record]:
+    for line in lines:
+        if json.loads(line)["kind"] in EVENT_KINDS:
+            yield decode(line)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
