@@ -9,6 +9,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,7 +141,7 @@ def _integers(prompt: Any) -> NDArray:
         if isinstance(prompt, (bytes, Mapping)):
             raise TypeError("their items would pass for token ids")
         array = np.asarray(prompt)
-        return array if array.dtype.kind in "iu" and array.ndim == 1 else np.array([int(t) for t in prompt])
+        return array if array.dtype.kind in "iu" and array.ndim == 1 else np.array([index(t) for t in prompt])
     except (TypeError, ValueError):
         raise RequestError(
             f"{prompt!r:.80} is no prompt", "give a string or a list of token ids, or a list of either"

@@ -45,6 +45,7 @@ WORTH_KEEPING = 0.005
 THREADS = 4
 """So many grammars are compiled at a time: a hard one must not keep the easy ones behind it waiting."""
 
+SUFFIX = ".safetensors"
 KEPT_ON_DISK = 1024
 KEPT_IN_MEMORY = 256
 
@@ -162,7 +163,7 @@ def _from_library(compiled: CompiledGrammar, vocabulary: Vocabulary) -> LibraryG
 
 def _place(spec: GrammarSpec) -> Path:
     key = f"{FORMAT}\0{unidata_version}\0{spec.kind}\0{spec.whitespace}\0{spec.text}"
-    return cache_folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}.npz"
+    return cache_folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}{SUFFIX}"
 
 
 def _keep(automaton: Automaton, place: Path) -> None:
@@ -170,6 +171,6 @@ def _keep(automaton: Automaton, place: Path) -> None:
     with suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
         automaton.save(place)
-        files = sorted(place.parent.glob("*.npz"), key=lambda file: file.stat().st_mtime)
+        files = sorted(place.parent.glob(f"*{SUFFIX}"), key=lambda file: file.stat().st_mtime)
         for old in files[:-KEPT_ON_DISK]:
             old.unlink(missing_ok=True)

@@ -54,7 +54,7 @@ def test_the_next_kernel_reads_from_disk(cache: Path) -> None:
     assert not first.from_cache and second.from_cache
     assert first.automaton is not None and second.automaton is not None
     assert first.automaton.table.tolist() == second.automaton.table.tolist()
-    [file] = (cache / "grammars").glob("*.npz")
+    [file] = (cache / "grammars").glob("*.safetensors")
     file.write_bytes(b"broken")
     assert not compile_spec(spec).from_cache
     assert compile_spec(spec).from_cache
@@ -65,7 +65,7 @@ def test_the_disk_holds_a_bounded_number(cache: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(compiler, "WORTH_KEEPING", 0.0)
     for number in range(4):
         compile_spec(GrammarSpec("regex", f"x{{{number}}}y"))
-    assert len(list((cache / "grammars").glob("*.npz"))) == 2
+    assert len(list((cache / "grammars").glob("*.safetensors"))) == 2
 
 
 def test_a_disk_that_cannot_be_written_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

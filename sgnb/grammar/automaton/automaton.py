@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors import numpy as tensors
 
 from ...errors import GrammarError
 from ..syntax import Rules
@@ -108,14 +109,19 @@ class Automaton:
         return bytes(result)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to `path`, which never holds half a file. Raises OSError."""
+        """Write to `path`, which never holds half a file. Raises OSError.
+
+        Not as numpy's files: reading their heads takes Python's parser, which fails now and then when other threads
+        parse at the same time (python/cpython#106905).
+        """
         place = Path(path)
         names = json.dumps([self.labels, self.label_sets]).encode()
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         handle, draft = tempfile.mkstemp(dir=place.parent, prefix=place.name, suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
-                np.savez(file, format=np.int32(_FORMAT), names=np.frombuffer(names, np.uint8), **arrays)
+                parts = {"format": np.array([_FORMAT], np.int32), "names": np.frombuffer(names, np.uint8), **arrays}
+                file.write(tensors.save({name: np.ascontiguousarray(part) for name, part in parts.items()}))
             os.replace(draft, place)
         except BaseException:
             Path(draft).unlink(missing_ok=True)
@@ -125,12 +131,12 @@ class Automaton:
     def load(cls, path: str | os.PathLike[str]) -> Automaton | None:
         """What `save` wrote; None when the file is missing, broken or of another format."""
         try:
-            with np.load(path, allow_pickle=False) as file:
-                if int(file["format"]) != _FORMAT:
-                    return None
-                labels, label_sets = json.loads(file["names"].tobytes())
-                arrays: dict[str, Any] = {name: file[name] for name in _ARRAYS}
-        except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
+            parts = tensors.load(Path(path).read_bytes())
+            if parts["format"].tolist() != [_FORMAT]:
+                return None
+            labels, label_sets = json.loads(parts["names"].tobytes())
+            arrays: dict[str, Any] = {name: parts[name] for name in _ARRAYS}
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError):
             return None
         if not _sound(arrays, len(label_sets)):
             return None
