@@ -5,9 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 """Categories of the trace's events that keep the device busy."""
+
+
+class Piece(NamedTuple):
+    """Something that kept the device busy, in microseconds."""
+
+    name: str
+    begin: float
+    end: float
+
+
+def device_work(trace: str | Path) -> list[Piece]:
+    """The kernels and copies of a trace. Raises ValueError for a trace without any."""
+    events = json.loads(Path(trace).read_text(encoding="utf-8"))["traceEvents"]
+    work = [e for e in events if e.get("ph") == "X" and e.get("cat") in DEVICE_WORK]
+    if not work:
+        raise ValueError(f"{trace} shows no work of a GPU")
+    return [Piece(e["name"], e["ts"], e["ts"] + e["dur"]) for e in work]
 
 
 def idle_share(trace: str | Path, margin: float = 0.2) -> float:
@@ -15,11 +33,7 @@ def idle_share(trace: str | Path, margin: float = 0.2) -> float:
 
     Raises ValueError for a trace without work of the device.
     """
-    events = json.loads(Path(trace).read_text(encoding="utf-8"))["traceEvents"]
-    work = [(e["ts"], e["ts"] + e["dur"]) for e in events if e.get("ph") == "X" and e.get("cat") in DEVICE_WORK]
-    if not work:
-        raise ValueError(f"{trace} shows no work of a GPU")
-    return idle_of(work, margin)
+    return idle_of([(piece.begin, piece.end) for piece in device_work(trace)], margin)
 
 
 def idle_of(work: Iterable[tuple[float, float]], margin: float) -> float:

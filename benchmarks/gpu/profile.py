@@ -4,16 +4,15 @@ trace: by kinds of kernels, and the kernels that take longest. The profiler itse
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..common import Report
-from .gaps import DEVICE_WORK, idle_of
+from .gaps import Piece, device_work, idle_of
 from .limits import LLAMA_8B
 from .playing import WARM_UP_SEED, play
 from .workloads import BASIC
@@ -30,14 +29,6 @@ KINDS = {
 OTHER = "other"
 LONGEST = 4
 """So many kernels are named."""
-
-
-class Piece(NamedTuple):
-    """One kernel's run, in microseconds."""
-
-    name: str
-    begin: float
-    end: float
 
 
 def run() -> Report:
@@ -81,18 +72,11 @@ def _trace(server: Any, name: str) -> list[Piece]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace.json"
         profiler.export_chrome_trace(str(path))
-        events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
-    return [
-        Piece(e["name"], e["ts"], e["ts"] + e["dur"])
-        for e in events
-        if e.get("ph") == "X" and e.get("cat") in DEVICE_WORK
-    ]
+        return device_work(path)
 
 
 def shares(pieces: Sequence[Piece]) -> tuple[str, ...]:
     """Milliseconds from the first kernel to the last; each kind's share of the kernels' time; the share without any."""
-    if not pieces:
-        raise ValueError("the trace shows no work of a GPU")
     spent = Counter[str]()
     for piece in pieces:
         spent[kind_of(piece.name)] += piece.end - piece.begin

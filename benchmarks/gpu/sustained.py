@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..common import Report
@@ -24,8 +25,9 @@ REST = 1.5
 def run() -> Report:
     import torch
 
-    columns = ("product", "TFLOP/s for a moment", "for 2 s", "of 790", "MHz", "W")
-    report = Report("Products of 8,192 rows for a moment and for seconds (GPU)", columns)
+    share_of = f"of {H200_OPERATIONS / 1e12:.0f}"
+    columns = ("product", "TFLOP/s for a moment", f"for {LONG:g} s", share_of, "MHz", "W")
+    report = Report(f"Products of {ROWS:,} rows for a moment and for seconds (GPU)", columns)
     if not torch.cuda.is_available():
         report.note = "Needs an NVIDIA GPU."
         return report
@@ -37,8 +39,8 @@ def run() -> Report:
             for rows, width in ((ROWS, 1.0), (product.columns, product.size**-0.5))
         )
         operations = 2 * ROWS * product.columns * product.size
-        moment, _ = _rate(lambda x=x, weight=weight: torch.nn.functional.linear(x, weight), operations, MOMENT)
-        long, chip = _rate(lambda x=x, weight=weight: torch.nn.functional.linear(x, weight), operations, LONG)
+        call = partial(torch.nn.functional.linear, x, weight)
+        (moment, _), (long, chip) = (_rate(call, operations, seconds) for seconds in (MOMENT, LONG))
         shown = (f"{chip.get(key, float('nan')):,.0f}" for key in ("mhz", "watts"))
         share = f"{long / H200_OPERATIONS:.0%}"
         report.rows.append((name, f"{moment / 1e12:,.0f}", f"{long / 1e12:,.0f}", share, *shown))

@@ -4,9 +4,8 @@ Decides and keeps count; the engine masks, the request holds the tokens. Knows n
 
 Jump-forward (Zheng et al., arXiv 2312.07104, section 4): text that the grammar forces is appended without asking the
 model. The last tokens are cut anew together with it, because the model knows its tokenizer's own way of cutting; the
-longest common beginning stays, and what follows goes through the model in one pass. But for the
-last one, no more tokens are cut anew than the jump brings in: to mend how the model cut its own text is not worth
-computing it again.
+longest common beginning stays, and what follows goes through the model in one pass. But for the last one, no more
+tokens are cut anew than the jump brings in: to mend how the model cut its own text is not worth computing it again.
 
 The text ends before the tokens do: at each place the shortest way to an end must fit into what is left of
 max_new_tokens. A token after which it would not is taken back, and the shortest way is written instead. A grammar of

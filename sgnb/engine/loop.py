@@ -33,21 +33,19 @@ from .choosing import Choices, Chosen
 from .live import Ending, Live
 from .memory import cure, is_device_lost, is_out_of_memory, release_device_memory
 from .radix import Ints
-from .request import Chunk, Request
+from .request import Chunk
 from .runner import ModelRunner
 from .scheduler import Scheduler
 from .text import Tokenizer
 
 
 class Launched(NamedTuple):
-    """A step that the device works on. began: time of `time.perf_counter`, in seconds. full: its requests that have
-    room for no other token."""
+    """A step that the device works on. began: time of `time.perf_counter`, in seconds."""
 
     step: int
     began: float
     extended: Columns[Extended]
     chosen: Chosen
-    full: list[Request]
 
 
 class EngineLoop:
@@ -191,7 +189,7 @@ class EngineLoop:
         self._land()
         self._launched = launched
         if launched is not None:
-            self._retire(launched.full)
+            self._retire(launched.chosen)
         if not self._overlap:
             self._land()
 
@@ -220,13 +218,10 @@ class EngineLoop:
         self._scheduler.complete(chunks)
         requests, starts, lengths = zip(*chunks, strict=True)
         extended: Columns[Extended] = Columns(Extended, [r.id for r in requests], starts, lengths)
-        full = []
         for request, seat in chosen.sampling:
             request.ahead += 1
             request.seat = seat
-            if request.full:
-                full.append(request)
-        return Launched(self._scheduler.step, began, extended, chosen, full)
+        return Launched(self._scheduler.step, began, extended, chosen)
 
     def _land(self) -> None:
         """Read the launched step, if there is one, and let its requests go on."""
@@ -244,11 +239,11 @@ class EngineLoop:
         for live in choices.spent:
             self._end(live, live.ending or Ending("length"))
 
-    def _retire(self, full: list[Request]) -> None:
-        """While the device works: take those out of the scheduler that end with this step, whatever it samples."""
-        for request in full:
-            landed = request.node is None  # it came to its end with the token before
-            if not landed and self._live[request.id].ends_when_full:
+    def _retire(self, chosen: Chosen) -> None:
+        """While the device works: take those out of the scheduler that end with this step, whatever it samples. Without
+        a node they came to their ends with the token before."""
+        for request, _ in chosen.sampling:
+            if request.full and request.node is not None and self._live[request.id].ends_when_full:
                 self._scheduler.retire(request)
 
     def _go_on(self, live: Live, move: Callable[..., Ending | None], *arguments: Any) -> None:

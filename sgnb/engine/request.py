@@ -20,8 +20,8 @@ class Request:
     keys and values there, and the first `node.end` of the slots belong to the radix tree, the others to this request.
     node: the tree node that the request keeps locked; None while it waits. hint: what the last look-up gave.
     arrival: the step in which it began to wait. cached_tokens: prompt tokens in the cache at the first admission.
-    closed: no token will be added; what is left is to score those that are there. retired: it has left
-    the scheduler, while its last token is not read yet.
+    closed: no token will be added; what is left is to score those that are there. retired: it has left the
+    scheduler, while its last token is not read yet.
     ahead: tokens that a step has sampled and that are not read yet; they come after `tokens`. seat: the row of the
     last step's samples that holds the request's. epoch: counts rewrites; what was sampled before one is void.
     seed: of its random numbers, an integer below 2**64.

@@ -30,7 +30,6 @@ class Tokenizer:
         if self._byte_level:
             self._literal |= frozenset(tokenizer.added_tokens_decoder)
         self._written = lru_cache(4096)(self._write)
-        self._pieces: tuple[bytes, ...] = ()
         self._texts: dict[int, str] = {}
 
     @cached_property
@@ -40,9 +39,7 @@ class Tokenizer:
         for name, token in self.hf.get_vocab().items():
             if token not in self._special:
                 pieces[token] = self._bytes(token, name)
-        vocabulary = Vocabulary(pieces)
-        self._pieces = vocabulary.pieces
-        return vocabulary
+        return Vocabulary(pieces)
 
     @cached_property
     def closing(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
@@ -114,8 +111,6 @@ class Tokenizer:
 
     def piece(self, token: int) -> bytes:
         """The bytes that a token stands for; special and added ones give their name."""
-        if token < len(self._pieces) and self._pieces[token]:
-            return self._pieces[token]
         name = self.hf.convert_ids_to_tokens(token)
         return b"<%d>" % token if name is None else self._bytes(token, name)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.gpu.profile import KINDS, OTHER, Piece, kind_of, longest, run, shares
+from benchmarks.gpu.gaps import Piece
+from benchmarks.gpu.profile import KINDS, OTHER, kind_of, longest, run, shares
 
 PIECES = [
     Piece("void gemm_kernel<256, 128>(Params)", 0, 500),
@@ -40,11 +41,6 @@ def test_kinds_of_kernels(name: str, kind: str) -> None:
 def test_the_longest_come_first() -> None:
     assert longest(PIECES).split("; ")[:2] == ["gemm_kernel 0.5 (1)", "attend_tiles 0.5 (2)"]
     assert longest([Piece("void at::(anonymous namespace)::softmax<float>(int)", 0, 100)]) == "at::softmax 0.1 (1)"
-
-
-def test_a_trace_without_work_is_an_error() -> None:
-    with pytest.raises(ValueError, match="no work of a GPU"):
-        shares([])
 
 
 def test_without_a_gpu_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

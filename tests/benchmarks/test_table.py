@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.gpu import ablations
-from benchmarks.gpu.gaps import idle_of, idle_share
+from benchmarks.gpu.gaps import Piece, device_work, idle_of, idle_share
 from benchmarks.gpu.ready import READY
 from benchmarks.gpu.results import Results
 from benchmarks.gpu.table import COLUMNS, make_table, number
@@ -108,13 +108,14 @@ def test_idle_time_between_pieces_of_work() -> None:
 
 def test_a_trace_counts_what_the_device_did(tmp_path: Path) -> None:
     events = [
-        {"ph": "X", "cat": "kernel", "ts": 0, "dur": 5},
+        {"ph": "X", "cat": "kernel", "name": "attend_tiles", "ts": 0, "dur": 5},
         {"ph": "X", "cat": "cpu_op", "ts": 5, "dur": 3},
-        {"ph": "X", "cat": "gpu_memcpy", "ts": 8, "dur": 2},
+        {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy", "ts": 8, "dur": 2},
         {"ph": "M", "name": "process_name"},
     ]
     path = tmp_path / "trace.json"
     path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
+    assert device_work(path) == [Piece("attend_tiles", 0, 5), Piece("Memcpy", 8, 10)]
     assert idle_share(path, 0.0) == pytest.approx(0.3)
     path.write_text(json.dumps({"traceEvents": events[1:2]}), encoding="utf-8")
     with pytest.raises(ValueError, match="no work of a GPU"):
