@@ -19,6 +19,7 @@ from ..grammar.automaton.automaton import Automaton
 from ..grammar.vocabulary import Vocabulary
 from . import mask_kernel
 from .mask_kernel import BLOCK, HEAD, UNKNOWN, WORDS
+from .rehearsal import launch
 from .transfer import to_device
 
 WARPS = 1
@@ -131,10 +132,10 @@ class DeviceGrammars:
         rows, columns = out.shape
         kept = len(self.masks) if columns >= self.size else 0
         if rows:
-            mask_kernel.allow[(rows, triton.cdiv(columns, BLOCK))](
-                out, out.stride(0), columns, states, self.table, self.final, self.text, self.offsets, self.heads,
-                self.lengths, self.size, self.masks, self.masks.shape[1], self.progress, kept,
-                BLOCK=BLOCK, num_warps=WARPS,
+            launch(
+                mask_kernel.allow, (rows, triton.cdiv(columns, BLOCK)), out, out.stride(0), columns, states, self.table,
+                self.final, self.text, self.offsets, self.heads, self.lengths, self.size, self.masks,
+                self.masks.shape[1], self.progress, kept, BLOCK=BLOCK, num_warps=WARPS,
             )  # fmt: skip
 
     def advance_(self, states: Tensor, tokens: Tensor) -> None:
@@ -144,9 +145,9 @@ class DeviceGrammars:
         tokens: int64[rows]. The masks that `allowed` wrote for these states are whole now, and kept.
         """
         if len(states):
-            mask_kernel.advance[(len(states),)](
-                states, tokens, self.table, self.final, self.text, self.offsets, self.lengths, self.size,
-                self.progress, len(self.masks), num_warps=1,
+            launch(
+                mask_kernel.advance, (len(states),), states, tokens, self.table, self.final, self.text, self.offsets,
+                self.lengths, self.size, self.progress, len(self.masks), num_warps=1,
             )  # fmt: skip
 
 

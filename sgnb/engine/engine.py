@@ -99,6 +99,8 @@ class Engine:
                 max_rows=self._scheduler.max_running,
                 cuda_graphs=bool(settings.cuda_graphs) and attention.name != "torch",
             )
+            if settings.precompile and not settings.compile:
+                runner.rehearse()
         self._loop = EngineLoop(
             self._scheduler,
             runner,

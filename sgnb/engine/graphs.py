@@ -1,9 +1,9 @@
 """Decode steps as CUDA graphs: one replay in place of hundreds of launches.
 
 A token is a row. What a grammar has forced, and other short chunks, are rows too, of which only the last one matters in
-the end. A step is padded to one of a few numbers of rows. The first one of a kind runs kernel by kernel, which also
-compiles what is not compiled yet; the second is captured while it runs; the others replay it. What a step is made of
-lies in tensors of fixed place, which are filled before. A model that cannot be captured runs kernel by kernel.
+the end. A step is padded to one of a few numbers of rows. The first one of a kind is captured, where all kernels are
+there, and else runs kernel by kernel, which compiles them; the others replay it. What a step is made of lies in tensors
+of fixed place, which are filled before. A model that cannot be captured runs kernel by kernel.
 """
 
 from __future__ import annotations
@@ -21,13 +21,17 @@ from .attention import AttentionBackend
 from .live import Live
 from .mask_kernel import resume
 from .memory import is_device_lost, is_out_of_memory
-from .picking import KernelPicker, pack, takes
+from .picking import KernelPicker, aligned, pack, takes
+from .rehearsal import rehearsal
 from .request import SHORT, Chunk, token_ids
 from .sampler import Picks
 from .transfer import pinned
 
 SIZES = (1, 2, 4, 8, *range(16, 64, 8), *range(64, 256, 16), *range(256, 512, 32), *range(512, 1025, 64))
 """Numbers of rows that steps are padded to."""
+
+REHEARSED = (1, 2, 8, 16)
+"""Numbers of rows that among them need all kernels: products of 1, of 2 and of few rows have their own."""
 
 INPUTS = 6
 """For each row: token, position, state, seat, temperature, draw."""
@@ -52,13 +56,24 @@ class DecodeGraphs:
     ) -> None:
         self._forward, self._attention, self._picker = forward, attention, picker
         self._sizes = [size for size in SIZES if size < max_rows] + [max_rows]
-        self._inputs = torch.zeros(INPUTS * max_rows, dtype=torch.int32, device=device)
+        self._inputs = torch.zeros(INPUTS * aligned(max_rows), dtype=torch.int32, device=device)
         self._ids = torch.zeros(max_rows, dtype=torch.int64, device=device)
         self._device = device
         self._seen: set[Hashable] = set()
-        self._cannot = False
+        self._rehearsed = self._cannot = False
+        self._begun: set[tuple[bool, bool]] = set()  # what has run once on the engine's thread, and so is set up there
         self._graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor | Picks]] = {}
         self._memory = torch.cuda.graph_pool_handle()
+
+    def rehearse(self) -> None:
+        """Compile the kernels of steps of any number of rows. None may be under way."""
+        with rehearsal():
+            for rows in [rows for rows in REHEARSED if rows <= self._sizes[-1]]:
+                self._attention.rehearse(rows)
+                logits = self._step(rows, chooses=False, constrained=False)
+                assert isinstance(logits, Tensor)
+                self._picker.rehearse(logits)
+        self._rehearsed = True
 
     def fits(self, chunks: list[Chunk]) -> bool:
         """Whether the step can run here. Log-probabilities of given tokens are more than a graph computes."""
@@ -78,8 +93,8 @@ class DecodeGraphs:
         self._attention.plan(chunks, rows)
         chooses = takes(lives) and not any(live.request.params.top_logprobs_num for live in lives)
         constrained = chooses and any(live.table is not None for live in lives)
-        packed = np.concatenate([_pack(chunks, rows), pack(lives, rows, seats)])
-        self._inputs[: INPUTS * rows].copy_(pinned(packed, self._device), non_blocking=True)
+        packed = np.concatenate([_pack(chunks, aligned(rows)), pack(lives, aligned(rows), seats)])
+        self._inputs[: len(packed)].copy_(pinned(packed, self._device), non_blocking=True)
         results = self._replay((rows, chooses, constrained, self._attention.graph_key), rows, chooses, constrained)
         return results, seats
 
@@ -88,8 +103,10 @@ class DecodeGraphs:
             graph, results = self._graphs[key]
             graph.replay()
             return results
-        if key not in self._seen or self._cannot:
+        known = key in self._seen
+        if self._cannot or not (known or (self._rehearsed and (chooses, constrained) in self._begun)):
             self._seen.add(key)
+            self._begun.add((chooses, constrained))
             return self._step(rows, chooses, constrained)
         graph = torch.cuda.CUDAGraph()
         # Not `torch.cuda.graph`, which waits for the device; "thread_local", as other threads may use it meanwhile.
@@ -101,7 +118,9 @@ class DecodeGraphs:
                 graph.capture_end()
             if is_out_of_memory(error) or is_device_lost(error):
                 raise
-            self._cannot = True  # a module that waits for the device, for example: what is captured is not executed
+            # What is captured is not executed. After a step like it, it is a module that waits for the device, or so.
+            self._cannot = known
+            self._seen.add(key)
             return self._step(rows, chooses, constrained)
         graph.capture_end()
         self._graphs[key] = graph, results
@@ -109,7 +128,8 @@ class DecodeGraphs:
         return results
 
     def _step(self, rows: int, chooses: bool, constrained: bool) -> Tensor | Picks:
-        ids, positions, states, seats, *numbers = self._inputs[: INPUTS * rows].view(INPUTS, rows)
+        inputs = self._inputs[: INPUTS * aligned(rows)].view(INPUTS, -1)
+        ids, positions, states, seats, *numbers = inputs[:, :rows]
         picker = self._picker
         resume(ids, picker.sampled, states, picker.states, seats, self._ids[:rows], states)
         logits = self._forward(self._ids[:rows], positions)

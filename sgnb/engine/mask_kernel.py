@@ -11,6 +11,7 @@ import triton.language as tl
 from torch import Tensor
 
 from . import sampler
+from .rehearsal import launch
 
 BLOCK = 128
 """Tokens that one program looks at. They take as long as the longest of them; few tokens are longer than 20 bytes."""
@@ -19,6 +20,9 @@ HEAD = tl.constexpr(8)
 """So many first bytes of a token come with one load."""
 
 WORDS = tl.constexpr(BLOCK // 32)
+RESUMED = 1024
+"""Rows of one program, unless there are more: one kernel for all steps."""
+
 UNKNOWN, WRITTEN, KEPT = (tl.constexpr(i) for i in range(3))
 """What is known of a state's mask: nothing; it is written in the step that runs; every later step may copy it."""
 
@@ -36,9 +40,8 @@ def resume(
     """
     rows = len(ids)
     if rows:
-        _resume[(1,)](
-            ids, tokens, states, last, seats, ids_out, states_out, rows, BLOCK=max(32, triton.next_power_of_2(rows))
-        )
+        block = max(RESUMED, triton.next_power_of_2(rows))
+        launch(_resume, (1,), ids, tokens, states, last, seats, ids_out, states_out, rows, BLOCK=block)
 
 
 @triton.jit
@@ -151,7 +154,7 @@ def advance(
         tl.store(states + row, state)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])
 def _resume(
     ids: tl.tensor,
     tokens: tl.tensor,

@@ -7,6 +7,7 @@ passes each layer's q, k, v to the attention backend that comes as the argument 
 from __future__ import annotations
 
 import inspect
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -130,10 +131,17 @@ def load_decoder(
     kind = pick_dtype(dtype, place)
     if deterministic:
         _check_deterministic(place)
-    if isinstance(model, PreTrainedModel):
-        name, module = type(model).__name__, place_module(model, place, kind)
-    else:
-        name, module = str(model), load_module(str(model), place, kind, memory_limit)
+    with torch.cuda.device(place) if place.type == "cuda" else nullcontext():  # kernels are launched on the current one
+        if isinstance(model, PreTrainedModel):
+            name, module = type(model).__name__, place_module(model, place, kind)
+        else:
+            name, module = str(model), load_module(str(model), place, kind, memory_limit)
+        return _decoder(name, module, place, fused, deterministic, compiled)
+
+
+def _decoder(
+    name: str, module: PreTrainedModel, place: torch.device, fused: bool, deterministic: bool, compiled: bool
+) -> Decoder:
     module.eval()
     _check_layers(name, module)
     own_attention = module.config._attn_implementation

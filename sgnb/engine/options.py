@@ -22,6 +22,9 @@ DTYPES = {
 """What may be written for a dtype -> torch's name of it."""
 
 
+_SWITCHES = "prefix_cache", "fork_attention", "jump_forward", "precompile", "fuse", "compile", "deterministic"
+
+
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
     """The switches of an engine; each technique can be turned off, to see what it is worth.
@@ -37,6 +40,7 @@ class EngineOptions:
     share once. jump_forward: append what a grammar forces without asking the model.
     overlap: launch a step before the last one's tokens are read. cuda_graphs: replay decode steps instead of launching
     their kernels one by one. None for both: on a GPU.
+    precompile: compile the kernels of decode steps while loading, not when they are needed first; with CUDA graphs.
     fuse: use faster twins of the model's modules where they agree. compile: run the model's layers through
     torch.compile; loading takes longer. deterministic: the same tokens whatever is cached and whoever runs beside;
     slower, and on a GPU only.
@@ -58,6 +62,7 @@ class EngineOptions:
     jump_forward: bool = True
     overlap: bool | None = None
     cuda_graphs: bool | None = None
+    precompile: bool = True
     fuse: bool = True
     compile: bool = False
     deterministic: bool = False
@@ -70,7 +75,7 @@ class EngineOptions:
             self._check_number(name, int, "None or 1 or more", optional=True)
         self._check_number("max_overtaking", int, "1 or more")
         self._check_number("memory_limit", (int, float), "None or a number of GiB above 0", optional=True)
-        for name in ("prefix_cache", "fork_attention", "jump_forward", "fuse", "compile", "deterministic"):
+        for name in _SWITCHES:
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(f"{name}={getattr(self, name)!r} is not allowed", f"{name} must be True or False")
         for name in ("overlap", "cuda_graphs"):

@@ -91,8 +91,8 @@ class KernelPicker:
     def __call__(self, logits: Tensor, lives: Sequence[Live]) -> Picks:
         rows, bound = len(lives), _bound(lives)
         tabled = [row for row, live in bound.items() if live.table is not None]
-        packed = pinned(pack(lives, rows), self._device).to(self._device, non_blocking=True)
-        states, seats, *numbers = packed.view(4, rows)
+        packed = pinned(pack(lives, aligned(rows)), self._device).to(self._device, non_blocking=True)
+        states, seats, *numbers = packed.view(4, -1)[:, :rows]
         if tabled:
             states = torch.where(states == PREVIOUS, self.states[seats], states)
         if takes(lives):
@@ -117,6 +117,13 @@ class KernelPicker:
             picks = self._sampler(logits, temperatures, draws)
         self._advance(states, constrained)
         return picks
+
+    def rehearse(self, logits: Tensor) -> None:
+        """In a `rehearsal`: choose for rows of such logits with and without grammars, whose own kernels are left out:
+        their tables are made for the first one."""
+        numbers, states = torch.zeros(len(logits), device=logits.device), self.states[: len(logits)]
+        self._sampler(logits, numbers, numbers)
+        self._sampler(logits, numbers, numbers, torch.empty_like(logits, dtype=torch.uint8), states)
 
     def place(self, live: Live) -> None:
         params, grammar = live.request.params, live.grammar
@@ -159,6 +166,12 @@ class KernelPicker:
         if constrained:
             self._tables().advance_(states, self.sampled[: len(states)])
             self.states[: len(states)] = states
+
+
+def aligned(rows: int) -> int:
+    """As many or a few more: lists of so many int32 next to each other all begin at 16 bytes, which kernels know when
+    they are compiled."""
+    return -(-rows // 4) * 4
 
 
 def pack(lives: Sequence[Live], rows: int, places: Sequence[int] | None = None) -> NDArray[np.int32]:

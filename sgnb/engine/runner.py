@@ -67,6 +67,13 @@ class ModelRunner:
             return choose(chunks, lives, results[to_device(seats, self._device)], self.picker)
         return choose(chunks, lives, self._forward(chunks), self.picker)
 
+    def rehearse(self) -> None:
+        """Compile what decode steps need, so that none of them waits for it; with CUDA graphs only. Call it before
+        `run`."""
+        if self._graphs is not None:
+            with torch.inference_mode(), self.stream:
+                self._graphs.rehearse()
+
     def release(self) -> None:
         """Leave the model as it was found. The runner runs no more."""
         self._graphs = None

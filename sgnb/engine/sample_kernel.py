@@ -15,6 +15,7 @@ import triton.language as tl
 from torch import Tensor
 
 from . import sampler
+from .rehearsal import launch
 from .sampler import Picks
 
 BLOCK = 2048
@@ -71,10 +72,10 @@ class DeviceSampler:
             logits, logits.stride(0), vocab, temperatures, mask, mask.stride(0),
             states if masked else self._allowed, self._sums, self._blocks,
         )  # fmt: skip
-        _sum_blocks[(rows, self._blocks)](*shared, MASKED=masked, BLOCK=BLOCK, num_warps=WARPS)
-        _choose[(rows,)](
-            *shared, draws, *picks, MASKED=masked, BLOCK=BLOCK, BLOCKS=max(2, triton.next_power_of_2(self._blocks)),
-            num_warps=WARPS,
+        launch(_sum_blocks, (rows, self._blocks), *shared, MASKED=masked, BLOCK=BLOCK, num_warps=WARPS)
+        launch(
+            _choose, (rows,), *shared, draws, *picks,
+            MASKED=masked, BLOCK=BLOCK, BLOCKS=max(2, triton.next_power_of_2(self._blocks)), num_warps=WARPS,
         )  # fmt: skip
         return picks
 

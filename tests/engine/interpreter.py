@@ -15,10 +15,15 @@ needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="needs tri
 
 def interpreted(check: str) -> list[str]:
     """Run `tests/engine/CHECK.py`, which raises where something is wrong; the words that it printed."""
+    return run_check(check, TRITON_INTERPRET="1")
+
+
+def run_check(check: str, **environment: str) -> list[str]:
+    """`interpreted` without the interpreter, and without a GPU."""
     run = subprocess.run(
         [sys.executable, "-m", f"tests.engine.{check}"],
         cwd=Path(__file__).parents[2],
-        env={**os.environ, "TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""},
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "", **environment},
         capture_output=True,
         text=True,
     )

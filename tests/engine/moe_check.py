@@ -5,6 +5,7 @@ The interpreter must be chosen before triton is imported, so it needs a process 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from importlib import import_module
 from types import SimpleNamespace
@@ -202,7 +203,7 @@ if __name__ == "__main__":
     check(Shape(9, 3, 7, 72, 40), torch.float16, "cpu", interleaved, bias=True, transposed=True, tilings=small)
     check(Shape(9, 3, 7, 72, 40), torch.float16, "cpu", transposed=True, tilings=small)
     check(Shape(50, 1, 6, 33, 20), torch.float32, "cpu", "gelu", favourites=2)
-    check(Shape(40, 2, 4, 64, 32), torch.float16, "cpu", tilings=moe.LARGE)
+    check(Shape(40, 2, 4, 64, 32), torch.float16, "cpu", tilings=moe.TILINGS[math.inf])
     check_order("cpu")
     check_families("cpu")
     check_refusals("cpu")

@@ -32,6 +32,19 @@ def test_greedy_tokens_equal_those_on_the_cpu(family: str, monkeypatch: pytest.M
                 assert [o.token_ids for o in outputs] == expected
 
 
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+@pytest.mark.parametrize("attention", ["triton", "auto"])
+def test_the_second_gpu(attention: str) -> None:
+    tokens = []
+    for device in ("cuda:0", "cuda:1"):
+        with Engine(random_model(), device=device, dtype="bfloat16", attention=attention, **POOL) as engine:
+            assert engine.device == device
+            for _ in range(2):
+                outputs = engine.generate(PROMPTS, temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True)
+            tokens.append([output.token_ids for output in outputs])
+    assert tokens[0] == tokens[1]
+
+
 def test_constrained_texts_equal_those_on_the_cpu() -> None:
     patterns = [r'\{"name":"[a-z]{1,12}","age":[0-9]{1,3}\}', r"(🦊🐶|🦊🐱|Größe|naïve){1,3} end", r"[\w ]{0,20}\."]
     params = [

@@ -57,7 +57,7 @@ PROBE_LENGTH, PROBE_CACHED, OTHERS = 100, 60, 33
 
 
 def make_engine(family: str, dtype: str = "float32", config: dict[str, Any] | None = None, **options: Any) -> Engine:
-    options = {"max_total_tokens": POOL} | options
+    options = {"max_total_tokens": POOL, "precompile": False} | options
     return Engine(random_model(family, **(config or {})), device=DEVICE, dtype=dtype, **options)
 
 

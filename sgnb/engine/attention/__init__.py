@@ -47,6 +47,10 @@ class AttentionBackend(Protocol):
         """
         ...
 
+    def rehearse(self, rows: int) -> None:
+        """In a `rehearsal`, in place of `plan`: so many rows of no request, with every kernel that a step may need."""
+        ...
+
     @property
     def graph_key(self) -> Hashable:
         """What besides the number of rows decides which kernels the planned step launches."""

@@ -96,6 +96,11 @@ class SwitchingAttention:
         self._tree.plan(*self._step)
         self.new_slots = self._tree.new_slots
 
+    def rehearse(self, rows: int) -> None:
+        self._border = None
+        self._tree.rehearse(rows)
+        self.new_slots = self._tree.new_slots
+
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
         self._tree.store(layer, k, v)
 

@@ -89,6 +89,9 @@ class TorchAttention:
     def graph_key(self) -> Hashable:
         raise NotImplementedError("torch's attention makes new tensors in each step, so no graph can be captured")
 
+    def rehearse(self, rows: int) -> None:
+        raise NotImplementedError("torch's attention has no kernels that must be compiled")
+
     def plan(self, chunks: list[Chunk], padded: int | None = None) -> None:
         self._solo = None
         slots = np.concatenate([c.request.slots[c.start : c.end] for c in chunks])

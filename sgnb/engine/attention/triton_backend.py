@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ..kv import KVCache
 from ..radix import Ints
+from ..rehearsal import launch
 from ..request import Chunk
 from . import LayerOptions
 from .decoding import Decodes
@@ -87,6 +88,12 @@ class TritonAttention:
             for step, (some, firsts) in zip(self._take(geometry, padded is not None, len(passes)), passes, strict=True):
                 step.plan_invariant(some, firsts, padded if step is self._active[geometry][0] else None)
 
+    def rehearse(self, rows: int) -> None:
+        self._fill_new_slots(np.zeros(0, np.int32), rows)
+        for geometry in self._tunings:
+            (step,) = self._take(geometry, True, 1)
+            step.rehearse(self._invariant)
+
     def _fill_new_slots(self, new: Ints, rows: int) -> None:
         """Rows that belong to no request are stored in the scratch slot."""
         slots = np.full(rows, self.kv.slots, np.int64)
@@ -106,9 +113,9 @@ class TritonAttention:
         return self._active[geometry]
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
-        store_rows[(len(k),)](
-            k, v, self.kv.keys[layer], self.kv.values[layer], self.new_slots, k.stride(0), k.stride(1), v.stride(0),
-            v.stride(1), *self._store_sizes[layer], num_warps=4,
+        launch(
+            store_rows, (len(k),), k, v, self.kv.keys[layer], self.kv.values[layer], self.new_slots,
+            k.stride(0), k.stride(1), v.stride(0), v.stride(1), *self._store_sizes[layer], num_warps=4,
         )  # fmt: skip
 
     def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:

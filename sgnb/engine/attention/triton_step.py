@@ -6,7 +6,7 @@ replayed after later plans. Knows plans; knows no layers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ..kv import KVCache
 from ..radix import Ints
+from ..rehearsal import launch
 from ..request import SHORT, Chunk
 from . import LayerOptions
 from .decoding import ROOM, DecodePlan, Decodes
@@ -37,9 +38,10 @@ CHANGING = ("row_positions", "small_pieces", "large_pieces", "slots", "marks")
 
 
 class _Kernel(NamedTuple):
-    """A kernel with its grid: what of its arguments is the same for all layers, and how it is launched."""
+    """What of a kernel's arguments is the same for all layers, and how it is launched."""
 
-    run: Callable[..., Any]
+    kernel: Any
+    grid: tuple[int, ...]
     tables: tuple[Tensor, ...]
     constants: tuple[Any, ...]
     how: dict[str, int]
@@ -83,7 +85,7 @@ class Step:
         self._device = kv.device
         self._parts_generation = 0
         self._allocate_parts(ROWS)
-        self._kinds = [(False, 0), (False, 0)]  # of small and large tiles: are there any; 1: some have marks, 2: all
+        self._kinds: list[tuple[int, ...]] = [(), ()]  # see `_marked`; of small and large tiles
         self._has_parts = False
         self._extends = self._merged_rows = 0
         self._causal = False
@@ -140,6 +142,13 @@ class Step:
         self._describe(work)
         self._tables.fill(_tables(work, lists.arrays))
 
+    def rehearse(self, causal: bool) -> None:
+        """As after a plan with work of every kind; for a `rehearsal`."""
+        self._launches.clear()
+        self._decodes, self._causal = None, causal
+        self._kinds, self._has_parts, self._merged_rows = [(0, 1, 2)] * 2, True, 1
+        self._extends = 0 if causal else 1
+
     def _rows(self, chunks: list[Chunk], first_rows: list[int], padded: int | None) -> tuple[int, int]:
         """How many rows the tables must know of, and the slot that those see which belong to no chunk, or -1."""
         return (first_rows[-1] + chunks[-1].length, -1) if padded is None else (padded, self._scratch)
@@ -154,10 +163,13 @@ class Step:
             sinks = q
         row, head, _ = q.stride()
         for kernel in launches.tiles:
-            kernel.run(q, keys, values, out, *kernel.tables, sinks, row, head, scaling, *kernel.constants, **kernel.how)
+            launch(
+                kernel.kernel, kernel.grid, q, keys, values, out, *kernel.tables, sinks, row, head, scaling,
+                *kernel.constants, **kernel.how,
+            )  # fmt: skip
         if launches.merge is not None:
             merge = launches.merge
-            merge.run(*merge.tables, out, sinks, *merge.constants, **merge.how)
+            launch(merge.kernel, merge.grid, *merge.tables, out, sinks, *merge.constants, **merge.how)
 
     def _prepare(self, window: int, softcap: float, with_sinks: bool) -> _Launches:
         """All that the layers of such options have in common, until the work is cut anew."""
@@ -165,29 +177,29 @@ class Step:
         tables, tuning = self._tables, self._tuning
         names = "pairs", "slots", "marks", "mark_positions", "row_positions"
         tiles = []
-        for kind, (has, marked), launch, bins in (
+        for kind, marked_kinds, how, bins in (
             ("small", self._kinds[0], tuning.small, self._tiling.small_bins),
             ("large", self._kinds[1], tuning.large, self._tiling.large_bins),
         ):
-            if has:
+            for marked in marked_kinds:
                 used = [self._parts, self._lses, *(tables[name] for name in (f"{kind}_bins", f"{kind}_pieces", *names))]
-                sizes = (*self._geometry, launch.block_m, launch.block_n, *self._blocks)
+                sizes = (*self._geometry, how.block_m, how.block_n, *self._blocks)
                 options = window, softcap, with_sinks, marked, self._causal
-                tiles.append(_Kernel(attend_tiles[(kv_heads, bins)], tuple(used), (*sizes, *options), _how(launch)))
+                tiles.append(_Kernel(attend_tiles, (kv_heads, bins), tuple(used), (*sizes, *options), _how(how)))
         if self._extends:
-            launch = tuning.extend
-            sizes = (*self._geometry, launch.block_m, launch.block_n, *self._blocks)
+            how = tuning.extend
+            sizes = (*self._geometry, how.block_m, how.block_n, *self._blocks)
             tiles.append(
                 _Kernel(
-                    extend_tiles[(kv_heads, self._extends)], (tables["extends"], tables["slots"]),
-                    (*sizes, window, softcap, with_sinks), _how(launch),
+                    extend_tiles, (kv_heads, self._extends), (tables["extends"], tables["slots"]),
+                    (*sizes, window, softcap, with_sinks), _how(how),
                 )
             )  # fmt: skip
         if not self._has_parts:
             return _Launches(tiles, None)
         heads = kv_heads * groups
         merge = _Kernel(
-            merge_parts[(heads, self._merged_rows)], (self._parts, self._lses, tables["first_parts"]),
+            merge_parts, (heads, self._merged_rows), (self._parts, self._lses, tables["first_parts"]),
             (heads, value_dim, self._blocks[1], with_sinks), {"num_warps": 1},
         )  # fmt: skip
         return _Launches(tiles, merge)
@@ -195,10 +207,10 @@ class Step:
     def _describe(self, work: Work | None) -> None:
         """What must be launched for this work, and nothing else."""
         self._launches.clear()
-        self._kinds, self._has_parts, self._extends = [(False, 0), (False, 0)], False, 0
+        self._kinds, self._has_parts, self._extends = [(), ()], False, 0
         if work is None:
             return
-        self._kinds = [(len(table) > 0, _marked(table)) for _, table in (work.small, work.large)]
+        self._kinds = [_marked(table) for _, table in (work.small, work.large)]
         self._has_parts, self._merged_rows = work.part_count > 0, len(work.first_parts) - 1
         if work.part_count > len(self._lses):
             self._parts_generation += 1
@@ -226,10 +238,10 @@ def _tables(work: Work, slots: list[Ints]) -> dict[str, Sequence[Ints]]:
     }
 
 
-def _marked(pieces: Ints) -> int:
-    """0: no piece has marks, 1: some have, 2: all."""
+def _marked(pieces: Ints) -> tuple[int, ...]:
+    """The kernel that the work takes: 0 when no piece has marks, 1 when some have, 2 when all. Without work, none."""
     marked = pieces[:, 2] >= 0
-    return int(marked.any()) + int(marked.any() and marked.all())
+    return (int(marked.any()) + int(marked.all()),) if len(pieces) else ()
 
 
 def _how(launch: Launch) -> dict[str, int]:

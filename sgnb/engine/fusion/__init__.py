@@ -9,12 +9,15 @@ transformers' conventions; knows nothing of the pool, steps or graphs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, NamedTuple
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..attention import LayerOptions
+from ..rehearsal import rehearsal
+from . import plain
 from .attention import looks_like_attention, match_attention
 from .layer import looks_like_layer, match_layer
 from .mlp import looks_like_mlp, match_mlp
@@ -60,36 +63,47 @@ def unfuse(swaps: list[Swap]) -> None:
 _Forward = tuple[str, nn.Module, Callable[..., Any]]
 
 
+class _Candidates(NamedTuple):
+    """Modules that look like something."""
+
+    norms: list[nn.Module]
+    attentions: list[nn.Module]
+    mlps: list[nn.Module]
+    experts: list[nn.Module]
+    layers: list[nn.Module]
+
+
 def _find(model: nn.Module, options: dict[int, LayerOptions], operations: Operations) -> list[_Forward]:
     modules = [module for module in model.modules() if "forward" not in vars(module)]
-    norms, attentions, mlps, experts, layers = (
-        [module for module in modules if looks_like(module)]
-        for looks_like in (looks_like_norm, looks_like_attention, looks_like_mlp, looks_like_experts, looks_like_layer)
-    )
-    rotaries = _rotaries(modules)
+    looks = looks_like_norm, looks_like_attention, looks_like_mlp, looks_like_experts, looks_like_layer
+    candidates = _Candidates(*([module for module in modules if looks_like(module)] for looks_like in looks))
+    found = _rotaries(modules)
+    if any(candidates):
+        recording = Recording(model, chain.from_iterable(candidates))
+        if not recording.may_overwrite_inputs(candidates.layers):
+            candidates = candidates._replace(layers=[])
+        if operations.norm is not plain.norm:
+            with rehearsal():
+                _match(candidates, recording.hopeful(), options, operations)
+        found += _match(candidates, recording, options, operations)
     linears = [module for module in modules if type(module) is nn.Linear and _is_worth(operations)]
-    if not (norms or attentions or mlps or experts or layers):
-        return rotaries + [("linear", module, _linear_forward(module, operations)) for module in linears]
-    recording = Recording(model, [*norms, *attentions, *mlps, *experts, *layers])
-    fused_norms = _matched(norms, lambda module: match_norm(module, recording, operations))
-    fused_attentions = _matched(
-        attentions, lambda module: match_attention(module, recording, fused_norms, options, operations)
+    return found + [("linear", module, _linear_forward(module, operations)) for module in linears]
+
+
+def _match(
+    candidates: _Candidates, recording: Recording, options: dict[int, LayerOptions], operations: Operations
+) -> list[_Forward]:
+    norms = _matched(candidates.norms, lambda module: match_norm(module, recording, operations))
+    attentions = _matched(
+        candidates.attentions, lambda module: match_attention(module, recording, norms, options, operations)
     )
-    fused_mlps = _matched(mlps, lambda module: match_mlp(module, recording, operations))
-    fused_experts = _matched(experts, lambda module: _agreeing(match_experts(module), module, recording))
-    fused_layers = _matched(
-        layers if recording.may_overwrite_inputs(layers) else [],
-        lambda module: match_layer(module, recording, fused_norms, fused_attentions, fused_mlps, operations),
+    mlps = _matched(candidates.mlps, lambda module: match_mlp(module, recording, operations))
+    experts = _matched(candidates.experts, lambda module: _agreeing(match_experts(module), module, recording))
+    layers = _matched(
+        candidates.layers, lambda module: match_layer(module, recording, norms, attentions, mlps, operations)
     )
-    kinds = {
-        "norm": fused_norms,
-        "attention": fused_attentions,
-        "mlp": fused_mlps,
-        "experts": fused_experts,
-        "layer": fused_layers,
-    }
-    found = [(kind, module, fused.forward) for kind, matched in kinds.items() for module, fused in matched.items()]
-    return rotaries + found + [("linear", module, _linear_forward(module, operations)) for module in linears]
+    kinds = {"norm": norms, "attention": attentions, "mlp": mlps, "experts": experts, "layer": layers}
+    return [(kind, module, fused.forward) for kind, matched in kinds.items() for module, fused in matched.items()]
 
 
 def _agreeing(fused: FusedExperts | None, module: nn.Module, recording: Recording) -> FusedExperts | None:

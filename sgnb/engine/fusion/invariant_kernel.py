@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ..rehearsal import launch
 from .invariant import Tiling
 
 NEIGHBOURS = 8
@@ -27,7 +28,9 @@ def multiply(x: Tensor, weight: Tensor, bias: Tensor | None, tiling: Tiling) -> 
     columns = len(weight)
     out = torch.empty(rows, columns, dtype=x.dtype, device=x.device)
     if rows and columns:
-        _multiply_kernel[(triton.cdiv(rows, tiling.block_m) * triton.cdiv(columns, tiling.block_n),)](
+        launch(
+            _multiply_kernel,
+            (triton.cdiv(rows, tiling.block_m) * triton.cdiv(columns, tiling.block_n),),
             x,
             weight,
             x if bias is None else bias,

@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ..rehearsal import launch
 from .parts import AttentionPlan, Backend, Heads, Norm, Rotary
 
 GATE_BLOCK = 1024
@@ -38,7 +39,9 @@ def norm(x: Tensor, norm: Norm, residual: Tensor | None = None) -> Tensor:
     added = out if residual is None else residual.reshape(-1, size)
     block = triton.next_power_of_2(size)
     if len(rows):
-        _norm_kernel[(len(rows),)](
+        launch(
+            _norm_kernel,
+            (len(rows),),
             rows,
             norm.factor,
             added,
@@ -61,9 +64,10 @@ def gate(x: Tensor, activation: str) -> Tensor:
     out = torch.empty(rows, size, dtype=x.dtype, device=x.device)
     block = min(GATE_BLOCK, triton.next_power_of_2(size))
     if rows:
-        _gate_kernel[(rows, triton.cdiv(size, block))](
-            x, out, x.stride(0), SIZE=size, BLOCK=block, ACTIVATION=activation, num_warps=GATE_WARPS
-        )
+        launch(
+            _gate_kernel, (rows, triton.cdiv(size, block)), x, out, x.stride(0),
+            SIZE=size, BLOCK=block, ACTIVATION=activation, num_warps=GATE_WARPS,
+        )  # fmt: skip
     return out
 
 
@@ -76,7 +80,9 @@ def rotate_and_store(
     q = torch.empty(len(qkv), query, dim, dtype=qkv.dtype, device=qkv.device)
     if len(qkv):
         blocks = triton.cdiv(query, HEADS_BLOCK) + 2 * triton.cdiv(kv, HEADS_BLOCK)
-        _rotate_and_store_kernel[(len(qkv), blocks)](
+        launch(
+            _rotate_and_store_kernel,
+            (len(qkv), blocks),
             qkv,
             qkv if cos is None else cos,
             qkv if sin is None else sin,

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ..rehearsal import launch, rehearsing
 from .plain import ACTIVATIONS, activation_name
 
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
@@ -38,17 +40,16 @@ class Tiling(NamedTuple):
 FULL_PRECISION = Tiling(16, 32, 32, 4, 2)
 """For float32, which is multiplied without tensor cores."""
 
-TILINGS = (
-    (8, Tiling(16, 32, 128, 4, 4), Tiling(16, 32, 128, 4, 4)),
-    (32, Tiling(32, 64, 128, 4, 3), Tiling(32, 64, 128, 4, 3)),
-    (96, Tiling(64, 64, 64, 4, 4), Tiling(64, 128, 64, 4, 4)),
-)
+TILINGS = {
+    8: (Tiling(16, 32, 128, 4, 4), Tiling(16, 32, 128, 4, 4)),
+    32: (Tiling(32, 64, 128, 4, 3), Tiling(32, 64, 128, 4, 3)),
+    96: (Tiling(64, 64, 64, 4, 4), Tiling(64, 128, 64, 4, 4)),
+    math.inf: (Tiling(128, 128, 64, 8, 3), Tiling(128, 256, 64, 8, 3)),
+}
 """Up to so many pairs an expert: the tilings of the two products."""
 
-LARGE = Tiling(128, 128, 64, 8, 3), Tiling(128, 256, 64, 8, 3)
-
-INVARIANT_TILINGS = TILINGS[-1:]
-"""Those of `TILINGS` that sum as `LARGE` does, by instructions of a warp group (64 rows): see `invariant_kernel`."""
+LEAST_INVARIANT = 96
+"""The tilings from here on all sum by instructions of a warp group (64 rows): see `invariant_kernel`."""
 
 Act = str | Callable[[Tensor], Tensor]
 
@@ -85,22 +86,27 @@ def fused_experts(
         tilings = pick_tilings(topk_ids.numel(), experts, x.dtype, batch_invariant)
     groups = _order(topk_ids.reshape(-1), experts)
     gate = act if isinstance(act, str) else ""
-    inner = _multiply(x, gate_up, gate_up_bias, groups, choices, tilings[0], gate=gate)
-    if not isinstance(act, str):
-        inner = act(inner)
-    parts = _multiply(inner, down, down_bias, groups, choices, tilings[1], scales=topk_weights.reshape(-1))
+    chosen = [tilings]
+    if rehearsing():
+        chosen += tilings_of(x.dtype, batch_invariant).values()
+    for first, second in chosen:
+        inner = _multiply(x, gate_up, gate_up_bias, groups, choices, first, gate=gate)
+        if not isinstance(act, str):
+            inner = act(inner)
+        parts = _multiply(inner, down, down_bias, groups, choices, second, scales=topk_weights.reshape(-1))
     return _combine(parts, choices)
 
 
-def pick_tilings(pairs: int, experts: int, dtype: torch.dtype, batch_invariant: bool = False) -> tuple[Tiling, Tiling]:
-    """batch_invariant: only of those that all sum in the same way."""
+def tilings_of(dtype: torch.dtype, batch_invariant: bool = False) -> dict[float, tuple[Tiling, Tiling]]:
+    """By up to how many pairs an expert, ascending. batch_invariant: only of those that all sum in the same way."""
     if dtype == torch.float32:
-        return FULL_PRECISION, FULL_PRECISION
+        return {math.inf: (FULL_PRECISION, FULL_PRECISION)}
+    return {most: tilings for most, tilings in TILINGS.items() if not batch_invariant or most >= LEAST_INVARIANT}
+
+
+def pick_tilings(pairs: int, experts: int, dtype: torch.dtype, batch_invariant: bool = False) -> tuple[Tiling, Tiling]:
     each = pairs / min(pairs, experts)
-    for most, *tilings in INVARIANT_TILINGS if batch_invariant else TILINGS:
-        if each <= most:
-            return tilings[0], tilings[1]
-    return LARGE
+    return next(tilings for most, tilings in tilings_of(dtype, batch_invariant).items() if each <= most)
 
 
 class _Groups(NamedTuple):
@@ -120,9 +126,10 @@ def _order(ids: Tensor, experts: int) -> _Groups:
     order = torch.empty(len(ids), dtype=torch.int32, device=ids.device)
     firsts = torch.empty(experts + 1, dtype=torch.int32, device=ids.device)
     queries = len(ids) + experts + 1
-    order_kernel[(-(-queries // ORDER_BLOCK),)](
-        ids, order, firsts, len(ids), EXPERTS=experts, BLOCK=ORDER_BLOCK, COMPARED=ORDER_COMPARED
-    )
+    launch(
+        order_kernel, (-(-queries // ORDER_BLOCK),), ids, order, firsts, len(ids),
+        EXPERTS=experts, BLOCK=ORDER_BLOCK, COMPARED=ORDER_COMPARED,
+    )  # fmt: skip
     return _Groups(order, firsts)
 
 
@@ -145,7 +152,9 @@ def _multiply(
     pairs = len(groups.order)
     out = torch.empty(pairs, columns, dtype=x.dtype, device=x.device)
     most_blocks = (pairs + min(pairs, experts) * (tiling.block_m - 1)) // tiling.block_m
-    grouped_kernel[(most_blocks * -(-columns // tiling.block_n),)](
+    launch(
+        grouped_kernel,
+        (most_blocks * -(-columns // tiling.block_n),),
         x,
         weight,
         x if bias is None else bias,
@@ -179,7 +188,10 @@ def _combine(parts: Tensor, choices: int) -> Tensor:
         return parts
     tokens, size = len(parts) // choices, parts.shape[1]
     out = torch.empty(tokens, size, dtype=parts.dtype, device=parts.device)
-    combine_kernel[(tokens, -(-size // COMBINE_BLOCK))](parts, out, CHOICES=choices, SIZE=size, BLOCK=COMBINE_BLOCK)
+    launch(
+        combine_kernel, (tokens, -(-size // COMBINE_BLOCK)), parts, out,
+        CHOICES=choices, SIZE=size, BLOCK=COMBINE_BLOCK,
+    )  # fmt: skip
     return out
 
 

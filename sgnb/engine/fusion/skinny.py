@@ -13,6 +13,7 @@ import torch
 import triton
 from torch import Tensor
 
+from ..rehearsal import launch
 from .skinny_kernels import dot_kernel, sum_kernel
 
 SKINNY_ROWS = 8
@@ -67,7 +68,9 @@ def skinny_linear(
     tiling = tiling or pick_tiling(rows, columns, size, gated is not None, _processors(x.device))
     factor, eps, offset = norm or (x, 0.0, 0.0)
     kernel = dot_kernel if tiling.dot else sum_kernel
-    kernel[(triton.cdiv(columns, tiling.block_n),)](
+    launch(
+        kernel,
+        (triton.cdiv(columns, tiling.block_n),),
         x,
         weight,
         x if bias is None else bias,
@@ -79,7 +82,7 @@ def skinny_linear(
         0 if residual is None else residual.stride(0),
         eps,
         offset,
-        ROWS=rows,
+        rows,
         COLUMNS=columns,
         SIZE=size,
         BLOCK_T=max(8 if tiling.dot else 1, triton.next_power_of_2(rows)),

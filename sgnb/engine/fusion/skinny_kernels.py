@@ -14,7 +14,7 @@ import triton.language as tl
 def sum_kernel(
     x: tl.tensor, weight: tl.tensor, bias: tl.tensor, residual: tl.tensor, factor: tl.tensor, out: tl.tensor,
     x_stride: tl.tensor, weight_stride: tl.tensor, residual_stride: tl.tensor, eps: tl.tensor, offset: tl.tensor,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
+    rows: tl.tensor, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
     BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
     BIAS: tl.constexpr, NORM: tl.constexpr, ADD: tl.constexpr, GATE: tl.constexpr,
     UNROLL: tl.constexpr,
@@ -24,19 +24,18 @@ def sum_kernel(
     weights = weight + column * weight_stride
     ups = weight + (column + COLUMNS) * weight_stride
     t = tl.arange(0, BLOCK_T)
-    live = (t < ROWS) | (ROWS == BLOCK_T)
     k = tl.arange(0, BLOCK_K)
     acc = tl.zeros([BLOCK_T, BLOCK_N, BLOCK_K], tl.float32)
     acc_up = tl.zeros([BLOCK_T, BLOCK_N, BLOCK_K], tl.float32)
     squares = tl.zeros([BLOCK_T, 1, BLOCK_K], tl.float32)
-    places = x + t[:, None, None] * x_stride
+    places = x + tl.minimum(t, rows - 1)[:, None, None] * x_stride  # again the last row, where there are no more
     for start in tl.range(0, SIZE, BLOCK_K, num_stages=STAGES, loop_unroll_factor=UNROLL):
         at = (start + k)[None, None, :]
         inside = (at < SIZE) | (SIZE % BLOCK_K == 0)  # all true where the compiler can see it: loads without masks
         w = tl.load(weights[None, :, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
         if GATE != "":
             up = tl.load(ups[None, :, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
-        numbers = tl.load(places + at, mask=live[:, None, None] & inside, other=0.0)
+        numbers = tl.load(places + at, mask=inside, other=0.0)
         numbers = numbers.to(tl.float32)
         if NORM:
             squares += numbers * numbers
@@ -46,7 +45,7 @@ def sum_kernel(
             acc_up += up.to(tl.float32) * numbers
     _finish(
         tl.sum(acc, 2), tl.sum(acc_up, 2), tl.sum(tl.sum(squares, 2), 1), t, n, bias, residual, out, residual_stride,
-        eps, ROWS, COLUMNS, SIZE, BIAS, NORM, ADD, GATE,
+        eps, rows, COLUMNS, SIZE, BIAS, NORM, ADD, GATE,
     )  # fmt: skip
 
 
@@ -54,7 +53,7 @@ def sum_kernel(
 def dot_kernel(
     x: tl.tensor, weight: tl.tensor, bias: tl.tensor, residual: tl.tensor, factor: tl.tensor, out: tl.tensor,
     x_stride: tl.tensor, weight_stride: tl.tensor, residual_stride: tl.tensor, eps: tl.tensor, offset: tl.tensor,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
+    rows: tl.tensor, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
     BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
     BIAS: tl.constexpr, NORM: tl.constexpr, ADD: tl.constexpr, GATE: tl.constexpr,
     UNROLL: tl.constexpr,
@@ -64,17 +63,16 @@ def dot_kernel(
     weights = weight + column * weight_stride
     ups = weight + (column + COLUMNS) * weight_stride
     t = tl.arange(0, BLOCK_T)
-    live = (t < ROWS) | (ROWS == BLOCK_T)
     k = tl.arange(0, BLOCK_K)
     acc = tl.zeros([BLOCK_N, BLOCK_T], tl.float32)
     acc_up = tl.zeros([BLOCK_N, BLOCK_T], tl.float32)
     squares = tl.zeros([BLOCK_T], tl.float32)
-    places = x + t[:, None] * x_stride
+    places = x + tl.minimum(t, rows - 1)[:, None] * x_stride
     for start in tl.range(0, SIZE, BLOCK_K, num_stages=STAGES, loop_unroll_factor=UNROLL):
         at = (start + k)[None, :]
         inside = (at < SIZE) | (SIZE % BLOCK_K == 0)
         w = tl.load(weights[:, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
-        numbers = tl.load(places + at, mask=live[:, None] & inside, other=0.0)
+        numbers = tl.load(places + at, mask=inside, other=0.0)
         if NORM:
             exact = numbers.to(tl.float32)
             squares += tl.sum(exact * exact, 1)
@@ -87,7 +85,7 @@ def dot_kernel(
             acc_up = tl.dot(up, numbers, acc_up, input_precision="ieee")
     _finish(
         tl.trans(acc), tl.trans(acc_up), squares, t, n, bias, residual, out, residual_stride,
-        eps, ROWS, COLUMNS, SIZE, BIAS, NORM, ADD, GATE,
+        eps, rows, COLUMNS, SIZE, BIAS, NORM, ADD, GATE,
     )  # fmt: skip
 
 
@@ -95,12 +93,12 @@ def dot_kernel(
 def _finish(
     product: tl.tensor, up: tl.tensor, squares: tl.tensor, t: tl.tensor, n: tl.tensor,
     bias: tl.tensor, residual: tl.tensor, out: tl.tensor, residual_stride: tl.tensor, eps: tl.tensor,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
+    rows: tl.tensor, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
     BIAS: tl.constexpr, NORM: tl.constexpr, ADD: tl.constexpr, GATE: tl.constexpr,
 ) -> None:  # fmt: skip
     """product and up: [BLOCK_T, BLOCK_N], without the scale of the norm."""
     live = n < COLUMNS
-    inside = (t < ROWS)[:, None] & live[None, :]
+    inside = (t < rows)[:, None] & live[None, :]
     if NORM:
         scale = tl.rsqrt(squares / SIZE + eps)[:, None]
         product *= scale

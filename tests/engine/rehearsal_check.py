@@ -1,0 +1,102 @@
+"""What a rehearsal compiles, beside what random steps would launch. Run as a program: for a GPU that is not there.
+
+Triton is told of a GPU, and of each kernel only the key is noted under which it would be kept: nothing is compiled, and
+nothing runs. The driver holds for the whole process, so it needs one of its own.
+"""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from triton.backends.compiler import GPUTarget
+from triton.runtime import driver
+from triton.runtime.jit import JITFunction
+
+from sgnb.engine import fusion
+from sgnb.engine.attention.triton_backend import TritonAttention
+from sgnb.engine.fusion import kernels, skinny
+from sgnb.engine.fusion.operations import Operations
+from sgnb.engine.graphs import SIZES
+from sgnb.engine.kv import KVCache
+from sgnb.engine.model import load_decoder
+from sgnb.engine.picking import KernelPicker
+from sgnb.engine.rehearsal import rehearsal
+from sgnb.engine.request import SHORT, Chunk
+from sgnb.engine.runner import ModelRunner
+
+from ..random_models import random_model
+from .test_attention import SLOTS, random_batch
+
+FAMILIES = ("llama", "gemma2", "qwen3", "mixtral")
+
+noted: dict[str, tuple[str, str]] = {}
+"""Key -> the kernel's name, and what it was compiled for."""
+
+
+def note(kernel: JITFunction, *args: Any, grid: Any, **constants: Any) -> None:
+    *_, binder = kernel.device_caches[0]
+    _, specialization, options = binder(*args, **constants)
+    noted[f"{kernel.__name__} {specialization} {options}"] = kernel.__name__, f"{specialization} {options}"
+
+
+def pretend() -> None:
+    gpu = SimpleNamespace(
+        get_current_device=lambda: 0,
+        get_current_stream=lambda device=None: 0,
+        get_current_target=lambda: GPUTarget("cuda", 90, 32),
+    )
+    driver.set_active(gpu)
+    JITFunction.warmup = note
+    torch.cuda.graph_pool_handle = lambda: (0, 0)  # type: ignore[assignment, return-value]
+    fast = kernels.norm, kernels.gate, kernels.rotate_and_store
+    on_gpu = Operations(*fast, skinny=skinny.skinny_linear, skinny_rows=skinny.SKINNY_ROWS)
+    fusion.pick_operations = lambda *arguments: on_gpu  # type: ignore[attr-defined]
+    match = fusion._match
+
+    def match_all(candidates: Any, recording: Any, *rest: Any) -> Any:
+        """The second time too nothing can run."""
+        if recording._hopeful:
+            return match(candidates, recording, *rest)
+        with rehearsal():
+            return match(candidates, recording.hopeful(), *rest)
+
+    fusion._match = match_all  # type: ignore[attr-defined]
+
+
+def step(rng: random.Random) -> list[Chunk]:
+    """Decodes, forced tokens and prompts, short ones first."""
+    chunks = [c if rng.random() < 0.3 else Chunk(c.request, c.end - 1, 1) for c in random_batch(rng)]
+    return sorted(chunks, key=lambda chunk: chunk.length > SHORT)
+
+
+def check(family: str) -> None:
+    noted.clear()
+    network = random_model(family, vocab_size=1000, max_position_embeddings=4 * SLOTS).to(torch.bfloat16)
+    decoder = load_decoder(network, "cpu", "bfloat16")
+    assert any(swap.kind == "layer" for swap in decoder.fused)
+    attention = TritonAttention(KVCache(decoder.shapes, SLOTS, decoder.dtype, decoder.device), decoder.heads)
+    picker = KernelPicker(decoder.vocab_size, SIZES[-1], decoder.device, frozenset(), None)
+    runner = ModelRunner(decoder, attention, picker, max_rows=SIZES[-1], cuda_graphs=True)
+    runner.rehearse()
+    rehearsed = set(noted)
+    rng, graphs = random.Random(family), runner._graphs
+    assert graphs is not None and len(rehearsed) > 20
+    with rehearsal(), torch.inference_mode():
+        for rows in SIZES:
+            decodes = [chunk._replace(start=chunk.end - 1, length=1) for chunk in step(rng)]
+            attention.plan(decodes, max(rows, len(decodes)))
+            graphs._step(max(rows, len(decodes)), True, False)
+        for _ in range(100):
+            runner._forward(step(rng))
+    missed = {noted[key] for key in set(noted) - rehearsed}
+    assert not missed, f"{family}: not rehearsed: {missed}"
+
+
+if __name__ == "__main__":
+    pretend()
+    for family in FAMILIES:
+        check(family)
+    print("all rehearsed")

@@ -1,0 +1,97 @@
+"""Kernels are compiled before they are needed: what is launched in a rehearsal, and that nothing is left out."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from sgnb.engine.rehearsal import launch, rehearsal
+
+from .interpreter import needs_triton, run_check
+
+
+class Kernel:
+    """As triton's: launched by `kernel[grid](...)`, compiled by `warmup`."""
+
+    def __init__(self, broken: bool = False) -> None:
+        self.launched: list[Any] = []
+        self.compiled: list[Any] = []
+        self.compilers: set[str] = set()
+        self.loaded = 0
+        self._broken = broken
+
+    def __getitem__(self, grid: tuple[int, ...]) -> Any:
+        return lambda *args, **constants: self.launched.append((grid, args, constants))
+
+    def warmup(self, *args: Any, grid: tuple[int, ...], **constants: Any) -> None:
+        from triton.runtime._async_compile import active_mode
+
+        mode = active_mode.get()
+        assert mode is not None
+        mode.submit((args, *constants.items()), lambda: self._compile((grid, args, constants)), lambda result: None)
+
+    def _compile(self, what: Any) -> Kernel:
+        if self._broken:
+            raise RuntimeError("no such instruction")
+        self.compilers.add(threading.current_thread().name)
+        self.compiled.append(what)
+        return self
+
+    @property
+    def run(self) -> None:
+        self.loaded += 1
+
+
+def test_a_launch() -> None:
+    kernel = Kernel()
+    launch(kernel, (3,), 1, 2, SIZE=4)
+    assert kernel.launched == [((3,), (1, 2), {"SIZE": 4})] and not kernel.compiled
+
+
+@needs_triton
+def test_a_rehearsal_compiles_on_other_threads_and_launches_nothing() -> None:
+    kernel = Kernel()
+    with rehearsal():
+        for size in (4, 5, 4):
+            launch(kernel, (3,), 1, 2, SIZE=size)
+    assert sorted(c["SIZE"] for _, _, c in kernel.compiled) == [4, 5] and not kernel.launched
+    assert kernel.loaded == 2
+    assert threading.current_thread().name not in kernel.compilers
+    launch(kernel, (3,), 1)
+    assert kernel.launched == [((3,), (1,), {})]
+
+
+@needs_triton
+def test_another_thread_launches_meanwhile() -> None:
+    kernel = Kernel()
+    with rehearsal():
+        thread = threading.Thread(target=launch, args=(kernel, (1,)))
+        thread.start()
+        thread.join()
+    assert kernel.launched == [((1,), (), {})] and not kernel.compiled
+
+
+@needs_triton
+def test_what_cannot_be_compiled_is_left_to_the_launch() -> None:
+    broken, kernel = Kernel(broken=True), Kernel()
+    with rehearsal():
+        launch(broken, (1,), 1)
+        launch(kernel, (1,), 2)
+    assert len(kernel.compiled) == 1
+
+
+@needs_triton
+def test_an_error_ends_the_rehearsal() -> None:
+    kernel = Kernel()
+    with pytest.raises(ZeroDivisionError), rehearsal():
+        launch(kernel, (1,), 1)
+        raise ZeroDivisionError
+    launch(kernel, (1,), 1)
+    assert len(kernel.launched) == len(kernel.compiled) == 1
+
+
+@needs_triton
+def test_no_step_needs_a_kernel_that_was_not_rehearsed() -> None:
+    assert run_check("rehearsal_check") == ["all", "rehearsed"]
