@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import queue
+import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -34,6 +35,10 @@ from .request import Request
 from .runner import ModelRunner
 from .text import Tokenizer
 from .waiting import agather, astreamed, gather, numbered_sinks, streamed
+
+TURN_SECONDS = 1e-4
+"""Python's threads take turns of this length once there is an engine on a GPU. The engine's thread hands its turn back
+at every kernel that it launches: with Python's own 5 ms, the GPU would wait for whoever computes beside it."""
 
 
 class Origin(NamedTuple):
@@ -114,6 +119,7 @@ class Engine:
         weakref.finalize(self, _close, self._loop, self._grammars)
         if decoder.device.type == "cuda":
             freeze_heap()
+            sys.setswitchinterval(min(TURN_SECONDS, sys.getswitchinterval()))
 
     def generate(
         self,

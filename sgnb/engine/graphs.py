@@ -67,12 +67,17 @@ class DecodeGraphs:
 
     def rehearse(self) -> None:
         """Compile the kernels of steps of any number of rows. None may be under way."""
-        with rehearsal():
-            for rows in [rows for rows in REHEARSED if rows <= self._sizes[-1]]:
-                self._attention.rehearse(rows)
-                logits = self._step(rows, chooses=False, constrained=False)
-                assert isinstance(logits, Tensor)
-                self._picker.rehearse(logits)
+        try:
+            with rehearsal():
+                for rows in [rows for rows in REHEARSED if rows <= self._sizes[-1]]:
+                    self._attention.rehearse(rows)
+                    logits = self._step(rows, chooses=False, constrained=False)
+                    assert isinstance(logits, Tensor)
+                    self._picker.rehearse(logits)
+        except Exception as error:
+            if is_out_of_memory(error) or is_device_lost(error):
+                raise
+            return  # a model that reads its own results, which have no meaning here: its steps may yet run
         self._rehearsed = True
 
     def fits(self, chunks: list[Chunk]) -> bool:

@@ -25,6 +25,7 @@ from .fusion import Swap, fuse, unfuse
 from .fusion.invariant_model import fuse_invariant
 from .kv import LayerShape
 from .loading import first_line, load_module, pick_device, pick_dtype, place_module
+from .rehearsal import prepare
 
 ATTENTION = "sgnb"
 LAYER_TYPES = {"full_attention", "sliding_attention"}
@@ -131,6 +132,8 @@ def load_decoder(
     kind = pick_dtype(dtype, place)
     if deterministic:
         _check_deterministic(place)
+    if place.type == "cuda":
+        prepare()
     with torch.cuda.device(place) if place.type == "cuda" else nullcontext():  # kernels are launched on the current one
         if isinstance(model, PreTrainedModel):
             name, module = type(model).__name__, place_module(model, place, kind)

@@ -8,9 +8,10 @@ so that a rehearsal may run whatever code it likes, as long as nothing is read f
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -58,6 +59,19 @@ def rehearsal() -> Iterator[None]:
             yield
         finally:
             _seen.reset(token)
+
+
+def prepare() -> None:
+    """Begin, on a thread, what the first rehearsal of a process waits for: triton reads all of itself, to give what it
+    compiles a name."""
+    threading.Thread(target=_name_triton, name="sgnb-compile", daemon=True).start()
+
+
+def _name_triton() -> None:
+    with suppress(ImportError, OSError):  # without triton, or in a version of it that goes about it in another way
+        from triton.runtime.cache import triton_key
+
+        triton_key()
 
 
 class _Compilers(ThreadPoolExecutor):

@@ -54,6 +54,7 @@ LOAD_OPTIONS = (
     Option(("--context-length",), "context_length", "at most so many positions for a request", "N", integer),
     Option(("--cuda-graphs",), "cuda_graphs", "replay decode steps as graphs", "on|off", on_off),
     Option(("--overlap",), "overlap", "launch a step before the last one is read", "on|off", on_off),
+    Option(("--precompile",), "precompile", "compile kernels while loading, not when needed", "on|off", on_off),
     Option(("--fuse",), "fuse", "faster twins of the model's modules", "on|off", on_off),
     Option(("--compile",), "compile", "run the model's layers through torch.compile", "on|off", on_off),
     Option(("--fork-attention",), "fork_attention", "read a prefix that is shared once", "on|off", on_off),

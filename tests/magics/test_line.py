@@ -60,7 +60,8 @@ def test_load_options_are_the_engine_s() -> None:
     line = (
         "load some/model --as big --device cuda:1 --dtype bfloat16 --attention triton --memory-limit 38.5 "
         "--max-total-tokens 9000 --max-step-tokens=4096 --max-running-requests 64 --context-length 2048 "
-        "--cuda-graphs off --overlap off --fuse off --compile off --fork-attention off --deterministic on"
+        "--cuda-graphs off --overlap off --precompile off --fuse off --compile off --fork-attention off "
+        "--deterministic on"
     )
     given = LineCall.parse(line).options
     assert set(given) == {option.dest for option in LOAD_OPTIONS}
