@@ -24,6 +24,7 @@ NAMES = (
     "json_peers",
     "scheduler",
     "loop",
+    "turns",
     "compile",
     "planning",
     "gpu.ablations",

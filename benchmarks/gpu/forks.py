@@ -65,7 +65,7 @@ def _step(engine: Any, case: Case, rng: random.Random, gpu: bool) -> float:
     common = tokens(rng, prompt, engine.vocab_size)
     prompts = [common + tokens(rng, 1, engine.vocab_size) for _ in range(branches)]
     times: list[float] = []
-    for _ in range(3):  # graphs are captured when their size comes for the second time
+    for _ in range(3):  # the first ones make the graphs
         seen = engine.log.last
         engine.generate(prompts, temperature=0, max_new_tokens=new, ignore_eos=True)
         times = [step.seconds for step in _steps(engine, seen) if len(step.extended) == branches]

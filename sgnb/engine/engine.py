@@ -37,8 +37,8 @@ from .text import Tokenizer
 from .waiting import agather, astreamed, gather, numbered_sinks, streamed
 
 TURN_SECONDS = 1e-4
-"""Python's threads take turns of this length once there is an engine on a GPU. The engine's thread hands its turn back
-at every kernel that it launches: with Python's own 5 ms, the GPU would wait for whoever computes beside it."""
+"""Python's threads take turns of this length once there is an engine. Its thread hands its turn back many times a step:
+with Python's own 5 ms, the device would wait for whoever computes beside it."""
 
 
 class Origin(NamedTuple):
@@ -119,7 +119,7 @@ class Engine:
         weakref.finalize(self, _close, self._loop, self._grammars)
         if decoder.device.type == "cuda":
             freeze_heap()
-            sys.setswitchinterval(min(TURN_SECONDS, sys.getswitchinterval()))
+        sys.setswitchinterval(min(TURN_SECONDS, sys.getswitchinterval()))
 
     def generate(
         self,

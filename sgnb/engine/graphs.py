@@ -56,8 +56,9 @@ class DecodeGraphs:
     ) -> None:
         self._forward, self._attention, self._picker = forward, attention, picker
         self._sizes = [size for size in SIZES if size < max_rows] + [max_rows]
-        self._inputs = torch.zeros(INPUTS * aligned(max_rows), dtype=torch.int32, device=device)
-        self._ids = torch.zeros(max_rows, dtype=torch.int64, device=device)
+        room = max(max_rows, REHEARSED[-1])
+        self._inputs = torch.zeros(INPUTS * aligned(room), dtype=torch.int32, device=device)
+        self._ids = torch.zeros(room, dtype=torch.int64, device=device)
         self._device = device
         self._seen: set[Hashable] = set()
         self._rehearsed = self._cannot = False
@@ -67,17 +68,17 @@ class DecodeGraphs:
 
     def rehearse(self) -> None:
         """Compile the kernels of steps of any number of rows. None may be under way."""
-        try:
-            with rehearsal():
-                for rows in [rows for rows in REHEARSED if rows <= self._sizes[-1]]:
-                    self._attention.rehearse(rows)
+        with rehearsal():
+            for rows in REHEARSED:
+                self._attention.rehearse(rows)
+                try:
                     logits = self._step(rows, chooses=False, constrained=False)
-                    assert isinstance(logits, Tensor)
-                    self._picker.rehearse(logits)
-        except Exception as error:
-            if is_out_of_memory(error) or is_device_lost(error):
-                raise
-            return  # a model that reads its own results, which have no meaning here: its steps may yet run
+                except Exception as error:
+                    if is_out_of_memory(error) or is_device_lost(error):
+                        raise
+                    return  # a model that reads its own results, which have no meaning here: its steps may yet run
+                assert isinstance(logits, Tensor)
+                self._picker.rehearse(logits[: self._sizes[-1]])
         self._rehearsed = True
 
     def fits(self, chunks: list[Chunk]) -> bool:

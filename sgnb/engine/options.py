@@ -40,7 +40,8 @@ class EngineOptions:
     share once. jump_forward: append what a grammar forces without asking the model.
     overlap: launch a step before the last one's tokens are read. cuda_graphs: replay decode steps instead of launching
     their kernels one by one. None for both: on a GPU.
-    precompile: compile the kernels of decode steps while loading, not when they are needed first; with CUDA graphs.
+    precompile: compile the kernels of decode steps while loading, not when they are needed first; with cuda_graphs, and
+    without compile.
     fuse: use faster twins of the model's modules where they agree. compile: run the model's layers through
     torch.compile; loading takes longer. deterministic: the same tokens whatever is cached and whoever runs beside;
     slower, and on a GPU only.

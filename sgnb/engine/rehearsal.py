@@ -11,14 +11,15 @@ import os
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-THREADS = min(16, os.cpu_count() or 1)
+MOST_THREADS = 16
 
 ALIGNMENT = 16
 """Kernels are compiled for pointers that are multiples of so many bytes, and for others."""
@@ -27,16 +28,16 @@ _seen: ContextVar[set[Hashable] | None] = ContextVar("seen", default=None)
 """What this thread's rehearsal has noted: the layers of a model ask for the same again and again."""
 
 
-def launch(kernel: Any, grid: tuple[int, ...], /, *args: Any, **constants: Any) -> None:
-    """`kernel[grid](*args, **constants)`, on this thread's current stream."""
+def launch(kernel: Any, grid: tuple[int, ...], /, *args: Any, **options: Any) -> None:
+    """`kernel[grid](*args, **options)`, on this thread's current stream."""
     seen = _seen.get()
     if seen is None:
-        kernel[grid](*args, **constants)
+        kernel[grid](*args, **options)
         return
-    key = id(kernel), *map(_kind, args), *constants.items()
+    key = id(kernel), *map(_kind, args), *options.items()
     if key not in seen:
         seen.add(key)
-        kernel.warmup(*args, grid=grid, **constants)
+        kernel.warmup(*args, grid=grid, **options)
 
 
 def rehearsing() -> bool:
@@ -46,23 +47,74 @@ def rehearsing() -> bool:
 
 @contextmanager
 def rehearsal() -> Iterator[None]:
-    """This thread's launches are compiled instead, and are ready at the end; other threads go on as ever.
+    """This thread's launches are compiled instead; other threads go on as ever.
 
-    What cannot be compiled raises when it is launched in earnest. Rehearsals cannot be nested.
+    At the end all kernels are ready, but for those that cannot be compiled: they raise when they are launched in
+    earnest. An error or an interrupt leaves out what has not begun. Rehearsals cannot be nested.
     """
-    import triton
+    with ExitStack() as stack:
+        compilers = _Compilers()
+        stack.callback(compilers.stop)
+        stack.callback(_seen.reset, _seen.set(set()))
+        compiling = _compiling()
+        if compiling is not None:
+            stack.callback(compiling.reset, compiling.set(compilers))
+        yield
+        compilers.finish()
 
-    pool = _Compilers(THREADS, "sgnb-compile", *_on_this_device())
-    with pool, triton.AsyncCompileMode(pool, ignore_errors=True):
-        token = _seen.set(set())
-        try:
-            yield
-        finally:
-            _seen.reset(token)
+
+class _Compilers:
+    """Takes the place of triton's AsyncCompileMode, whose end must not be interrupted. Compiles kernels, builds their
+    launchers and loads them: triton's own would leave these two to the first launch."""
+
+    def __init__(self) -> None:
+        device = torch.cuda.current_device() if torch.cuda.is_initialized() else None
+        begin = None if device is None else partial(torch.cuda.set_device, device)
+        self._pool = ThreadPoolExecutor(min(MOST_THREADS, _cores()), "sgnb-compile", begin)
+        self._kernels: dict[Hashable, tuple[Future[Any], Callable[[Any], None]]] = {}
+
+    def submit(self, key: Hashable, compile_: Callable[[], Any], keep: Callable[[Any], None]) -> None:
+        """For triton. keep: takes what `compile_` gives, on the thread that asked."""
+        if key not in self._kernels:
+            self._kernels[key] = self._pool.submit(_make_ready, compile_), keep
+
+    def finish(self) -> None:
+        for future, keep in self._kernels.values():
+            with suppress(Exception):
+                keep(future.result())
+
+    def stop(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _make_ready(compile_: Callable[[], Any]) -> Any:
+    kernel = compile_()
+    _ = kernel.run  # the property builds the launcher and loads the kernel
+    return kernel
+
+
+def _compiling() -> ContextVar[Any] | None:
+    """Where triton looks for who compiles; None before version 3.5, which compiles one after the other."""
+    try:
+        from triton.runtime._async_compile import active_mode
+    except ImportError:
+        return None
+    return active_mode
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _kind(argument: Any) -> Hashable:
+    """What a kernel is compiled for, of one argument."""
+    if isinstance(argument, Tensor):
+        return argument.dtype, argument.data_ptr() % ALIGNMENT == 0
+    return type(argument), argument
 
 
 def prepare() -> None:
-    """Begin, on a thread, what the first rehearsal of a process waits for: triton reads all of itself, to give what it
+    """Begin, on a thread, what the first kernel of a process waits for: triton reads all of itself, to give what it
     compiles a name."""
     threading.Thread(target=_name_triton, name="sgnb-compile", daemon=True).start()
 
@@ -72,27 +124,3 @@ def _name_triton() -> None:
         from triton.runtime.cache import triton_key
 
         triton_key()
-
-
-class _Compilers(ThreadPoolExecutor):
-    """Compiles a kernel, builds its launcher and loads it: triton would leave these two to the first launch."""
-
-    def submit(self, compile_: Callable[[], Any]) -> Future[Any]:  # type: ignore[override]
-        def work() -> Any:
-            kernel = compile_()
-            _ = kernel.run  # the property does these two
-            return kernel
-
-        return super().submit(work)
-
-
-def _on_this_device() -> tuple[Any, ...]:
-    """How a thread of the pool begins."""
-    return (torch.cuda.set_device, (torch.cuda.current_device(),)) if torch.cuda.is_initialized() else ()
-
-
-def _kind(argument: Any) -> Hashable:
-    """What a kernel is compiled for, of one argument."""
-    if isinstance(argument, Tensor):
-        return argument.dtype, argument.data_ptr() % ALIGNMENT == 0
-    return argument

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
-from sgnb.engine.rehearsal import launch, rehearsal
+from sgnb.engine.rehearsal import _kind, launch, rehearsal
 
 from .interpreter import needs_triton, run_check
 
@@ -15,12 +17,12 @@ from .interpreter import needs_triton, run_check
 class Kernel:
     """As triton's: launched by `kernel[grid](...)`, compiled by `warmup`."""
 
-    def __init__(self, broken: bool = False) -> None:
+    def __init__(self, error: BaseException | None = None) -> None:
         self.launched: list[Any] = []
         self.compiled: list[Any] = []
         self.compilers: set[str] = set()
         self.loaded = 0
-        self._broken = broken
+        self._error = error
 
     def __getitem__(self, grid: tuple[int, ...]) -> Any:
         return lambda *args, **constants: self.launched.append((grid, args, constants))
@@ -33,8 +35,8 @@ class Kernel:
         mode.submit((args, *constants.items()), lambda: self._compile((grid, args, constants)), lambda result: None)
 
     def _compile(self, what: Any) -> Kernel:
-        if self._broken:
-            raise RuntimeError("no such instruction")
+        if self._error is not None:
+            raise self._error
         self.compilers.add(threading.current_thread().name)
         self.compiled.append(what)
         return self
@@ -75,7 +77,7 @@ def test_another_thread_launches_meanwhile() -> None:
 
 @needs_triton
 def test_what_cannot_be_compiled_is_left_to_the_launch() -> None:
-    broken, kernel = Kernel(broken=True), Kernel()
+    broken, kernel = Kernel(RuntimeError("no such instruction")), Kernel()
     with rehearsal():
         launch(broken, (1,), 1)
         launch(kernel, (1,), 2)
@@ -90,6 +92,32 @@ def test_an_error_ends_the_rehearsal() -> None:
         raise ZeroDivisionError
     launch(kernel, (1,), 1)
     assert len(kernel.launched) == len(kernel.compiled) == 1
+
+
+@needs_triton
+def test_after_an_interrupt_the_next_rehearsal_works() -> None:
+    kernel = Kernel()
+    with pytest.raises(KeyboardInterrupt), rehearsal():
+        launch(Kernel(KeyboardInterrupt()), (1,), 1)
+    with rehearsal():
+        launch(kernel, (1,), 1)
+    assert len(kernel.compiled) == 1 and not kernel.launched
+
+
+def test_an_old_triton_compiles_on_this_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sgnb.engine.rehearsal._compiling", lambda: None)
+    compiled: list[Any] = []
+    kernel = SimpleNamespace(warmup=lambda *args, grid, **options: compiled.append((args, grid, options)))
+    with rehearsal():
+        for _ in range(2):
+            launch(kernel, (3,), 1, SIZE=4)
+        assert compiled == [((1,), (3,), {"SIZE": 4})]
+
+
+def test_what_triton_compiles_apart_is_noted_apart() -> None:
+    sorts = (torch.zeros(4), torch.zeros(4)[1:], torch.zeros(4, dtype=torch.int32), 1, 1.0, True)
+    assert len({_kind(argument) for argument in sorts}) == len(sorts)
+    assert _kind(torch.zeros(4)) == _kind(torch.ones(8))
 
 
 @needs_triton

@@ -42,9 +42,9 @@ def fuse(model: nn.Module, options: dict[int, LayerOptions], *, linear: Linear |
     """Replace the forward of every module that has a faster twin, and return what was replaced; see `unfuse`.
 
     The model must use sgnb's attention already, and be on its device, in its dtype. options: those of each layer. The
-    weights of merged products stay in memory once: the modules they come from keep views of them. linear: computes
-    every product with a linear module's weights, also of those that match no pattern; slower, for who needs all rows of
-    any batch rounded alike. A forward that someone else has replaced already stays as it is.
+    weights of merged products, and of what only looked like one, stay in memory once: the modules keep views of them.
+    linear: computes every product with a linear module's weights, also of those that match no pattern; slower, for who
+    needs all rows of any batch rounded alike. A forward that someone else has replaced already stays as it is.
     """
     first = next(model.parameters())
     operations = pick_operations(first.device, first.dtype, linear)
@@ -84,7 +84,7 @@ def _find(model: nn.Module, options: dict[int, LayerOptions], operations: Operat
             candidates = candidates._replace(layers=[])
         if operations.norm is not plain.norm:
             with rehearsal():
-                _match(candidates, recording.hopeful(), options, operations)
+                _match(candidates, recording.trustful(), options, operations)
         found += _match(candidates, recording, options, operations)
     linears = [module for module in modules if type(module) is nn.Linear and _is_worth(operations)]
     return found + [("linear", module, _linear_forward(module, operations)) for module in linears]

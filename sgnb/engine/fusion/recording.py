@@ -67,13 +67,17 @@ class RecordingBackend:
 
 
 class Recording:
-    """calls[module]: its calls in the runs, in order. Runs are of random tokens, at positions over all of the context,
-    because there are models that scale by the position."""
+    """calls[module]: its calls in the runs, in order. trusts: every forward that takes them agrees.
+
+    Runs are of random tokens, at positions over all of the context, because there are models that scale by the
+    position.
+    """
 
     def __init__(self, model: nn.Module, modules: Iterable[nn.Module]) -> None:
         """The model's forwards must hand k and v to `store`, as its own do: that shows how large a pool is."""
         self.calls: dict[nn.Module, list[Call]] = {module: [] for module in modules}
-        self._model, self._hopeful = model, False
+        self.trusts = False
+        self._model = model
         self._backends: dict[int, RecordingBackend] = {}
         with _hooked(self.calls, self._keep):
             self.run()
@@ -102,10 +106,10 @@ class Recording:
         with _hooked(layers, _spoil_input):
             return bool(self._run(ROWS[-1]).isfinite().all())
 
-    def hopeful(self) -> Recording:
+    def trustful(self) -> Recording:
         """With the same calls, and content with whatever numbers a forward gives: a `rehearsal` computes none."""
         twin = copy(self)
-        twin._hopeful = True
+        twin.trusts = True
         return twin
 
     def _keep(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
@@ -119,7 +123,7 @@ class Recording:
         Infinite when the module never ran, or `forward` cannot take or give what the module does. median: that of the
         median row, for modules that make choices by row: where two are near, rounding decides, and the row is lost.
         """
-        relative = _no_error if self._hopeful else _median_error if median else _whole_error
+        relative = _no_error if self.trusts else _median_error if median else _whole_error
         try:
             with torch.inference_mode():
                 return max((_replay(call, forward, layer, relative) for call in self.calls[module]), default=math.inf)
