@@ -17,8 +17,8 @@ from typing import Any
 from .common import Report
 
 PYTHONS = 5e-3
-NEW = 192
-ROUNDS = 3
+NEW, NEW_BESIDE = 192, 8
+ROUNDS = 5
 BAR = 1.5
 
 
@@ -37,14 +37,14 @@ def run() -> Report:
     before = sys.getswitchinterval()
     figures: dict[tuple[float, bool], list[float]] = {}
     with sgnb.Engine(source) as engine:
-        tokens_a_second(engine)
+        tokens_a_second(engine, NEW)
         try:
             for _ in range(ROUNDS):
                 for turn in (PYTHONS, TURN_SECONDS):
                     sys.setswitchinterval(turn)
-                    figures.setdefault((turn, False), []).append(tokens_a_second(engine))
+                    figures.setdefault((turn, False), []).append(tokens_a_second(engine, NEW))
                     with busy_thread():
-                        figures.setdefault((turn, True), []).append(tokens_a_second(engine))
+                        figures.setdefault((turn, True), []).append(tokens_a_second(engine, NEW_BESIDE))
         finally:
             sys.setswitchinterval(before)
     median = {key: statistics.median(values) for key, values in figures.items()}
@@ -63,10 +63,10 @@ def run() -> Report:
     return report
 
 
-def tokens_a_second(engine: Any) -> float:
+def tokens_a_second(engine: Any, new: int) -> float:
     began = time.perf_counter()
-    engine.generate(list(range(16, 32)), temperature=0, max_new_tokens=NEW, ignore_eos=True)
-    return NEW / (time.perf_counter() - began)
+    engine.generate(list(range(16, 32)), temperature=0, max_new_tokens=new, ignore_eos=True)
+    return new / (time.perf_counter() - began)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
@@ -52,39 +52,39 @@ def rehearsal() -> Iterator[None]:
     At the end all kernels are ready, but for those that cannot be compiled: they raise when they are launched in
     earnest. An error or an interrupt leaves out what has not begun. Rehearsals cannot be nested.
     """
+    kernels = _Kernels()
     with ExitStack() as stack:
-        compilers = _Compilers()
-        stack.callback(compilers.stop)
         stack.callback(_seen.reset, _seen.set(set()))
         compiling = _compiling()
         if compiling is not None:
-            stack.callback(compiling.reset, compiling.set(compilers))
+            stack.callback(compiling.reset, compiling.set(kernels))
         yield
-        compilers.finish()
+    kernels.compile()
 
 
-class _Compilers:
-    """Takes the place of triton's AsyncCompileMode, whose end must not be interrupted. Compiles kernels, builds their
-    launchers and loads them: triton's own would leave these two to the first launch."""
+class _Kernels:
+    """What is to be compiled. Takes the place of triton's AsyncCompileMode, which begins at once: the compilers' Python
+    would then slow down the rehearsal's. Nor may its end be interrupted, and it builds no launchers and loads nothing.
+    """
 
     def __init__(self) -> None:
-        device = torch.cuda.current_device() if torch.cuda.is_initialized() else None
-        begin = None if device is None else partial(torch.cuda.set_device, device)
-        self._pool = ThreadPoolExecutor(min(MOST_THREADS, _cores()), "sgnb-compile", begin)
-        self._kernels: dict[Hashable, tuple[Future[Any], Callable[[Any], None]]] = {}
+        self._waiting: dict[Hashable, tuple[Callable[[], Any], Callable[[Any], None]]] = {}
 
     def submit(self, key: Hashable, compile_: Callable[[], Any], keep: Callable[[Any], None]) -> None:
         """For triton. keep: takes what `compile_` gives, on the thread that asked."""
-        if key not in self._kernels:
-            self._kernels[key] = self._pool.submit(_make_ready, compile_), keep
+        self._waiting.setdefault(key, (compile_, keep))
 
-    def finish(self) -> None:
-        for future, keep in self._kernels.values():
-            with suppress(Exception):
-                keep(future.result())
-
-    def stop(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
+    def compile(self) -> None:
+        device = torch.cuda.current_device() if torch.cuda.is_initialized() else None
+        begin = None if device is None else partial(torch.cuda.set_device, device)
+        pool = ThreadPoolExecutor(min(MOST_THREADS, _cores()), "sgnb-compile", begin)
+        try:
+            under_way = [(pool.submit(_make_ready, compile_), keep) for compile_, keep in self._waiting.values()]
+            for future, keep in under_way:
+                with suppress(Exception):
+                    keep(future.result())
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _make_ready(compile_: Callable[[], Any]) -> Any:

@@ -91,7 +91,7 @@ def test_an_error_ends_the_rehearsal() -> None:
         launch(kernel, (1,), 1)
         raise ZeroDivisionError
     launch(kernel, (1,), 1)
-    assert len(kernel.launched) == len(kernel.compiled) == 1
+    assert len(kernel.launched) == 1 and not kernel.compiled
 
 
 @needs_triton
