@@ -1,7 +1,8 @@
 """What a thread that computes beside an engine costs it, by how long Python's threads compute in turn.
 
 Tokens a second of one request, alone and beside a thread that adds numbers: on a CPU the bundled model, on a GPU a
-Llama of 8B's shape with random weights. Turns are those of Python and those that an engine asks for.
+Llama of 8B's shape with random weights. Turns are those of Python and those that an engine asks for, which threads that
+compute beside each other pay for.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import statistics
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +21,7 @@ from .common import Report
 PYTHONS = 5e-3
 NEW, NEW_BESIDE = 192, 8
 ROUNDS = 5
+THREADS, ADDITIONS = 4, 1_000_000
 BAR = 1.5
 
 
@@ -34,33 +37,37 @@ def run() -> Report:
         from .gpu.model import random_llama
 
         source = random_llama(LLAMA_8B, "cuda")
-    before = sys.getswitchinterval()
-    figures: dict[tuple[float, bool], list[float]] = {}
+    turns = PYTHONS, TURN_SECONDS
+    figures: dict[float, list[tuple[float, ...]]] = defaultdict(list)
     with sgnb.Engine(source) as engine:
         tokens_a_second(engine, NEW)
-        try:
-            for _ in range(ROUNDS):
-                for turn in (PYTHONS, TURN_SECONDS):
-                    sys.setswitchinterval(turn)
-                    figures.setdefault((turn, False), []).append(tokens_a_second(engine, NEW))
-                    with busy_thread():
-                        figures.setdefault((turn, True), []).append(tokens_a_second(engine, NEW_BESIDE))
-        finally:
-            sys.setswitchinterval(before)
-    median = {key: statistics.median(values) for key, values in figures.items()}
-    times = median[TURN_SECONDS, True] / median[PYTHONS, True]
-    report = Report(
+        for _ in range(ROUNDS):
+            for turn in turns:
+                with turns_of(turn):
+                    figures[turn].append((tokens_a_second(engine, NEW), beside(engine), threads_seconds()))
+    medians = {turn: tuple(map(statistics.median, zip(*figures[turn], strict=True))) for turn in turns}
+    times = medians[TURN_SECONDS][1] / medians[PYTHONS][1]
+    return Report(
         f"One request beside a busy thread ({'GPU' if torch.cuda.is_available() else 'CPU'})",
-        ("turns of", "alone, tokens a second", "beside a busy thread"),
+        ("turns of", "alone, tokens a second", "beside a busy thread", f"{THREADS} busy threads without an engine, s"),
         [
-            (f"{1000 * turn:g} ms", *(f"{median[turn, busy]:,.0f}" for busy in (False, True)))
-            for turn in (PYTHONS, TURN_SECONDS)
+            (f"{1000 * turn:g} ms", f"{alone:,.0f}", f"{beside_one:,.1f}", f"{threads:.2f}")
+            for turn, (alone, beside_one, threads) in medians.items()
         ],
         bar=f"beside a busy thread at least {BAR} times as fast as with Python's own turns",
         met=times >= BAR,
         note=f"{times:.1f} times.",
     )
-    return report
+
+
+@contextmanager
+def turns_of(seconds: float) -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(seconds)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def tokens_a_second(engine: Any, new: int) -> float:
@@ -69,19 +76,35 @@ def tokens_a_second(engine: Any, new: int) -> float:
     return new / (time.perf_counter() - began)
 
 
-@contextmanager
-def busy_thread() -> Iterator[None]:
-    """Inside, a thread of Python computes all the while."""
+def beside(engine: Any) -> float:
+    """The same while a thread of Python computes."""
     stop = threading.Event()
 
-    def add() -> None:
+    def compute() -> None:
         while not stop.is_set():
-            sum(range(100))
+            add(100)
 
-    thread = threading.Thread(target=add, daemon=True)
+    thread = threading.Thread(target=compute, daemon=True)
     thread.start()
     try:
-        yield
+        return tokens_a_second(engine, NEW_BESIDE)
     finally:
         stop.set()
         thread.join()
+
+
+def threads_seconds() -> float:
+    threads = [threading.Thread(target=add, args=(ADDITIONS,)) for _ in range(THREADS)]
+    began = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return time.perf_counter() - began
+
+
+def add(count: int) -> int:
+    total = 0
+    for number in range(count):
+        total += number
+    return total
