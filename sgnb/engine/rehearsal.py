@@ -63,9 +63,8 @@ def rehearsal() -> Iterator[None]:
 
 
 class _Kernels:
-    """What is to be compiled. Takes the place of triton's AsyncCompileMode, which begins at once: the compilers' Python
-    would then slow down the rehearsal's. Nor may its end be interrupted, and it builds no launchers and loads nothing.
-    """
+    """What is to be compiled, in the place of triton's AsyncCompileMode. That begins at once, and the compilers' Python
+    holds up the rehearsal's; it leaves launchers and loading to the first launch, and breaks when it is interrupted."""
 
     def __init__(self) -> None:
         self._waiting: dict[Hashable, tuple[Callable[[], Any], Callable[[Any], None]]] = {}

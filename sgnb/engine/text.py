@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Any
@@ -31,10 +32,16 @@ class Tokenizer:
             self._literal |= frozenset(tokenizer.added_tokens_decoder)
         self._written = lru_cache(4096)(self._write)
         self._texts: dict[int, str] = {}
+        self._making = threading.Lock()
 
-    @cached_property
+    @property
     def vocabulary(self) -> Vocabulary:
         """The bytes of all tokens; special ones, and ids that no token has, are no text. Takes a moment when made."""
+        with self._making:  # grammars are compiled on several threads, and a cached property has no lock of its own
+            return self._vocabulary
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
         pieces = [b""] * (1 + max(self.hf.get_vocab().values()))
         for name, token in self.hf.get_vocab().items():
             if token not in self._special:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -183,3 +185,16 @@ def test_the_vocabulary_changes_no_piece() -> None:
         assert [after.piece(token) for token in range(len(raw) + 2)] == [
             before.piece(token) for token in range(len(raw) + 2)
         ]
+
+
+def test_threads_share_one_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer, own = Tokenizer(byte_level()), Tokenizer._bytes
+
+    def slow(self: Tokenizer, token: int, name: str) -> bytes:
+        time.sleep(1e-5)
+        return own(self, token, name)
+
+    monkeypatch.setattr(Tokenizer, "_bytes", slow)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: tokenizer.vocabulary, range(4)))
+    assert all(vocabulary is found[0] for vocabulary in found)
