@@ -73,13 +73,14 @@ def step(rng: random.Random) -> list[Chunk]:
     return sorted(chunks, key=lambda chunk: chunk.length > SHORT)
 
 
-def check(family: str, most: int = SIZES[-1]) -> None:
-    """most: requests that run at a time."""
+def check(family: str, most: int = SIZES[-1], batch_invariant: bool = False) -> None:
+    """most: requests that run at a time. batch_invariant: attention's option."""
     noted.clear()
     network = random_model(family, vocab_size=1000, max_position_embeddings=4 * SLOTS).to(torch.bfloat16)
     decoder = load_decoder(network, "cpu", "bfloat16")
     assert any(swap.kind == "layer" for swap in decoder.fused)
-    attention = TritonAttention(KVCache(decoder.shapes, SLOTS, decoder.dtype, decoder.device), decoder.heads)
+    kv = KVCache(decoder.shapes, SLOTS, decoder.dtype, decoder.device)
+    attention = TritonAttention(kv, decoder.heads, batch_invariant=batch_invariant)
     picker = KernelPicker(decoder.vocab_size, most, decoder.device, frozenset(), None)
     runner = ModelRunner(decoder, attention, picker, max_rows=most, cuda_graphs=True)
     runner.rehearse()
@@ -103,4 +104,5 @@ if __name__ == "__main__":
         check(family)
     for most in (1, 3):
         check("llama", most)
+    check("llama", batch_invariant=True)
     print("all rehearsed")
