@@ -177,22 +177,22 @@ class Step:
         tables, tuning = self._tables, self._tuning
         names = "pairs", "slots", "marks", "mark_positions", "row_positions"
         tiles = []
-        for kind, marked_kinds, how, bins in (
+        for kind, marked_kinds, way, bins in (
             ("small", self._kinds[0], tuning.small, self._tiling.small_bins),
             ("large", self._kinds[1], tuning.large, self._tiling.large_bins),
         ):
             for marked in marked_kinds:
                 used = [self._parts, self._lses, *(tables[name] for name in (f"{kind}_bins", f"{kind}_pieces", *names))]
-                sizes = (*self._geometry, how.block_m, how.block_n, *self._blocks)
+                sizes = (*self._geometry, way.block_m, way.block_n, *self._blocks)
                 options = window, softcap, with_sinks, marked, self._causal
-                tiles.append(_Kernel(attend_tiles, (kv_heads, bins), tuple(used), (*sizes, *options), _how(how)))
+                tiles.append(_Kernel(attend_tiles, (kv_heads, bins), tuple(used), (*sizes, *options), _how(way)))
         if self._extends:
-            how = tuning.extend
-            sizes = (*self._geometry, how.block_m, how.block_n, *self._blocks)
+            way = tuning.extend
+            sizes = (*self._geometry, way.block_m, way.block_n, *self._blocks)
             tiles.append(
                 _Kernel(
                     extend_tiles, (kv_heads, self._extends), (tables["extends"], tables["slots"]),
-                    (*sizes, window, softcap, with_sinks), _how(how),
+                    (*sizes, window, softcap, with_sinks), _how(way),
                 )
             )  # fmt: skip
         if not self._has_parts:
@@ -244,5 +244,5 @@ def _marked(pieces: Ints) -> tuple[int, ...]:
     return (int(marked.any()) + int(marked.all()),) if len(pieces) else ()
 
 
-def _how(launch: Launch) -> dict[str, int]:
-    return {"num_warps": launch.warps, "num_stages": launch.stages}
+def _how(way: Launch) -> dict[str, int]:
+    return {"num_warps": way.warps, "num_stages": way.stages}
