@@ -8,9 +8,10 @@ so that a rehearsal may run whatever code it likes, as long as nothing is read f
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
@@ -20,6 +21,9 @@ import torch
 from torch import Tensor
 
 MOST_THREADS = 16
+
+PATIENCE = 1.0
+"""Seconds of compiling before it is said."""
 
 ALIGNMENT = 16
 """Kernels are compiled for pointers that are multiples of so many bytes, and for others."""
@@ -78,8 +82,11 @@ class _Kernels:
         begin = None if device is None else partial(torch.cuda.set_device, device)
         pool = ThreadPoolExecutor(min(MOST_THREADS, _cores()), "sgnb-compile", begin)
         try:
-            under_way = [(pool.submit(_make_ready, compile_), keep) for compile_, keep in self._waiting.values()]
-            for future, keep in under_way:
+            under_way = {pool.submit(_make_ready, compile_): keep for compile_, keep in self._waiting.values()}
+            _, slow = wait(under_way, PATIENCE)
+            if slow:
+                print(f"compiling {len(slow)} kernels, which the next load will find", file=sys.stderr, flush=True)
+            for future, keep in under_way.items():
                 with suppress(Exception):
                     keep(future.result())
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,12 +18,12 @@ from .interpreter import needs_triton, run_check
 class Kernel:
     """As triton's: launched by `kernel[grid](...)`, compiled by `warmup`."""
 
-    def __init__(self, error: BaseException | None = None) -> None:
+    def __init__(self, error: BaseException | None = None, seconds: float = 0.0) -> None:
         self.launched: list[Any] = []
         self.compiled: list[Any] = []
         self.compilers: set[str] = set()
         self.loaded = 0
-        self._error = error
+        self._error, self._seconds = error, seconds
 
     def __getitem__(self, grid: tuple[int, ...]) -> Any:
         return lambda *args, **constants: self.launched.append((grid, args, constants))
@@ -35,6 +36,7 @@ class Kernel:
         mode.submit((args, *constants.items()), lambda: self._compile((grid, args, constants)), lambda result: None)
 
     def _compile(self, what: Any) -> Kernel:
+        time.sleep(self._seconds)
         if self._error is not None:
             raise self._error
         self.compilers.add(threading.current_thread().name)
@@ -73,6 +75,18 @@ def test_another_thread_launches_meanwhile() -> None:
         thread.start()
         thread.join()
     assert kernel.launched == [((1,), (), {})] and not kernel.compiled
+
+
+@needs_triton
+@pytest.mark.parametrize("patience, said", [(10.0, ""), (0.0, "compiling 1 kernels, which the next load will find\n")])
+def test_long_compiling_is_said(
+    patience: float, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sgnb.engine.rehearsal.PATIENCE", patience)
+    kernel = Kernel(seconds=0.05)
+    with rehearsal():
+        launch(kernel, (1,), 1)
+    assert capsys.readouterr().err == said and len(kernel.compiled) == kernel.loaded == 1
 
 
 @needs_triton
