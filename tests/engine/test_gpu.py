@@ -45,6 +45,24 @@ def test_the_second_gpu(attention: str) -> None:
     assert tokens[0] == tokens[1]
 
 
+def test_a_model_that_waits_for_the_device_runs_kernel_by_kernel() -> None:
+    model = random_model()
+    mlp = model.model.layers[0].mlp
+    own, waited = mlp.forward, [0]
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        waited[0] += bool(x.isfinite().all())  # which no stream can answer while it is captured
+        result: torch.Tensor = own(x)
+        return result
+
+    mlp.forward = forward
+    with Engine(model, device="cuda", dtype="float32", **POOL) as engine:
+        for _ in range(3):
+            outputs = engine.generate(PROMPTS, temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True)
+            assert [o.token_ids for o in outputs] == greedy("llama", PROMPTS, NEW_TOKENS)
+    assert waited[0] > 0
+
+
 def test_constrained_texts_equal_those_on_the_cpu() -> None:
     patterns = [r'\{"name":"[a-z]{1,12}","age":[0-9]{1,3}\}', r"(🦊🐶|🦊🐱|Größe|naïve){1,3} end", r"[\w ]{0,20}\."]
     params = [

@@ -1,0 +1,121 @@
+"""When a decode step is captured, replayed, or run kernel by kernel: with a stand-in for CUDA's graphs."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+import torch
+
+from .interpreter import needs_triton
+
+pytestmark = needs_triton
+
+
+class Graph:
+    log: ClassVar[list[str]] = []
+
+    def capture_begin(self, pool: Any, capture_error_mode: str) -> None:
+        self.log.append("capture")
+
+    def capture_end(self) -> None:
+        pass
+
+    def replay(self) -> None:
+        self.log.append("replay")
+
+
+class Steps:
+    """`run` asks for a step of so many rows; returns what came of it. errors: what the model raises, by turn."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from sgnb.engine import graphs
+
+        monkeypatch.setattr(graphs, "resume", lambda *tensors: None)
+        monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+        monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+        monkeypatch.setattr(Graph, "log", [])
+        self.errors: list[Exception | None] = []
+        self.sampled = self.states = torch.zeros(64, dtype=torch.int64)
+        self.rehearsed: list[int] = []
+        anything: Any = self
+        self._graphs = graphs.DecodeGraphs(self._forward, anything, anything, 64, torch.device("cpu"))
+
+    def run(self, rows: int = 1, constrained: bool = False) -> list[str]:
+        del Graph.log[:]
+        self._graphs._replay((rows, constrained), rows, True, constrained)
+        return list(Graph.log)
+
+    def prepare(self) -> None:
+        self._graphs.rehearse()
+
+    def rehearse(self, what: Any) -> None:
+        """The attention's, of a number of rows, and the picker's, of logits."""
+        if isinstance(what, int):
+            self.rehearsed.append(what)
+
+    def launch(self, logits: Any, *args: Any, **options: Any) -> Any:
+        return logits
+
+    def _forward(self, ids: Any, positions: Any) -> Any:
+        error = self.errors.pop(0) if self.errors else None
+        Graph.log.append("step")
+        if error is not None:
+            raise error
+        return torch.zeros(len(ids), 5)
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
+    return Steps(monkeypatch)
+
+
+def test_without_a_rehearsal_the_second_step_of_a_kind_is_captured(steps: Steps) -> None:
+    for rows in (1, 2):
+        assert steps.run(rows) == ["step"]
+        assert steps.run(rows) == ["capture", "step", "replay"]
+        assert steps.run(rows) == steps.run(rows) == ["replay"]
+
+
+def test_after_a_rehearsal_the_first_is_but_for_what_sets_up_the_thread(steps: Steps) -> None:
+    steps.prepare()
+    assert steps.rehearsed == [1, 2, 8, 16]
+    assert steps.run(1) == ["step"]
+    assert steps.run(2) == steps.run(1) == ["capture", "step", "replay"]
+    assert steps.run(2) == ["replay"]
+    assert steps.run(1, constrained=True) == ["step"], "masks have kernels and tables of their own"
+    assert steps.run(4, constrained=True) == ["capture", "step", "replay"]
+
+
+def test_a_capture_that_fails_is_tried_once_more(steps: Steps) -> None:
+    steps.prepare()
+    steps.run(1)
+    steps.errors = [ValueError("not while a stream is captured")]
+    assert steps.run(2) == ["capture", "step", "step"], "a step that was captured only was not run"
+    assert steps.run(2) == ["capture", "step", "replay"]
+    assert steps.run(2) == ["replay"]
+
+
+def test_a_model_that_cannot_be_captured_runs_kernel_by_kernel(steps: Steps) -> None:
+    assert steps.run(1) == ["step"]
+    steps.errors = [ValueError("it waits for the device")]
+    assert steps.run(1) == ["capture", "step", "step"]
+    assert steps.run(1) == steps.run(2) == steps.run(2) == ["step"]
+
+
+def test_a_model_that_reads_what_was_not_computed_is_not_rehearsed(steps: Steps) -> None:
+    steps.errors = [ValueError("no such expert")]
+    steps.prepare()
+    assert steps.run(1) == ["step"]
+    assert steps.run(1) == ["capture", "step", "replay"]
+    assert steps.run(2) == ["step"], "nobody knows whether its kernels are there"
+
+
+def test_want_of_memory_is_the_engine_s(steps: Steps) -> None:
+    steps.errors = [torch.OutOfMemoryError("at load")]
+    with pytest.raises(torch.OutOfMemoryError, match="at load"):
+        steps.prepare()
+    steps.run(1)
+    steps.errors = [torch.OutOfMemoryError("in a capture")]
+    with pytest.raises(torch.OutOfMemoryError, match="in a capture"):
+        steps.run(1)
