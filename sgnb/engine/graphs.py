@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import suppress
 
 import numpy as np
 import torch
@@ -120,8 +119,7 @@ class DecodeGraphs:
         try:
             results = self._step(rows, chooses, constrained)
         except Exception as error:
-            with suppress(RuntimeError):  # nothing but the first error matters
-                graph.capture_end()
+            self._abandon(graph)
             if is_out_of_memory(error) or is_device_lost(error):
                 raise
             # What is captured is not executed. After a step like it, it is a module that waits for the device, or so.
@@ -132,6 +130,19 @@ class DecodeGraphs:
         self._graphs[key] = graph, results
         graph.replay()
         return results
+
+    def _abandon(self, graph: torch.cuda.CUDAGraph) -> None:
+        """End a capture that failed. Where CUDA gave it up itself, torch raises, and leaves open what it had begun with
+        the graphs' memory: then no other capture could begin."""
+        try:
+            graph.capture_end()
+        except RuntimeError:  # nothing but the first error matters
+            where = torch.cuda.current_device(), self._memory
+            end = "_cuda_endAllocateToPool"
+            if not hasattr(torch._C, end):  # before torch 2.8
+                end = "_cuda_endAllocateCurrentStreamToPool"
+            getattr(torch._C, end)(*where)
+            torch._C._cuda_releasePool(*where)
 
     def _step(self, rows: int, chooses: bool, constrained: bool) -> Tensor | Picks:
         inputs = self._inputs[: INPUTS * aligned(rows)].view(INPUTS, -1)

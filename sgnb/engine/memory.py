@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from ..errors import ModelError, OptionError
+from .attention.flashinfer_backend import MOST_GATHERED
 from .kv import KVCache
 from .options import EngineOptions
 
@@ -145,9 +146,9 @@ def activation_bytes(decoder: Any, tokens: int) -> int:
     """The most that the activations of one forward pass over so many tokens take at once.
 
     Nothing is kept for a backward pass, so it is one layer's: the stream of hidden states (before, normed, after) and
-    the larger of attention (queries and keys before, during and after rotation, values, output), of the feed-forward
-    (gate, its activation, up, product; with experts for each that a token is sent to, with its input and output), and
-    of a norm in float32.
+    the larger of attention (queries and keys before, during and after rotation, values, output, and what FlashInfer's
+    kernels want brought together), of the feed-forward (gate, its activation, up, product; with experts for each that a
+    token is sent to, with its input and output), and of a norm in float32.
     """
     config, size = decoder.model.config.get_text_config(), decoder.dtype.itemsize
     hidden = _number(config, "hidden_size", "n_embd", "d_model")
@@ -157,7 +158,7 @@ def activation_bytes(decoder: Any, tokens: int) -> int:
     pool_row = max((shape.heads * (shape.key_dim + shape.value_dim) for shape in decoder.shapes.values()), default=0)
     experts = _number(config, "num_experts_per_tok", "num_experts_per_token", "top_k_experts")
     expert_inner = _number(config, "moe_intermediate_size") or inner
-    attention = (5 * heads * key + 3 * pool_row) * size
+    attention = (5 * heads * key + (3 + MOST_GATHERED) * pool_row) * size
     feed_forward = max(4 * inner, experts * (3 * hidden + 3 * expert_inner)) * size
     norm = hidden * (2 * 4 + size)
     return tokens * (3 * hidden * size + max(attention, feed_forward, norm))

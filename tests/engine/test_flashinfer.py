@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from sgnb.engine.attention import LayerOptions, flashinfer_kernels
+from sgnb.engine.attention import LayerOptions, flashinfer_backend, flashinfer_kernels
 from sgnb.engine.attention.flashinfer_backend import FlashInferAttention, LayerKind
 from sgnb.engine.attention.flashinfer_check import largest_error, verify
 from sgnb.engine.attention.flashinfer_kernels import AttentionKernel, build_attention, refusal
@@ -85,14 +85,33 @@ def check(attention: FlashInferAttention, kv: KVCache, chunks: list[Chunk], laye
 
 @pytest.mark.parametrize("kind", sorted(OPTIONS))
 @pytest.mark.parametrize("kv_heads", [4, 2, 1])
-def test_random_batches(kind: str, kv_heads: int, flashinfer: SimpleNamespace) -> None:
+@pytest.mark.parametrize("generation", ["fa2", "fa3"])
+def test_random_batches(
+    generation: str, kv_heads: int, kind: str, flashinfer: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flashinfer_backend, "extend_generation", lambda device: generation)
     rng = random.Random(f"{kind} {kv_heads}")
     torch.manual_seed(0)
     kv = random_kv(kv_heads=kv_heads)
     attention = FlashInferAttention(kv)
     for _ in range(8):
         check(attention, kv, random_step(rng), [OPTIONS[kind]])
-    assert events(flashinfer) == ["made", *["plan", "run"] * 8]
+    assert [event for event in events(flashinfer) if event != "made"] == ["plan", "run"] * 8
+    assert events(flashinfer).count("made") == (2 if generation == "fa3" else 1), "a wrapper for each way to read"
+
+
+def test_what_is_brought_together(flashinfer: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Hopper, where there are few keys and values for a new token; a wrapper is planned only in its own steps."""
+    monkeypatch.setattr(flashinfer_backend, "extend_generation", lambda device: "fa3")
+    torch.manual_seed(0)
+    kv, layers = random_kv(), [OPTIONS["plain"]]
+    attention = FlashInferAttention(kv)
+    for sizes in [(40, 10)], [(20, 20), (60, 3)], [(41, 10)], [(39, 1)], [(30, 30)]:
+        check(attention, kv, new_chunks(*sizes), layers)
+    used = [type(wrapper).__name__ for event, wrapper, _ in flashinfer.log if event == "run"]
+    ragged, paged = (f"BatchPrefillWith{kind}KVCacheWrapper" for kind in ("Ragged", "Paged"))
+    assert used == [ragged, ragged, paged, paged, ragged]
+    assert events(flashinfer).count("plan") == 5
 
 
 def test_layers_that_differ_have_plans_of_their_own(flashinfer: SimpleNamespace) -> None:
@@ -116,14 +135,20 @@ def test_verify(flashinfer: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) ->
     kinds = [LayerKind(4, 2, 8, 0.3, None, None), LayerKind(4, 1, 8, 0.5, 7, 3.0)]
     verify(kinds, torch.float32, CPU)
     assert all(largest_error(kind, torch.float32, CPU) < 1e-5 for kind in kinds)
-    run = fake_flashinfer.BatchPrefillWithPagedKVCacheWrapper.run
-    monkeypatch.setattr(
-        fake_flashinfer.BatchPrefillWithPagedKVCacheWrapper,
-        "run",
-        lambda self, q, pages, out: run(self, q, pages, out).mul_(1.05),
-    )
+    run = fake_flashinfer.Wrapper._run
+    monkeypatch.setattr(fake_flashinfer.Wrapper, "_run", lambda *args: run(*args).mul_(1.05))
     with pytest.raises(ArithmeticError, match=r"off by 0\.05"):
         verify(kinds, torch.float32, CPU)
+
+
+@pytest.mark.parametrize("wrong", ["Ragged", "Paged"])
+def test_verify_tries_both_ways(wrong: str, flashinfer: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flashinfer_backend, "extend_generation", lambda device: "fa3")
+    wrapper = getattr(fake_flashinfer, f"BatchPrefillWith{wrong}KVCacheWrapper")
+    run = wrapper.run
+    monkeypatch.setattr(wrapper, "run", lambda self, *args, **settings: run(self, *args, **settings).mul_(1.05))
+    with pytest.raises(ArithmeticError, match=r"off by 0\.05"):
+        verify([LayerKind(4, 2, 8, 0.3, None, None)], torch.float32, CPU)
 
 
 SHAPES = [LayerShape(8, 128, 128), LayerShape(4, 256, 256)]

@@ -13,13 +13,22 @@ pytestmark = needs_triton
 
 
 class Graph:
+    """As torch's: what a capture takes from a pool is given back at its end, but not where CUDA gave the capture up."""
+
     log: ClassVar[list[str]] = []
+    open: ClassVar[set[Any]] = set()
+    given_up: ClassVar[bool] = False
 
     def capture_begin(self, pool: Any, capture_error_mode: str) -> None:
+        assert pool not in self.open, "beginAllocateToPool: already recording to mempool_id"
+        self.open.add(pool)
+        self.pool = pool
         self.log.append("capture")
 
     def capture_end(self) -> None:
-        pass
+        if self.given_up:
+            raise RuntimeError("operation failed due to a previous error during capture")
+        self.open.remove(self.pool)
 
     def replay(self) -> None:
         self.log.append("replay")
@@ -34,7 +43,13 @@ class Steps:
         monkeypatch.setattr(graphs, "resume", lambda *tensors: None)
         monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
         monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+        self.released: list[Any] = []
+        monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+        monkeypatch.setattr(torch._C, "_cuda_endAllocateToPool", lambda device, pool: Graph.open.remove(pool))
+        monkeypatch.setattr(torch._C, "_cuda_releasePool", lambda device, pool: self.released.append(pool))
         monkeypatch.setattr(Graph, "log", [])
+        monkeypatch.setattr(Graph, "open", set())
+        monkeypatch.setattr(Graph, "given_up", False)
         self.errors: list[Exception | None] = []
         self.sampled = self.states = torch.zeros(64, dtype=torch.int64)
         self.rehearsed: list[int] = []
@@ -87,11 +102,17 @@ def test_after_a_rehearsal_the_first_is_but_for_what_sets_up_the_thread(steps: S
     assert steps.run(4, constrained=True) == ["capture", "step", "replay"]
 
 
-def test_a_capture_that_fails_is_tried_once_more(steps: Steps) -> None:
+@pytest.mark.parametrize("given_up", [False, True])
+def test_a_capture_that_fails_is_tried_once_more(
+    given_up: bool, steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps.prepare()
     steps.run(1)
     steps.errors = [ValueError("not while a stream is captured")]
-    assert steps.run(2) == ["capture", "step", "step"], "a step that was captured only was not run"
+    with monkeypatch.context() as patch:
+        patch.setattr(Graph, "given_up", given_up)
+        assert steps.run(2) == ["capture", "step", "step"], "a step that was captured only was not run"
+    assert not Graph.open and len(steps.released) == given_up, "as often given back as taken"
     assert steps.run(2) == ["capture", "step", "replay"]
     assert steps.run(2) == ["replay"]
 

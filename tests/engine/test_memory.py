@@ -142,7 +142,7 @@ def test_the_work_of_experts_and_of_wide_heads() -> None:
     experts = fake_decoder(num_experts_per_tok=8, moe_intermediate_size=2048)
     assert activation_bytes(experts, 1) == 3 * 4096 * 2 + 8 * 3 * (4096 + 2048) * 2 > dense
     narrow = fake_decoder(intermediate_size=64)
-    assert activation_bytes(narrow, 1) == 3 * 4096 * 2 + (5 * 32 * 128 + 3 * 8 * 256) * 2
+    assert activation_bytes(narrow, 1) == 3 * 4096 * 2 + (5 * 32 * 128 + 7 * 8 * 256) * 2
     per_layer = fake_decoder(intermediate_size=[64, 14336])
     assert activation_bytes(per_layer, 1) == dense
 

@@ -1,8 +1,8 @@
-"""A small step through FlashInfer against plain torch: before anyone relies on kernels that were just compiled."""
+"""Small steps through FlashInfer against plain torch: before anyone relies on kernels that were just compiled."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,8 +15,9 @@ from ..request import Chunk
 from . import LayerOptions
 from .flashinfer_backend import FlashInferAttention, LayerKind
 
-LENGTHS = ((40, 1), (300, 129), (70, 33), (200, 200), (9, 9))
-"""(tokens in all, new ones) of the requests: with and without cached tokens, of one tile of rows and of several."""
+STEPS = ((40, 1), (300, 129), (70, 33), (200, 200), (9, 9)), ((700, 40), (300, 1), (500, 170), (33, 33))
+"""(tokens in all, new ones) of the requests of two steps: with and without cached tokens, of one tile of rows and of
+several. The keys and values of the first are brought together, those of the second are not."""
 
 TOLERANCE = 0.02
 """Of the largest output; bfloat16 rounds to 0.004 of a number."""
@@ -35,17 +36,23 @@ def verify(kinds: Iterable[LayerKind], dtype: torch.dtype, device: torch.device)
 
 def largest_error(kind: LayerKind, dtype: torch.dtype, device: torch.device) -> float:
     """Over random queries, keys and values; relative to the largest number of the reference."""
+    return max(_error(kind, lengths, dtype, device) for lengths in STEPS)
+
+
+def _error(
+    kind: LayerKind, lengths: Sequence[tuple[int, int]], dtype: torch.dtype, device: torch.device
+) -> float:
     generator = torch.Generator(device).manual_seed(0)
-    slots = sum(total for total, _ in LENGTHS)
+    slots = sum(total for total, _ in lengths)
     kv = KVCache({0: LayerShape(kind.kv_heads, kind.dim, kind.dim)}, slots, dtype, device)
     kv.keys[0].normal_(generator=generator)
     kv.values[0].normal_(generator=generator)
     chunks, free = [], np.random.default_rng(0).permutation(slots).astype(np.int32)
-    for total, new in LENGTHS:
+    for total, new in lengths:
         request: Any = SimpleNamespace(slots=free[:total])
         chunks.append(Chunk(request, total - new, new))
         free = free[total:]
-    rows = sum(new for _, new in LENGTHS)
+    rows = sum(new for _, new in lengths)
     q = torch.randn(rows, kind.heads, kind.dim, dtype=dtype, device=device, generator=generator)
     backend = FlashInferAttention(kv)
     backend.plan(chunks)
