@@ -143,6 +143,7 @@ class DecodeGraphs:
                 end = "_cuda_endAllocateCurrentStreamToPool"
             getattr(torch._C, end)(*where)
             torch._C._cuda_releasePool(*where)
+            self._memory = torch.cuda.graph_pool_handle()  # what nobody holds any more cannot be taken again
 
     def _step(self, rows: int, chooses: bool, constrained: bool) -> Tensor | Picks:
         inputs = self._inputs[: INPUTS * aligned(rows)].view(INPUTS, -1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from functools import partial
 from typing import Any, ClassVar
 
 import pytest
@@ -13,14 +15,17 @@ pytestmark = needs_triton
 
 
 class Graph:
-    """As torch's: what a capture takes from a pool is given back at its end, but not where CUDA gave the capture up."""
+    """As torch's: a capture's end closes the pool that it began with, but not where CUDA gave the capture up. What was
+    released cannot be used again."""
 
     log: ClassVar[list[str]] = []
     open: ClassVar[set[Any]] = set()
+    released: ClassVar[list[Any]] = []
     given_up: ClassVar[bool] = False
 
     def capture_begin(self, pool: Any, capture_error_mode: str) -> None:
         assert pool not in self.open, "beginAllocateToPool: already recording to mempool_id"
+        assert pool not in self.released, "use_count > 0"
         self.open.add(pool)
         self.pool = pool
         self.log.append("capture")
@@ -42,13 +47,13 @@ class Steps:
 
         monkeypatch.setattr(graphs, "resume", lambda *tensors: None)
         monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
-        monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
-        self.released: list[Any] = []
+        monkeypatch.setattr(torch.cuda, "graph_pool_handle", partial(next, itertools.count()))
         monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
         monkeypatch.setattr(torch._C, "_cuda_endAllocateToPool", lambda device, pool: Graph.open.remove(pool))
-        monkeypatch.setattr(torch._C, "_cuda_releasePool", lambda device, pool: self.released.append(pool))
+        monkeypatch.setattr(torch._C, "_cuda_releasePool", lambda device, pool: Graph.released.append(pool))
         monkeypatch.setattr(Graph, "log", [])
         monkeypatch.setattr(Graph, "open", set())
+        monkeypatch.setattr(Graph, "released", [])
         monkeypatch.setattr(Graph, "given_up", False)
         self.errors: list[Exception | None] = []
         self.sampled = self.states = torch.zeros(64, dtype=torch.int64)
@@ -112,7 +117,7 @@ def test_a_capture_that_fails_is_tried_once_more(
     with monkeypatch.context() as patch:
         patch.setattr(Graph, "given_up", given_up)
         assert steps.run(2) == ["capture", "step", "step"], "a step that was captured only was not run"
-    assert not Graph.open and len(steps.released) == given_up, "as often given back as taken"
+    assert not Graph.open and len(Graph.released) == given_up, "as often given back as taken"
     assert steps.run(2) == ["capture", "step", "replay"]
     assert steps.run(2) == ["replay"]
 

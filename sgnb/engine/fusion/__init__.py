@@ -8,7 +8,7 @@ transformers' conventions; knows nothing of the pool, steps or graphs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -84,10 +84,21 @@ def _find(model: nn.Module, options: dict[int, LayerOptions], operations: Operat
             candidates = candidates._replace(layers=[])
         if operations.norm is not plain.norm:
             with rehearsal():
-                _match(candidates, recording.trustful(), options, operations)
+                _match(_one_of_each(candidates), recording.trustful(), options, operations)
         found += _match(candidates, recording, options, operations)
     linears = [module for module in modules if type(module) is nn.Linear and _is_worth(operations)]
     return found + [("linear", module, _linear_forward(module, operations)) for module in linears]
+
+
+def _one_of_each(candidates: _Candidates) -> _Candidates:
+    """Without the layers that are made as one before them, and what is in these: they need the same kernels."""
+    kinds: dict[Hashable, nn.Module] = {}
+    for layer in candidates.layers:
+        made_of = map(type, layer.modules()), (parameter.shape for parameter in layer.parameters())
+        kinds.setdefault(tuple(map(tuple, made_of)), layer)
+    alike = set(candidates.layers) - set(kinds.values())
+    left_out = {module for layer in alike for module in layer.modules()}
+    return _Candidates(*([module for module in some if module not in left_out] for some in candidates))
 
 
 def _match(
