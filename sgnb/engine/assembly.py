@@ -6,7 +6,9 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
-from .model import Decoder
+import torch
+
+from .model import Decoder, Probe
 from .options import EngineOptions
 from .picking import KernelPicker, Picker, TorchPicker
 from .pool import SlotPool
@@ -31,6 +33,18 @@ def make_scheduler(
         prefix_cache=options.prefix_cache,
         emit=emit,
     )
+
+
+def rehearse_attention(options: EngineOptions, probe: Probe, device: torch.device) -> None:
+    """Begin to compile attention's kernels, which take the longest; `ModelRunner.rehearse` will ask for them.
+
+    options: as the user gave them. probe: what the model's layers ask for.
+    """
+    wanted = options.precompile and not options.compile and options.cuda_graphs is not False
+    if wanted and options.attention != "torch" and device.type == "cuda" and find_spec("triton") is not None:
+        from .attention.triton_backend import rehearse_layers
+
+        rehearse_layers(probe.shapes, probe.heads, probe.options, probe.dtype, device, options.deterministic)
 
 
 def make_picker(decoder: Decoder, rows: int, tokenizer: Tokenizer | None, eos: frozenset[int]) -> Picker:

@@ -10,6 +10,7 @@ import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from ..errors import RequestError
 from ..events import AttentionSwitched, EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler, TokenGrammar
 from ..sampling import SamplingParams
-from .assembly import make_picker, make_scheduler
+from .assembly import make_picker, make_scheduler, rehearse_attention
 from .attention import AttentionBackend, make_backend
 from .intake import Intake, Prompt, Sampling, read_samples
 from .kv import KVCache
@@ -72,6 +73,7 @@ class Engine:
             settings.memory_limit,
             settings.deterministic,
             settings.compile,
+            partial(rehearse_attention, settings),
         )
         with _released_on_error(decoder):
             self.options = settings = settings.on(decoder.device.type)

@@ -7,6 +7,7 @@ passes each layer's q, k, v to the attention backend that comes as the argument 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -90,7 +91,7 @@ class Decoder:
         self.model.set_attn_implementation(self.own_attention)
 
 
-class _Probe:
+class Probe:
     """Takes an attention backend's place for one pass, and learns what each layer stores and asks for."""
 
     def __init__(self) -> None:
@@ -117,12 +118,14 @@ def load_decoder(
     memory_limit: float | None = None,
     deterministic: bool = False,
     compiled: bool = False,
+    probed: Callable[[Probe, torch.device], None] = lambda probe, device: None,
 ) -> Decoder:
     """Read a model from a local folder, by hub id, or take one that is loaded already. Weights from safetensors only.
 
     dtype "auto" is the checkpoint's own on a GPU and float32 on a CPU, where half precision is slower.
     deterministic: every matrix product rounds a row in the same way whatever the other rows are. compiled: the layers
-    go through torch.compile, and `fused` serves what lies outside them.
+    go through torch.compile, and `fused` serves what lies outside them. probed: told as soon as it is known what the
+    layers ask for, and on which device.
     Raises ModelError when it cannot be found, read, fit within memory_limit (GiB), or run as a decoder on the KV pool;
     OptionError where there is nothing to be deterministic with; with compiled see `compile_layers`.
     """
@@ -139,11 +142,17 @@ def load_decoder(
             name, module = type(model).__name__, place_module(model, place, kind)
         else:
             name, module = str(model), load_module(str(model), place, kind, memory_limit)
-        return _decoder(name, module, place, fused, deterministic, compiled)
+        return _decoder(name, module, place, fused, deterministic, compiled, probed)
 
 
 def _decoder(
-    name: str, module: PreTrainedModel, place: torch.device, fused: bool, deterministic: bool, compiled: bool
+    name: str,
+    module: PreTrainedModel,
+    place: torch.device,
+    fused: bool,
+    deterministic: bool,
+    compiled: bool,
+    probed: Callable[[Probe, torch.device], None],
 ) -> Decoder:
     module.eval()
     _check_layers(name, module)
@@ -160,6 +169,7 @@ def _decoder(
     context = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None) or 1 << 20
     vocab = module.get_input_embeddings().weight.shape[0]  # type: ignore[index]
     try:
+        probed(probe, place)
         swapped = _make_faster(name, module, probe, fused, deterministic, compiled)
     except BaseException:
         module.set_attn_implementation(own_attention)
@@ -185,7 +195,7 @@ def _check_deterministic(place: torch.device) -> None:
 
 
 def _make_faster(
-    name: str, module: PreTrainedModel, probe: _Probe, fused: bool, deterministic: bool, compiled: bool
+    name: str, module: PreTrainedModel, probe: Probe, fused: bool, deterministic: bool, compiled: bool
 ) -> list[Swap]:
     """What is replaced in the module now."""
     if deterministic:
@@ -210,8 +220,8 @@ def _check_layers(name: str, module: PreTrainedModel) -> None:
         raise ModelError(f"{name} ({type(module).__name__}) attends in both directions", _DECODERS)
 
 
-def _run_probe(module: PreTrainedModel, device: torch.device) -> _Probe:
-    probe = _Probe()
+def _run_probe(module: PreTrainedModel, device: torch.device) -> Probe:
+    probe = Probe()
     ids = torch.zeros(1, 2, dtype=torch.long, device=device)
     with torch.inference_mode():
         module(input_ids=ids, position_ids=torch.arange(2, device=device)[None], use_cache=False, sgnb=probe)

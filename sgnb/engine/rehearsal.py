@@ -7,11 +7,12 @@ so that a rehearsal may run whatever code it likes, as long as nothing is read f
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import sys
 import threading
 from collections.abc import Callable, Hashable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
@@ -50,11 +51,12 @@ def rehearsing() -> bool:
 
 
 @contextmanager
-def rehearsal() -> Iterator[None]:
+def rehearsal(wait: bool = True) -> Iterator[None]:
     """This thread's launches are compiled instead; other threads go on as ever.
 
     At the end all kernels are ready, but for those that cannot be compiled: they raise when they are launched in
-    earnest. An error or an interrupt leaves out what has not begun. Rehearsals cannot be nested.
+    earnest. Without `wait` they are compiled meanwhile, for a later rehearsal that asks for the same. An error or an
+    interrupt leaves out what has not begun. Rehearsals cannot be nested.
     """
     kernels = _Kernels()
     with ExitStack() as stack:
@@ -63,7 +65,11 @@ def rehearsal() -> Iterator[None]:
         if compiling is not None:
             stack.callback(compiling.reset, compiling.set(kernels))
         yield
-    kernels.compile()
+    kernels.compile(wait)
+
+
+_under_way: dict[Hashable, Future[Any]] = {}
+"""Kernels that nobody waits for yet, by device and key."""
 
 
 class _Kernels:
@@ -71,26 +77,35 @@ class _Kernels:
     holds up the rehearsal's; it leaves launchers and loading to the first launch, and breaks when it is interrupted."""
 
     def __init__(self) -> None:
-        self._waiting: dict[Hashable, tuple[Callable[[], Any], Callable[[Any], None]]] = {}
+        self._asked: dict[Hashable, tuple[Callable[[], Any], Callable[[Any], None]]] = {}
 
     def submit(self, key: Hashable, compile_: Callable[[], Any], keep: Callable[[Any], None]) -> None:
         """For triton. keep: takes what `compile_` gives, on the thread that asked."""
-        self._waiting.setdefault(key, (compile_, keep))
+        self._asked.setdefault(key, (compile_, keep))
 
-    def compile(self) -> None:
+    def compile(self, wait: bool) -> None:
         device = torch.cuda.current_device() if torch.cuda.is_initialized() else None
         begin = None if device is None else partial(torch.cuda.set_device, device)
         pool = ThreadPoolExecutor(min(MOST_THREADS, _cores()), "sgnb-compile", begin)
+        kernels: dict[Hashable, Future[Any]] = {}
         try:
-            under_way = {pool.submit(_make_ready, compile_): keep for compile_, keep in self._waiting.values()}
-            _, slow = wait(under_way, PATIENCE)
-            if slow:
-                print(f"compiling {len(slow)} kernels, which the next load will find", file=sys.stderr, flush=True)
-            for future, keep in under_way.items():
-                with suppress(Exception):
-                    keep(future.result())
+            for key, (compile_, _) in self._asked.items():
+                begun: Future[Any] | None = _under_way.pop((device, key), None)
+                kernels[key] = begun or pool.submit(_make_ready, compile_)
+            if wait:
+                self._keep(kernels)
+            else:
+                _under_way.update({(device, key): kernel for key, kernel in kernels.items()})
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=wait)
+
+    def _keep(self, kernels: dict[Hashable, Future[Any]]) -> None:
+        _, slow = concurrent.futures.wait(kernels.values(), PATIENCE)
+        if slow:
+            print(f"compiling {len(slow)} kernels, which the next load will find", file=sys.stderr, flush=True)
+        for key, kernel in kernels.items():
+            with suppress(Exception):
+                self._asked[key][1](kernel.result())
 
 
 def _make_ready(compile_: Callable[[], Any]) -> Any:

@@ -16,12 +16,12 @@ from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
 from sgnb.engine import fusion
-from sgnb.engine.attention.triton_backend import TritonAttention
+from sgnb.engine.attention.triton_backend import TritonAttention, rehearse_layers
 from sgnb.engine.fusion import kernels, skinny
 from sgnb.engine.fusion.operations import Operations
 from sgnb.engine.graphs import SIZES
 from sgnb.engine.kv import KVCache
-from sgnb.engine.model import load_decoder
+from sgnb.engine.model import Probe, load_decoder
 from sgnb.engine.picking import KernelPicker
 from sgnb.engine.rehearsal import rehearsal
 from sgnb.engine.request import SHORT, Chunk
@@ -31,6 +31,9 @@ from ..random_models import random_model
 from .test_attention import SLOTS, random_batch
 
 FAMILIES = ("llama", "gemma2", "qwen3", "mixtral")
+
+ATTENTION = "attend_tiles", "extend_tiles", "merge_parts"
+"""The kernels that are begun before the model is matched."""
 
 noted: dict[str, tuple[str, str]] = {}
 """Key -> the kernel's name, and what it was compiled for."""
@@ -77,7 +80,13 @@ def check(family: str, most: int = SIZES[-1], batch_invariant: bool = False) -> 
     """most: requests that run at a time. batch_invariant: attention's option."""
     noted.clear()
     network = random_model(family, vocab_size=1000, max_position_embeddings=4 * SLOTS).to(torch.bfloat16)
-    decoder = load_decoder(network, "cpu", "bfloat16")
+    begun: set[str] = set()
+
+    def begin(probe: Probe, device: torch.device) -> None:
+        rehearse_layers(probe.shapes, probe.heads, probe.options, probe.dtype, device, batch_invariant)
+        begun.update(noted)
+
+    decoder = load_decoder(network, "cpu", "bfloat16", probed=begin)
     assert any(swap.kind == "layer" for swap in decoder.fused)
     kv = KVCache(decoder.shapes, SLOTS, decoder.dtype, decoder.device)
     attention = TritonAttention(kv, decoder.heads, batch_invariant=batch_invariant)
@@ -85,6 +94,7 @@ def check(family: str, most: int = SIZES[-1], batch_invariant: bool = False) -> 
     runner = ModelRunner(decoder, attention, picker, max_rows=most, cuda_graphs=True)
     runner.rehearse()
     rehearsed = set(noted)
+    assert begun == {key for key in rehearsed if noted[key][0] in ATTENTION}, f"{family}: what was begun early"
     rng, graphs = random.Random(family), runner._graphs
     assert graphs is not None and len(rehearsed) > 20
     with rehearsal(), torch.inference_mode():

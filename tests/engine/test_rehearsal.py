@@ -21,6 +21,7 @@ class Kernel:
     def __init__(self, error: BaseException | None = None, seconds: float = 0.0) -> None:
         self.launched: list[Any] = []
         self.compiled: list[Any] = []
+        self.kept: list[Any] = []
         self.compilers: set[str] = set()
         self.loaded = 0
         self._error, self._seconds = error, seconds
@@ -33,7 +34,8 @@ class Kernel:
 
         mode = active_mode.get()
         assert mode is not None
-        mode.submit((args, *constants.items()), lambda: self._compile((grid, args, constants)), lambda result: None)
+        key = id(self), args, *constants.items()
+        mode.submit(key, lambda: self._compile((grid, args, constants)), lambda result: self.kept.append(args))
 
     def _compile(self, what: Any) -> Kernel:
         time.sleep(self._seconds)
@@ -96,6 +98,35 @@ def test_what_cannot_be_compiled_is_left_to_the_launch() -> None:
         launch(broken, (1,), 1)
         launch(kernel, (1,), 2)
     assert len(kernel.compiled) == 1
+
+
+@needs_triton
+def test_what_was_begun_without_waiting_is_not_compiled_again() -> None:
+    kernel, other = Kernel(seconds=0.05), Kernel()
+    with rehearsal(wait=False):
+        launch(kernel, (1,), 1)
+        launch(kernel, (1,), 2)
+    with rehearsal():
+        launch(other, (1,), 7)
+    assert len(other.compiled) == 1
+    with rehearsal():
+        launch(kernel, (1,), 1)
+    assert kernel.kept == [(1,)] and kernel.compiled.count(((1,), (1,), {})) == 1
+    with rehearsal():
+        for number in (1, 2):
+            launch(kernel, (1,), number)
+    assert kernel.kept == [(1,), (1,), (2,)]
+    assert kernel.compiled.count(((1,), (1,), {})) == 2, "what was handed over is not kept here"
+    assert kernel.compiled.count(((1,), (2,), {})) == 1
+
+
+@needs_triton
+def test_what_failed_without_waiting_is_left_to_the_launch() -> None:
+    broken = Kernel(RuntimeError("no such instruction"))
+    for wait in (False, True):
+        with rehearsal(wait=wait):
+            launch(broken, (1,), 1)
+    assert not broken.kept
 
 
 @needs_triton

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..kv import KVCache
+from ..kv import KVCache, LayerShape
 from ..radix import Ints
-from ..rehearsal import launch
+from ..rehearsal import launch, rehearsal
 from ..request import Chunk
 from . import LayerOptions
 from .decoding import Decodes
@@ -125,6 +125,23 @@ class TritonAttention:
         for step in self._active[self._geometries[layer]]:
             step.attend(q, keys, values, out, options)
         return out
+
+
+def rehearse_layers(
+    shapes: dict[int, LayerShape],
+    heads: Mapping[int, int],
+    options: Mapping[int, LayerOptions],
+    dtype: torch.dtype,
+    device: torch.device,
+    batch_invariant: bool,
+) -> None:
+    """Begin to compile what `attend` needs in decode steps of such layers, without a pool, and wait for nothing."""
+    attention = TritonAttention(KVCache(shapes, 1, dtype, device), heads, batch_invariant=batch_invariant)
+    with torch.inference_mode(), rehearsal(wait=False):
+        attention.rehearse(1)
+        for layer, shape in shapes.items():
+            q = torch.empty(1, heads[layer], shape.key_dim, dtype=dtype, device=device)
+            attention.attend(layer, q, options[layer])
 
 
 def _store_sizes(kv: KVCache, layer: int) -> tuple[int, ...]:
