@@ -3,13 +3,15 @@
 A token is a row. What a grammar has forced, and other short chunks, are rows too, of which only the last one matters in
 the end. A step is padded to one of a few numbers of rows. The first one of a kind is captured, where all kernels are
 there, and else runs kernel by kernel, which compiles them; the others replay it. What a step is made of lies in tensors
-of fixed place, which are filled before. A model that cannot be captured runs kernel by kernel.
+of fixed place, which are filled before. A model that cannot be captured runs kernel by kernel; so does a step for whose
+graph there is no memory, and all graphs give theirs back. One that runs on the device may go: CUDA frees it afterwards.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 
 import numpy as np
 import torch
@@ -31,6 +33,9 @@ SIZES = (1, 2, 4, 8, *range(16, 64, 8), *range(64, 256, 16), *range(256, 512, 32
 
 REHEARSED = (1, 2, 8, 16)
 """Numbers of rows that among them need all kernels: products of 1, of 2 and of few rows have their own."""
+
+MOST_GRAPHS = 256
+"""Graphs that are kept: each takes some of the device's memory."""
 
 INPUTS = 6
 """For each row: token, position, state, seat, temperature, draw."""
@@ -62,7 +67,7 @@ class DecodeGraphs:
         self._seen: set[Hashable] = set()
         self._rehearsed = self._cannot = False
         self._begun: set[tuple[bool, bool]] = set()  # what has run once on the engine's thread, and so is set up there
-        self._graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor | Picks]] = {}
+        self._graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor | Picks]] = {}  # the longest unused first
         self._memory = torch.cuda.graph_pool_handle()
 
     def rehearse(self) -> None:
@@ -105,31 +110,42 @@ class DecodeGraphs:
 
     def _replay(self, key: Hashable, rows: int, chooses: bool, constrained: bool) -> Tensor | Picks:
         if key in self._graphs:
-            graph, results = self._graphs[key]
+            graph, results = self._graphs[key] = self._graphs.pop(key)
             graph.replay()
             return results
         known = key in self._seen
-        if self._cannot or not (known or (self._rehearsed and (chooses, constrained) in self._begun)):
-            self._seen.add(key)
-            self._begun.add((chooses, constrained))
+        ready = known or (self._rehearsed and (chooses, constrained) in self._begun)
+        captured = self._capture(known, rows, chooses, constrained) if ready and not self._cannot else None
+        self._seen.add(key)
+        self._begun.add((chooses, constrained))
+        if captured is None:
             return self._step(rows, chooses, constrained)
+        if len(self._graphs) == MOST_GRAPHS:
+            del self._graphs[next(iter(self._graphs))]
+        graph, results = self._graphs[key] = captured
+        graph.replay()
+        return results
+
+    def _capture(
+        self, known: bool, rows: int, chooses: bool, constrained: bool
+    ) -> tuple[torch.cuda.CUDAGraph, Tensor | Picks] | None:
+        """The step as a graph, which has not run; None where that failed. known: a step like it has run."""
         graph = torch.cuda.CUDAGraph()
         # Not `torch.cuda.graph`, which waits for the device; "thread_local", as other threads may use it meanwhile.
         graph.capture_begin(self._memory, capture_error_mode="thread_local")
         try:
             results = self._step(rows, chooses, constrained)
+            graph.capture_end()
         except Exception as error:
             self._abandon(graph)
-            if is_out_of_memory(error) or is_device_lost(error):
+            if is_device_lost(error):
                 raise
-            # What is captured is not executed. After a step like it, it is a module that waits for the device, or so.
-            self._cannot = known
-            self._seen.add(key)
-            return self._step(rows, chooses, constrained)
-        graph.capture_end()
-        self._graphs[key] = graph, results
-        graph.replay()
-        return results
+            if is_out_of_memory(error):
+                self._graphs.clear()
+            else:
+                self._cannot = known  # after a step like it, it is a module that waits for the device, or so
+            return None
+        return graph, results
 
     def _abandon(self, graph: torch.cuda.CUDAGraph) -> None:
         """End a capture that failed. Where CUDA gave it up itself, torch raises, and leaves open what it had begun with
@@ -137,13 +153,14 @@ class DecodeGraphs:
         try:
             graph.capture_end()
         except RuntimeError:  # nothing but the first error matters
-            where = torch.cuda.current_device(), self._memory
             end = "_cuda_endAllocateToPool"
             if not hasattr(torch._C, end):  # before torch 2.8
                 end = "_cuda_endAllocateCurrentStreamToPool"
-            getattr(torch._C, end)(*where)
-            torch._C._cuda_releasePool(*where)
-            self._memory = torch.cuda.graph_pool_handle()  # what nobody holds any more cannot be taken again
+            where = torch.cuda.current_device(), self._memory
+            with suppress(RuntimeError):  # unless that was closed already
+                getattr(torch._C, end)(*where)
+                torch._C._cuda_releasePool(*where)
+                self._memory = torch.cuda.graph_pool_handle()  # what nobody holds any more cannot be taken again
 
     def _step(self, rows: int, chooses: bool, constrained: bool) -> Tensor | Picks:
         inputs = self._inputs[: INPUTS * aligned(rows)].view(INPUTS, -1)

@@ -22,6 +22,7 @@ class Graph:
     open: ClassVar[set[Any]] = set()
     released: ClassVar[list[Any]] = []
     given_up: ClassVar[bool] = False
+    too_large: ClassVar[bool] = False
 
     def capture_begin(self, pool: Any, capture_error_mode: str) -> None:
         assert pool not in self.open, "beginAllocateToPool: already recording to mempool_id"
@@ -33,7 +34,17 @@ class Graph:
     def capture_end(self) -> None:
         if self.given_up:
             raise RuntimeError("operation failed due to a previous error during capture")
+        if self.pool not in self.open:
+            raise RuntimeError("the capture has ended")
         self.open.remove(self.pool)
+        if self.too_large:
+            raise torch.OutOfMemoryError("in cudaGraphInstantiate")
+
+    @classmethod
+    def close(cls, device: int, pool: Any) -> None:
+        if pool not in cls.open:
+            raise RuntimeError("endAllocatePool: not currently recording to mempool_id")
+        cls.open.remove(pool)
 
     def replay(self) -> None:
         self.log.append("replay")
@@ -49,7 +60,7 @@ class Steps:
         monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
         monkeypatch.setattr(torch.cuda, "graph_pool_handle", partial(next, itertools.count()))
         monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-        monkeypatch.setattr(torch._C, "_cuda_endAllocateToPool", lambda device, pool: Graph.open.remove(pool))
+        monkeypatch.setattr(torch._C, "_cuda_endAllocateToPool", Graph.close)
         monkeypatch.setattr(torch._C, "_cuda_releasePool", lambda device, pool: Graph.released.append(pool))
         monkeypatch.setattr(Graph, "log", [])
         monkeypatch.setattr(Graph, "open", set())
@@ -141,7 +152,40 @@ def test_want_of_memory_is_the_engine_s(steps: Steps) -> None:
     steps.errors = [torch.OutOfMemoryError("at load")]
     with pytest.raises(torch.OutOfMemoryError, match="at load"):
         steps.prepare()
-    steps.run(1)
-    steps.errors = [torch.OutOfMemoryError("in a capture")]
-    with pytest.raises(torch.OutOfMemoryError, match="in a capture"):
+    steps.errors = [torch.OutOfMemoryError("in a step")]
+    with pytest.raises(torch.OutOfMemoryError, match="in a step"):
         steps.run(1)
+
+
+def test_without_memory_for_a_graph_all_give_theirs_back(steps: Steps) -> None:
+    for rows in (1, 1, 2):
+        steps.run(rows)
+    assert steps.run(1) == ["replay"]
+    steps.errors = [torch.OutOfMemoryError("in a capture")]
+    assert steps.run(2) == ["capture", "step", "step"], "kernel by kernel"
+    for rows in (1, 2):
+        assert steps.run(rows) == ["capture", "step", "replay"]
+    steps.run(3)
+    steps.errors = [torch.OutOfMemoryError("in a capture"), torch.OutOfMemoryError("in its step")]
+    with pytest.raises(torch.OutOfMemoryError, match="in its step"):
+        steps.run(3)
+    assert not Graph.open
+
+
+def test_a_graph_that_is_too_large_in_the_end(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps.run(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Graph, "too_large", True)
+        assert steps.run(1) == ["capture", "step", "step"]
+    assert not Graph.open and not Graph.released, "the pool was closed, and is still in use"
+    assert steps.run(1) == ["capture", "step", "replay"]
+
+
+def test_the_longest_unused_graph_goes(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sgnb.engine import graphs
+
+    monkeypatch.setattr(graphs, "MOST_GRAPHS", 2)
+    for rows in (1, 1, 2, 2, 1, 3, 3):
+        steps.run(rows)
+    assert steps.run(1) == steps.run(3) == ["replay"]
+    assert steps.run(2) == ["capture", "step", "replay"]
