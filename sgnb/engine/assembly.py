@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
@@ -40,10 +41,11 @@ def rehearse_attention(options: EngineOptions, probe: Probe, device: torch.devic
 
     options: as the user gave them. probe: what the model's layers ask for.
     """
-    wanted = options.precompile and not options.compile and options.cuda_graphs is not False
-    if wanted and options.attention != "torch" and device.type == "cuda" and find_spec("triton") is not None:
-        from .attention.triton_backend import rehearse_layers
+    if not options.on(device.type).rehearses or options.attention == "torch" or find_spec("triton") is None:
+        return
+    from .attention.triton_backend import rehearse_layers
 
+    with suppress(torch.OutOfMemoryError):  # whoever needs the memory in earnest says what does not fit
         rehearse_layers(probe.shapes, probe.heads, probe.options, probe.dtype, device, options.deterministic)
 
 

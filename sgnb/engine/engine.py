@@ -32,6 +32,7 @@ from .memory import freeze_heap, make_cache
 from .model import Decoder, load_decoder
 from .options import EngineOptions
 from .output import Output
+from .rehearsal import forget_begun
 from .request import Request
 from .runner import ModelRunner
 from .text import Tokenizer
@@ -75,7 +76,7 @@ class Engine:
             settings.compile,
             partial(rehearse_attention, settings),
         )
-        with _released_on_error(decoder):
+        with _loading(decoder):
             self.options = settings = settings.on(decoder.device.type)
             if tokenizer is None and not isinstance(model, PreTrainedModel):
                 tokenizer = load_tokenizer(str(source))
@@ -106,7 +107,7 @@ class Engine:
                 max_rows=self._scheduler.max_running,
                 cuda_graphs=bool(settings.cuda_graphs) and attention.name != "torch",
             )
-            if settings.precompile and not settings.compile:
+            if settings.rehearses:
                 runner.rehearse()
         self._loop = EngineLoop(
             self._scheduler,
@@ -322,10 +323,12 @@ def _close(loop: EngineLoop, grammars: GrammarCompiler | None) -> None:
 
 
 @contextlib.contextmanager
-def _released_on_error(decoder: Decoder) -> Iterator[None]:
-    """An engine that cannot be made leaves the model as it was found."""
+def _loading(decoder: Decoder) -> Iterator[None]:
+    """An engine that cannot be made leaves the model as it was found. Nothing goes on being compiled."""
     try:
         yield
     except BaseException:
         decoder.release()
         raise
+    finally:
+        forget_begun()

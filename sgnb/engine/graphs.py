@@ -148,19 +148,21 @@ class DecodeGraphs:
         return graph, results
 
     def _abandon(self, graph: torch.cuda.CUDAGraph) -> None:
-        """End a capture that failed. Where CUDA gave it up itself, torch raises, and leaves open what it had begun with
-        the graphs' memory: then no other capture could begin."""
+        """End a capture that failed. Where CUDA gave it up itself, torch raises, and leaves open what it had begun: the
+        graphs' memory, in which no other capture could begin, and its generator, which nobody could draw from."""
+        device = torch.cuda.current_device()
         try:
             graph.capture_end()
         except RuntimeError:  # nothing but the first error matters
             end = "_cuda_endAllocateToPool"
             if not hasattr(torch._C, end):  # before torch 2.8
                 end = "_cuda_endAllocateCurrentStreamToPool"
-            where = torch.cuda.current_device(), self._memory
             with suppress(RuntimeError):  # unless that was closed already
-                getattr(torch._C, end)(*where)
-                torch._C._cuda_releasePool(*where)
-                self._memory = torch.cuda.graph_pool_handle()  # what nobody holds any more cannot be taken again
+                getattr(torch._C, end)(device, self._memory)
+                torch._C._cuda_releasePool(device, self._memory)
+            generator = torch.cuda.default_generators[device]
+            generator.graphsafe_set_state(generator.clone_state())
+        self._memory = torch.cuda.graph_pool_handle()  # the old one cannot be taken again if no graph holds it
 
     def _step(self, rows: int, chooses: bool, constrained: bool) -> Tensor | Picks:
         inputs = self._inputs[: INPUTS * aligned(rows)].view(INPUTS, -1)

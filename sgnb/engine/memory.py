@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from ..errors import ModelError, OptionError
-from .attention.flashinfer_backend import MOST_GATHERED
+from .attention.flashinfer_backend import most_gathered
+from .attention.flashinfer_kernels import refusal
 from .kv import KVCache
 from .options import EngineOptions
 
@@ -137,6 +138,8 @@ def work_bytes(decoder: Any, options: EngineOptions) -> int:
     tokens, rows = options.max_step_tokens or 1, options.max_running_requests or 1
     work = activation_bytes(decoder, tokens) + logit_bytes(decoder, rows) + WORKSPACE_BYTES
     work += GRAMMAR_BYTES + rows * decoder.vocab_size
+    if options.attention in ("auto", "flashinfer") and not options.deterministic:
+        work += gathered_bytes(decoder, tokens)
     if options.cuda_graphs:
         work += activation_bytes(decoder, rows) + logit_bytes(decoder, rows, sampled=False)
     return work
@@ -146,22 +149,35 @@ def activation_bytes(decoder: Any, tokens: int) -> int:
     """The most that the activations of one forward pass over so many tokens take at once.
 
     Nothing is kept for a backward pass, so it is one layer's: the stream of hidden states (before, normed, after) and
-    the larger of attention (queries and keys before, during and after rotation, values, output, and what FlashInfer's
-    kernels want brought together), of the feed-forward (gate, its activation, up, product; with experts for each that a
-    token is sent to, with its input and output), and of a norm in float32.
+    the larger of attention (queries and keys before, during and after rotation, values, output), of the feed-forward
+    (gate, its activation, up, product; with experts for each that a token is sent to, with its input and output), and
+    of a norm in float32.
     """
     config, size = decoder.model.config.get_text_config(), decoder.dtype.itemsize
     hidden = _number(config, "hidden_size", "n_embd", "d_model")
     inner = _number(config, "intermediate_size", "ffn_dim", "n_inner") or 4 * hidden
     heads = _number(config, "num_attention_heads", "n_head")
     key = max((shape.key_dim for shape in decoder.shapes.values()), default=0)
-    pool_row = max((shape.heads * (shape.key_dim + shape.value_dim) for shape in decoder.shapes.values()), default=0)
+    pool_row = _pool_row(decoder)
     experts = _number(config, "num_experts_per_tok", "num_experts_per_token", "top_k_experts")
     expert_inner = _number(config, "moe_intermediate_size") or inner
-    attention = (5 * heads * key + (3 + MOST_GATHERED) * pool_row) * size
+    attention = (5 * heads * key + 3 * pool_row) * size
     feed_forward = max(4 * inner, experts * (3 * hidden + 3 * expert_inner)) * size
     norm = hidden * (2 * 4 + size)
     return tokens * (3 * hidden * size + max(attention, feed_forward, norm))
+
+
+def gathered_bytes(decoder: Any, tokens: int) -> int:
+    """Keys and values that are brought together for FlashInfer in a step of so many tokens."""
+    if refusal(decoder.shapes.values(), decoder.dtype, decoder.device) is not None:
+        return 0
+    size: int = most_gathered(decoder.device) * tokens * _pool_row(decoder) * decoder.dtype.itemsize
+    return size
+
+
+def _pool_row(decoder: Any) -> int:
+    """The most numbers that one layer keeps for a token."""
+    return max((shape.heads * (shape.key_dim + shape.value_dim) for shape in decoder.shapes.values()), default=0)
 
 
 def logit_bytes(decoder: Any, rows: int, sampled: bool = True) -> int:

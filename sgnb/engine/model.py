@@ -26,7 +26,7 @@ from .fusion import Swap, fuse, unfuse
 from .fusion.invariant_model import fuse_invariant
 from .kv import LayerShape
 from .loading import first_line, load_module, pick_device, pick_dtype, place_module
-from .rehearsal import prepare
+from .rehearsal import forget_begun, prepare
 
 ATTENTION = "sgnb"
 LAYER_TYPES = {"full_attention", "sliding_attention"}
@@ -172,6 +172,7 @@ def _decoder(
         probed(probe, place)
         swapped = _make_faster(name, module, probe, fused, deterministic, compiled)
     except BaseException:
+        forget_begun()
         module.set_attn_implementation(own_attention)
         raise
     return Decoder(

@@ -127,6 +127,11 @@ class EngineOptions:
             cuda_graphs=gpu if self.cuda_graphs is None else self.cuda_graphs and gpu,
         )
 
+    @property
+    def rehearses(self) -> bool:
+        """Whether the kernels of decode steps are compiled at load; of options `on` a device."""
+        return self.precompile and bool(self.cuda_graphs) and not self.compile
+
     @classmethod
     def make(cls, options: dict[str, Any]) -> EngineOptions:
         """An unknown name is an OptionError that gives the nearest."""

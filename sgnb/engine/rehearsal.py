@@ -55,8 +55,8 @@ def rehearsal(wait: bool = True) -> Iterator[None]:
     """This thread's launches are compiled instead; other threads go on as ever.
 
     At the end all kernels are ready, but for those that cannot be compiled: they raise when they are launched in
-    earnest. Without `wait` they are compiled meanwhile, for a later rehearsal that asks for the same. An error or an
-    interrupt leaves out what has not begun. Rehearsals cannot be nested.
+    earnest. Without `wait` they are compiled meanwhile, for a later rehearsal that asks for the same, or until
+    `forget_begun`. An error or an interrupt leaves out what has not begun. Rehearsals cannot be nested.
     """
     kernels = _Kernels()
     with ExitStack() as stack:
@@ -66,6 +66,14 @@ def rehearsal(wait: bool = True) -> Iterator[None]:
             stack.callback(compiling.reset, compiling.set(kernels))
         yield
     kernels.compile(wait)
+
+
+def forget_begun() -> None:
+    """Leave out what was begun without waiting, and nobody asked for."""
+    for place in list(_under_way):
+        kernel = _under_way.pop(place, None)
+        if kernel is not None:
+            kernel.cancel()
 
 
 _under_way: dict[Hashable, Future[Any]] = {}
@@ -96,8 +104,12 @@ class _Kernels:
                 self._keep(kernels)
             else:
                 _under_way.update({(device, key): kernel for key, kernel in kernels.items()})
+        except BaseException:
+            for kernel in kernels.values():
+                kernel.cancel()
+            raise
         finally:
-            pool.shutdown(wait=False, cancel_futures=wait)
+            pool.shutdown(wait=False)
 
     def _keep(self, kernels: dict[Hashable, Future[Any]]) -> None:
         _, slow = concurrent.futures.wait(kernels.values(), PATIENCE)

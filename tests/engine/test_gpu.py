@@ -61,6 +61,33 @@ def test_a_model_that_waits_for_the_device_runs_kernel_by_kernel() -> None:
             outputs = engine.generate(PROMPTS, temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True)
             assert [o.token_ids for o in outputs] == greedy("llama", PROMPTS, NEW_TOKENS)
     assert waited[0] > 0
+    assert torch.rand(1, device="cuda") < 1, "a capture that CUDA gave up leaves the generator to the user"
+
+
+def test_few_graphs_and_captures_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphs go while the device may still run them, and come again."""
+    monkeypatch.setattr("sgnb.engine.graphs.MOST_GRAPHS", 2)
+    model = random_model()
+    mlp = model.model.layers[0].mlp
+    own, captures = mlp.forward, [0]
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        captures[0] += torch.cuda.is_current_stream_capturing()
+        if torch.cuda.is_current_stream_capturing() and captures[0] % 3 == 0:
+            raise torch.OutOfMemoryError("as if there were none left")
+        result: torch.Tensor = own(x)
+        return result
+
+    mlp.forward = forward
+    prompts = [PROMPTS[i % len(PROMPTS)] for i in range(20)]
+    expected = greedy("llama", PROMPTS, NEW_TOKENS)
+    with Engine(model, device="cuda", dtype="float32", **POOL) as engine:
+        for count in (1, 2, 4, 8, 16, 20, 1, 2, 4, 8, 16, 20, 1, 1):
+            outputs = engine.generate(prompts[:count], temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True)
+            assert [o.token_ids for o in outputs] == [expected[i % len(PROMPTS)] for i in range(count)]
+        graphs = engine._loop._runner._graphs
+        assert graphs is not None and 0 < len(graphs._graphs) <= 2
+    assert captures[0] > 9
 
 
 def test_constrained_texts_equal_those_on_the_cpu() -> None:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from sgnb.engine import rehearsal
 from sgnb.engine.engine import Engine
+from sgnb.errors import OptionError
 
 from ..byte_tokenizers import byte_level
 from ..random_models import random_model
@@ -53,3 +55,13 @@ def test_steps_compile_nothing(family: str, compiled: list[str]) -> None:
             if precompile:
                 assert set(compiled[loading:]) <= {"allow", "advance"}, "those wait for the first grammar"
     assert tokens[0] == tokens[1]
+
+
+def test_nothing_goes_on_being_compiled_after_a_load() -> None:
+    model = random_model(num_attention_heads=8, num_key_value_heads=8, hidden_size=256)
+    with pytest.raises(OptionError, match="does not fit"):
+        Engine(model, **OPTIONS | {"max_total_tokens": 1 << 40})
+    assert not rehearsal._under_way
+    with Engine(model, **OPTIONS) as engine:
+        assert not rehearsal._under_way
+        assert len(engine.generate(PROMPTS, max_new_tokens=2, ignore_eos=True)) == len(PROMPTS)

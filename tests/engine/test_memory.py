@@ -137,12 +137,26 @@ def test_the_work_of_a_step() -> None:
     assert work_bytes(decoder, small) < work_bytes(decoder, options()) / 4
 
 
+def test_what_flashinfer_wants_brought_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Hopper, keys and values of 8 heads of 128 in bf16, 4 for each token of a step."""
+    monkeypatch.setattr(memory, "refusal", lambda shapes, dtype, device: "it is not installed")
+    without = work_bytes(fake_decoder(), options())
+    monkeypatch.setattr(memory, "refusal", lambda shapes, dtype, device: None)
+    monkeypatch.setattr(memory, "most_gathered", lambda device: 4)
+    gathered = work_bytes(fake_decoder(), options()) - without
+    assert gathered == 4 * 8192 * 2 * 8 * 128 * 2
+    for given in ({"attention": "triton"}, {"deterministic": True}):
+        assert work_bytes(fake_decoder(), options(**given)) == without
+    monkeypatch.setattr(memory, "most_gathered", lambda device: 0)
+    assert work_bytes(fake_decoder(), options()) == without
+
+
 def test_the_work_of_experts_and_of_wide_heads() -> None:
     dense = activation_bytes(fake_decoder(), 1)
     experts = fake_decoder(num_experts_per_tok=8, moe_intermediate_size=2048)
     assert activation_bytes(experts, 1) == 3 * 4096 * 2 + 8 * 3 * (4096 + 2048) * 2 > dense
     narrow = fake_decoder(intermediate_size=64)
-    assert activation_bytes(narrow, 1) == 3 * 4096 * 2 + (5 * 32 * 128 + 7 * 8 * 256) * 2
+    assert activation_bytes(narrow, 1) == 3 * 4096 * 2 + (5 * 32 * 128 + 3 * 8 * 256) * 2
     per_layer = fake_decoder(intermediate_size=[64, 14336])
     assert activation_bytes(per_layer, 1) == dense
 

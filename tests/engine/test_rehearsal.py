@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from sgnb.engine.rehearsal import _kind, launch, rehearsal
+from sgnb.engine.rehearsal import _kind, forget_begun, launch, rehearsal
 
 from .interpreter import needs_triton, run_check
 
@@ -118,6 +118,39 @@ def test_what_was_begun_without_waiting_is_not_compiled_again() -> None:
     assert kernel.kept == [(1,), (1,), (2,)]
     assert kernel.compiled.count(((1,), (1,), {})) == 2, "what was handed over is not kept here"
     assert kernel.compiled.count(((1,), (2,), {})) == 1
+
+
+@needs_triton
+def test_what_nobody_asks_for_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sgnb.engine.rehearsal._cores", lambda: 1)
+    kernel = Kernel(seconds=0.05)
+    with rehearsal(wait=False):
+        for number in range(40):
+            launch(kernel, (1,), number)
+    forget_begun()
+    with rehearsal():
+        launch(kernel, (1,), 39)
+    assert kernel.kept == [(39,)] and len(kernel.compiled) < 10
+
+
+@needs_triton
+def test_an_interrupt_leaves_out_what_was_begun_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sgnb.engine.rehearsal._cores", lambda: 1)
+    monkeypatch.setattr("sgnb.engine.rehearsal.PATIENCE", 0)
+    first, kernel = Kernel(KeyboardInterrupt(), seconds=0.05), Kernel(seconds=0.05)
+
+    def ask() -> None:
+        launch(first, (1,), 0)
+        for number in range(40):
+            launch(kernel, (1,), number)
+
+    with rehearsal(wait=False):
+        ask()
+    with pytest.raises(KeyboardInterrupt), rehearsal():
+        ask()
+    with rehearsal():
+        launch(Kernel(seconds=0.2), (1,), 1)
+    assert len(kernel.compiled) < 10
 
 
 @needs_triton

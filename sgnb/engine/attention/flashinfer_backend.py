@@ -26,8 +26,12 @@ LEAST_WORKSPACE = 64 << 20
 
 MOST_GATHERED = 4
 """Keys and values are brought together where there are at most so many for a new token. Hopper's kernels read what lies
-together by other means, in 0.83 of the time; copying it takes 0.02 of the time for a prompt of 8,192 tokens, and more
-than is gained where short continuations follow long prefixes. Work memory is set aside for as many."""
+together by other means, in 0.83 of the time (full attention, a prompt of 8,192 tokens), of which copying takes 0.02.
+More is copied than is gained where short continuations follow long prefixes."""
+
+
+def most_gathered(device: torch.device) -> int:
+    return MOST_GATHERED if extend_generation(device) == "fa3" else 0
 
 
 class LayerKind(NamedTuple):
@@ -55,7 +59,7 @@ class Step(NamedTuple):
     """Request i has the rows row_ends[i] : row_ends[i + 1] of q and the KV at slots[ends[i] : ends[i + 1]].
 
     All int32: slots on the device; row_ends and ends, [requests + 1], and ones, [requests], in pinned memory.
-    gathered: keys and values are brought together.
+    gathered: keys and values are brought together, except for layers with a window, which read few of them.
     """
 
     slots: Tensor
@@ -90,7 +94,7 @@ class FlashInferAttention:
         self._library = importlib.import_module("flashinfer")
         self._generation = extend_generation(kv.device)
         self._workspace = torch.empty(0, dtype=torch.uint8, device=kv.device)
-        self._most_gathered = MOST_GATHERED if self._generation == "fa3" else 0
+        self._most_gathered = most_gathered(kv.device)
         self._wrappers: dict[tuple[LayerKind, bool], Any] = {}
         self._step: Step | None = None
         self._copied = torch.cuda.Event() if kv.device.type == "cuda" else None
@@ -102,10 +106,10 @@ class FlashInferAttention:
             # FlashInfer stages its plans in one pinned buffer a wrapper. The last step's copies from it come before
             # that step's kernels, so that they are over when the step before it is: there is next to nothing to wait.
             self._copied.synchronize()
-        self._step = Step.of(chunks, self._kv.device, self._most_gathered)
+        self._step = step = Step.of(chunks, self._kv.device, self._most_gathered)
         for (kind, gathered), wrapper in self._wrappers.items():
-            if gathered == self._step.gathered:
-                self._plan_kind(kind, wrapper, self._step)
+            if gathered == _gathers(kind, step):
+                self._plan_kind(kind, wrapper, step)
 
     def attend(self, layer: int, q: Tensor, options: LayerOptions, out: Tensor) -> None:
         """Write the attention of q [T, heads, dim] to `out`, of the same shape and contiguous."""
@@ -113,9 +117,10 @@ class FlashInferAttention:
         if step is None:
             raise RuntimeError("attend: nothing was planned")
         keys, values = self._kv.keys[layer], self._kv.values[layer]
-        wrapper = self._planned(LayerKind.of(q, keys, options), step)
-        kv: Any = [(keys[:, None], values[:, None])]
-        if step.gathered:
+        kind = LayerKind.of(q, keys, options)
+        wrapper = self._planned(kind, step)
+        kv: tuple[Any, ...] = ((keys[:, None], values[:, None]),)
+        if _gathers(kind, step):
             kv = keys.index_select(0, step.slots), values.index_select(0, step.slots)
         if options.sinks is None:
             wrapper.run(q, *kv, out=out)
@@ -127,24 +132,26 @@ class FlashInferAttention:
 
     def _planned(self, kind: LayerKind, step: Step) -> Any:
         """The wrapper for such layers in the step, for which `plan` had none if there were none before."""
-        key = kind, step.gathered
+        key = kind, _gathers(kind, step)
         if key not in self._wrappers:
-            name = f"BatchPrefillWith{'Ragged' if step.gathered else 'Paged'}KVCacheWrapper"
+            name = f"BatchPrefillWith{'Ragged' if key[1] else 'Paged'}KVCacheWrapper"
             wrapper = getattr(self._library, name)(self._float_workspace(kind), "NHD", backend=self._generation)
             self._plan_kind(kind, wrapper, step)
             self._wrappers[key] = wrapper
         return self._wrappers[key]
 
     def _plan_kind(self, kind: LayerKind, wrapper: Any, step: Step) -> None:
-        page_size = 1
+        gathers = _gathers(kind, step)
+        pages = () if gathers else (step.slots, step.ones)
+        page_size = () if gathers else (1,)
         wrapper.plan(
             step.row_ends,
             step.ends,
-            *(() if step.gathered else (step.slots, step.ones)),
+            *pages,
             kind.heads,
             kind.kv_heads,
             kind.dim,
-            *(() if step.gathered else (page_size,)),
+            *page_size,
             causal=True,
             window_left=-1 if kind.window is None else kind.window - 1,
             logits_soft_cap=kind.softcap,
@@ -170,3 +177,7 @@ class FlashInferAttention:
         if len(self._workspace) < size:
             self._workspace = torch.zeros(size, dtype=torch.uint8, device=self._kv.device)
         return self._workspace
+
+
+def _gathers(kind: LayerKind, step: Step) -> bool:
+    return step.gathered and kind.window is None

@@ -135,7 +135,7 @@ def rehearse_layers(
     device: torch.device,
     batch_invariant: bool,
 ) -> None:
-    """Begin to compile what `attend` needs in decode steps of such layers, without a pool, and wait for nothing."""
+    """Begin to compile what `attend` needs in decode steps of such layers, and wait for nothing."""
     attention = TritonAttention(KVCache(shapes, 1, dtype, device), heads, batch_invariant=batch_invariant)
     with torch.inference_mode(), rehearsal(wait=False):
         attention.rehearse(1)
