@@ -12,6 +12,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -40,6 +42,8 @@ MOST_GRAPHS = 256
 INPUTS = 6
 """For each row: token, position, state, seat, temperature, draw."""
 
+T = TypeVar("T")
+
 Forward = Callable[[Tensor, Tensor], Tensor]
 """(ids int64[rows], positions int32[rows]) -> logits [rows, vocab]."""
 
@@ -57,18 +61,24 @@ class DecodeGraphs:
         picker: KernelPicker,
         max_rows: int,
         device: torch.device,
+        room: int,
     ) -> None:
+        """room: bytes that a step of max_rows works on."""
         self._forward, self._attention, self._picker = forward, attention, picker
         self._sizes = [size for size in SIZES if size < max_rows] + [max_rows]
-        room = max(max_rows, REHEARSED[-1])
-        self._inputs = torch.zeros(INPUTS * aligned(room), dtype=torch.int32, device=device)
-        self._ids = torch.zeros(room, dtype=torch.int64, device=device)
+        most = max(max_rows, REHEARSED[-1])
+        self._inputs = torch.zeros(INPUTS * aligned(most), dtype=torch.int32, device=device)
+        self._ids = torch.zeros(most, dtype=torch.int64, device=device)
         self._device = device
         self._seen: set[Hashable] = set()
+        self._too_large: set[Hashable] = set()
         self._rehearsed = self._cannot = False
         self._begun: set[tuple[bool, bool]] = set()  # what has run once on the engine's thread, and so is set up there
         self._graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor | Picks]] = {}  # the longest unused first
         self._memory = torch.cuda.graph_pool_handle()
+        self._room = room
+        self._holder: torch.cuda.CUDAGraph | None = None  # of the memory of all graphs
+        self._kept: Tensor | None = None
 
     def rehearse(self) -> None:
         """Compile the kernels of steps of any number of rows. None may be under way."""
@@ -76,12 +86,11 @@ class DecodeGraphs:
             for rows in REHEARSED:
                 self._attention.rehearse(rows)
                 try:
-                    logits = self._step(rows, chooses=False, constrained=False)
+                    logits, *_ = self._model_step(rows)
                 except Exception as error:
                     if is_out_of_memory(error) or is_device_lost(error):
                         raise
                     return  # a model that reads its own results, which have no meaning here: its steps may yet run
-                assert isinstance(logits, Tensor)
                 self._picker.rehearse(logits[: self._sizes[-1]])
         self._rehearsed = True
 
@@ -115,7 +124,9 @@ class DecodeGraphs:
             return results
         known = key in self._seen
         ready = known or (self._rehearsed and (chooses, constrained) in self._begun)
-        captured = self._capture(known, rows, chooses, constrained) if ready and not self._cannot else None
+        captured = None
+        if ready and not self._cannot and key not in self._too_large:
+            captured = self._capture(key, rows, chooses, constrained)
         self._seen.add(key)
         self._begun.add((chooses, constrained))
         if captured is None:
@@ -127,24 +138,43 @@ class DecodeGraphs:
         return results
 
     def _capture(
-        self, known: bool, rows: int, chooses: bool, constrained: bool
+        self, key: Hashable, rows: int, chooses: bool, constrained: bool
     ) -> tuple[torch.cuda.CUDAGraph, Tensor | Picks] | None:
-        """The step as a graph, which has not run; None where that failed. known: a step like it has run."""
+        """The step as a graph; None where that failed."""
+        try:
+            self._reserve()
+            return self._captured(partial(self._step, rows, chooses, constrained))
+        except Exception as error:
+            if is_device_lost(error):
+                raise
+            if is_out_of_memory(error):
+                self._too_large.add(key)
+                self._graphs.clear()
+            else:
+                self._cannot = key in self._seen  # after a step like it: a module that waits for the device, or so
+            return None
+
+    def _reserve(self) -> None:
+        """Take at once the memory that the largest graph works on. All graphs work in one place, but a block of it must
+        be large enough: coming in another order than from large to small, each would take a block of its own."""
+        if self._holder is None and self._room:
+            try:
+                zeros = partial(torch.zeros, self._room, dtype=torch.uint8, device=self._device)
+                self._holder, _ = self._captured(zeros)
+            except torch.OutOfMemoryError:
+                self._room = 0
+
+    def _captured(self, work: Callable[[], T]) -> tuple[torch.cuda.CUDAGraph, T]:
+        """What `work` launches, which has not run, and what it gives."""
         graph = torch.cuda.CUDAGraph()
         # Not `torch.cuda.graph`, which waits for the device; "thread_local", as other threads may use it meanwhile.
         graph.capture_begin(self._memory, capture_error_mode="thread_local")
         try:
-            results = self._step(rows, chooses, constrained)
+            results = work()
             graph.capture_end()
-        except Exception as error:
+        except BaseException:
             self._abandon(graph)
-            if is_device_lost(error):
-                raise
-            if is_out_of_memory(error):
-                self._graphs.clear()
-            else:
-                self._cannot = known  # after a step like it, it is a module that waits for the device, or so
-            return None
+            raise
         return graph, results
 
     def _abandon(self, graph: torch.cuda.CUDAGraph) -> None:
@@ -162,18 +192,25 @@ class DecodeGraphs:
                 torch._C._cuda_releasePool(device, self._memory)
             generator = torch.cuda.default_generators[device]
             generator.graphsafe_set_state(generator.clone_state())
-        self._memory = torch.cuda.graph_pool_handle()  # the old one cannot be taken again if no graph holds it
+        if self._holder is None:
+            self._memory = torch.cuda.graph_pool_handle()  # the old one cannot be taken again if no graph holds it
 
     def _step(self, rows: int, chooses: bool, constrained: bool) -> Tensor | Picks:
+        logits, states, temperatures, draws = self._model_step(rows)
+        if chooses:
+            return self._picker.launch(logits, states, temperatures, draws, constrained=constrained)
+        if self._kept is None:  # in the first such step, which is no graph
+            self._kept = logits.new_empty(self._sizes[-1], logits.shape[1])
+        return self._kept[:rows].copy_(logits)  # graphs would keep one each
+
+    def _model_step(self, rows: int) -> tuple[Tensor, ...]:
+        """The logits; and of each row the state, temperature and draw."""
         inputs = self._inputs[: INPUTS * aligned(rows)].view(INPUTS, -1)
         ids, positions, states, seats, *numbers = inputs[:, :rows]
         picker = self._picker
         resume(ids, picker.sampled, states, picker.states, seats, self._ids[:rows], states)
         logits = self._forward(self._ids[:rows], positions)
-        if not chooses:
-            return logits
-        temperatures, draws = (number.view(torch.float32) for number in numbers)
-        return picker.launch(logits, states, temperatures, draws, constrained=constrained)
+        return logits, states, *(number.view(torch.float32) for number in numbers)
 
 
 def _pack(chunks: list[Chunk], rows: int) -> NDArray[np.int32]:

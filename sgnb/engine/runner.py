@@ -14,6 +14,7 @@ from torch import Tensor
 from .attention import AttentionBackend
 from .choosing import Chosen, choose, collect
 from .live import Live
+from .memory import activation_bytes
 from .model import Decoder, takes_logits_to_keep
 from .picking import KernelPicker, Picker
 from .request import Chunk, logit_rows, token_ids
@@ -47,7 +48,8 @@ class ModelRunner:
         if cuda_graphs and isinstance(picker, KernelPicker):
             from .graphs import DecodeGraphs
 
-            self._graphs = DecodeGraphs(self._logits, attention, picker, max_rows, decoder.device)
+            room = activation_bytes(decoder, max_rows) + max_rows * decoder.vocab_size * decoder.dtype.itemsize
+            self._graphs = DecodeGraphs(self._logits, attention, picker, max_rows, decoder.device, room)
         self.stream: AbstractContextManager[Any] = nullcontext()
         if decoder.device.type == "cuda":
             stream = torch.cuda.Stream(decoder.device)

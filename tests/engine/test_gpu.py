@@ -86,8 +86,8 @@ def test_few_graphs_and_captures_without_memory(monkeypatch: pytest.MonkeyPatch)
             outputs = engine.generate(prompts[:count], temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True)
             assert [o.token_ids for o in outputs] == [expected[i % len(PROMPTS)] for i in range(count)]
         graphs = engine._loop._runner._graphs
-        assert graphs is not None and 0 < len(graphs._graphs) <= 2
-    assert captures[0] > 9
+        assert graphs is not None and len(graphs._graphs) <= 2
+    assert captures[0] > 5
 
 
 def test_constrained_texts_equal_those_on_the_cpu() -> None:

@@ -71,9 +71,12 @@ class Generator:
 
 
 class Steps:
-    """`run` asks for a step of so many rows; returns what came of it. errors: what the model raises, by turn."""
+    """`run` asks for a step of so many rows; returns what came of it. errors: what the model raises, by turn.
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    room: as of `DecodeGraphs`.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, room: int = 0) -> None:
         from sgnb.engine import graphs
 
         monkeypatch.setattr(graphs, "resume", lambda *tensors: None)
@@ -90,7 +93,7 @@ class Steps:
         self.sampled = self.states = torch.zeros(64, dtype=torch.int64)
         self.rehearsed: list[int] = []
         anything: Any = self
-        self._graphs = graphs.DecodeGraphs(self._forward, anything, anything, 64, torch.device("cpu"))
+        self._graphs = graphs.DecodeGraphs(self._forward, anything, anything, 64, torch.device("cpu"), room)
 
     def run(self, rows: int = 1, constrained: bool = False) -> list[str]:
         del Graph.log[:]
@@ -188,13 +191,50 @@ def test_without_memory_for_a_graph_all_give_theirs_back(steps: Steps) -> None:
     assert steps.run(1) == ["replay"]
     steps.errors = [torch.OutOfMemoryError("in a capture")]
     assert steps.run(2) == ["capture", "step", "step"], "kernel by kernel"
-    for rows in (1, 2):
-        assert steps.run(rows) == ["capture", "step", "replay"]
+    assert steps.run(2) == ["step"], "and so from then on"
+    assert steps.run(1) == ["capture", "step", "replay"], "what is smaller may fit"
     steps.run(3)
     steps.errors = [torch.OutOfMemoryError("in a capture"), torch.OutOfMemoryError("in its step")]
     with pytest.raises(torch.OutOfMemoryError, match="in its step"):
         steps.run(3)
     assert not Graph.open
+
+
+def test_the_memory_of_all_graphs_is_taken_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps(monkeypatch, room=1000)
+    assert steps.run(1) == ["step"]
+    assert steps.run(1) == ["capture", "capture", "step", "replay"]
+    assert Graph.uses == {0: 2}
+    steps.run(2)
+    assert steps.run(2) == ["capture", "step", "replay"]
+    steps.run(4)
+    steps.errors = [ValueError("not while a stream is captured")]
+    monkeypatch.setattr(Graph, "given_up", True)
+    assert steps.run(4) == ["capture", "step", "step"]
+    monkeypatch.setattr(Graph, "given_up", False)
+    assert set(Graph.uses) == {0}, "the pool is still that of all graphs"
+
+
+def test_no_memory_to_take_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps(monkeypatch, room=1000)
+    steps.run(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(Graph, "too_large", True)
+        assert steps.run(1) == ["capture", "capture", "step", "step"]
+    assert not Graph.open and set(Graph.uses.values()) == {0}
+    assert steps.run(2) == ["step"]
+    assert steps.run(2) == ["capture", "step", "replay"], "the graphs take it as they come"
+
+
+def test_logits_lie_in_one_place(steps: Steps) -> None:
+    """A graph for each number of rows, and one tensor for what they give."""
+    kept = set()
+    for rows in (1, 2, 4):
+        for _ in range(3):
+            logits = steps._graphs._replay((rows, False), rows, False, False)
+            assert isinstance(logits, torch.Tensor) and logits.shape == (rows, 5)
+            kept.add(logits.data_ptr())
+    assert len(kept) == 1
 
 
 def test_a_graph_that_is_too_large_in_the_end(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +243,7 @@ def test_a_graph_that_is_too_large_in_the_end(steps: Steps, monkeypatch: pytest.
         patch.setattr(Graph, "too_large", True)
         assert steps.run(1) == ["capture", "step", "step"]
     assert not Graph.open and sum(Graph.uses.values()) == 0
-    assert steps.run(1) == ["capture", "step", "replay"]
+    assert steps.run(1) == ["step"]
 
 
 def test_the_longest_unused_graph_goes(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:

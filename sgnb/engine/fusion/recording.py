@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,9 @@ from torch import Tensor, nn
 
 from ..attention import LayerOptions
 from ..kv import KVCache
+from ..memory import is_out_of_memory
+
+_log = logging.getLogger(__name__)
 
 ROWS = (20, 3)
 """Tokens of the runs: more and fewer than the kernels for few rows take."""
@@ -127,14 +131,20 @@ class Recording:
         try:
             with torch.inference_mode():
                 return max((_replay(call, forward, layer, relative) for call in self.calls[module]), default=math.inf)
-        except Exception:  # whatever comes of a module that only looks like the pattern
+        except Exception as error:  # whatever comes of a module that only looks like the pattern
+            if is_out_of_memory(error):
+                raise
+            _log.debug("%s keeps its own forward", type(module).__name__, exc_info=error)
             return math.inf
 
     def agrees(
         self, module: nn.Module, forward: Callable[..., Any], layer: int | None = None, *, median: bool = False
     ) -> bool:
         """Whether that error is within the rounding of the module's dtype."""
-        return self.error(module, forward, layer, median=median) <= tolerance(next(module.parameters()).dtype)
+        error, most = self.error(module, forward, layer, median=median), tolerance(next(module.parameters()).dtype)
+        if not error <= most:
+            _log.debug("%s keeps its own forward: the twin is off by %.3g, of %.3g", type(module).__name__, error, most)
+        return error <= most
 
 
 @contextmanager
