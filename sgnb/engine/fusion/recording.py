@@ -134,7 +134,7 @@ class Recording:
         except Exception as error:  # whatever comes of a module that only looks like the pattern
             if is_out_of_memory(error):
                 raise
-            _log.debug("%s keeps its own forward", type(module).__name__, exc_info=error)
+            _log.debug("%s keeps its own forward: %s: %s", type(module).__name__, type(error).__name__, error)
             return math.inf
 
     def agrees(
