@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sgnb.engine import fusion
-from sgnb.engine.fusion import plain, unfuse
+from sgnb.engine.fusion import plain, recording, unfuse
 from sgnb.engine.fusion.operations import Operations
 from sgnb.engine.fusion.parts import Norm
 
@@ -112,6 +112,16 @@ def test_a_module_with_a_twist_keeps_its_own_forward(part: str, dtype: torch.dty
     assert Counter(FUSED["llama"]) - Counter(swap.kind for swap in swaps) == Counter(missing[part])
     error = (pooled.logits(ROWS).float() - expected).norm() / expected.norm()
     assert float(error) < 4 * torch.finfo(dtype).eps
+
+
+def test_a_rounded_weight_of_one_row_is_no_twist() -> None:
+    """Of an expert: a common factor of the row, which outweighs the two others."""
+    generator = torch.Generator().manual_seed(0)
+    its = torch.randn(3, 64, generator=generator) * torch.tensor([[10.0], [1.0], [1.0]])
+    mine = its * torch.tensor([[1 + 1.5 * 2**-8], [1.0], [1.0]])
+    many = torch.randn(20, 64, generator=generator)
+    assert recording._whole_error(mine, its) < recording.tolerance(torch.bfloat16)
+    assert recording._whole_error(1.01 * many, many) > recording.tolerance(torch.bfloat16)
 
 
 def twist(module: nn.Module) -> None:
