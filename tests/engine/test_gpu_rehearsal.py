@@ -58,10 +58,10 @@ def test_steps_compile_nothing(family: str, compiled: list[str]) -> None:
 
 
 def test_nothing_goes_on_being_compiled_after_a_load() -> None:
-    model = random_model(num_attention_heads=8, num_key_value_heads=8, hidden_size=256, vocab_size=400)
+    model, prompts = random_model(num_attention_heads=8, num_key_value_heads=8, hidden_size=256), PROMPTS[:-1]
     with pytest.raises(OptionError, match="does not fit"):
         Engine(model, **OPTIONS | {"max_total_tokens": 1 << 40})
     assert not rehearsal._under_way
     with Engine(model, **OPTIONS) as engine:
         assert not rehearsal._under_way
-        assert len(engine.generate(PROMPTS, max_new_tokens=2, ignore_eos=True)) == len(PROMPTS)
+        assert len(engine.generate(prompts, max_new_tokens=2, ignore_eos=True)) == len(prompts)
