@@ -127,10 +127,11 @@ class DecodeGraphs:
         captured = None
         if ready and not self._cannot and key not in self._too_large:
             captured = self._capture(key, rows, chooses, constrained)
-        self._seen.add(key)
-        self._begun.add((chooses, constrained))
         if captured is None:
-            return self._step(rows, chooses, constrained)
+            results = self._step(rows, chooses, constrained)
+            self._seen.add(key)
+            self._begun.add((chooses, constrained))
+            return results
         if len(self._graphs) == MOST_GRAPHS:
             del self._graphs[next(iter(self._graphs))]
         graph, results = self._graphs[key] = captured
@@ -149,7 +150,6 @@ class DecodeGraphs:
                 raise
             if is_out_of_memory(error):
                 self._too_large.add(key)
-                self._graphs.clear()
             else:
                 self._cannot = key in self._seen  # after a step like it: a module that waits for the device, or so
             return None
@@ -159,17 +159,20 @@ class DecodeGraphs:
         be large enough: coming in another order than from large to small, each would take a block of its own."""
         if self._holder is None and self._room:
             try:
+                # Zeros, as torch warns of a graph that is empty.
                 zeros = partial(torch.zeros, self._room, dtype=torch.uint8, device=self._device)
                 self._holder, _ = self._captured(zeros)
-            except torch.OutOfMemoryError:
+            except Exception as error:
+                if not is_out_of_memory(error):
+                    raise
                 self._room = 0
 
     def _captured(self, work: Callable[[], T]) -> tuple[torch.cuda.CUDAGraph, T]:
         """What `work` launches, which has not run, and what it gives."""
         graph = torch.cuda.CUDAGraph()
-        # Not `torch.cuda.graph`, which waits for the device; "thread_local", as other threads may use it meanwhile.
-        graph.capture_begin(self._memory, capture_error_mode="thread_local")
         try:
+            # Not `torch.cuda.graph`, which waits for the device; "thread_local", as other threads may use it meanwhile.
+            graph.capture_begin(self._memory, capture_error_mode="thread_local")
             results = work()
             graph.capture_end()
         except BaseException:
@@ -179,7 +182,8 @@ class DecodeGraphs:
 
     def _abandon(self, graph: torch.cuda.CUDAGraph) -> None:
         """End a capture that failed. Where CUDA gave it up itself, torch raises, and leaves open what it had begun: the
-        graphs' memory, in which no other capture could begin, and its generator, which nobody could draw from."""
+        graphs' memory, some of it for good, and its generator, which nobody could draw from. So all graphs go, and
+        later ones work elsewhere."""
         device = torch.cuda.current_device()
         try:
             graph.capture_end()
@@ -192,13 +196,15 @@ class DecodeGraphs:
                 torch._C._cuda_releasePool(device, self._memory)
             generator = torch.cuda.default_generators[device]
             generator.graphsafe_set_state(generator.clone_state())
-        if self._holder is None:
-            self._memory = torch.cuda.graph_pool_handle()  # the old one cannot be taken again if no graph holds it
+        self._graphs.clear()
+        self._holder, self._memory = None, torch.cuda.graph_pool_handle()
 
     def _step(self, rows: int, chooses: bool, constrained: bool) -> Tensor | Picks:
         logits, states, temperatures, draws = self._model_step(rows)
         if chooses:
             return self._picker.launch(logits, states, temperatures, draws, constrained=constrained)
+        if self._cannot:
+            return logits
         if self._kept is None:  # in the first such step, which is no graph
             self._kept = logits.new_empty(self._sizes[-1], logits.shape[1])
         return self._kept[:rows].copy_(logits)  # graphs would keep one each

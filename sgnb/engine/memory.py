@@ -141,7 +141,8 @@ def work_bytes(decoder: Any, options: EngineOptions) -> int:
     if options.attention in ("auto", "flashinfer") and not options.deterministic:
         work += gathered_bytes(decoder, tokens)
     if options.cuda_graphs:
-        work += activation_bytes(decoder, rows) + logit_bytes(decoder, rows, sampled=False)
+        kept = rows * decoder.vocab_size * decoder.dtype.itemsize
+        work += activation_bytes(decoder, rows) + logit_bytes(decoder, rows, sampled=False) + kept
     return work
 
 

@@ -57,9 +57,10 @@ def test_a_model_that_waits_for_the_device_runs_kernel_by_kernel() -> None:
 
     mlp.forward = forward
     with Engine(model, device="cuda", dtype="float32", **POOL) as engine:
-        for _ in range(3):
-            outputs = engine.generate(PROMPTS, temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True)
-            assert [o.token_ids for o in outputs] == greedy("llama", PROMPTS, NEW_TOKENS)
+        expected = greedy("llama", PROMPTS, NEW_TOKENS)
+        for count in (1, len(PROMPTS), 2, len(PROMPTS), len(PROMPTS)):
+            outputs = engine.generate(PROMPTS[:count], temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True)
+            assert [o.token_ids for o in outputs] == expected[:count]
     assert waited[0] > 0
     assert torch.rand(1, device="cuda") < 1, "a capture that CUDA gave up leaves the generator to the user"
 

@@ -26,7 +26,8 @@ TOLERANCE = 1e-4
 
 GAIN = 8
 """How much less a common factor may differ from 1 than single numbers from each other, in the longest run. In few rows
-rounding may make one: that of the weight of an expert, where one row outweighs the others."""
+rounding may make one: that of the weight of an expert, where one row outweighs the others. Rows: all dimensions but the
+last."""
 
 
 class Call(NamedTuple):
