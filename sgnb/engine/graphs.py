@@ -122,8 +122,7 @@ class DecodeGraphs:
             graph, results = self._graphs[key] = self._graphs.pop(key)
             graph.replay()
             return results
-        known = key in self._seen
-        ready = known or (self._rehearsed and (chooses, constrained) in self._begun)
+        ready = key in self._seen or (self._rehearsed and (chooses, constrained) in self._begun)
         captured = None
         if ready and not self._cannot and key not in self._too_large:
             captured = self._capture(key, rows, chooses, constrained)

@@ -142,7 +142,7 @@ def work_bytes(decoder: Any, options: EngineOptions) -> int:
         work += gathered_bytes(decoder, tokens)
     if options.cuda_graphs:
         kept = rows * decoder.vocab_size * decoder.dtype.itemsize
-        work += activation_bytes(decoder, rows) + logit_bytes(decoder, rows, sampled=False) + kept
+        work += graph_bytes(decoder, rows) + kept
     return work
 
 
@@ -166,6 +166,11 @@ def activation_bytes(decoder: Any, tokens: int) -> int:
     feed_forward = max(4 * inner, experts * (3 * hidden + 3 * expert_inner)) * size
     norm = hidden * (2 * 4 + size)
     return tokens * (3 * hidden * size + max(attention, feed_forward, norm))
+
+
+def graph_bytes(decoder: Any, rows: int) -> int:
+    """What a decode step of so many rows works on."""
+    return activation_bytes(decoder, rows) + logit_bytes(decoder, rows, sampled=False)
 
 
 def gathered_bytes(decoder: Any, tokens: int) -> int:

@@ -14,7 +14,7 @@ from torch import Tensor
 from .attention import AttentionBackend
 from .choosing import Chosen, choose, collect
 from .live import Live
-from .memory import activation_bytes, logit_bytes
+from .memory import graph_bytes
 from .model import Decoder, takes_logits_to_keep
 from .picking import KernelPicker, Picker
 from .request import Chunk, logit_rows, token_ids
@@ -48,7 +48,7 @@ class ModelRunner:
         if cuda_graphs and isinstance(picker, KernelPicker):
             from .graphs import DecodeGraphs
 
-            room = activation_bytes(decoder, max_rows) + logit_bytes(decoder, max_rows, sampled=False)
+            room = graph_bytes(decoder, max_rows)
             self._graphs = DecodeGraphs(self._logits, attention, picker, max_rows, decoder.device, room)
         self.stream: AbstractContextManager[Any] = nullcontext()
         if decoder.device.type == "cuda":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from types import MethodType
 from typing import Any
 
@@ -112,6 +113,20 @@ def test_a_module_with_a_twist_keeps_its_own_forward(part: str, dtype: torch.dty
     assert Counter(FUSED["llama"]) - Counter(swap.kind for swap in swaps) == Counter(missing[part])
     error = (pooled.logits(ROWS).float() - expected).norm() / expected.norm()
     assert float(error) < 4 * torch.finfo(dtype).eps
+
+
+def test_want_of_memory_says_nothing_of_a_module() -> None:
+    module, x = nn.Linear(2, 2), torch.ones(1, 2)
+    run = recording.Recording.__new__(recording.Recording)
+    run.calls, run.trusts = {module: [recording.Call((x,), {}, x)]}, False
+
+    def fail(x: torch.Tensor, error: Exception) -> torch.Tensor:
+        raise error
+
+    with pytest.raises(torch.OutOfMemoryError):
+        run.agrees(module, partial(fail, error=torch.OutOfMemoryError("none left")))
+    assert not run.agrees(module, partial(fail, error=RuntimeError("shapes")))
+    assert run.agrees(module, torch.clone)
 
 
 def test_a_rounded_weight_of_one_row_is_no_twist() -> None:

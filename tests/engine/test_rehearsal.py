@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import threading
-import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,15 +16,15 @@ from .interpreter import needs_triton, run_check
 
 
 class Kernel:
-    """As triton's: launched by `kernel[grid](...)`, compiled by `warmup`."""
+    """As triton's: launched by `kernel[grid](...)`, compiled by `warmup`, once `gate` is set."""
 
-    def __init__(self, error: BaseException | None = None, seconds: float = 0.0) -> None:
+    def __init__(self, error: BaseException | None = None, gate: threading.Event | None = None) -> None:
         self.launched: list[Any] = []
         self.compiled: list[Any] = []
         self.kept: list[Any] = []
         self.compilers: set[str] = set()
         self.loaded = 0
-        self._error, self._seconds = error, seconds
+        self._error, self._gate = error, gate
 
     def __getitem__(self, grid: tuple[int, ...]) -> Any:
         return lambda *args, **constants: self.launched.append((grid, args, constants))
@@ -38,7 +38,8 @@ class Kernel:
         mode.submit(key, lambda: self._compile((grid, args, constants)), lambda result: self.kept.append(args))
 
     def _compile(self, what: Any) -> Kernel:
-        time.sleep(self._seconds)
+        if self._gate is not None:
+            assert self._gate.wait(60)
         if self._error is not None:
             raise self._error
         self.compilers.add(threading.current_thread().name)
@@ -84,8 +85,18 @@ def test_another_thread_launches_meanwhile() -> None:
 def test_long_compiling_is_said(
     patience: float, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    gate, wait = threading.Event(), concurrent.futures.wait
+    if patience:
+        gate.set()
+
+    def wait_and_open(*args: Any) -> Any:
+        done = wait(*args)
+        gate.set()
+        return done
+
     monkeypatch.setattr("sgnb.engine.rehearsal.PATIENCE", patience)
-    kernel = Kernel(seconds=0.05)
+    monkeypatch.setattr(concurrent.futures, "wait", wait_and_open)
+    kernel = Kernel(gate=gate)
     with rehearsal():
         launch(kernel, (1,), 1)
     assert capsys.readouterr().err == said and len(kernel.compiled) == kernel.loaded == 1
@@ -102,7 +113,7 @@ def test_what_cannot_be_compiled_is_left_to_the_launch() -> None:
 
 @needs_triton
 def test_what_was_begun_without_waiting_is_not_compiled_again() -> None:
-    kernel, other = Kernel(seconds=0.05), Kernel()
+    kernel, other = Kernel(), Kernel()
     with rehearsal(wait=False):
         launch(kernel, (1,), 1)
         launch(kernel, (1,), 2)
@@ -123,21 +134,25 @@ def test_what_was_begun_without_waiting_is_not_compiled_again() -> None:
 @needs_triton
 def test_what_nobody_asks_for_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sgnb.engine.rehearsal._cores", lambda: 1)
-    kernel = Kernel(seconds=0.05)
+    gate = threading.Event()
+    kernel = Kernel(gate=gate)
     with rehearsal(wait=False):
         for number in range(40):
             launch(kernel, (1,), number)
     forget_begun()
+    gate.set()
     with rehearsal():
         launch(kernel, (1,), 39)
-    assert kernel.kept == [(39,)] and len(kernel.compiled) < 10
+    assert kernel.kept == [(39,)]
+    assert len(kernel.compiled) <= 2, "one was under way, and one is asked for"
 
 
 @needs_triton
 def test_an_interrupt_leaves_out_what_was_begun_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sgnb.engine.rehearsal._cores", lambda: 1)
     monkeypatch.setattr("sgnb.engine.rehearsal.PATIENCE", 0)
-    first, kernel = Kernel(KeyboardInterrupt(), seconds=0.05), Kernel(seconds=0.05)
+    gate = threading.Event()
+    first, kernel = Kernel(KeyboardInterrupt()), Kernel(gate=gate)
 
     def ask() -> None:
         launch(first, (1,), 0)
@@ -148,9 +163,11 @@ def test_an_interrupt_leaves_out_what_was_begun_before(monkeypatch: pytest.Monke
         ask()
     with pytest.raises(KeyboardInterrupt), rehearsal():
         ask()
+    gate.set()
     with rehearsal():
-        launch(Kernel(seconds=0.2), (1,), 1)
-    assert len(kernel.compiled) < 10
+        launch(kernel, (1,), 40)
+    assert kernel.kept == [(40,)]
+    assert len(kernel.compiled) <= 2, "one was under way, and one is asked for"
 
 
 @needs_triton

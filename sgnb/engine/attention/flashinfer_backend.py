@@ -26,8 +26,8 @@ LEAST_WORKSPACE = 64 << 20
 
 MOST_GATHERED = 4
 """Keys and values are brought together where there are at most so many for a new token. Hopper's kernels read what lies
-together by other means, in 0.83 of the time (full attention, a prompt of 8,192 tokens), of which copying takes 0.02.
-More is copied than is gained where short continuations follow long prefixes."""
+together by other and faster means: a prompt of 8,192 tokens, all in all, by 2 to 3 % (`benchmarks.gpu.serving`,
+prefill). More is copied than is gained where short continuations follow long prefixes."""
 
 
 def most_gathered(device: torch.device) -> int:
@@ -69,7 +69,8 @@ class Step(NamedTuple):
     gathered: bool
 
     @classmethod
-    def of(cls, chunks: Sequence[Chunk], device: torch.device, most_gathered: int) -> Step:
+    def of(cls, chunks: Sequence[Chunk], device: torch.device, most: int) -> Step:
+        """most: keys and values for a new token, with which they are brought together."""
         slots = np.concatenate([c.request.slots[: c.end] for c in chunks]).astype(np.int32, copy=False)
         row_ends = np.cumsum([0, *(c.length for c in chunks)], dtype=np.int32)
         ends = np.cumsum([0, *(c.end for c in chunks)], dtype=np.int32)
@@ -79,7 +80,7 @@ class Step(NamedTuple):
             pinned(row_ends, device),
             pinned(ends, device),
             pinned(ones, device),
-            gathered=len(slots) <= most_gathered * int(row_ends[-1]),
+            gathered=len(slots) <= most * int(row_ends[-1]),
         )
 
 

@@ -128,6 +128,7 @@ class Recording:
 
         Infinite when the module never ran, or `forward` cannot take or give what the module does. median: that of the
         median row, for modules that make choices by row: where two are near, rounding decides, and the row is lost.
+        Want of memory is raised: it says nothing of the module.
         """
         relative = _no_error if self.trusts else _median_error if median else _whole_error
         try:
@@ -144,7 +145,7 @@ class Recording:
     ) -> bool:
         """Whether that error is within the rounding of the module's dtype."""
         error, most = self.error(module, forward, layer, median=median), tolerance(next(module.parameters()).dtype)
-        if not error <= most:
+        if most < error < math.inf:
             _log.debug("%s keeps its own forward: the twin is off by %.3g, of %.3g", type(module).__name__, error, most)
         return error <= most
 
