@@ -1,4 +1,4 @@
-"""How much of a profiler's trace the device was idle. Pure: a Chrome trace in, a share out."""
+"""How much of a profiler's trace the device was idle, and where. Pure: a Chrome trace in, shares out."""
 
 from __future__ import annotations
 
@@ -28,23 +28,35 @@ def device_work(trace: str | Path) -> list[Piece]:
     return [Piece(e["name"], e["ts"], e["ts"] + e["dur"]) for e in work]
 
 
-def idle_share(trace: str | Path, margin: float = 0.2) -> float:
-    """1 - busy / span, without the first and the last `margin` of the span, where the profiler itself was at work.
+class Idle(NamedTuple):
+    """Shares of a span. between: of the gaps with a copy before or after them, which steps begin and end with; within:
+    of those from kernel to kernel, as a chip leaves them also inside a CUDA graph."""
+
+    between: float
+    within: float
+
+
+def idle_share(trace: str | Path, margin: float = 0.2) -> Idle:
+    """Without the first and the last `margin` of the span, where the profiler itself was at work.
 
     Raises ValueError for a trace without work of the device.
     """
-    return idle_of([(piece.begin, piece.end) for piece in device_work(trace)], margin)
+    return idle_of(device_work(trace), margin)
 
 
-def idle_of(work: Iterable[tuple[float, float]], margin: float) -> float:
-    """work: (begin, end) of each piece, in any order and unit; pieces may overlap."""
-    ordered = sorted(work)
-    first, last = ordered[0][0], max(end for _, end in ordered)
-    low, high = first + margin * (last - first), last - margin * (last - first)
-    busy, reached = 0.0, low
-    for begin, end in ordered:
-        begin, end = max(begin, reached), min(end, high)
-        if end > begin:
-            busy += end - begin
-            reached = end
-    return 1 - busy / (high - low)
+def idle_of(work: Iterable[Piece], margin: float) -> Idle:
+    """work: in any order; pieces may overlap."""
+    ordered = sorted(work, key=lambda piece: piece.begin)
+    first, end = ordered[0].begin, max(piece.end for piece in ordered)
+    low, high = first + margin * (end - first), end - margin * (end - first)
+    last, gaps = ordered[0], {True: 0.0, False: 0.0}
+    for piece in ordered:
+        idle = min(piece.begin, high) - max(last.end, low)
+        gaps[_is_copy(last) or _is_copy(piece)] += max(0.0, idle)
+        if piece.end > last.end:
+            last = piece
+    return Idle(gaps[True] / (high - low), gaps[False] / (high - low))
+
+
+def _is_copy(piece: Piece) -> bool:
+    return piece.name.startswith("Mem")  # Memcpy, Memset

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -131,7 +132,8 @@ def skinny(place: Place) -> Report:
         "Products of few rows, us (GPU)",
         ("product", "rows", "ours", "GB/s", f"of {H200_BYTES / 1e12:.1f} TB/s", "cuBLAS", "cuBLAS alone",
          "cuBLAS / ours"),
-        note="Ours and cuBLAS with the norm before, and with the gate or the residual after; alone: the product only.",
+        note="Ours and cuBLAS with the norm before, and after: of q, k, v the rotation and the pool, else the gate or "
+        "the residual; alone: the product only.",
     )  # fmt: skip
     for name, product in place.sizes.products.items():
         weights = _weights(place, product)
@@ -154,30 +156,41 @@ def _skinny_times(
     import torch
     import torch.nn.functional as F
 
-    from sgnb.engine.fusion import kernels
+    from sgnb.engine.fusion.operations import kernel_operations
     from sgnb.engine.fusion.parts import Norm
-    from sgnb.engine.fusion.skinny import skinny_linear
 
+    few = kernel_operations()
     x = place.normal(rows, product.size)
     residual = place.normal(rows, product.columns) if product.added else None
     norm = Norm(torch.ones(product.size, device=place.device), 1e-5, False) if product.norm else None
     gated = "silu" if product.gated else None
-    before = None if norm is None else (norm.factor, norm.eps, 0.0)
+    heads = None if product.heads is None else _heads(place, product.heads, rows)
 
-    def ours(weight: Any) -> Any:
-        return skinny_linear(x, weight, norm=before, residual=residual, gated=gated)
+    def through(operations: Any, weight: Any) -> Any:
+        if heads is not None:
+            return operations.project(x, weight, None, *heads, norm=norm)
+        return operations.linear(x, weight, norm=norm, residual=residual, gated=gated)
 
-    def cublas(weight: Any) -> Any:
-        y = x if norm is None else kernels.norm(x, norm)
-        if residual is not None:
-            return torch.addmm(residual, y, weight.t())
-        return F.linear(y, weight) if gated is None else kernels.gate(F.linear(y, weight), gated)
-
-    def bare(weight: Any) -> Any:
-        return F.linear(x, weight)
-
-    found = [attempt(name, place.graph, [partial(way, w) for w in weights]) for way in (ours, cublas, bare)]
+    ways = partial(through, few), partial(through, replace(few, skinny=None)), partial(F.linear, x)
+    found = [attempt(name, place.graph, [partial(way, w) for w in weights]) for way in ways]
     return found[0], found[1], found[2]
+
+
+def _heads(place: Place, sizes: tuple[int, int, int], rows: int) -> tuple[Any, ...]:
+    """A plan of attention with Llama's rotation, cos and sin, and a backend whose pool has room for the rows."""
+    import torch
+
+    from sgnb.engine.attention import LayerOptions
+    from sgnb.engine.fusion.parts import AttentionPlan, Heads
+    from sgnb.engine.fusion.patterns import ROTARIES
+    from sgnb.engine.fusion.recording import RecordingBackend
+
+    heads = Heads(*sizes)
+    angles = place.normal(rows, heads.dim)
+    backend = RecordingBackend(rows, angles.dtype, torch.device(place.device))
+    for pool in (backend.kv.keys, backend.kv.values):
+        pool[0] = place.normal(rows + 1, heads.kv, heads.dim)
+    return AttentionPlan(0, heads, LayerOptions(1.0), ROTARIES[0], None, None), angles.cos(), angles.sin(), backend
 
 
 def sampling(place: Place) -> Report:

@@ -1,8 +1,8 @@
 """`python -m benchmarks.gpu.overhead`: what of a run is not the model's work.
 
 Three tables' worth in one: the radix tree, the scheduler and the events as a share of a run without any reuse, and a
-step of the scheduler with 100,000 cached sequences; the GPU's idle time between the kernels of decode steps, from a
-profiler's trace; and a decode step of 64 rows under a regex against one without.
+step of the scheduler with 100,000 cached sequences; the GPU's idle time between decode steps and between their kernels,
+from a profiler's trace; and a decode step of 64 rows under a regex against one without.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 from ..common import Report, tokens
 from .bookkeeping import Stopwatch, schedule_milliseconds
-from .gaps import idle_share
+from .gaps import Idle, idle_share
 from .limits import LLAMA_8B, TOY
 
 PARTS = ("share", "scheduler", "idle", "constrained")
@@ -110,11 +110,12 @@ def _share(report: Report, engine: Any, gpu: bool) -> None:
 def _idle(report: Report, engine: Any, trace: str | None) -> None:
     for rows in (1, 64):
         idle = _traced(engine, rows, Path(trace) if trace else None)
-        _add(report, f"GPU idle between decode steps, batch {rows}", idle, "%", 0.03)
+        _add(report, f"GPU idle between decode steps, batch {rows}", idle.between, "%", 0.03)
+        _add(report, f"GPU idle between the kernels of a step, batch {rows}", idle.within, "%", None)
 
 
-def _traced(engine: Any, rows: int, folder: Path | None, steps: int = 50) -> float:
-    """The share of idle time in the middle of about `steps` decode steps of so many rows."""
+def _traced(engine: Any, rows: int, folder: Path | None, steps: int = 50) -> Idle:
+    """Idle time in the middle of about `steps` decode steps of so many rows."""
     from torch.profiler import ProfilerActivity, profile
 
     rng = random.Random(rows)

@@ -19,7 +19,7 @@ from .workloads import BASIC
 
 KINDS = {
     "attention": r"attend_tiles|extend_tiles|merge_parts|store_rows|flashinfer",
-    "products": r"gemm|nvjet|cutlass|xmma|cublas|splitK|dot_kernel|sum_kernel|grouped_kernel",
+    "products": r"gemm|nvjet|cutlass|xmma|cublas|splitK|linear_kernel|project_kernel|grouped_kernel",
     "norms, rotary, activations": r"_norm_kernel|_gate_kernel|_rotate_and_store_kernel",
     "choosing": r"_sum_blocks|_pass|_choose|allow|advance|_resume",
     "copies": r"Memcpy|Memset",
@@ -81,7 +81,7 @@ def shares(pieces: Sequence[Piece]) -> tuple[str, ...]:
     for piece in pieces:
         spent[kind_of(piece.name)] += piece.end - piece.begin
     span = max(p.end for p in pieces) - min(p.begin for p in pieces)
-    idle = idle_of([(p.begin, p.end) for p in pieces], 0.0)
+    idle = sum(idle_of(pieces, 0.0))
     parts = (f"{spent[kind] / spent.total():.1%}" for kind in (*KINDS, OTHER))
     return f"{span / 1000:,.1f}", *parts, f"{idle:.1%}"
 

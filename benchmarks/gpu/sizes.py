@@ -8,6 +8,7 @@ from .clock import Clock, eagerly, in_a_graph
 from .limits import LLAMA_8B
 
 HIDDEN, INNER = LLAMA_8B.hidden, LLAMA_8B.intermediate
+HEADS = LLAMA_8B.heads, LLAMA_8B.kv_heads, LLAMA_8B.head_dim
 QKV = LLAMA_8B.head_dim * (LLAMA_8B.heads + 2 * LLAMA_8B.kv_heads)
 
 
@@ -19,13 +20,15 @@ class Mixture(NamedTuple):
 
 
 class Product(NamedTuple):
-    """A weight [columns, size]. norm: its input is normed; gated: its halves are gate and up; added: to a residual."""
+    """A weight [columns, size]. norm: its input is normed; gated: its halves are gate and up; added: to a residual.
+    heads: of queries, of keys, and their size: the product is rotated, and keys and values are stored."""
 
     columns: int
     size: int
     norm: bool = False
     gated: bool = False
     added: bool = False
+    heads: tuple[int, int, int] | None = None
 
 
 class Sizes(NamedTuple):
@@ -44,7 +47,7 @@ FULL = Sizes(
     {"Mixtral 8x7B": Mixture(8, 2, 4096, 14336), "Qwen3 30B-A3B": Mixture(128, 8, 2048, 768)},
     (1, 8, 64, 256, 4096),
     {
-        "q, k, v": Product(QKV, HIDDEN, norm=True),
+        "q, k, v": Product(QKV, HIDDEN, norm=True, heads=HEADS),
         "o": Product(HIDDEN, HIDDEN, added=True),
         "gate, up": Product(2 * INNER, HIDDEN, norm=True, gated=True),
         "down": Product(HIDDEN, INNER, added=True),

@@ -17,7 +17,7 @@ TOY = Sizes(
     {"mixture": Mixture(4, 2, 32, 16)},
     (3,),
     {
-        "q, k, v": Product(24, 32, norm=True),
+        "q, k, v": Product(96, 32, norm=True, heads=(1, 1, 32)),
         "gate, up": Product(32, 32, norm=True, gated=True),
         "down": Product(32, 16, added=True),
         "logits": Product(40, 32, norm=True),

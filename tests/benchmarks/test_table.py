@@ -100,10 +100,17 @@ def test_ablations_are_not_met_by_a_missing_gain_or_a_loss(changed: dict[str, fl
 
 
 def test_idle_time_between_pieces_of_work() -> None:
-    assert idle_of([(0, 10)], 0.0) == 0
-    assert idle_of([(0, 4), (6, 10)], 0.0) == pytest.approx(0.2)
-    assert idle_of([(6, 10), (0, 4), (1, 3), (3, 5)], 0.0) == pytest.approx(0.1)
-    assert idle_of([(0, 1), (40, 60), (99, 100)], 0.25) == pytest.approx(0.6)
+    def idle(*work: tuple[float, float], margin: float = 0.0, copies: tuple[int, ...] = ()) -> Any:
+        pieces = [Piece("Memcpy" if i in copies else "attend_tiles", *times) for i, times in enumerate(work)]
+        return pytest.approx(idle_of(pieces, margin))
+
+    assert idle((0, 10)) == (0, 0)
+    assert idle((0, 4), (6, 10)) == (0, 0.2)
+    assert idle((6, 10), (0, 4), (1, 3), (3, 5)) == (0, 0.1)
+    assert idle((0, 1), (40, 60), (99, 100), margin=0.25) == (0, 0.6)
+    assert idle((0, 2), (3, 4), (6, 7), (7, 9), (9.5, 10), copies=(1,)) == (0.3, 0.05)
+    assert idle((0, 2), (1, 5), (6, 10), copies=(0,)) == (0, 0.1)
+    assert idle((0, 5), (1, 6), (8, 10), copies=(1,)) == (0.2, 0)
 
 
 def test_a_trace_counts_what_the_device_did(tmp_path: Path) -> None:
@@ -116,7 +123,7 @@ def test_a_trace_counts_what_the_device_did(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
     assert device_work(path) == [Piece("attend_tiles", 0, 5), Piece("Memcpy", 8, 10)]
-    assert idle_share(path, 0.0) == pytest.approx(0.3)
+    assert idle_share(path, 0.0) == pytest.approx((0.3, 0))
     path.write_text(json.dumps({"traceEvents": events[1:2]}), encoding="utf-8")
     with pytest.raises(ValueError, match="no work of a GPU"):
         idle_share(path)

@@ -7,17 +7,29 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
+from sgnb.engine.attention import LayerOptions
+from sgnb.engine.fusion.parts import AttentionPlan, Heads, Norm
+from sgnb.engine.fusion.patterns import ROTARIES
 from sgnb.engine.fusion.plain import ACTIVATIONS
-from sgnb.engine.fusion.skinny import Tiling, pick_tiling, skinny_linear
+from sgnb.engine.fusion.skinny import (
+    Tiling,
+    can_project,
+    pick_projection,
+    pick_tiling,
+    skinny_linear,
+    skinny_project,
+)
+
+from .fusion_kernel_check import backend, exact_rotation
 
 ROUNDINGS = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 """Relative to a number plus their mean size; four times as much is let pass."""
 
-Norm = tuple[Tensor, float, float]
 Case = tuple[str | None, bool, bool, bool]
 """What is asked for: gated, norm, bias, residual."""
 
@@ -29,7 +41,7 @@ def exact(
 ) -> Tensor:
     x = x.double()
     if norm is not None:
-        x = x * (x.square().mean(-1, keepdim=True) + norm[1]).rsqrt() * (norm[0].double() + norm[2])
+        x = x * (x.square().mean(-1, keepdim=True) + norm.eps).rsqrt() * norm.factor.double()
     y = x @ weight.double().T
     if bias is not None:
         y += bias.double()
@@ -57,15 +69,57 @@ def check(
         matrix = weight if gated else weight[:columns]
         bias = torch.randn(len(matrix), device=device).to(dtype) if biased else None
         residual = torch.randn(rows, columns + 8, device=device).to(dtype)[:, :columns] if added else None
-        norm = (torch.rand(size, device=device) - 0.5, 1e-5, 1.0) if normed else None
+        norm = Norm(torch.rand(size, device=device) + 0.5, 1e-5, False) if normed else None
         expected = exact(x, matrix, bias, norm, residual, gated)
         for tiling in tilings:
             y = skinny_linear(x, matrix, bias, norm=norm, residual=residual, gated=gated, tiling=tiling)
             assert y.shape == expected.shape and y.dtype == dtype and y.is_contiguous()
-            error = float(((y.double() - expected).abs() / (expected.abs() + expected.abs().mean())).max())
-            case = gated, normed, biased, added
-            assert error <= ROUNDINGS[dtype] * 4, (rows, columns, size, dtype, case, tiling, error)
+            close(y, expected, (rows, columns, size, (gated, normed, biased, added), tiling))
     assert torch.equal(x, before[0]) and torch.equal(weight, before[1])
+
+
+def close(mine: Tensor, exact: Tensor, what: object) -> None:
+    error = float(((mine.double() - exact).abs() / (exact.abs() + exact.abs().mean())).max())
+    assert error <= ROUNDINGS[mine.dtype] * 4, (mine.dtype, what, error)
+
+
+def check_projection(
+    rows: int, heads: Heads, size: int, dtype: torch.dtype, device: str, tilings: Iterable[Tiling | None] = (None,)
+) -> None:
+    """All ways to rotate whole heads, with a norm before and with a bias."""
+    torch.manual_seed(rows + size)
+    x = torch.randn(rows, size + 8, device=device).to(dtype)[:, :size]
+    weight = (torch.randn(sum(heads.widths), size, device=device) / size**0.5).to(dtype)
+    for rotary, normed in itertools.product(ROTARIES, (False, True)):
+        plan = AttentionPlan(3, heads, LayerOptions(1.0), rotary, None, None)
+        angles = torch.rand(rows, 0 if rotary is None else heads.dim // (1 if rotary.twice else 2), device=device) * 6
+        cos, sin = (None, None) if rotary is None else (angles.cos().to(dtype), angles.sin().to(dtype))
+        assert can_project(plan, angles.shape[1])
+        bias = torch.randn(len(weight), device=device).to(dtype) if not normed else None
+        norm = Norm(torch.rand(size, device=device) + 0.5, 1e-5, False) if normed else None
+        qkv = exact(x, weight, bias, norm, None, None)
+        wide = [None if angle is None else angle.double() for angle in (cos, sin)]
+        expected = exact_rotation(qkv, plan, *wide)[0].split([heads.query, heads.kv, heads.kv], 1)
+        for tiling in tilings:
+            mine = backend(rows, heads, dtype, device)
+            q = skinny_project(x, weight, bias, plan, cos, sin, mine, norm=norm, tiling=tiling)
+            pools = mine.kv.keys[3], mine.kv.values[3]
+            for found, right in zip((q, *(pool[mine.new_slots] for pool in pools)), expected, strict=True):
+                close(found, right, (rows, heads, size, rotary, normed, tiling))
+            assert not any(pool[-1].any() for pool in pools)
+
+
+def check_what_is_projected() -> None:
+    """Neither parts of heads, nor heads with norms, nor heads that tensor cores would cut."""
+    def plan(dim: int, **changes: object) -> AttentionPlan:
+        return replace(AttentionPlan(0, Heads(2, 1, dim), LayerOptions(1.0), ROTARIES[0], None, None), **changes)
+
+    rotary, norm = ROTARIES[0], Norm(torch.ones(64), 1e-5, False)
+    assert rotary is not None
+    whole = 64 if rotary.twice else 32
+    assert can_project(plan(64), whole) and can_project(plan(64, rotary=None), 0)
+    assert not can_project(plan(64), whole // 2) and not can_project(plan(80), 80 if rotary.twice else 40)
+    assert not can_project(plan(64, q_norm=norm, k_norm=norm), whole)
 
 
 def check_refusals(device: str) -> None:
@@ -79,7 +133,7 @@ def check_refusals(device: str) -> None:
         ((x, weight[:5]), {"gated": "silu"}),
         ((x, weight), {"gated": "relu"}),
         ((x, weight), {"residual": x}),
-        ((x, weight), {"norm": (weight[0, :8], 1e-5, 0.0)}),
+        ((x, weight), {"norm": Norm(weight[0, :8], 1e-5, False)}),
         ((x, torch.zeros(16, 6, device=device).T), {}),
     ]
     for arguments, options in wrong:
@@ -98,6 +152,10 @@ def check_choices() -> None:
             tiling = pick_tiling(rows, columns, size, gated, 132)
             assert all(n & (n - 1) == 0 for n in (tiling.block_n, tiling.block_k, tiling.warps))
             assert not tiling.dot or (tiling.block_n >= 16 and tiling.block_k >= 16)
+    for rows, size in itertools.product(range(1, 9), (1, 100, 4096)):
+        tiling = pick_projection(rows, size)
+        assert 16 % tiling.block_n == 0 and tiling.block_k & (tiling.block_k - 1) == 0
+        assert not tiling.dot or (tiling.block_n == 16 and tiling.block_k >= 16)
 
 
 if __name__ == "__main__":
@@ -108,6 +166,10 @@ if __name__ == "__main__":
     check(3, 17, 40, torch.float16, "cpu", [sums, whole, dots])
     check(2, 9, 40, torch.float32, "cpu", [None])
     check(8, 9, 33, torch.float32, "cpu", [None])
+    check_projection(1, Heads(2, 1, 32), 72, torch.bfloat16, "cpu", [Tiling(False, 2, 64, 4, 1)])
+    check_projection(3, Heads(1, 1, 64), 40, torch.float16, "cpu", [dots])
+    check_projection(5, Heads(2, 1, 32), 33, torch.float32, "cpu")
+    check_what_is_projected()
     check_refusals("cpu")
     check_choices()
     print("all agree")

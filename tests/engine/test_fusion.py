@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from sgnb.engine import fusion
 from sgnb.engine.fusion import plain, recording, unfuse
-from sgnb.engine.fusion.operations import Operations
+from sgnb.engine.fusion.operations import Operations, Skinny
 from sgnb.engine.fusion.parts import Norm
 
 from ..random_models import FAMILIES
@@ -177,30 +177,35 @@ def test_layers_whose_inputs_are_read_again_are_not_fused() -> None:
     assert torch.allclose(pooled.logits(ROWS), expected, atol=2e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("family", ["llama", "qwen2", "gemma2", "granite", "phi", "mixtral", "starcoder2"])
+@pytest.mark.parametrize(
+    "family", ["llama", "qwen2", "qwen3", "olmo2", "gemma2", "granite", "phi", "mixtral", "starcoder2"]
+)
 def test_few_rows_go_to_the_kernels_for_few_rows(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A dense layer is then four products with everything between them inside."""
-    calls: list[tuple[bool, bool, bool]] = []
+    calls: list[str] = []
 
-    def skinny(
+    def linear(
         x: Tensor,
         weight: Tensor,
         bias: Tensor | None = None,
         *,
-        norm: tuple[Tensor, float, float] | None = None,
+        norm: Norm | None = None,
         residual: Tensor | None = None,
         gated: str | None = None,
     ) -> Tensor:
         assert len(x) <= 4
-        calls.append((norm is not None, residual is not None, gated is not None))
-        if norm is not None:
-            factor, eps, offset = norm
-            x = plain.norm(x, Norm(factor + offset, eps, early=False))
-        y = F.linear(x, weight, bias)
+        calls.append("gate" if gated else "add" if residual is not None else "norm" if norm else "linear")
+        y = F.linear(x if norm is None else plain.norm(x, norm), weight, bias)
         y = y if gated is None else plain.gate(y, gated)
         return y if residual is None else y + residual
 
-    monkeypatch.setattr(fusion, "pick_operations", lambda *_: Operations(skinny=skinny, skinny_rows=4))
+    def project(x: Tensor, weight: Tensor, bias: Tensor | None, *arguments: Any, norm: Norm | None = None) -> Tensor:
+        assert len(x) <= 4
+        calls.append("project")
+        return plain.rotate_and_store(F.linear(x if norm is None else plain.norm(x, norm), weight, bias), *arguments)
+
+    skinny = Skinny(4, linear, project, lambda plan, angles: plan.q_norm is None)
+    monkeypatch.setattr(fusion, "pick_operations", lambda *_: Operations(skinny=skinny))
     model = varied_model(family)
     expected = {rows: own_logits(model, rows) for rows in (ROWS, 4, 1)}
     pooled = Pooled(model)
@@ -209,9 +214,10 @@ def test_few_rows_go_to_the_kernels_for_few_rows(family: str, monkeypatch: pytes
         calls.clear()
         assert torch.allclose(pooled.logits(rows), logits, atol=2e-4, rtol=1e-4)
         assert not calls if rows > 4 else calls
-    layer = [(True, False, False), (False, True, False), (True, False, True), (False, True, False)]
-    if family in ("llama", "qwen2"):
-        assert calls == [*layer, *layer, (False, False, False)]
+    first = {"llama": "project", "qwen2": "project", "qwen3": "norm"}.get(family)
+    if first is not None:
+        assert calls == [first, "add", "gate", "add"] * 2 + ["linear"]
+    assert ("project" in calls) == (family not in ("qwen3", "olmo2"))
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2", "gemma2", "granite", "phi", "phi3", "cohere"])

@@ -21,7 +21,7 @@ Positions = tuple[Tensor, Tensor] | None
 
 
 class FusedAttention:
-    """`linear`, `attend` and a product with `output` make the forward; a fused layer calls the three itself.
+    """`attend` and a product with `output` make the forward; a fused layer calls the two itself.
 
     wide_norms: norms of all of q and of all of k, before they are cut into heads (OLMo2).
     """
@@ -29,27 +29,29 @@ class FusedAttention:
     def __init__(
         self, merged: Merged, output: nn.Linear, plan: AttentionPlan, wide_norms: list[Norm], operations: Operations
     ) -> None:
-        self.merged, self.output, self.layer = merged, output, plan.layer
-        self._plan, self._wide_norms = plan, wide_norms
+        self.output, self.layer = output, plan.layer
+        self._merged, self._plan, self._wide_norms = merged, plan, wide_norms
         self._operations = operations
 
     def forward(
         self, hidden_states: Tensor, position_embeddings: Positions = None, *, sgnb: Backend, **ignored: Any
     ) -> tuple[Tensor, None]:
         """hidden_states [1, T, K], which stay as they are."""
-        linear = self._operations.linear
-        qkv = linear(hidden_states[0], self.merged.weight, self.merged.bias)
-        mixed = self.attend(qkv, position_embeddings, sgnb)
-        return linear(mixed, self.output.weight, self.output.bias)[None], None
+        mixed = self.attend(hidden_states[0], None, position_embeddings, sgnb)
+        return self._operations.linear(mixed, self.output.weight, self.output.bias)[None], None
 
-    def attend(self, qkv: Tensor, position_embeddings: Positions, backend: Backend) -> Tensor:
-        """From the merged product [T, q, k and v], which may be overwritten, to what all heads saw: [T, q]."""
-        if self._wide_norms:
-            for part, norm in zip(qkv.split(self._plan.heads.widths, -1), self._wide_norms, strict=False):
-                part.copy_(self._operations.norm(part, norm))
+    def attend(self, x: Tensor, norm: Norm | None, position_embeddings: Positions, backend: Backend) -> Tensor:
+        """From x [T, K], which is first normed if asked, to what all heads saw: [T, q]."""
+        operations, plan, weight, bias = self._operations, self._plan, self._merged.weight, self._merged.bias
         cos, sin = (None, None) if position_embeddings is None else (angles[0] for angles in position_embeddings)
-        q = self._operations.rotate_and_store(qkv, self._plan, cos, sin, backend)
-        return backend.attend(self._plan.layer, q, self._plan.options).flatten(1)
+        if self._wide_norms:
+            qkv = operations.linear(x, weight, bias, norm=norm)
+            for part, wide in zip(qkv.split(plan.heads.widths, -1), self._wide_norms, strict=False):
+                part.copy_(operations.norm(part, wide))
+            q = operations.rotate_and_store(qkv, plan, cos, sin, backend)
+        else:
+            q = operations.project(x, weight, bias, plan, cos, sin, backend, norm=norm)
+        return backend.attend(plan.layer, q, plan.options).flatten(1)
 
 
 def looks_like_attention(module: nn.Module) -> bool:

@@ -16,7 +16,7 @@ from .recording import Recording
 
 
 class FusedLayer:
-    """In a step of few rows each `linear` below is one kernel: norm, product, activation and residual together.
+    """In a step of few rows four kernels and attention itself: each product has in it what comes before and after.
 
     mlp is a `FusedMLP`, or a module of another kind (mixture of experts), which is called as it is. norms: before and
     after attention, before and after the MLP. scale: factor of what is added to the residual.
@@ -37,10 +37,8 @@ class FusedLayer:
         self, hidden_states: Tensor, *, position_embeddings: Positions = None, sgnb: Backend, **ignored: Any
     ) -> Tensor:
         """hidden_states [1, T, K], which may be overwritten: no one reads a layer's input after the layer."""
-        merged = self._attention.merged
         x = hidden_states[0]
-        qkv = self._operations.linear(x, merged.weight, merged.bias, norm=self._before_attention)
-        mixed = self._attention.attend(qkv, position_embeddings, sgnb)
+        mixed = self._attention.attend(x, self._before_attention, position_embeddings, sgnb)
         x = self._add_product(x, mixed, self._attention.output, self._after_attention)
         x = self._add_mlp(x, self._mlp) if isinstance(self._mlp, FusedMLP) else self._add_module(x, self._mlp)
         return x[None]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -28,19 +28,28 @@ class NormRows(Protocol):
     def __call__(self, x: Tensor, norm: Norm, residual: Tensor | None = None) -> Tensor: ...
 
 
+class Skinny(NamedTuple):
+    """rows: at most so many. can_project(plan, last dimension of cos and sin): whether `project` serves. See `skinny`,
+    the module."""
+
+    rows: int
+    linear: Callable[..., Tensor]
+    project: Callable[..., Tensor]
+    can_project: Callable[[AttentionPlan, int], bool]
+
+
 @dataclass(frozen=True)
 class Operations:
     """norm, gate, rotate_and_store: see `plain`. multiply: the product with weights where `skinny` does not serve.
 
-    skinny: `linear` below in one kernel, for at most `skinny_rows` rows, where reading the weights is all that counts.
+    skinny: `linear` and `project` below in one kernel each, for few rows, where reading the weights is all that counts.
     """
 
     norm: NormRows = plain.norm
     gate: Callable[[Tensor, str], Tensor] = plain.gate
     rotate_and_store: RotateAndStore = plain.rotate_and_store
     multiply: Linear = F.linear
-    skinny: Callable[..., Tensor] | None = None
-    skinny_rows: int = 0
+    skinny: Skinny | None = None
 
     def linear(
         self,
@@ -58,15 +67,35 @@ class Operations:
         residual [T, N]: the result is residual + scale * product, and may take the place of `residual`. gated: weight
         and bias are those of gate and up, one after the other; the result is activation(gate) * up, [T, N / 2].
         """
-        if self.skinny is not None and len(x) <= self.skinny_rows and scale == 1.0:
-            fused_norm = None if norm is None else (norm.factor, norm.eps, 0.0)
-            return self.skinny(x, weight, bias, norm=fused_norm, residual=residual, gated=gated)
+        if self.skinny is not None and len(x) <= self.skinny.rows and scale == 1.0:
+            return self.skinny.linear(x, weight, bias, norm=norm, residual=residual, gated=gated)
         if norm is not None:
             x = self.norm(x, norm)
         if residual is not None:
             return self._add_product(residual, x, weight, bias, scale)
         y = self.multiply(x, weight, bias)
         return y if gated is None else self.gate(y, gated)
+
+    def project(
+        self,
+        x: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        plan: AttentionPlan,
+        cos: Tensor | None,
+        sin: Tensor | None,
+        backend: Backend,
+        *,
+        norm: Norm | None = None,
+    ) -> Tensor:
+        """q [T, heads, dim], rotated, of x [T, K], which is first normed if asked; k and v go to the pool.
+
+        weight and bias are those of q, k and v, one after the other. cos, sin [T, n]: None without a rotation.
+        """
+        skinny, angles = self.skinny, 0 if cos is None else cos.shape[1]
+        if skinny is not None and len(x) <= skinny.rows and skinny.can_project(plan, angles):
+            return skinny.project(x, weight, bias, plan, cos, sin, backend, norm=norm)
+        return self.rotate_and_store(self.linear(x, weight, bias, norm=norm), plan, cos, sin, backend)
 
     def _add_product(self, residual: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, scale: float) -> Tensor:
         if self.multiply is not F.linear:
@@ -79,11 +108,16 @@ def pick_operations(device: torch.device, dtype: torch.dtype, linear: Linear | N
     """The fastest that work there. linear: takes the place of every product, for who needs its rounding."""
     if device.type != "cuda" or find_spec("triton") is None:
         return Operations(multiply=linear or F.linear)
-    from . import kernels
-
-    fast = (kernels.norm, kernels.gate, kernels.rotate_and_store)
+    fast = kernel_operations()
     if linear is not None or dtype not in (torch.bfloat16, torch.float16):
-        return Operations(*fast, multiply=linear or F.linear)
-    from .skinny import SKINNY_ROWS, skinny_linear
+        return replace(fast, skinny=None, multiply=linear or F.linear)
+    return fast
 
-    return Operations(*fast, skinny=skinny_linear, skinny_rows=SKINNY_ROWS)
+
+def kernel_operations() -> Operations:
+    """All by Triton kernels, but for products of many rows. ImportError without triton."""
+    from . import kernels
+    from .skinny import SKINNY_ROWS, can_project, skinny_linear, skinny_project
+
+    skinny = Skinny(SKINNY_ROWS, skinny_linear, skinny_project, can_project)
+    return Operations(kernels.norm, kernels.gate, kernels.rotate_and_store, skinny=skinny)

@@ -1,4 +1,5 @@
-"""Products of a few rows with a weight matrix, with the norm before and the residual or gate after, in one kernel.
+"""Products of a few rows with a weight matrix, with what comes before and after, in one kernel: the norm; the residual,
+the gate, or the rotation of heads and their way to the pool.
 
 With so few rows the time is that of reading the weights once, so everything else hides behind that. Needs triton; with
 TRITON_INTERPRET=1 set before triton is imported, it runs on the CPU. Knows nothing of models.
@@ -14,13 +15,17 @@ import triton
 from torch import Tensor
 
 from ..rehearsal import launch
-from .skinny_kernels import dot_kernel, sum_kernel
+from .parts import AttentionPlan, Backend, Norm
+from .skinny_kernels import linear_kernel, project_kernel
 
 SKINNY_ROWS = 8
 """Up to so many rows the kernels here are meant for; they serve more, but then cuBLAS is the better choice."""
 
 ACTIVATIONS = ("silu", "gelu", "gelu_tanh")
 """What `gated` may be: SiLU, GELU by the error function, GELU by tanh."""
+
+DOT_COLUMNS = 16
+"""The fewest columns that the tensor cores take."""
 
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 
@@ -44,19 +49,19 @@ def skinny_linear(
     weight: Tensor,
     bias: Tensor | None = None,
     *,
-    norm: tuple[Tensor, float, float] | None = None,
+    norm: Norm | None = None,
     residual: Tensor | None = None,
     gated: str | None = None,
     tiling: Tiling | None = None,
 ) -> Tensor:
     """x [T, K] times weight [N, K], plus bias [N], plus residual [T, N]: a new tensor [T, N].
 
-    norm: (factor [K], eps, offset); x is first multiplied by rsqrt(mean(x²) + eps) * (factor + offset), in float32.
+    norm: x is first multiplied by rsqrt(mean(x²) + eps) * factor, in float32 whatever `norm.early` says.
     gated: one of `ACTIVATIONS`; the first half of weight's rows (and of bias) are the gate, the others what it gates,
     and the product is activation(gate) * up, [T, N / 2]. Sums run in float32 and are rounded once, at the end.
 
     x, weight and residual have one dtype, bfloat16, float16 or float32, and contiguous rows. In float16 with `norm`,
-    x * (factor + offset) must be a float16. tiling: instead of the one chosen by shape. ValueError for other shapes or
+    x * factor must be a float16. tiling: instead of the one chosen by shape. ValueError for other shapes or
     dtypes.
     """
     _check(x, weight, bias, norm, residual, gated)
@@ -66,22 +71,19 @@ def skinny_linear(
     if rows == 0 or columns == 0:
         return out
     tiling = tiling or pick_tiling(rows, columns, size, gated is not None, _processors(x.device))
-    factor, eps, offset = norm or (x, 0.0, 0.0)
-    kernel = dot_kernel if tiling.dot else sum_kernel
     launch(
-        kernel,
+        linear_kernel,
         (triton.cdiv(columns, tiling.block_n),),
         x,
         weight,
         x if bias is None else bias,
         x if residual is None else residual,
-        factor,
+        x if norm is None else norm.factor,
         out,
         x.stride(0),
         weight.stride(0),
         0 if residual is None else residual.stride(0),
-        eps,
-        offset,
+        0.0 if norm is None else norm.eps,
         rows,
         COLUMNS=columns,
         SIZE=size,
@@ -89,14 +91,87 @@ def skinny_linear(
         BLOCK_N=tiling.block_n,
         BLOCK_K=tiling.block_k,
         STAGES=tiling.stages,
+        UNROLL=tiling.unroll,
+        DOT=tiling.dot,
         BIAS=bias is not None,
         NORM=norm is not None,
         ADD=residual is not None,
         GATE=gated or "",
-        UNROLL=tiling.unroll,
         num_warps=tiling.warps,
     )
     return out
+
+
+def can_project(plan: AttentionPlan, angles: int) -> bool:
+    """Whether `skinny_project` serves: a program has pairs of numbers, which norms of heads and rotations of a part of
+    a head cut through. angles: the last dimension of cos and sin."""
+    whole = plan.rotary is None or 2 * plan.rotary.pairs(angles) == plan.heads.dim
+    return whole and plan.q_norm is None and plan.k_norm is None and plan.heads.dim % (2 * DOT_COLUMNS) == 0
+
+
+def skinny_project(
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    plan: AttentionPlan,
+    cos: Tensor | None,
+    sin: Tensor | None,
+    backend: Backend,
+    *,
+    norm: Norm | None = None,
+    tiling: Tiling | None = None,
+) -> Tensor:
+    """x [T, K] times weight [sum of widths, K], plus bias, the heads rotated by cos and sin [T, n]: q [T, heads, dim].
+
+    k and v go to the pool, at `backend.new_slots`. norm: of x, as in `skinny_linear`. Nothing is rounded before the
+    end. Only where `can_project`; cos and sin are None when the plan has no rotation.
+    """
+    _check(x, weight, bias, norm)
+    query, kv, dim = plan.heads
+    rows, size = x.shape
+    keys, values = backend.kv.keys[plan.layer], backend.kv.values[plan.layer]
+    q = torch.empty(rows, query, dim, dtype=x.dtype, device=x.device)
+    if rows == 0:
+        return q
+    tiling = tiling or pick_projection(rows, size)
+    rotary = None if cos is None else plan.rotary
+    launch(
+        project_kernel,
+        ((query + 2 * kv) * dim // 2 // tiling.block_n,),
+        x,
+        weight,
+        x if bias is None else bias,
+        x if norm is None else norm.factor,
+        x if cos is None else cos,
+        x if sin is None else sin,
+        backend.new_slots,
+        q,
+        keys,
+        values,
+        x.stride(0),
+        weight.stride(0),
+        0 if cos is None else cos.stride(0),
+        0 if sin is None else sin.stride(0),
+        0.0 if norm is None else norm.eps,
+        rows,
+        QUERY=query,
+        KV=kv,
+        DIM=dim,
+        SIZE=size,
+        BLOCK_T=max(8 if tiling.dot else 1, triton.next_power_of_2(rows)),
+        BLOCK_N=tiling.block_n,
+        BLOCK_K=tiling.block_k,
+        STAGES=tiling.stages,
+        UNROLL=tiling.unroll,
+        DOT=tiling.dot,
+        BIAS=bias is not None,
+        NORM=norm is not None,
+        ROTATES=rotary is not None,
+        INTERLEAVED=rotary is not None and rotary.interleaved,
+        STEP=1 if rotary is None else rotary.step,
+        num_warps=tiling.warps,
+    )
+    return q
 
 
 @cache
@@ -109,16 +184,35 @@ def pick_tiling(rows: int, columns: int, size: int, gated: bool, processors: int
     most = triton.next_power_of_2(size)
     few, some = columns <= 32 * processors, columns <= 64 * processors
     if rows == 1 and gated:
-        return Tiling(False, 4, min(512, most), 4, 4)
+        return _one_pair(size, 2048)
     if rows == 1 and few:
         return Tiling(False, 2, min(1024, most), 4, 1, unroll=4 if size > 8192 else 1)
     if rows <= 2 and some and not gated:
         return Tiling(False, 8, min(256, most), 4, 4)
     if few and not gated:
-        return Tiling(True, 16, max(16, min(256, most)), 1, 6)
+        return Tiling(True, DOT_COLUMNS, max(16, min(256, most)), 1, 6)
     if some and not gated:
         return Tiling(True, 32, max(16, min(128, most)), 2, 6)
     return Tiling(True, 64, max(16, min(128, most)), 4, 3 if gated else 4)
+
+
+@cache
+def pick_projection(rows: int, size: int) -> Tiling:
+    """For `skinny_project`; block_n counts pairs. Found as those above."""
+    most = triton.next_power_of_2(size)
+    if rows == 1:
+        return _one_pair(size, 4096)
+    if rows == 2:
+        return Tiling(False, 4, min(256, most), 4, 3)
+    return Tiling(True, DOT_COLUMNS, max(16, min(256, most)), 1, 3)
+
+
+def _one_pair(size: int, longest: int) -> Tiling:
+    """Two columns a program, and many loads at a time: 4,096 numbers of each column, up to `longest` of them in one
+    block, which divides `size` where it can."""
+    block = min(max(size & -size, 256), triton.next_power_of_2(size), longest)
+    unroll = min(4096 // block, triton.cdiv(size, block))
+    return Tiling(False, 1, block, max(1, block // 512), 1, unroll)
 
 
 @cache
@@ -130,9 +224,9 @@ def _check(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,
-    norm: tuple[Tensor, float, float] | None,
-    residual: Tensor | None,
-    gated: str | None,
+    norm: Norm | None,
+    residual: Tensor | None = None,
+    gated: str | None = None,
 ) -> None:
     if x.dim() != 2 or weight.dim() != 2 or x.shape[1] != weight.shape[1] or x.shape[1] == 0:
         raise ValueError(f"x is {tuple(x.shape)} and weight {tuple(weight.shape)}: not [T, K] and [N, K]")
@@ -141,13 +235,13 @@ def _check(
     columns = len(weight) // 2 if gated else len(weight)
     shapes = {"bias": (bias, (len(weight),)), "residual": (residual, (len(x), columns))}
     if norm is not None:
-        shapes["norm"] = norm[0], (x.shape[1],)
+        shapes["norm"] = norm.factor, (x.shape[1],)
     for name, (tensor, shape) in shapes.items():
         if tensor is not None and tensor.shape != shape:
             raise ValueError(f"{name} is {tuple(tensor.shape)}, not {tuple(shape)}")
     matrices = [x, weight] if residual is None else [x, weight, residual]
     if x.dtype not in DTYPES or any(matrix.dtype != x.dtype for matrix in matrices):
         raise ValueError(f"dtypes are {[matrix.dtype for matrix in matrices]}, not one of {DTYPES} for all")
-    vectors = [vector for vector in (bias, norm and norm[0]) if vector is not None]
+    vectors = [vector for vector in (bias, norm and norm.factor) if vector is not None]
     if any(tensor.stride(-1) != 1 for tensor in (*matrices, *vectors) if tensor.shape[-1] > 1):
         raise ValueError("rows must be contiguous")

@@ -1,7 +1,6 @@
 """The Triton kernels of `skinny`: a program makes some columns of the result, for all rows, from their weights.
 
-Each reads its weights once, front to back, in one order whatever the number of rows. `sum_kernel` keeps a partial sum
-for each place of a block and adds these up at the end; `dot_kernel` has the tensor cores add.
+Each reads its weights once, front to back, in one order whatever the number of rows.
 """
 
 from __future__ import annotations
@@ -11,107 +10,164 @@ import triton.language as tl
 
 
 @triton.jit
-def sum_kernel(
+def linear_kernel(
     x: tl.tensor, weight: tl.tensor, bias: tl.tensor, residual: tl.tensor, factor: tl.tensor, out: tl.tensor,
-    x_stride: tl.tensor, weight_stride: tl.tensor, residual_stride: tl.tensor, eps: tl.tensor, offset: tl.tensor,
+    x_stride: tl.tensor, weight_stride: tl.tensor, residual_stride: tl.tensor, eps: tl.tensor,
     rows: tl.tensor, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
-    BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
-    BIAS: tl.constexpr, NORM: tl.constexpr, ADD: tl.constexpr, GATE: tl.constexpr,
-    UNROLL: tl.constexpr,
+    BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr,
+    DOT: tl.constexpr, BIAS: tl.constexpr, NORM: tl.constexpr, ADD: tl.constexpr, GATE: tl.constexpr,
 ) -> None:  # fmt: skip
     n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
-    column = tl.minimum(n, COLUMNS - 1).to(tl.int64)
-    weights = weight + column * weight_stride
-    ups = weight + (column + COLUMNS) * weight_stride
     t = tl.arange(0, BLOCK_T)
-    k = tl.arange(0, BLOCK_K)
-    acc = tl.zeros([BLOCK_T, BLOCK_N, BLOCK_K], tl.float32)
-    acc_up = tl.zeros([BLOCK_T, BLOCK_N, BLOCK_K], tl.float32)
-    squares = tl.zeros([BLOCK_T, 1, BLOCK_K], tl.float32)
-    places = x + tl.minimum(t, rows - 1)[:, None, None] * x_stride  # again the last row, where there are no more
-    for start in tl.range(0, SIZE, BLOCK_K, num_stages=STAGES, loop_unroll_factor=UNROLL):
-        at = (start + k)[None, None, :]
-        inside = (at < SIZE) | (SIZE % BLOCK_K == 0)  # all true where the compiler can see it: loads without masks
-        w = tl.load(weights[None, :, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
-        if GATE != "":
-            up = tl.load(ups[None, :, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
-        numbers = tl.load(places + at, mask=inside, other=0.0)
-        numbers = numbers.to(tl.float32)
-        if NORM:
-            squares += numbers * numbers
-            numbers *= tl.load(factor + at, mask=inside, other=0.0).to(tl.float32) + offset
-        acc += w.to(tl.float32) * numbers
-        if GATE != "":
-            acc_up += up.to(tl.float32) * numbers
-    _finish(
-        tl.sum(acc, 2), tl.sum(acc_up, 2), tl.sum(tl.sum(squares, 2), 1), t, n, bias, residual, out, residual_stride,
-        eps, rows, COLUMNS, SIZE, BIAS, NORM, ADD, GATE,
-    )  # fmt: skip
-
-
-@triton.jit
-def dot_kernel(
-    x: tl.tensor, weight: tl.tensor, bias: tl.tensor, residual: tl.tensor, factor: tl.tensor, out: tl.tensor,
-    x_stride: tl.tensor, weight_stride: tl.tensor, residual_stride: tl.tensor, eps: tl.tensor, offset: tl.tensor,
-    rows: tl.tensor, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
-    BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
-    BIAS: tl.constexpr, NORM: tl.constexpr, ADD: tl.constexpr, GATE: tl.constexpr,
-    UNROLL: tl.constexpr,
-) -> None:  # fmt: skip
-    n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
-    column = tl.minimum(n, COLUMNS - 1).to(tl.int64)
-    weights = weight + column * weight_stride
-    ups = weight + (column + COLUMNS) * weight_stride
-    t = tl.arange(0, BLOCK_T)
-    k = tl.arange(0, BLOCK_K)
-    acc = tl.zeros([BLOCK_N, BLOCK_T], tl.float32)
-    acc_up = tl.zeros([BLOCK_N, BLOCK_T], tl.float32)
-    squares = tl.zeros([BLOCK_T], tl.float32)
-    places = x + tl.minimum(t, rows - 1)[:, None] * x_stride
-    for start in tl.range(0, SIZE, BLOCK_K, num_stages=STAGES, loop_unroll_factor=UNROLL):
-        at = (start + k)[None, :]
-        inside = (at < SIZE) | (SIZE % BLOCK_K == 0)
-        w = tl.load(weights[:, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
-        numbers = tl.load(places + at, mask=inside, other=0.0)
-        if NORM:
-            exact = numbers.to(tl.float32)
-            squares += tl.sum(exact * exact, 1)
-            factors = tl.load(factor + at, mask=inside, other=0.0).to(tl.float32)
-            numbers = (exact * (factors + offset)).to(numbers.dtype)
-        numbers = tl.trans(numbers)
-        acc = tl.dot(w, numbers, acc, input_precision="ieee")
-        if GATE != "":
-            up = tl.load(ups[:, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
-            acc_up = tl.dot(up, numbers, acc_up, input_precision="ieee")
-    _finish(
-        tl.trans(acc), tl.trans(acc_up), squares, t, n, bias, residual, out, residual_stride,
-        eps, rows, COLUMNS, SIZE, BIAS, NORM, ADD, GATE,
-    )  # fmt: skip
-
-
-@triton.jit
-def _finish(
-    product: tl.tensor, up: tl.tensor, squares: tl.tensor, t: tl.tensor, n: tl.tensor,
-    bias: tl.tensor, residual: tl.tensor, out: tl.tensor, residual_stride: tl.tensor, eps: tl.tensor,
-    rows: tl.tensor, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
-    BIAS: tl.constexpr, NORM: tl.constexpr, ADD: tl.constexpr, GATE: tl.constexpr,
-) -> None:  # fmt: skip
-    """product and up: [BLOCK_T, BLOCK_N], without the scale of the norm."""
     live = n < COLUMNS
-    inside = (t < rows)[:, None] & live[None, :]
-    if NORM:
-        scale = tl.rsqrt(squares / SIZE + eps)[:, None]
-        product *= scale
-        up *= scale
+    column = tl.minimum(n, COLUMNS - 1).to(tl.int64)
+    product, up = _products(
+        x, weight + column * weight_stride, weight + (column + COLUMNS) * weight_stride, factor, t, x_stride, eps,
+        rows, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, DOT, NORM, GATE != "",
+    )  # fmt: skip
     if BIAS:
         product += tl.load(bias + n, mask=live, other=0.0).to(tl.float32)[None, :]
     if GATE != "":
         if BIAS:
             up += tl.load(bias + COLUMNS + n, mask=live, other=0.0).to(tl.float32)[None, :]
         product = activated(product, GATE) * up
+    inside = (t < rows)[:, None] & live[None, :]
     if ADD:
         product += tl.load(residual + t[:, None] * residual_stride + n[None, :], mask=inside, other=0.0).to(tl.float32)
     tl.store(out + t[:, None] * COLUMNS + n[None, :], product.to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def project_kernel(
+    x: tl.tensor, weight: tl.tensor, bias: tl.tensor, factor: tl.tensor, cos: tl.tensor, sin: tl.tensor,
+    slots: tl.tensor, q: tl.tensor, keys: tl.tensor, values: tl.tensor,
+    x_stride: tl.tensor, weight_stride: tl.tensor, cos_stride: tl.tensor, sin_stride: tl.tensor, eps: tl.tensor,
+    rows: tl.tensor, QUERY: tl.constexpr, KV: tl.constexpr, DIM: tl.constexpr, SIZE: tl.constexpr,
+    BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr,
+    DOT: tl.constexpr, BIAS: tl.constexpr, NORM: tl.constexpr,
+    ROTATES: tl.constexpr, INTERLEAVED: tl.constexpr, STEP: tl.constexpr,
+) -> None:  # fmt: skip
+    """A program makes BLOCK_N of one head's pairs (a, b) of numbers: those that an angle turns together."""
+    blocks: tl.constexpr = DIM // 2 // BLOCK_N
+    head = tl.program_id(0) // blocks
+    pair = tl.program_id(0) % blocks * BLOCK_N + tl.arange(0, BLOCK_N)
+    t = tl.arange(0, BLOCK_T)
+    inside = (t < rows)[:, None]
+    at_a = pair * 2 if INTERLEAVED else pair
+    at_b = at_a + 1 if INTERLEAVED else at_a + DIM // 2
+    column_a, column_b = (head * DIM + at_a).to(tl.int64), (head * DIM + at_b).to(tl.int64)
+    a, b = _products(
+        x, weight + column_a * weight_stride, weight + column_b * weight_stride, factor, t, x_stride, eps,
+        rows, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, DOT, NORM, True,
+    )  # fmt: skip
+    if BIAS:
+        a += tl.load(bias + column_a).to(tl.float32)[None, :]
+        b += tl.load(bias + column_b).to(tl.float32)[None, :]
+    if ROTATES and head < QUERY + KV:
+        angle = pair[None, :] * STEP
+        c = tl.load(cos + t[:, None] * cos_stride + angle, mask=inside, other=0.0).to(tl.float32)
+        s = tl.load(sin + t[:, None] * sin_stride + angle, mask=inside, other=0.0).to(tl.float32)
+        turned = a * c - b * s
+        b = b * c + a * s
+        a = turned
+    if head < QUERY:
+        _store(q + (t[:, None] * QUERY + head) * DIM, a, b, at_a, at_b, inside)
+    else:
+        place = tl.load(slots + t, mask=t < rows, other=0).to(tl.int64)[:, None] * KV
+        if head < QUERY + KV:
+            _store(keys + (place + head - QUERY) * DIM, a, b, at_a, at_b, inside)
+        else:
+            _store(values + (place + head - QUERY - KV) * DIM, a, b, at_a, at_b, inside)
+
+
+@triton.jit
+def _store(
+    target: tl.tensor, a: tl.tensor, b: tl.tensor, at_a: tl.tensor, at_b: tl.tensor, inside: tl.tensor
+) -> None:
+    """target [BLOCK_T, 1]: where each row's head begins."""
+    tl.store(target + at_a[None, :], a.to(target.dtype.element_ty), mask=inside)
+    tl.store(target + at_b[None, :], b.to(target.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _products(
+    x: tl.tensor, weights: tl.tensor, partners: tl.tensor, factor: tl.tensor, t: tl.tensor,
+    x_stride: tl.tensor, eps: tl.tensor, rows: tl.tensor, SIZE: tl.constexpr,
+    BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr,
+    DOT: tl.constexpr, NORM: tl.constexpr, PAIRS: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
+    """The rows of x, normed if asked, times the rows of weights that begin at `weights` and, with PAIRS, at `partners`:
+    [BLOCK_T, BLOCK_N] each."""
+    x += tl.minimum(t, rows - 1)[:, None] * x_stride  # again the last row, where there are no more
+    if DOT:
+        product, partner, squares = _dots(
+            x, weights, partners, factor, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, PAIRS
+        )
+    else:
+        product, partner, squares = _sums(
+            x, weights, partners, factor, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, PAIRS
+        )
+    if NORM:
+        scale = tl.rsqrt(squares / SIZE + eps)[:, None]
+        product *= scale
+        partner *= scale
+    return product, partner
+
+
+@triton.jit
+def _sums(
+    x: tl.tensor, weights: tl.tensor, partners: tl.tensor, factor: tl.tensor, SIZE: tl.constexpr,
+    BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr,
+    NORM: tl.constexpr, PAIRS: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor, tl.tensor]:  # fmt: skip
+    """With a partial sum for each place of a block, added up at the end."""
+    k = tl.arange(0, BLOCK_K)
+    product = tl.zeros([BLOCK_T, BLOCK_N, BLOCK_K], tl.float32)
+    partner = tl.zeros([BLOCK_T, BLOCK_N, BLOCK_K], tl.float32)
+    squares = tl.zeros([BLOCK_T, 1, BLOCK_K], tl.float32)
+    for start in tl.range(0, SIZE, BLOCK_K, num_stages=STAGES, loop_unroll_factor=UNROLL):
+        at = (start + k)[None, None, :]
+        inside = (at < SIZE) | (SIZE % BLOCK_K == 0)  # all true where the compiler can see it: loads without masks
+        w = tl.load(weights[None, :, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
+        if PAIRS:
+            v = tl.load(partners[None, :, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
+        numbers = tl.load(x[:, :, None] + at, mask=inside, other=0.0).to(tl.float32)
+        if NORM:
+            squares += numbers * numbers
+            numbers *= tl.load(factor + at, mask=inside, other=0.0).to(tl.float32)
+        product += w.to(tl.float32) * numbers
+        if PAIRS:
+            partner += v.to(tl.float32) * numbers
+    return tl.sum(product, 2), tl.sum(partner, 2), tl.sum(tl.sum(squares, 2), 1)
+
+
+@triton.jit
+def _dots(
+    x: tl.tensor, weights: tl.tensor, partners: tl.tensor, factor: tl.tensor, SIZE: tl.constexpr,
+    BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr,
+    NORM: tl.constexpr, PAIRS: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor, tl.tensor]:  # fmt: skip
+    """By the tensor cores."""
+    k = tl.arange(0, BLOCK_K)
+    product = tl.zeros([BLOCK_N, BLOCK_T], tl.float32)
+    partner = tl.zeros([BLOCK_N, BLOCK_T], tl.float32)
+    squares = tl.zeros([BLOCK_T], tl.float32)
+    for start in tl.range(0, SIZE, BLOCK_K, num_stages=STAGES, loop_unroll_factor=UNROLL):
+        at = (start + k)[None, :]
+        inside = (at < SIZE) | (SIZE % BLOCK_K == 0)
+        w = tl.load(weights[:, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
+        numbers = tl.load(x + at, mask=inside, other=0.0)
+        if NORM:
+            exact = numbers.to(tl.float32)
+            squares += tl.sum(exact * exact, 1)
+            exact *= tl.load(factor + at, mask=inside, other=0.0).to(tl.float32)
+            numbers = exact.to(numbers.dtype)
+        numbers = tl.trans(numbers)
+        product = tl.dot(w, numbers, product, input_precision="ieee")
+        if PAIRS:
+            v = tl.load(partners[:, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
+            partner = tl.dot(v, numbers, partner, input_precision="ieee")
+    return tl.trans(product), tl.trans(partner), squares
 
 
 @triton.jit
