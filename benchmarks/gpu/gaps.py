@@ -29,8 +29,8 @@ def device_work(trace: str | Path) -> list[Piece]:
 
 
 class Idle(NamedTuple):
-    """Shares of a span. between: of the gaps with a copy before or after them, which steps begin and end with; within:
-    of those from kernel to kernel, as a chip leaves them also inside a CUDA graph."""
+    """Shares of a span without work. between: next to a copy from or to the host, with which steps begin and end;
+    within: from kernel to kernel, as a chip leaves it also inside of a CUDA graph."""
 
     between: float
     within: float
@@ -49,14 +49,16 @@ def idle_of(work: Iterable[Piece], margin: float) -> Idle:
     ordered = sorted(work, key=lambda piece: piece.begin)
     first, end = ordered[0].begin, max(piece.end for piece in ordered)
     low, high = first + margin * (end - first), end - margin * (end - first)
-    last, gaps = ordered[0], {True: 0.0, False: 0.0}
+    last, between, within = ordered[0], 0.0, 0.0
     for piece in ordered:
-        idle = min(piece.begin, high) - max(last.end, low)
-        gaps[_is_copy(last) or _is_copy(piece)] += max(0.0, idle)
-        if piece.end > last.end:
-            last = piece
-    return Idle(gaps[True] / (high - low), gaps[False] / (high - low))
+        idle = max(0.0, min(piece.begin, high) - max(last.end, low))
+        if _is_transfer(last) or _is_transfer(piece):
+            between += idle
+        else:
+            within += idle
+        last = max(last, piece, key=lambda piece: piece.end)
+    return Idle(between / (high - low), within / (high - low))
 
 
-def _is_copy(piece: Piece) -> bool:
-    return piece.name.startswith("Mem")  # Memcpy, Memset
+def _is_transfer(piece: Piece) -> bool:
+    return piece.name.startswith(("Memcpy HtoD", "Memcpy DtoH"))

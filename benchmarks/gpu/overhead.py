@@ -112,6 +112,7 @@ def _idle(report: Report, engine: Any, trace: str | None) -> None:
         idle = _traced(engine, rows, Path(trace) if trace else None)
         _add(report, f"GPU idle between decode steps, batch {rows}", idle.between, "%", 0.03)
         _add(report, f"GPU idle between the kernels of a step, batch {rows}", idle.within, "%", None)
+        _add(report, f"GPU idle in all, batch {rows}", sum(idle), "%", None)
 
 
 def _traced(engine: Any, rows: int, folder: Path | None, steps: int = 50) -> Idle:

@@ -30,6 +30,8 @@ def test_shares_of_time() -> None:
         ("nvjet_sm90_tst_192x192_64x4_2x1_v_bz_coopB_TNN", "products"),
         ("void flashinfer::PrefillWithKVCacheKernel<cutlass::bfloat16_t>(Params)", "attention"),
         ("_rotate_and_store_kernel", "norms, rotary, activations"),
+        ("linear_kernel", "products"),
+        ("project_kernel", "products"),
         ("_sum_blocks", "choosing"),
         ("void at::native::elementwise_kernel<128>(int)", OTHER),
     ],

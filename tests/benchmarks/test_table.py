@@ -101,7 +101,7 @@ def test_ablations_are_not_met_by_a_missing_gain_or_a_loss(changed: dict[str, fl
 
 def test_idle_time_between_pieces_of_work() -> None:
     def idle(*work: tuple[float, float], margin: float = 0.0, copies: tuple[int, ...] = ()) -> Any:
-        pieces = [Piece("Memcpy" if i in copies else "attend_tiles", *times) for i, times in enumerate(work)]
+        pieces = [Piece("Memcpy HtoD" if i in copies else "Memset", *times) for i, times in enumerate(work)]
         return pytest.approx(idle_of(pieces, margin))
 
     assert idle((0, 10)) == (0, 0)
@@ -117,12 +117,12 @@ def test_a_trace_counts_what_the_device_did(tmp_path: Path) -> None:
     events = [
         {"ph": "X", "cat": "kernel", "name": "attend_tiles", "ts": 0, "dur": 5},
         {"ph": "X", "cat": "cpu_op", "ts": 5, "dur": 3},
-        {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy", "ts": 8, "dur": 2},
+        {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy DtoH", "ts": 8, "dur": 2},
         {"ph": "M", "name": "process_name"},
     ]
     path = tmp_path / "trace.json"
     path.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
-    assert device_work(path) == [Piece("attend_tiles", 0, 5), Piece("Memcpy", 8, 10)]
+    assert device_work(path) == [Piece("attend_tiles", 0, 5), Piece("Memcpy DtoH", 8, 10)]
     assert idle_share(path, 0.0) == pytest.approx((0.3, 0))
     path.write_text(json.dumps({"traceEvents": events[1:2]}), encoding="utf-8")
     with pytest.raises(ValueError, match="no work of a GPU"):

@@ -102,6 +102,7 @@ def check(family: str, most: int = SIZES[-1], batch_invariant: bool = False) -> 
             graphs._step(rows, True, False)
         for _ in range(100):
             runner._forward(step(rng)[:most])
+    assert ("project_kernel" in {name for name, _ in noted.values()}) == (family != "qwen3"), family
     missed = {noted[key] for key in set(noted) - rehearsed}
     assert not missed, f"{family}: not rehearsed: {missed}"
 

@@ -86,31 +86,33 @@ def close(mine: Tensor, exact: Tensor, what: object) -> None:
 def check_projection(
     rows: int, heads: Heads, size: int, dtype: torch.dtype, device: str, tilings: Iterable[Tiling | None] = (None,)
 ) -> None:
-    """All ways to rotate whole heads, with a norm before and with a bias."""
+    """All ways to rotate whole heads; slots as a step has them."""
     torch.manual_seed(rows + size)
     x = torch.randn(rows, size + 8, device=device).to(dtype)[:, :size]
     weight = (torch.randn(sum(heads.widths), size, device=device) / size**0.5).to(dtype)
-    for rotary, normed in itertools.product(ROTARIES, (False, True)):
+    for rotary, normed, biased in itertools.product(ROTARIES, *[(False, True)] * 2):
         plan = AttentionPlan(3, heads, LayerOptions(1.0), rotary, None, None)
         angles = torch.rand(rows, 0 if rotary is None else heads.dim // (1 if rotary.twice else 2), device=device) * 6
         cos, sin = (None, None) if rotary is None else (angles.cos().to(dtype), angles.sin().to(dtype))
         assert can_project(plan, angles.shape[1])
-        bias = torch.randn(len(weight), device=device).to(dtype) if not normed else None
+        bias = torch.randn(len(weight), device=device).to(dtype) if biased else None
         norm = Norm(torch.rand(size, device=device) + 0.5, 1e-5, False) if normed else None
         qkv = exact(x, weight, bias, norm, None, None)
         wide = [None if angle is None else angle.double() for angle in (cos, sin)]
         expected = exact_rotation(qkv, plan, *wide)[0].split([heads.query, heads.kv, heads.kv], 1)
         for tiling in tilings:
             mine = backend(rows, heads, dtype, device)
+            mine.new_slots, spare = torch.randperm(rows + 1, device=device).int().split([rows, 1])
             q = skinny_project(x, weight, bias, plan, cos, sin, mine, norm=norm, tiling=tiling)
             pools = mine.kv.keys[3], mine.kv.values[3]
             for found, right in zip((q, *(pool[mine.new_slots] for pool in pools)), expected, strict=True):
-                close(found, right, (rows, heads, size, rotary, normed, tiling))
-            assert not any(pool[-1].any() for pool in pools)
+                close(found, right, (rows, heads, size, rotary, normed, biased, tiling))
+            assert not any(pool[spare].any() for pool in pools)
 
 
 def check_what_is_projected() -> None:
     """Neither parts of heads, nor heads with norms, nor heads that tensor cores would cut."""
+
     def plan(dim: int, **changes: object) -> AttentionPlan:
         return replace(AttentionPlan(0, Heads(2, 1, dim), LayerOptions(1.0), ROTARIES[0], None, None), **changes)
 
@@ -120,6 +122,12 @@ def check_what_is_projected() -> None:
     assert can_project(plan(64), whole) and can_project(plan(64, rotary=None), 0)
     assert not can_project(plan(64), whole // 2) and not can_project(plan(80), 80 if rotary.twice else 40)
     assert not can_project(plan(64, q_norm=norm, k_norm=norm), whole)
+    mine, x = backend(1, Heads(2, 1, 64), torch.float32, "cpu"), torch.zeros(1, 16)
+    try:
+        skinny_project(x, torch.zeros(128, 16), None, plan(64, layer=3, rotary=None), None, None, mine)
+    except ValueError:
+        return
+    raise AssertionError("weights of other heads")
 
 
 def check_refusals(device: str) -> None:
@@ -147,15 +155,14 @@ def check_refusals(device: str) -> None:
 
 def check_choices() -> None:
     """A tiling for every shape: powers of two that the tensor cores take."""
-    for rows, columns, size in itertools.product(range(1, 9), (1, 4096, 131_072), (1, 100, 14_336)):
-        for gated in (False, True):
-            tiling = pick_tiling(rows, columns, size, gated, 132)
-            assert all(n & (n - 1) == 0 for n in (tiling.block_n, tiling.block_k, tiling.warps))
+    for rows, size in itertools.product(range(1, 9), (1, 100, 896, 2560, 4096, 14_336)):
+        projection = pick_projection(rows, size)
+        assert 16 % projection.block_n == 0
+        products = [pick_tiling(rows, n, size, gated, 132) for n in (1, 4096, 131_072) for gated in (False, True)]
+        for tiling in (projection, *products):
+            assert all(n > 0 and n & (n - 1) == 0 for n in (tiling.block_n, tiling.block_k, tiling.warps))
+            assert tiling.stages > 0 and 0 < tiling.unroll <= 8
             assert not tiling.dot or (tiling.block_n >= 16 and tiling.block_k >= 16)
-    for rows, size in itertools.product(range(1, 9), (1, 100, 4096)):
-        tiling = pick_projection(rows, size)
-        assert 16 % tiling.block_n == 0 and tiling.block_k & (tiling.block_k - 1) == 0
-        assert not tiling.dot or (tiling.block_n == 16 and tiling.block_k >= 16)
 
 
 if __name__ == "__main__":
@@ -166,6 +173,7 @@ if __name__ == "__main__":
     check(3, 17, 40, torch.float16, "cpu", [sums, whole, dots])
     check(2, 9, 40, torch.float32, "cpu", [None])
     check(8, 9, 33, torch.float32, "cpu", [None])
+    check(1, 6, 600, torch.float32, "cpu", cases=[("silu", True, True, False)])
     check_projection(1, Heads(2, 1, 32), 72, torch.bfloat16, "cpu", [Tiling(False, 2, 64, 4, 1)])
     check_projection(3, Heads(1, 1, 64), 40, torch.float16, "cpu", [dots])
     check_projection(5, Heads(2, 1, 32), 33, torch.float32, "cpu")

@@ -21,7 +21,7 @@ Positions = tuple[Tensor, Tensor] | None
 
 
 class FusedAttention:
-    """`attend` and a product with `output` make the forward; a fused layer calls the two itself.
+    """`forward` is `attend`, then a product with `output`; a fused layer does the two itself.
 
     wide_norms: norms of all of q and of all of k, before they are cut into heads (OLMo2).
     """

@@ -8,7 +8,7 @@ TRITON_INTERPRET=1 set before triton is imported, it runs on the CPU. Knows noth
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import triton
@@ -87,24 +87,21 @@ def skinny_linear(
         rows,
         COLUMNS=columns,
         SIZE=size,
-        BLOCK_T=max(8 if tiling.dot else 1, triton.next_power_of_2(rows)),
-        BLOCK_N=tiling.block_n,
-        BLOCK_K=tiling.block_k,
-        STAGES=tiling.stages,
-        UNROLL=tiling.unroll,
-        DOT=tiling.dot,
         BIAS=bias is not None,
         NORM=norm is not None,
         ADD=residual is not None,
         GATE=gated or "",
-        num_warps=tiling.warps,
+        **_constants(tiling, rows),
     )
     return out
 
 
 def can_project(plan: AttentionPlan, angles: int) -> bool:
-    """Whether `skinny_project` serves: a program has pairs of numbers, which norms of heads and rotations of a part of
-    a head cut through. angles: the last dimension of cos and sin."""
+    """Whether `skinny_project` serves. A program has a few of a head's pairs of numbers: a norm of heads needs the
+    whole head, a rotation of a part leaves numbers without a partner, and tensor cores take `DOT_COLUMNS` pairs.
+
+    angles: the last dimension of cos and sin, 0 where there are none.
+    """
     whole = plan.rotary is None or 2 * plan.rotary.pairs(angles) == plan.heads.dim
     return whole and plan.q_norm is None and plan.k_norm is None and plan.heads.dim % (2 * DOT_COLUMNS) == 0
 
@@ -123,10 +120,12 @@ def skinny_project(
 ) -> Tensor:
     """x [T, K] times weight [sum of widths, K], plus bias, the heads rotated by cos and sin [T, n]: q [T, heads, dim].
 
-    k and v go to the pool, at `backend.new_slots`. norm: of x, as in `skinny_linear`. Nothing is rounded before the
-    end. Only where `can_project`; cos and sin are None when the plan has no rotation.
+    k and v go to the pool, at `backend.new_slots`. norm: of x, as in `skinny_linear`. Sums and rotations are in
+    float32. Only where `can_project`; cos and sin are None when the plan has no rotation.
     """
     _check(x, weight, bias, norm)
+    if len(weight) != sum(plan.heads.widths):
+        raise ValueError(f"weight has {len(weight)} rows, not the {sum(plan.heads.widths)} of {plan.heads}")
     query, kv, dim = plan.heads
     rows, size = x.shape
     keys, values = backend.kv.keys[plan.layer], backend.kv.values[plan.layer]
@@ -158,18 +157,12 @@ def skinny_project(
         KV=kv,
         DIM=dim,
         SIZE=size,
-        BLOCK_T=max(8 if tiling.dot else 1, triton.next_power_of_2(rows)),
-        BLOCK_N=tiling.block_n,
-        BLOCK_K=tiling.block_k,
-        STAGES=tiling.stages,
-        UNROLL=tiling.unroll,
-        DOT=tiling.dot,
         BIAS=bias is not None,
         NORM=norm is not None,
         ROTATES=rotary is not None,
         INTERLEAVED=rotary is not None and rotary.interleaved,
         STEP=1 if rotary is None else rotary.step,
-        num_warps=tiling.warps,
+        **_constants(tiling, rows),
     )
     return q
 
@@ -213,6 +206,19 @@ def _one_pair(size: int, longest: int) -> Tiling:
     block = min(max(size & -size, 256), triton.next_power_of_2(size), longest)
     unroll = min(4096 // block, triton.cdiv(size, block))
     return Tiling(False, 1, block, max(1, block // 512), 1, unroll)
+
+
+@cache
+def _constants(tiling: Tiling, rows: int) -> dict[str, Any]:
+    return {
+        "BLOCK_T": max(8 if tiling.dot else 1, triton.next_power_of_2(rows)),
+        "BLOCK_N": tiling.block_n,
+        "BLOCK_K": tiling.block_k,
+        "STAGES": tiling.stages,
+        "UNROLL": tiling.unroll,
+        "DOT": tiling.dot,
+        "num_warps": tiling.warps,
+    }
 
 
 @cache

@@ -81,9 +81,7 @@ def project_kernel(
 
 
 @triton.jit
-def _store(
-    target: tl.tensor, a: tl.tensor, b: tl.tensor, at_a: tl.tensor, at_b: tl.tensor, inside: tl.tensor
-) -> None:
+def _store(target: tl.tensor, a: tl.tensor, b: tl.tensor, at_a: tl.tensor, at_b: tl.tensor, inside: tl.tensor) -> None:
     """target [BLOCK_T, 1]: where each row's head begins."""
     tl.store(target + at_a[None, :], a.to(target.dtype.element_ty), mask=inside)
     tl.store(target + at_b[None, :], b.to(target.dtype.element_ty), mask=inside)
@@ -91,66 +89,67 @@ def _store(
 
 @triton.jit
 def _products(
-    x: tl.tensor, weights: tl.tensor, partners: tl.tensor, factor: tl.tensor, t: tl.tensor,
+    x: tl.tensor, weights: tl.tensor, others: tl.tensor, factor: tl.tensor, t: tl.tensor,
     x_stride: tl.tensor, eps: tl.tensor, rows: tl.tensor, SIZE: tl.constexpr,
     BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr,
-    DOT: tl.constexpr, NORM: tl.constexpr, PAIRS: tl.constexpr,
+    DOT: tl.constexpr, NORM: tl.constexpr, TWO: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
-    """The rows of x, normed if asked, times the rows of weights that begin at `weights` and, with PAIRS, at `partners`:
+    """The rows of x, normed if asked, times the rows of weights that begin at `weights` and, with TWO, at `others`:
     [BLOCK_T, BLOCK_N] each."""
     x += tl.minimum(t, rows - 1)[:, None] * x_stride  # again the last row, where there are no more
     if DOT:
-        product, partner, squares = _dots(
-            x, weights, partners, factor, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, PAIRS
+        product, other_product, squares = _dots(
+            x, weights, others, factor, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, TWO
         )
     else:
-        product, partner, squares = _sums(
-            x, weights, partners, factor, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, PAIRS
+        product, other_product, squares = _sums(
+            x, weights, others, factor, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, TWO
         )
     if NORM:
         scale = tl.rsqrt(squares / SIZE + eps)[:, None]
         product *= scale
-        partner *= scale
-    return product, partner
+        other_product *= scale
+    return product, other_product
 
 
 @triton.jit
 def _sums(
-    x: tl.tensor, weights: tl.tensor, partners: tl.tensor, factor: tl.tensor, SIZE: tl.constexpr,
+    x: tl.tensor, weights: tl.tensor, others: tl.tensor, factor: tl.tensor, SIZE: tl.constexpr,
     BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr,
-    NORM: tl.constexpr, PAIRS: tl.constexpr,
+    NORM: tl.constexpr, TWO: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:  # fmt: skip
-    """With a partial sum for each place of a block, added up at the end."""
+    """Both products, and the sums of the squares of x: with a partial sum for each place of a block, added up at the
+    end."""
     k = tl.arange(0, BLOCK_K)
     product = tl.zeros([BLOCK_T, BLOCK_N, BLOCK_K], tl.float32)
-    partner = tl.zeros([BLOCK_T, BLOCK_N, BLOCK_K], tl.float32)
+    other_product = tl.zeros([BLOCK_T, BLOCK_N, BLOCK_K], tl.float32)
     squares = tl.zeros([BLOCK_T, 1, BLOCK_K], tl.float32)
     for start in tl.range(0, SIZE, BLOCK_K, num_stages=STAGES, loop_unroll_factor=UNROLL):
         at = (start + k)[None, None, :]
         inside = (at < SIZE) | (SIZE % BLOCK_K == 0)  # all true where the compiler can see it: loads without masks
         w = tl.load(weights[None, :, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
-        if PAIRS:
-            v = tl.load(partners[None, :, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
+        if TWO:
+            other_w = tl.load(others[None, :, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
         numbers = tl.load(x[:, :, None] + at, mask=inside, other=0.0).to(tl.float32)
         if NORM:
             squares += numbers * numbers
             numbers *= tl.load(factor + at, mask=inside, other=0.0).to(tl.float32)
         product += w.to(tl.float32) * numbers
-        if PAIRS:
-            partner += v.to(tl.float32) * numbers
-    return tl.sum(product, 2), tl.sum(partner, 2), tl.sum(tl.sum(squares, 2), 1)
+        if TWO:
+            other_product += other_w.to(tl.float32) * numbers
+    return tl.sum(product, 2), tl.sum(other_product, 2), tl.sum(tl.sum(squares, 2), 1)
 
 
 @triton.jit
 def _dots(
-    x: tl.tensor, weights: tl.tensor, partners: tl.tensor, factor: tl.tensor, SIZE: tl.constexpr,
+    x: tl.tensor, weights: tl.tensor, others: tl.tensor, factor: tl.tensor, SIZE: tl.constexpr,
     BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr,
-    NORM: tl.constexpr, PAIRS: tl.constexpr,
+    NORM: tl.constexpr, TWO: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:  # fmt: skip
-    """By the tensor cores."""
+    """The same by the tensor cores."""
     k = tl.arange(0, BLOCK_K)
     product = tl.zeros([BLOCK_N, BLOCK_T], tl.float32)
-    partner = tl.zeros([BLOCK_N, BLOCK_T], tl.float32)
+    other_product = tl.zeros([BLOCK_N, BLOCK_T], tl.float32)
     squares = tl.zeros([BLOCK_T], tl.float32)
     for start in tl.range(0, SIZE, BLOCK_K, num_stages=STAGES, loop_unroll_factor=UNROLL):
         at = (start + k)[None, :]
@@ -164,10 +163,10 @@ def _dots(
             numbers = exact.to(numbers.dtype)
         numbers = tl.trans(numbers)
         product = tl.dot(w, numbers, product, input_precision="ieee")
-        if PAIRS:
-            v = tl.load(partners[:, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
-            partner = tl.dot(v, numbers, partner, input_precision="ieee")
-    return tl.trans(product), tl.trans(partner), squares
+        if TWO:
+            other_w = tl.load(others[:, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
+            other_product = tl.dot(other_w, numbers, other_product, input_precision="ieee")
+    return tl.trans(product), tl.trans(other_product), squares
 
 
 @triton.jit
