@@ -15,7 +15,8 @@ from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, partial
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -63,6 +64,7 @@ def rehearsal(wait: bool = True) -> Iterator[None]:
         stack.callback(_seen.reset, _seen.set(set()))
         compiling = _compiling()
         if compiling is not None:
+            _load_launchers_alone()
             stack.callback(compiling.reset, compiling.set(kernels))
         yield
     kernels.compile(wait)
@@ -124,6 +126,28 @@ def _make_ready(compile_: Callable[[], Any]) -> Any:
     kernel = compile_()
     _ = kernel.run  # the property builds the launcher and loads the kernel
     return kernel
+
+
+@cache
+def _load_launchers_alone() -> None:
+    """From now on, let no thread take another kernel's launcher. Triton builds an extension module for each signature,
+    all of one name, and when Python loads such a module again, it puts its functions into the one that `sys.modules`
+    has under the name: whatever another thread loads before these are read takes their place. So modules are loaded one
+    after the other, and each loading gives a module of its own. Triton from 3.7 on builds none."""
+    from triton.runtime import build
+
+    load = getattr(build, "_load_module_from_path", None)
+    if load is None:
+        return
+    lock = threading.Lock()
+
+    def load_alone(name: str, path: str) -> ModuleType:
+        module = ModuleType(name)
+        with lock:
+            vars(module).update(vars(load(name, path)))
+        return module
+
+    build._load_module_from_path = load_alone
 
 
 def _compiling() -> ContextVar[Any] | None:

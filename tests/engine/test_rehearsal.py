@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import threading
+from shutil import which
 from types import SimpleNamespace
 from typing import Any
 
@@ -109,6 +110,13 @@ def test_what_cannot_be_compiled_is_left_to_the_launch() -> None:
         launch(broken, (1,), 1)
         launch(kernel, (1,), 2)
     assert len(kernel.compiled) == 1
+
+
+@needs_triton
+@pytest.mark.skipif(which("cc") is None, reason="needs a C compiler")
+def test_no_kernel_gets_the_launcher_of_another() -> None:
+    """Kernels of the same signature share a launcher, which is then loaded several times."""
+    assert run_check("launcher_check") == ["1600", "right"]
 
 
 @needs_triton
