@@ -177,7 +177,7 @@ def _skinny_times(
 
 
 def _heads(place: Place, sizes: tuple[int, int, int], rows: int) -> tuple[Any, ...]:
-    """A plan of attention with Llama's rotation, cos and sin, and a backend whose pool has room for the rows."""
+    """A plan of attention with Llama's rotation, angles, and a backend whose pool has room for the rows."""
     import torch
 
     from sgnb.engine.attention import LayerOptions
@@ -186,11 +186,11 @@ def _heads(place: Place, sizes: tuple[int, int, int], rows: int) -> tuple[Any, .
     from sgnb.engine.fusion.recording import RecordingBackend
 
     heads = Heads(*sizes)
-    angles = place.normal(rows, heads.dim)
-    backend = RecordingBackend(rows, angles.dtype, torch.device(place.device))
+    turns = place.normal(rows, heads.dim)
+    backend = RecordingBackend(rows, turns.dtype, torch.device(place.device))
     for pool in (backend.kv.keys, backend.kv.values):
         pool[0] = place.normal(rows + 1, heads.kv, heads.dim)
-    return AttentionPlan(0, heads, LayerOptions(1.0), ROTARIES[0], None, None), angles.cos(), angles.sin(), backend
+    return AttentionPlan(0, heads, LayerOptions(1.0), ROTARIES[0], None, None), (turns.cos(), turns.sin()), backend
 
 
 def sampling(place: Place) -> Report:

@@ -14,7 +14,7 @@ from sgnb.engine import fusion
 from sgnb.engine.attention import LayerOptions
 from sgnb.engine.fusion import kernels, plain
 from sgnb.engine.fusion.operations import Operations
-from sgnb.engine.fusion.parts import AttentionPlan, Heads, Norm
+from sgnb.engine.fusion.parts import Angles, AttentionPlan, Heads, Norm
 from sgnb.engine.fusion.patterns import ROTARIES
 from sgnb.engine.fusion.recording import RecordingBackend
 
@@ -70,21 +70,20 @@ def check_rotate(shapes: list[Heads], rows: list[int], dtype: torch.dtype, devic
         norms = [Norm(factor, 1e-5, part == 1) if normed else None for factor in factors]
         plan = AttentionPlan(3, heads, options, rotary, *norms)
         width = 0 if rotary is None else heads.dim // part // (1 if rotary.twice else 2)
-        angles = torch.rand(count, width, device=device) * 6
-        cos, sin = (None, None) if rotary is None else (angles.cos().to(dtype), angles.sin().to(dtype))
+        turns = torch.rand(count, width, device=device) * 6
+        angles = None if rotary is None else (turns.cos().to(dtype), turns.sin().to(dtype))
         qkv = torch.randn(count, sum(heads.widths), device=device).to(dtype)
         mine = backend(count, heads, dtype, device)
-        q = kernels.rotate_and_store(qkv, plan, cos, sin, mine)
-        wide = [None if angle is None else angle.double() for angle in (cos, sin)]
+        q = kernels.rotate_and_store(qkv, plan, angles, mine)
         parts = [heads.query, heads.kv, heads.kv]
-        exact, terms = (part.split(parts, 1) for part in exact_rotation(qkv.double(), plan, *wide))
+        exact, terms = (part.split(parts, 1) for part in exact_rotation(qkv.double(), plan, angles))
         pools = mine.kv.keys[3], mine.kv.values[3]
         for found, right, size in zip((q, *(pool[mine.new_slots] for pool in pools)), exact, terms, strict=True):
             close(found, right, size)
         assert not any(pool[-1].any() for pool in pools)
 
 
-def exact_rotation(qkv: Tensor, plan: AttentionPlan, cos: Tensor | None, sin: Tensor | None) -> tuple[Tensor, Tensor]:
+def exact_rotation(qkv: Tensor, plan: AttentionPlan, angles: Angles | None) -> tuple[Tensor, Tensor]:
     """One pair of numbers at a time, in float64, as a complex number. All heads, and the terms of each number.
 
     The terms of a pair's numbers are at most as large as the pair, |(a, b)|, which a rotation does not change.
@@ -96,7 +95,8 @@ def exact_rotation(qkv: Tensor, plan: AttentionPlan, cos: Tensor | None, sin: Te
             squares = out[:, part].square().mean(-1, keepdim=True)
             out[:, part] *= (squares + norm.eps).rsqrt() * norm.factor.double()
     terms = out.abs()
-    if plan.rotary is not None and cos is not None and sin is not None:
+    if plan.rotary is not None and angles is not None:
+        cos, sin = (part.double() for part in angles)
         pairs = plan.rotary.pairs(cos.shape[-1])
         for i in range(pairs):
             a, b = (2 * i, 2 * i + 1) if plan.rotary.interleaved else (i, i + pairs)

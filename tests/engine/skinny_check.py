@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from sgnb.engine.attention import LayerOptions
-from sgnb.engine.fusion.parts import AttentionPlan, Heads, Norm
+from sgnb.engine.fusion.parts import Angles, AttentionPlan, Heads, Norm
 from sgnb.engine.fusion.patterns import ROTARIES
 from sgnb.engine.fusion.plain import ACTIVATIONS
 from sgnb.engine.fusion.skinny import (
@@ -92,18 +92,17 @@ def check_projection(
     weight = (torch.randn(sum(heads.widths), size, device=device) / size**0.5).to(dtype)
     for rotary, normed, biased in itertools.product(ROTARIES, *[(False, True)] * 2):
         plan = AttentionPlan(3, heads, LayerOptions(1.0), rotary, None, None)
-        angles = torch.rand(rows, 0 if rotary is None else heads.dim // (1 if rotary.twice else 2), device=device) * 6
-        cos, sin = (None, None) if rotary is None else (angles.cos().to(dtype), angles.sin().to(dtype))
-        assert can_project(plan, angles.shape[1])
+        turns = torch.rand(rows, 0 if rotary is None else heads.dim // (1 if rotary.twice else 2), device=device) * 6
+        angles = None if rotary is None else (turns.cos().to(dtype), turns.sin().to(dtype))
+        assert can_project(plan, angles)
         bias = torch.randn(len(weight), device=device).to(dtype) if biased else None
         norm = Norm(torch.rand(size, device=device) + 0.5, 1e-5, False) if normed else None
         qkv = exact(x, weight, bias, norm, None, None)
-        wide = [None if angle is None else angle.double() for angle in (cos, sin)]
-        expected = exact_rotation(qkv, plan, *wide)[0].split([heads.query, heads.kv, heads.kv], 1)
+        expected = exact_rotation(qkv, plan, angles)[0].split([heads.query, heads.kv, heads.kv], 1)
         for tiling in tilings:
             mine = backend(rows, heads, dtype, device)
             mine.new_slots, spare = torch.randperm(rows + 1, device=device).int().split([rows, 1])
-            q = skinny_project(x, weight, bias, plan, cos, sin, mine, norm=norm, tiling=tiling)
+            q = skinny_project(x, weight, bias, plan, angles, mine, norm=norm, tiling=tiling)
             pools = mine.kv.keys[3], mine.kv.values[3]
             for found, right in zip((q, *(pool[mine.new_slots] for pool in pools)), expected, strict=True):
                 close(found, right, (rows, heads, size, rotary, normed, biased, tiling))
@@ -116,15 +115,17 @@ def check_what_is_projected() -> None:
     def plan(dim: int, **changes: object) -> AttentionPlan:
         return replace(AttentionPlan(0, Heads(2, 1, dim), LayerOptions(1.0), ROTARIES[0], None, None), **changes)
 
+    def turned(count: int) -> Angles:
+        return torch.ones(1, count), torch.zeros(1, count)
+
     rotary, norm = ROTARIES[0], Norm(torch.ones(64), 1e-5, False)
-    assert rotary is not None
-    whole = 64 if rotary.twice else 32
-    assert can_project(plan(64), whole) and can_project(plan(64, rotary=None), 0)
-    assert not can_project(plan(64), whole // 2) and not can_project(plan(80), 80 if rotary.twice else 40)
-    assert not can_project(plan(64, q_norm=norm, k_norm=norm), whole)
+    assert rotary is not None and rotary.pairs(64) == 32
+    assert can_project(plan(64), turned(64)) and can_project(plan(64, rotary=None), None)
+    assert not can_project(plan(64), turned(32)) and not can_project(plan(80), turned(80))
+    assert not can_project(plan(64, q_norm=norm, k_norm=norm), turned(64))
     mine, x = backend(1, Heads(2, 1, 64), torch.float32, "cpu"), torch.zeros(1, 16)
     try:
-        skinny_project(x, torch.zeros(128, 16), None, plan(64, layer=3, rotary=None), None, None, mine)
+        skinny_project(x, torch.zeros(128, 16), None, plan(64, layer=3, rotary=None), None, mine)
     except ValueError:
         return
     raise AssertionError("weights of other heads")

@@ -43,14 +43,14 @@ class FusedAttention:
     def attend(self, x: Tensor, norm: Norm | None, position_embeddings: Positions, backend: Backend) -> Tensor:
         """From x [T, K], which is first normed if asked, to what all heads saw: [T, q]."""
         operations, plan, weight, bias = self._operations, self._plan, self._merged.weight, self._merged.bias
-        cos, sin = (None, None) if position_embeddings is None else (angles[0] for angles in position_embeddings)
+        angles = None if position_embeddings is None else (position_embeddings[0][0], position_embeddings[1][0])
         if self._wide_norms:
             qkv = operations.linear(x, weight, bias, norm=norm)
             for part, wide in zip(qkv.split(plan.heads.widths, -1), self._wide_norms, strict=False):
                 part.copy_(operations.norm(part, wide))
-            q = operations.rotate_and_store(qkv, plan, cos, sin, backend)
+            q = operations.rotate_and_store(qkv, plan, angles, backend)
         else:
-            q = operations.project(x, weight, bias, plan, cos, sin, backend, norm=norm)
+            q = operations.project(x, weight, bias, plan, angles, backend, norm=norm)
         return backend.attend(plan.layer, q, plan.options).flatten(1)
 
 

@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ..rehearsal import launch
-from .parts import AttentionPlan, Backend, Heads, Norm, Rotary
+from .parts import Angles, AttentionPlan, Backend, Heads, Norm, Rotary
 
 GATE_BLOCK = 1024
 """Numbers that one program gates."""
@@ -71,11 +71,10 @@ def gate(x: Tensor, activation: str) -> Tensor:
     return out
 
 
-def rotate_and_store(
-    qkv: Tensor, plan: AttentionPlan, cos: Tensor | None, sin: Tensor | None, backend: Backend
-) -> Tensor:
+def rotate_and_store(qkv: Tensor, plan: AttentionPlan, angles: Angles | None, backend: Backend) -> Tensor:
     """Writes k and v to the pool at `backend.new_slots` itself."""
     query, kv, dim = plan.heads
+    cos, sin = angles or (qkv, qkv)
     keys, values, slots = backend.kv.keys[plan.layer], backend.kv.values[plan.layer], backend.new_slots
     q = torch.empty(len(qkv), query, dim, dtype=qkv.dtype, device=qkv.device)
     if len(qkv):
@@ -84,8 +83,8 @@ def rotate_and_store(
             _rotate_and_store_kernel,
             (len(qkv), blocks),
             qkv,
-            qkv if cos is None else cos,
-            qkv if sin is None else sin,
+            cos,
+            sin,
             slots,
             q,
             keys,
@@ -93,14 +92,14 @@ def rotate_and_store(
             qkv if plan.q_norm is None else plan.q_norm.factor,
             qkv if plan.k_norm is None else plan.k_norm.factor,
             qkv.stride(0),
-            0 if cos is None else cos.stride(0),
-            0 if sin is None else sin.stride(0),
+            cos.stride(0),
+            sin.stride(0),
             0.0 if plan.q_norm is None else plan.q_norm.eps,
             0.0 if plan.k_norm is None else plan.k_norm.eps,
             **_constants(
                 plan.heads,
-                None if cos is None else plan.rotary,
-                0 if cos is None else cos.shape[1],
+                None if angles is None else plan.rotary,
+                0 if angles is None else cos.shape[1],
                 None if plan.q_norm is None else plan.q_norm.early,
                 None if plan.k_norm is None else plan.k_norm.early,
                 HEADS_BLOCK,

@@ -12,16 +12,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from . import plain
-from .parts import AttentionPlan, Backend, Norm
+from .parts import Angles, AttentionPlan, Backend, Norm
 
 Linear = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """(x [T, K], weight [N, K], bias [N] or None) -> [T, N]."""
 
 
 class RotateAndStore(Protocol):
-    def __call__(
-        self, qkv: Tensor, plan: AttentionPlan, cos: Tensor | None, sin: Tensor | None, backend: Backend
-    ) -> Tensor: ...
+    def __call__(self, qkv: Tensor, plan: AttentionPlan, angles: Angles | None, backend: Backend) -> Tensor: ...
 
 
 class NormRows(Protocol):
@@ -29,13 +27,12 @@ class NormRows(Protocol):
 
 
 class Skinny(NamedTuple):
-    """rows: at most so many. can_project(plan, last dimension of cos and sin): whether `project` serves. See `skinny`,
-    the module."""
+    """rows: at most so many. can_project: whether `project` serves. See `skinny`, the module."""
 
     rows: int
     linear: Callable[..., Tensor]
     project: Callable[..., Tensor]
-    can_project: Callable[[AttentionPlan, int], bool]
+    can_project: Callable[[AttentionPlan, Angles | None], bool]
 
 
 @dataclass(frozen=True)
@@ -82,20 +79,19 @@ class Operations:
         weight: Tensor,
         bias: Tensor | None,
         plan: AttentionPlan,
-        cos: Tensor | None,
-        sin: Tensor | None,
+        angles: Angles | None,
         backend: Backend,
         *,
         norm: Norm | None = None,
     ) -> Tensor:
         """q [T, heads, dim], rotated, of x [T, K], which is first normed if asked; k and v go to the pool.
 
-        weight and bias are those of q, k and v, one after the other. cos, sin [T, n]: None without a rotation.
+        weight and bias are those of q, k and v, one after the other. angles: None without a rotation.
         """
-        skinny, angles = self.skinny, 0 if cos is None else cos.shape[1]
+        skinny = self.skinny
         if skinny is not None and len(x) <= skinny.rows and skinny.can_project(plan, angles):
-            return skinny.project(x, weight, bias, plan, cos, sin, backend, norm=norm)
-        return self.rotate_and_store(self.linear(x, weight, bias, norm=norm), plan, cos, sin, backend)
+            return skinny.project(x, weight, bias, plan, angles, backend, norm=norm)
+        return self.rotate_and_store(self.linear(x, weight, bias, norm=norm), plan, angles, backend)
 
     def _add_product(self, residual: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, scale: float) -> Tensor:
         if self.multiply is not F.linear:

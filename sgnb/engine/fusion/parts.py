@@ -35,8 +35,12 @@ class Heads(NamedTuple):
         return [self.query * self.dim, self.kv * self.dim, self.kv * self.dim]
 
 
+Angles = tuple[Tensor, Tensor]
+"""cos and sin of a step's tokens, [T, n] each."""
+
+
 class Rotary(NamedTuple):
-    """How a head is rotated by cos and sin [T, n] (Su et al., arXiv 2104.09864); dimensions past the pairs stay.
+    """How a head is rotated by `Angles` (Su et al., arXiv 2104.09864); dimensions past the pairs stay.
 
     interleaved: a pair is (2i, 2i + 1), else (i, i + number of pairs). step: pair i has the angle i * step. twice: each
     angle is there twice, so there are n / 2 pairs, else n.

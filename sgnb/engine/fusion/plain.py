@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .parts import AttentionPlan, Backend, Norm, Rotary
+from .parts import Angles, AttentionPlan, Backend, Norm, Rotary
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
@@ -34,31 +34,29 @@ def gate(x: Tensor, activation: str) -> Tensor:
     return ACTIVATIONS[activation](first).mul_(up)
 
 
-def rotate_and_store(
-    qkv: Tensor, plan: AttentionPlan, cos: Tensor | None, sin: Tensor | None, backend: Backend
-) -> Tensor:
-    """Norm and rotate the heads of qkv [T, sum of widths] by cos and sin [T, n], store k and v: q [T, heads, dim].
+def rotate_and_store(qkv: Tensor, plan: AttentionPlan, angles: Angles | None, backend: Backend) -> Tensor:
+    """Norm and rotate the heads of qkv [T, sum of widths], store k and v: q [T, heads, dim].
 
-    cos and sin are None when the plan has no rotation.
+    angles: None when the plan has no rotation.
     """
     query, kv, dim = plan.heads
     heads = qkv.view(len(qkv), query + 2 * kv, dim)
     v = heads[:, query + kv :]
     if plan.q_norm is None or plan.k_norm is None:
-        q, k = rotate(heads[:, : query + kv], cos, sin, plan.rotary).split([query, kv], 1)
+        q, k = rotate(heads[:, : query + kv], angles, plan.rotary).split([query, kv], 1)
     else:
-        q = rotate(norm(heads[:, :query], plan.q_norm), cos, sin, plan.rotary)
-        k = rotate(norm(heads[:, query : query + kv], plan.k_norm), cos, sin, plan.rotary)
+        q = rotate(norm(heads[:, :query], plan.q_norm), angles, plan.rotary)
+        k = rotate(norm(heads[:, query : query + kv], plan.k_norm), angles, plan.rotary)
     backend.store(plan.layer, k, v)
     return q
 
 
-def rotate(x: Tensor, cos: Tensor | None, sin: Tensor | None, rotary: Rotary | None) -> Tensor:
+def rotate(x: Tensor, angles: Angles | None, rotary: Rotary | None) -> Tensor:
     """x [T, heads, dim] rotated, a new tensor; x itself without a rotation."""
-    if rotary is None or cos is None or sin is None:
+    if rotary is None or angles is None:
         return x
-    pairs = rotary.pairs(cos.shape[-1])
-    c, s = (angles[:, None, : pairs * rotary.step : rotary.step] for angles in (cos, sin))
+    pairs = rotary.pairs(angles[0].shape[-1])
+    c, s = (part[:, None, : pairs * rotary.step : rotary.step] for part in angles)
     out = torch.empty_like(x) if 2 * pairs == x.shape[-1] else x.clone()
     a, b = _halves(x, pairs, rotary)
     out_a, out_b = _halves(out, pairs, rotary)

@@ -15,7 +15,7 @@ import triton
 from torch import Tensor
 
 from ..rehearsal import launch
-from .parts import AttentionPlan, Backend, Norm
+from .parts import Angles, AttentionPlan, Backend, Norm
 from .skinny_kernels import linear_kernel, project_kernel
 
 SKINNY_ROWS = 8
@@ -96,14 +96,12 @@ def skinny_linear(
     return out
 
 
-def can_project(plan: AttentionPlan, angles: int) -> bool:
+def can_project(plan: AttentionPlan, angles: Angles | None) -> bool:
     """Whether `skinny_project` serves. A program has a few of a head's pairs of numbers: a norm of heads needs the
-    whole head, a rotation of a part leaves numbers without a partner, and tensor cores take `DOT_COLUMNS` pairs.
-
-    angles: the last dimension of cos and sin, 0 where there are none.
-    """
-    whole = plan.rotary is None or 2 * plan.rotary.pairs(angles) == plan.heads.dim
-    return whole and plan.q_norm is None and plan.k_norm is None and plan.heads.dim % (2 * DOT_COLUMNS) == 0
+    whole head, a rotation of a part leaves numbers without a partner, and tensor cores take `DOT_COLUMNS` pairs."""
+    rotary, dim = plan.rotary, plan.heads.dim
+    whole = rotary is None or angles is None or 2 * rotary.pairs(angles[0].shape[1]) == dim
+    return whole and plan.q_norm is None and plan.k_norm is None and dim % (2 * DOT_COLUMNS) == 0
 
 
 def skinny_project(
@@ -111,17 +109,16 @@ def skinny_project(
     weight: Tensor,
     bias: Tensor | None,
     plan: AttentionPlan,
-    cos: Tensor | None,
-    sin: Tensor | None,
+    angles: Angles | None,
     backend: Backend,
     *,
     norm: Norm | None = None,
     tiling: Tiling | None = None,
 ) -> Tensor:
-    """x [T, K] times weight [sum of widths, K], plus bias, the heads rotated by cos and sin [T, n]: q [T, heads, dim].
+    """x [T, K] times weight [sum of widths, K], plus bias, the heads rotated: q [T, heads, dim].
 
     k and v go to the pool, at `backend.new_slots`. norm: of x, as in `skinny_linear`. Sums and rotations are in
-    float32. Only where `can_project`; cos and sin are None when the plan has no rotation.
+    float32. Only where `can_project`; angles: None when the plan has no rotation.
     """
     _check(x, weight, bias, norm)
     if len(weight) != sum(plan.heads.widths):
@@ -133,7 +130,8 @@ def skinny_project(
     if rows == 0:
         return q
     tiling = tiling or pick_projection(rows, size)
-    rotary = None if cos is None else plan.rotary
+    rotary = None if angles is None else plan.rotary
+    cos, sin = angles or (x, x)
     launch(
         project_kernel,
         ((query + 2 * kv) * dim // 2 // tiling.block_n,),
@@ -141,16 +139,16 @@ def skinny_project(
         weight,
         x if bias is None else bias,
         x if norm is None else norm.factor,
-        x if cos is None else cos,
-        x if sin is None else sin,
+        cos,
+        sin,
         backend.new_slots,
         q,
         keys,
         values,
         x.stride(0),
         weight.stride(0),
-        0 if cos is None else cos.stride(0),
-        0 if sin is None else sin.stride(0),
+        cos.stride(0),
+        sin.stride(0),
         0.0 if norm is None else norm.eps,
         rows,
         QUERY=query,
