@@ -86,17 +86,17 @@ def close(mine: Tensor, exact: Tensor, what: object) -> None:
 def check_projection(
     rows: int, heads: Heads, size: int, dtype: torch.dtype, device: str, tilings: Iterable[Tiling | None] = (None,)
 ) -> None:
-    """All ways to rotate whole heads; slots as a step has them."""
+    """All ways to rotate whole heads, with norm and bias and without both; slots as a step has them."""
     torch.manual_seed(rows + size)
     x = torch.randn(rows, size + 8, device=device).to(dtype)[:, :size]
     weight = (torch.randn(sum(heads.widths), size, device=device) / size**0.5).to(dtype)
-    for rotary, normed, biased in itertools.product(ROTARIES, *[(False, True)] * 2):
+    for rotary, more in itertools.product(ROTARIES, (False, True)):
         plan = AttentionPlan(3, heads, LayerOptions(1.0), rotary, None, None)
         turns = torch.rand(rows, 0 if rotary is None else heads.dim // (1 if rotary.twice else 2), device=device) * 6
         angles = None if rotary is None else (turns.cos().to(dtype), turns.sin().to(dtype))
         assert can_project(plan, angles)
-        bias = torch.randn(len(weight), device=device).to(dtype) if biased else None
-        norm = Norm(torch.rand(size, device=device) + 0.5, 1e-5, False) if normed else None
+        bias = torch.randn(len(weight), device=device).to(dtype) if more else None
+        norm = Norm(torch.rand(size, device=device) + 0.5, 1e-5, False) if more else None
         qkv = exact(x, weight, bias, norm, None, None)
         expected = exact_rotation(qkv, plan, angles)[0].split([heads.query, heads.kv, heads.kv], 1)
         for tiling in tilings:
@@ -105,7 +105,7 @@ def check_projection(
             q = skinny_project(x, weight, bias, plan, angles, mine, norm=norm, tiling=tiling)
             pools = mine.kv.keys[3], mine.kv.values[3]
             for found, right in zip((q, *(pool[mine.new_slots] for pool in pools)), expected, strict=True):
-                close(found, right, (rows, heads, size, rotary, normed, biased, tiling))
+                close(found, right, (rows, heads, size, rotary, more, tiling))
             assert not any(pool[spare].any() for pool in pools)
 
 
