@@ -156,10 +156,10 @@ def _skinny_times(
     import torch
     import torch.nn.functional as F
 
-    from sgnb.engine.fusion.operations import kernel_operations
+    from sgnb.engine.fusion.operations import pick_operations
     from sgnb.engine.fusion.parts import Norm
 
-    few = kernel_operations()
+    few = pick_operations(torch.device("cuda"), torch.bfloat16, None)
     x = place.normal(rows, product.size)
     residual = place.normal(rows, product.columns) if product.added else None
     norm = Norm(torch.ones(product.size, device=place.device), 1e-5, False) if product.norm else None

@@ -133,7 +133,7 @@ def _load_launchers_alone() -> None:
     """From now on, let no thread take another kernel's launcher. Triton builds an extension module for each signature,
     all of one name, and when Python loads such a module again, it puts its functions into the one that `sys.modules`
     has under the name: whatever another thread loads before these are read takes their place. So modules are loaded one
-    after the other, and each loading gives a module of its own. Triton from 3.7 on builds none."""
+    after the other, and each loading gives a module of its own. Triton 3.9 builds none."""
     from triton.runtime import build
 
     load = getattr(build, "_load_module_from_path", None)

@@ -41,6 +41,6 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         os.environ["TRITON_CACHE_DIR"] = folder
         assert [launched(number) for number in range(MODULES)] == list(range(MODULES))
-        _load_launchers_alone()  # without it some 10 of 1,600 are another's
+        _load_launchers_alone()
         with ThreadPoolExecutor(THREADS) as pool:
             print(sum(pool.map(right, range(THREADS))), "right")

@@ -18,7 +18,7 @@ from triton.runtime.jit import JITFunction
 from sgnb.engine import fusion
 from sgnb.engine.attention.triton_backend import TritonAttention, rehearse_layers
 from sgnb.engine.fusion import skinny
-from sgnb.engine.fusion.operations import kernel_operations
+from sgnb.engine.fusion.operations import pick_operations
 from sgnb.engine.graphs import SIZES
 from sgnb.engine.kv import KVCache
 from sgnb.engine.model import Probe, load_decoder
@@ -55,7 +55,8 @@ def pretend() -> None:
     JITFunction.warmup = note
     skinny._processors = lambda device: 132  # type: ignore[assignment]
     torch.cuda.graph_pool_handle = lambda: (0, 0)  # type: ignore[assignment, return-value]
-    fusion.pick_operations = lambda *arguments: kernel_operations()  # type: ignore[attr-defined]
+    on_gpu = pick_operations(torch.device("cuda"), torch.bfloat16, None)
+    fusion.pick_operations = lambda *arguments: on_gpu  # type: ignore[attr-defined]
     match = fusion._match
 
     def match_all(candidates: Any, recording: Any, *rest: Any) -> Any:

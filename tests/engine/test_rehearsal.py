@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures
+import sysconfig
 import threading
+from pathlib import Path
 from shutil import which
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +16,8 @@ import torch
 from sgnb.engine.rehearsal import _kind, forget_begun, launch, rehearsal
 
 from .interpreter import needs_triton, run_check
+
+CAN_BUILD = any(map(which, ("cc", "gcc", "clang"))) and Path(sysconfig.get_path("include"), "Python.h").exists()
 
 
 class Kernel:
@@ -113,7 +117,7 @@ def test_what_cannot_be_compiled_is_left_to_the_launch() -> None:
 
 
 @needs_triton
-@pytest.mark.skipif(which("cc") is None, reason="needs a C compiler")
+@pytest.mark.skipif(not CAN_BUILD, reason="needs a C compiler and Python's headers, as triton does")
 def test_no_kernel_gets_the_launcher_of_another() -> None:
     """Kernels of the same signature share a launcher, which is then loaded several times."""
     assert run_check("launcher_check") == ["1600", "right"]

@@ -104,16 +104,11 @@ def pick_operations(device: torch.device, dtype: torch.dtype, linear: Linear | N
     """The fastest that work there. linear: takes the place of every product, for who needs its rounding."""
     if device.type != "cuda" or find_spec("triton") is None:
         return Operations(multiply=linear or F.linear)
-    fast = kernel_operations()
-    if linear is not None or dtype not in (torch.bfloat16, torch.float16):
-        return replace(fast, skinny=None, multiply=linear or F.linear)
-    return fast
-
-
-def kernel_operations() -> Operations:
-    """All by Triton kernels, but for products of many rows. ImportError without triton."""
     from . import kernels
+
+    fast = Operations(kernels.norm, kernels.gate, kernels.rotate_and_store, multiply=linear or F.linear)
+    if linear is not None or dtype not in (torch.bfloat16, torch.float16):
+        return fast
     from .skinny import SKINNY_ROWS, can_project, skinny_linear, skinny_project
 
-    skinny = Skinny(SKINNY_ROWS, skinny_linear, skinny_project, can_project)
-    return Operations(kernels.norm, kernels.gate, kernels.rotate_and_store, skinny=skinny)
+    return replace(fast, skinny=Skinny(SKINNY_ROWS, skinny_linear, skinny_project, can_project))

@@ -61,8 +61,7 @@ def skinny_linear(
     and the product is activation(gate) * up, [T, N / 2]. Sums run in float32 and are rounded once, at the end.
 
     x, weight and residual have one dtype, bfloat16, float16 or float32, and contiguous rows. In float16 with `norm`,
-    x * factor must be a float16. tiling: instead of the one chosen by shape. ValueError for other shapes or
-    dtypes.
+    x * factor must be a float16. tiling: instead of the one chosen by shape. ValueError for other shapes or dtypes.
     """
     _check(x, weight, bias, norm, residual, gated)
     rows, size = x.shape
