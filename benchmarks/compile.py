@@ -32,7 +32,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "neither": {"fuse": False},
     AGAIN: {},
 }
-ROUNDS = 5
+ROUNDS = {True: 2, False: 5}
+"""Engines of each kind, on a GPU and on a CPU."""
 
 
 class Work(NamedTuple):
@@ -62,21 +63,21 @@ def run() -> Report:
     report = Report(
         f"Layers through torch.compile ({'GPU' if gpu else 'CPU'}), tokens a second",
         ("model", "layers", *(work.name for work in works), "load, s", "load again, s"),
-        note=f"Medians of {ROUNDS} engines each, made in turn, each round in another order. The last line is the first "
-        "once more: what differs between those two is noise. Load: the first one, and the median of the others, in the "
-        "same process.",
+        note=f"Medians of {ROUNDS[gpu]} engines each, made in turn, each round in another order. The last line is the "
+        "first once more: what differs between those two is noise. Load: the first one, and the median of the others, "
+        "in the same process.",
     )
     with _nothing_compiled():
         for name in ("Llama", "GPT-2"):
-            report.rows += _measure(name, _make_model(name, gpu), works)
+            report.rows += _measure(name, _make_model(name, gpu), works, ROUNDS[gpu])
     return report
 
 
-def _measure(name: str, model: Any, works: tuple[Work, ...]) -> list[tuple[Any, ...]]:
+def _measure(name: str, model: Any, works: tuple[Work, ...], rounds: int) -> list[tuple[Any, ...]]:
     loads: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
     speeds: dict[str, list[list[float]]] = {variant: [] for variant in VARIANTS}
     variants = list(VARIANTS.items())
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         variants.append(variants.pop(0))
         for variant, options in variants:
             made: list[sgnb.Engine] = []

@@ -66,7 +66,7 @@ class Driver:
         launching = time.thread_time() - began
         sampling = [chunk for chunk in chunks if chunk.samples]
         for chunk in sampling:
-            chunk.request.ahead += 1
+            chunk.request.extent += 1
         read = [chunk for chunk in self._launched if chunk.request.ahead]
         self._launched = sampling
         choice = self.rng.integers(0, VOCAB, len(read)).tolist()

@@ -78,7 +78,7 @@ PROGRAMS: dict[str, Program] = {
     ),
     "forks": Program(
         tree_of_thought,
-        {"roots": 4, "prompt": 4000, "branches": (64, 1), "new": 48},
+        {"roots": 2, "prompt": 4000, "branches": (64, 1), "new": 48},
         {"roots": 1, "prompt": 700, "branches": (32, 1), "new": 12},
         ("no prefix cache", "no fork attention"),
     ),

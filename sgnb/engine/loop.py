@@ -219,7 +219,7 @@ class EngineLoop:
         requests, starts, lengths = zip(*chunks, strict=True)
         extended: Columns[Extended] = Columns(Extended, [r.id for r in requests], starts, lengths)
         for request, seat in chosen.sampling:
-            request.ahead += 1
+            request.extent += 1
             request.seat = seat
         return Launched(self._scheduler.step, began, extended, chosen)
 

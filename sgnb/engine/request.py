@@ -22,9 +22,9 @@ class Request:
     arrival: the step in which it began to wait. cached_tokens: prompt tokens in the cache at the first admission.
     closed: no token will be added; what is left is to score those that are there. retired: it has left the
     scheduler, while its last token is not read yet.
-    ahead: tokens that a step has sampled and that are not read yet; they come after `tokens`. seat: the row of the
-    last step's samples that holds the request's. epoch: counts rewrites; what was sampled before one is void.
-    seed: of its random numbers, an integer below 2**64.
+    extent: the size with the tokens that a step has sampled and that are not read yet. most: the largest size.
+    seat: the row of the last step's samples that holds the request's. epoch: counts rewrites; what was sampled before
+    one is void. seed: of its random numbers, an integer below 2**64.
     """
 
     def __init__(
@@ -34,18 +34,19 @@ class Request:
         self.id = id
         self.params = params
         self.namespace = namespace
-        self.prompt_length = self.size = len(prompt)
+        self.prompt_length = self.size = self.extent = len(prompt)
         self.limit = limit
-        self._tokens: Ints = np.empty(len(prompt) + limit, np.int32)
+        self.most = len(prompt) + limit
+        self._tokens: Ints = np.empty(self.most, np.int32)
         self._tokens[: self.size] = prompt
-        self.slots: Ints = np.empty(len(self._tokens), np.int32)
+        self.slots: Ints = np.empty(self.most, np.int32)
         self.held = self.computed = 0
         self.node: Node | None = None
         self.hint: Prefix | None = None
         self.cached_tokens: int | None = None
         self.arrival = 0
         self.closed = self.retired = False
-        self.ahead = self.seat = self.epoch = 0
+        self.seat = self.epoch = 0
         self._unscored = _first_scored(params, len(prompt))
         self.seed = random.getrandbits(64) if params.seed is None else params.seed % (1 << 64)
         self.prompt_logprobs: list[float] = []
@@ -69,27 +70,26 @@ class Request:
     @property
     def remaining(self) -> int:
         """New tokens that may still come."""
-        return self.limit + self.prompt_length - self.size
+        return self.most - self.size
 
     @property
-    def extent(self) -> int:
-        """Tokens that there are, also those that are not read yet."""
-        return self.size + self.ahead
+    def ahead(self) -> int:
+        """Tokens that a step has sampled and that are not read yet."""
+        return self.extent - self.size
 
     @property
     def uncomputed(self) -> int:
-        return self.size + self.ahead - self.computed
+        return self.extent - self.computed
 
     @property
     def full(self) -> bool:
         """Whether no further token may come."""
-        return self.size + self.ahead - self.prompt_length >= self.limit
+        return self.extent >= self.most
 
     @property
     def idle(self) -> bool:
         """Whether all that it needs is for its last step to be read."""
-        extent = self.size + self.ahead
-        return extent == self.computed or (self.ahead > 0 and extent - self.prompt_length >= self.limit)
+        return self.extent == self.computed or (self.full and self.ahead > 0)
 
     @property
     def score_from(self) -> int:
@@ -105,17 +105,16 @@ class Request:
         """Add a sampled token, whose log-probability is known with it. It was the first of those ahead, if any are."""
         self._tokens[self.size] = token
         self.size += 1
-        if self.ahead:
-            self.ahead -= 1
+        if self.extent < self.size:
+            self.extent = self.size
         if self._unscored < self.size:
             self._unscored = self.size
 
     def rewrite(self, position: int, tokens: Sequence[int]) -> None:
         """Put `tokens` in place of all tokens from `position` on. What was computed of those is forgotten, and so is
         what was sampled and not read. The last token will be computed, for its logits."""
-        self.ahead = 0
         self.epoch += 1
-        self.size = position + len(tokens)
+        self.size = self.extent = position + len(tokens)
         self._tokens[position : self.size] = tokens
         self.computed = min(self.computed, position, self.size - 1)
         if self.params.return_logprob:
@@ -158,8 +157,7 @@ class Chunk(NamedTuple):
     def samples(self) -> bool:
         """Whether the step ends with a new token for the request."""
         request, start, length = self
-        extent = request.size + request.ahead
-        return start + length == extent and extent - request.prompt_length < request.limit and not request.closed
+        return start + length == request.extent < request.most and not request.closed
 
 
 def logit_rows(chunk: Chunk) -> range:

@@ -87,20 +87,18 @@ class Scheduler:
         Chunks of at most `SHORT` tokens come first. A request whose last step is still to be read may have none.
         """
         self.step += 1
-        active = self._make_room_for_decode()
+        singles, longer = self._make_room_to_grow()
         if self._step_tokens < self._max_step_tokens and self.step >= self._shrunk_at + RECOVERY:
             self._step_tokens, self._shrunk_at = min(2 * self._step_tokens, self._max_step_tokens), self.step
-        decodes = [r for r in active if r.size + r.ahead - r.computed == 1][: self._step_tokens]
-        chunks = [Chunk(r, r.computed, 1) for r in decodes]
-        budget = self._step_tokens - len(chunks)
-        if len(decodes) < len(active):
-            for request in sorted((r for r in active if r.uncomputed > 1), key=lambda r: r.uncomputed):
-                if budget > 0:
-                    chunks.append(_chunk(request, budget))
-                    budget -= chunks[-1].length
+        chunks = [Chunk(r, r.computed, 1) for r in singles[: self._step_tokens]]
+        decodes, budget = len(chunks), self._step_tokens - len(chunks)
+        for request in sorted(longer, key=lambda r: r.uncomputed):
+            if budget > 0:
+                chunks.append(_chunk(request, budget))
+                budget -= chunks[-1].length
         if self.waiting and budget > 0:
             self._admit(chunks, budget)
-        if len(decodes) < len(chunks):
+        if decodes < len(chunks):
             chunks.sort(key=lambda c: c.length > SHORT)
         return chunks
 
@@ -156,21 +154,30 @@ class Scheduler:
             self.pool.release(slots)
         return self.pool.free - before
 
-    def _make_room_for_decode(self) -> list[Request]:
+    def _make_room_to_grow(self) -> tuple[list[Request], list[Request]]:
         """Give every running request slots for the tokens it appended; retract requests until that is possible.
 
-        Returns those that have something to compute.
+        Returns those with one token to compute, and those with more.
         """
         self._reserve = max(0.3, self._reserve * 0.99)
         while True:
-            active = [r for r in self.running if not r.idle]
-            growing = [r for r in active if r.held < r.size + r.ahead]
-            need = sum([r.size + r.ahead - r.held for r in growing])
+            singles: list[Request] = []
+            longer: list[Request] = []
+            growing: list[Request] = []
+            need = 0
+            for request in self.running:
+                extent, computed = request.extent, request.computed
+                if extent == computed or (extent == request.most and request.idle):
+                    continue
+                (singles if extent == computed + 1 else longer).append(request)
+                if request.held < extent:
+                    growing.append(request)
+                    need += extent - request.held
             if self._make_free(need):
                 break
             self._retract(min(self.running, key=lambda r: (r.output_length, -r.prompt_length)))
         _grow(growing, self.pool.allocate(need))
-        return active
+        return singles, longer
 
     def _admit(self, chunks: list[Chunk], budget: int) -> None:
         """Start waiting requests, best first, while tokens, requests and memory allow."""
@@ -297,14 +304,13 @@ def _grow(requests: list[Request], slots: Ints) -> None:
     """Give each request slots for the tokens that have none; `slots` are as many as they need together."""
     singles, first = slots.tolist(), 0
     for request in requests:
-        held = request.held
-        count = request.size + request.ahead - held
-        if count == 1:  # as in every step of a decode: a slice would cost several times as much
+        held, extent = request.held, request.extent
+        last = first + extent - held
+        if last == first + 1:  # as in every step of a decode: a slice would cost several times as much
             request.slots[held] = singles[first]
         else:
-            request.slots[held : held + count] = slots[first : first + count]
-        request.held = held + count
-        first += count
+            request.slots[held:extent] = slots[first:last]
+        request.held, first = extent, last
 
 
 def _chunk(request: Request, budget: int) -> Chunk:

@@ -100,7 +100,7 @@ class Simulation:
         row = Row(
             request, request.extent if samples else None, chunk.end == request.extent and not samples, request.epoch
         )
-        request.ahead += samples
+        request.extent += samples
         return row
 
     def land(self, rows: list[Row]) -> None:
