@@ -54,7 +54,7 @@ class Work(NamedTuple):
 
 
 CPU = (Work("1 request", 1, 32, 64), Work("16 requests", 16, 32, 32), Work("prompts", 2, 900, 1, counts_prompt=True))
-GPU = (Work("1 request", 1, 32, 256), Work("64 requests", 64, 32, 256), Work("prompts", 16, 900, 1, counts_prompt=True))
+GPU = (Work("1 request", 1, 32, 64), Work("64 requests", 64, 32, 64), Work("prompts", 16, 900, 1, counts_prompt=True))
 
 
 def run() -> Report:

@@ -1,7 +1,7 @@
 """`python -m benchmarks.gpu.kernels [--only PART,...]`: single kernels against what they take the place of.
 
 experts: mixtures of experts against transformers' grouped product and its loop. invariant: products whose rows do not
-feel each other against cuBLAS, the price of deterministic mode. skinny: products of up to 8 rows against cuBLAS.
+feel each other against cuBLAS, the price of deterministic mode. skinny, layers: products of few rows against cuBLAS.
 sampling: against torch and, where it can be imported, FlashInfer. loading: reading a checkpoint, against transformers.
 All but loading need an NVIDIA GPU; times are those of bfloat16 with cold caches.
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -18,8 +17,9 @@ from typing import Any
 from ..common import Report
 from . import loading
 from .clock import Clock, attempt, copies, microseconds, times
+from .few_rows import layers, skinny
 from .limits import H200_BYTES
-from .sizes import MOST_LOGITS, Mixture, Place, Product
+from .sizes import MOST_LOGITS, Mixture, Place
 
 
 def experts(place: Place) -> Report:
@@ -97,7 +97,7 @@ def invariant(place: Place) -> Report:
     )
     layers: dict[int, list[tuple[float | None, float | None]]] = {rows: [] for rows in place.sizes.rows}
     for name, product in place.sizes.products.items():
-        weights = _weights(place, product)
+        weights = place.weights(product)
         for rows in place.sizes.rows:
             if rows * product.columns > MOST_LOGITS and name == "logits":
                 continue
@@ -120,77 +120,6 @@ def invariant(place: Place) -> Report:
 def _sum(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None
-
-
-def _weights(place: Place, product: Product) -> list[Any]:
-    first = place.normal(product.columns, product.size, width=product.size**-0.5)
-    return [first, *(first.clone() for _ in range(copies(first.numel() * first.element_size()) - 1))]
-
-
-def skinny(place: Place) -> Report:
-    report = Report(
-        "Products of few rows, us (GPU)",
-        ("product", "rows", "ours", "GB/s", f"of {H200_BYTES / 1e12:.1f} TB/s", "cuBLAS", "cuBLAS alone",
-         "cuBLAS / ours"),
-        note="Ours and cuBLAS with the norm before, and after: of q, k, v the rotation and the pool, else the gate or "
-        "the residual; alone: the product only.",
-    )  # fmt: skip
-    for name, product in place.sizes.products.items():
-        weights = _weights(place, product)
-        size = weights[0].numel() * weights[0].element_size()
-        for rows in place.sizes.few_rows:
-            ours, base, bare = _skinny_times(place, f"skinny, {name}, {rows}", product, weights, rows)
-            speed = None if ours is None else size / ours * 1e6
-            shown = ("-", "-") if speed is None else (f"{speed / 1e9:,.0f}", f"{speed / H200_BYTES:.0%}")
-            report.rows.append(
-                (name, rows, microseconds(ours), *shown, microseconds(base), microseconds(bare), times(base, ours))
-            )
-            print(*report.rows[-1], sep=" | ", flush=True)
-        del weights
-    return report
-
-
-def _skinny_times(
-    place: Place, name: str, product: Product, weights: list[Any], rows: int
-) -> tuple[float | None, float | None, float | None]:
-    import torch
-    import torch.nn.functional as F
-
-    from sgnb.engine.fusion.operations import pick_operations
-    from sgnb.engine.fusion.parts import Norm
-
-    few = pick_operations(torch.device("cuda"), torch.bfloat16, None)
-    x = place.normal(rows, product.size)
-    residual = place.normal(rows, product.columns) if product.added else None
-    norm = Norm(torch.ones(product.size, device=place.device), 1e-5, False) if product.norm else None
-    gated = "silu" if product.gated else None
-    heads = None if product.heads is None else _heads(place, product.heads, rows)
-
-    def through(operations: Any, weight: Any) -> Any:
-        if heads is not None:
-            return operations.project(x, weight, None, *heads, norm=norm)
-        return operations.linear(x, weight, norm=norm, residual=residual, gated=gated)
-
-    ways = partial(through, few), partial(through, replace(few, skinny=None)), partial(F.linear, x)
-    found = [attempt(name, place.graph, [partial(way, w) for w in weights]) for way in ways]
-    return found[0], found[1], found[2]
-
-
-def _heads(place: Place, sizes: tuple[int, int, int], rows: int) -> tuple[Any, ...]:
-    """A plan of attention with Llama's rotation, angles, and a backend whose pool has room for the rows."""
-    import torch
-
-    from sgnb.engine.attention import LayerOptions
-    from sgnb.engine.fusion.parts import AttentionPlan, Heads
-    from sgnb.engine.fusion.patterns import ROTARIES
-    from sgnb.engine.fusion.recording import RecordingBackend
-
-    heads = Heads(*sizes)
-    turns = place.normal(rows, heads.dim)
-    backend = RecordingBackend(rows, turns.dtype, torch.device(place.device))
-    for pool in (backend.kv.keys, backend.kv.values):
-        pool[0] = place.normal(rows + 1, heads.kv, heads.dim)
-    return AttentionPlan(0, heads, LayerOptions(1.0), ROTARIES[0], None, None), (turns.cos(), turns.sin()), backend
 
 
 def sampling(place: Place) -> Report:
@@ -246,6 +175,7 @@ KERNELS: dict[str, Callable[[Place], Report]] = {
     "experts": experts,
     "invariant": invariant,
     "skinny": skinny,
+    "layers": layers,
     "sampling": sampling,
 }
 LOADING = "loading"

@@ -1,15 +1,12 @@
-"""What the benchmark of single kernels measures, and where: mixtures of experts, Llama-8B's products, its logits."""
+"""What the benchmark of single kernels measures, and where: mixtures of experts, Llama-8B's products and those of other
+models' layers, its logits."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .clock import Clock, eagerly, in_a_graph
+from .clock import Clock, copies, eagerly, in_a_graph
 from .limits import LLAMA_8B
-
-HIDDEN, INNER = LLAMA_8B.hidden, LLAMA_8B.intermediate
-HEADS = LLAMA_8B.heads, LLAMA_8B.kv_heads, LLAMA_8B.head_dim
-QKV = LLAMA_8B.head_dim * (LLAMA_8B.heads + 2 * LLAMA_8B.kv_heads)
 
 
 class Mixture(NamedTuple):
@@ -31,30 +28,47 @@ class Product(NamedTuple):
     heads: tuple[int, int, int] | None = None
 
 
+def layer(heads: tuple[int, int, int], hidden: int, inner: int) -> dict[str, Product]:
+    """The products of a layer of a Llama."""
+    query, kv, dim = heads
+    return {
+        "q, k, v": Product((query + 2 * kv) * dim, hidden, norm=True, heads=heads),
+        "o": Product(hidden, query * dim, added=True),
+        "gate, up": Product(2 * inner, hidden, norm=True, gated=True),
+        "down": Product(hidden, inner, added=True),
+    }
+
+
 class Sizes(NamedTuple):
-    """What is measured: tokens of mixtures, rows of products and of products of few rows, rows of logits."""
+    """What is measured: tokens of mixtures, rows of products, and of products of few rows, of `models` too, rows of
+    logits."""
 
     mixtures: dict[str, Mixture]
     tokens: tuple[int, ...]
     products: dict[str, Product]
     rows: tuple[int, ...]
     few_rows: tuple[int, ...]
+    models: dict[str, dict[str, Product]]
     sampled: tuple[int, ...]
     vocab: int
 
 
+HEADS_8B = LLAMA_8B.heads, LLAMA_8B.kv_heads, LLAMA_8B.head_dim
+PRODUCTS_8B = layer(HEADS_8B, LLAMA_8B.hidden, LLAMA_8B.intermediate)
+
 FULL = Sizes(
     {"Mixtral 8x7B": Mixture(8, 2, 4096, 14336), "Qwen3 30B-A3B": Mixture(128, 8, 2048, 768)},
     (1, 8, 64, 256, 4096),
-    {
-        "q, k, v": Product(QKV, HIDDEN, norm=True, heads=HEADS),
-        "o": Product(HIDDEN, HIDDEN, added=True),
-        "gate, up": Product(2 * INNER, HIDDEN, norm=True, gated=True),
-        "down": Product(HIDDEN, INNER, added=True),
-        "logits": Product(LLAMA_8B.vocab, HIDDEN, norm=True),
-    },
+    PRODUCTS_8B | {"logits": Product(LLAMA_8B.vocab, LLAMA_8B.hidden)},
     (1, 8, 64, 256, 1024, 8192),
-    (1, 2, 4, 8),
+    (1, 2, 4, 8, 16, 32, 64),
+    {
+        "0.5B": layer((14, 2, 64), 896, 4864),
+        "1B": layer((32, 8, 64), 2048, 8192),
+        "4B": layer((32, 8, 128), 2560, 9728),
+        "8B": PRODUCTS_8B,
+        "14B": layer((40, 8, 128), 5120, 17408),
+    },
     (1, 64, 256, 1024),
     LLAMA_8B.vocab,
 )
@@ -76,3 +90,8 @@ class Place(NamedTuple):
         import torch
 
         return torch.randn(*shape, device=self.device).mul_(width).to(getattr(torch, self.dtype))
+
+    def weights(self, product: Product) -> list[Any]:
+        """So many copies that none is found in the cache."""
+        first = self.normal(product.columns, product.size, width=product.size**-0.5)
+        return [first, *(first.clone() for _ in range(copies(first.numel() * first.element_size()) - 1))]

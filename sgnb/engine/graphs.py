@@ -33,8 +33,8 @@ from .transfer import pinned
 SIZES = (1, 2, 4, 8, *range(16, 64, 8), *range(64, 256, 16), *range(256, 512, 32), *range(512, 1025, 64))
 """Numbers of rows that steps are padded to."""
 
-REHEARSED = (1, 2, 8, 16)
-"""Numbers of rows that among them need all kernels: products of 1, of 2 and of few rows have their own."""
+REHEARSED = (1, 2, 8, 16, 32, 64, 80)
+"""Numbers of rows that among them need all kernels: products of few rows have their own, see `fusion.skinny`."""
 
 MOST_GRAPHS = 256
 """Graphs that are kept: each takes some of the device's memory."""

@@ -11,7 +11,7 @@ import torch
 
 from benchmarks.gpu import kernels
 from benchmarks.gpu.clock import Call
-from benchmarks.gpu.sizes import Mixture, Place, Product, Sizes
+from benchmarks.gpu.sizes import Mixture, Place, Product, Sizes, layer
 
 TOY = Sizes(
     {"mixture": Mixture(4, 2, 32, 16)},
@@ -24,6 +24,7 @@ TOY = Sizes(
     },
     (1, 5),
     (2,),
+    {"model": layer((2, 1, 32), 48, 32)},
     (2,),
     70,
 )
@@ -46,7 +47,8 @@ def check() -> None:
         assert report.rows and all(len(row) == len(report.columns) for row in report.rows), part
     assert [row[:2] for row in found["invariant"].rows[-2:]] == [("a layer", 1), ("a layer", 5)]
     assert [row[2:] for row in found["invariant"].rows[-2:]] == [("6.0", "6.0", "1.00")] * 2
-    measured = [cell for part in ("experts", "invariant", "skinny") for row in found[part].rows for cell in row]
+    parts = "experts", "invariant", "skinny", "layers"
+    measured = [cell for part in parts for row in found[part].rows for cell in row]
     assert "-" not in measured, measured
     assert found["sampling"].rows[0][1:5] == ("2.0", "2.0", "0%", "2.0")
 

@@ -47,7 +47,7 @@ def test_kernels_say_that_they_need_a_gpu(capsys: pytest.CaptureFixture[str]) ->
 def test_unknown_parts_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         kernels.main(["--only", "experts,attention"])
-    assert "no 'attention'; there are experts, invariant, skinny, sampling, loading" in capsys.readouterr().err
+    assert "no 'attention'; there are experts, invariant, skinny, layers, sampling, loading" in capsys.readouterr().err
 
 
 def test_a_case_that_fails_leaves_a_line(capsys: pytest.CaptureFixture[str]) -> None:

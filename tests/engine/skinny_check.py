@@ -17,6 +17,7 @@ from sgnb.engine.fusion.parts import Angles, AttentionPlan, Heads, Norm
 from sgnb.engine.fusion.patterns import ROTARIES
 from sgnb.engine.fusion.plain import ACTIVATIONS
 from sgnb.engine.fusion.skinny import (
+    PAIRS,
     Tiling,
     can_project,
     pick_projection,
@@ -110,7 +111,7 @@ def check_projection(
 
 
 def check_what_is_projected() -> None:
-    """Neither parts of heads, nor heads with norms, nor heads that tensor cores would cut."""
+    """Neither parts of heads, nor heads with norms, nor heads that are not whole programs."""
 
     def plan(dim: int, **changes: object) -> AttentionPlan:
         return replace(AttentionPlan(0, Heads(2, 1, dim), LayerOptions(1.0), ROTARIES[0], None, None), **changes)
@@ -121,7 +122,7 @@ def check_what_is_projected() -> None:
     rotary, norm = ROTARIES[0], Norm(torch.ones(64), 1e-5, False)
     assert rotary is not None and rotary.pairs(64) == 32
     assert can_project(plan(64), turned(64)) and can_project(plan(64, rotary=None), None)
-    assert not can_project(plan(64), turned(32)) and not can_project(plan(80), turned(80))
+    assert not can_project(plan(64), turned(32)) and not can_project(plan(20), turned(20))
     assert not can_project(plan(64, q_norm=norm, k_norm=norm), turned(64))
     mine, x = backend(1, Heads(2, 1, 64), torch.float32, "cpu"), torch.zeros(1, 16)
     try:
@@ -155,15 +156,19 @@ def check_refusals(device: str) -> None:
 
 
 def check_choices() -> None:
-    """A tiling for every shape: powers of two that the tensor cores take."""
-    for rows, size in itertools.product(range(1, 9), (1, 100, 896, 2560, 4096, 14_336)):
-        projection = pick_projection(rows, size)
-        assert 16 % projection.block_n == 0
-        products = [pick_tiling(rows, n, size, gated, 132) for n in (1, 4096, 131_072) for gated in (False, True)]
-        for tiling in (projection, *products):
+    """A tiling for every shape: powers of two that the tensor cores take, and no turn of an unrolled loop left over."""
+    sizes = (1, 100, 896, 2560, 3072, 4096, 5120, 6144, 7168, 14_336)
+    for size, rows in itertools.product(sizes, (1, 2, 3, 8, 16, 17, 64)):
+        projection = pick_projection(min(rows, 2), size)
+        assert not projection.dot and PAIRS % projection.block_n == 0
+        shapes = itertools.product((1, 896, 2048, 2560, 4096, 6144, 17_408, 131_072), (False, True))
+        for tiling in (projection, *(pick_tiling(rows, n, size, gated, 132) for n, gated in shapes)):
             assert all(n > 0 and n & (n - 1) == 0 for n in (tiling.block_n, tiling.block_k, tiling.warps))
             assert tiling.stages > 0 and 0 < tiling.unroll <= 8
             assert not tiling.dot or (tiling.block_n >= 16 and tiling.block_k >= 16)
+            assert tiling is projection or tiling.dot or rows <= 2, "sums of many rows take too many registers"
+        one = pick_projection(1, size)
+        assert -(-size // one.block_k) % one.unroll == 0
 
 
 if __name__ == "__main__":
@@ -176,7 +181,7 @@ if __name__ == "__main__":
     check(8, 9, 33, torch.float32, "cpu", [None])
     check(1, 6, 600, torch.float32, "cpu", cases=[("silu", True, True, False)])
     check_projection(1, Heads(2, 1, 32), 72, torch.bfloat16, "cpu", [Tiling(False, 2, 64, 4, 1)])
-    check_projection(3, Heads(1, 1, 64), 40, torch.float16, "cpu", [dots])
+    check_projection(3, Heads(1, 1, 64), 40, torch.float16, "cpu", [whole])
     check_projection(5, Heads(2, 1, 32), 33, torch.float32, "cpu")
     check_what_is_projected()
     check_refusals("cpu")

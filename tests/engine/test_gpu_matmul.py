@@ -37,16 +37,20 @@ def replayed(call: Callable[[], Tensor], change: Callable[[], object]) -> tuple[
 
 
 @pytest.mark.parametrize("dtype", SIXTEEN)
-@pytest.mark.parametrize("rows", [1, 2, 4, 5, 8])
+@pytest.mark.parametrize("rows", [1, 2, 4, 5, 8, 13, 16, 40, 64])
 def test_products_of_few_rows(rows: int, dtype: torch.dtype) -> None:
     from . import skinny_check
 
     cases = [(None, False, True, True), ("silu", True, True, False), ("gelu_tanh", False, False, True)]
     skinny_check.check(rows, 300, 1000, dtype, "cuda", cases=cases)
     skinny_check.check(rows, 70, 4096, dtype, "cuda", cases=cases[:2])
-    skinny_check.check(rows, 40, 2560, dtype, "cuda", cases=cases[1:2])  # five turns of a loop
-    skinny_check.check_projection(rows, Heads(6, 2, 64), 1000, dtype, "cuda")
-    skinny_check.check_projection(rows, Heads(4, 1, 128), 4096, dtype, "cuda")
+    for size in (2560, 5120, 6144):  # five and three turns of a loop
+        skinny_check.check(rows, 40, size, dtype, "cuda", cases=cases[1:2])
+    for columns in (2500, 4000, 6000, 9000):
+        skinny_check.check(rows, columns, 512, dtype, "cuda", cases=cases[:1])
+    if rows <= 8:
+        skinny_check.check_projection(rows, Heads(6, 2, 64), 1000, dtype, "cuda")
+        skinny_check.check_projection(rows, Heads(4, 1, 128), 4096, dtype, "cuda")
 
 
 def test_refusals_of_products_of_few_rows() -> None:

@@ -137,8 +137,10 @@ def test_without_a_rehearsal_the_second_step_of_a_kind_is_captured(steps: Steps)
 
 
 def test_after_a_rehearsal_the_first_is_but_for_what_sets_up_the_thread(steps: Steps) -> None:
+    from sgnb.engine.graphs import REHEARSED
+
     steps.prepare()
-    assert steps.rehearsed == [1, 2, 8, 16]
+    assert steps.rehearsed == [*REHEARSED]
     assert steps.run(1) == ["step"]
     assert steps.run(2) == steps.run(1) == ["capture", "step", "replay"]
     assert steps.run(2) == ["replay"]

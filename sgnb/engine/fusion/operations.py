@@ -27,9 +27,12 @@ class NormRows(Protocol):
 
 
 class Skinny(NamedTuple):
-    """rows: at most so many. can_project: whether `project` serves. See `skinny`, the module."""
+    """rows: at most so many; `gated_rows` where gated, `project_rows` for q, k and v. can_project: whether `project`
+    serves. See `skinny`, the module."""
 
     rows: int
+    gated_rows: int
+    project_rows: int
     linear: Callable[..., Tensor]
     project: Callable[..., Tensor]
     can_project: Callable[[AttentionPlan, Angles | None], bool]
@@ -39,7 +42,7 @@ class Skinny(NamedTuple):
 class Operations:
     """norm, gate, rotate_and_store: see `plain`. multiply: the product with weights where `skinny` does not serve.
 
-    skinny: `linear` and `project` below in one kernel each, for few rows, where reading the weights is all that counts.
+    skinny: `linear` and `project` below in a kernel or two, for few rows, where reading the weights is all that counts.
     """
 
     norm: NormRows = plain.norm
@@ -64,8 +67,9 @@ class Operations:
         residual [T, N]: the result is residual + scale * product, and may take the place of `residual`. gated: weight
         and bias are those of gate and up, one after the other; the result is activation(gate) * up, [T, N / 2].
         """
-        if self.skinny is not None and len(x) <= self.skinny.rows and scale == 1.0:
-            return self.skinny.linear(x, weight, bias, norm=norm, residual=residual, gated=gated)
+        skinny = self.skinny
+        if skinny is not None and len(x) <= (skinny.gated_rows if gated else skinny.rows) and scale == 1.0:
+            return skinny.linear(x, weight, bias, norm=norm, residual=residual, gated=gated)
         if norm is not None:
             x = self.norm(x, norm)
         if residual is not None:
@@ -89,9 +93,13 @@ class Operations:
         weight and bias are those of q, k and v, one after the other. angles: None without a rotation.
         """
         skinny = self.skinny
-        if skinny is not None and len(x) <= skinny.rows and skinny.can_project(plan, angles):
+        if skinny is None or len(x) > skinny.project_rows:
+            qkv = self.multiply(x if norm is None else self.norm(x, norm), weight, bias)
+        elif skinny.can_project(plan, angles):
             return skinny.project(x, weight, bias, plan, angles, backend, norm=norm)
-        return self.rotate_and_store(self.linear(x, weight, bias, norm=norm), plan, angles, backend)
+        else:
+            qkv = skinny.linear(x, weight, bias, norm=norm)
+        return self.rotate_and_store(qkv, plan, angles, backend)
 
     def _add_product(self, residual: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, scale: float) -> Tensor:
         if self.multiply is not F.linear:
@@ -109,6 +117,7 @@ def pick_operations(device: torch.device, dtype: torch.dtype, linear: Linear | N
     fast = Operations(kernels.norm, kernels.gate, kernels.rotate_and_store, multiply=linear or F.linear)
     if linear is not None or dtype not in (torch.bfloat16, torch.float16):
         return fast
-    from .skinny import SKINNY_ROWS, can_project, skinny_linear, skinny_project
+    from .skinny import GATED_ROWS, PROJECT_ROWS, ROWS, can_project, skinny_linear, skinny_project
 
-    return replace(fast, skinny=Skinny(SKINNY_ROWS, skinny_linear, skinny_project, can_project))
+    skinny = Skinny(ROWS, GATED_ROWS, PROJECT_ROWS, skinny_linear, skinny_project, can_project)
+    return replace(fast, skinny=skinny)

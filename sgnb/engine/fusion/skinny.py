@@ -1,5 +1,5 @@
-"""Products of a few rows with a weight matrix, with what comes before and after, in one kernel: the norm; the residual,
-the gate, or the rotation of heads and their way to the pool.
+"""Products of a few rows with a weight matrix in one kernel with what comes after: the residual, the gate, or the
+rotation of heads and their way to the pool. For one or two rows also with what comes before, the norm.
 
 With so few rows the time is that of reading the weights once, so everything else hides behind that. Needs triton; with
 TRITON_INTERPRET=1 set before triton is imported, it runs on the CPU. Knows nothing of models.
@@ -15,17 +15,22 @@ import triton
 from torch import Tensor
 
 from ..rehearsal import launch
+from . import kernels
 from .parts import Angles, AttentionPlan, Backend, Norm
 from .skinny_kernels import linear_kernel, project_kernel
 
-SKINNY_ROWS = 8
-"""Up to so many rows the kernels here are meant for; they serve more, but then cuBLAS is the better choice."""
+ROWS, GATED_ROWS, PROJECT_ROWS = 16, 64, 2
+"""Up to so many rows the kernels here are meant for: of any product, of a gated one, of that for q, k and v. They serve
+more, but then cuBLAS is the better choice."""
 
 ACTIVATIONS = ("silu", "gelu", "gelu_tanh")
 """What `gated` may be: SiLU, GELU by the error function, GELU by tanh."""
 
-DOT_COLUMNS = 16
-"""The fewest columns that the tensor cores take."""
+SMALLEST = 16
+"""The fewest columns, and numbers of a row, that the tensor cores take."""
+
+PAIRS = 4
+"""The most pairs of a head that a program of `skinny_project` makes."""
 
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 
@@ -56,12 +61,12 @@ def skinny_linear(
 ) -> Tensor:
     """x [T, K] times weight [N, K], plus bias [N], plus residual [T, N]: a new tensor [T, N].
 
-    norm: x is first multiplied by rsqrt(mean(x²) + eps) * factor, in float32 whatever `norm.early` says.
+    norm: of x, before. In the same kernel, with nothing rounded between, where `tiling` has no `dot`.
     gated: one of `ACTIVATIONS`; the first half of weight's rows (and of bias) are the gate, the others what it gates,
     and the product is activation(gate) * up, [T, N / 2]. Sums run in float32 and are rounded once, at the end.
 
-    x, weight and residual have one dtype, bfloat16, float16 or float32, and contiguous rows. In float16 with `norm`,
-    x * factor must be a float16. tiling: instead of the one chosen by shape. ValueError for other shapes or dtypes.
+    x, weight and residual have one dtype, bfloat16, float16 or float32, and contiguous rows. tiling: instead of the one
+    chosen by shape. ValueError for other shapes or dtypes.
     """
     _check(x, weight, bias, norm, residual, gated)
     rows, size = x.shape
@@ -70,6 +75,8 @@ def skinny_linear(
     if rows == 0 or columns == 0:
         return out
     tiling = tiling or pick_tiling(rows, columns, size, gated is not None, _processors(x.device))
+    if norm is not None and tiling.dot:
+        x, norm = kernels.norm(x, norm), None
     launch(
         linear_kernel,
         (triton.cdiv(columns, tiling.block_n),),
@@ -90,6 +97,7 @@ def skinny_linear(
         NORM=norm is not None,
         ADD=residual is not None,
         GATE=gated or "",
+        DOT=tiling.dot,
         **_constants(tiling, rows),
     )
     return out
@@ -97,10 +105,10 @@ def skinny_linear(
 
 def can_project(plan: AttentionPlan, angles: Angles | None) -> bool:
     """Whether `skinny_project` serves. A program has a few of a head's pairs of numbers: a norm of heads needs the
-    whole head, a rotation of a part leaves numbers without a partner, and tensor cores take `DOT_COLUMNS` pairs."""
+    whole head, and a rotation of a part leaves numbers without a partner."""
     rotary, dim = plan.rotary, plan.heads.dim
     whole = rotary is None or angles is None or 2 * rotary.pairs(angles[0].shape[1]) == dim
-    return whole and plan.q_norm is None and plan.k_norm is None and dim % (2 * DOT_COLUMNS) == 0
+    return whole and plan.q_norm is None and plan.k_norm is None and dim % (2 * PAIRS) == 0
 
 
 def skinny_project(
@@ -116,8 +124,8 @@ def skinny_project(
 ) -> Tensor:
     """x [T, K] times weight [sum of widths, K], plus bias, the heads rotated: q [T, heads, dim].
 
-    k and v go to the pool, at `backend.new_slots`. norm: of x, as in `skinny_linear`. Sums and rotations are in
-    float32. Only where `can_project`; angles: None when the plan has no rotation.
+    k and v go to the pool, at `backend.new_slots`. norm: of x, in the same kernel. Sums and rotations are in float32.
+    Only where `can_project`; angles: None when the plan has no rotation. tiling: without `dot`.
     """
     _check(x, weight, bias, norm)
     if len(weight) != sum(plan.heads.widths):
@@ -168,40 +176,47 @@ def skinny_project(
 def pick_tiling(rows: int, columns: int, size: int, gated: bool, processors: int) -> Tiling:
     """For a product of so many rows and columns, summed over `size`, on so many processors.
 
-    The best of those tried on an H200 for Llama-8B's products. Few columns want small blocks, for enough programs; many
-    want large ones, so that x is not read more often than need be.
+    The best, or nearly, of those tried on an H200 for models of 0.5B to 14B. Few columns want small blocks, for enough
+    programs; many want large ones, so that x is not read more often than need be.
     """
-    most = triton.next_power_of_2(size)
-    few, some = columns <= 32 * processors, columns <= 64 * processors
-    if rows == 1 and gated:
-        return _one_pair(size, 2048)
-    if rows == 1 and few:
-        return Tiling(False, 2, min(1024, most), 4, 1, unroll=4 if size > 8192 else 1)
-    if rows <= 2 and some and not gated:
-        return Tiling(False, 8, min(256, most), 4, 4)
-    if few and not gated:
-        return Tiling(True, DOT_COLUMNS, max(16, min(256, most)), 1, 6)
-    if some and not gated:
-        return Tiling(True, 32, max(16, min(128, most)), 2, 6)
-    return Tiling(True, 64, max(16, min(128, most)), 4, 3 if gated else 4)
+
+    def block(most: int) -> int:
+        return max(SMALLEST, min(most, triton.next_power_of_2(size)))
+
+    if gated:
+        if rows == 1:
+            return _one_pair(size, 2048)
+        stages = 4 if columns <= 128 * processors else 3  # more programs than two a processor want room for a third
+        return Tiling(True, 64, block(64), 4, stages)
+    if rows == 1 and columns <= 24 * processors:
+        return Tiling(False, 1, block(2048), 4, 1, unroll=2)
+    if rows == 1 and columns <= 32 * processors:
+        return Tiling(False, 2, block(1024), 4, 1, unroll=4 if size > 8192 else 1)
+    if rows <= 2 and columns <= 64 * processors:
+        return Tiling(False, 4 if columns <= 24 * processors else 8, block(256), 4, 4)
+    if columns <= 16 * processors:
+        return Tiling(True, 16, block(512), 4, 3)
+    if columns <= 32 * processors:
+        return Tiling(True, 16, block(256), 1, 6)
+    if columns <= 64 * processors:
+        return Tiling(True, 32, block(128), 2, 6)
+    return Tiling(True, 64, block(128), 4, 4)
 
 
 @cache
 def pick_projection(rows: int, size: int) -> Tiling:
     """For `skinny_project`; block_n counts pairs. Found as those above."""
-    most = triton.next_power_of_2(size)
     if rows == 1:
         return _one_pair(size, 4096)
-    if rows == 2:
-        return Tiling(False, 4, min(256, most), 4, 3)
-    return Tiling(True, DOT_COLUMNS, max(16, min(256, most)), 1, 3)
+    return Tiling(False, PAIRS, min(256, triton.next_power_of_2(size)), 4, 3)
 
 
 def _one_pair(size: int, longest: int) -> Tiling:
-    """Two columns a program, and many loads at a time: 4,096 numbers of each column, up to `longest` of them in one
-    block, which divides `size` where it can."""
+    """Two columns a program, and many loads at a time: blocks of up to `longest` numbers of each column, which divide
+    `size` where they can, and as many turns of the loop in one as leave no turn over, for up to 8,192 numbers."""
     block = min(max(size & -size, 256), triton.next_power_of_2(size), longest)
-    unroll = min(4096 // block, triton.cdiv(size, block))
+    turns = triton.cdiv(size, block)
+    unroll = max(n for n in range(1, max(1, 8192 // block) + 1) if turns % n == 0)
     return Tiling(False, 1, block, max(1, block // 512), 1, unroll)
 
 
@@ -213,7 +228,6 @@ def _constants(tiling: Tiling, rows: int) -> dict[str, Any]:
         "BLOCK_K": tiling.block_k,
         "STAGES": tiling.stages,
         "UNROLL": tiling.unroll,
-        "DOT": tiling.dot,
         "num_warps": tiling.warps,
     }
 

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])
 def linear_kernel(
     x: tl.tensor, weight: tl.tensor, bias: tl.tensor, residual: tl.tensor, factor: tl.tensor, out: tl.tensor,
     x_stride: tl.tensor, weight_stride: tl.tensor, residual_stride: tl.tensor, eps: tl.tensor,
@@ -21,10 +21,15 @@ def linear_kernel(
     t = tl.arange(0, BLOCK_T)
     live = n < COLUMNS
     column = tl.minimum(n, COLUMNS - 1).to(tl.int64)
-    product, up = _products(
-        x, weight + column * weight_stride, weight + (column + COLUMNS) * weight_stride, factor, t, x_stride, eps,
-        rows, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, DOT, NORM, GATE != "",
-    )  # fmt: skip
+    x += tl.minimum(t, rows - 1)[:, None] * x_stride  # again the last row, where there are no more
+    weights, others = weight + column * weight_stride, weight + (column + COLUMNS) * weight_stride
+    if DOT:
+        tl.static_assert(not NORM)
+        product, up = _dots(x, weights, others, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, GATE != "")
+    else:
+        product, up = _sums(
+            x, weights, others, factor, eps, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, GATE != ""
+        )
     if BIAS:
         product += tl.load(bias + n, mask=live, other=0.0).to(tl.float32)[None, :]
     if GATE != "":
@@ -37,14 +42,14 @@ def linear_kernel(
     tl.store(out + t[:, None] * COLUMNS + n[None, :], product.to(out.dtype.element_ty), mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])
 def project_kernel(
     x: tl.tensor, weight: tl.tensor, bias: tl.tensor, factor: tl.tensor, cos: tl.tensor, sin: tl.tensor,
     slots: tl.tensor, q: tl.tensor, keys: tl.tensor, values: tl.tensor,
     x_stride: tl.tensor, weight_stride: tl.tensor, cos_stride: tl.tensor, sin_stride: tl.tensor, eps: tl.tensor,
     rows: tl.tensor, QUERY: tl.constexpr, KV: tl.constexpr, DIM: tl.constexpr, SIZE: tl.constexpr,
     BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr,
-    DOT: tl.constexpr, BIAS: tl.constexpr, NORM: tl.constexpr,
+    BIAS: tl.constexpr, NORM: tl.constexpr,
     ROTATES: tl.constexpr, INTERLEAVED: tl.constexpr, STEP: tl.constexpr,
 ) -> None:  # fmt: skip
     """A program makes BLOCK_N of one head's pairs (a, b) of numbers: those that an angle turns together."""
@@ -56,9 +61,10 @@ def project_kernel(
     at_a = pair * 2 if INTERLEAVED else pair
     at_b = at_a + 1 if INTERLEAVED else at_a + DIM // 2
     column_a, column_b = (head * DIM + at_a).to(tl.int64), (head * DIM + at_b).to(tl.int64)
-    a, b = _products(
-        x, weight + column_a * weight_stride, weight + column_b * weight_stride, factor, t, x_stride, eps,
-        rows, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, DOT, NORM, True,
+    x += tl.minimum(t, rows - 1)[:, None] * x_stride  # again the last row, where there are no more
+    a, b = _sums(
+        x, weight + column_a * weight_stride, weight + column_b * weight_stride, factor, eps,
+        SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, True,
     )  # fmt: skip
     if BIAS:
         a += tl.load(bias + column_a).to(tl.float32)[None, :]
@@ -88,38 +94,13 @@ def _store(target: tl.tensor, a: tl.tensor, b: tl.tensor, at_a: tl.tensor, at_b:
 
 
 @triton.jit
-def _products(
-    x: tl.tensor, weights: tl.tensor, others: tl.tensor, factor: tl.tensor, t: tl.tensor,
-    x_stride: tl.tensor, eps: tl.tensor, rows: tl.tensor, SIZE: tl.constexpr,
-    BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr,
-    DOT: tl.constexpr, NORM: tl.constexpr, TWO: tl.constexpr,
-) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
-    """The rows of x, normed if asked, times the rows of weights that begin at `weights` and, with TWO, at `others`:
-    [BLOCK_T, BLOCK_N] each."""
-    x += tl.minimum(t, rows - 1)[:, None] * x_stride  # again the last row, where there are no more
-    if DOT:
-        product, other_product, squares = _dots(
-            x, weights, others, factor, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, TWO
-        )
-    else:
-        product, other_product, squares = _sums(
-            x, weights, others, factor, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, TWO
-        )
-    if NORM:
-        scale = tl.rsqrt(squares / SIZE + eps)[:, None]
-        product *= scale
-        other_product *= scale
-    return product, other_product
-
-
-@triton.jit
 def _sums(
-    x: tl.tensor, weights: tl.tensor, others: tl.tensor, factor: tl.tensor, SIZE: tl.constexpr,
+    x: tl.tensor, weights: tl.tensor, others: tl.tensor, factor: tl.tensor, eps: tl.tensor, SIZE: tl.constexpr,
     BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr,
     NORM: tl.constexpr, TWO: tl.constexpr,
-) -> tuple[tl.tensor, tl.tensor, tl.tensor]:  # fmt: skip
-    """Both products, and the sums of the squares of x: with a partial sum for each place of a block, added up at the
-    end."""
+) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
+    """The rows that begin at x [BLOCK_T, 1], normed if asked, times the rows of weights that begin at `weights` and,
+    with TWO, at `others`: [BLOCK_T, BLOCK_N] each. A partial sum for each place of a block, added up at the end."""
     k = tl.arange(0, BLOCK_K)
     product = tl.zeros([BLOCK_T, BLOCK_N, BLOCK_K], tl.float32)
     other_product = tl.zeros([BLOCK_T, BLOCK_N, BLOCK_K], tl.float32)
@@ -137,36 +118,34 @@ def _sums(
         product += w.to(tl.float32) * numbers
         if TWO:
             other_product += other_w.to(tl.float32) * numbers
-    return tl.sum(product, 2), tl.sum(other_product, 2), tl.sum(tl.sum(squares, 2), 1)
+    first, second = tl.sum(product, 2), tl.sum(other_product, 2)
+    if NORM:
+        scale = tl.rsqrt(tl.sum(squares, 2) / SIZE + eps)
+        first *= scale
+        second *= scale
+    return first, second
 
 
 @triton.jit
 def _dots(
-    x: tl.tensor, weights: tl.tensor, others: tl.tensor, factor: tl.tensor, SIZE: tl.constexpr,
+    x: tl.tensor, weights: tl.tensor, others: tl.tensor, SIZE: tl.constexpr,
     BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr,
-    NORM: tl.constexpr, TWO: tl.constexpr,
-) -> tuple[tl.tensor, tl.tensor, tl.tensor]:  # fmt: skip
-    """The same by the tensor cores."""
+    TWO: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
+    """The same by the tensor cores, without a norm."""
     k = tl.arange(0, BLOCK_K)
     product = tl.zeros([BLOCK_N, BLOCK_T], tl.float32)
     other_product = tl.zeros([BLOCK_N, BLOCK_T], tl.float32)
-    squares = tl.zeros([BLOCK_T], tl.float32)
     for start in tl.range(0, SIZE, BLOCK_K, num_stages=STAGES, loop_unroll_factor=UNROLL):
         at = (start + k)[None, :]
         inside = (at < SIZE) | (SIZE % BLOCK_K == 0)
         w = tl.load(weights[:, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
-        numbers = tl.load(x + at, mask=inside, other=0.0)
-        if NORM:
-            exact = numbers.to(tl.float32)
-            squares += tl.sum(exact * exact, 1)
-            exact *= tl.load(factor + at, mask=inside, other=0.0).to(tl.float32)
-            numbers = exact.to(numbers.dtype)
-        numbers = tl.trans(numbers)
+        numbers = tl.trans(tl.load(x + at, mask=inside, other=0.0))
         product = tl.dot(w, numbers, product, input_precision="ieee")
         if TWO:
             other_w = tl.load(others[:, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
             other_product = tl.dot(other_w, numbers, other_product, input_precision="ieee")
-    return tl.trans(product), tl.trans(other_product), squares
+    return tl.trans(product), tl.trans(other_product)
 
 
 @triton.jit
