@@ -22,6 +22,7 @@ from sgnb.engine.fusion.skinny import (
     can_project,
     pick_projection,
     pick_tiling,
+    serves,
     skinny_linear,
     skinny_project,
 )
@@ -167,8 +168,13 @@ def check_choices() -> None:
             assert tiling.stages > 0 and 0 < tiling.unroll <= 8
             assert not tiling.dot or (tiling.block_n >= 16 and tiling.block_k >= 16)
             assert tiling is projection or tiling.dot or rows <= 2, "sums of many rows take too many registers"
-        one = pick_projection(1, size)
-        assert -(-size // one.block_k) % one.unroll == 0
+        for one in (pick_projection(1, size), pick_tiling(1, 8192, size, True, 132)):
+            assert -(-size // one.block_k) % one.unroll == 0
+    cpu = torch.empty(0, 8)
+    for rows, columns, gated in ((1, 1, False), (2, 1, False), (16, 4096, False), (64, 1, True)):
+        assert serves(cpu.new_empty(rows, 8), cpu.new_empty(columns, 8), gated)
+    for rows, columns, gated in ((3, 24, False), (17, 4096, False), (65, 4096, True)):
+        assert not serves(cpu.new_empty(rows, 8), cpu.new_empty(columns, 8), gated)
 
 
 if __name__ == "__main__":

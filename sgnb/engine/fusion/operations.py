@@ -27,13 +27,12 @@ class NormRows(Protocol):
 
 
 class Skinny(NamedTuple):
-    """rows: at most so many; `gated_rows` where gated, `project_rows` for q, k and v. can_project: whether `project`
-    serves. See `skinny`, the module."""
+    """serves: whether `linear` is the choice for (x, weight, gated). project_rows: of q, k and v, at most so many, by
+    `project` where it serves, see `can_project`, else by `linear`. See `skinny`, the module."""
 
-    rows: int
-    gated_rows: int
-    project_rows: int
+    serves: Callable[[Tensor, Tensor, bool], bool]
     linear: Callable[..., Tensor]
+    project_rows: int
     project: Callable[..., Tensor]
     can_project: Callable[[AttentionPlan, Angles | None], bool]
 
@@ -68,7 +67,7 @@ class Operations:
         and bias are those of gate and up, one after the other; the result is activation(gate) * up, [T, N / 2].
         """
         skinny = self.skinny
-        if skinny is not None and len(x) <= (skinny.gated_rows if gated else skinny.rows) and scale == 1.0:
+        if skinny is not None and scale == 1.0 and skinny.serves(x, weight, gated is not None):
             return skinny.linear(x, weight, bias, norm=norm, residual=residual, gated=gated)
         if norm is not None:
             x = self.norm(x, norm)
@@ -117,7 +116,6 @@ def pick_operations(device: torch.device, dtype: torch.dtype, linear: Linear | N
     fast = Operations(kernels.norm, kernels.gate, kernels.rotate_and_store, multiply=linear or F.linear)
     if linear is not None or dtype not in (torch.bfloat16, torch.float16):
         return fast
-    from .skinny import GATED_ROWS, PROJECT_ROWS, ROWS, can_project, skinny_linear, skinny_project
+    from .skinny import SUMMED_ROWS, can_project, serves, skinny_linear, skinny_project
 
-    skinny = Skinny(ROWS, GATED_ROWS, PROJECT_ROWS, skinny_linear, skinny_project, can_project)
-    return replace(fast, skinny=skinny)
+    return replace(fast, skinny=Skinny(serves, skinny_linear, SUMMED_ROWS, skinny_project, can_project))

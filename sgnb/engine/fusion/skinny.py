@@ -19,9 +19,8 @@ from . import kernels
 from .parts import Angles, AttentionPlan, Backend, Norm
 from .skinny_kernels import linear_kernel, project_kernel
 
-ROWS, GATED_ROWS, PROJECT_ROWS = 16, 64, 2
-"""Up to so many rows the kernels here are meant for: of any product, of a gated one, of that for q, k and v. They serve
-more, but then cuBLAS is the better choice."""
+SUMMED_ROWS, ROWS, GATED_ROWS = 2, 16, 64
+"""Up to so many rows the kernels here are meant for: of q, k and v, of other products, of gated ones."""
 
 ACTIVATIONS = ("silu", "gelu", "gelu_tanh")
 """What `gated` may be: SiLU, GELU by the error function, GELU by tanh."""
@@ -47,6 +46,14 @@ class Tiling(NamedTuple):
     warps: int
     stages: int
     unroll: int = 1
+
+
+def serves(x: Tensor, weight: Tensor, gated: bool) -> bool:
+    """Whether `skinny_linear` is the choice for x [T, K] and weight [N, K], and not cuBLAS, which divides long sums too
+    where a few columns would make too few programs. Not for q, k and v."""
+    if gated:
+        return len(x) <= GATED_ROWS
+    return len(x) <= SUMMED_ROWS or (len(x) <= ROWS and len(weight) > 24 * _processors(x.device))
 
 
 def skinny_linear(
@@ -184,18 +191,16 @@ def pick_tiling(rows: int, columns: int, size: int, gated: bool, processors: int
         return max(SMALLEST, min(most, triton.next_power_of_2(size)))
 
     if gated:
-        if rows == 1:
-            return _one_pair(size, 2048)
-        stages = 4 if columns <= 128 * processors else 3  # more programs than two a processor want room for a third
-        return Tiling(True, 64, block(64), 4, stages)
+        if rows > 1:
+            # More programs than two a processor want room for a third.
+            return Tiling(True, 64, block(64), 4, 4 if columns <= 128 * processors else 3)
+        return Tiling(False, 2, 512, 2, 1) if size > 3072 and size % 2048 else _one_pair(size)
     if rows == 1 and columns <= 24 * processors:
         return Tiling(False, 1, block(2048), 4, 1, unroll=2)
     if rows == 1 and columns <= 32 * processors:
         return Tiling(False, 2, block(1024), 4, 1, unroll=4 if size > 8192 else 1)
-    if rows <= 2 and columns <= 64 * processors:
+    if rows <= SUMMED_ROWS and columns <= 64 * processors:
         return Tiling(False, 4 if columns <= 24 * processors else 8, block(256), 4, 4)
-    if columns <= 16 * processors:
-        return Tiling(True, 16, block(512), 4, 3)
     if columns <= 32 * processors:
         return Tiling(True, 16, block(256), 1, 6)
     if columns <= 64 * processors:
@@ -206,17 +211,17 @@ def pick_tiling(rows: int, columns: int, size: int, gated: bool, processors: int
 @cache
 def pick_projection(rows: int, size: int) -> Tiling:
     """For `skinny_project`; block_n counts pairs. Found as those above."""
-    if rows == 1:
-        return _one_pair(size, 4096)
+    if rows == 1 and size < 3072:
+        return _one_pair(size)
     return Tiling(False, PAIRS, min(256, triton.next_power_of_2(size)), 4, 3)
 
 
-def _one_pair(size: int, longest: int) -> Tiling:
-    """Two columns a program, and many loads at a time: blocks of up to `longest` numbers of each column, which divide
-    `size` where they can, and as many turns of the loop in one as leave no turn over, for up to 8,192 numbers."""
-    block = min(max(size & -size, 256), triton.next_power_of_2(size), longest)
+def _one_pair(size: int) -> Tiling:
+    """Two columns a program, and many loads at a time: blocks of up to 2,048 numbers of each column, which divide
+    `size` where they can, and as many turns of the loop in one as leave none over, for up to 8,192 numbers."""
+    block = min(max(size & -size, 256), triton.next_power_of_2(size), 2048)
     turns = triton.cdiv(size, block)
-    unroll = max(n for n in range(1, max(1, 8192 // block) + 1) if turns % n == 0)
+    unroll = max(n for n in range(1, 8192 // block + 1) if turns % n == 0)
     return Tiling(False, 1, block, max(1, block // 512), 1, unroll)
 
 
