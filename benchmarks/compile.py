@@ -32,8 +32,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "neither": {"fuse": False},
     AGAIN: {},
 }
-ROUNDS = {True: 2, False: 5}
-"""Engines of each kind, on a GPU and on a CPU."""
+GPU_ROUNDS, CPU_ROUNDS = 2, 5
+"""Engines of each kind."""
 
 
 class Work(NamedTuple):
@@ -59,17 +59,17 @@ GPU = (Work("1 request", 1, 32, 64), Work("64 requests", 64, 32, 64), Work("prom
 
 def run() -> Report:
     gpu = torch.cuda.is_available()
-    works = GPU if gpu else CPU
+    works, rounds = (GPU, GPU_ROUNDS) if gpu else (CPU, CPU_ROUNDS)
     report = Report(
         f"Layers through torch.compile ({'GPU' if gpu else 'CPU'}), tokens a second",
         ("model", "layers", *(work.name for work in works), "load, s", "load again, s"),
-        note=f"Medians of {ROUNDS[gpu]} engines each, made in turn, each round in another order. The last line is the "
+        note=f"Medians of {rounds} engines each, made in turn, each round in another order. The last line is the "
         "first once more: what differs between those two is noise. Load: the first one, and the median of the others, "
         "in the same process.",
     )
     with _nothing_compiled():
         for name in ("Llama", "GPT-2"):
-            report.rows += _measure(name, _make_model(name, gpu), works, ROUNDS[gpu])
+            report.rows += _measure(name, _make_model(name, gpu), works, rounds)
     return report
 
 

@@ -7,6 +7,7 @@ nothing runs. The driver holds for the whole process, so it needs one of its own
 from __future__ import annotations
 
 import random
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
@@ -53,7 +54,6 @@ def pretend() -> None:
     )
     driver.set_active(gpu)
     JITFunction.warmup = note
-    skinny._processors = lambda device: 132  # type: ignore[assignment]
     torch.cuda.graph_pool_handle = lambda: (0, 0)  # type: ignore[assignment, return-value]
     on_gpu = pick_operations(torch.device("cuda"), torch.bfloat16, None)
     fusion.pick_operations = lambda *arguments: on_gpu  # type: ignore[attr-defined]
@@ -75,9 +75,10 @@ def step(rng: random.Random) -> list[Chunk]:
     return sorted(chunks, key=lambda chunk: chunk.length > SHORT)
 
 
-def check(family: str, most: int = SIZES[-1], batch_invariant: bool = False) -> None:
-    """most: requests that run at a time. batch_invariant: attention's option."""
+def check(family: str, most: int = SIZES[-1], batch_invariant: bool = False, processors: int = 132) -> None:
+    """most: requests that run at a time. batch_invariant: attention's option. processors: of the device."""
     noted.clear()
+    skinny._processors = lambda device: processors  # type: ignore[assignment]
     network = random_model(family, vocab_size=1000, max_position_embeddings=4 * SLOTS).to(torch.bfloat16)
     begun: set[str] = set()
 
@@ -87,6 +88,10 @@ def check(family: str, most: int = SIZES[-1], batch_invariant: bool = False) -> 
 
     decoder = load_decoder(network, "cpu", "bfloat16", probed=begin)
     assert any(swap.kind == "layer" for swap in decoder.fused)
+    if family == "llama":
+        matched = Counter(name for name, _ in noted.values())
+        assert {"project_kernel", "_gate_kernel"} <= set(matched) and matched["linear_kernel"] > 3, "matched unseen"
+    noted.clear()
     kv = KVCache(decoder.shapes, SLOTS, decoder.dtype, decoder.device)
     attention = TritonAttention(kv, decoder.heads, batch_invariant=batch_invariant)
     picker = KernelPicker(decoder.vocab_size, most, decoder.device, frozenset(), None)
@@ -115,4 +120,5 @@ if __name__ == "__main__":
     for most in (1, 3):
         check("llama", most)
     check("llama", batch_invariant=True)
+    check("llama", processors=1)  # columns enough for products of 3 to 16 rows
     print("all rehearsed")

@@ -55,6 +55,7 @@ class Simulation:
         self.dropped = 0
         self.requests: dict[int, Request] = {}
         self.computed = 0
+        self.max_step_tokens = options.get("max_step_tokens", total)
         self.scheduler = Scheduler(
             RadixTree(self.replay.apply),
             SlotPool(total),
@@ -81,6 +82,8 @@ class Simulation:
         scheduler, before = self.scheduler, self.launched
         chunks = scheduler.schedule()
         assert chunks or before or not scheduler.has_work, "no progress"
+        assert sum(chunk.length for chunk in chunks) <= self.max_step_tokens
+        assert not any(chunk.request.idle for chunk in chunks), "a last token was computed"
         self.check()
         scheduler.complete(chunks)
         self.check()
@@ -155,7 +158,7 @@ def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
     rng = random.Random(trial)
     total = (60, 150, 600)[trial % 3]
     sim = Simulation(
-        total, lambda request: rng.randrange(3), max_step_tokens=(8, 32, 500)[trial // 3 % 3], max_running=8,
+        total, lambda request: rng.randrange(3), max_step_tokens=(5, 32, 500)[trial // 3 % 3], max_running=8,
         prefix_cache=trial % 5 != 0, policy=("lpm", "fcfs")[trial % 7 == 0], retires=trial % 2 == 0,
     )  # fmt: skip
     scheduler = sim.scheduler
@@ -192,7 +195,7 @@ def test_every_slot_has_one_owner_when_requests_rewrite_their_ends(trial: int) -
             request.rewrite(position, [rng.randrange(3) for _ in range(rng.randrange(min(room, 6) + 1))])
 
     sim = Simulation(
-        total, lambda request: rng.randrange(3), rewrite, max_step_tokens=(8, 32, 500)[trial // 3 % 3], max_running=8,
+        total, lambda request: rng.randrange(3), rewrite, max_step_tokens=(5, 32, 500)[trial // 3 % 3], max_running=8,
         prefix_cache=trial % 5 != 0,
     )  # fmt: skip
     scheduler = sim.scheduler
@@ -233,7 +236,7 @@ def test_every_slot_has_one_owner_when_steps_are_read_late(trial: int) -> None:
             request.rewrite(position, [rng.randrange(3) for _ in range(rng.randrange(min(room, 6) + 1))])
 
     sim = Simulation(
-        total, lambda request: rng.randrange(3), rewrite, overlap=True, max_step_tokens=(8, 32, 500)[trial // 3 % 3],
+        total, lambda request: rng.randrange(3), rewrite, overlap=True, max_step_tokens=(5, 32, 500)[trial // 3 % 3],
         max_running=8, prefix_cache=trial % 5 != 0, policy=("lpm", "fcfs")[trial % 7 == 0], retires=trial % 2 == 0,
     )  # fmt: skip
     scheduler = sim.scheduler

@@ -16,7 +16,7 @@ from .recording import Recording
 
 
 class FusedLayer:
-    """In a step of few rows a layer like Llama's is four kernels and attention itself: each product has in it what
+    """In a step of one row a layer like Llama's is four kernels and attention itself: each product has in it what
     comes before and after. Norms of heads, norms after a product and other kinds of MLPs add theirs.
 
     mlp is a `FusedMLP`, or a module of another kind (mixture of experts), which is called as it is. norms: before and

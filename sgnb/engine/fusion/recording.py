@@ -18,16 +18,18 @@ from ..memory import is_out_of_memory
 
 _log = logging.getLogger(__name__)
 
-ROWS = (20, 3)
-"""Tokens of the runs: more and fewer than the kernels for few rows take."""
+ROWS = (80, 2)
+"""Tokens of the runs: more than the kernels for few rows take, and so few that some of them sum, see `skinny`."""
 
 TOLERANCE = 1e-4
 """Relative error that two ways to compute the same in float32 may have; four roundings in a coarser dtype."""
 
 GAIN = 8
-"""How much less a common factor may differ from 1 than single numbers from each other, in the longest run. In few rows
-rounding may make one: that of the weight of an expert, where one row outweighs the others. Rows: all dimensions but the
-last."""
+"""How much less a common factor may differ from 1 than single numbers from each other, in `GAIN_ROWS` rows or more. In
+few rows rounding may make one: that of the weight of an expert, where one row outweighs the others. Rows: all
+dimensions but the last."""
+
+GAIN_ROWS = 20
 
 
 class Call(NamedTuple):
@@ -204,7 +206,7 @@ def _whole_error(mine: Tensor, its: Tensor) -> float:
     square = its.square().sum().clamp(min=1e-30)
     gain = (mine * its).sum() / square - 1
     rows = its[..., 0].numel() if its.dim() else 1
-    weight = GAIN * min(1.0, rows / ROWS[0])
+    weight = GAIN * min(1.0, rows / GAIN_ROWS)
     return float(torch.maximum(((mine - its).square().sum() / square).sqrt(), weight * gain.abs()))
 
 

@@ -1,5 +1,5 @@
 """Products of a few rows with a weight matrix in one kernel with what comes after: the residual, the gate, or the
-rotation of heads and their way to the pool. For one or two rows also with what comes before, the norm.
+rotation of heads and their way to the pool. For one row also with the norm before, for two with that of q, k and v.
 
 With so few rows the time is that of reading the weights once, so everything else hides behind that. Needs triton; with
 TRITON_INTERPRET=1 set before triton is imported, it runs on the CPU. Knows nothing of models.
@@ -49,8 +49,10 @@ class Tiling(NamedTuple):
 
 
 def serves(x: Tensor, weight: Tensor, gated: bool) -> bool:
-    """Whether `skinny_linear` is the choice for x [T, K] and weight [N, K], and not cuBLAS, which divides long sums too
-    where a few columns would make too few programs. Not for q, k and v."""
+    """Whether `skinny_linear` is the choice for x [T, K] and weight [N, K], and not cuBLAS.
+
+    Up to `SUMMED_ROWS` it is; up to `ROWS` where columns make enough programs: for fewer cuBLAS divides long sums too.
+    """
     if gated:
         return len(x) <= GATED_ROWS
     return len(x) <= SUMMED_ROWS or (len(x) <= ROWS and len(weight) > 24 * _processors(x.device))
@@ -144,6 +146,8 @@ def skinny_project(
     if rows == 0:
         return q
     tiling = tiling or pick_projection(rows, size)
+    if tiling.dot or dim // 2 % tiling.block_n:
+        raise ValueError(f"{tiling} has tensor cores, or does not divide the {dim // 2} pairs of a head")
     rotary = None if angles is None else plan.rotary
     cos, sin = angles or (x, x)
     launch(
@@ -217,8 +221,8 @@ def pick_projection(rows: int, size: int) -> Tiling:
 
 
 def _one_pair(size: int) -> Tiling:
-    """Two columns a program, and many loads at a time: blocks of up to 2,048 numbers of each column, which divide
-    `size` where they can, and as many turns of the loop in one as leave none over, for up to 8,192 numbers."""
+    """Two columns a program, and many loads at a time: blocks of 256 to 2,048 numbers of each column, which divide
+    `size` where a power of two does, and so many turns of the loop in one as leave none over, up to 8,192 numbers."""
     block = min(max(size & -size, 256), triton.next_power_of_2(size), 2048)
     turns = triton.cdiv(size, block)
     unroll = max(n for n in range(1, 8192 // block + 1) if turns % n == 0)
