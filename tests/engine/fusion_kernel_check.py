@@ -13,7 +13,7 @@ from torch import Tensor
 from sgnb.engine import fusion
 from sgnb.engine.attention import LayerOptions
 from sgnb.engine.fusion import kernels, plain
-from sgnb.engine.fusion.operations import Operations
+from sgnb.engine.fusion.operations import pick_operations
 from sgnb.engine.fusion.parts import Angles, AttentionPlan, Heads, Norm
 from sgnb.engine.fusion.patterns import ROTARIES
 from sgnb.engine.fusion.recording import RecordingBackend
@@ -115,16 +115,18 @@ def backend(rows: int, heads: Heads, dtype: torch.dtype, device: str) -> Recordi
 
 
 def check_models(families: list[str]) -> None:
-    """The pass with the kernels in it, on models of the CPU."""
-    operations = Operations(kernels.norm, kernels.gate, kernels.rotate_and_store)
+    """The pass with a GPU's kernels in it, on models of the CPU."""
+    operations = pick_operations(torch.device("cuda"), torch.bfloat16, None)
+    assert operations.skinny is not None
     fusion.pick_operations = lambda *_: operations  # type: ignore[assignment]
     for family in families:
         model = varied_model(family, num_hidden_layers=1)
-        expected = own_logits(model, 5)
+        expected = {rows: own_logits(model, rows) for rows in (1, 2, 5)}
         pooled = Pooled(model)
         kinds = {swap.kind for swap in pooled.fuse()}
         assert {"norm", "attention", "layer"} <= kinds, f"{family}: {kinds}"
-        assert torch.allclose(pooled.logits(5), expected, atol=2e-4, rtol=1e-4), family
+        for rows, logits in expected.items():
+            assert torch.allclose(pooled.logits(rows), logits, atol=2e-4, rtol=1e-4), (family, rows)
 
 
 if __name__ == "__main__":
@@ -136,5 +138,5 @@ if __name__ == "__main__":
         if kind != torch.float16:
             check_rotate([Heads(4, 2, 16), Heads(5, 1, 24)], [2], kind, "cpu")
     print("norm gate rotate_and_store")
-    check_models(["qwen3", "olmo2", "glm4"])
+    check_models(["llama", "qwen3", "olmo2", "glm4"])
     print("models agree")
