@@ -45,7 +45,8 @@ def layers(place: Place) -> Report:
     report = Report(
         "Products of a layer, few rows, us (GPU)",
         ("model", "rows", "ours", "cuBLAS", "cuBLAS / ours"),
-        note="q, k, v; o; gate and up; down, one after the other, as in the table of products; no norms of heads.",
+        note="q, k, v; o; gate and up; down, one after the other, as in the table of products, without norms of heads. "
+        "A shared expert has the last two.",
     )
     for name, model in place.sizes.models.items():
         first = [place.normal(product.columns, product.size, width=product.size**-0.5) for product in model.values()]

@@ -68,6 +68,10 @@ FULL = Sizes(
         "4B": layer((32, 8, 128), 2560, 9728),
         "8B": PRODUCTS_8B,
         "14B": layer((40, 8, 128), 5120, 17408),
+        "shared expert": {
+            "gate, up": Product(2 * 1408, 2048, norm=True, gated=True),
+            "down": Product(2048, 1408, added=True),
+        },
     },
     (1, 64, 256, 1024),
     LLAMA_8B.vocab,
