@@ -45,7 +45,7 @@ class FusedAttention:
         operations, plan, weight, bias = self._operations, self._plan, self._merged.weight, self._merged.bias
         angles = None if position_embeddings is None else (position_embeddings[0][0], position_embeddings[1][0])
         if self._wide_norms:
-            qkv = operations.linear(x, weight, bias, norm=norm)
+            qkv = operations.merged(x, weight, bias, norm)
             for part, wide in zip(qkv.split(plan.heads.widths, -1), self._wide_norms, strict=False):
                 part.copy_(operations.norm(part, wide))
             q = operations.rotate_and_store(qkv, plan, angles, backend)

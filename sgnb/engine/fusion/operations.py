@@ -92,13 +92,15 @@ class Operations:
         weight and bias are those of q, k and v, one after the other. angles: None without a rotation.
         """
         skinny = self.skinny
-        if skinny is None or len(x) > skinny.project_rows:
-            qkv = self.multiply(x if norm is None else self.norm(x, norm), weight, bias)
-        elif skinny.can_project(plan, angles):
+        if skinny is not None and len(x) <= skinny.project_rows and skinny.can_project(plan, angles):
             return skinny.project(x, weight, bias, plan, angles, backend, norm=norm)
-        else:
-            qkv = skinny.linear(x, weight, bias, norm=norm)
-        return self.rotate_and_store(qkv, plan, angles, backend)
+        return self.rotate_and_store(self.merged(x, weight, bias, norm), plan, angles, backend)
+
+    def merged(self, x: Tensor, weight: Tensor, bias: Tensor | None, norm: Norm | None) -> Tensor:
+        """q, k and v in one, as `linear` gives them: [T, sum of widths]."""
+        if self.skinny is not None and len(x) <= self.skinny.project_rows:
+            return self.skinny.linear(x, weight, bias, norm=norm)
+        return self.multiply(x if norm is None else self.norm(x, norm), weight, bias)
 
     def _add_product(self, residual: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, scale: float) -> Tensor:
         if self.multiply is not F.linear:
