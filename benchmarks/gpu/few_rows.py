@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ..common import Report
-from .clock import attempt, copies, microseconds, times
+from .clock import attempt, microseconds, times
 from .limits import H200_BYTES
 from .sizes import Place, Product
 
@@ -26,11 +26,11 @@ def skinny(place: Place) -> Report:
     )
     for name, product in place.sizes.products.items():
         made = place.weights(product)
-        size = made[0].numel() * made[0].element_size()
+        size = made[0][0].numel() * made[0][0].element_size()
         for rows in place.sizes.few_rows:
             way = _way(place, product, rows)
             ours, base = (
-                attempt(f"skinny, {name}, {rows}", place.graph, [partial(way, operations, w) for w in made])
+                attempt(f"skinny, {name}, {rows}", place.graph, [partial(way, operations, *w) for w in made])
                 for operations in _both()
             )
             speed = None if ours is None else size / ours * 1e6
@@ -49,9 +49,7 @@ def layers(place: Place) -> Report:
         "A shared expert has the last two.",
     )
     for name, model in place.sizes.models.items():
-        first = [place.normal(product.columns, product.size, width=product.size**-0.5) for product in model.values()]
-        size = sum(weight.numel() * weight.element_size() for weight in first)
-        made = [first, *([weight.clone() for weight in first] for _ in range(copies(size) - 1))]
+        made = place.weights(*model.values())
         for rows in place.sizes.few_rows:
             ways = [_way(place, product, rows) for product in model.values()]
 
@@ -64,7 +62,7 @@ def layers(place: Place) -> Report:
             )
             report.rows.append((name, rows, microseconds(ours), microseconds(base), times(base, ours)))
             print(*report.rows[-1], sep=" | ", flush=True)
-        del first, made
+        del made
     return report
 
 

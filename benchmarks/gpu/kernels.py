@@ -95,9 +95,9 @@ def invariant(place: Place) -> Report:
         ("product", "rows", "invariant", "cuBLAS", "invariant / cuBLAS"),
         note="The price of deterministic mode, product by product; a layer is all but the logits.",
     )
-    layers: dict[int, list[tuple[float | None, float | None]]] = {rows: [] for rows in place.sizes.rows}
+    whole: dict[int, list[tuple[float | None, float | None]]] = {rows: [] for rows in place.sizes.rows}
     for name, product in place.sizes.products.items():
-        weights = place.weights(product)
+        weights = [weight for (weight,) in place.weights(product)]
         for rows in place.sizes.rows:
             if rows * product.columns > MOST_LOGITS and name == "logits":
                 continue
@@ -107,11 +107,11 @@ def invariant(place: Place) -> Report:
                 for linear in (invariant_linear, F.linear)
             )
             if name != "logits":
-                layers[rows].append((ours, base))
+                whole[rows].append((ours, base))
             report.rows.append((name, rows, microseconds(ours), microseconds(base), times(ours, base)))
             print(*report.rows[-1], sep=" | ", flush=True)
         del weights
-    for rows, found in layers.items():
+    for rows, found in whole.items():
         ours, base = (_sum(values) for values in zip(*found, strict=True))
         report.rows.append(("a layer", rows, microseconds(ours), microseconds(base), times(ours, base)))
     return report

@@ -95,7 +95,8 @@ class Place(NamedTuple):
 
         return torch.randn(*shape, device=self.device).mul_(width).to(getattr(torch, self.dtype))
 
-    def weights(self, product: Product) -> list[Any]:
-        """So many copies that none is found in the cache."""
-        first = self.normal(product.columns, product.size, width=product.size**-0.5)
-        return [first, *(first.clone() for _ in range(copies(first.numel() * first.element_size()) - 1))]
+    def weights(self, *products: Product) -> list[list[Any]]:
+        """A weight for each product, so many times that none is found in the cache."""
+        first = [self.normal(product.columns, product.size, width=product.size**-0.5) for product in products]
+        size = sum(weight.numel() * weight.element_size() for weight in first)
+        return [first, *([weight.clone() for weight in first] for _ in range(copies(size) - 1))]

@@ -97,7 +97,7 @@ class Operations:
         return self.rotate_and_store(self.merged(x, weight, bias, norm), plan, angles, backend)
 
     def merged(self, x: Tensor, weight: Tensor, bias: Tensor | None, norm: Norm | None) -> Tensor:
-        """q, k and v in one, as `linear` gives them: [T, sum of widths]."""
+        """q, k and v, not cut into heads yet: [T, sum of widths]. cuBLAS is the faster for more than `project_rows`."""
         if self.skinny is not None and len(x) <= self.skinny.project_rows:
             return self.skinny.linear(x, weight, bias, norm=norm)
         return self.multiply(x if norm is None else self.norm(x, norm), weight, bias)

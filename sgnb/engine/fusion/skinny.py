@@ -22,6 +22,9 @@ from .skinny_kernels import linear_kernel, project_kernel
 SUMMED_ROWS, ROWS, GATED_ROWS = 2, 16, 64
 """Up to so many rows the kernels here are meant for: of q, k and v, of other products, of gated ones."""
 
+NARROW = 24
+"""Columns for each processor. With no more, sums want small blocks, and tensor cores make too few programs."""
+
 ACTIVATIONS = ("silu", "gelu", "gelu_tanh")
 """What `gated` may be: SiLU, GELU by the error function, GELU by tanh."""
 
@@ -51,11 +54,11 @@ class Tiling(NamedTuple):
 def serves(x: Tensor, weight: Tensor, gated: bool) -> bool:
     """Whether `skinny_linear` is the choice for x [T, K] and weight [N, K], and not cuBLAS.
 
-    Up to `SUMMED_ROWS` it is; up to `ROWS` where columns make enough programs: for fewer cuBLAS divides long sums too.
+    Up to `SUMMED_ROWS` it is; up to `ROWS` where columns make enough programs: else cuBLAS divides long sums too.
     """
     if gated:
         return len(x) <= GATED_ROWS
-    return len(x) <= SUMMED_ROWS or (len(x) <= ROWS and len(weight) > 24 * _processors(x.device))
+    return len(x) <= SUMMED_ROWS or (len(x) <= ROWS and len(weight) > NARROW * _processors(x.device))
 
 
 def skinny_linear(
@@ -199,12 +202,12 @@ def pick_tiling(rows: int, columns: int, size: int, gated: bool, processors: int
             # More programs than two a processor want room for a third.
             return Tiling(True, 64, block(64), 4, 4 if columns <= 128 * processors else 3)
         return Tiling(False, 2, 512, 2, 1) if size > 3072 and size % 2048 else _one_pair(size)
-    if rows == 1 and columns <= 24 * processors:
+    if rows == 1 and columns <= NARROW * processors:
         return Tiling(False, 1, block(2048), 4, 1, unroll=2)
     if rows == 1 and columns <= 32 * processors:
         return Tiling(False, 2, block(1024), 4, 1, unroll=4 if size > 8192 else 1)
     if rows <= SUMMED_ROWS and columns <= 64 * processors:
-        return Tiling(False, 4 if columns <= 24 * processors else 8, block(256), 4, 4)
+        return Tiling(False, 4 if columns <= NARROW * processors else 8, block(256), 4, 4)
     if columns <= 32 * processors:
         return Tiling(True, 16, block(256), 1, 6)
     if columns <= 64 * processors:
