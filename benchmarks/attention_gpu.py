@@ -6,7 +6,8 @@ of several layers with pools of their own inside a CUDA graph, so that no layer 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,9 @@ from .common import Report, seconds
 HEADS, KV_HEADS, DIM = 32, 8, 128
 TOKEN_BYTES = 2 * KV_HEADS * DIM * 2
 OPTIONS = LayerOptions(DIM**-0.5)
+
+Way = Callable[[int], Any]
+"""layer -> what it makes, on the GPU."""
 
 
 class Case(NamedTuple):
@@ -77,40 +81,40 @@ def make_pool(slots: int) -> KVCache:
     return kv
 
 
-def graph_microseconds(run_layer: Callable[[int], Any], layers: int, rounds: int = 15) -> float:
-    """One layer's share of the fastest replay of all layers in a CUDA graph."""
-    for layer in range(2):
-        run_layer(layer)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for layer in range(layers):
-            run_layer(layer)
+def graph_microseconds(ways: Sequence[Way], layers: int, rounds: int = 15) -> list[float]:
+    """One layer's share of the fastest replay of all layers in a CUDA graph: of each way, which take turns."""
+    graphs = []
+    for way in ways:
+        for layer in range(2):
+            way(layer)
+        torch.cuda.synchronize()
+        graphs.append(torch.cuda.CUDAGraph())
+        with torch.cuda.graph(graphs[-1]):
+            for layer in range(layers):
+                way(layer)
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    times = []
+    times: list[list[float]] = [[] for _ in ways]
     for _ in range(rounds):
-        begin.record()
-        graph.replay()
-        end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end) * 1000 / layers)
-    return min(times)
+        for graph, taken in zip(graphs, times, strict=True):
+            begin.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            taken.append(begin.elapsed_time(end) * 1000 / layers)
+    return [min(taken) for taken in times]
 
 
-def ours(kv: KVCache, chunks: list[Chunk], q: Tensor, **options: Any) -> tuple[Tensor, float, float]:
-    """The output of layer 0, microseconds a layer, and milliseconds that planning takes on the host."""
+def ours(kv: KVCache, chunks: list[Chunk], q: Tensor, **options: Any) -> tuple[Way, float]:
+    """A layer's attention, and milliseconds that planning takes on the host."""
     from sgnb.engine.attention.triton_backend import TritonAttention
 
     attention = TritonAttention(kv, dict.fromkeys(kv.keys, HEADS), **options)
-    attention.plan(chunks, len(chunks))
-    out = attention.attend(0, q, OPTIONS)
-    time = graph_microseconds(lambda layer: attention.attend(layer, q, OPTIONS), len(kv.keys))
     planning = min(seconds(lambda: attention.plan(chunks, len(chunks))) for _ in range(10))
     torch.cuda.synchronize()
-    return out, time, planning * 1000
+    return lambda layer: attention.attend(layer, q, OPTIONS), planning * 1000
 
 
-def flashinfer_decode(kv: KVCache, chunks: list[Chunk], q: Tensor) -> tuple[Tensor, float]:
+def flashinfer_decode(kv: KVCache, chunks: list[Chunk], q: Tensor) -> Way:
     """The same by FlashInfer: decode with tensor cores and pages of one token. ImportError without it."""
     import flashinfer
 
@@ -123,19 +127,14 @@ def flashinfer_decode(kv: KVCache, chunks: list[Chunk], q: Tensor) -> tuple[Tens
         torch.from_numpy(ends).cuda(), torch.from_numpy(slots).cuda(), last, HEADS, KV_HEADS, DIM, 1,
         q_data_type=q.dtype, kv_data_type=q.dtype,
     )  # fmt: skip
-
-    def run_layer(layer: int) -> Tensor:
-        result: Tensor = wrapper.run(q, (kv.keys[layer][:, None], kv.values[layer][:, None]))
-        return result
-
-    return run_layer(0), graph_microseconds(run_layer, len(kv.keys))
+    return lambda layer: wrapper.run(q, (kv.keys[layer][:, None], kv.values[layer][:, None]))
 
 
 def memory_speed() -> float:
     """Bytes a second that a kernel reads and writes; a copy in a graph may go through a slower engine."""
     source = torch.randn(1 << 28, device="cuda")
     results = [torch.empty_like(source) for _ in range(2)]
-    each = graph_microseconds(lambda layer: torch.neg(source, out=results[layer]), len(results))
+    [each] = graph_microseconds([lambda layer: torch.neg(source, out=results[layer])], len(results))
     return 2 * source.numel() * source.element_size() / each * 1e6
 
 
@@ -171,15 +170,15 @@ def _measure(case: Case, speed: float) -> tuple[tuple[Any, ...], bool | None]:
     chunks, slots = chunks_of(case)
     kv = make_pool(slots)
     q = torch.randn(len(chunks), HEADS, DIM, dtype=torch.bfloat16, device="cuda")
-    plain, plain_time, _ = ours(kv, chunks, q, fork_attention=False)
-    forked, forked_time, planning = ours(kv, chunks, q)
-    apart = difference(forked, plain)
-    peer_time = None
-    try:
-        peer, peer_time = flashinfer_decode(kv, chunks, q)
-        apart = max(apart, difference(forked, peer))
-    except ImportError:
-        pass
+    plain, _ = ours(kv, chunks, q, fork_attention=False)
+    forked, planning = ours(kv, chunks, q)
+    ways = [forked, plain]
+    with suppress(ImportError):
+        ways.append(flashinfer_decode(kv, chunks, q))
+    mine = forked(0)
+    apart = max(difference(mine, way(0)) for way in ways[1:])
+    forked_time, plain_time, *peer = graph_microseconds(ways, len(kv.keys))
+    peer_time = peer[0] if peer else None
     agree, met = apart < 1e-2, None
     if case.times is None:
         met = agree and forked_time <= 1.01 * plain_time

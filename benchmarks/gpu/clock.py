@@ -24,7 +24,7 @@ def copies(size: int) -> int:
 
 def in_a_graph(calls: Sequence[Call]) -> float:
     """Microseconds of one of the calls, which are replayed together as a CUDA graph: what the GPU alone takes."""
-    return graph_microseconds(lambda i: calls[i](), len(calls), rounds=8)
+    return graph_microseconds([lambda i: calls[i]()], len(calls), rounds=8)[0]
 
 
 def eagerly(calls: Sequence[Call]) -> float:

@@ -171,9 +171,9 @@ def check_choices() -> None:
         for one in (pick_projection(1, size), pick_tiling(1, 8192, size, True, 132)):
             assert -(-size // one.block_k) % one.unroll == 0
     cpu = torch.empty(0, 8)
-    for rows, columns, gated in ((1, 1, False), (2, 1, False), (16, 4096, False), (64, 1, True)):
+    for rows, columns, gated in ((1, 1, False), (2, 1, False), (16, 25, False), (2, 2, True), (64, 50, True)):
         assert serves(cpu.new_empty(rows, 8), cpu.new_empty(columns, 8), gated)
-    for rows, columns, gated in ((3, 24, False), (17, 4096, False), (65, 4096, True)):
+    for rows, columns, gated in ((3, 24, False), (17, 4096, False), (3, 48, True), (65, 4096, True)):
         assert not serves(cpu.new_empty(rows, 8), cpu.new_empty(columns, 8), gated)
 
 

@@ -54,11 +54,12 @@ class Tiling(NamedTuple):
 def serves(x: Tensor, weight: Tensor, gated: bool) -> bool:
     """Whether `skinny_linear` is the choice for x [T, K] and weight [N, K], and not cuBLAS.
 
-    Up to `SUMMED_ROWS` it is; up to `ROWS` where columns make enough programs: else cuBLAS divides long sums too.
+    Up to `SUMMED_ROWS` it is; above, where columns make enough programs: else cuBLAS divides long sums too.
     """
-    if gated:
-        return len(x) <= GATED_ROWS
-    return len(x) <= SUMMED_ROWS or (len(x) <= ROWS and len(weight) > NARROW * _processors(x.device))
+    columns = len(weight) // 2 if gated else len(weight)
+    if columns <= NARROW * _processors(x.device):
+        return len(x) <= SUMMED_ROWS
+    return len(x) <= (GATED_ROWS if gated else ROWS)
 
 
 def skinny_linear(
@@ -197,11 +198,11 @@ def pick_tiling(rows: int, columns: int, size: int, gated: bool, processors: int
     def block(most: int) -> int:
         return max(SMALLEST, min(most, triton.next_power_of_2(size)))
 
-    if gated:
-        if rows > 1:
-            # More programs than two a processor want room for a third.
-            return Tiling(True, 64, block(64), 4, 4 if columns <= 128 * processors else 3)
+    if gated and rows == 1:
         return Tiling(False, 2, 512, 2, 1) if size > 3072 and size % 2048 else _one_pair(size)
+    if gated and (rows > SUMMED_ROWS or columns > NARROW * processors):
+        # More programs than two a processor want room for a third.
+        return Tiling(True, 64, block(64), 4, 4 if columns <= 128 * processors else 3)
     if rows == 1 and columns <= NARROW * processors:
         return Tiling(False, 1, block(2048), 4, 1, unroll=2)
     if rows == 1 and columns <= 32 * processors:
