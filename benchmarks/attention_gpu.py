@@ -73,7 +73,7 @@ def chunks_of(case: Case) -> tuple[list[Chunk], int]:
 
 
 def make_pool(slots: int) -> KVCache:
-    layers = min(32, max(4, (1 << 29) // (slots * TOKEN_BYTES)))
+    layers = min(128, max(4, (1 << 29) // (slots * TOKEN_BYTES)))
     shapes = {layer: LayerShape(KV_HEADS, DIM, DIM) for layer in range(layers)}
     kv = KVCache(shapes, slots, torch.bfloat16, torch.device("cuda"))
     for tensor in (*kv.keys.values(), *kv.values.values()):

@@ -111,12 +111,12 @@ def measure_all(
 
     gpu = torch.cuda.is_available()
     results = results or Results()
-    with no_compiled_grammars():
-        source, tokenizer = _model(gpu)
-        for option in options:
-            if gpu or option not in GPU_ONLY:
-                for pool in dict.fromkeys(PROGRAMS[name].pool for name in programs):
-                    group = [name for name in programs if PROGRAMS[name].pool == pool]
+    source, tokenizer = _model(gpu)
+    for option in options:
+        if gpu or option not in GPU_ONLY:
+            for pool in dict.fromkeys(PROGRAMS[name].pool for name in programs):
+                group = [name for name in programs if PROGRAMS[name].pool == pool]
+                with no_compiled_grammars():  # all options have the same schemas
                     _measure_group(results, option, group, source, tokenizer, gpu, repetitions)
     return make_table(results, gpu)
 
@@ -134,11 +134,12 @@ def _measure_group(
     results: Results, option: str, programs: Sequence[str], source: Any, tokenizer: Any, gpu: bool, repetitions: int
 ) -> None:
     """Programs that want the same pool, on one engine."""
-    from .ours import SgnbServer, sgnb
+    from .ours import SgnbServer, await_kernels, sgnb
 
     pool = PROGRAMS[programs[0]].pool
     settings = dict(OPTIONS[option]) | ({"max_total_tokens": pool[not gpu]} if pool else {})
     with sgnb.Engine(source, tokenizer=tokenizer, **settings) as engine:
+        await_kernels(engine)
         for name in programs:
             try:
                 server = SgnbServer(engine)

@@ -1,4 +1,5 @@
-"""How fast a workload could be: counted bytes and operations over the speed of memory and of the tensor cores.
+"""How fast a workload could be: counted bytes and operations over the speed of memory and of the tensor cores, as a
+large copy and a large product reach them. Weights that are only read can be some percent faster.
 
 Every step takes the longer of the two times. A prefix that calls share is computed once and, while they decode, read
 once a step. Calls that need nothing of each other run in the same steps.
@@ -80,7 +81,7 @@ TOY = Shape(hidden=64, intermediate=96, layers=2, heads=4, kv_heads=2, head_dim=
 def limit_seconds(
     workload: Workload, shape: Shape = LLAMA_8B, speed: float = H200_BYTES, operations: float = H200_OPERATIONS
 ) -> float | None:
-    """Seconds that the workload takes at least; None where a schema makes its length unknown."""
+    """Seconds that the workload takes at those speeds; None where a schema makes its length unknown."""
     if workload.constrained:
         return None
     total, done = 0.0, []

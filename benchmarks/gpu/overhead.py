@@ -75,6 +75,7 @@ def _engine(**options: Any) -> Iterator[tuple[Any, bool]]:
     import sgnb
 
     from .model import random_llama
+    from .ours import await_kernels
     from .serving import make_tokenizer
 
     gpu = torch.cuda.is_available()
@@ -82,6 +83,7 @@ def _engine(**options: Any) -> Iterator[tuple[Any, bool]]:
     shape = LLAMA_8B if gpu else replace(TOY, vocab=len(tokenizer))
     model = random_llama(shape, "cuda" if gpu else "cpu", "bfloat16" if gpu else "float32")
     with sgnb.Engine(model, tokenizer=tokenizer, **options) as engine:
+        await_kernels(engine)
         yield engine, gpu
 
 

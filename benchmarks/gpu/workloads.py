@@ -118,9 +118,11 @@ def chat(
 def json_records(
     ids: Ids, rng: random.Random, *, requests: int, prompt: int, new: int, one_at_a_time: bool = False
 ) -> Workload:
-    """Records of one schema. Its name of one field is drawn, so that no engine has compiled it before."""
+    """Records of one schema. Its name of one field is drawn, so that no engine has compiled it before: after the
+    prompts, so that workloads of other sizes draw another from the same seed."""
+    prompts = [ids(prompt) for _ in range(requests)]
     text = json.dumps(order_schema(f"reference_{rng.randrange(10**9)}"))
-    calls = [Call(ids(prompt), new, schema=text) for _ in range(requests)]
+    calls = [Call(own, new, schema=text) for own in prompts]
     return Workload(calls, "s" if one_at_a_time else "req/s", one_at_a_time)
 
 

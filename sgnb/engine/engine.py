@@ -8,7 +8,7 @@ import itertools
 import queue
 import sys
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from transformers import PreTrainedModel
 
 from .. import models
-from ..errors import RequestError
+from ..errors import ModelError, RequestError
 from ..events import AttentionSwitched, EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler, TokenGrammar
 from ..sampling import SamplingParams
@@ -26,9 +26,17 @@ from .attention import AttentionBackend, make_backend
 from .intake import Intake, Prompt, Sampling, read_samples
 from .kv import KVCache
 from .live import Live, Sink
-from .loading import load_tokenizer
+from .loading import first_line, load_tokenizer
 from .loop import EngineLoop, closed_error
-from .memory import freeze_heap, make_cache
+from .memory import (
+    DEVICE_LOST_CURE,
+    chain,
+    forget_frames,
+    freeze_heap,
+    is_device_lost,
+    make_cache,
+    release_device_memory,
+)
 from .model import Decoder, load_decoder
 from .options import EngineOptions
 from .output import Output
@@ -66,62 +74,21 @@ class Engine:
         settings = EngineOptions.make(options)
         self.model_name = type(model).__name__ if isinstance(model, PreTrainedModel) else str(model)
         source = models.path(model) if isinstance(model, str) and model in models.names() else model
-        decoder = load_decoder(
-            source,
-            settings.device,
-            settings.dtype,
-            settings.fuse,
-            settings.memory_limit,
-            settings.deterministic,
-            settings.compile,
-            partial(rehearse_attention, settings),
-        )
-        with _loading(decoder):
-            self.options = settings = settings.on(decoder.device.type)
-            if tokenizer is None and not isinstance(model, PreTrainedModel):
-                tokenizer = load_tokenizer(str(source))
-            self.tokenizer = None if tokenizer is None else Tokenizer(tokenizer)
-            self.device, self.vocab_size = str(decoder.device), decoder.vocab_size
-            self.dtype = str(decoder.dtype).removeprefix("torch.")
-            kv = make_cache(decoder, settings)
-            self.pool_tokens = kv.slots
-            self.context_length = min(settings.context_length or decoder.context_length, decoder.context_length)
-            self.log = EventLog()
-            eos = decoder.eos_token_ids | (self.tokenizer.eos_token_ids if self.tokenizer else frozenset())
-            self._eos = frozenset(token for token in eos if 0 <= token < self.vocab_size)
-            self._ids = itertools.count(1)
-            self._intake = Intake(
-                self.model_name, self.tokenizer, self.vocab_size, self.context_length, self.pool_tokens
-            )
-            self._scheduler = make_scheduler(settings, self.pool_tokens, self.context_length, self.log.emit)
-            attention = self._make_attention(kv, decoder)
-            self.log.emit(
-                EngineStarted(
-                    self.model_name, self.device, self.dtype, attention.name, self.pool_tokens, self.context_length
-                )
-            )
-            runner = ModelRunner(
-                decoder,
-                attention,
-                make_picker(decoder, self._scheduler.max_running, self.tokenizer, self._eos),
-                max_rows=self._scheduler.max_running,
-                cuda_graphs=bool(settings.cuda_graphs) and attention.name != "torch",
-            )
-            if settings.rehearses:
-                runner.rehearse()
-        self._loop = EngineLoop(
-            self._scheduler,
-            runner,
-            self.tokenizer,
-            self.log,
-            jump_forward=settings.jump_forward,
-            overlap=bool(settings.overlap),
-        )
+        try:
+            self._loop = self._load(source, tokenizer, settings)
+        except BaseException as error:
+            forget_frames(error)
+            release_device_memory()
+            lost = next(filter(is_device_lost, chain(error)), None)
+            if lost is not None:
+                said = f"{self.model_name!r} cannot be loaded: {first_line(lost)}"
+                raise ModelError(said, DEVICE_LOST_CURE) from error
+            raise
+        finally:
+            forget_begun()
         tokenizer_ = self.tokenizer
         self._grammars = None if tokenizer_ is None else GrammarCompiler(lambda: tokenizer_.vocabulary)
         weakref.finalize(self, _close, self._loop, self._grammars)
-        if decoder.device.type == "cuda":
-            freeze_heap()
         sys.setswitchinterval(min(TURN_SECONDS, sys.getswitchinterval()))
 
     def generate(
@@ -284,6 +251,64 @@ class Engine:
     def __repr__(self) -> str:
         return f"<Engine {self.model_name} on {self.device}, {self.dtype}{', closed' if self.closed else ''}>"
 
+    def _load(self, source: str | Path | PreTrainedModel, tokenizer: Any, settings: EngineOptions) -> EngineLoop:
+        """Make all that holds the device's memory. An error leaves the model as it was found."""
+        decoder = load_decoder(
+            source,
+            settings.device,
+            settings.dtype,
+            settings.fuse,
+            settings.memory_limit,
+            settings.deterministic,
+            settings.compile,
+            partial(rehearse_attention, settings),
+        )
+        with contextlib.ExitStack() as undo:
+            undo.callback(decoder.release)
+            self.options = settings = settings.on(decoder.device.type)
+            if tokenizer is None and not isinstance(source, PreTrainedModel):
+                tokenizer = load_tokenizer(str(source))
+            self.tokenizer = None if tokenizer is None else Tokenizer(tokenizer)
+            self.device, self.vocab_size = str(decoder.device), decoder.vocab_size
+            self.dtype = str(decoder.dtype).removeprefix("torch.")
+            kv = make_cache(decoder, settings)
+            self.pool_tokens = kv.slots
+            self.context_length = min(settings.context_length or decoder.context_length, decoder.context_length)
+            self.log = EventLog()
+            eos = decoder.eos_token_ids | (self.tokenizer.eos_token_ids if self.tokenizer else frozenset())
+            self._eos = frozenset(token for token in eos if 0 <= token < self.vocab_size)
+            self._ids = itertools.count(1)
+            self._intake = Intake(
+                self.model_name, self.tokenizer, self.vocab_size, self.context_length, self.pool_tokens
+            )
+            self._scheduler = make_scheduler(settings, self.pool_tokens, self.context_length, self.log.emit)
+            attention = self._make_attention(kv, decoder)
+            self.log.emit(
+                EngineStarted(
+                    self.model_name, self.device, self.dtype, attention.name, self.pool_tokens, self.context_length
+                )
+            )
+            runner = ModelRunner(
+                decoder,
+                attention,
+                make_picker(decoder, self._scheduler.max_running, self.tokenizer, self._eos),
+                max_rows=self._scheduler.max_running,
+                cuda_graphs=bool(settings.cuda_graphs) and attention.name != "torch",
+            )
+            if settings.rehearses:
+                runner.rehearse()
+            undo.pop_all()
+        if decoder.device.type == "cuda":
+            freeze_heap()
+        return EngineLoop(
+            self._scheduler,
+            runner,
+            self.tokenizer,
+            self.log,
+            jump_forward=settings.jump_forward,
+            overlap=bool(settings.overlap),
+        )
+
     def _make_attention(self, kv: KVCache, decoder: Decoder) -> AttentionBackend:
         options, log = self.options, self.log
         self._status = status = {"attention": ""}
@@ -320,15 +345,3 @@ def _close(loop: EngineLoop, grammars: GrammarCompiler | None) -> None:
     loop.close()
     if grammars is not None:
         grammars.close()
-
-
-@contextlib.contextmanager
-def _loading(decoder: Decoder) -> Iterator[None]:
-    """An engine that cannot be made leaves the model as it was found. Nothing goes on being compiled."""
-    try:
-        yield
-    except BaseException:
-        decoder.release()
-        raise
-    finally:
-        forget_begun()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import traceback
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,12 +78,9 @@ def load_module(
         kind = dtype or getattr(config, "dtype", None) or checkpoint.dtype
         check_weights_fit(path, checkpoint.size_in(kind), kind, device, memory_limit)
         return _read(path, checkpoint, config, device, kind)
-    except ModelError as error:
-        traceback.clear_frames(error.__traceback__)
+    except ModelError:
         raise
     except Exception as error:  # a spoilt config or weights file can raise anything
-        # The frames hold what was read already, and a notebook keeps the last error.
-        traceback.clear_frames(error.__traceback__)
         raise ModelError(f"{path!r} cannot be loaded as a decoder: {first_line(error)}", _cure(path, error)) from error
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import queue
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -31,7 +30,7 @@ from ..events import (
 )
 from .choosing import Choices, Chosen
 from .live import Ending, Live
-from .memory import cure, is_device_lost, is_out_of_memory, release_device_memory
+from .memory import cure, forget_frames, is_device_lost, is_out_of_memory, release_device_memory
 from .radix import Ints
 from .request import Chunk
 from .runner import ModelRunner
@@ -208,7 +207,7 @@ class EngineLoop:
             chosen = self._runner.run(chunks, self._live)
         except Exception as error:
             # The frames hold the step's tensors, and whoever keeps the error would keep those too.
-            traceback.clear_frames(error.__traceback__)
+            forget_frames(error)
             if is_device_lost(error):
                 raise
             self._land()

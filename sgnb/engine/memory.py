@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import gc
 import threading
+import traceback
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -92,7 +94,8 @@ def pool_tokens(decoder: Any, options: EngineOptions) -> int:
     """How many tokens the KV pool is to hold. `decoder`: a `Decoder`; `options`: those of its device, see `on`.
 
     On a GPU: what is free now times `GPU_SHARE`, or what `memory_limit` leaves beside the weights, less `work_bytes`.
-    Raises OptionError when that is less than a small pool, or less than the max_total_tokens that was asked for.
+    max_total_tokens takes its place, and is compared with it only where there is a `memory_limit`. Raises OptionError
+    when that is less than a small pool, or less than the max_total_tokens that is compared.
     """
     each = KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
     if decoder.device.type != "cuda":
@@ -223,6 +226,20 @@ def release_device_memory() -> None:
     except RuntimeError as error:
         if not is_device_lost(error):
             raise
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """The error, the one that it came from, and so on."""
+    link: BaseException | None = error
+    while link is not None:
+        yield link
+        link = link.__cause__ or link.__context__
+
+
+def forget_frames(error: BaseException) -> None:
+    """Let go of what the frames of an error hold, and of those that it came from: a notebook keeps the last error."""
+    for link in chain(error):
+        traceback.clear_frames(link.__traceback__)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -64,6 +64,14 @@ def test_full_sizes_are_those_of_the_table() -> None:
     assert made["JSON, one at a time"].one_at_a_time
 
 
+@pytest.mark.parametrize("toy", [False, True])
+def test_no_schema_comes_twice(toy: bool) -> None:
+    """Else the second workload, or repetition, would find it compiled."""
+    made = [kind.make(seed, 512, toy) for kind in WORKLOADS.values() for seed in (0, 1, 2, 1000)]
+    schemas = [{call.schema for call in workload.calls} for workload in made if workload.constrained]
+    assert all(len(own) == 1 for own in schemas) and len(set.union(*schemas)) == len(schemas) == 8
+
+
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_the_same_seed_makes_the_same_and_another_the_same_shape(name: str) -> None:
     kind = WORKLOADS[name]

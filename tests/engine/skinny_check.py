@@ -175,6 +175,8 @@ def check_choices() -> None:
         assert serves(cpu.new_empty(rows, 8), cpu.new_empty(columns, 8), gated)
     for rows, columns, gated in ((3, 24, False), (17, 4096, False), (3, 48, True), (65, 4096, True)):
         assert not serves(cpu.new_empty(rows, 8), cpu.new_empty(columns, 8), gated)
+    assert not serves(cpu.new_empty(8, 2).T, cpu.new_empty(9, 8), False)
+    assert not serves(cpu.new_empty(1, 8), cpu.new_empty(8, 9).T, False)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from sgnb.engine.kv import KVCache
 from sgnb.engine.memory import freeze_heap
 from sgnb.engine.output import Output
 from sgnb.engine.request import Request
-from sgnb.errors import Aborted, EngineError, GrammarError
+from sgnb.errors import Aborted, EngineError, GrammarError, ModelError, OptionError
 from sgnb.events import RequestFinished, RequestRetracted, StepRan
 from sgnb.sampling import SamplingParams
 
@@ -324,6 +324,40 @@ def test_an_error_that_is_kept_does_not_keep_the_model(monkeypatch: pytest.Monke
     del engine, model
     wait_until(lambda: gc.collect() >= 0 and gone() is None)
     assert isinstance(kept.value.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("options, error", [({"max_total_tokens": 10**14}, OptionError), ({}, KeyboardInterrupt)])
+def test_a_load_that_fails_does_not_keep_what_it_made(
+    options: dict[str, Any], error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[weakref.ref[Any]] = []
+    load_decoder = engine_module.load_decoder
+
+    def load(*arguments: Any) -> Any:
+        decoder = load_decoder(*arguments)
+        made.append(weakref.ref(decoder.model))
+        return decoder
+
+    def interrupted(decoder: Any, attention: Any, *rest: Any, **more: Any) -> Any:
+        made.append(weakref.ref(attention))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine_module, "load_decoder", load)
+    monkeypatch.setattr(engine_module, "ModelRunner", interrupted)
+    with pytest.raises(error) as kept:
+        Engine("tiny", **options)
+    assert [ref() for ref in made] == [None] * (1 if options else 2)
+    assert kept.value.__traceback__ is not None
+
+
+@pytest.mark.parametrize("place", ["sgnb.engine.loading.torch.empty", "sgnb.engine.memory.KVCache.__init__"])
+def test_a_load_after_the_gpu_was_lost_says_what_to_do(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any, **more: Any) -> Any:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(place, fail)
+    with pytest.raises(ModelError, match=r"(?s)cannot be loaded: CUDA error: an illegal.*hint: restart the kernel"):
+        Engine("tiny")
 
 
 @pytest.mark.parametrize("place", ["schedule", "complete", "finish"])

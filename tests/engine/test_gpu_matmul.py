@@ -46,9 +46,10 @@ def test_products_of_few_rows(rows: int, dtype: torch.dtype) -> None:
     skinny_check.check(rows, 70, 4096, dtype, "cuda", cases=cases[:2])
     for size in (2560, 5120, 6144):
         skinny_check.check(rows, 40, size, dtype, "cuda", cases=cases[1:2])
-    for columns, size in ((70, 6144), (2500, 512), (4000, 9000), (6000, 512), (9000, 512)):
+    for columns, size in ((70, 6144), (2500, 512), (4000, 512), (4000, 9000), (6000, 512), (9000, 512)):
         skinny_check.check(rows, columns, size, dtype, "cuda", cases=cases[:1])
-    skinny_check.check(rows, 4000, 512, dtype, "cuda", cases=cases[1:2])
+    for columns in (4000, 17_000):
+        skinny_check.check(rows, columns, 512, dtype, "cuda", cases=cases[1:2])
     if rows <= 8:
         skinny_check.check_projection(rows, Heads(6, 2, 64), 1000, dtype, "cuda")
         skinny_check.check_projection(rows, Heads(4, 1, 128), 4096, dtype, "cuda")

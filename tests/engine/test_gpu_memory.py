@@ -194,6 +194,8 @@ def test_an_engine_s_largest_steps_stay_within_what_is_set_aside(folder: Path) -
 
 LOST = """
 import torch
+from sgnb.engine.engine import Engine
+from sgnb.errors import ModelError
 from sgnb.engine.memory import cure, is_device_lost, is_out_of_memory, release_device_memory
 try:
     torch.zeros(2, device="cuda")[torch.tensor([5], device="cuda")].sum().item()
@@ -201,6 +203,10 @@ except RuntimeError as error:
     assert is_device_lost(error) and not is_out_of_memory(error), error
     assert "restart the kernel" in cure(error)
     release_device_memory()
+try:
+    Engine("tiny")
+except ModelError as error:
+    assert "restart the kernel" in error.hint
     print("lost and said")
 """
 

@@ -21,6 +21,7 @@ from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedModel
 
 from sgnb.engine import checkpoint, loading, memory, reading
 from sgnb.engine.checkpoint import Entry, find_folder, read_checkpoint, read_header
+from sgnb.engine.engine import Engine
 from sgnb.engine.loading import load_module, pick_dtype, place_module
 from sgnb.engine.reading import Progress, ReadCancelled, Reader
 from sgnb.errors import ModelError
@@ -174,7 +175,7 @@ def test_an_error_does_not_keep_what_was_read(sharded: Path) -> None:
     lost(sharded)
     before = loaded()
     with pytest.raises(ModelError) as caught:
-        load_module(str(sharded), CPU)
+        Engine(str(sharded), device="cpu")
     assert caught.value.__traceback__ is not None
     assert loaded() == before
 

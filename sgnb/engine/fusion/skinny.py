@@ -52,10 +52,12 @@ class Tiling(NamedTuple):
 
 
 def serves(x: Tensor, weight: Tensor, gated: bool) -> bool:
-    """Whether `skinny_linear` is the choice for x [T, K] and weight [N, K], and not cuBLAS.
+    """Whether `skinny_linear` is the choice for x [T, K] and weight [N, K], and not cuBLAS. Rows must be contiguous.
 
     Up to `SUMMED_ROWS` it is; above, where columns make enough programs: else cuBLAS divides long sums too.
     """
+    if x.stride(1) != 1 or weight.stride(1) != 1:
+        return False
     columns = len(weight) // 2 if gated else len(weight)
     if columns <= NARROW * _processors(x.device):
         return len(x) <= SUMMED_ROWS
