@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from pathlib import Path
 from types import EllipsisType
@@ -26,6 +26,9 @@ from .checkpoint import Checkpoint, Entry, find_folder, hub_is_away, read_checkp
 from .memory import check_weights_fit, is_out_of_memory
 from .options import DTYPES
 from .reading import REDRAW_SECONDS, Progress, Reader
+
+_one_at_a_time = threading.Lock()
+"""While it loads, transformers replaces functions and the default dtype of the whole process."""
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tokenizer_config.json")
 
@@ -73,7 +76,8 @@ def load_module(
         folder = find_folder(path)
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         if getattr(config, "quantization_config", None):
-            return _read_quantized(folder, dtype).to(device)  # type: ignore[arg-type]
+            with _one_at_a_time:
+                return _read_quantized(folder, dtype).to(device)  # type: ignore[arg-type]
         checkpoint = read_checkpoint(folder)
         kind = dtype or getattr(config, "dtype", None) or checkpoint.dtype
         check_weights_fit(path, checkpoint.size_in(kind), kind, device, memory_limit)
@@ -126,26 +130,26 @@ class _Weight:
 
 
 def _read(path: str, checkpoint: Checkpoint, config: Any, device: torch.device, dtype: torch.dtype) -> PreTrainedModel:
-    with torch.device("meta"):
-        family = type(AutoModelForCausalLM.from_config(config))
     progress = Progress(path, checkpoint.size, sys.stderr)
     reader = Reader(device, progress)
     own = checkpoint.folder / "generation_config.json"
 
     def work() -> tuple[PreTrainedModel, dict[str, Any]]:
-        result: tuple[PreTrainedModel, dict[str, Any]] = family.from_pretrained(
-            None,
-            config=config,
-            state_dict={name: _Weight(reader, entry) for name, entry in checkpoint.entries.items()},
-            dtype=dtype,
-            generation_config=GenerationConfig.from_pretrained(checkpoint.folder) if own.is_file() else None,
-            output_loading_info=True,
-        )
+        with _one_at_a_time, _no_bars():
+            with torch.device("meta"):
+                family = type(AutoModelForCausalLM.from_config(config))
+            result: tuple[PreTrainedModel, dict[str, Any]] = family.from_pretrained(
+                None,
+                config=config,
+                state_dict={name: _Weight(reader, entry) for name, entry in checkpoint.entries.items()},
+                dtype=dtype,
+                generation_config=GenerationConfig.from_pretrained(checkpoint.folder) if own.is_file() else None,
+                output_loading_info=True,
+            )
         return result
 
     try:
-        with _no_bars():
-            module, report = _wait(work, reader, progress)
+        module, report = _wait(work, reader, progress)
     finally:
         reader.close()
     progress.finish()
@@ -167,13 +171,16 @@ def _wait(work: Any, reader: Reader, progress: Progress) -> Any:
     thread = threading.Thread(target=run, name="sgnb-load", daemon=True)
     thread.start()
     try:
-        while thread.is_alive():
-            thread.join(REDRAW_SECONDS)
+        while not wait([future], REDRAW_SECONDS).done:
             progress.draw()
+        progress.draw()
     except BaseException:
         reader.cancel()
-        thread.join()
+        wait([future])  # not `join`: interrupted, that takes the thread for dead (Python 3.11)
         raise
+    finally:
+        if future.done():
+            thread.join()
     return future.result()
 
 

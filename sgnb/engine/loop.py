@@ -90,8 +90,13 @@ class EngineLoop:
             0,
         )
         self.busy_seconds = 0.0
+        self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sgnb-engine", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:  # an interrupt comes when the thread runs already
+            self._commands.put(self._stop)
+            raise
 
     @property
     def alive(self) -> bool:
@@ -133,9 +138,11 @@ class EngineLoop:
     def close(self) -> None:
         """End every request and the thread. Harmless when repeated."""
         with self._guard:
-            if self._thread.is_alive():
+            running = self._thread.is_alive()
+            if running:
                 self._commands.put(self._stop)
-        if threading.current_thread() is not self._thread:
+        if running and threading.current_thread() is not self._thread:
+            self._ended.wait()  # not only `join`: interrupted, that takes the thread for dead (Python 3.11)
             self._thread.join()
 
     def _send(self, command: Callable[[], Any]) -> None:
@@ -149,8 +156,14 @@ class EngineLoop:
         with suppress(EngineError):
             self._send(command)
 
-    @torch.inference_mode()
     def _run(self) -> None:
+        try:
+            self._serve()
+        finally:
+            self._ended.set()
+
+    @torch.inference_mode()
+    def _serve(self) -> None:
         reason = "closed"
         try:
             with self._runner.stream:

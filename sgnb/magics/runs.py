@@ -21,6 +21,7 @@ KEPT = 50
 """Runs that the list remembers; running ones are never forgotten."""
 
 WAIT_SECONDS = 0.1
+STOP_SECONDS = 2.0
 
 _here = threading.local()
 
@@ -51,8 +52,8 @@ class Runs:
         return [run.id for run in self._running() if executor is None or run.executor is executor]
 
     def stop(self, which: str = "all") -> list[str]:
-        """Stop the run of that id, or all: their calls end at the next token, what they produced is kept. Returns the
-        ids of those that were running."""
+        """Stop the run of that id, or all: their calls end at the next token, what they produced is kept. Waits for the
+        end, at most `STOP_SECONDS`. Returns the ids of those that were running."""
         with self._lock:
             known = [run.id for run, *_ in self._runs]
         if which != "all" and which not in known:
@@ -60,6 +61,9 @@ class Runs:
         stopped = [run for run in self._running() if which in ("all", run.id)]
         for run in stopped:
             run.cancel()
+        deadline = time.monotonic() + STOP_SECONDS
+        while any(run.status == "running" for run in stopped) and time.monotonic() < deadline:
+            time.sleep(0.005)
         return [run.id for run in stopped]
 
     def _running(self) -> list[Run]:
@@ -122,9 +126,8 @@ class Background:
     def __init__(self, work: Callable[[], Any], timeout: float | None, ended: Callable[[], None]) -> None:
         self._runs: list[Run] = []
         self._error: BaseException | None = None
-        self._begun = threading.Event()
-        self._thread = threading.Thread(target=self._work, args=(work, timeout, ended), daemon=True)
-        self._thread.start()
+        self._begun, self._ended = threading.Event(), threading.Event()
+        threading.Thread(target=self._work, args=(work, timeout, ended), daemon=True).start()
         while not self._begun.wait(WAIT_SECONDS):
             continue
         if not self._runs:
@@ -142,8 +145,8 @@ class Background:
     @property
     def states(self) -> list[ProgramState]:
         """The programs' states; reading one waits for what is read."""
-        while not self.run.states and self._thread.is_alive():
-            self._thread.join(0.001)
+        while not self.run.states and not self._ended.wait(0.001):
+            continue
         return self.run.states
 
     @property
@@ -157,11 +160,11 @@ class Background:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the end, at most `timeout` seconds, and raise the run's error. Returns whether it ended."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        while self._thread.is_alive():
+        while not self._ended.is_set():
             left = WAIT_SECONDS if deadline is None else min(WAIT_SECONDS, deadline - time.monotonic())
             if left <= 0:
                 return False
-            self._thread.join(left)
+            self._ended.wait(left)
         if self._error is not None:
             raise self._error
         return True
@@ -174,7 +177,10 @@ class Background:
             self._error = error
         finally:
             self._begun.set()
-            ended()
+            try:
+                ended()
+            finally:
+                self._ended.set()
 
     def _begin(self, run: Run) -> None:
         self._runs.append(run)

@@ -30,6 +30,7 @@ from sgnb.events import RequestFinished, RequestRetracted, StepRan
 from sgnb.sampling import SamplingParams
 
 from ..byte_tokenizers import byte_level
+from ..interrupts import interrupt_in
 from ..random_models import greedy, random_model
 
 MakeEngine = Callable[..., Engine]
@@ -200,7 +201,7 @@ def test_closed(make_engine: MakeEngine) -> None:
 def test_closing_ends_what_runs(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = make_engine()
     slow_down(engine, monkeypatch)
-    errors = in_thread(lambda: engine.generate([PROMPT, PROMPT], max_new_tokens=200))
+    errors = in_thread(lambda: engine.generate([PROMPT, PROMPT], max_new_tokens=200, **GREEDY))
     wait_until(lambda: engine.stats()["running"] == 2)
     engine.close()
     assert isinstance(errors.get(timeout=10), EngineError)
@@ -324,6 +325,40 @@ def test_an_error_that_is_kept_does_not_keep_the_model(monkeypatch: pytest.Monke
     del engine, model
     wait_until(lambda: gc.collect() >= 0 and gone() is None)
     assert isinstance(kept.value.__cause__, ZeroDivisionError)
+
+
+def test_an_interrupt_as_the_thread_starts_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        if thread.name == "sgnb-engine":
+            raise KeyboardInterrupt
+
+    def engines() -> list[threading.Thread]:
+        return [thread for thread in threading.enumerate() if thread.name == "sgnb-engine"]
+
+    before = engines()
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Engine(random_model())
+    wait_until(lambda: set(engines()) <= set(before))
+
+
+def test_an_interrupted_close_can_be_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, released = Engine(random_model()), threading.Event()
+
+    def slow() -> None:
+        time.sleep(0.8)
+        released.set()
+
+    monkeypatch.setattr(loop_module, "release_device_memory", slow)
+    interrupt_in(0.3)
+    with pytest.raises(KeyboardInterrupt):
+        engine.close()
+    assert not released.is_set()
+    engine.close()
+    assert released.is_set()
 
 
 @pytest.mark.parametrize("options, error", [({"max_total_tokens": 10**14}, OptionError), ({}, KeyboardInterrupt)])

@@ -8,7 +8,9 @@ import json
 import re
 import struct
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +21,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedModel
 
+from sgnb import models
 from sgnb.engine import checkpoint, loading, memory, reading
 from sgnb.engine.checkpoint import Entry, find_folder, read_checkpoint, read_header
 from sgnb.engine.engine import Engine
@@ -26,6 +29,7 @@ from sgnb.engine.loading import load_module, pick_dtype, place_module
 from sgnb.engine.reading import Progress, ReadCancelled, Reader
 from sgnb.errors import ModelError
 
+from ..interrupts import interrupt_in
 from ..random_models import random_model
 
 CPU = torch.device("cpu")
@@ -264,6 +268,31 @@ def test_an_interrupt_ends_the_reading(sharded: Path, monkeypatch: pytest.Monkey
         load_module(str(sharded), CPU)
     names = [thread.name for thread in threading.enumerate()]
     assert not [name for name in names if name.startswith(("sgnb-read", "sgnb-load"))]
+
+
+def test_an_interrupt_waits_for_the_reading_thread(sharded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real one, while `load_module` waits."""
+    finished = threading.Event()
+
+    def slow(reader: Reader, entry: Entry) -> torch.Tensor:
+        time.sleep(0.6)
+        finished.set()
+        raise ReadCancelled
+
+    monkeypatch.setattr(Reader, "read", slow)
+    interrupt_in(0.3)
+    with pytest.raises(KeyboardInterrupt):
+        load_module(str(sharded), CPU)
+    assert finished.is_set()
+
+
+def test_models_can_be_loaded_side_by_side() -> None:
+    """While it loads, transformers leaves out the tying of weights in the whole process."""
+    path = models.path("tiny")
+    for _ in range(5):
+        with ThreadPoolExecutor(3) as pool:
+            for module in pool.map(lambda _: load_module(path, CPU), range(3)):
+                assert module.lm_head.weight is module.model.embed_tokens.weight
 
 
 class Terminal(io.StringIO):

@@ -14,6 +14,8 @@ from sgnb.errors import Aborted
 from sgnb.lang import ProgramState
 from sgnb.magics.engines import BUNDLED
 
+from ..interrupts import interrupt_in
+
 QUESTION = r'''s += "Q: What is the capital of France?\nA:"
 s += gen("answer", stop="\n", temperature=0, max_tokens=8)
 '''
@@ -210,6 +212,22 @@ def test_background(shell: Any) -> None:
         handle.wait()
     assert handle.status == "interrupted"
     assert handle.state.text().startswith("A story.")
+
+
+def test_an_interrupted_wait_can_be_repeated(shell: Any) -> None:
+    handle = shell("%%sglang story --bg\n" + LONG)
+    interrupt_in(0.3)
+    with pytest.raises(KeyboardInterrupt):
+        handle.wait()
+    assert handle.status == "running" and not handle.wait(0.01)
+    handle.stop()
+
+
+def test_an_engine_can_be_unloaded_once_its_run_is_stopped(shell: Any) -> None:
+    shell("%%sglang story --bg\n" + LONG)
+    shell("%sglang stop\n%sglang engine unload")
+    assert sgnb.engines.names() == []
+    assert shell("%%sglang --show none\n" + QUESTION)["answer"]
 
 
 def test_background_is_bound_at_once_and_read_later(shell: Any) -> None:
