@@ -9,6 +9,9 @@ from typing import Any
 
 import torch
 
+from ..errors import OptionError
+from .attention import check_backend
+from .loading import pick_device
 from .model import Decoder, Probe
 from .options import EngineOptions
 from .picking import KernelPicker, Picker, TorchPicker
@@ -16,6 +19,15 @@ from .pool import SlotPool
 from .radix import RadixTree
 from .scheduler import Scheduler
 from .text import Tokenizer
+
+
+def check_options(options: EngineOptions) -> None:
+    """Raise what an engine with these options would here, as far as that is known without a model: ModelError for the
+    device, OptionError for what does not go with it."""
+    device = pick_device(options.device)
+    if options.deterministic and (device.type != "cuda" or find_spec("triton") is None):
+        raise OptionError("deterministic=True needs a GPU and the kernels in Triton", "load without it, or on a GPU")
+    check_backend(options.attention, device, options.deterministic)
 
 
 def make_scheduler(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from ..errors import GrammarError
+from ..errors import EngineError, GrammarError, SgnbError
 from .live import Live
 from .masking import explain
 from .request import Chunk, Request, logit_rows
@@ -24,14 +24,14 @@ Pick = Callable[[Tensor, Sequence[Live]], Picks]
 
 class Choices(NamedTuple):
     """What a step chose. lives, tokens, logprobs: the requests that get a token, and those. masked: the fields of
-    events `Masked`. failed: requests whose grammar left no token, and why. spent: requests whose last tokens are
-    computed, and that get no more."""
+    events `Masked`. failed: requests that cannot go on, as their grammar left no token or the logits are NaN, and why.
+    spent: requests whose last tokens are computed, and that get no more."""
 
     lives: list[Live]
     tokens: list[int]
     logprobs: list[float]
     masked: list[tuple[int, int, float, int, int]]
-    failed: list[tuple[Live, GrammarError]]
+    failed: list[tuple[Live, SgnbError]]
     spent: list[Live]
 
 
@@ -55,6 +55,8 @@ class Extra(NamedTuple):
 
 NOTHING_ELSE = Extra(False, None, None)
 NO_SEAT = -1
+
+NAN_CURE = 'float16 overflows in some models: load with dtype="bfloat16" or "float32". Else the weights are spoilt'
 
 
 class Chosen:
@@ -100,6 +102,9 @@ class Chosen:
                     choices.spent.append(live)
                 continue
             token, logprob = tokens[seat], logprobs[seat]
+            if logprob != logprob:
+                choices.failed.append((live, EngineError("the model's logits are NaN", NAN_CURE)))
+                continue
             if live.constraint is not None and not _take(live, token, logprob, kept[seat], allowed[seat], choices):
                 continue
             choices.lives.append(live)

@@ -21,7 +21,7 @@ from ..errors import ModelError, RequestError
 from ..events import AttentionSwitched, EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler, TokenGrammar
 from ..sampling import SamplingParams
-from .assembly import make_picker, make_scheduler, rehearse_attention
+from .assembly import check_options, make_picker, make_scheduler, rehearse_attention
 from .attention import AttentionBackend, make_backend
 from .intake import Intake, Prompt, Sampling, read_samples
 from .kv import KVCache
@@ -253,6 +253,7 @@ class Engine:
 
     def _load(self, source: str | Path | PreTrainedModel, tokenizer: Any, settings: EngineOptions) -> EngineLoop:
         """Make all that holds the device's memory. An error leaves the model as it was found."""
+        check_options(settings)
         decoder = load_decoder(
             source,
             settings.device,

@@ -10,7 +10,6 @@ import inspect
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from torch import Tensor
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
-from ..errors import ModelError, OptionError
+from ..errors import ModelError
 from .attention import AttentionBackend, LayerOptions
 from .compiled import COMPILED, attend, compile_layers
 from .fusion import Swap, fuse, unfuse
@@ -133,8 +132,6 @@ def load_decoder(
         raise ModelError(f"{model!r} is no model", "give a folder, a hub id, 'tiny', or a transformers model")
     place = pick_device(device)
     kind = pick_dtype(dtype, place)
-    if deterministic:
-        _check_deterministic(place)
     if place.type == "cuda":
         prepare()
     with torch.cuda.device(place) if place.type == "cuda" else nullcontext():  # kernels are launched on the current one
@@ -188,11 +185,6 @@ def _decoder(
         swapped,
         own_attention,
     )
-
-
-def _check_deterministic(place: torch.device) -> None:
-    if place.type != "cuda" or find_spec("triton") is None:
-        raise OptionError("deterministic=True needs a GPU and the kernels in Triton", "load without it, or on a GPU")
 
 
 def _make_faster(

@@ -169,9 +169,10 @@ class Engines:
 
 def _check(options: dict[str, Any]) -> None:
     """Raise what making an engine with these options would, as far as that is known without the model."""
+    from ..engine.assembly import check_options
     from ..engine.options import EngineOptions
 
-    EngineOptions.make({name: value for name, value in options.items() if name != "tokenizer"})
+    check_options(EngineOptions.make({name: value for name, value in options.items() if name != "tokenizer"}))
 
 
 def _open(model: str, options: dict[str, Any]) -> Engine:

@@ -313,6 +313,17 @@ def test_a_failing_forward_pass_fails_its_requests_only(
     ]
 
 
+@pytest.mark.parametrize("options", [{"temperature": 0}, {"temperature": 1}, {"regex": "[a-z]{5}"}])
+def test_nan_is_an_error_of_its_requests(options: dict[str, Any]) -> None:
+    model = random_model(vocab_size=400)
+    model.lm_head.weight.data[7, 3] = torch.nan
+    with Engine(model, tokenizer=byte_level()) as engine:
+        for _ in range(2):
+            with pytest.raises(EngineError, match=r"logits are NaN\n.*bfloat16"):
+                engine.generate(PROMPT, max_new_tokens=8, **options)
+            assert whole(engine)
+
+
 def test_an_error_that_is_kept_does_not_keep_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the last error of a notebook is."""
     model = random_model()

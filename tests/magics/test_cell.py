@@ -171,6 +171,7 @@ def test_bad_input_is_a_short_error_and_the_next_cell_works(shell: Any, cell: st
 
 
 def test_interrupt_keeps_the_text(shell: Any) -> None:
+    shell("%sglang load tiny")
     timer = threading.Timer(0.5, _thread.interrupt_main)
     timer.start()
     lines = shell.fails("%%sglang --show none -o partial\n" + LONG)

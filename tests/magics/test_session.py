@@ -81,11 +81,13 @@ def test_loading_under_a_taken_name_replaces(shell: Any, engine: Any) -> None:
 
 def test_options_are_checked_before_the_old_engine_goes(shell: Any, engine: Any) -> None:
     assert "did you mean 'float16'" in shell.fails("%sglang load tiny --dtype flt16")[-1]
+    for cannot in ("--device gpu", "--deterministic on", "--attention flashinfer"):
+        shell.fails(f"%sglang load tiny --device cpu {cannot}")
     assert not engine.closed
 
 
 def test_after_a_load_that_failed_the_name_means_what_it_did(shell: Any, engine: Any, capsys: Any) -> None:
-    shell.fails("%sglang load tiny --device gpu")
+    shell.fails("%sglang load /nowhere/else --as tiny")
     assert engine.closed
     assert shell(CELL)["a"]
     assert "tiny had ended and is loaded again" in capsys.readouterr().out

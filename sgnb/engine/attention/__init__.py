@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from ...errors import OptionError
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, device
 
     from ..kv import KVCache
     from ..request import Chunk
@@ -68,6 +68,14 @@ class AttentionBackend(Protocol):
 BACKENDS = ("auto", "torch", "triton", "flashinfer")
 
 
+def check_backend(name: str, place: device, batch_invariant: bool) -> None:
+    """Raise OptionError when the backend called `name` cannot be used there."""
+    if batch_invariant and name not in ("auto", "triton"):
+        raise OptionError(f"attention={name!r} cannot be deterministic", "use attention='auto'")
+    if name in ("triton", "flashinfer") and place.type != "cuda":
+        raise OptionError(f"attention={name!r} needs a GPU", "use attention='auto'")
+
+
 def make_backend(
     name: str,
     kv: KVCache,
@@ -83,14 +91,11 @@ def make_backend(
     on_switch: told of (kernels before, kernels now, seconds of compiling in the background).
     Raises OptionError when the backend cannot be used here.
     """
-    if batch_invariant and name not in ("auto", "triton"):
-        raise OptionError(f"attention={name!r} cannot be deterministic", "use attention='auto'")
+    check_backend(name, kv.device, batch_invariant)
     if name == "torch" or (name == "auto" and kv.device.type != "cuda"):
         from .torch_backend import TorchAttention
 
         return TorchAttention(kv, fork_attention=fork_attention)
-    if kv.device.type != "cuda":
-        raise OptionError(f"attention={name!r} needs a GPU", "use attention='auto'")
     try:
         from .switching import make_gpu_attention
         from .triton_backend import TritonAttention
