@@ -7,6 +7,7 @@ FlashInfer.
 
 from __future__ import annotations
 
+import argparse
 import random
 import statistics
 from typing import Any, NamedTuple
@@ -80,6 +81,7 @@ def _steps(engine: Any, after: int) -> list[Any]:
 
 
 def main() -> int:
+    argparse.ArgumentParser(prog="python -m benchmarks.gpu.forks", description=__doc__).parse_args()
     print(run().markdown(), flush=True)
     return 0
 

@@ -64,7 +64,10 @@ def _inside(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         write_folder(Path(folder), shape, constrained)
         began = time.perf_counter()
-        server = PEERS[arguments.peer](Path(folder), constrained, **arguments.options)
+        try:
+            server = PEERS[arguments.peer](Path(folder), constrained, **arguments.options)
+        except ModuleNotFoundError as error:
+            raise SystemExit(f"{arguments.peer} is not here ({error}); --site DIR names a folder with it") from None
         if names == [READY]:
             _report(results, server, READY, _first_token(server, began))
         for name in names:

@@ -147,10 +147,18 @@ def main() -> int:
     parser.add_argument("--no-wait", action="store_true", help="measure with the kernels that are ready at once")
     parser.add_argument("--table", action="store_true", help="only print the table of --measured")
     arguments = parser.parse_args()
+    if arguments.repetitions < 1:
+        parser.error(f"--repetitions {arguments.repetitions}: it must be 1 or more")
+    if missing := [path for path in arguments.measured if not Path(path).is_file()]:
+        parser.error(f"no file {missing[0]!r}")
     names = chosen_names(arguments.only)
     results = Results(arguments.out)
     results.read(arguments.measured)
     if not arguments.table:
+        import torch
+
+        if not torch.cuda.is_available() and not arguments.toy:
+            parser.error("this needs an NVIDIA GPU; --toy shows that it runs, on a CPU too")
         run_sgnb(
             results,
             names,

@@ -18,6 +18,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sgnb.errors import OptionError
+
 from ..common import Report, tokens
 from .limits import Shape
 from .memory_cycle import memory
@@ -300,7 +302,10 @@ def main() -> int:
     arguments = parser.parse_args()
     options: dict[str, Any] = {"deterministic": True, "dtype": "bfloat16"} if arguments.deterministic else {}
     sizes = TOY_SIZES if arguments.toy else Sizes()
-    findings, seconds = soak(arguments.minutes * 60, sizes, arguments.seed, **options)
+    try:
+        findings, seconds = soak(arguments.minutes * 60, sizes, arguments.seed, **options)
+    except OptionError as error:
+        parser.error(str(error))
     print(findings.line(seconds), flush=True)
     return int(bool(findings.faults))
 

@@ -6,6 +6,7 @@ milliseconds, by any engine. Llama-8B's products of 8,192 rows, by cuBLAS, with 
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable
 from functools import partial
@@ -67,6 +68,7 @@ def _rate(product: Callable[[], Any], operations: int, seconds: float) -> tuple[
 
 
 def main() -> int:
+    argparse.ArgumentParser(prog="python -m benchmarks.gpu.sustained", description=__doc__).parse_args()
     print(run().markdown(), flush=True)
     return 0
 

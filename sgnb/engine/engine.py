@@ -29,11 +29,12 @@ from .live import Live, Sink
 from .loading import first_line, load_tokenizer
 from .loop import EngineLoop, closed_error
 from .memory import (
-    DEVICE_LOST_CURE,
     chain,
+    cure,
     forget_frames,
     freeze_heap,
     is_device_lost,
+    is_out_of_memory,
     make_cache,
     release_device_memory,
 )
@@ -63,7 +64,8 @@ class Origin(NamedTuple):
 class Engine:
     """A model, its KV cache and the thread that runs it, in this process.
 
-    model: a local folder, a hub id, "tiny" (the bundled model), or a transformers model that is loaded already.
+    model: a local folder, a hub id, "tiny" (the bundled model), or a transformers model that is loaded already: that
+    is moved to the device and, if `dtype` says so, cast in place.
     tokenizer: a transformers tokenizer; by default the model's own. Without one, prompts are token ids.
     options: see `EngineOptions`.
 
@@ -79,10 +81,9 @@ class Engine:
         except BaseException as error:
             forget_frames(error)
             release_device_memory()
-            lost = next(filter(is_device_lost, chain(error)), None)
-            if lost is not None:
-                said = f"{self.model_name!r} cannot be loaded: {first_line(lost)}"
-                raise ModelError(said, DEVICE_LOST_CURE) from error
+            told = next(filter(is_device_lost, chain(error)), error)
+            if is_device_lost(told) or is_out_of_memory(told):
+                raise ModelError(f"{self.model_name!r} cannot be loaded: {first_line(told)}", cure(told)) from error
             raise
         finally:
             forget_begun()

@@ -16,6 +16,7 @@ from types import EllipsisType
 from typing import Any
 
 import torch
+from huggingface_hub.errors import LocalEntryNotFoundError
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig, PreTrainedModel
 from transformers.utils import logging
@@ -38,12 +39,13 @@ def pick_device(device: str) -> torch.device:
     cannot use here."""
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
+    cure = "use 'auto', 'cpu' or 'cuda'; `%sglang doctor` tells what is here"
     try:
         place: torch.device = torch.empty(1, device=device).device
     except (RuntimeError, AssertionError) as error:
-        raise ModelError(
-            f"device {device!r} is not usable: {first_line(error)}", "use 'auto', 'cpu' or 'cuda'"
-        ) from error
+        raise ModelError(f"device {device!r} is not usable: {first_line(error)}", cure) from error
+    if place.type not in ("cpu", "cuda"):
+        raise ModelError(f"device {device!r} is none that sgnb runs on", cure)
     return place
 
 
@@ -74,6 +76,8 @@ def load_module(
     """
     try:
         folder = find_folder(path)
+        if not (folder / "config.json").is_file():
+            raise ModelError(f"{str(folder)!r} has no config.json", "give the folder of a causal language model")
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         if getattr(config, "quantization_config", None):
             with _one_at_a_time:
@@ -84,6 +88,9 @@ def load_module(
         return _read(path, checkpoint, config, device, kind)
     except ModelError:
         raise
+    except LocalEntryNotFoundError as error:
+        said = f"no model folder at {path!r}, and the hub cannot be reached"
+        raise ModelError(said, _cure(path, error)) from error
     except Exception as error:  # a spoilt config or weights file can raise anything
         raise ModelError(f"{path!r} cannot be loaded as a decoder: {first_line(error)}", _cure(path, error)) from error
 
@@ -232,4 +239,6 @@ def load_tokenizer(path: str) -> Any:
 
 
 def first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+    """Of its message; with the next where that only announces it."""
+    first, *rest = (str(error).strip() or type(error).__name__).splitlines()
+    return (f"{first} {rest[0].strip()}" if rest and first.endswith(":") else first)[:300]

@@ -126,7 +126,7 @@ def make_cache(decoder: Any, options: EngineOptions) -> KVCache:
     tokens = pool_tokens(decoder, options)
     try:
         cache = KVCache(decoder.shapes, tokens, decoder.dtype, decoder.device)
-    except (RuntimeError, MemoryError) as error:
+    except (RuntimeError, MemoryError, TypeError) as error:  # TypeError: more than torch can count
         size = tokens * KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
         raise OptionError(
             f"a KV pool of {tokens} tokens ({_gib(size)}) does not fit in the memory",

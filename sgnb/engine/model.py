@@ -205,6 +205,8 @@ _DECODERS = (
 def _check_layers(name: str, module: PreTrainedModel) -> None:
     config = module.config.get_text_config()
     kinds = set(getattr(config, "layer_types", None) or ())
+    if getattr(config, "num_hidden_layers", 1) < 1:
+        raise ModelError(f"{name} has no layers", _DECODERS)
     if kinds - LAYER_TYPES:
         raise ModelError(f"{name} has layers of kind {', '.join(sorted(kinds - LAYER_TYPES))}", _DECODERS)
     if getattr(module.config, "is_encoder_decoder", False) or not module.can_generate():
@@ -233,4 +235,7 @@ def _eos_token_ids(module: PreTrainedModel) -> frozenset[int]:
     for config in (getattr(module, "generation_config", None), module.config, module.config.get_text_config()):
         eos = getattr(config, "eos_token_id", None)
         found.update(eos if isinstance(eos, (list, tuple)) else [] if eos is None else [eos])
+    for eos in found:
+        if not isinstance(eos, int):
+            raise ModelError(f"{module.name_or_path}: {eos!r} in eos_token_id is no token id", "mend its config")
     return frozenset(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from numbers import Integral, Real
 from typing import Any
 
 from ..errors import OptionError, nearest
@@ -73,9 +74,9 @@ class EngineOptions:
 
     def __post_init__(self) -> None:
         for name in ("context_length", "max_total_tokens", "max_step_tokens", "max_running_requests"):
-            self._check_number(name, int, "None or 1 or more", optional=True)
-        self._check_number("max_overtaking", int, "1 or more")
-        self._check_number("memory_limit", (int, float), "None or a number of GiB above 0", optional=True)
+            self._check_number(name, Integral, "None or a whole number, 1 or more", optional=True)
+        self._check_number("max_overtaking", Integral, "a whole number, 1 or more")
+        self._check_number("memory_limit", Real, "None or a number of GiB above 0", optional=True)
         for name in _SWITCHES:
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(f"{name}={getattr(self, name)!r} is not allowed", f"{name} must be True or False")
@@ -84,13 +85,15 @@ class EngineOptions:
                 raise OptionError(
                     f"{name}={getattr(self, name)!r} is not allowed", f"{name} must be None, True or False"
                 )
+        if not isinstance(self.device, str):
+            raise OptionError(f"device={self.device!r} is not allowed", "give 'auto', 'cpu', 'cuda', 'cuda:1', ...")
         for name, known in (
             ("dtype", DTYPES),
             ("attention", BACKENDS),
             ("schedule_policy", SCHEDULE_POLICIES),
             ("eviction_policy", EVICTION_POLICIES),
         ):
-            if getattr(self, name) not in known:
+            if not isinstance(getattr(self, name), str) or getattr(self, name) not in known:
                 raise OptionError(f"unknown {name} {getattr(self, name)!r}", nearest(str(getattr(self, name)), known))
 
         if self.compile and self.deterministic:

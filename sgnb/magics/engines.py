@@ -59,6 +59,9 @@ class Engines:
         An engine that has the name already is closed first, and is loaded again by whoever needs it if this fails; the
         same model with the same options stays as it is.
         """
+        if not isinstance(model, (str, Path)):
+            raise OptionError(f"a {type(model).__name__} is neither a path nor a hub id",
+                              "for a model that is loaded already: sgnb.set_default_backend(sgnb.Engine(model))")
         model = str(model)
         name = name or Path(model).name
         old = self._loaded.get(name)

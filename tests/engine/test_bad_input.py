@@ -48,7 +48,10 @@ def engine() -> Iterator[Engine]:
     [
         ({"max_totl_tokens": 5}, "unknown engine option 'max_totl_tokens'", "did you mean 'max_total_tokens'?"),
         ({"zzz": 5}, "unknown engine option 'zzz'", "known: attention, compile"),
-        ({"max_total_tokens": 0}, "max_total_tokens=0", "None or 1 or more"),
+        ({"max_total_tokens": 0}, "max_total_tokens=0", "None or a whole number, 1 or more"),
+        ({"max_total_tokens": 10**19}, "a KV pool of 10000000000000000000 tokens", "smaller max_total_tokens"),
+        ({"device": 3.5}, "device=3.5", "'cuda:1'"),
+        ({"dtype": ["float16"]}, "unknown dtype", "float16"),
         ({"max_total_tokens": 10**14}, "a KV pool of 100000000000000 tokens", "smaller max_total_tokens"),
         ({"context_length": -5}, "context_length=-5", "1 or more"),
         ({"max_step_tokens": 2.5}, "max_step_tokens=2.5", "1 or more"),
@@ -253,6 +256,31 @@ def test_spoilt_folders(damage: str, folder: Path) -> None:
     assert folder.name in str(refusal.value) and len(str(refusal.value)) < 900
 
 
+@pytest.mark.parametrize(
+    "file, changes, value",
+    [
+        ("config.json", {"num_hidden_layers": 0}, "has no layers"),
+        ("config.json", {"hidden_size": "wide"}, "'hidden_size'.*'wide'"),
+        ("generation_config.json", {"eos_token_id": [1, "x"]}, "'x' in eos_token_id is no token id"),
+    ],
+)
+def test_spoilt_configs(file: str, changes: dict[str, Any], value: str, folder: Path) -> None:
+    edit(folder / file, **changes)
+    with pytest.raises(ModelError, match=f"(?s){value}.*hint: "):
+        Engine(str(folder))
+
+
+def test_what_no_memory_has_room_for() -> None:
+    with refused(ModelError, "can't allocate memory", "smaller max_step_tokens"):
+        Engine(random_model(), max_running_requests=10**13)
+
+
+@pytest.mark.parametrize("device", ["meta", "cuda:99", "gpu"])
+def test_devices_that_are_not_here(device: str) -> None:
+    with refused(ModelError, f"device {device!r} is", "%sglang doctor"):
+        Engine(random_model(), device=device)
+
+
 @pytest.mark.parametrize("name", ["/no/such/folder", "./no/such/folder", "~/no/such/folder", "no/such/folder"])
 def test_no_such_folder(name: str) -> None:
     with refused(ModelError, f"no model folder at {name!r}", "a hub id, or 'tiny'"):
@@ -261,14 +289,14 @@ def test_no_such_folder(name: str) -> None:
 
 def test_no_such_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with refused(ModelError, "'tinny' cannot be loaded", "did you mean 'tiny'?"):
+    with refused(ModelError, "no model folder at 'tinny', and the hub cannot be reached", "did you mean 'tiny'?"):
         Engine("tinny")
 
 
 def test_a_hub_out_of_reach_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     began = time.monotonic()
-    with refused(ModelError, "'some/model' cannot be loaded", "give a folder"):
+    with refused(ModelError, "no model folder at 'some/model', and the hub cannot be reached", "give a folder"):
         Engine("some/model")
     assert time.monotonic() - began < 5
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -83,7 +83,10 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(document(), encoding="utf-8")
-    else:
+    parser = argparse.ArgumentParser(prog="python -m sgnb.grammar.schema.coverage", description=__doc__)
+    parser.add_argument("path", nargs="?", type=Path, help="the file to write")
+    target = parser.parse_args().path
+    if target is None:
         print(document())
+    else:
+        target.write_text(document(), encoding="utf-8")
