@@ -117,8 +117,9 @@ def _adjust(row: Tensor, request: Request, banned: Collection[int]) -> None:
         tokens, counts = np.unique(request.output, return_counts=True)
         penalty = counts * params.frequency_penalty + params.presence_penalty
         row[to_device(tokens, device)] -= to_device(penalty, device).to(row.dtype)
-    for token, bias in params.logit_bias:
-        row[token] += bias
+    if params.logit_bias:
+        biased, biases = zip(*params.logit_bias, strict=True)
+        row.index_add_(0, to_device(biased, device), to_device(biases, device).to(row.dtype))
     if banned:
         row.index_fill_(0, to_device(sorted(banned), device), -torch.inf)
 

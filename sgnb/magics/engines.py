@@ -73,7 +73,12 @@ class Engines:
             _check(options)
             self._stop(old, f"loading {model} as {name}")
         begin = time.perf_counter()
-        made = Loaded(name, _open(model, options), model, options)
+        engine = _open(model, options)
+        try:
+            made = Loaded(name, engine, model, options)
+        except BaseException:
+            engine.close()
+            raise
         self._loaded[name] = made
         self._choose(made)
         self._say(f"loaded {name} in {time.perf_counter() - begin:.1f} s: {made.summary()}")

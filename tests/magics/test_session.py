@@ -93,6 +93,22 @@ def test_after_a_load_that_failed_the_name_means_what_it_did(shell: Any, engine:
     assert "tiny had ended and is loaded again" in capsys.readouterr().out
 
 
+def test_an_interrupt_as_the_engine_is_named_closes_it(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    def interrupted(log: Any) -> None:
+        raise KeyboardInterrupt
+
+    def open_(model: str, options: dict[str, Any]) -> Any:
+        made.append(sgnb.Engine(model, **options))
+        return made[0]
+
+    monkeypatch.setattr("sgnb.magics.engines._open", open_)
+    monkeypatch.setattr("sgnb.magics.engines.Emitter", interrupted)
+    assert shell.fails("%sglang load tiny --as other")[0] == "KeyboardInterrupt"
+    assert made[0].closed and "other" not in sgnb.engines.names()
+
+
 def test_a_wrong_argument_names_the_cell_that_gave_it(shell: Any, engine: Any) -> None:
     shell("%%sglang greet who\ns += who\n")
     with pytest.raises(OptionError, match=r"^Cell In\[\d+\], line 2: greet has no argument 'whom'"):
