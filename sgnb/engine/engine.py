@@ -76,12 +76,13 @@ class Engine:
         settings = EngineOptions.make(options)
         self.model_name = type(model).__name__ if isinstance(model, PreTrainedModel) else str(model)
         source = models.path(model) if isinstance(model, str) and model in models.names() else model
+        outer = sys.exc_info()[1]
         try:
             self._loop = self._load(source, tokenizer, settings)
         except BaseException as error:
-            forget_frames(error)
+            forget_frames(error, outer)
             release_device_memory()
-            told = next(filter(is_device_lost, chain(error)), error)
+            told = next(filter(is_device_lost, chain(error, outer)), error)
             if is_device_lost(told) or is_out_of_memory(told):
                 raise ModelError(f"{self.model_name!r} cannot be loaded: {first_line(told)}", cure(told)) from error
             raise
@@ -299,9 +300,9 @@ class Engine:
             )
             if settings.rehearses:
                 runner.rehearse()
+            if decoder.device.type == "cuda":
+                freeze_heap()
             undo.pop_all()
-        if decoder.device.type == "cuda":
-            freeze_heap()
         return EngineLoop(
             self._scheduler,
             runner,

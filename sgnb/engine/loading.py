@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 from concurrent.futures import Future, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import EllipsisType
 from typing import Any
@@ -41,12 +41,17 @@ def pick_device(device: str) -> torch.device:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     cure = "use 'auto', 'cpu' or 'cuda'; `%sglang doctor` tells what is here"
     try:
-        place: torch.device = torch.empty(1, device=device).device
-    except (RuntimeError, AssertionError) as error:
+        place = torch.device(device)
+    except (RuntimeError, TypeError) as error:
         raise ModelError(f"device {device!r} is not usable: {first_line(error)}", cure) from error
-    if place.type not in ("cpu", "cuda"):
-        raise ModelError(f"device {device!r} is none that sgnb runs on", cure)
-    return place
+    if place.type == "cpu":
+        return place
+    if place.type != "cuda":
+        raise ModelError(f"device {device!r} is not usable: sgnb runs on CPUs and NVIDIA's GPUs", cure)
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if count <= (place.index or 0):
+        raise ModelError(f"device {device!r} is not usable: torch finds {count} GPUs", cure)
+    return place if place.index is not None else torch.device("cuda", torch.cuda.current_device())
 
 
 def pick_dtype(dtype: str, device: torch.device) -> torch.dtype | None:
@@ -142,7 +147,12 @@ def _read(path: str, checkpoint: Checkpoint, config: Any, device: torch.device, 
     own = checkpoint.folder / "generation_config.json"
 
     def work() -> tuple[PreTrainedModel, dict[str, Any]]:
-        with _one_at_a_time, _no_bars():
+        while not _one_at_a_time.acquire(timeout=REDRAW_SECONDS):
+            reader.check()
+        with ExitStack() as stack:
+            stack.callback(_one_at_a_time.release)
+            stack.enter_context(_no_bars())
+            reader.check()
             with torch.device("meta"):
                 family = type(AutoModelForCausalLM.from_config(config))
             result: tuple[PreTrainedModel, dict[str, Any]] = family.from_pretrained(

@@ -94,7 +94,10 @@ class EngineLoop:
         self._thread = threading.Thread(target=self._run, name="sgnb-engine", daemon=True)
         try:
             self._thread.start()
-        except BaseException:  # an interrupt comes when the thread runs already
+        except Exception:
+            runner.release()
+            raise
+        except BaseException:  # an interrupt, which comes when the thread runs already
             self._commands.put(self._stop)
             raise
 

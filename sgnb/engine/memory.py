@@ -126,7 +126,7 @@ def make_cache(decoder: Any, options: EngineOptions) -> KVCache:
     tokens = pool_tokens(decoder, options)
     try:
         cache = KVCache(decoder.shapes, tokens, decoder.dtype, decoder.device)
-    except (RuntimeError, MemoryError, TypeError) as error:  # TypeError: more than torch can count
+    except (RuntimeError, MemoryError) as error:
         size = tokens * KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
         raise OptionError(
             f"a KV pool of {tokens} tokens ({_gib(size)}) does not fit in the memory",
@@ -228,17 +228,19 @@ def release_device_memory() -> None:
             raise
 
 
-def chain(error: BaseException) -> Iterator[BaseException]:
-    """The error, the one that it came from, and so on."""
+def chain(error: BaseException, outer: BaseException | None = None) -> Iterator[BaseException]:
+    """The error, the one that it came from, and so on; up to `outer`, which was being handled before."""
+    seen = [outer]
     link: BaseException | None = error
-    while link is not None:
+    while link is not None and not any(link is one for one in seen):
         yield link
+        seen.append(link)
         link = link.__cause__ or link.__context__
 
 
-def forget_frames(error: BaseException) -> None:
+def forget_frames(error: BaseException, outer: BaseException | None = None) -> None:
     """Let go of what the frames of an error hold, and of those that it came from: a notebook keeps the last error."""
-    for link in chain(error):
+    for link in chain(error, outer):
         traceback.clear_frames(link.__traceback__)
 
 

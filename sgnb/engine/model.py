@@ -126,7 +126,7 @@ def load_decoder(
     go through torch.compile, and `fused` serves what lies outside them. probed: told as soon as it is known what the
     layers ask for, and on which device.
     Raises ModelError when it cannot be found, read, fit within memory_limit (GiB), or run as a decoder on the KV pool;
-    OptionError where there is nothing to be deterministic with; with compiled see `compile_layers`.
+    with compiled see `compile_layers`.
     """
     if not isinstance(model, (str, Path, PreTrainedModel)) or model == "":
         raise ModelError(f"{model!r} is no model", "give a folder, a hub id, 'tiny', or a transformers model")
@@ -153,12 +153,14 @@ def _decoder(
 ) -> Decoder:
     module.eval()
     _check_layers(name, module)
-    own_attention = module.config._attn_implementation
+    own_attention, eos = module.config._attn_implementation, _eos_token_ids(name, module)
     try:
         module.set_attn_implementation(ATTENTION)
         probe = _run_probe(module, place)
-    except Exception as error:  # whatever a model's own code raises
+    except BaseException as error:  # whatever a model's own code raises
         module.set_attn_implementation(own_attention)
+        if not isinstance(error, Exception):
+            raise
         raise ModelError(
             f"{name} ({type(module).__name__}) cannot use sgnb's attention: {first_line(error)}", _DECODERS
         ) from error
@@ -181,7 +183,7 @@ def _decoder(
         place,
         int(context),
         int(vocab),
-        _eos_token_ids(module),
+        eos,
         swapped,
         own_attention,
     )
@@ -230,12 +232,12 @@ def takes_logits_to_keep(module: PreTrainedModel) -> bool:
     return "logits_to_keep" in inspect.signature(module.forward).parameters
 
 
-def _eos_token_ids(module: PreTrainedModel) -> frozenset[int]:
-    found: set[int] = set()
+def _eos_token_ids(name: str, module: PreTrainedModel) -> frozenset[int]:
+    found: list[Any] = []
     for config in (getattr(module, "generation_config", None), module.config, module.config.get_text_config()):
         eos = getattr(config, "eos_token_id", None)
-        found.update(eos if isinstance(eos, (list, tuple)) else [] if eos is None else [eos])
+        found += eos if isinstance(eos, (list, tuple)) else [] if eos is None else [eos]
     for eos in found:
         if not isinstance(eos, int):
-            raise ModelError(f"{module.name_or_path}: {eos!r} in eos_token_id is no token id", "mend its config")
+            raise ModelError(f"{name}: {eos!r} in eos_token_id is no token id", "mend its config")
     return frozenset(found)

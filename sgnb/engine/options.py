@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from numbers import Integral, Real
 from typing import Any
 
 from ..errors import OptionError, nearest
@@ -74,9 +73,9 @@ class EngineOptions:
 
     def __post_init__(self) -> None:
         for name in ("context_length", "max_total_tokens", "max_step_tokens", "max_running_requests"):
-            self._check_number(name, Integral, "None or a whole number, 1 or more", optional=True)
-        self._check_number("max_overtaking", Integral, "a whole number, 1 or more")
-        self._check_number("memory_limit", Real, "None or a number of GiB above 0", optional=True)
+            self._check_number(name, int, "None or an int from 1 to 2**53", optional=True)
+        self._check_number("max_overtaking", int, "an int from 1 to 2**53")
+        self._check_number("memory_limit", (int, float), "None or a number of GiB above 0", optional=True)
         for name in _SWITCHES:
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(f"{name}={getattr(self, name)!r} is not allowed", f"{name} must be True or False")
@@ -85,8 +84,6 @@ class EngineOptions:
                 raise OptionError(
                     f"{name}={getattr(self, name)!r} is not allowed", f"{name} must be None, True or False"
                 )
-        if not isinstance(self.device, str):
-            raise OptionError(f"device={self.device!r} is not allowed", "give 'auto', 'cpu', 'cuda', 'cuda:1', ...")
         for name, known in (
             ("dtype", DTYPES),
             ("attention", BACKENDS),
@@ -112,7 +109,7 @@ class EngineOptions:
         value = getattr(self, name)
         if optional and value is None:
             return
-        if not isinstance(value, kind) or isinstance(value, bool) or not value > 0:
+        if not isinstance(value, kind) or isinstance(value, bool) or not 0 < value <= 2**53:
             raise OptionError(f"{name}={value!r} is not allowed", f"{name} must be {rule}")
 
     def on(self, device: str) -> EngineOptions:

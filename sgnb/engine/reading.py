@@ -61,6 +61,11 @@ class Reader:
         """Let every read that is going on, or comes, raise."""
         self._cancelled = True
 
+    def check(self) -> None:
+        """Raise ReadCancelled after `cancel`."""
+        if self._cancelled:
+            raise ReadCancelled("the reading was interrupted")
+
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
 
@@ -70,8 +75,7 @@ class Reader:
             torch.cuda.set_device(self._device)
 
     def _piece(self, file: Path, start: int, target: Tensor) -> None:
-        if self._cancelled:
-            raise ReadCancelled(str(file))
+        self.check()
         if target.is_cuda:
             buffer, event = self._next_buffer()
             event.synchronize()

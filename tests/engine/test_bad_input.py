@@ -48,14 +48,13 @@ def engine() -> Iterator[Engine]:
     [
         ({"max_totl_tokens": 5}, "unknown engine option 'max_totl_tokens'", "did you mean 'max_total_tokens'?"),
         ({"zzz": 5}, "unknown engine option 'zzz'", "known: attention, compile"),
-        ({"max_total_tokens": 0}, "max_total_tokens=0", "None or a whole number, 1 or more"),
-        ({"max_total_tokens": 10**19}, "a KV pool of 10000000000000000000 tokens", "smaller max_total_tokens"),
-        ({"device": 3.5}, "device=3.5", "'cuda:1'"),
+        ({"max_total_tokens": 0}, "max_total_tokens=0", "None or an int from 1"),
+        ({"max_total_tokens": 10**19}, "max_total_tokens=10000000000000000000", "to 2**53"),
         ({"dtype": ["float16"]}, "unknown dtype", "float16"),
         ({"max_total_tokens": 10**14}, "a KV pool of 100000000000000 tokens", "smaller max_total_tokens"),
-        ({"context_length": -5}, "context_length=-5", "1 or more"),
-        ({"max_step_tokens": 2.5}, "max_step_tokens=2.5", "1 or more"),
-        ({"max_running_requests": True}, "max_running_requests=True", "1 or more"),
+        ({"context_length": -5}, "context_length=-5", "an int from 1"),
+        ({"max_step_tokens": 2.5}, "max_step_tokens=2.5", "an int from 1"),
+        ({"max_running_requests": True}, "max_running_requests=True", "an int from 1"),
         (
             {"max_step_tokens": 8, "max_running_requests": 256},
             "max_step_tokens=8 is less than max_running_requests=256",
@@ -210,6 +209,10 @@ def test_a_model_of_the_users_that_is_refused_stays_as_it_was() -> None:
     with refused(OptionError, "a KV pool", "smaller"):
         Engine(llama, max_total_tokens=10**14)
     assert llama.config._attn_implementation == before
+    llama.generation_config.eos_token_id = [[1]]  # type: ignore[assignment]
+    with refused(ModelError, "[1] in eos_token_id is no token id", "config"):
+        Engine(llama)
+    assert llama.config._attn_implementation == before and "forward" not in vars(llama.model.layers[0])
 
 
 @pytest.fixture
@@ -275,8 +278,8 @@ def test_what_no_memory_has_room_for() -> None:
         Engine(random_model(), max_running_requests=10**13)
 
 
-@pytest.mark.parametrize("device", ["meta", "cuda:99", "gpu"])
-def test_devices_that_are_not_here(device: str) -> None:
+@pytest.mark.parametrize("device", ["meta", "cuda:99", "gpu", 3.5])
+def test_devices_that_are_not_here(device: Any) -> None:
     with refused(ModelError, f"device {device!r} is", "%sglang doctor"):
         Engine(random_model(), device=device)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import itertools
 import json
 import re
 import struct
@@ -272,18 +273,26 @@ def test_an_interrupt_ends_the_reading(sharded: Path, monkeypatch: pytest.Monkey
 
 def test_an_interrupt_waits_for_the_reading_thread(sharded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A real one, while `load_module` waits."""
-    finished = threading.Event()
+    finished, reads = threading.Event(), itertools.count()
 
     def slow(reader: Reader, entry: Entry) -> torch.Tensor:
+        if next(reads) == 0:
+            interrupt_in(0.1)
         time.sleep(0.6)
         finished.set()
         raise ReadCancelled
 
     monkeypatch.setattr(Reader, "read", slow)
-    interrupt_in(0.3)
     with pytest.raises(KeyboardInterrupt):
         load_module(str(sharded), CPU)
     assert finished.is_set()
+
+
+def test_an_interrupt_does_not_wait_for_another_load(sharded: Path) -> None:
+    with loading._one_at_a_time:
+        interrupt_in(0.3)
+        with pytest.raises(KeyboardInterrupt):
+            load_module(str(sharded), CPU)
 
 
 def test_models_can_be_loaded_side_by_side() -> None:
