@@ -24,7 +24,7 @@ from transformers.utils import logging
 from .. import models
 from ..errors import ModelError, nearest
 from .checkpoint import Checkpoint, Entry, find_folder, hub_is_away, read_checkpoint
-from .memory import check_weights_fit, is_out_of_memory
+from .memory import DEVICE_LOST_CURE, check_weights_fit, is_device_lost, is_out_of_memory
 from .options import DTYPES
 from .reading import REDRAW_SECONDS, Progress, Reader
 
@@ -37,21 +37,20 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt
 def pick_device(device: str) -> torch.device:
     """The GPU for "auto", where there is one; a GPU comes with its number. Raises ModelError for a device that torch
     cannot use here."""
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     cure = "use 'auto', 'cpu' or 'cuda'; `%sglang doctor` tells what is here"
     try:
-        place = torch.device(device)
+        place = torch.device(("cuda" if count else "cpu") if device == "auto" else device)
+        if place == torch.device("cuda") and count:
+            place = torch.device("cuda", torch.cuda.current_device())
     except (RuntimeError, TypeError) as error:
-        raise ModelError(f"device {device!r} is not usable: {first_line(error)}", cure) from error
-    if place.type == "cpu":
-        return place
-    if place.type != "cuda":
+        hint = DEVICE_LOST_CURE if is_device_lost(error) else cure
+        raise ModelError(f"device {device!r} is not usable: {first_line(error)}", hint) from error
+    if place.type not in ("cpu", "cuda"):
         raise ModelError(f"device {device!r} is not usable: sgnb runs on CPUs and NVIDIA's GPUs", cure)
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if count <= (place.index or 0):
+    if place.type == "cuda" and (place.index or 0) >= count:
         raise ModelError(f"device {device!r} is not usable: torch finds {count} GPUs", cure)
-    return place if place.index is not None else torch.device("cuda", torch.cuda.current_device())
+    return place
 
 
 def pick_dtype(dtype: str, device: torch.device) -> torch.dtype | None:

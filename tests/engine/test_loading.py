@@ -26,7 +26,7 @@ from sgnb import models
 from sgnb.engine import checkpoint, loading, memory, reading
 from sgnb.engine.checkpoint import Entry, find_folder, read_checkpoint, read_header
 from sgnb.engine.engine import Engine
-from sgnb.engine.loading import load_module, pick_dtype, place_module
+from sgnb.engine.loading import load_module, pick_device, pick_dtype, place_module
 from sgnb.engine.reading import Progress, ReadCancelled, Reader
 from sgnb.errors import ModelError
 
@@ -286,6 +286,24 @@ def test_an_interrupt_waits_for_the_reading_thread(sharded: Path, monkeypatch: p
     with pytest.raises(KeyboardInterrupt):
         load_module(str(sharded), CPU)
     assert finished.is_set()
+
+
+def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine with two GPUs, of which the second is current; then with a context that is lost."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    found = {name: str(pick_device(name)) for name in ("auto", "cuda", "cuda:0", "cuda:1", "cpu")}
+    assert found == {"auto": "cuda:1", "cuda": "cuda:1", "cuda:0": "cuda:0", "cuda:1": "cuda:1", "cpu": "cpu"}
+    with refused("device 'cuda:2' is not usable: torch finds 2 GPUs", "doctor"):
+        pick_device("cuda:2")
+
+    def lost() -> int:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(torch.cuda, "current_device", lost)
+    with refused("device 'auto' is not usable: CUDA error: an illegal", "restart the kernel"):
+        pick_device("auto")
 
 
 def test_an_interrupt_does_not_wait_for_another_load(sharded: Path) -> None:
