@@ -28,16 +28,7 @@ from .kv import KVCache
 from .live import Live, Sink
 from .loading import first_line, load_tokenizer
 from .loop import EngineLoop, closed_error
-from .memory import (
-    chain,
-    cure,
-    forget_frames,
-    freeze_heap,
-    is_device_lost,
-    is_out_of_memory,
-    make_cache,
-    release_device_memory,
-)
+from .memory import cure, find_loss, forget_frames, freeze_heap, make_cache, release_device_memory
 from .model import Decoder, load_decoder
 from .options import EngineOptions
 from .output import Output
@@ -82,9 +73,9 @@ class Engine:
         except BaseException as error:
             forget_frames(error, outer)
             release_device_memory()
-            told = next(filter(is_device_lost, chain(error, outer)), error)
-            if is_device_lost(told) or is_out_of_memory(told):
-                raise ModelError(f"{self.model_name!r} cannot be loaded: {first_line(told)}", cure(told)) from error
+            loss = find_loss(error, outer)
+            if loss is not None:
+                raise ModelError(f"{self.model_name!r} cannot be loaded: {first_line(loss)}", cure(loss)) from error
             raise
         finally:
             forget_begun()

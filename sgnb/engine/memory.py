@@ -228,7 +228,7 @@ def release_device_memory() -> None:
             raise
 
 
-def chain(error: BaseException, outer: BaseException | None = None) -> Iterator[BaseException]:
+def _chain(error: BaseException, outer: BaseException | None) -> Iterator[BaseException]:
     """The error, the one that it came from, and so on; up to `outer`, which was being handled before."""
     seen = [outer]
     link: BaseException | None = error
@@ -240,8 +240,14 @@ def chain(error: BaseException, outer: BaseException | None = None) -> Iterator[
 
 def forget_frames(error: BaseException, outer: BaseException | None = None) -> None:
     """Let go of what the frames of an error hold, and of those that it came from: a notebook keeps the last error."""
-    for link in chain(error, outer):
+    for link in _chain(error, outer):
         traceback.clear_frames(link.__traceback__)
+
+
+def find_loss(error: BaseException, outer: BaseException | None = None) -> BaseException | None:
+    """The error, or the one that it came from, if it says that the GPU is lost; the error, if memory ran out."""
+    lost = next(filter(is_device_lost, _chain(error, outer)), None)
+    return lost or (error if is_out_of_memory(error) else None)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

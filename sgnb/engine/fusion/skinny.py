@@ -20,10 +20,11 @@ from .parts import Angles, AttentionPlan, Backend, Norm
 from .skinny_kernels import linear_kernel, project_kernel
 
 SUMMED_ROWS, ROWS, GATED_ROWS = 2, 16, 64
-"""Up to so many rows the kernels here are meant for: of q, k and v, of other products, of gated ones."""
+"""Up to so many rows the kernels here are meant for: of q, k, v and narrow products, of others, of gated ones."""
 
 NARROW = 24
-"""Columns for each processor. With no more, sums want small blocks, and tensor cores make too few programs."""
+"""Columns for each processor: a product with no more is narrow. Sums of it want small blocks, and tensor cores make too
+few programs."""
 
 ACTIVATIONS = ("silu", "gelu", "gelu_tanh")
 """What `gated` may be: SiLU, GELU by the error function, GELU by tanh."""
