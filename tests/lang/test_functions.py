@@ -91,7 +91,7 @@ def test_stream_one_variable_that_is_not_there_yet(make: Any) -> None:
 
     executor = make("abc", delay=0.005)
     state = program.run(stream=True, backend=executor)
-    assert list(state.text_iter("second")) == ["a", "b", "c"]
+    assert "".join(state.text_iter("second")) == "abc"  # in as many pieces as a busy machine leaves
     assert list(state.text_iter("later")) == ["abc?"]
     assert list(state.text_iter("choice")) == ["a"]
     with pytest.raises(ProgramError, match="nothing sets the variable 'thrid'"):
