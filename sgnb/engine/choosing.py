@@ -7,6 +7,7 @@ the meantime is dropped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isnan
 from typing import NamedTuple
 
 from torch import Tensor
@@ -95,16 +96,19 @@ class Chosen:
             if lives.get(request.id) is not live or request.epoch != epoch:
                 continue
             extra = self._extras.get(place, NOTHING_ELSE)
+            spoilt = seat != NO_SEAT and isnan(logprobs[seat])
             if extra.scores is not None:
-                request.scored(extra.scores.values.tolist(), _pairs(extra.scores.top))
+                scores = extra.scores.values.tolist()
+                spoilt = spoilt or any(map(isnan, scores))
+                request.scored(scores, _pairs(extra.scores.top))
+            if spoilt:
+                choices.failed.append((live, EngineError("the model's logits are NaN", NAN_CURE)))
+                continue
             if seat == NO_SEAT:
                 if extra.spent:
                     choices.spent.append(live)
                 continue
             token, logprob = tokens[seat], logprobs[seat]
-            if logprob != logprob:
-                choices.failed.append((live, EngineError("the model's logits are NaN", NAN_CURE)))
-                continue
             if live.constraint is not None and not _take(live, token, logprob, kept[seat], allowed[seat], choices):
                 continue
             choices.lives.append(live)

@@ -56,7 +56,7 @@ class Engine:
     """A model, its KV cache and the thread that runs it, in this process.
 
     model: a local folder, a hub id, "tiny" (the bundled model), or a transformers model that is loaded already: that
-    is moved to the device and, if `dtype` says so, cast in place.
+    is moved to the device and cast to `dtype` in place, and stays so.
     tokenizer: a transformers tokenizer; by default the model's own. Without one, prompts are token ids.
     options: see `EngineOptions`.
 
@@ -67,6 +67,7 @@ class Engine:
         settings = EngineOptions.make(options)
         self.model_name = type(model).__name__ if isinstance(model, PreTrainedModel) else str(model)
         source = models.path(model) if isinstance(model, str) and model in models.names() else model
+        check_options(settings)
         outer = sys.exc_info()[1]
         try:
             self._loop = self._load(source, tokenizer, settings)
@@ -79,8 +80,6 @@ class Engine:
             raise
         finally:
             forget_begun()
-        tokenizer_ = self.tokenizer
-        self._grammars = None if tokenizer_ is None else GrammarCompiler(lambda: tokenizer_.vocabulary)
         weakref.finalize(self, _close, self._loop, self._grammars)
         sys.setswitchinterval(min(TURN_SECONDS, sys.getswitchinterval()))
 
@@ -245,8 +244,7 @@ class Engine:
         return f"<Engine {self.model_name} on {self.device}, {self.dtype}{', closed' if self.closed else ''}>"
 
     def _load(self, source: str | Path | PreTrainedModel, tokenizer: Any, settings: EngineOptions) -> EngineLoop:
-        """Make all that holds the device's memory. An error leaves the model as it was found."""
-        check_options(settings)
+        """Make all that holds the device's memory. An error leaves the model its own attention and forwards."""
         decoder = load_decoder(
             source,
             settings.device,
@@ -262,7 +260,8 @@ class Engine:
             self.options = settings = settings.on(decoder.device.type)
             if tokenizer is None and not isinstance(source, PreTrainedModel):
                 tokenizer = load_tokenizer(str(source))
-            self.tokenizer = None if tokenizer is None else Tokenizer(tokenizer)
+            self.tokenizer = mine = None if tokenizer is None else Tokenizer(tokenizer)
+            self._grammars = None if mine is None else GrammarCompiler(lambda: mine.vocabulary)
             self.device, self.vocab_size = str(decoder.device), decoder.vocab_size
             self.dtype = str(decoder.dtype).removeprefix("torch.")
             kv = make_cache(decoder, settings)

@@ -152,6 +152,7 @@ def _read(path: str, checkpoint: Checkpoint, config: Any, device: torch.device, 
             stack.callback(_one_at_a_time.release)
             stack.enter_context(_no_bars())
             reader.check()
+            progress.begin()
             with torch.device("meta"):
                 family = type(AutoModelForCausalLM.from_config(config))
             result: tuple[PreTrainedModel, dict[str, Any]] = family.from_pretrained(

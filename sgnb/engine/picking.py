@@ -121,7 +121,8 @@ class KernelPicker:
     def rehearse(self, logits: Tensor) -> None:
         """In a `rehearsal`: choose for rows of such logits with and without grammars, whose own kernels are left out:
         their tables are made for the first one."""
-        numbers, states = torch.zeros(len(logits), device=logits.device), self.states[: len(logits)]
+        numbers = torch.zeros(len(logits), dtype=torch.float32, device=logits.device)
+        states = self.states[: len(logits)]
         self._sampler(logits, numbers, numbers)
         self._sampler(logits, numbers, numbers, torch.empty_like(logits, dtype=torch.uint8), states)
 

@@ -124,10 +124,14 @@ class Progress:
         self.done = 0
         self._name, self._total, self._stream = name, total, stream
         self._lock = threading.Lock()
-        self._begin = time.perf_counter()
+        self.begin()
         self._shown = total > SMALL_BYTES
         self._redraws = stream.isatty() or type(stream).__module__.startswith("ipykernel")
         self._width = 0
+
+    def begin(self) -> None:
+        """Count the time from now."""
+        self._begin = time.perf_counter()
 
     def add(self, count: int) -> None:
         with self._lock:

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from transformers import (
     T5Config,
 )
 
+from sgnb.engine import assembly
 from sgnb.engine.engine import Engine
 from sgnb.errors import ModelError, OptionError, RequestError, SgnbError
 from sgnb.sampling import SamplingParams
@@ -74,6 +76,17 @@ def engine() -> Iterator[Engine]:
 def test_engine_options(options: dict[str, Any], value: str, cure: str) -> None:
     with refused(OptionError, value, cure):
         Engine(random_model(), **options)
+
+
+@pytest.mark.parametrize(
+    ("backend", "missing"), [("triton", "triton"), ("flashinfer", "flashinfer"), ("flashinfer", "triton")]
+)
+def test_attention_without_its_packages(backend: str, missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine with a GPU. Said before anything is read."""
+    monkeypatch.setattr(assembly, "pick_device", lambda name: torch.device("cuda", 0))
+    monkeypatch.setattr(assembly, "find_spec", lambda name: None if name == missing else find_spec("torch"))
+    with refused(OptionError, f"attention={backend!r} needs {missing}, which cannot be found", "'sgnb[cuda]'"):
+        Engine("nowhere", attention=backend)
 
 
 def test_device() -> None:

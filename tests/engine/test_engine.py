@@ -22,7 +22,7 @@ from sgnb.engine.attention.switching import SwitchingAttention
 from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.engine import Engine
 from sgnb.engine.kv import KVCache
-from sgnb.engine.memory import freeze_heap
+from sgnb.engine.memory import freeze_heap, release_device_memory
 from sgnb.engine.output import Output
 from sgnb.engine.request import Request
 from sgnb.errors import Aborted, EngineError, GrammarError, ModelError, OptionError
@@ -313,14 +313,21 @@ def test_a_failing_forward_pass_fails_its_requests_only(
     ]
 
 
-@pytest.mark.parametrize("options", [{"temperature": 0}, {"temperature": 1}, {"regex": "[a-z]{5}"}])
+SCORED = {"return_logprob": True, "logprob_start_len": 0}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"temperature": 0}, {"temperature": 1}, {"regex": "[a-z]{5}"}, SCORED, SCORED | {"max_new_tokens": 0}],
+    ids=str,
+)
 def test_nan_is_an_error_of_its_requests(options: dict[str, Any]) -> None:
     model = random_model(vocab_size=400)
     model.lm_head.weight.data.fill_(torch.nan)
     with Engine(model, tokenizer=byte_level()) as engine:
         for _ in range(2):
             with pytest.raises(EngineError, match=r"logits are NaN\n.*bfloat16"):
-                engine.generate(PROMPT, max_new_tokens=8, **options)
+                engine.generate(PROMPT, **{"max_new_tokens": 8} | options)
             assert whole(engine)
 
 
@@ -406,6 +413,16 @@ def test_a_load_that_fails_does_not_keep_what_it_made(
         Engine("tiny", **options)
     assert [ref() for ref in made] == [None] * (1 if options else 2)
     assert kept.value.__traceback__ is not None
+
+
+def test_a_refused_device_leaves_the_heap_frozen() -> None:
+    """For the engine that serves beside it."""
+    freeze_heap()
+    with pytest.raises(ModelError, match="cuda:99"):
+        Engine("tiny", device="cuda:99")
+    assert gc.get_freeze_count() > 0
+    release_device_memory()
+    gc.freeze()  # as it was when the tests began
 
 
 @pytest.mark.parametrize("place", ["sgnb.engine.loading.read_checkpoint", "sgnb.engine.memory.KVCache.__init__"])

@@ -332,8 +332,10 @@ def test_progress_is_one_line_drawn_over_itself(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(reading.time, "perf_counter", lambda: clock.now)
     terminal, file = Terminal(), io.StringIO()
     for stream in (terminal, file):
-        clock.now = 0.0
+        clock.now = -9.0
         progress = Progress("model", 8_000_000_000, stream)
+        clock.now = 0.0
+        progress.begin()
         progress.add(2_000_000_000)
         clock.now = 1.0
         progress.draw()
