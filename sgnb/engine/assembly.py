@@ -20,9 +20,6 @@ from .radix import RadixTree
 from .scheduler import Scheduler
 from .text import Tokenizer
 
-_NEEDED = {"triton": ("triton",), "flashinfer": ("triton", "flashinfer")}
-"""Packages of the attention backends that have any."""
-
 
 def check_options(options: EngineOptions) -> None:
     """Raise what an engine with these options would here, as far as that is known without a model: ModelError for the
@@ -31,12 +28,6 @@ def check_options(options: EngineOptions) -> None:
     if options.deterministic and (device.type != "cuda" or find_spec("triton") is None):
         raise OptionError("deterministic=True needs a GPU and the kernels in Triton", "load without it, or on a GPU")
     check_backend(options.attention, device, options.deterministic)
-    missing = [package for package in _NEEDED.get(options.attention, ()) if find_spec(package) is None]
-    if missing:
-        raise OptionError(
-            f"attention={options.attention!r} needs {' and '.join(missing)}, which cannot be found",
-            "pip install 'sgnb[cuda]', or use attention='auto'",
-        )
 
 
 def make_scheduler(

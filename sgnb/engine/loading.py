@@ -49,7 +49,7 @@ def pick_device(device: str) -> torch.device:
     if place.type not in ("cpu", "cuda"):
         raise ModelError(f"device {device!r} is not usable: sgnb runs on CPUs and NVIDIA's GPUs", cure)
     if place.type == "cuda" and (place.index or 0) >= count:
-        raise ModelError(f"device {device!r} is not usable: torch finds {count} GPUs", cure)
+        raise ModelError(f"device {device!r} is not usable: torch finds {count} GPU{'s' * (count != 1)}", cure)
     return place
 
 

@@ -75,7 +75,8 @@ class EngineOptions:
         for name in ("context_length", "max_total_tokens", "max_step_tokens", "max_running_requests"):
             self._check_number(name, int, "None or an int from 1 to 2**53", optional=True)
         self._check_number("max_overtaking", int, "an int from 1 to 2**53")
-        self._check_number("memory_limit", (int, float), "None or a number of GiB above 0", optional=True)
+        limits = "None or a number of GiB above 0, at most 2**53"
+        self._check_number("memory_limit", (int, float), limits, optional=True)
         for name in _SWITCHES:
             if not isinstance(getattr(self, name), bool):
                 raise OptionError(f"{name}={getattr(self, name)!r} is not allowed", f"{name} must be True or False")

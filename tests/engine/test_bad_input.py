@@ -23,7 +23,7 @@ from transformers import (
     T5Config,
 )
 
-from sgnb.engine import assembly
+from sgnb.engine import assembly, attention
 from sgnb.engine.engine import Engine
 from sgnb.errors import ModelError, OptionError, RequestError, SgnbError
 from sgnb.sampling import SamplingParams
@@ -70,6 +70,7 @@ def engine() -> Iterator[Engine]:
         ({"attention": "triton"}, "attention='triton' needs a GPU", "attention='auto'"),
         ({"deterministic": True}, "deterministic=True needs a GPU", "on a GPU"),
         ({"memory_limit": 0}, "memory_limit=0", "GiB above 0"),
+        ({"memory_limit": float("inf")}, "memory_limit=inf", "at most 2**53"),
         ({"overlap": 1}, "overlap=1", "None, True or False"),
     ],
 )
@@ -84,7 +85,7 @@ def test_engine_options(options: dict[str, Any], value: str, cure: str) -> None:
 def test_attention_without_its_packages(backend: str, missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine with a GPU. Said before anything is read."""
     monkeypatch.setattr(assembly, "pick_device", lambda name: torch.device("cuda", 0))
-    monkeypatch.setattr(assembly, "find_spec", lambda name: None if name == missing else find_spec("torch"))
+    monkeypatch.setattr(attention, "find_spec", lambda name: None if name == missing else find_spec("torch"))
     with refused(OptionError, f"attention={backend!r} needs {missing}, which cannot be found", "'sgnb[cuda]'"):
         Engine("nowhere", attention=backend)
 

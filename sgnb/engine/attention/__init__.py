@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...errors import OptionError
@@ -67,13 +68,22 @@ class AttentionBackend(Protocol):
 
 BACKENDS = ("auto", "torch", "triton", "flashinfer")
 
+_PACKAGES = {"triton": ("triton",), "flashinfer": ("triton", "flashinfer")}
+"""What the backends of a GPU need beside torch."""
+
 
 def check_backend(name: str, place: device, batch_invariant: bool) -> None:
     """Raise OptionError when the backend called `name` cannot be used there."""
     if batch_invariant and name not in ("auto", "triton"):
         raise OptionError(f"attention={name!r} cannot be deterministic", "use attention='auto'")
-    if name in ("triton", "flashinfer") and place.type != "cuda":
+    if name in _PACKAGES and place.type != "cuda":
         raise OptionError(f"attention={name!r} needs a GPU", "use attention='auto'")
+    missing = [package for package in _PACKAGES.get(name, ()) if find_spec(package) is None]
+    if missing:
+        raise OptionError(
+            f"attention={name!r} needs {' and '.join(missing)}, which cannot be found",
+            "pip install 'sgnb[cuda]', or use attention='auto'",
+        )
 
 
 def make_backend(
@@ -85,13 +95,12 @@ def make_backend(
     batch_invariant: bool = False,
     on_switch: Callable[[str, str, float], None] | None = None,
 ) -> AttentionBackend:
-    """The backend called `name`, one of `BACKENDS`; "auto" is the best that works on the pool's device.
+    """The backend called `name`, which `check_backend` allows; "auto" is the best that works on the pool's device.
 
     heads: query heads of each layer. batch_invariant: what else is in a step changes no bit of a token's result.
     on_switch: told of (kernels before, kernels now, seconds of compiling in the background).
-    Raises OptionError when the backend cannot be used here.
+    Raises OptionError when a package that it needs does not work.
     """
-    check_backend(name, kv.device, batch_invariant)
     if name == "torch" or (name == "auto" and kv.device.type != "cuda"):
         from .torch_backend import TorchAttention
 
