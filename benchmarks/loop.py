@@ -21,15 +21,15 @@ from typing import NamedTuple
 
 import torch
 
-from sgnb.engine.choosing import Chosen, collect
-from sgnb.engine.live import Live
+from sgnb.engine.cache.radix import RadixTree
+from sgnb.engine.cache.slot_allocator import SlotPool
 from sgnb.engine.loop import EngineLoop
-from sgnb.engine.pool import SlotPool
-from sgnb.engine.radix import RadixTree
-from sgnb.engine.request import SHORT, Chunk, Request
-from sgnb.engine.sampler import Picks
+from sgnb.engine.request.request import SHORT, Chunk, Request
+from sgnb.engine.request.request_state import Live
+from sgnb.engine.request.tokenizer import Tokenizer
+from sgnb.engine.sampling.step_output import Chosen, collect
+from sgnb.engine.sampling.torch_sampler import Picks
 from sgnb.engine.scheduler import Scheduler
-from sgnb.engine.text import Tokenizer
 from sgnb.events import EventLog
 from sgnb.grammar.compiler import GrammarCompiler
 from sgnb.sampling import SamplingParams

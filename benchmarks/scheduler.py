@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sgnb.engine.pool import SlotPool
-from sgnb.engine.radix import RadixTree
-from sgnb.engine.request import Chunk, Request
+from sgnb.engine.cache.radix import RadixTree
+from sgnb.engine.cache.slot_allocator import SlotPool
+from sgnb.engine.request.request import Chunk, Request
 from sgnb.engine.scheduler import Scheduler
 from sgnb.events import Columns, EventLog, Extended, Sampled, StepRan
 from sgnb.sampling import SamplingParams

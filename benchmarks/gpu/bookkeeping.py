@@ -65,9 +65,9 @@ def schedule_milliseconds(sequences: int = 100_000, length: int = 16, rows: int 
     """A step of the scheduler while `sequences` of that length are cached, `rows` requests run and as many wait."""
     import numpy as np
 
-    from sgnb.engine.pool import SlotPool
-    from sgnb.engine.radix import RadixTree
-    from sgnb.engine.request import Request
+    from sgnb.engine.cache.radix import RadixTree
+    from sgnb.engine.cache.slot_allocator import SlotPool
+    from sgnb.engine.request.request import Request
     from sgnb.engine.scheduler import Scheduler
     from sgnb.sampling import SamplingParams
 

@@ -22,7 +22,7 @@ from ..grammar.compiler import TokenGrammar, compile_spec
 from ..grammar.report import GrammarReport, explain
 from ..grammar.spec import GrammarSpec
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
-from ..lang.place import Place
+from ..lang.location import Place
 from ..sampling import SamplingParams
 from .local import chat_template
 

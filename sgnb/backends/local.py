@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 from ..engine.engine import Engine, Origin
-from ..engine.intake import split_samples
-from ..engine.output import Output
-from ..engine.text import common_length
+from ..engine.request.input_processor import split_samples
+from ..engine.request.output import Output
+from ..engine.request.tokenizer import common_length
 from ..errors import RequestError, SgnbError
 from ..lang.chat import PLAIN, ChatTemplate, from_render
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores

@@ -11,14 +11,14 @@ import torch
 
 from ..errors import OptionError
 from .attention import check_backend
-from .loading import pick_device
-from .model import Decoder, Probe
+from .cache.radix import RadixTree
+from .cache.slot_allocator import SlotPool
+from .model.decoder import Decoder, Probe
+from .model.loading import pick_device
 from .options import EngineOptions
-from .picking import KernelPicker, Picker, TorchPicker
-from .pool import SlotPool
-from .radix import RadixTree
+from .request.tokenizer import Tokenizer
+from .sampling.sampler import KernelPicker, Picker, TorchPicker
 from .scheduler import Scheduler
-from .text import Tokenizer
 
 
 def check_options(options: EngineOptions) -> None:

@@ -23,20 +23,20 @@ from ..grammar.compiler import GrammarCompiler, TokenGrammar
 from ..sampling import SamplingParams
 from .assembly import check_options, make_picker, make_scheduler, rehearse_attention
 from .attention import AttentionBackend, make_backend
-from .intake import Intake, Prompt, Sampling, read_samples
-from .kv import KVCache
-from .live import Live, Sink
-from .loading import first_line, load_tokenizer
+from .cache.kv_cache import KVCache
+from .device.precompile import forget_begun
 from .loop import EngineLoop, closed_error
 from .memory import cure, find_loss, forget_frames, freeze_heap, make_cache, release_device_memory
-from .model import Decoder, load_decoder
+from .model.decoder import Decoder, load_decoder
+from .model.loading import first_line, load_tokenizer
 from .options import EngineOptions
-from .output import Output
-from .rehearsal import forget_begun
-from .request import Request
+from .request.collect import agather, astreamed, gather, numbered_sinks, streamed
+from .request.input_processor import Intake, Prompt, Sampling, read_samples
+from .request.output import Output
+from .request.request import Request
+from .request.request_state import Live, Sink
+from .request.tokenizer import Tokenizer
 from .runner import ModelRunner
-from .text import Tokenizer
-from .waiting import agather, astreamed, gather, numbered_sinks, streamed
 
 TURN_SECONDS = 1e-4
 """Python's threads take turns of this length once there is an engine. Its thread hands its turn back many times a step:

@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .attention import AttentionBackend
-from .live import Live
-from .mask_kernel import resume
+from .device.precompile import rehearsal
+from .device.transfer import pinned
 from .memory import is_device_lost, is_out_of_memory
-from .picking import KernelPicker, aligned, pack, takes
-from .rehearsal import rehearsal
-from .request import SHORT, Chunk, token_ids
-from .sampler import Picks
-from .transfer import pinned
+from .request.request import SHORT, Chunk, token_ids
+from .request.request_state import Live
+from .sampling.mask_kernel import resume
+from .sampling.sampler import KernelPicker, aligned, pack, takes
+from .sampling.torch_sampler import Picks
 
 SIZES = (1, 2, 4, 8, *range(16, 64, 8), *range(64, 256, 16), *range(256, 512, 32), *range(512, 1025, 64))
 """Numbers of rows that steps are padded to."""

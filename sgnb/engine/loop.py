@@ -28,14 +28,14 @@ from ..events import (
     Tokens,
     TokensNamed,
 )
-from .choosing import Choices, Chosen
-from .live import Ending, Live
+from .cache.radix import Ints
 from .memory import cure, forget_frames, is_device_lost, is_out_of_memory, release_device_memory
-from .radix import Ints
-from .request import Chunk
+from .request.request import Chunk
+from .request.request_state import Ending, Live
+from .request.tokenizer import Tokenizer
 from .runner import ModelRunner
+from .sampling.step_output import Choices, Chosen
 from .scheduler import Scheduler
-from .text import Tokenizer
 
 
 class Launched(NamedTuple):

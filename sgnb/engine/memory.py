@@ -18,7 +18,7 @@ import torch
 from ..errors import ModelError, OptionError
 from .attention.flashinfer_backend import most_gathered
 from .attention.flashinfer_kernels import refusal
-from .kv import KVCache
+from .cache.kv_cache import KVCache
 from .options import EngineOptions
 
 GIB = 1 << 30

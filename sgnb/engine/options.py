@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import OptionError, nearest
 from .attention import BACKENDS
-from .radix import EVICTION_POLICIES
+from .cache.radix import EVICTION_POLICIES
 from .scheduler import SCHEDULE_POLICIES
 
 DTYPES = {

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .attention import AttentionBackend
-from .choosing import Chosen, choose, collect
-from .live import Live
+from .device.transfer import to_device
 from .memory import graph_bytes
-from .model import Decoder, takes_logits_to_keep
-from .picking import KernelPicker, Picker
-from .request import Chunk, logit_rows, token_ids
-from .sampler import Picks
-from .transfer import to_device
+from .model.decoder import Decoder, takes_logits_to_keep
+from .request.request import Chunk, logit_rows, token_ids
+from .request.request_state import Live
+from .sampling.sampler import KernelPicker, Picker
+from .sampling.step_output import Chosen, choose, collect
+from .sampling.torch_sampler import Picks
 
 if TYPE_CHECKING:
     from .graphs import DecodeGraphs

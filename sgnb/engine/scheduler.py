@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..events import RequestAdmitted, RequestRetracted
-from .pool import SlotPool
-from .radix import Ints, Node, Prefix, RadixTree
-from .request import SHORT, Chunk, Request
+from .cache.radix import Ints, Node, Prefix, RadixTree
+from .cache.slot_allocator import SlotPool
+from .request.request import SHORT, Chunk, Request
 
 SCHEDULE_POLICIES = ("lpm", "fcfs")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import OptionError
 from ..sampling import SamplingParams
-from .output import Output
+from .request.output import Output
 
 if TYPE_CHECKING:
     from .engine import Engine

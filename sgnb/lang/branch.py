@@ -17,9 +17,9 @@ from ..events import BranchFinished, BranchStarted, ChoiceMade, GenerationDone, 
 from .choices import pick
 from .executor import Call, Delta, Result, ScoreCall, Scores
 from .ir import RoleBegin, RoleEnd, Text
-from .outline import Outline
-from .place import add_place
-from .steps import Assign, Choose, Fork, Generate, Join, ScopeBegin, ScopeEnd, Step
+from .location import add_place
+from .ops import Assign, Choose, Fork, Generate, Join, ScopeBegin, ScopeEnd, Step
+from .scope import Outline
 
 if TYPE_CHECKING:
     from .program import Program

@@ -13,7 +13,7 @@ from typing import Any
 from ..errors import OptionError, ProgramError, nearest
 from ..sampling import SamplingParams
 from .executor import Executor
-from .place import caller
+from .location import caller
 from .pool import WorkerPool
 from .run import Run
 from .state import ProgramState

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from ..events import EventLog
 from ..sampling import SamplingParams
 from .chat import ChatTemplate
-from .place import Place
+from .location import Place
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import ProgramError
 from .executor import ChoiceScore
-from .place import Place, caller
+from .location import Place, caller
 
 ChoicesMethod = Callable[[Sequence[ChoiceScore]], list[float]]
 

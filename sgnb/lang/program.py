@@ -20,10 +20,10 @@ from ..errors import Aborted, ProgramError
 from .branch import Branch
 from .executor import Call, Delta, Result, ScoreCall, Scores
 from .ir import parts
-from .outline import Outline
-from .place import caller
+from .location import caller
+from .ops import Choose, Fork, Generate, Join, Step
 from .pool import blocking
-from .steps import Choose, Fork, Generate, Join, Step
+from .scope import Outline
 
 if TYPE_CHECKING:
     from .run import Run

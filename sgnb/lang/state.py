@@ -13,11 +13,11 @@ from typing import Any
 from ..errors import OptionError, ProgramError, nearest
 from .branch import Branch
 from .ir import Expr, RoleBegin, RoleEnd
-from .place import caller
+from .location import caller
+from .ops import Assign, ScopeBegin, ScopeEnd
+from .primitives import role
 from .program import Program
-from .steps import Assign, ScopeBegin, ScopeEnd
 from .streaming import iterate, iterate_async
-from .words import role
 
 JOIN_MODES = ("gather_variable", "concate_and_append")
 

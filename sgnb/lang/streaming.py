@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from .branch import Branch
-from .steps import Generate
+from .ops import Generate
 
 
 class _Cursor:

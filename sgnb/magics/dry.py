@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import SgnbError
 from ..grammar.report import cut
 from ..lang import SglFunction
-from ..lang.place import Place
-from ..viz.plain import counted
+from ..lang.location import Place
+from ..viz.plain_text import counted
 from .table import Table
 
 if TYPE_CHECKING:

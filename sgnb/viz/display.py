@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import OptionError, nearest
 from ..events import EventLog, load
 from .emitter import Emitter, View
-from .plain import Shown, plain
+from .plain_text import Shown, plain
 from .run import RunState
 from .state import LogState
 from .twin import twin_bundle

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from .plain import Shown, label, run_heading, shown, tree_heading
+from .plain_text import Shown, label, run_heading, shown, tree_heading
 from .run import RunState
 from .tokens import visible
 from .tree import ROOT, Node, TreeState

@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from .emitter import Batch, State
-from .plain import Shown, counted, label, losses, rows, run_heading, tree_heading
+from .plain_text import Shown, counted, label, losses, rows, run_heading, tree_heading
 from .run import RunState
 from .tokens import visible
 from .tree import TreeState

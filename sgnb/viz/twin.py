@@ -9,7 +9,7 @@ import base64
 from collections.abc import Sequence
 from html import escape
 
-from .plain import Shown, label, plain, run_heading, tree_heading
+from .plain_text import Shown, label, plain, run_heading, tree_heading
 from .run import RunState
 from .svg import picture
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 
-from sgnb.engine import choosing, engine
+from sgnb.engine import engine
 from sgnb.engine.engine import Engine
-from sgnb.engine.output import Output
-from sgnb.engine.picking import KernelPicker
+from sgnb.engine.request.output import Output
+from sgnb.engine.sampling import step_output
+from sgnb.engine.sampling.sampler import KernelPicker
 from sgnb.sampling import SamplingParams
 
 from ..byte_tokenizers import byte_level
@@ -74,7 +75,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     engine.make_picker = kernel_picker
     # On a GPU a copy is made on the way to the host.
-    choosing.to_host = lambda *parts: tuple(part.clone() for part in parts)  # type: ignore[assignment]
+    step_output.to_host = lambda *parts: tuple(part.clone() for part in parts)  # type: ignore[assignment]
     alone = tokens(overlap=False, company=False)
     assert len(alone) > 40
     assert all(tokens(overlap, company) == alone for overlap, company in ((False, True), (True, False), (True, True)))

@@ -18,15 +18,15 @@ from triton.runtime.jit import JITFunction
 
 from sgnb.engine import fusion
 from sgnb.engine.attention.triton_backend import TritonAttention, rehearse_layers
+from sgnb.engine.cache.kv_cache import KVCache
+from sgnb.engine.device.precompile import rehearsal
 from sgnb.engine.fusion import skinny
 from sgnb.engine.fusion.operations import pick_operations
 from sgnb.engine.graphs import SIZES
-from sgnb.engine.kv import KVCache
-from sgnb.engine.model import Probe, load_decoder
-from sgnb.engine.picking import KernelPicker
-from sgnb.engine.rehearsal import rehearsal
-from sgnb.engine.request import SHORT, Chunk
+from sgnb.engine.model.decoder import Probe, load_decoder
+from sgnb.engine.request.request import SHORT, Chunk
 from sgnb.engine.runner import ModelRunner
+from sgnb.engine.sampling.sampler import KernelPicker
 
 from ..random_models import random_model
 from .test_attention import SLOTS, random_batch

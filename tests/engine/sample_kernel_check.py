@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sgnb.engine import sample_kernel
-from sgnb.engine.request import Request
-from sgnb.engine.sample_kernel import DeviceSampler
-from sgnb.engine.sampler import UNCONSTRAINED, Mask, Picks, pick
+from sgnb.engine.request.request import Request
+from sgnb.engine.sampling import sample_kernel
+from sgnb.engine.sampling.sample_kernel import DeviceSampler
+from sgnb.engine.sampling.torch_sampler import UNCONSTRAINED, Mask, Picks, pick
 from sgnb.sampling import SamplingParams
 
 LAST = 1 - 2**-53

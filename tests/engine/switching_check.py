@@ -11,7 +11,7 @@ import random
 import pytest
 import torch
 
-from sgnb.engine.attention.switching import SwitchingAttention
+from sgnb.engine.attention.hybrid import SwitchingAttention
 from sgnb.engine.attention.triton_backend import TritonAttention
 
 from . import fake_flashinfer

@@ -13,10 +13,10 @@ from sgnb.engine.attention import LayerOptions, torch_backend, torch_softmax
 from sgnb.engine.attention.sharing import find_sharing
 from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.attention.torch_softmax import Mask, attend, attend_slowly
-from sgnb.engine.kv import KVCache, LayerShape
-from sgnb.engine.pool import SlotPool
-from sgnb.engine.radix import RadixTree
-from sgnb.engine.request import Chunk, Request
+from sgnb.engine.cache.kv_cache import KVCache, LayerShape
+from sgnb.engine.cache.radix import RadixTree
+from sgnb.engine.cache.slot_allocator import SlotPool
+from sgnb.engine.request.request import Chunk, Request
 from sgnb.sampling import SamplingParams
 
 SLOTS = 256

@@ -21,10 +21,10 @@ from sgnb.engine.attention.decoding import DecodePlan, Decodes
 from sgnb.engine.attention.planning import plan_rows
 from sgnb.engine.attention.tables import Tables
 from sgnb.engine.attention.tiles import Lists, Prices, Tiling
-from sgnb.engine.kv import KVCache, LayerShape
-from sgnb.engine.pool import SlotPool
-from sgnb.engine.radix import RadixTree
-from sgnb.engine.request import Chunk, Request
+from sgnb.engine.cache.kv_cache import KVCache, LayerShape
+from sgnb.engine.cache.radix import RadixTree
+from sgnb.engine.cache.slot_allocator import SlotPool
+from sgnb.engine.request.request import Chunk, Request
 from sgnb.engine.scheduler import Scheduler
 from sgnb.sampling import SamplingParams
 

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from sgnb.engine.attention import AttentionBackend, LayerOptions
 from sgnb.engine.attention.flashinfer_kernels import refusal
-from sgnb.engine.attention.switching import SwitchingAttention, make_gpu_attention
+from sgnb.engine.attention.hybrid import SwitchingAttention, make_gpu_attention
 from sgnb.engine.attention.torch_backend import TorchAttention
-from sgnb.engine.kv import KVCache, LayerShape
-from sgnb.engine.request import Chunk
+from sgnb.engine.cache.kv_cache import KVCache, LayerShape
+from sgnb.engine.request.request import Chunk
 
 from .test_attention import SLOTS, reference
 from .test_flashinfer import random_step

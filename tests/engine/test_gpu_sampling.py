@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from sgnb.engine.masking import host_mask
-from sgnb.engine.request import Request
-from sgnb.engine.sampler import UNCONSTRAINED, pick
+from sgnb.engine.request.request import Request
+from sgnb.engine.sampling.host_mask import host_mask
+from sgnb.engine.sampling.torch_sampler import UNCONSTRAINED, pick
 from sgnb.grammar.vocabulary import Vocabulary
 from sgnb.sampling import SamplingParams
 
@@ -62,8 +62,8 @@ def test_the_mask_kernels() -> None:
 
 def test_a_graph_of_mask_sample_and_advance() -> None:
     """Twelve steps by replay: each row's token is allowed, its state is the automaton's, as the host finds them."""
-    from sgnb.engine.device_grammars import DeviceGrammars
-    from sgnb.engine.sample_kernel import DeviceSampler
+    from sgnb.engine.sampling.device_grammars import DeviceGrammars
+    from sgnb.engine.sampling.sample_kernel import DeviceSampler
 
     from . import mask_kernel_check as kernels
 
@@ -106,7 +106,7 @@ def test_a_graph_of_mask_sample_and_advance() -> None:
 
 def test_nothing_waits_for_the_device() -> None:
     """Every way to sample, masks of the host, and new grammars on the device."""
-    from sgnb.engine.device_grammars import DeviceGrammars
+    from sgnb.engine.sampling.device_grammars import DeviceGrammars
 
     from . import mask_kernel_check as kernels
 

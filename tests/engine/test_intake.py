@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sgnb.engine.intake import Intake
+from sgnb.engine.request.input_processor import Intake
 from sgnb.errors import RequestError
 
 VOCAB = 1000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sgnb.engine.pool import SlotPool
-from sgnb.engine.radix import Node, RadixTree
+from sgnb.engine.cache.radix import Node, RadixTree
+from sgnb.engine.cache.slot_allocator import SlotPool
 
 MEMORY = 24
 SYSTEM, HELLO, SOLVE, BACK = "sys:", "1st.", "integrate.", "comeback"

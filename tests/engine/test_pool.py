@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from sgnb.engine.pool import SlotPool
+from sgnb.engine.cache.slot_allocator import SlotPool
 
 
 def test_no_slot_is_handed_out_twice() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from sgnb.engine.constraint import Constraint
-from sgnb.engine.request import Request
-from sgnb.engine.text import Tokenizer, common_length
+from sgnb.engine.request.constraint import Constraint
+from sgnb.engine.request.request import Request
+from sgnb.engine.request.tokenizer import Tokenizer, common_length
 from sgnb.grammar.compiler import TokenGrammar, compile_spec
 from sgnb.grammar.spec import GrammarSpec
 from sgnb.sampling import SamplingParams

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from sgnb.engine.rehearsal import _kind, forget_begun, launch, rehearsal
+from sgnb.engine.device.precompile import _kind, forget_begun, launch, rehearsal
 
 from .interpreter import needs_triton, run_check
 
@@ -99,7 +99,7 @@ def test_long_compiling_is_said(
         gate.set()
         return done
 
-    monkeypatch.setattr("sgnb.engine.rehearsal.PATIENCE", patience)
+    monkeypatch.setattr("sgnb.engine.device.precompile.PATIENCE", patience)
     monkeypatch.setattr(concurrent.futures, "wait", wait_and_open)
     kernel = Kernel(gate=gate)
     with rehearsal():
@@ -145,7 +145,7 @@ def test_what_was_begun_without_waiting_is_not_compiled_again() -> None:
 
 @needs_triton
 def test_what_nobody_asks_for_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sgnb.engine.rehearsal._cores", lambda: 1)
+    monkeypatch.setattr("sgnb.engine.device.precompile._cores", lambda: 1)
     gate = threading.Event()
     kernel = Kernel(gate=gate)
     with rehearsal(wait=False):
@@ -161,8 +161,8 @@ def test_what_nobody_asks_for_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> N
 
 @needs_triton
 def test_an_interrupt_leaves_out_what_was_begun_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sgnb.engine.rehearsal._cores", lambda: 1)
-    monkeypatch.setattr("sgnb.engine.rehearsal.PATIENCE", 0)
+    monkeypatch.setattr("sgnb.engine.device.precompile._cores", lambda: 1)
+    monkeypatch.setattr("sgnb.engine.device.precompile.PATIENCE", 0)
     gate = threading.Event()
     first, kernel = Kernel(KeyboardInterrupt()), Kernel(gate=gate)
 
@@ -212,7 +212,7 @@ def test_after_an_interrupt_the_next_rehearsal_works() -> None:
 
 
 def test_an_old_triton_compiles_on_this_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sgnb.engine.rehearsal._compiling", lambda: None)
+    monkeypatch.setattr("sgnb.engine.device.precompile._compiling", lambda: None)
     compiled: list[Any] = []
     kernel = SimpleNamespace(warmup=lambda *args, grid, **options: compiled.append((args, grid, options)))
     with rehearsal():

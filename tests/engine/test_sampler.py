@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from sgnb.engine import sampler
-from sgnb.engine.draws import uniforms
-from sgnb.engine.intake import split_samples
-from sgnb.engine.request import Request
-from sgnb.engine.sampler import Mask, is_plain, pick, sample, top_logprobs
+from sgnb.engine.request.input_processor import split_samples
+from sgnb.engine.request.request import Request
+from sgnb.engine.sampling import torch_sampler
+from sgnb.engine.sampling.rng import uniforms
+from sgnb.engine.sampling.torch_sampler import Mask, is_plain, pick, sample, top_logprobs
 from sgnb.sampling import SamplingParams
 
 VOCAB = 23
@@ -124,7 +124,7 @@ def test_selecting_a_few_tokens_is_sorting_them_all(monkeypatch: pytest.MonkeyPa
     batch = [Request(i, [1], SamplingParams(**cases[i % len(cases)]), 1) for i in range(200)]
     draws = np.random.default_rng(0).random(200)
     few = sample(logits.clone(), batch, [()] * 200, draws)
-    monkeypatch.setattr(sampler, "FEW", 0)
+    monkeypatch.setattr(torch_sampler, "FEW", 0)
     assert few.tolist() == sample(logits.clone(), batch, [()] * 200, draws).tolist()
 
 

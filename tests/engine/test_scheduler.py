@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from sgnb.engine.pool import SlotPool
-from sgnb.engine.radix import RadixTree
-from sgnb.engine.request import Chunk, Request
+from sgnb.engine.cache.radix import RadixTree
+from sgnb.engine.cache.slot_allocator import SlotPool
+from sgnb.engine.request.request import Chunk, Request
 from sgnb.engine.scheduler import RECOVERY, Scheduler
 from sgnb.events import RequestAdmitted, RequestRetracted
 from sgnb.sampling import SamplingParams

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from sgnb.engine.attention import LayerOptions, flashinfer_kernels
-from sgnb.engine.attention.switching import SwitchingAttention
+from sgnb.engine.attention.background_compile import Job, Warming
+from sgnb.engine.attention.hybrid import SwitchingAttention
 from sgnb.engine.attention.torch_backend import TorchAttention
-from sgnb.engine.attention.warming import Job, Warming
-from sgnb.engine.kv import KVCache
-from sgnb.engine.request import Chunk
+from sgnb.engine.cache.kv_cache import KVCache
+from sgnb.engine.request.request import Chunk
 
 from . import fake_flashinfer
 from .interpreter import interpreted, needs_triton

@@ -11,8 +11,8 @@ from ...errors import OptionError
 if TYPE_CHECKING:
     from torch import Tensor, device
 
-    from ..kv import KVCache
-    from ..request import Chunk
+    from ..cache.kv_cache import KVCache
+    from ..request.request import Chunk
 
 
 class LayerOptions(NamedTuple):
@@ -106,7 +106,7 @@ def make_backend(
 
         return TorchAttention(kv, fork_attention=fork_attention)
     try:
-        from .switching import make_gpu_attention
+        from .hybrid import make_gpu_attention
         from .triton_backend import TritonAttention
     except ImportError as error:
         if name == "auto":

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..radix import Ints
-from ..request import Chunk
+from ..cache.radix import Ints
+from ..request.request import Chunk
 from .pieces import Work, finish
 from .planning import NO_MARKS, join, tree_tiles
 from .tiles import Lists, Longs, Marks, Tiles, Tiling, dummy_tiles

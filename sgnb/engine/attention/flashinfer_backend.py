@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..kv import KVCache
-from ..request import Chunk
-from ..transfer import pinned
+from ..cache.kv_cache import KVCache
+from ..device.transfer import pinned
+from ..request.request import Chunk
 from . import LayerOptions
 from .flashinfer_kernels import AttentionKernel, extend_generation
 

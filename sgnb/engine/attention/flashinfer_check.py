@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..kv import KVCache, LayerShape
-from ..request import Chunk
+from ..cache.kv_cache import KVCache, LayerShape
+from ..request.request import Chunk
 from . import LayerOptions
 from .flashinfer_backend import FlashInferAttention, LayerKind
 

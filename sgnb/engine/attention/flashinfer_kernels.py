@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import torch
 
-from ..kv import LayerShape
-from .warming import Job
+from ..cache.kv_cache import LayerShape
+from .background_compile import Job
 
 OLDEST, TOO_NEW = (0, 6, 1), (0, 7)
 """Measured and tested with 0.6.8; from 0.6.1 on the interface is the same. 0.7 changes how plans take arguments."""

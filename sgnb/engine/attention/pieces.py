@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..radix import Ints
+from ..cache.radix import Ints
 from .tiles import Longs, Marks, Prices, Tiles, Tiling
 
 EVEN = 1.1

@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from ..radix import Ints
-from ..request import Chunk
+from ..cache.radix import Ints
+from ..request.request import Chunk
 from .pieces import Work, finish
 from .sharing import Sharing, find_sharing
 from .tiles import Lists, Marks, Prices, Tiles, Tiling, dummy_tiles, single_tiles

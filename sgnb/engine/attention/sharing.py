@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..radix import Node
-from ..request import Chunk
+from ..cache.radix import Node
+from ..request.request import Chunk
 
 
 class Segment(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..radix import Ints
+from ..cache.radix import Ints
 
 ALIGN = 64
 """Tables begin at multiples of so many numbers: kernels are compiled for aligned pointers."""

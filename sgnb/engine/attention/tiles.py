@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..radix import Ints
-from ..request import Chunk
+from ..cache.radix import Ints
+from ..request.request import Chunk
 
 MARK = 256
 """A mark is first + MARK * count: so many rows of the tile, from the first on, see the slot. As in the kernels."""

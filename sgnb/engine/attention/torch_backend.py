@@ -17,8 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..kv import KVCache
-from ..request import Chunk
+from ..cache.kv_cache import KVCache
+from ..request.request import Chunk
 from . import LayerOptions
 from .sharing import Segment, find_sharing
 from .torch_softmax import Mask, attend

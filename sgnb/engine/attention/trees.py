@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..radix import Ints
-from ..request import Chunk
+from ..cache.radix import Ints
+from ..request.request import Chunk
 from .sharing import Segment, Sharing
 from .tiles import MARK, Lists, Longs, Marks, Tiles, Tiling
 

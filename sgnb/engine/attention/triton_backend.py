@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..kv import KVCache, LayerShape
-from ..radix import Ints
-from ..rehearsal import launch, rehearsal
-from ..request import Chunk
+from ..cache.kv_cache import KVCache, LayerShape
+from ..cache.radix import Ints
+from ..device.precompile import launch, rehearsal
+from ..request.request import Chunk
 from . import LayerOptions
 from .decoding import Decodes
 from .planning import INVARIANT_PIECE

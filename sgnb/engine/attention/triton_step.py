@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..kv import KVCache
-from ..radix import Ints
-from ..rehearsal import launch
-from ..request import SHORT, Chunk
+from ..cache.kv_cache import KVCache
+from ..cache.radix import Ints
+from ..device.precompile import launch
+from ..request.request import SHORT, Chunk
 from . import LayerOptions
 from .decoding import ROOM, DecodePlan, Decodes
 from .pieces import Work

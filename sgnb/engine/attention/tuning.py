@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import torch
 
-from ..kv import KVCache
+from ..cache.kv_cache import KVCache
 from .tiles import Prices
 
 

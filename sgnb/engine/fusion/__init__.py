@@ -16,16 +16,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..attention import LayerOptions
-from ..rehearsal import rehearsal
-from . import plain
+from ..device.precompile import rehearsal
+from . import reference
 from .attention import looks_like_attention, match_attention
 from .layer import looks_like_layer, match_layer
 from .mlp import looks_like_mlp, match_mlp
 from .moe import FusedExperts, looks_like_experts, match_experts
 from .norm import looks_like_norm, match_norm
 from .operations import Linear, Operations, pick_operations
-from .recording import Recording
 from .rotary import match_rotary
+from .trace import Trace
 
 __all__ = ["Linear", "Swap", "fuse", "unfuse"]
 
@@ -79,13 +79,13 @@ def _find(model: nn.Module, options: dict[int, LayerOptions], operations: Operat
     candidates = _Candidates(*([module for module in modules if looks_like(module)] for looks_like in looks))
     found = _rotaries(modules)
     if any(candidates):
-        recording = Recording(model, chain.from_iterable(candidates))
-        if not recording.may_overwrite_inputs(candidates.layers):
+        trace = Trace(model, chain.from_iterable(candidates))
+        if not trace.may_overwrite_inputs(candidates.layers):
             candidates = candidates._replace(layers=[])
-        if operations.norm is not plain.norm:
+        if operations.norm is not reference.norm:
             with rehearsal():
-                _match(_one_of_each(candidates), recording.trustful(), options, operations)
-        found += _match(candidates, recording, options, operations)
+                _match(_one_of_each(candidates), trace.trustful(), options, operations)
+        found += _match(candidates, trace, options, operations)
     linears = [module for module in modules if type(module) is nn.Linear and _is_worth(operations)]
     return found + [("linear", module, _linear_forward(module, operations)) for module in linears]
 
@@ -102,23 +102,23 @@ def _one_of_each(candidates: _Candidates) -> _Candidates:
 
 
 def _match(
-    candidates: _Candidates, recording: Recording, options: dict[int, LayerOptions], operations: Operations
+    candidates: _Candidates, trace: Trace, options: dict[int, LayerOptions], operations: Operations
 ) -> list[_Forward]:
-    norms = _matched(candidates.norms, lambda module: match_norm(module, recording, operations))
+    norms = _matched(candidates.norms, lambda module: match_norm(module, trace, operations))
     attentions = _matched(
-        candidates.attentions, lambda module: match_attention(module, recording, norms, options, operations)
+        candidates.attentions, lambda module: match_attention(module, trace, norms, options, operations)
     )
-    mlps = _matched(candidates.mlps, lambda module: match_mlp(module, recording, operations))
-    experts = _matched(candidates.experts, lambda module: _agreeing(match_experts(module), module, recording))
+    mlps = _matched(candidates.mlps, lambda module: match_mlp(module, trace, operations))
+    experts = _matched(candidates.experts, lambda module: _agreeing(match_experts(module), module, trace))
     layers = _matched(
-        candidates.layers, lambda module: match_layer(module, recording, norms, attentions, mlps, operations)
+        candidates.layers, lambda module: match_layer(module, trace, norms, attentions, mlps, operations)
     )
     kinds = {"norm": norms, "attention": attentions, "mlp": mlps, "experts": experts, "layer": layers}
     return [(kind, module, fused.forward) for kind, matched in kinds.items() for module, fused in matched.items()]
 
 
-def _agreeing(fused: FusedExperts | None, module: nn.Module, recording: Recording) -> FusedExperts | None:
-    return fused if fused is not None and recording.agrees(module, fused.forward) else None
+def _agreeing(fused: FusedExperts | None, module: nn.Module, trace: Trace) -> FusedExperts | None:
+    return fused if fused is not None and trace.agrees(module, fused.forward) else None
 
 
 def _rotaries(modules: list[nn.Module]) -> list[_Forward]:

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from ..attention import LayerOptions
 from .norm import FusedNorm
 from .operations import Operations
-from .parts import AttentionPlan, Backend, Heads, Norm
 from .patterns import ATTENTION_OUTPUTS, KEY_NORM, PROJECTIONS, QUERY_NORM, ROTARIES
-from .recording import Recording
+from .trace import Trace
+from .types import AttentionPlan, Backend, Heads, Norm
 from .weights import Merged, find_linears, merge
 
 Positions = tuple[Tensor, Tensor] | None
@@ -64,14 +64,14 @@ def looks_like_attention(module: nn.Module) -> bool:
 
 def match_attention(
     module: nn.Module,
-    recording: Recording,
+    trace: Trace,
     norms: dict[nn.Module, FusedNorm],
     options: dict[int, LayerOptions],
     operations: Operations,
 ) -> FusedAttention | None:
     """The first way to norm and rotate that hands over the module's own q, k and v, and gives its output."""
     layer = module.layer_idx
-    heads, angles = _heads(module, recording), _angles(module, recording)
+    heads, angles = _heads(module, trace), _angles(module, trace)
     merged = merge(find_linears(module, PROJECTIONS))
     if not isinstance(layer, int) or heads is None or angles is None or sum(heads.widths) != len(merged.weight):
         return None
@@ -80,26 +80,26 @@ def match_attention(
     for (q_norm, k_norm, wide), rotary in product(_norms(module, norms, heads.dim), rotaries):
         plan = AttentionPlan(layer, heads, options[layer], rotary, q_norm, k_norm)
         fused = FusedAttention(merged, output, plan, wide, operations)
-        if recording.agrees(module, fused.forward, layer):
+        if trace.agrees(module, fused.forward, layer):
             merged.adopt()
             return fused
     return None
 
 
-def _heads(module: nn.Module, recording: Recording) -> Heads | None:
+def _heads(module: nn.Module, trace: Trace) -> Heads | None:
     """As seen in the run; None when the module did not run, or keys and values differ in width."""
-    if not recording.calls[module]:
+    if not trace.calls[module]:
         return None
-    backend = recording.calls[module][0].kwargs.get("sgnb")
+    backend = trace.calls[module][0].kwargs.get("sgnb")
     if backend is None or module.layer_idx not in backend.queries:
         return None
     q, k, v = backend.handed(module.layer_idx)
     return Heads(q.shape[1], k.shape[1], q.shape[2]) if k.shape == v.shape and q.shape[2] == k.shape[2] else None
 
 
-def _angles(module: nn.Module, recording: Recording) -> int | None:
+def _angles(module: nn.Module, trace: Trace) -> int | None:
     """The last dimension of cos and sin, 0 where there are none; None when they are not those of single tokens."""
-    found = {call.kwargs.get("position_embeddings") for call in recording.calls[module]}
+    found = {call.kwargs.get("position_embeddings") for call in trace.calls[module]}
     if found == {None}:
         return 0
     sizes = {(angles.dim(), len(angles), angles.shape[-1]) for pair in found for angles in pair or ()}

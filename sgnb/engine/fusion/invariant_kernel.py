@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..rehearsal import launch
+from ..device.precompile import launch
 from .invariant import Tiling
 
 NEIGHBOURS = 8

@@ -22,7 +22,7 @@ from ..attention import LayerOptions
 from . import Swap, fuse, unfuse
 from .invariant import invariant_linear
 from .moe import FusedExperts, activation_of, looks_like_experts
-from .recording import Recording
+from .trace import Trace
 
 LINEAR = "linear"
 
@@ -49,12 +49,12 @@ def fuse_invariant(model: nn.Module, options: dict[int, LayerOptions]) -> list[S
     it was, when one computes what cannot be replaced: experts without a kernel, products by other functions than
     F.linear, norms that no pattern knows.
     """
-    recording = Recording(model, [])
+    trace = Trace(model, [])
     swaps = fuse(model, options, linear=invariant_linear)
     try:
         _make_experts_invariant(model, swaps)
-        swaps += _replace_products(model, {swap.module for swap in swaps}, recording)
-        recording.run()
+        swaps += _replace_products(model, {swap.module for swap in swaps}, trace)
+        trace.run()
     except BaseException as error:
         unfuse(swaps)
         if isinstance(error, ValueError):  # of a product that `invariant_linear` does not take
@@ -72,10 +72,10 @@ def _make_experts_invariant(model: nn.Module, swaps: list[Swap]) -> None:
             module.forward = FusedExperts(module, activation_of(module), batch_invariant=True).forward
 
 
-def _replace_products(model: nn.Module, swapped: set[nn.Module], recording: Recording) -> list[Swap]:
+def _replace_products(model: nn.Module, swapped: set[nn.Module], trace: Trace) -> list[Swap]:
     names = {module: name for name, module in model.named_modules()}
     swaps = []
-    for module, found in _computed(model, recording).items():
+    for module, found in _computed(model, trace).items():
         if module in swapped:
             continue
         if found != {LINEAR} or "forward" in vars(module):
@@ -91,7 +91,7 @@ def _refusal(model: nn.Module, what: str) -> ModelError:
     return ModelError(f"{type(model).__name__} {what}, which deterministic=True does not cover", "load without it")
 
 
-def _computed(model: nn.Module, recording: Recording) -> dict[nn.Module, set[str]]:
+def _computed(model: nn.Module, trace: Trace) -> dict[nn.Module, set[str]]:
     """The products and long sums of a run of the model, by the innermost module that was at work."""
     watch = _Watch()
     with ExitStack() as hooks:
@@ -101,7 +101,7 @@ def _computed(model: nn.Module, recording: Recording) -> dict[nn.Module, set[str
             handle = module.register_forward_hook(watch.leave, always_call=True)
             hooks.callback(handle.remove)
         with watch:
-            recording.run()
+            trace.run()
     return watch.found
 
 

@@ -13,8 +13,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..rehearsal import launch
-from .parts import Angles, AttentionPlan, Backend, Heads, Norm, Rotary
+from ..device.precompile import launch
+from .types import Angles, AttentionPlan, Backend, Heads, Norm, Rotary
 
 GATE_BLOCK = 1024
 """Numbers that one program gates."""

@@ -10,9 +10,9 @@ from .attention import FusedAttention, Positions
 from .mlp import FusedMLP
 from .norm import FusedNorm
 from .operations import Operations
-from .parts import Backend, Norm
 from .patterns import ATTENTION, LAYERS, MLP, RESIDUAL_MULTIPLIER, LayerPattern
-from .recording import Recording
+from .trace import Trace
+from .types import Backend, Norm
 
 
 class FusedLayer:
@@ -69,7 +69,7 @@ def looks_like_layer(module: nn.Module) -> bool:
 
 def match_layer(
     module: nn.Module,
-    recording: Recording,
+    trace: Trace,
     norms: dict[nn.Module, FusedNorm],
     attentions: dict[nn.Module, FusedAttention],
     mlps: dict[nn.Module, FusedMLP],
@@ -85,7 +85,7 @@ def match_layer(
         if found is None:
             continue
         fused = FusedLayer(attention, mlps.get(mlp, mlp), found, float(scale), operations)
-        if recording.agrees(module, fused.forward, attention.layer, median=mlp not in mlps):
+        if trace.agrees(module, fused.forward, attention.layer, median=mlp not in mlps):
             return fused
     return None
 

@@ -6,13 +6,13 @@ from torch import Tensor, nn
 
 from .operations import Operations
 from .patterns import GATES, MLP_ACTIVATIONS, MLP_OUTPUT
-from .plain import activation_name
-from .recording import Recording
+from .reference import activation_name
+from .trace import Trace
 from .weights import Merged, find_linears, merge
 
 
 class FusedMLP:
-    """activation: one of `plain.ACTIVATIONS`. A fused layer does the two products itself."""
+    """activation: one of `reference.ACTIVATIONS`. A fused layer does the two products itself."""
 
     def __init__(self, merged: Merged, output: nn.Linear, activation: str, operations: Operations) -> None:
         self.merged, self.output, self.activation = merged, output, activation
@@ -30,14 +30,14 @@ def looks_like_mlp(module: nn.Module) -> bool:
     return bool(find_linears(module, GATES)) and bool(find_linears(module, [(MLP_OUTPUT,)]))
 
 
-def match_mlp(module: nn.Module, recording: Recording, operations: Operations) -> FusedMLP | None:
+def match_mlp(module: nn.Module, trace: Trace, operations: Operations) -> FusedMLP | None:
     merged = merge(find_linears(module, GATES))
     (output,) = find_linears(module, [(MLP_OUTPUT,)])
     activation = _activation(module)
     if activation is None or len(merged.weight) != 2 * output.in_features:
         return None
     fused = FusedMLP(merged, output, activation, operations)
-    if not recording.agrees(module, fused.forward):
+    if not trace.agrees(module, fused.forward):
         return None
     merged.adopt()
     return fused

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..rehearsal import launch, rehearsing
-from .plain import ACTIVATIONS, activation_name
+from ..device.precompile import launch, rehearsing
+from .reference import ACTIVATIONS, activation_name
 
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 
@@ -71,7 +71,7 @@ def fused_experts(
 
     gate_up [E, J, H] and down [E, H, I] at any strides (transposed views of [E, H, J] and [E, I, H] are fine), of x's
     dtype: bfloat16, float16 or float32; biases [E, J] and [E, H], contiguous. topk_ids, integers [T, k] below E, and
-    topk_weights [T, k]. act: one of `plain.ACTIVATIONS`, where J is 2 I, the gate's columns before what they gate; or a
+    topk_weights [T, k]. act: one of `reference.ACTIVATIONS`, where J is 2 I, the gate's columns before what they gate; or a
     function of [T * k, J], row by row, giving [T * k, I].
 
     Sums run in float32, per token in the order of its choices. tilings: instead of those chosen by shape.

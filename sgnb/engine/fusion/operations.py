@@ -11,8 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import plain
-from .parts import Angles, AttentionPlan, Backend, Norm
+from . import reference
+from .types import Angles, AttentionPlan, Backend, Norm
 
 Linear = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """(x [T, K], weight [N, K], bias [N] or None) -> [T, N]."""
@@ -39,14 +39,14 @@ class Skinny(NamedTuple):
 
 @dataclass(frozen=True)
 class Operations:
-    """norm, gate, rotate_and_store: see `plain`. multiply: the product with weights where `skinny` does not serve.
+    """norm, gate, rotate_and_store: see `reference`. multiply: the product with weights where `skinny` does not serve.
 
     skinny: `linear` and `project` below in a kernel or two, for few rows, where reading the weights is all that counts.
     """
 
-    norm: NormRows = plain.norm
-    gate: Callable[[Tensor, str], Tensor] = plain.gate
-    rotate_and_store: RotateAndStore = plain.rotate_and_store
+    norm: NormRows = reference.norm
+    gate: Callable[[Tensor, str], Tensor] = reference.gate
+    rotate_and_store: RotateAndStore = reference.rotate_and_store
     multiply: Linear = F.linear
     skinny: Skinny | None = None
 

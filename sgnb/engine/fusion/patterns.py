@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from .parts import Rotary
+from .types import Rotary
 
 ROTARY_SUFFIX = "RotaryEmbedding"
 ROTARY_TYPES = {"default", "linear", "llama3", "yarn"}

@@ -14,10 +14,10 @@ import torch
 import triton
 from torch import Tensor
 
-from ..rehearsal import launch
+from ..device.precompile import launch
 from . import kernels
-from .parts import Angles, AttentionPlan, Backend, Norm
 from .skinny_kernels import linear_kernel, project_kernel
+from .types import Angles, AttentionPlan, Backend, Norm
 
 SUMMED_ROWS, ROWS, GATED_ROWS = 2, 16, 64
 """Up to so many rows the kernels here are meant for: of q, k, v and narrow products, of others, of gated ones."""

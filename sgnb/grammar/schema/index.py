@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 from urllib.parse import unquote, urldefrag, urljoin
 
 from ...errors import GrammarError, nearest
+from .flat import Schema
 from .keywords import KEYWORDS, REFUSED
-from .plain import Schema
 
 MAX_DEPTH = 100
 """So many schemas may be inside each other."""

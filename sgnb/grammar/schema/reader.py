@@ -1,4 +1,4 @@
-"""The keywords of one schema: their values checked, and those that speak of the value itself read into `Plain`.
+"""The keywords of one schema: their values checked, and those that speak of the value itself read into `FlatSchema`.
 
 Logic and references are for others.
 """
@@ -10,11 +10,11 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from .flat import NUMBERS, FlatSchema, common_values, tighter
 from .formats import ENCODINGS, FORMATS, NUMBER_FORMATS
 from .index import SchemaIndex
 from .keywords import ANNOTATION, ENFORCED, KEYWORDS, Children
 from .numbers import BOUND_DIGITS, Bound
-from .plain import NUMBERS, Plain, common_values, tighter
 
 TYPES = {name: frozenset({name}) for name in ("null", "boolean", "integer", "string", "array", "object")}
 TYPES["number"] = NUMBERS
@@ -30,7 +30,7 @@ class Wrong(Exception):
         self.cure = cure
 
 
-def read(schema: dict[str, Any], index: SchemaIndex) -> Plain:
+def read(schema: dict[str, Any], index: SchemaIndex) -> FlatSchema:
     """What the keywords of `schema` ask of a value, logic and references left out.
 
     Raises GrammarError for a keyword that is not enforced or whose value is wrong, logic included.
@@ -52,7 +52,7 @@ def read(schema: dict[str, Any], index: SchemaIndex) -> Plain:
     if isinstance(schema.get("items"), list):
         fields["prefix"] = tuple(schema["items"])
         fields["items"] = schema.get("additionalItems")
-    return Plain(spoken=frozenset(spoken), **fields)
+    return FlatSchema(spoken=frozenset(spoken), **fields)
 
 
 def _spoken_by_format(schema: dict[str, Any], fields: Fields) -> frozenset[str]:

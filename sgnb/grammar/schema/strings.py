@@ -1,4 +1,4 @@
-"""What a `Plain` asks of strings, as a tree of decoded texts. Knows no other types."""
+"""What a `FlatSchema` asks of strings, as a tree of decoded texts. Knows no other types."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ...errors import GrammarError
 from ..regex.characters import complement
 from ..regex.parser import parse
 from ..syntax import EMPTY, NOTHING, Alternate, Chars, Concat, Intersect, Literal, Node, Repeat, Source, Without, concat
+from .flat import FlatSchema
 from .formats import format_tree
-from .plain import Plain
 from .text import ANY_CHARACTER, ANY_TEXT, characters, either
 
 MOST_LETTERS = 1000
@@ -21,20 +21,20 @@ Span = tuple[int, int | None]
 """The shortest and the longest text of a tree in characters; None for no end."""
 
 
-def decoded(plain: Plain) -> Node:
-    """The texts that the string keywords of `plain` allow, before JSON's escapes. Raises GrammarError."""
-    parts = [pattern_tree(pattern) for pattern in plain.patterns]
-    parts += [tree for name in plain.formats if (tree := format_tree(name)) is not None]
-    most = plain.max_length
-    if most is not None and plain.min_length > most:
+def decoded(flat: FlatSchema) -> Node:
+    """The texts that the string keywords of `flat` allow, before JSON's escapes. Raises GrammarError."""
+    parts = [pattern_tree(pattern) for pattern in flat.patterns]
+    parts += [tree for name in flat.formats if (tree := format_tree(name)) is not None]
+    most = flat.max_length
+    if most is not None and flat.min_length > most:
         return NOTHING
     if parts:
-        parts[0] = limited(parts[0], plain.min_length, most)
+        parts[0] = limited(parts[0], flat.min_length, most)
         node = parts[0] if len(parts) == 1 else Intersect(tuple(parts))
     else:
-        node = ANY_TEXT if (plain.min_length, most) == (0, None) else Repeat(ANY_CHARACTER, plain.min_length, most)
-    removed = [pattern_tree(pattern, forbidden=True) for pattern in plain.other_patterns]
-    removed += [Literal(value) for value in plain.excluded if isinstance(value, str)]
+        node = ANY_TEXT if (flat.min_length, most) == (0, None) else Repeat(ANY_CHARACTER, flat.min_length, most)
+    removed = [pattern_tree(pattern, forbidden=True) for pattern in flat.other_patterns]
+    removed += [Literal(value) for value in flat.excluded if isinstance(value, str)]
     return Without(node, either(removed)) if removed else node
 
 

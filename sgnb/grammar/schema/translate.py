@@ -17,12 +17,12 @@ from ...errors import GrammarError
 from ..syntax import NOTHING, Literal, Node, Reference, Repeat, Rules, Source, Without, concat, optional
 from .arrays import array_tree
 from .cases import LOGIC, CaseReader
+from .flat import ALL_TYPES, NUMBERS, FlatSchema, Schema, type_of
 from .index import SchemaIndex, read_schema
 from .keywords import SILENT
 from .multiples import common_multiple, integer_bounds, multiples
 from .numbers import integers, numbers
 from .objects import Writer, object_tree
-from .plain import ALL_TYPES, NUMBERS, Plain, Schema, type_of
 from .strings import decoded
 from .text import ANYTHING, VALUE, Layout, either, string, value_rules
 
@@ -154,65 +154,65 @@ class _Translation:
     def _cases(self, schema: Schema, place: _Place) -> Node:
         return either([self._plain(case, place) for case in self.reader.cases(schema)])
 
-    def _plain(self, plain: Plain, place: _Place) -> Node:
+    def _plain(self, flat: FlatSchema, place: _Place) -> Node:
         """The values of one case."""
         self.reader.spend()
-        if plain.values is not None:
-            return either(self.layout.constant(value) for value in self.reader.values(plain))
-        if plain.types == ALL_TYPES and not plain.spoken and replace(plain, source=None) == _ANY:
+        if flat.values is not None:
+            return either(self.layout.constant(value) for value in self.reader.values(flat))
+        if flat.types == ALL_TYPES and not flat.spoken and replace(flat, source=None) == _ANY:
             return self._reference(VALUE.name)
-        types = plain.narrowed()
-        options = [string(self._decoded(plain))] if "string" in types else []
-        options.append(self._numbers(plain, types & NUMBERS))
+        types = flat.narrowed()
+        options = [string(self._decoded(flat))] if "string" in types else []
+        options.append(self._numbers(flat, types & NUMBERS))
         for kind, value in (("boolean", True), ("boolean", False), ("null", None)):
-            if kind in types and self.reader.holds(plain, value):
+            if kind in types and self.reader.holds(flat, value):
                 options.append(self.layout.constant(value))
         writer = Writer(self.layout, self.reader, partial(self._inside, place))
         for kind, maker, keywords in _CONTAINERS:
             if kind in types:
-                self._check_excluded(plain, kind)
-                free = all(_says_nothing(plain, keyword) for keyword in keywords)
-                options.append(self._reference(f"json {kind}") if free else maker(plain, place.label, writer))
+                self._check_excluded(flat, kind)
+                free = all(_says_nothing(flat, keyword) for keyword in keywords)
+                options.append(self._reference(f"json {kind}") if free else maker(flat, place.label, writer))
         return either(options)
 
     def _inside(self, place: _Place, schema: Schema, label: str) -> Node:
         """The values of `schema` at `label`, inside the object or array at `place`."""
         return self.tree(schema, _Place(label, place.around, frozenset(), place.depth + 1))
 
-    def _check_excluded(self, plain: Plain, kind: str) -> None:
-        rest = replace(plain, excluded=())
-        for value in plain.excluded:
+    def _check_excluded(self, flat: FlatSchema, kind: str) -> None:
+        rest = replace(flat, excluded=())
+        for value in flat.excluded:
             if type_of(value) == kind and self.reader.holds(rest, value):
                 problem = f"an {kind} as a forbidden value is not enforced"
-                raise self.index.error(plain.source, "not", problem, "forbid texts, numbers, true, false or null")
+                raise self.index.error(flat.source, "not", problem, "forbid texts, numbers, true, false or null")
 
-    def _decoded(self, plain: Plain) -> Node:
+    def _decoded(self, flat: FlatSchema) -> Node:
         try:
-            return decoded(plain)
+            return decoded(flat)
         except GrammarError as error:
-            raise self.index.error(plain.source, "pattern", error.message, error.hint) from None
+            raise self.index.error(flat.source, "pattern", error.message, error.hint) from None
 
-    def _numbers(self, plain: Plain, types: frozenset[str]) -> Node:
+    def _numbers(self, flat: FlatSchema, types: frozenset[str]) -> Node:
         if not types:
             return NOTHING
         if "integer" not in types:
-            raise self.index.error(plain.source, "type", "a number that is no integer", 'use "number"')
+            raise self.index.error(flat.source, "type", "a number that is no integer", 'use "number"')
         whole = "fraction" not in types
-        low, high = plain.low, plain.high
-        if plain.steps:
+        low, high = flat.low, flat.high
+        if flat.steps:
             try:
-                node = multiples(common_multiple(plain.steps), low, high, whole)
+                node = multiples(common_multiple(flat.steps), low, high, whole)
             except GrammarError as error:
-                raise self.index.error(plain.source, "multipleOf", error.message, error.hint) from None
+                raise self.index.error(flat.source, "multipleOf", error.message, error.hint) from None
         else:
             node = integers(*integer_bounds(low, high)) if whole else numbers(low, high)
-        removed = [_spellings(value) for value in plain.excluded if type_of(value) in NUMBERS]
+        removed = [_spellings(value) for value in flat.excluded if type_of(value) in NUMBERS]
         return Without(node, either(removed)) if removed and node != NOTHING else node
 
 
-_ANY = Plain()
+_ANY = FlatSchema()
 
-_CONTAINERS: tuple[tuple[str, Callable[[Plain, str, Writer], Node], tuple[str, ...]], ...] = (
+_CONTAINERS: tuple[tuple[str, Callable[[FlatSchema, str, Writer], Node], tuple[str, ...]], ...] = (
     (
         "object",
         object_tree,
@@ -223,8 +223,8 @@ _CONTAINERS: tuple[tuple[str, Callable[[Plain, str, Writer], Node], tuple[str, .
 """The types that have schemas inside, what makes their trees, and the keywords without which anything may be inside."""
 
 
-def _says_nothing(plain: Plain, keyword: str) -> bool:
-    value = getattr(plain, keyword)
+def _says_nothing(flat: FlatSchema, keyword: str) -> bool:
+    value = getattr(flat, keyword)
     return value == getattr(_ANY, keyword) or (keyword in ("additional", "items") and value in (True, {}))
 
 

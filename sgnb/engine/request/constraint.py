@@ -20,12 +20,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import GrammarError, RequestError
-from ..events import Jumped
-from ..grammar.matcher import Matcher
+from ...errors import GrammarError, RequestError
+from ...events import Jumped
+from ...grammar.matcher import Matcher
 from .output import TokenRecord
 from .request import Request
-from .text import Tokenizer, common_length, unfinished_bytes
+from .tokenizer import Tokenizer, common_length, unfinished_bytes
 
 RECUT = 8
 """At most so many of the last tokens are cut anew with the text that a jump appends."""

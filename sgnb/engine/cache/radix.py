@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..events import NodeAdded, NodeEvicted, NodeLocked, NodeSplit, NodeTouched, Tokens
+from ...events import NodeAdded, NodeEvicted, NodeLocked, NodeSplit, NodeTouched, Tokens
 
 Ints = NDArray[np.int32]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..sampling import SamplingParams
 from .ir import RoleBegin, RoleEnd, Select, Text
-from .place import Place
+from .location import Place
 
 if TYPE_CHECKING:
     from .branch import Branch

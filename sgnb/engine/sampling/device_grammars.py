@@ -15,12 +15,12 @@ import torch
 import triton
 from torch import Tensor
 
-from ..grammar.automaton.automaton import Automaton
-from ..grammar.vocabulary import Vocabulary
+from ...grammar.automaton.automaton import Automaton
+from ...grammar.vocabulary import Vocabulary
+from ..device.precompile import launch
+from ..device.transfer import to_device
 from . import mask_kernel
 from .mask_kernel import BLOCK, HEAD, UNKNOWN, WORDS
-from .rehearsal import launch
-from .transfer import to_device
 
 WARPS = 1
 

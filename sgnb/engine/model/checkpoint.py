@@ -16,7 +16,7 @@ import huggingface_hub
 import torch
 from huggingface_hub.errors import EntryNotFoundError
 
-from ..errors import ModelError
+from ...errors import ModelError
 
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"

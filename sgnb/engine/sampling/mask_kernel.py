@@ -10,8 +10,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from . import sampler
-from .rehearsal import launch
+from ..device.precompile import launch
+from . import torch_sampler
 
 BLOCK = 128
 """Tokens that one program looks at. They take as long as the longest of them; few tokens are longer than 20 bytes."""
@@ -26,7 +26,7 @@ RESUMED = 1024
 UNKNOWN, WRITTEN, KEPT = (tl.constexpr(i) for i in range(3))
 """What is known of a state's mask: nothing; it is written in the step that runs; every later step may copy it."""
 
-_PREVIOUS = tl.constexpr(sampler.PREVIOUS)
+_PREVIOUS = tl.constexpr(torch_sampler.PREVIOUS)
 
 
 def resume(
@@ -35,7 +35,7 @@ def resume(
     """Fill in what the host did not know yet when it wrote down a step's rows.
 
     ids, int32 or int64[rows]: a token, or -1 - i for tokens[i], int64. states, int32[rows]: a state, or
-    `sampler.PREVIOUS` for last[seats[row]]; last: int32, seats: int32[rows]. ids_out: int32 or int64[rows], states_out:
+    `torch_sampler.PREVIOUS` for last[seats[row]]; last: int32, seats: int32[rows]. ids_out: int32 or int64[rows], states_out:
     int32[rows]. The outputs may share memory with any of the inputs.
     """
     rows = len(ids)

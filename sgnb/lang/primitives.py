@@ -16,7 +16,7 @@ from .choices import ChoicesMethod, token_length_normalized
 from .choices import choices_method as method_of
 from .constraint import settle
 from .ir import Concat, Gen, RoleBegin, RoleEnd, Select, parts
-from .place import caller
+from .location import caller
 
 _RENAMED = {"max_tokens": "max_new_tokens", "min_tokens": "min_new_tokens"}
 _OPTIONS = (

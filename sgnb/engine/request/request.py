@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..sampling import SamplingParams
-from .radix import Ints, Node, Prefix
+from ...sampling import SamplingParams
+from ..cache.radix import Ints, Node, Prefix
 
 
 class Request:

@@ -21,12 +21,12 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig, PreTrainedModel
 from transformers.utils import logging
 
-from .. import models
-from ..errors import ModelError, nearest
+from ... import models
+from ...errors import ModelError, nearest
+from ..memory import DEVICE_LOST_CURE, check_weights_fit, is_device_lost, is_out_of_memory
+from ..options import DTYPES
 from .checkpoint import Checkpoint, Entry, find_folder, hub_is_away, read_checkpoint
-from .memory import DEVICE_LOST_CURE, check_weights_fit, is_device_lost, is_out_of_memory
-from .options import DTYPES
-from .reading import REDRAW_SECONDS, Progress, Reader
+from .safetensors_reader import REDRAW_SECONDS, Progress, Reader
 
 _one_at_a_time = threading.Lock()
 """While it loads, transformers replaces functions and the default dtype of the whole process."""

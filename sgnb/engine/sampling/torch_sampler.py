@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..sampling import SamplingParams
-from .request import Request
-from .transfer import to_device
+from ...sampling import SamplingParams
+from ..device.transfer import to_device
+from ..request.request import Request
 
 GREEDY = 1e-6
 """Temperatures up to this are greedy: dividing by smaller ones leaves the range of float32."""

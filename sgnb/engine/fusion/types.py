@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from torch import Tensor
 
 from ..attention import LayerOptions
-from ..kv import KVCache
+from ..cache.kv_cache import KVCache
 
 
 class Norm(NamedTuple):

@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..kv import KVCache, LayerShape
-from ..request import SHORT, Chunk
-from ..transfer import to_device
+from ..cache.kv_cache import KVCache, LayerShape
+from ..device.transfer import to_device
+from ..request.request import SHORT, Chunk
 from . import AttentionBackend, LayerOptions
+from .background_compile import Warming
 from .flashinfer_backend import FlashInferAttention, LayerKind
 from .flashinfer_check import verify
 from .flashinfer_kernels import refusal
-from .warming import Warming
 
 Switched = Callable[[str, str, float], None]
 """Told of (the kernels before, those from now on, seconds of compiling in the background)."""

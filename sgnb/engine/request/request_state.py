@@ -7,14 +7,14 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import NamedTuple
 
-from ..errors import GrammarError
-from ..events import Jumped
-from ..grammar.compiler import TokenGrammar
+from ...errors import GrammarError
+from ...events import Jumped
+from ...grammar.compiler import TokenGrammar
+from ..sampling.torch_sampler import is_plain
 from .constraint import Constraint
 from .output import Output
 from .request import Request
-from .sampler import is_plain
-from .text import Detokenizer, StopStrings, Tokenizer
+from .tokenizer import Detokenizer, StopStrings, Tokenizer
 
 Sink = Callable[[Output], None]
 

@@ -3,7 +3,7 @@
 Two kernels, whose results lie in tensors of fixed place, so that both can be part of a CUDA graph. The first reads the
 logits once and leaves a few sums for each block of the vocabulary; the second chooses a block by these, then a token in
 it. Log-probabilities come out of the same sums: no tensor of float32 [rows, vocab] is ever made. The slow twin is
-`sampler.pick`; sums in another order can move a draw over the edge between two tokens, nothing else differs. With
+`torch_sampler.pick`; sums in another order can move a draw over the edge between two tokens, nothing else differs. With
 TRITON_INTERPRET=1 set before triton is imported, the kernels run on the CPU.
 """
 
@@ -14,17 +14,17 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from . import sampler
-from .rehearsal import launch
-from .sampler import Picks
+from ..device.precompile import launch
+from . import torch_sampler
+from .torch_sampler import Picks
 
 BLOCK = 2048
 """Logits that one program of the first kernel reads."""
 
 WARPS = 4
 
-_UNCONSTRAINED = tl.constexpr(sampler.UNCONSTRAINED)
-_GREEDY = tl.constexpr(sampler.GREEDY)
+_UNCONSTRAINED = tl.constexpr(torch_sampler.UNCONSTRAINED)
+_GREEDY = tl.constexpr(torch_sampler.GREEDY)
 _LOWEST = tl.constexpr(torch.finfo(torch.float32).min)
 _SUMS = tl.constexpr(6)
 
@@ -51,10 +51,10 @@ class DeviceSampler:
     ) -> Picks:
         """One token for each row of `logits`, float [rows, vocab], columns next to each other; nothing is overwritten.
 
-        temperatures: float32[rows]; up to `sampler.GREEDY` a row is greedy, and of equal logits takes the lowest id.
+        temperatures: float32[rows]; up to `torch_sampler.GREEDY` a row is greedy, and of equal logits takes the lowest id.
         draws: float[rows] in [0, 1], where 1 counts as just below: the token, in the order of ids, at which the
         cumulative probability passes it. allowed: uint8 or bool [rows, vocab], columns next to each other; heeded in
-        rows whose state, int32[rows], is not `sampler.UNCONSTRAINED`.
+        rows whose state, int32[rows], is not `torch_sampler.UNCONSTRAINED`.
 
         The tensors returned belong to this object: the next call writes over them. Whatever the logits are, a token
         lies in the vocabulary; NaN counts as less likely than any number. ValueError for another vocabulary, or for

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from ..errors import EngineError, GrammarError, SgnbError
-from .live import Live
-from .masking import explain
-from .request import Chunk, Request, logit_rows
-from .sampler import Picks, top_logprobs
-from .transfer import mark, to_device, to_host
+from ...errors import EngineError, GrammarError, SgnbError
+from ..device.transfer import mark, to_device, to_host
+from ..request.request import Chunk, Request, logit_rows
+from ..request.request_state import Live
+from .host_mask import explain
+from .torch_sampler import Picks, top_logprobs
 
 Pick = Callable[[Tensor, Sequence[Live]], Picks]
 """Chooses a token for each row of logits [rows, vocab], row i for the i-th request."""

@@ -10,8 +10,8 @@ import asyncio
 import queue
 from collections.abc import AsyncIterator, Callable, Iterator
 
-from .live import Sink
 from .output import Output
+from .request_state import Sink
 
 Abort = Callable[[list[int]], None]
 Indexed = tuple[int, Output]

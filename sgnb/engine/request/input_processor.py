@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import OptionError, RequestError
-from ..sampling import SamplingParams
-from .radix import Ints
-from .text import Tokenizer
+from ...errors import OptionError, RequestError
+from ...sampling import SamplingParams
+from ..cache.radix import Ints
+from .tokenizer import Tokenizer
 
 Prompt = str | Sequence[int]
 Sampling = SamplingParams | Mapping[str, Any] | None

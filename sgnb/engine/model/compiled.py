@@ -20,9 +20,9 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 from transformers import PreTrainedModel
 
-from ..errors import ModelError, OptionError, SgnbError
-from .attention import LayerOptions
-from .fusion import Swap, unfuse
+from ...errors import ModelError, OptionError, SgnbError
+from ..attention import LayerOptions
+from ..fusion import Swap, unfuse
 from .loading import first_line
 
 ROWS = 61

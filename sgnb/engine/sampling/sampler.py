@@ -10,13 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..grammar.vocabulary import Vocabulary
-from .draws import uniforms
-from .live import Live
-from .masking import host_mask
-from .memory import is_out_of_memory
-from .sampler import PREVIOUS, UNCONSTRAINED, Mask, Picks, pick
-from .transfer import pinned, to_device
+from ...grammar.vocabulary import Vocabulary
+from ..device.transfer import pinned, to_device
+from ..memory import is_out_of_memory
+from ..request.request_state import Live
+from .host_mask import host_mask
+from .rng import uniforms
+from .torch_sampler import PREVIOUS, UNCONSTRAINED, Mask, Picks, pick
 
 if TYPE_CHECKING:
     from .device_grammars import DeviceGrammars

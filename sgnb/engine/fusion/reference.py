@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .parts import Angles, AttentionPlan, Backend, Norm, Rotary
+from .types import Angles, AttentionPlan, Backend, Norm, Rotary
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,

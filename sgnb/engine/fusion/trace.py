@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ..attention import LayerOptions
-from ..kv import KVCache
+from ..cache.kv_cache import KVCache
 from ..memory import is_out_of_memory
 
 _log = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class Call(NamedTuple):
     output: Any
 
 
-class RecordingBackend:
+class TracingBackend:
     """Stands in for an attention backend: keeps q, k and v. Every row gives the mean of the values up to its own.
 
     Scores would turn small differences of q and k, which are compared as they are, into large ones of the result. kv
@@ -62,9 +62,9 @@ class RecordingBackend:
         seen = torch.arange(1, len(v) + 1, device=v.device)[:, None, None]
         return (v.float().cumsum(0) / seen).to(v.dtype).repeat_interleave(q.shape[1] // v.shape[1], 1)
 
-    def blank(self) -> RecordingBackend:
+    def blank(self) -> TracingBackend:
         """The same with nothing in the pool."""
-        other = RecordingBackend(len(self.new_slots), self._dtype, self.kv.device)
+        other = TracingBackend(len(self.new_slots), self._dtype, self.kv.device)
         for mine, its in ((self.kv.keys, other.kv.keys), (self.kv.values, other.kv.values)):
             its.update({layer: torch.zeros_like(pool) for layer, pool in mine.items()})
         return other
@@ -74,7 +74,7 @@ class RecordingBackend:
         return self.queries[layer], *(pool[layer][self.new_slots] for pool in (self.kv.keys, self.kv.values))
 
 
-class Recording:
+class Trace:
     """calls[module]: its calls in the runs, in order. trusts: every forward that takes them agrees.
 
     Runs are of random tokens, at positions over all of the context, because there are models that scale by the
@@ -86,7 +86,7 @@ class Recording:
         self.calls: dict[nn.Module, list[Call]] = {module: [] for module in modules}
         self.trusts = False
         self._model = model
-        self._backends: dict[int, RecordingBackend] = {}
+        self._backends: dict[int, TracingBackend] = {}
         with _hooked(self.calls, self._keep):
             self.run()
 
@@ -104,7 +104,7 @@ class Recording:
         positions = torch.tensor([[round(math.expm1(math.log(context) * i / (rows - 1))) for i in range(rows)]])
         inputs = {"input_ids": ids.to(first.device), "position_ids": positions.to(first.device)}
         before = self._backends.get(rows)
-        backend = RecordingBackend(rows, first.dtype, first.device) if before is None else before.blank()
+        backend = TracingBackend(rows, first.dtype, first.device) if before is None else before.blank()
         self._backends[rows] = backend
         with torch.inference_mode():
             return self._model(**inputs, use_cache=False, sgnb=backend).logits
@@ -114,7 +114,7 @@ class Recording:
         with _hooked(layers, _spoil_input):
             return bool(self._run(ROWS[-1]).isfinite().all())
 
-    def trustful(self) -> Recording:
+    def trustful(self) -> Trace:
         """With the same calls, and content with whatever numbers a forward gives: a `rehearsal` computes none."""
         twin = copy(self)
         twin.trusts = True

@@ -13,8 +13,8 @@ from ..errors import ProgramError, nearest
 from ..sampling import SamplingParams
 from .chat import ROLES
 from .ir import Expr, Gen, RoleBegin, RoleEnd, Select, Text
-from .place import caller
-from .steps import Assign, Choose, Generate, ScopeEnd, Step
+from .location import caller
+from .ops import Assign, Choose, Generate, ScopeEnd, Step
 
 ParamsOf = Callable[[tuple[tuple[str, Any], ...], bool], SamplingParams]
 

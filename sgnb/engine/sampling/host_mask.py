@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..errors import GrammarError
-from .live import Live
-from .sampler import Mask
-from .transfer import to_device
+from ...errors import GrammarError
+from ..device.transfer import to_device
+from ..request.request_state import Live
+from .torch_sampler import Mask
 
 
 def host_mask(lives: Mapping[int, Live], columns: int, device: torch.device) -> Mask | None:

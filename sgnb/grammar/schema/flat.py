@@ -1,4 +1,4 @@
-"""A schema without references and without logic: `Plain`, how two of them are merged, and JSON values compared.
+"""A schema without references and without logic: `FlatSchema`, how two of them are merged, and JSON values compared.
 
 Knows no syntax trees. Sub-schemas stay what they are in JSON; two for one place become one `allOf`.
 """
@@ -25,7 +25,7 @@ NUMBERS = frozenset({"integer", "fraction"})
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class FlatSchema:
     """What a schema asks of a value, keyword by keyword; the defaults ask nothing.
 
     types: those allowed. spoken: those that its keywords are about.
@@ -104,8 +104,8 @@ def type_of(value: Any) -> str:
     return "string" if isinstance(value, str) else "object" if isinstance(value, Mapping) else "array"
 
 
-def merge(a: Plain, b: Plain, join: Join) -> Plain:
-    """What both ask for. Raises GrammarError where that has no `Plain`."""
+def merge(a: FlatSchema, b: FlatSchema, join: Join) -> FlatSchema:
+    """What both ask for. Raises GrammarError where that has no `FlatSchema`."""
     changes: dict[str, Any] = {
         "types": a.types & b.types,
         "spoken": a.spoken | b.spoken,
@@ -157,7 +157,7 @@ def _both(a: Schema | None, b: Schema | None, join: Join) -> Schema | None:
     return join(a, b)
 
 
-def _merged_members(a: Plain, b: Plain, join: Join) -> dict[str, Any]:
+def _merged_members(a: FlatSchema, b: FlatSchema, join: Join) -> dict[str, Any]:
     patterns: dict[str, Schema] = dict(a.pattern_properties)
     for pattern, schema in b.pattern_properties.items():
         patterns[pattern] = join(patterns[pattern], schema) if pattern in patterns else schema
@@ -173,7 +173,7 @@ def _merged_members(a: Plain, b: Plain, join: Join) -> dict[str, Any]:
     }
 
 
-def _merged_items(a: Plain, b: Plain, join: Join) -> dict[str, Any]:
+def _merged_items(a: FlatSchema, b: FlatSchema, join: Join) -> dict[str, Any]:
     length = max(len(a.prefix), len(b.prefix))
     return {
         "prefix": tuple(join(a.item(index), b.item(index)) for index in range(length)),

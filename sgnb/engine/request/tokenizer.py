@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import RequestError
-from ..grammar.vocabulary import Vocabulary
+from ...errors import RequestError
+from ...grammar.vocabulary import Vocabulary
 
 CONTEXT_TOKENS = 6
 """Decoding starts so many prompt tokens early: some tokenizers drop the space before a first word."""

@@ -18,14 +18,14 @@ from torch import Tensor
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
-from ..errors import ModelError
-from .attention import AttentionBackend, LayerOptions
+from ...errors import ModelError
+from ..attention import AttentionBackend, LayerOptions
+from ..cache.kv_cache import LayerShape
+from ..device.precompile import forget_begun, prepare
+from ..fusion import Swap, fuse, unfuse
+from ..fusion.invariant_model import fuse_invariant
 from .compiled import COMPILED, attend, compile_layers
-from .fusion import Swap, fuse, unfuse
-from .fusion.invariant_model import fuse_invariant
-from .kv import LayerShape
 from .loading import first_line, load_module, pick_device, pick_dtype, place_module
-from .rehearsal import forget_begun, prepare
 
 ATTENTION = "sgnb"
 LAYER_TYPES = {"full_attention", "sliding_attention"}
