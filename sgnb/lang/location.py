@@ -1,4 +1,5 @@
-"""Where in the user's program something was said: the file and line that errors name. Knows nothing of programs."""
+"""Where in the user's program something was said: the file and line that errors name. Knows nothing
+of programs."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 _OURS = (__name__.partition(".")[0] + ".", "contextlib", "IPython.")
-"""Modules that stand between a line of the program and the code that asks for it: IPython where a magic asks."""
+"""Modules that stand between a line of the program and the code that asks for it: IPython where a
+magic asks."""
 
 
 class Place(NamedTuple):
@@ -29,7 +31,8 @@ _cell_label: Callable[[str], str | None] = _no_cell
 
 
 def name_cells(label: Callable[[str], str | None]) -> None:
-    """From now on places in a file that `label` knows are named as it says, such as "Cell In[3]"."""
+    """From now on places in a file that `label` knows are named as it says, such as "Cell
+    In[3]"."""
     global _cell_label
     _cell_label = label
 
@@ -43,7 +46,8 @@ def caller() -> Place:
 
 
 def add_place(error: BaseException, what: str, place: Place) -> None:
-    """Note on `error` that it happened in `what`, written at `place`. Once, even when branches share the error."""
+    """Note on `error` that it happened in `what`, written at `place`. Once, even when branches
+    share the error."""
     note = f"in {what}, at {place}"
     if note not in getattr(error, "__notes__", ()):
         error.add_note(note)

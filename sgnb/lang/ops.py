@@ -1,5 +1,5 @@
-"""The steps in a branch's queue: nodes of the program with their names and sampling settled. `Text`, `RoleBegin` and
-`RoleEnd` are steps as they are. Knows no execution.
+"""The steps in a branch's queue: nodes of the program with their names and sampling settled.
+`Text`, `RoleBegin` and `RoleEnd` are steps as they are. Knows no execution.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class Fork:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Join:
-    """Wait for the children; then gather `names` from them as lists, or, with `append`, append their text."""
+    """Wait for the children; then gather `names` from them as lists, or, with `append`, append
+    their text."""
 
     children: tuple[Branch, ...]
     names: tuple[str, ...]

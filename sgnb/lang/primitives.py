@@ -1,6 +1,8 @@
-"""The words of a program: `gen` and its kin, `select` and the roles. Each returns an expression and changes nothing.
+"""The words of a program: `gen` and its kin, `select` and the roles. Each returns an expression and
+changes nothing.
 
-Arguments are checked here, at the line that wrote them; what an argument means is `SamplingParams`' business.
+Arguments are checked here, at the line that wrote them; what an argument means is `SamplingParams`'
+business.
 """
 
 from __future__ import annotations
@@ -20,10 +22,31 @@ from .location import caller
 
 _RENAMED = {"max_tokens": "max_new_tokens", "min_tokens": "min_new_tokens"}
 _OPTIONS = (
-    "max_tokens", "min_tokens", "n", "stop", "stop_token_ids", "temperature", "top_p", "top_k", "min_p",
-    "frequency_penalty", "presence_penalty", "repetition_penalty", "ignore_eos", "seed", "logit_bias",
-    "return_logprob", "logprob_start_len", "top_logprobs_num", "dtype", "regex", "json_schema", "ebnf",
-    "json_whitespace", "thinking", "jump_forward",
+    "max_tokens",
+    "min_tokens",
+    "n",
+    "stop",
+    "stop_token_ids",
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "repetition_penalty",
+    "ignore_eos",
+    "seed",
+    "logit_bias",
+    "return_logprob",
+    "logprob_start_len",
+    "top_logprobs_num",
+    "dtype",
+    "regex",
+    "json_schema",
+    "ebnf",
+    "json_whitespace",
+    "thinking",
+    "jump_forward",
 )
 
 
@@ -60,14 +83,15 @@ def gen(
 ) -> Gen | Select:
     """Text from the model, kept under `name` (gen_0, gen_1 ... when left out).
 
-    What is None comes from the run. With `n` > 1 the variable is a list and its first text is appended. `choices`
-    makes it a select.
+    What is None comes from the run. With `n` > 1 the variable is a list and its first text is
+    appended. `choices` makes it a select.
 
-    dtype: int, float, bool or str: the text is written so; the variable stays text. An int or float also stops at a
-    blank or a line break. The other arguments that say what the text must be are those of `SamplingParams`.
+    dtype: int, float, bool or str: the text is written so; the variable stays text. An int or float
+    also stops at a blank or a line break. The other arguments that say what the text must be are
+    those of `SamplingParams`.
 
-    A wrong or unknown argument, or one that would have no effect, is an OptionError; a regex or a schema that cannot
-    be read is a GrammarError.
+    A wrong or unknown argument, or one that would have no effect, is an OptionError; a regex or a
+    schema that cannot be read is a GrammarError.
     """
     given = {key: value for key, value in locals().items() if key in _OPTIONS and value is not None}
     if unknown:
@@ -79,7 +103,10 @@ def gen(
         method = token_length_normalized if choices_method is None else choices_method
         return select(name, choices, given.get("temperature", 0.0), method, given.get("seed"))
     if choices_method is not None:
-        raise OptionError(f"choices_method={choices_method!r} has no effect without choices", "give choices=[...] too")
+        raise OptionError(
+            f"choices_method={choices_method!r} has no effect without choices",
+            "give choices=[...] too",
+        )
     return Gen(_checked_name(name), _options(given), caller())
 
 
@@ -88,7 +115,9 @@ def gen_int(name: str | None = None, max_tokens: int | None = None, **options: A
     return gen(name, max_tokens, dtype=int, **options)
 
 
-def gen_string(name: str | None = None, max_tokens: int | None = None, **options: Any) -> Gen | Select:
+def gen_string(
+    name: str | None = None, max_tokens: int | None = None, **options: Any
+) -> Gen | Select:
     """`gen` of words in double quotes: `gen(..., dtype=str)`."""
     return gen(name, max_tokens, dtype=str, **options)
 
@@ -102,8 +131,8 @@ def select(
 ) -> Select:
     """The best of `choices` after the text so far, kept under `name` and appended.
 
-    `choices_method` scores them. With a temperature one is drawn, with weights exp(score / temperature), the same
-    one each time for the same `seed`.
+    `choices_method` scores them. With a temperature one is drawn, with weights exp(score /
+    temperature), the same one each time for the same `seed`.
     """
     if isinstance(choices, str):
         raise OptionError(f"choices={choices!r} is one string", "give a list of strings")
@@ -112,11 +141,17 @@ def select(
         raise OptionError("choices=[] leaves nothing to select", "give one choice or more")
     for choice in choices:
         if not isinstance(choice, str) or not choice:
-            raise OptionError(f"choice {choice!r} cannot be scored", "choices are non-empty strings")
+            raise OptionError(
+                f"choice {choice!r} cannot be scored", "choices are non-empty strings"
+            )
         if choices.count(choice) > 1:
             raise OptionError(f"choice {choice!r} is there twice", "each choice once")
-    _options({"temperature": temperature} if seed is None else {"temperature": temperature, "seed": seed})
-    return Select(_checked_name(name), choices, method_of(choices_method), temperature, seed, caller())
+    _options(
+        {"temperature": temperature} if seed is None else {"temperature": temperature, "seed": seed}
+    )
+    return Select(
+        _checked_name(name), choices, method_of(choices_method), temperature, seed, caller()
+    )
 
 
 def system(expr: Any = "") -> Concat:
@@ -130,7 +165,8 @@ def user(expr: Any = "") -> Concat:
 
 
 def assistant(expr: Any = "") -> Concat:
-    """`expr` as the words of the assistant: generations inside it also stop at the chat template's stops."""
+    """`expr` as the words of the assistant: generations inside it also stop at the chat template's
+    stops."""
     return role("assistant", expr)
 
 
@@ -174,12 +210,17 @@ def _checked_name(name: Any) -> str | None:
 def _refuse_ignored(given: dict[str, Any]) -> None:
     for key in given:
         if key not in ("temperature", "seed"):
-            raise OptionError(f"{key}={given[key]!r} has no effect on a choice", f"leave out {key} or choices")
+            raise OptionError(
+                f"{key}={given[key]!r} has no effect on a choice", f"leave out {key} or choices"
+            )
 
 
 def _options(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """The given options under their `SamplingParams` names, checked, in a form that can be a dictionary's key."""
-    options = tuple((_RENAMED.get(key, key), _hashable(value)) for key, value in settle(given).items())
+    """The given options under their `SamplingParams` names, checked, in a form that can be a
+    dictionary's key."""
+    options = tuple(
+        (_RENAMED.get(key, key), _hashable(value)) for key, value in settle(given).items()
+    )
     try:
         _check(**dict(options))
     except OptionError as error:
@@ -203,7 +244,8 @@ def _hashable(value: Any) -> Any:
 
 @lru_cache(maxsize=1024, typed=True)
 def _check(**options: Any) -> None:
-    """Refuse values out of range. The run settles what is left out: a lone minimum may exceed the usual maximum."""
+    """Refuse values out of range. The run settles what is left out: a lone minimum may exceed the
+    usual maximum."""
     least = options.get("min_new_tokens")
     if isinstance(least, int):
         options.setdefault("max_new_tokens", max(least, 0))

@@ -1,7 +1,8 @@
-"""What is known of a branch before anything has run: its names, its role, how many steps it was given.
+"""What is known of a branch before anything has run: its names, its role, how many steps it was
+given.
 
-The program writes here, at its own speed; so a name that can never be set and a role inside a role are errors at the
-line that says them. Knows no values, no text and no execution.
+The program writes here, at its own speed; so a name that can never be set and a role inside a role
+are errors at the line that says them. Knows no values, no text and no execution.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ ParamsOf = Callable[[tuple[tuple[str, Any], ...], bool], SamplingParams]
 
 
 class Outline:
-    """`names[name]` is the number of the step that sets the name last; steps count from 1, and 0 is inherited.
+    """`names[name]` is the number of the step that sets the name last; steps count from 1, and 0 is
+    inherited.
 
     own: names that this branch set itself, and which a join must not overwrite.
     gathered: names that a join set, and which the next join may set again.
@@ -47,7 +49,8 @@ class Outline:
         return child
 
     def settle(self, node: Expr, params_of: ParamsOf) -> Step:
-        """The step for `node`, recorded as the branch's next. A ProgramError or OptionError records nothing."""
+        """The step for `node`, recorded as the branch's next. A ProgramError or OptionError records
+        nothing."""
         match node:
             case Text():
                 step: Step = node
@@ -79,7 +82,8 @@ class Outline:
         self.gathered.update(names)
 
     def new_names(self) -> list[str]:
-        """The names set since the fork, in their order; those without a name of their own are left out."""
+        """The names set since the fork, in their order; those without a name of their own are left
+        out."""
         new = (self.own | self.gathered) - self.unnamed
         return [name for name in self.names if name in new]
 
@@ -88,13 +92,16 @@ class Outline:
         if name in self.own:
             raise ProgramError(
                 f"{caller()}: the name {name!r} is used twice in one branch, which would lose the first value",
-                f"in a loop give each turn its own name, such as f\"{name}_{{i}}\"; s[{name!r}] = ... may overwrite",
+                f'in a loop give each turn its own name, such as f"{name}_{{i}}"; s[{name!r}] = ... may overwrite',
             )
 
     def unknown(self, name: str, in_forks: Iterable[str] = ()) -> ProgramError:
-        """The error for a name that no step sets. `in_forks`: names that forks of the branch know."""
+        """The error for a name that no step sets. `in_forks`: names that forks of the branch
+        know."""
         if name in in_forks:
-            hint = "a fork sets it: call join() on the fork first, or read it from the fork's branch"
+            hint = (
+                "a fork sets it: call join() on the fork first, or read it from the fork's branch"
+            )
         elif self.names:
             hint = nearest(name, self.names)
         else:
@@ -113,7 +120,9 @@ class Outline:
 
     def _begin(self, node: RoleBegin) -> RoleBegin:
         if node.role not in ROLES:
-            raise ProgramError(f"{caller()}: there is no role {node.role!r}", nearest(node.role, ROLES))
+            raise ProgramError(
+                f"{caller()}: there is no role {node.role!r}", nearest(node.role, ROLES)
+            )
         if self.role is not None:
             raise ProgramError(
                 f"{caller()}: the role {node.role!r} begins inside the role {self.role!r}",
@@ -125,6 +134,9 @@ class Outline:
     def _end(self, node: RoleEnd) -> RoleEnd:
         if self.role != node.role:
             inside = f"inside the role {self.role!r}" if self.role else "outside any role"
-            raise ProgramError(f"{caller()}: the role {node.role!r} ends {inside}", f"begin it: {node.role}_begin()")
+            raise ProgramError(
+                f"{caller()}: the role {node.role!r} ends {inside}",
+                f"begin it: {node.role}_begin()",
+            )
         self.role = None
         return node

@@ -1,4 +1,5 @@
-"""States as plain text: for `print`, for screen readers, and for the text form of the static twin."""
+"""States as plain text: for `print`, for screen readers, and for the text form of the static
+twin."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ Shown = RunState | TreeState
 
 
 class Row(NamedTuple):
-    """One line of a printed tree: `stem` is what stands left of it. Without a node it stands for `hidden` others."""
+    """One line of a printed tree: `stem` is what stands left of it. Without a node it stands for
+    `hidden` others."""
 
     stem: str
     node: Node | None
@@ -27,7 +29,9 @@ class Row(NamedTuple):
 
 
 def plain(states: Sequence[Shown]) -> str:
-    return "\n\n".join(run_text(state) if isinstance(state, RunState) else tree_text(state) for state in states)
+    return "\n\n".join(
+        run_text(state) if isinstance(state, RunState) else tree_text(state) for state in states
+    )
 
 
 def run_text(state: RunState) -> str:
@@ -36,7 +40,9 @@ def run_text(state: RunState) -> str:
     for branch, segments, last in state.passages():
         lines += ["", f"[{branch.name}]", visible("".join(text for _, text in segments))]
         if last:
-            lines += [f"{visible(name)} = {visible(value)!r}" for name, value in branch.variables.items()]
+            lines += [
+                f"{visible(name)} = {visible(value)!r}" for name, value in branch.variables.items()
+            ]
             lines += [f"error: {visible(branch.error)}"] if branch.error else []
     if state.hidden:
         lines += ["", f"and {state.hidden} more branches, counted but not shown"]
@@ -75,7 +81,9 @@ def tree_text(tree: TreeState, budget: int = TREE_ROWS) -> str:
         if node is None:
             lines.append(f"{stem}… {hidden} more nodes")
         else:
-            counts = counted(len(node.tokens), "token") + (f", {counted(node.locks, 'lock')}" if node.locks else "")
+            counts = counted(len(node.tokens), "token") + (
+                f", {counted(node.locks, 'lock')}" if node.locks else ""
+            )
             lines.append(f"{stem}{label(tree.text(node), 48)!r} ({counts})")
     return "\n".join(lines)
 
@@ -93,7 +101,8 @@ def label(text: str, width: int) -> str:
 def shown(tree: TreeState, budget: int) -> tuple[set[int], Counter[int]]:
     """At most `budget` nodes, the most recently used, and how many are hidden below each of them.
 
-    A node's parent is at least as recent as the node, and comes first among equals, so it is met before.
+    A node's parent is at least as recent as the node, and comes first among equals, so it is met
+    before.
     """
     most = MAX_CHILDREN if len(tree.nodes) - 1 > budget else len(tree.nodes)
     kept, hidden, taken = {ROOT}, Counter[int](), Counter[int]()
@@ -130,7 +139,9 @@ def rows(tree: TreeState, budget: int = TREE_ROWS) -> Iterator[Row]:
 
     def push(stem: str, node: Node) -> None:
         items = below(node)
-        stack.extend((stem, item, i == len(items) - 1) for i, item in reversed(list(enumerate(items))))
+        stack.extend(
+            (stem, item, i == len(items) - 1) for i, item in reversed(list(enumerate(items)))
+        )
 
     push("", tree.root)
     while stack:

@@ -18,7 +18,7 @@ import torch
 
 from sgnb.engine import engine as engine_module
 from sgnb.engine import loop as loop_module
-from sgnb.engine.attention.hybrid import SwitchingAttention
+from sgnb.engine.attention.hybrid import HybridAttention
 from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.cache.kv_cache import KVCache
 from sgnb.engine.engine import Engine
@@ -260,8 +260,8 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> weakref.WeakSet[Request]:
 def test_the_attention_of_a_gpu_keeps_no_requests(
     make_engine: MakeEngine, requests: weakref.WeakSet[Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def switching(name: str, kv: KVCache, heads: Any, **options: Any) -> SwitchingAttention:
-        return SwitchingAttention(TorchAttention(kv, fork_attention=True), "there is no GPU", short=16)
+    def switching(name: str, kv: KVCache, heads: Any, **options: Any) -> HybridAttention:
+        return HybridAttention(TorchAttention(kv, fork_attention=True), "there is no GPU", short=16)
 
     monkeypatch.setattr(engine_module, "make_backend", switching)
     engine = make_engine(overlap=True, device="cpu")

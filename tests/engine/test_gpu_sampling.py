@@ -81,9 +81,9 @@ def test_a_graph_of_mask_sample_and_advance() -> None:
 
     def step() -> torch.Tensor:
         grammars.allowed(states, allowed)
-        picks = sampler(logits, temperatures, draws, allowed, states)
-        grammars.advance_(states, picks.tokens)
-        return picks.allowed
+        sampled = sampler(logits, temperatures, draws, allowed, states)
+        grammars.advance_(states, sampled.tokens)
+        return sampled.allowed
 
     step()
     graph = torch.cuda.CUDAGraph()
@@ -125,8 +125,8 @@ def test_nothing_waits_for_the_device() -> None:
     draws = np.random.default_rng(0).random(len(batch))
     automata = kernels.compile_all()
     with nothing_waits():
-        picks = pick(logits.clone(), batch, [{3}] * len(batch), draws, host_mask(lives, 1000, CUDA))
+        sampled = pick(logits.clone(), batch, [{3}] * len(batch), draws, host_mask(lives, 1000, CUDA))
         for automaton in automata:
             grammars.acquire(automaton)
     expected = pick(logits.cpu(), batch, [{3}] * len(batch), draws, host_mask(lives, 1000, torch.device("cpu")))
-    assert picks.tokens.tolist() == expected.tokens.tolist()
+    assert sampled.tokens.tolist() == expected.tokens.tolist()

@@ -180,21 +180,21 @@ def test_picks_with_masks(dtype: torch.dtype) -> None:
     bound = [1, 3, 4]
     batch = [Request(i, [1], SamplingParams(temperature=float(i % 2)), 1) for i in range(6)]
     draws = np.random.default_rng(1).random(6)
-    picks = pick(logits.clone(), batch, [()] * 6, draws, Mask(torch.tensor(bound), allowed))
+    sampled = pick(logits.clone(), batch, [()] * 6, draws, Mask(torch.tensor(bound), allowed))
     probabilities = logits.double().softmax(-1)
     masked = logits.float().clone()
     masked[bound] = masked[bound].masked_fill(~allowed, -torch.inf)
     expected = sample(masked, batch, [()] * 6, draws)
     expected[3] = 0
-    assert picks.tokens.tolist() == expected.tolist()
-    assert picks.allowed.tolist() == [VOCAB, int(allowed[0].sum()), VOCAB, 0, int(allowed[2].sum()), VOCAB]
-    assert picks.logprobs.exp().tolist() == pytest.approx([float(probabilities[i, expected[i]]) for i in range(6)])
+    assert sampled.tokens.tolist() == expected.tolist()
+    assert sampled.allowed.tolist() == [VOCAB, int(allowed[0].sum()), VOCAB, 0, int(allowed[2].sum()), VOCAB]
+    assert sampled.logprobs.exp().tolist() == pytest.approx([float(probabilities[i, expected[i]]) for i in range(6)])
     mass = [1.0] * 6
     for row, line in zip(bound, allowed, strict=True):
         mass[row] = float(probabilities[row][line].sum())
-    assert picks.kept.exp().tolist() == pytest.approx(mass)
-    assert [picks.kept[row] for row in (0, 2, 5)] == [0, 0, 0]
-    assert [column.dtype for column in picks] == [torch.int64, torch.float32, torch.float32, torch.int32]
+    assert sampled.kept.exp().tolist() == pytest.approx(mass)
+    assert [sampled.kept[row] for row in (0, 2, 5)] == [0, 0, 0]
+    assert [column.dtype for column in sampled] == [torch.int64, torch.float32, torch.float32, torch.int32]
 
 
 def test_picks_of_rows_without_any_number() -> None:

@@ -1,4 +1,5 @@
-"""Jobs done once in the background, such as compiling kernels, and whether they are done. Knows nothing of the jobs."""
+"""Jobs done once in the background, such as compiling kernels, and whether they are done. Knows
+nothing of the jobs."""
 
 from __future__ import annotations
 
@@ -9,17 +10,19 @@ from typing import NamedTuple
 
 
 class Job(NamedTuple):
-    """`run` does it and raises when it cannot. It must hold nothing that should be freed before it ends."""
+    """`run` does it and raises when it cannot. It must hold nothing that should be freed before it
+    ends."""
 
     name: str
     run: Callable[[], object]
 
 
-class Warming:
+class BackgroundCompile:
     """Runs jobs one after another on a daemon thread of its own, from `start` on.
 
-    done: all jobs went well. failure: why the jobs that were left are not done; None while all is well. seconds: from
-    the start to the end. Both are set once, from the thread; after either the thread ends.
+    done: all jobs went well. failure: why the jobs that were left are not done; None while all is
+    well. seconds: from the start to the end. Both are set once, from the thread; after either the
+    thread ends.
     """
 
     def __init__(self, jobs: Sequence[Job]) -> None:
@@ -30,12 +33,13 @@ class Warming:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sgnb-warming", daemon=True)
 
-    def start(self) -> Warming:
+    def start(self) -> BackgroundCompile:
         self._thread.start()
         return self
 
     def stop(self) -> None:
-        """Begin no further job. One that runs goes on: a compiler's result is kept on disk for the next time."""
+        """Begin no further job. One that runs goes on: a compiler's result is kept on disk for the
+        next time."""
         self._stopped.set()
 
     def wait(self, seconds: float | None = None) -> bool:

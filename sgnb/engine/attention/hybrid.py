@@ -1,7 +1,8 @@
-"""The attention of a GPU: Triton's kernels at once; for what extends FlashInfer's, as soon as they are compiled.
+"""The attention of a GPU: Triton's kernels at once; for what extends FlashInfer's, as soon as they
+are compiled.
 
-Decides who serves which rows of a step; computes nothing itself. Where FlashInfer cannot be used, or fails, Triton's
-kernels go on serving all and `without_flashinfer` says why.
+Decides who serves which rows of a step; computes nothing itself. Where FlashInfer cannot be used,
+or fails, Triton's kernels go on serving all and `without_flashinfer` says why.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..cache.kv_cache import KVCache, LayerShape
 from ..device.transfer import to_device
 from ..request.request import SHORT, Chunk
 from . import AttentionBackend, LayerOptions
-from .background_compile import Warming
+from .background_compile import BackgroundCompile
 from .flashinfer_backend import FlashInferAttention, LayerKind
 from .flashinfer_check import verify
 from .flashinfer_kernels import refusal
@@ -26,16 +27,18 @@ Switched = Callable[[str, str, float], None]
 """Told of (the kernels before, those from now on, seconds of compiling in the background)."""
 
 
-class SwitchingAttention:
-    """`tree` serves until FlashInfer is warm; from then on FlashInfer takes the chunks longer than `short`.
+class HybridAttention:
+    """`tree` serves until FlashInfer is warm; from then on FlashInfer takes the chunks longer than
+    `short`.
 
-    Long chunks are bound by arithmetic, for which FlashInfer's kernels are made. Decodes and other short chunks are
-    bound by the KV they read, of which the tree reads a shared prefix once. So steps that only decode, those of CUDA
-    graphs, are the tree's as before. The first forward pass shows which kinds of layers there are; then their kernels
-    are compiled in the background. The switch happens in `plan`, between two steps.
+    Long chunks are bound by arithmetic, for which FlashInfer's kernels are made. Decodes and other
+    short chunks are bound by the KV they read, of which the tree reads a shared prefix once. So
+    steps that only decode, those of CUDA graphs, are the tree's as before. The first forward pass
+    shows which kinds of layers there are; then their kernels are compiled in the background. The
+    switch happens in `plan`, between two steps.
 
-    Chunks up to `short` come before longer ones; those that do not are FlashInfer's too. without_flashinfer: why it
-    does not serve and never will.
+    Chunks up to `short` come before longer ones; those that do not are FlashInfer's too.
+    without_flashinfer: why it does not serve and never will.
     """
 
     def __init__(
@@ -55,7 +58,7 @@ class SwitchingAttention:
         self._short = short
         self._on_switch = on_switch
         self._kinds: dict[LayerKind, None] = {}
-        self._warming: Warming | None = None
+        self._background: BackgroundCompile | None = None
         self._flashinfer: FlashInferAttention | None = None
         self._step: tuple[list[Chunk], int | None] = [], None
         self._border: int | None = None  # the row from which FlashInfer serves the step
@@ -65,15 +68,17 @@ class SwitchingAttention:
         return self._tree.graph_key
 
     @property
-    def warming(self) -> bool:
+    def compiling(self) -> bool:
         """Whether FlashInfer's kernels are being compiled, or will be after the first step."""
         return self.without_flashinfer is None and self._flashinfer is None
 
     def plan(self, chunks: list[Chunk], padded: int | None = None) -> None:
-        if self.warming and self._kinds:
-            self._warm()
+        if self.compiling and self._kinds:
+            self._compile_in_background()
         self._step, self._border = (chunks, padded), None
-        split = next((i for i, chunk in enumerate(chunks) if chunk.length > self._short), len(chunks))
+        split = next(
+            (i for i, chunk in enumerate(chunks) if chunk.length > self._short), len(chunks)
+        )
         if self._flashinfer is not None and split < len(chunks):
             try:
                 self._flashinfer.plan(chunks[split:])
@@ -89,23 +94,25 @@ class SwitchingAttention:
         if split:
             self._tree.plan(chunks[:split])
         self._border = sum(chunk.length for chunk in chunks[:split])
-        new = to_device(np.concatenate([c.request.slots[c.start : c.end] for c in chunks]), self.kv.device)
+        new = to_device(
+            np.concatenate([c.request.slots[c.start : c.end] for c in chunks]), self.kv.device
+        )
         self.new_slots = self._tree.new_slots = new  # the tree stores for both
 
     def _plan_tree(self) -> None:
         self._tree.plan(*self._step)
         self.new_slots = self._tree.new_slots
 
-    def rehearse(self, rows: int) -> None:
+    def precompile(self, rows: int) -> None:
         self._border = None
-        self._tree.rehearse(rows)
+        self._tree.precompile(rows)
         self.new_slots = self._tree.new_slots
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
         self._tree.store(layer, k, v)
 
     def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
-        if self.warming:
+        if self.compiling:
             self._kinds[LayerKind.of(q, self.kv.keys[layer], options)] = None
         border = self._border
         if self._flashinfer is None or border is None:
@@ -121,26 +128,29 @@ class SwitchingAttention:
             out[:border] = self._tree.attend(layer, q[:border], options)
         return out
 
-    def _warm(self) -> None:
+    def _compile_in_background(self) -> None:
         """Start compiling; or when that is over, switch."""
         dtype, device = next(iter(self.kv.keys.values())).dtype, self.kv.device
-        if self._warming is None:
+        if self._background is None:
             kernels = {kind.kernel(dtype, device) for kind in self._kinds}
-            self._warming = Warming([kernel.job() for kernel in sorted(kernels, key=str)]).start()
-            weakref.finalize(self, self._warming.stop)
-        elif self._warming.failure is not None:
-            self.without_flashinfer = self._warming.failure
-        elif self._warming.done:
+            self._background = BackgroundCompile(
+                [kernel.job() for kernel in sorted(kernels, key=str)]
+            ).start()
+            weakref.finalize(self, self._background.stop)
+        elif self._background.failure is not None:
+            self.without_flashinfer = self._background.failure
+        elif self._background.done:
             try:
                 verify(self._kinds, dtype, device)
                 self._flashinfer = FlashInferAttention(self.kv)
             except Exception as error:
                 self._give_up(error)
                 return
-            self._tell(self._flashinfer.name, self._warming.seconds)
+            self._tell(self._flashinfer.name, self._background.seconds)
 
     def _give_up(self, error: Exception) -> None:
-        """Go on without FlashInfer. Want of memory is no reason to: that is for the engine to deal with."""
+        """Go on without FlashInfer. Want of memory is no reason to: that is for the engine to deal
+        with."""
         if isinstance(error, torch.OutOfMemoryError):
             raise error
         self.without_flashinfer = f"{type(error).__name__}: {error}"
@@ -161,13 +171,22 @@ def make_gpu_attention(
     fork_attention: bool,
     batch_invariant: bool = False,
     on_switch: Switched | None = None,
-) -> SwitchingAttention:
-    """heads: query heads of each layer. batch_invariant: Triton's kernels only, since FlashInfer divides a request's
-    work by what else is in the step."""
+) -> HybridAttention:
+    """heads: query heads of each layer. batch_invariant: Triton's kernels only, since FlashInfer
+    divides a request's work by what else is in the step."""
     from .triton_backend import TritonAttention
 
-    tree = TritonAttention(kv, heads, fork_attention=fork_attention, batch_invariant=batch_invariant)
+    tree = TritonAttention(
+        kv, heads, fork_attention=fork_attention, batch_invariant=batch_invariant
+    )
     dtype = next(iter(kv.keys.values())).dtype
-    shapes = [LayerShape(k.shape[1], k.shape[2], kv.values[layer].shape[2]) for layer, k in kv.keys.items()]
-    refused = "FlashInfer is not batch-invariant" if batch_invariant else refusal(shapes, dtype, kv.device)
-    return SwitchingAttention(tree, refused, short=SHORT, on_switch=on_switch)
+    shapes = [
+        LayerShape(k.shape[1], k.shape[2], kv.values[layer].shape[2])
+        for layer, k in kv.keys.items()
+    ]
+    refused = (
+        "FlashInfer is not batch-invariant"
+        if batch_invariant
+        else refusal(shapes, dtype, kv.device)
+    )
+    return HybridAttention(tree, refused, short=SHORT, on_switch=on_switch)

@@ -17,19 +17,26 @@ class LayerShape(NamedTuple):
 
 
 class KVCache:
-    """keys[layer]: [slots + 1, heads, key_dim]; values[layer]: the same with value_dim. Layers may differ in shape.
+    """keys[layer]: [slots + 1, heads, key_dim]; values[layer]: the same with value_dim. Layers may
+    differ in shape.
 
     The last slot is scratch: rows that only pad a batch write there.
     """
 
-    def __init__(self, shapes: dict[int, LayerShape], slots: int, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, shapes: dict[int, LayerShape], slots: int, dtype: torch.dtype, device: torch.device
+    ) -> None:
         self.slots = slots
         self.device = device
         self.keys: dict[int, Tensor] = {}
         self.values: dict[int, Tensor] = {}
         for layer, shape in shapes.items():
-            self.keys[layer] = torch.zeros(slots + 1, shape.heads, shape.key_dim, dtype=dtype, device=device)
-            self.values[layer] = torch.zeros(slots + 1, shape.heads, shape.value_dim, dtype=dtype, device=device)
+            self.keys[layer] = torch.zeros(
+                slots + 1, shape.heads, shape.key_dim, dtype=dtype, device=device
+            )
+            self.values[layer] = torch.zeros(
+                slots + 1, shape.heads, shape.value_dim, dtype=dtype, device=device
+            )
 
     @staticmethod
     def bytes_per_token(shapes: dict[int, LayerShape], dtype: torch.dtype) -> int:

@@ -1,8 +1,9 @@
-"""The radix tree that shares KV slots between requests with a common prefix. Knows token ids and slot numbers only.
+"""The radix tree that shares KV slots between requests with a common prefix. Knows token ids and
+slot numbers only.
 
-RadixAttention, Zheng et al., "SGLang: Efficient Execution of Structured Language Model Programs" (arXiv 2312.07104).
-The tree owns the slots stored in it. Methods that free slots return them; the caller gives them back to the pool.
-Depths and lengths are in tokens.
+RadixAttention, Zheng et al., "SGLang: Efficient Execution of Structured Language Model Programs"
+(arXiv 2312.07104). The tree owns the slots stored in it. Methods that free slots return them; the
+caller gives them back to the pool. Depths and lengths are in tokens.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ Ints = NDArray[np.int32]
 
 
 class Node:
-    """An edge of the tree and the node at its end: `tokens` and their KV `slots`, both int32 of one length."""
+    """An edge of the tree and the node at its end: `tokens` and their KV `slots`, both int32 of one
+    length."""
 
     __slots__ = (
         "alive",
@@ -38,7 +40,9 @@ class Node:
         "tokens",
     )
 
-    def __init__(self, id: int, parent: Node | None, key: Any, tokens: Ints, slots: Ints, tick: int) -> None:
+    def __init__(
+        self, id: int, parent: Node | None, key: Any, tokens: Ints, slots: Ints, tick: int
+    ) -> None:
         self.id = id
         self.parent = parent
         self.key = key  # where the parent's `children` holds it
@@ -79,9 +83,11 @@ EVICTION_POLICIES: dict[str, Callable[[Node], Any]] = {
 
 
 class Prefix(NamedTuple):
-    """`length` tokens are in the tree; the last lies in `node` or, when a part of an edge agrees, just below.
+    """`length` tokens are in the tree; the last lies in `node` or, when a part of an edge agrees,
+    just below.
 
-    key, child: what `node.children` held for the next token, a child or None; no key where the tokens end at `node`.
+    key, child: what `node.children` held for the next token, a child or None; no key where the
+    tokens end at `node`.
     """
 
     node: Node
@@ -91,21 +97,26 @@ class Prefix(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether it is still so: nothing can lengthen or shorten it without changing one of these."""
+        """Whether it is still so: nothing can lengthen or shorten it without changing one of
+        these."""
         return self.node.alive and self.node.children.get(self.key) is self.child
 
 
 class Inserted(NamedTuple):
-    """`existing` of the offered tokens were in the tree already, so that many of the offered slots are duplicates."""
+    """`existing` of the offered tokens were in the tree already, so that many of the offered slots
+    are duplicates."""
 
     node: Node
     existing: int
 
 
 class RadixTree:
-    """`size` tokens are stored, `locked` of them in nodes that some request uses and that are never evicted."""
+    """`size` tokens are stored, `locked` of them in nodes that some request uses and that are never
+    evicted."""
 
-    def __init__(self, emit: Callable[[Any], None] = lambda event: None, policy: str = "lru") -> None:
+    def __init__(
+        self, emit: Callable[[Any], None] = lambda event: None, policy: str = "lru"
+    ) -> None:
         self._key = EVICTION_POLICIES[policy]
         self._emit = emit
         self._tick = 0
@@ -141,10 +152,11 @@ class RadixTree:
         return self._descend(node, tokens, namespace)
 
     def match(self, tokens: Ints, namespace: str = "", hint: Prefix | None = None) -> Node:
-        """The node at which the longest prefix of `tokens` ends; its `end` is the length of that prefix.
+        """The node at which the longest prefix of `tokens` ends; its `end` is the length of that
+        prefix.
 
-        Splits the edge when the prefix ends inside it, and marks the path as used. hint: what a peek of these tokens,
-        or of more, gave.
+        Splits the edge when the prefix ends inside it, and marks the path as used. hint: what a
+        peek of these tokens, or of more, gave.
         """
         start = self.root
         if hint is not None and hint.node.alive and hint.node.end <= len(tokens):
@@ -169,11 +181,13 @@ class RadixTree:
                 return Prefix(node, node.end + common, key, child)
             node = child
 
-    def insert(self, tokens: Ints, slots: Ints, namespace: str = "", start: Node | None = None) -> Inserted:
+    def insert(
+        self, tokens: Ints, slots: Ints, namespace: str = "", start: Node | None = None
+    ) -> Inserted:
         """Store `tokens`, whose KV lies in `slots`, and return the node at which they end.
 
-        start: a live node on the path of `tokens` that was matched before; the search begins there, and
-        `existing` counts from the first token after it.
+        start: a live node on the path of `tokens` that was matched before; the search begins there,
+        and `existing` counts from the first token after it.
         """
         begin = node = start or self.root
         while node.end < len(tokens):
@@ -196,7 +210,8 @@ class RadixTree:
         self._change_locks(node, -1)
 
     def evict(self, count: int) -> list[Ints]:
-        """Remove unlocked leaves, smallest policy key first, until `count` tokens are gone or none is left.
+        """Remove unlocked leaves, smallest policy key first, until `count` tokens are gone or none
+        is left.
 
         Returns the slots that became free. A parent left without children becomes a leaf.
         """
@@ -227,10 +242,16 @@ class RadixTree:
 
     def _add(self, parent: Node, tokens: Ints, slots: Ints, namespace: str) -> Node:
         key, rest = _child_key(parent, tokens, namespace), tokens[parent.end :]
-        node = Node(self._take_id(), parent, key, rest.copy(), slots[parent.end :].copy(), self._tick)
+        node = Node(
+            self._take_id(), parent, key, rest.copy(), slots[parent.end :].copy(), self._tick
+        )
         parent.children[key] = node
         self.size += len(rest)
-        self._emit(NodeAdded(node.id, parent.id, Tokens(rest.tobytes()), "" if parent.parent else namespace))
+        self._emit(
+            NodeAdded(
+                node.id, parent.id, Tokens(rest.tobytes()), "" if parent.parent else namespace
+            )
+        )
         self._queue(node)
         return node
 
@@ -238,7 +259,9 @@ class RadixTree:
         """Put a new node above `node` that takes its first `length` tokens, and return it."""
         parent = node.parent
         assert parent is not None
-        upper = Node(self._take_id(), parent, node.key, node.tokens[:length], node.slots[:length], node.tick)
+        upper = Node(
+            self._take_id(), parent, node.key, node.tokens[:length], node.slots[:length], node.tick
+        )
         upper.locks, upper.hits, upper.born = node.locks, node.hits, node.born
         node.parent, node.tokens, node.slots = upper, node.tokens[length:], node.slots[length:]
         node.key = node.tokens[0].item()
@@ -281,7 +304,8 @@ class RadixTree:
         self._emit(NodeTouched(node.id, self._tick))
 
     def _queue(self, node: Node) -> None:
-        """Offer a leaf for eviction. Its key is checked again when it is taken, so it need not be kept current."""
+        """Offer a leaf for eviction. Its key is checked again when it is taken, so it need not be
+        kept current."""
         if node.parent is not None and not (node.queued or node.children or node.locks):
             node.queued = True
             heapq.heappush(self._leaves, (self._key(node), node.id, node))
@@ -299,6 +323,7 @@ def common_length(a: Ints, b: Ints) -> int:
 
 
 def _child_key(node: Node, tokens: Ints, namespace: str) -> Any:
-    """Where `node` holds the child along `tokens`. Below the root every namespace has children of its own."""
+    """Where `node` holds the child along `tokens`. Below the root every namespace has children of
+    its own."""
     token = tokens[node.end].item()
     return token if node.parent is not None else (namespace, token)

@@ -7,7 +7,7 @@ import numpy as np
 from .radix import Ints
 
 
-class SlotPool:
+class SlotAllocator:
     """A stack of the free slots among 0 .. total - 1. A slot holds one token's keys and values."""
 
     def __init__(self, total: int) -> None:
@@ -16,7 +16,8 @@ class SlotPool:
         self.free = total
 
     def allocate(self, count: int) -> Ints:
-        """Take `count` slots, ascending when they were freed together: neighbours are cheaper to read.
+        """Take `count` slots, ascending when they were freed together: neighbours are cheaper to
+        read.
 
         The caller has made sure that so many are free; a MemoryError otherwise.
         """

@@ -1,8 +1,9 @@
 """Kernels compiled before they are needed, many at a time.
 
-All of the engine's Triton kernels are launched through `launch`. In a `rehearsal` it launches nothing: it notes what
-would be compiled for such arguments, and threads compile it. What comes out of kernels that did not run has no meaning,
-so that a rehearsal may run whatever code it likes, as long as nothing is read from such tensors.
+All of the engine's Triton kernels are launched through `launch`. In a `precompiling` block it
+launches nothing: it notes what would be compiled for such arguments, and threads compile it. What
+comes out of kernels that did not run has no meaning, so that a `precompiling` block may run
+whatever code it likes, as long as nothing is read from such tensors.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ ALIGNMENT = 16
 """Kernels are compiled for pointers that are multiples of so many bytes, and for others."""
 
 _seen: ContextVar[set[Hashable] | None] = ContextVar("seen", default=None)
-"""What this thread's rehearsal has noted: the layers of a model ask for the same again and again."""
+"""What this thread's block has noted: the layers of a model ask for the same again and again."""
 
 
 def launch(kernel: Any, grid: tuple[int, ...], /, *args: Any, **options: Any) -> None:
@@ -46,18 +47,20 @@ def launch(kernel: Any, grid: tuple[int, ...], /, *args: Any, **options: Any) ->
         kernel.warmup(*args, grid=grid, **options)
 
 
-def rehearsing() -> bool:
-    """Whether this thread is in a rehearsal, where whoever chooses between kernels launches all of them."""
+def is_precompiling() -> bool:
+    """Whether this thread is in a `precompiling` block, where whoever chooses between kernels
+    launches all of them."""
     return _seen.get() is not None
 
 
 @contextmanager
-def rehearsal(wait: bool = True) -> Iterator[None]:
+def precompiling(wait: bool = True) -> Iterator[None]:
     """This thread's launches are compiled instead; other threads go on as ever.
 
-    At the end all kernels are ready, but for those that cannot be compiled: they raise when they are launched in
-    earnest. Without `wait` they are compiled meanwhile, for a later rehearsal that asks for the same, or until
-    `forget_begun`. An error or an interrupt leaves out what has not begun. Rehearsals cannot be nested.
+    At the end all kernels are ready, but for those that cannot be compiled: they raise when they
+    are launched in earnest. Without `wait` they are compiled meanwhile, for a later block that asks
+    for the same, or until `cancel_unclaimed`. An error or an interrupt leaves out what has not
+    begun. Such blocks cannot be nested.
     """
     kernels = _Kernels()
     with ExitStack() as stack:
@@ -70,7 +73,7 @@ def rehearsal(wait: bool = True) -> Iterator[None]:
     kernels.compile(wait)
 
 
-def forget_begun() -> None:
+def cancel_unclaimed() -> None:
     """Leave out what was begun without waiting, and nobody asked for."""
     for place in list(_under_way):
         kernel = _under_way.pop(place, None)
@@ -83,13 +86,16 @@ _under_way: dict[Hashable, Future[Any]] = {}
 
 
 class _Kernels:
-    """What is to be compiled, in the place of triton's AsyncCompileMode. That begins at once, and the compilers' Python
-    holds up the rehearsal's; it leaves launchers and loading to the first launch, and breaks when it is interrupted."""
+    """What is to be compiled, in the place of triton's AsyncCompileMode. That begins at once, and
+    the compilers' Python holds up the block's; it leaves launchers and loading to the first launch,
+    and breaks when it is interrupted."""
 
     def __init__(self) -> None:
         self._asked: dict[Hashable, tuple[Callable[[], Any], Callable[[Any], None]]] = {}
 
-    def submit(self, key: Hashable, compile_: Callable[[], Any], keep: Callable[[Any], None]) -> None:
+    def submit(
+        self, key: Hashable, compile_: Callable[[], Any], keep: Callable[[Any], None]
+    ) -> None:
         """For triton. keep: takes what `compile_` gives, on the thread that asked."""
         self._asked.setdefault(key, (compile_, keep))
 
@@ -116,7 +122,11 @@ class _Kernels:
     def _keep(self, kernels: dict[Hashable, Future[Any]]) -> None:
         _, slow = concurrent.futures.wait(kernels.values(), PATIENCE)
         if slow:
-            print(f"compiling {len(slow)} kernels, which the next load will find", file=sys.stderr, flush=True)
+            print(
+                f"compiling {len(slow)} kernels, which the next load will find",
+                file=sys.stderr,
+                flush=True,
+            )
         for key, kernel in kernels.items():
             with suppress(Exception):
                 self._asked[key][1](kernel.result())
@@ -130,10 +140,11 @@ def _make_ready(compile_: Callable[[], Any]) -> Any:
 
 @cache
 def _load_launchers_alone() -> None:
-    """From now on, let no thread take another kernel's launcher. Triton builds an extension module for each signature,
-    all of one name, and when Python loads such a module again, it puts its functions into the one that `sys.modules`
-    has under the name: whatever another thread loads before these are read takes their place. So modules are loaded one
-    after the other, and each loading gives a module of its own. Triton 3.9 builds none."""
+    """From now on, let no thread take another kernel's launcher. Triton builds an extension module
+    for each signature, all of one name, and when Python loads such a module again, it puts its
+    functions into the one that `sys.modules` has under the name: whatever another thread loads
+    before these are read takes their place. So modules are loaded one after the other, and each
+    loading gives a module of its own. Triton 3.9 builds none."""
     from triton.runtime import build
 
     load = getattr(build, "_load_module_from_path", None)
@@ -151,7 +162,8 @@ def _load_launchers_alone() -> None:
 
 
 def _compiling() -> ContextVar[Any] | None:
-    """Where triton looks for who compiles; None before version 3.5, which compiles one after the other."""
+    """Where triton looks for who compiles; None before version 3.5, which compiles one after the
+    other."""
     try:
         from triton.runtime._async_compile import active_mode
     except ImportError:
@@ -170,14 +182,16 @@ def _kind(argument: Any) -> Hashable:
     return type(argument), argument
 
 
-def prepare() -> None:
-    """Begin, on a thread, what the first kernel of a process waits for: triton reads all of itself, to give what it
-    compiles a name."""
+def load_triton() -> None:
+    """Begin, on a thread, what the first kernel of a process waits for: triton reads all of itself,
+    to give what it compiles a name."""
     threading.Thread(target=_name_triton, name="sgnb-compile", daemon=True).start()
 
 
 def _name_triton() -> None:
-    with suppress(ImportError, OSError):  # without triton, or in a version of it that goes about it in another way
+    with suppress(
+        ImportError, OSError
+    ):  # without triton, or in a version of it that goes about it in another way
         from triton.runtime.cache import triton_key
 
         triton_key()

@@ -1,9 +1,11 @@
-"""A model whose rows do not feel each other: what is left to do when every linear module is an `invariant_linear`.
+"""A model whose rows do not feel each other: what is left to do when every linear module is an
+`invariant_linear`.
 
-Routers multiply by weights of their own, experts in groups, and a module that no pattern knows may do anything. So the
-fused model runs once on random tokens, and each product and each long sum that torch computes is laid to the module
-that asked for it. There it is replaced, or the model is refused. Relied on in torch on a GPU: softmax, top-k, layer
-norms and sums of few numbers go row by row. Not seen: products inside of other libraries' operators.
+Routers multiply by weights of their own, experts in groups, and a module that no pattern knows may
+do anything. So the fused model runs once on random tokens, and each product and each long sum that
+torch computes is laid to the module that asked for it. There it is replaced, or the model is
+refused. Relied on in torch on a GPU: softmax, top-k, layer norms and sums of few numbers go row by
+row. Not seen: products inside of other libraries' operators.
 """
 
 from __future__ import annotations
@@ -39,15 +41,17 @@ SUMS = {
 """Names of torch's functions."""
 
 FEW = 32
-"""Sums of so many numbers are in an order that the number of rows does not change: one warp has them all."""
+"""Sums of so many numbers are in an order that the number of rows does not change: one warp has
+them all."""
 
 
 def fuse_invariant(model: nn.Module, options: dict[int, LayerOptions]) -> list[Swap]:
-    """As `fuse`, but no row of any batch changes a bit of another row, in whatever it multiplies or sums.
+    """As `fuse`, but no row of any batch changes a bit of another row, in whatever it multiplies or
+    sums.
 
-    Also swaps modules that multiply by themselves (routers), kind "product". Raises ModelError, with every forward as
-    it was, when one computes what cannot be replaced: experts without a kernel, products by other functions than
-    F.linear, norms that no pattern knows.
+    Also swaps modules that multiply by themselves (routers), kind "product". Raises ModelError,
+    with every forward as it was, when one computes what cannot be replaced: experts without a
+    kernel, products by other functions than F.linear, norms that no pattern knows.
     """
     trace = Trace(model, [])
     swaps = fuse(model, options, linear=invariant_linear)
@@ -69,7 +73,9 @@ def _make_experts_invariant(model: nn.Module, swaps: list[Swap]) -> None:
         if looks_like_experts(module):
             if module not in swapped:
                 raise _refusal(model, f"has experts that sgnb's kernels do not serve ({name})")
-            module.forward = FusedExperts(module, activation_of(module), batch_invariant=True).forward
+            module.forward = FusedExperts(
+                module, activation_of(module), batch_invariant=True
+            ).forward
 
 
 def _replace_products(model: nn.Module, swapped: set[nn.Module], trace: Trace) -> list[Swap]:
@@ -88,11 +94,14 @@ def _replace_products(model: nn.Module, swapped: set[nn.Module], trace: Trace) -
 
 
 def _refusal(model: nn.Module, what: str) -> ModelError:
-    return ModelError(f"{type(model).__name__} {what}, which deterministic=True does not cover", "load without it")
+    return ModelError(
+        f"{type(model).__name__} {what}, which deterministic=True does not cover", "load without it"
+    )
 
 
 def _computed(model: nn.Module, trace: Trace) -> dict[nn.Module, set[str]]:
-    """The products and long sums of a run of the model, by the innermost module that was at work."""
+    """The products and long sums of a run of the model, by the innermost module that was at
+    work."""
     watch = _Watch()
     with ExitStack() as hooks:
         for module in model.modules():
@@ -128,12 +137,17 @@ class _Watch(TorchFunctionMode):
 
 
 def _has_terms(name: str, args: Any, out: Any) -> bool:
-    """Whether an output is a sum of so many terms that their order counts; where that is not known, yes."""
+    """Whether an output is a sum of so many terms that their order counts; where that is not known,
+    yes."""
     first = args[0] if args else None
     if not isinstance(first, Tensor) or first.dim() == 0:
         return True
     if name in SUMS:
-        return not isinstance(out, Tensor) or first.numel() > FEW * out.numel() or out.shape == first.shape
+        return (
+            not isinstance(out, Tensor)
+            or first.numel() > FEW * out.numel()
+            or out.shape == first.shape
+        )
     return name == LINEAR or first.shape[-1] > 1
 
 

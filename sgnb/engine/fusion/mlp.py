@@ -14,14 +14,18 @@ from .weights import Merged, find_linears, merge
 class FusedMLP:
     """activation: one of `reference.ACTIVATIONS`. A fused layer does the two products itself."""
 
-    def __init__(self, merged: Merged, output: nn.Linear, activation: str, operations: Operations) -> None:
+    def __init__(
+        self, merged: Merged, output: nn.Linear, activation: str, operations: Operations
+    ) -> None:
         self.merged, self.output, self.activation = merged, output, activation
         self._operations = operations
 
     def forward(self, hidden_states: Tensor) -> Tensor:
         """hidden_states [..., K]; they stay as they are."""
         rows = hidden_states.reshape(-1, hidden_states.shape[-1])
-        inner = self._operations.linear(rows, self.merged.weight, self.merged.bias, gated=self.activation)
+        inner = self._operations.linear(
+            rows, self.merged.weight, self.merged.bias, gated=self.activation
+        )
         out = self._operations.linear(inner, self.output.weight, self.output.bias)
         return out.view(*hidden_states.shape[:-1], out.shape[1])
 
@@ -45,5 +49,12 @@ def match_mlp(module: nn.Module, trace: Trace, operations: Operations) -> FusedM
 
 def _activation(module: nn.Module) -> str | None:
     """The name of the function that the module's own computes."""
-    own = next((part for part in (getattr(module, name, None) for name in MLP_ACTIVATIONS) if callable(part)), None)
+    own = next(
+        (
+            part
+            for part in (getattr(module, name, None) for name in MLP_ACTIVATIONS)
+            if callable(part)
+        ),
+        None,
+    )
     return None if own is None else activation_name(own)

@@ -1,4 +1,5 @@
-"""The operations between the matrix products in plain torch: for the CPU, and the oracle of the Triton kernels."""
+"""The operations between the matrix products in plain torch: for the CPU, and the oracle of the
+Triton kernels."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ def gate(x: Tensor, activation: str) -> Tensor:
     return ACTIVATIONS[activation](first).mul_(up)
 
 
-def rotate_and_store(qkv: Tensor, plan: AttentionPlan, angles: Angles | None, backend: Backend) -> Tensor:
+def rotate_and_store(
+    qkv: Tensor, plan: AttentionPlan, angles: Angles | None, backend: Backend
+) -> Tensor:
     """Norm and rotate the heads of qkv [T, sum of widths], store k and v: q [T, heads, dim].
 
     angles: None when the plan has no rotation.
@@ -76,4 +79,11 @@ def activation_name(own: Callable[[Tensor], Tensor]) -> str | None:
     x = torch.linspace(-8, 8, 401)
     with torch.inference_mode():
         y = own(x)
-        return next((name for name, known in ACTIVATIONS.items() if torch.allclose(known(x), y, 1e-5, 1e-6)), None)
+        return next(
+            (
+                name
+                for name, known in ACTIVATIONS.items()
+                if torch.allclose(known(x), y, 1e-5, 1e-6)
+            ),
+            None,
+        )

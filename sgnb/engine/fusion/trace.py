@@ -1,4 +1,5 @@
-"""A run of a model, module by module, and whether a faster forward would have given the same. Knows no pattern."""
+"""A run of a model, module by module, and whether a faster forward would have given the same. Knows
+no pattern."""
 
 from __future__ import annotations
 
@@ -19,15 +20,17 @@ from ..memory import is_out_of_memory
 _log = logging.getLogger(__name__)
 
 ROWS = (80, 2)
-"""Tokens of the runs: more than the kernels for few rows take, and so few that some of them sum, see `skinny`."""
+"""Tokens of the runs: more than the kernels for few rows take, and so few that some of them sum,
+see `skinny`."""
 
 TOLERANCE = 1e-4
-"""Relative error that two ways to compute the same in float32 may have; four roundings in a coarser dtype."""
+"""Relative error that two ways to compute the same in float32 may have; four roundings in a coarser
+dtype."""
 
 GAIN = 8
-"""How much less a common factor may differ from 1 than single numbers from each other, in `GAIN_ROWS` rows or more. In
-few rows rounding may make one: that of the weight of an expert, where one row outweighs the others. Rows: all
-dimensions but the last."""
+"""How much less a common factor may differ from 1 than single numbers from each other, in
+`GAIN_ROWS` rows or more. In few rows rounding may make one: that of the weight of an expert, where
+one row outweighs the others. Rows: all dimensions but the last."""
 
 GAIN_ROWS = 20
 
@@ -41,10 +44,12 @@ class Call(NamedTuple):
 
 
 class TracingBackend:
-    """Stands in for an attention backend: keeps q, k and v. Every row gives the mean of the values up to its own.
+    """Stands in for an attention backend: keeps q, k and v. Every row gives the mean of the values
+    up to its own.
 
-    Scores would turn small differences of q and k, which are compared as they are, into large ones of the result. kv
-    and new_slots are as in a backend: the rows lie backwards in a pool of their own.
+    Scores would turn small differences of q and k, which are compared as they are, into large ones
+    of the result. kv and new_slots are as in a backend: the rows lie backwards in a pool of their
+    own.
     """
 
     def __init__(self, rows: int, dtype: torch.dtype, device: torch.device) -> None:
@@ -54,13 +59,17 @@ class TracingBackend:
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
         for pool, new in ((self.kv.keys, k), (self.kv.values, v)):
-            pool.setdefault(layer, new.new_zeros(len(new) + 1, *new.shape[1:])).index_copy_(0, self.new_slots, new)
+            pool.setdefault(layer, new.new_zeros(len(new) + 1, *new.shape[1:])).index_copy_(
+                0, self.new_slots, new
+            )
 
     def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
         self.queries[layer] = q.clone()
         v = self.kv.values[layer][self.new_slots]
         seen = torch.arange(1, len(v) + 1, device=v.device)[:, None, None]
-        return (v.float().cumsum(0) / seen).to(v.dtype).repeat_interleave(q.shape[1] // v.shape[1], 1)
+        return (
+            (v.float().cumsum(0) / seen).to(v.dtype).repeat_interleave(q.shape[1] // v.shape[1], 1)
+        )
 
     def blank(self) -> TracingBackend:
         """The same with nothing in the pool."""
@@ -71,18 +80,21 @@ class TracingBackend:
 
     def handed(self, layer: int) -> tuple[Tensor, ...]:
         """q, k and v of a layer, [T, heads, dim] each."""
-        return self.queries[layer], *(pool[layer][self.new_slots] for pool in (self.kv.keys, self.kv.values))
+        return self.queries[layer], *(
+            pool[layer][self.new_slots] for pool in (self.kv.keys, self.kv.values)
+        )
 
 
 class Trace:
     """calls[module]: its calls in the runs, in order. trusts: every forward that takes them agrees.
 
-    Runs are of random tokens, at positions over all of the context, because there are models that scale by the
-    position.
+    Runs are of random tokens, at positions over all of the context, because there are models that
+    scale by the position.
     """
 
     def __init__(self, model: nn.Module, modules: Iterable[nn.Module]) -> None:
-        """The model's forwards must hand k and v to `store`, as its own do: that shows how large a pool is."""
+        """The model's forwards must hand k and v to `store`, as its own do: that shows how large a
+        pool is."""
         self.calls: dict[nn.Module, list[Call]] = {module: [] for module in modules}
         self.trusts = False
         self._model = model
@@ -91,64 +103,107 @@ class Trace:
             self.run()
 
     def run(self) -> None:
-        """Run the model again. Its forwards may be others now, and write to the pool by themselves."""
+        """Run the model again. Its forwards may be others now, and write to the pool by
+        themselves."""
         for rows in ROWS:
             self._run(rows)
 
     def _run(self, rows: int) -> Tensor:
         """The logits."""
         config: Any = self._model.config.get_text_config()  # type: ignore[operator, union-attr]
-        context = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None) or 1 << 12
+        context = (
+            getattr(config, "max_position_embeddings", None)
+            or getattr(config, "n_positions", None)
+            or 1 << 12
+        )
         first = next(self._model.parameters())
-        ids = torch.randint(config.vocab_size, (1, rows), generator=torch.Generator().manual_seed(0))
-        positions = torch.tensor([[round(math.expm1(math.log(context) * i / (rows - 1))) for i in range(rows)]])
+        ids = torch.randint(
+            config.vocab_size, (1, rows), generator=torch.Generator().manual_seed(0)
+        )
+        positions = torch.tensor(
+            [[round(math.expm1(math.log(context) * i / (rows - 1))) for i in range(rows)]]
+        )
         inputs = {"input_ids": ids.to(first.device), "position_ids": positions.to(first.device)}
         before = self._backends.get(rows)
-        backend = TracingBackend(rows, first.dtype, first.device) if before is None else before.blank()
+        backend = (
+            TracingBackend(rows, first.dtype, first.device) if before is None else before.blank()
+        )
         self._backends[rows] = backend
         with torch.inference_mode():
             return self._model(**inputs, use_cache=False, sgnb=backend).logits
 
     def may_overwrite_inputs(self, layers: list[nn.Module]) -> bool:
-        """Whether nothing reads what goes into a layer after the layer: with NaN put there, none comes out of a run."""
+        """Whether nothing reads what goes into a layer after the layer: with NaN put there, none
+        comes out of a run."""
         with _hooked(layers, _spoil_input):
             return bool(self._run(ROWS[-1]).isfinite().all())
 
     def trustful(self) -> Trace:
-        """With the same calls, and content with whatever numbers a forward gives: a `rehearsal` computes none."""
+        """With the same calls, and content with whatever numbers a forward gives: a `precompiling`
+        block computes none."""
         twin = copy(self)
         twin.trusts = True
         return twin
 
-    def _keep(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+    def _keep(
+        self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
+    ) -> None:
         self.calls[module].append(Call(args, kwargs, output))
 
     def error(
-        self, module: nn.Module, forward: Callable[..., Any], layer: int | None = None, *, median: bool = False
+        self,
+        module: nn.Module,
+        forward: Callable[..., Any],
+        layer: int | None = None,
+        *,
+        median: bool = False,
     ) -> float:
-        """Relative error of `forward` in the place of the module's own: of its output, and with a `layer` of q, k, v.
+        """Relative error of `forward` in the place of the module's own: of its output, and with a
+        `layer` of q, k, v.
 
-        Infinite when the module never ran, or `forward` cannot take or give what the module does. median: that of the
-        median row, for modules that make choices by row: where two are near, rounding decides, and the row is lost.
-        Want of memory is raised: it says nothing of the module.
+        Infinite when the module never ran, or `forward` cannot take or give what the module does.
+        median: that of the median row, for modules that make choices by row: where two are near,
+        rounding decides, and the row is lost. Want of memory is raised: it says nothing of the
+        module.
         """
         relative = _no_error if self.trusts else _median_error if median else _whole_error
         try:
             with torch.inference_mode():
-                return max((_replay(call, forward, layer, relative) for call in self.calls[module]), default=math.inf)
+                return max(
+                    (_replay(call, forward, layer, relative) for call in self.calls[module]),
+                    default=math.inf,
+                )
         except Exception as error:  # whatever comes of a module that only looks like the pattern
             if is_out_of_memory(error):
                 raise
-            _log.debug("%s keeps its own forward: %s: %s", type(module).__name__, type(error).__name__, error)
+            _log.debug(
+                "%s keeps its own forward: %s: %s",
+                type(module).__name__,
+                type(error).__name__,
+                error,
+            )
             return math.inf
 
     def agrees(
-        self, module: nn.Module, forward: Callable[..., Any], layer: int | None = None, *, median: bool = False
+        self,
+        module: nn.Module,
+        forward: Callable[..., Any],
+        layer: int | None = None,
+        *,
+        median: bool = False,
     ) -> bool:
         """Whether that error is within the rounding of the module's dtype."""
-        error, most = self.error(module, forward, layer, median=median), tolerance(next(module.parameters()).dtype)
+        error, most = (
+            self.error(module, forward, layer, median=median),
+            tolerance(next(module.parameters()).dtype),
+        )
         if most < error < math.inf:
-            _log.debug("%s keeps its own forward: the twin is off by %.3g, of %.3g", type(module).__name__, error, most)
+            _log.debug(
+                "%s keeps its own forward: the twin is off by %.3g, of %.3g",
+                type(module).__name__,
+                error,
+                most,
+            )
         return error <= most
 
 
@@ -162,7 +217,9 @@ def _hooked(modules: Iterable[nn.Module], hook: Callable[..., None]) -> Iterator
             handle.remove()
 
 
-def _spoil_input(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
+def _spoil_input(
+    module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any
+) -> None:
     (args[0] if args else kwargs["hidden_states"]).fill_(math.nan)
 
 
@@ -176,7 +233,9 @@ _Error = Callable[[Tensor, Tensor], float]
 def _replay(call: Call, forward: Callable[..., Any], layer: int | None, relative: _Error) -> float:
     """Inputs are cloned: a fused forward may write to them."""
     args = [arg.clone() if isinstance(arg, Tensor) else arg for arg in call.args]
-    kwargs = {name: arg.clone() if isinstance(arg, Tensor) else arg for name, arg in call.kwargs.items()}
+    kwargs = {
+        name: arg.clone() if isinstance(arg, Tensor) else arg for name, arg in call.kwargs.items()
+    }
     backend: Any = kwargs.get("sgnb")
     if backend is not None:
         kwargs["sgnb"] = mine = backend.blank()
@@ -187,11 +246,16 @@ def _replay(call: Call, forward: Callable[..., Any], layer: int | None, relative
 
 
 def _errors(mine: Any, its: Any, relative: _Error) -> list[float]:
-    """Of each tensor in two outputs, which must be made alike: attention gives its result and None."""
+    """Of each tensor in two outputs, which must be made alike: attention gives its result and
+    None."""
     if type(mine) is not type(its):
         return [math.inf]
     if isinstance(its, Tensor):
-        return [relative(mine.float(), its.float()) if (mine.shape, mine.dtype) == (its.shape, its.dtype) else math.inf]
+        return [
+            relative(mine.float(), its.float())
+            if (mine.shape, mine.dtype) == (its.shape, its.dtype)
+            else math.inf
+        ]
     if its is None:
         return []
     return [error for pair in zip(mine, its, strict=True) for error in _errors(*pair, relative)]
@@ -202,7 +266,8 @@ def _no_error(mine: Tensor, its: Tensor) -> float:
 
 
 def _whole_error(mine: Tensor, its: Tensor) -> float:
-    """Of the norms, or `GAIN` times that of the best factor between the two: rounding makes none, a twist may."""
+    """Of the norms, or `GAIN` times that of the best factor between the two: rounding makes none, a
+    twist may."""
     square = its.square().sum().clamp(min=1e-30)
     gain = (mine * its).sum() / square - 1
     rows = its[..., 0].numel() if its.dim() else 1

@@ -1,4 +1,5 @@
-"""What fused forwards and kernels both speak of, as small values: norms, heads, rotations. Knows no module."""
+"""What fused forwards and kernels both speak of, as small values: norms, heads, rotations. Knows no
+module."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from ..cache.kv_cache import KVCache
 class Norm(NamedTuple):
     """Root mean square norm: x / sqrt(mean(x²) + eps) * factor, computed in float32.
 
-    factor: float32[n], with Gemma's 1 added already. early: what is normed is rounded to the dtype of x before the
-    factor is applied, as Llama does and Gemma does not.
+    factor: float32[n], with Gemma's 1 added already. early: what is normed is rounded to the dtype
+    of x before the factor is applied, as Llama does and Gemma does not.
     """
 
     factor: Tensor
@@ -24,7 +25,8 @@ class Norm(NamedTuple):
 
 
 class Heads(NamedTuple):
-    """A row of a merged projection: `query` heads, then `kv` heads of keys, then `kv` of values, each `dim` numbers."""
+    """A row of a merged projection: `query` heads, then `kv` heads of keys, then `kv` of values,
+    each `dim` numbers."""
 
     query: int
     kv: int
@@ -40,10 +42,11 @@ Angles = tuple[Tensor, Tensor]
 
 
 class Rotary(NamedTuple):
-    """How a head is rotated by `Angles` (Su et al., arXiv 2104.09864); dimensions past the pairs stay.
+    """How a head is rotated by `Angles` (Su et al., arXiv 2104.09864); dimensions past the pairs
+    stay.
 
-    interleaved: a pair is (2i, 2i + 1), else (i, i + number of pairs). step: pair i has the angle i * step. twice: each
-    angle is there twice, so there are n / 2 pairs, else n.
+    interleaved: a pair is (2i, 2i + 1), else (i, i + number of pairs). step: pair i has the angle i
+    * step. twice: each angle is there twice, so there are n / 2 pairs, else n.
     """
 
     interleaved: bool
@@ -56,7 +59,8 @@ class Rotary(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AttentionPlan:
-    """What happens to one layer's q, k and v before attention. Norms here are those of single heads: factor[dim]."""
+    """What happens to one layer's q, k and v before attention. Norms here are those of single
+    heads: factor[dim]."""
 
     layer: int
     heads: Heads

@@ -1,4 +1,5 @@
-"""What a folder or hub id has to load: the safetensors files and where in them each tensor lies. Reads no weights.
+"""What a folder or hub id has to load: the safetensors files and where in them each tensor lies.
+Reads no weights.
 
 Knows the file format and the hub; knows no device and no model.
 """
@@ -66,29 +67,36 @@ class Checkpoint:
 
     @property
     def dtype(self) -> torch.dtype:
-        """That of the first tensor of floating point, as a guess at what the model is meant to run in."""
+        """That of the first tensor of floating point, as a guess at what the model is meant to run
+        in."""
         kinds = (entry.dtype for entry in self.entries.values())
-        return next((kind for kind in kinds if kind.is_floating_point and kind.itemsize > 1), torch.float32)
+        return next(
+            (kind for kind in kinds if kind.is_floating_point and kind.itemsize > 1), torch.float32
+        )
 
     def size_in(self, dtype: torch.dtype) -> int:
         """Bytes that the tensors take on a device with those of floating point cast to `dtype`."""
         return sum(
-            math.prod(entry.shape) * (dtype if entry.dtype.is_floating_point else entry.dtype).itemsize
+            math.prod(entry.shape)
+            * (dtype if entry.dtype.is_floating_point else entry.dtype).itemsize
             for entry in self.entries.values()
         )
 
 
 def find_folder(path: str) -> Path:
-    """The folder of a model: `path` itself, or the hub's cache after what is missing there was downloaded.
+    """The folder of a model: `path` itself, or the hub's cache after what is missing there was
+    downloaded.
 
-    Raises ModelError for a local path that is no folder; for a hub id whatever huggingface_hub raises.
+    Raises ModelError for a local path that is no folder; for a hub id whatever huggingface_hub
+    raises.
     """
     folder = Path(path).expanduser()
     if folder.is_dir():
         return folder
     if folder.is_absolute() or path.startswith((".", "~")) or path.count("/") > 1:
         raise ModelError(
-            f"no model folder at {path!r}", "give a folder with config.json and safetensors, a hub id, or 'tiny'"
+            f"no model folder at {path!r}",
+            "give a folder with config.json and safetensors, a hub id, or 'tiny'",
         )
     return _download(path)
 
@@ -103,7 +111,9 @@ def _download(repository: str) -> Path:
     folder = fetch("config.json").parent
     _try(fetch, "generation_config.json")
     named = _named_in_config(folder)
-    weights = next((name for name in ([named] if named else [SINGLE, INDEX]) if _try(fetch, name)), "")
+    weights = next(
+        (name for name in ([named] if named else [SINGLE, INDEX]) if _try(fetch, name)), ""
+    )
     for shard in _shards(folder / weights) if weights.endswith(".json") else ():
         fetch(shard)
     return folder
@@ -117,10 +127,13 @@ def _try(fetch: Callable[[str], Path], name: str) -> bool:
 
 
 def hub_is_away() -> bool:
-    """Whether the hub cannot be reached. Without asking first, its library tries again for half a minute."""
+    """Whether the hub cannot be reached. Without asking first, its library tries again for half a
+    minute."""
     try:
         huggingface_hub.get_session().head(huggingface_hub.constants.ENDPOINT, timeout=HUB_SECONDS)
-    except Exception:  # kinds of the HTTP library, which changes with the version of huggingface_hub
+    except (
+        Exception
+    ):  # kinds of the HTTP library, which changes with the version of huggingface_hub
         return True
     return False
 
@@ -128,7 +141,8 @@ def hub_is_away() -> bool:
 def read_checkpoint(folder: Path) -> Checkpoint:
     """The headers of a folder's safetensors files, checked against the files' sizes.
 
-    Raises ModelError when there are none, when a shard that the index names is missing, and when one is cut or spoilt.
+    Raises ModelError when there are none, when a shard that the index names is missing, and when
+    one is cut or spoilt.
     """
     entries: dict[str, Entry] = {}
     for file in _files(folder):
@@ -140,7 +154,11 @@ def _files(folder: Path) -> list[Path]:
     named = _named_in_config(folder)
     for name in [named] if named else [SINGLE, INDEX]:
         if (folder / name).is_file():
-            return [folder / shard for shard in _shards(folder / name)] if name.endswith(".json") else [folder / name]
+            return (
+                [folder / shard for shard in _shards(folder / name)]
+                if name.endswith(".json")
+                else [folder / name]
+            )
     where = f"{str(folder)!r} has no file named {named or f'{SINGLE} or {INDEX}'}"
     if any(folder.glob("*.bin")):
         raise ModelError(
@@ -171,7 +189,8 @@ def _shards(index: Path) -> list[str]:
 
 
 def read_header(file: Path) -> dict[str, Entry]:
-    """The tensors of one safetensors file: eight bytes with the header's length, the header in JSON, the data."""
+    """The tensors of one safetensors file: eight bytes with the header's length, the header in
+    JSON, the data."""
     cure = "give the model's folder this file again: download or copy it anew"
     if not file.is_file():
         raise ModelError(f"{str(file)!r} is missing, though the folder's index names it", cure)
@@ -188,7 +207,9 @@ def read_header(file: Path) -> dict[str, Entry]:
         raise ModelError(f"{str(file)!r} cannot be loaded as safetensors: {error}", cure) from error
     end = max((entry.start + entry.size for entry in entries.values()), default=8 + length)
     if size < end:
-        raise ModelError(f"{str(file)!r} cannot be loaded: it ends after {size:,} of {end:,} bytes", cure)
+        raise ModelError(
+            f"{str(file)!r} cannot be loaded: it ends after {size:,} of {end:,} bytes", cure
+        )
     return entries
 
 

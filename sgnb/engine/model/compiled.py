@@ -1,9 +1,11 @@
-"""Decoder layers through `torch.compile`: one function for all layers of a kind, compiled before the engine serves.
+"""Decoder layers through `torch.compile`: one function for all layers of a kind, compiled before
+the engine serves.
 
-What torch compiles is a layer as transformers wrote it. Attention is one operator in it that torch does not look into:
-the operator asks the running thread which backend and which layer it works for, so neither is part of what is compiled.
-A pass over one row and a pass over several, of any number, are compiled apart, and nothing else is. Knows transformers'
-conventions; knows nothing of the pool, steps or graphs.
+What torch compiles is a layer as transformers wrote it. Attention is one operator in it that torch
+does not look into: the operator asks the running thread which backend and which layer it works for,
+so neither is part of what is compiled. A pass over one row and a pass over several, of any number,
+are compiled apart, and nothing else is. Knows transformers' conventions; knows nothing of the pool,
+steps or graphs.
 """
 
 from __future__ import annotations
@@ -26,10 +28,12 @@ from ..fusion import Swap, unfuse
 from .loading import first_line
 
 ROWS = 61
-"""Of the pass that is compiled for several rows: a number that no other dimension of a model has."""
+"""Of the pass that is compiled for several rows: a number that no other dimension of a model
+has."""
 
 NO_COMPILER = ("InvalidCxxCompiler", "TritonMissing", "GPUTooOldForTriton")
-"""torch's errors where nothing can be compiled on this machine, as names: they move between its modules."""
+"""torch's errors where nothing can be compiled on this machine, as names: they move between its
+modules."""
 
 NUMBER = "layer_idx"
 SETTINGS = (bool, int, float, str, NoneType)
@@ -63,16 +67,30 @@ torch.library.define(
 
 @torch.library.impl(f"sgnb::{_NAME}", "default")
 def _attend(
-    q: Tensor, k: Tensor, v: Tensor, scaling: float, window: int | None, softcap: float | None, sinks: Tensor | None
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scaling: float,
+    window: int | None,
+    softcap: float | None,
+    sinks: Tensor | None,
 ) -> Tensor:
     backend: Backend = _here.backend
     backend.store(_here.layer, k, v)
-    return backend.attend(_here.layer, q, LayerOptions(scaling, window, softcap, sinks)).contiguous()
+    return backend.attend(
+        _here.layer, q, LayerOptions(scaling, window, softcap, sinks)
+    ).contiguous()
 
 
 @torch.library.register_fake(f"sgnb::{_NAME}")
 def _shape(
-    q: Tensor, k: Tensor, v: Tensor, scaling: float, window: int | None, softcap: float | None, sinks: Tensor | None
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scaling: float,
+    window: int | None,
+    softcap: float | None,
+    sinks: Tensor | None,
 ) -> Tensor:
     return q.new_empty(q.shape[0], q.shape[1], v.shape[2])
 
@@ -81,21 +99,25 @@ _OPERATOR = getattr(torch.ops.sgnb, _NAME)
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, options: LayerOptions) -> Tensor:
-    """Inside a compiled layer: store k and v [T, kv heads, dim] and attend with q [T, heads, dim]; see
-    `AttentionBackend`."""
+    """Inside a compiled layer: store k and v [T, kv heads, dim] and attend with q [T, heads, dim];
+    see `AttentionBackend`."""
     out: Tensor = _OPERATOR(q, k, v, *options)
     return out
 
 
-def compile_layers(name: str, model: PreTrainedModel, swaps: list[Swap], backend: Backend) -> list[Swap]:
-    """Compile the forward of every decoder layer, by running the model with `backend`, and return what is replaced now.
+def compile_layers(
+    name: str, model: PreTrainedModel, swaps: list[Swap], backend: Backend
+) -> list[Swap]:
+    """Compile the forward of every decoder layer, by running the model with `backend`, and return
+    what is replaced now.
 
-    The model must use sgnb's attention already, and be on its device, in its dtype. swaps: what the fusion pass has
-    replaced; inside the layers that is undone, outside it stays. Takes seconds to minutes the first time that torch
-    meets a kind of layer; later it finds the compiled code on the disk.
+    The model must use sgnb's attention already, and be on its device, in its dtype. swaps: what the
+    fusion pass has replaced; inside the layers that is undone, outside it stays. Takes seconds to
+    minutes the first time that torch meets a kind of layer; later it finds the compiled code on the
+    disk.
 
-    Raises OptionError where torch cannot compile anything, and ModelError for a model that it cannot compile; then
-    nothing is replaced any more.
+    Raises OptionError where torch cannot compile anything, and ModelError for a model that it
+    cannot compile; then nothing is replaced any more.
     """
     layers = _find_layers(model, {swap.module for swap in swaps})
     inside = {part for layer in layers for part in layer.modules()}
@@ -105,7 +127,9 @@ def compile_layers(name: str, model: PreTrainedModel, swaps: list[Swap], backend
             unfuse([swap])
             replaced.remove(swap)
         if not layers:
-            raise ModelError(f"{name} ({type(model).__name__}) has no list of layers to compile", _CURE)
+            raise ModelError(
+                f"{name} ({type(model).__name__}) has no list of layers to compile", _CURE
+            )
         functions: dict[Hashable, Callable[..., Any]] = {}
         for layer, index in layers.items():
             kind = _kind(layer)
@@ -124,7 +148,8 @@ def compile_layers(name: str, model: PreTrainedModel, swaps: list[Swap], backend
 
 
 class _Layer:
-    """A layer's compiled forward: says who is running, and leaves the rest to the function that all layers share."""
+    """A layer's compiled forward: says who is running, and leaves the rest to the function that all
+    layers share."""
 
     def __init__(self, layer: nn.Module, index: int, compiled: Callable[..., Any]) -> None:
         self._layer, self._index, self._compiled = layer, index, compiled
@@ -142,19 +167,22 @@ def _call(layer: nn.Module, *args: Any, **kwargs: Any) -> Any:
 
 
 def _own_function() -> Callable[..., Any]:
-    """`_call` with code of its own: torch keeps what it compiles, and what it learns of shapes, by the code's name and
-    place, and an engine's must neither count against the next one's nor outlive it."""
+    """`_call` with code of its own: torch keeps what it compiles, and what it learns of shapes, by
+    the code's name and place, and an engine's must neither count against the next one's nor outlive
+    it."""
     code = _call.__code__.replace(co_name=f"layer_{next(_numbers)}")
     return FunctionType(code, globals(), code.co_name)
 
 
 def _find_layers(model: nn.Module, ours: set[nn.Module]) -> dict[nn.Module, int]:
-    """Decoder layer -> its number: what is in a list and holds one numbered attention. Not those that someone else has
-    given a forward."""
+    """Decoder layer -> its number: what is in a list and holds one numbered attention. Not those
+    that someone else has given a forward."""
     found = {}
     for parts in model.modules():
         for part in parts if isinstance(parts, nn.ModuleList) else ():
-            numbers = {index for m in part.modules() if isinstance(index := getattr(m, NUMBER, None), int)}
+            numbers = {
+                index for m in part.modules() if isinstance(index := getattr(m, NUMBER, None), int)
+            }
             if len(numbers) == 1 and (part in ours or "forward" not in vars(part)):
                 found[part] = numbers.pop()
     return found
@@ -176,7 +204,8 @@ def _run(model: PreTrainedModel, layers: list[nn.Module], rows: int, backend: Ba
 
 
 def _mark_rows(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Tell torch which dimension is that of the rows, so that it compiles for any number of them."""
+    """Tell torch which dimension is that of the rows, so that it compiles for any number of
+    them."""
     for value in tree_leaves((args, kwargs)):
         if isinstance(value, Tensor):
             for dimension, size in enumerate(value.shape):
@@ -185,14 +214,21 @@ def _mark_rows(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def _kind(layer: nn.Module) -> Hashable:
-    """Layers of one kind share a function, so that each kind is compiled once, however many layers it has. Where they
-    still differ, torch's guards notice, and it compiles for each."""
+    """Layers of one kind share a function, so that each kind is compiled once, however many layers
+    it has. Where they still differ, torch's guards notice, and it compiles for each."""
     return tuple(
         (
             name,
             type(part),
-            tuple((key, value) for key, value in vars(part).items() if key != NUMBER and isinstance(value, SETTINGS)),
-            tuple((key, weight.shape, weight.dtype) for key, weight in part.named_parameters(recurse=False)),
+            tuple(
+                (key, value)
+                for key, value in vars(part).items()
+                if key != NUMBER and isinstance(value, SETTINGS)
+            ),
+            tuple(
+                (key, weight.shape, weight.dtype)
+                for key, weight in part.named_parameters(recurse=False)
+            ),
         )
         for name, part in layer.named_modules()
     )

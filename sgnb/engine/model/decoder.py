@@ -1,7 +1,9 @@
-"""A transformers decoder made to read and write the KV pool. Knows transformers; knows nothing of scheduling.
+"""A transformers decoder made to read and write the KV pool. Knows transformers; knows nothing of
+scheduling.
 
-Every decoder in transformers takes its attention function by name and hands extra keyword arguments down to it. Ours
-passes each layer's q, k, v to the attention backend that comes as the argument `sgnb`.
+Every decoder in transformers takes its attention function by name and hands extra keyword arguments
+down to it. Ours passes each layer's q, k, v to the attention backend that comes as the argument
+`sgnb`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from ...errors import ModelError
 from ..attention import AttentionBackend, LayerOptions
 from ..cache.kv_cache import LayerShape
-from ..device.precompile import forget_begun, prepare
+from ..device.precompile import cancel_unclaimed, load_triton
 from ..fusion import Swap, fuse, unfuse
 from ..fusion.invariant_model import fuse_invariant
 from .compiled import COMPILED, attend, compile_layers
@@ -46,7 +48,9 @@ def _attention(
     **ignored: Any,
 ) -> tuple[Tensor, None]:
     """transformers' attention interface: q [1, heads, T, dim] in, [1, T, heads, dim] out."""
-    options = LayerOptions(query.shape[-1] ** -0.5 if scaling is None else scaling, sliding_window, softcap, s_aux)
+    options = LayerOptions(
+        query.shape[-1] ** -0.5 if scaling is None else scaling, sliding_window, softcap, s_aux
+    )
     if sgnb is COMPILED:
         q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
         return attend(q, k, v, options)[None], None
@@ -65,10 +69,11 @@ ALL_MASK_ATTENTION_FUNCTIONS.register(ATTENTION, _no_mask)
 
 @dataclass(frozen=True)
 class Decoder:
-    """A model ready to run: `shapes` gives each layer's KV, `context_length` the positions it was made for.
+    """A model ready to run: `shapes` gives each layer's KV, `context_length` the positions it was
+    made for.
 
-    heads: query heads of each layer. fused: modules whose forward was replaced. own_attention: what the model used
-    before.
+    heads: query heads of each layer. fused: modules whose forward was replaced. own_attention: what
+    the model used before.
     """
 
     model: PreTrainedModel
@@ -91,7 +96,8 @@ class Decoder:
 
 
 class Probe:
-    """Takes an attention backend's place for one pass, and learns what each layer stores and asks for."""
+    """Takes an attention backend's place for one pass, and learns what each layer stores and asks
+    for."""
 
     def __init__(self) -> None:
         self.shapes: dict[int, LayerShape] = {}
@@ -119,22 +125,27 @@ def load_decoder(
     compiled: bool = False,
     probed: Callable[[Probe, torch.device], None] = lambda probe, device: None,
 ) -> Decoder:
-    """Read a model from a local folder, by hub id, or take one that is loaded already. Weights from safetensors only.
+    """Read a model from a local folder, by hub id, or take one that is loaded already. Weights from
+    safetensors only.
 
-    dtype "auto" is the checkpoint's own on a GPU and float32 on a CPU, where half precision is slower.
-    deterministic: every matrix product rounds a row in the same way whatever the other rows are. compiled: the layers
-    go through torch.compile, and `fused` serves what lies outside them. probed: told as soon as it is known what the
-    layers ask for, and on which device.
-    Raises ModelError when it cannot be found, read, fit within memory_limit (GiB), or run as a decoder on the KV pool;
-    with compiled see `compile_layers`.
+    dtype "auto" is the checkpoint's own on a GPU and float32 on a CPU, where half precision is
+    slower. deterministic: every matrix product rounds a row in the same way whatever the other rows
+    are. compiled: the layers go through torch.compile, and `fused` serves what lies outside them.
+    probed: told as soon as it is known what the layers ask for, and on which device.
+    Raises ModelError when it cannot be found, read, fit within memory_limit (GiB), or run as a
+    decoder on the KV pool; with compiled see `compile_layers`.
     """
     if not isinstance(model, (str, Path, PreTrainedModel)) or model == "":
-        raise ModelError(f"{model!r} is no model", "give a folder, a hub id, 'tiny', or a transformers model")
+        raise ModelError(
+            f"{model!r} is no model", "give a folder, a hub id, 'tiny', or a transformers model"
+        )
     place = pick_device(device)
     kind = pick_dtype(dtype, place)
     if place.type == "cuda":
-        prepare()
-    with torch.cuda.device(place) if place.type == "cuda" else nullcontext():  # kernels are launched on the current one
+        load_triton()
+    with (
+        torch.cuda.device(place) if place.type == "cuda" else nullcontext()
+    ):  # kernels are launched on the current one
         if isinstance(model, PreTrainedModel):
             name, module = type(model).__name__, place_module(model, place, kind)
         else:
@@ -162,16 +173,21 @@ def _decoder(
         if not isinstance(error, Exception):
             raise
         raise ModelError(
-            f"{name} ({type(module).__name__}) cannot use sgnb's attention: {first_line(error)}", _DECODERS
+            f"{name} ({type(module).__name__}) cannot use sgnb's attention: {first_line(error)}",
+            _DECODERS,
         ) from error
     config = module.config.get_text_config()
-    context = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None) or 1 << 20
+    context = (
+        getattr(config, "max_position_embeddings", None)
+        or getattr(config, "n_positions", None)
+        or 1 << 20
+    )
     vocab = module.get_input_embeddings().weight.shape[0]  # type: ignore[index]
     try:
         probed(probe, place)
         swapped = _make_faster(name, module, probe, fused, deterministic, compiled)
     except BaseException:
-        forget_begun()
+        cancel_unclaimed()
         module.set_attn_implementation(own_attention)
         raise
     return Decoder(
@@ -190,7 +206,12 @@ def _decoder(
 
 
 def _make_faster(
-    name: str, module: PreTrainedModel, probe: Probe, fused: bool, deterministic: bool, compiled: bool
+    name: str,
+    module: PreTrainedModel,
+    probe: Probe,
+    fused: bool,
+    deterministic: bool,
+    compiled: bool,
 ) -> list[Swap]:
     """What is replaced in the module now."""
     if deterministic:
@@ -199,9 +220,7 @@ def _make_faster(
     return compile_layers(name, module, swaps, probe) if compiled else swaps
 
 
-_DECODERS = (
-    "sgnb runs decoders whose layers keep keys and values, such as Llama, Qwen, Mistral, Gemma, Mixtral or DeepSeek"
-)
+_DECODERS = "sgnb runs decoders whose layers keep keys and values, such as Llama, Qwen, Mistral, Gemma, Mixtral or DeepSeek"
 
 
 def _check_layers(name: str, module: PreTrainedModel) -> None:
@@ -210,7 +229,9 @@ def _check_layers(name: str, module: PreTrainedModel) -> None:
     if getattr(config, "num_hidden_layers", 1) < 1:
         raise ModelError(f"{name} has no layers", _DECODERS)
     if kinds - LAYER_TYPES:
-        raise ModelError(f"{name} has layers of kind {', '.join(sorted(kinds - LAYER_TYPES))}", _DECODERS)
+        raise ModelError(
+            f"{name} has layers of kind {', '.join(sorted(kinds - LAYER_TYPES))}", _DECODERS
+        )
     if getattr(module.config, "is_encoder_decoder", False) or not module.can_generate():
         raise ModelError(f"{name} ({type(module).__name__}) is not a decoder", _DECODERS)
     if any(getattr(layer, "is_causal", True) is False for layer in module.modules()):
@@ -221,10 +242,17 @@ def _run_probe(module: PreTrainedModel, device: torch.device) -> Probe:
     probe = Probe()
     ids = torch.zeros(1, 2, dtype=torch.long, device=device)
     with torch.inference_mode():
-        module(input_ids=ids, position_ids=torch.arange(2, device=device)[None], use_cache=False, sgnb=probe)
+        module(
+            input_ids=ids,
+            position_ids=torch.arange(2, device=device)[None],
+            use_cache=False,
+            sgnb=probe,
+        )
     layers = getattr(module.config.get_text_config(), "num_hidden_layers", len(probe.shapes))
     if len(probe.shapes) != layers:
-        raise ValueError(f"{len(probe.shapes)} of {layers} layers use transformers' attention interface")
+        raise ValueError(
+            f"{len(probe.shapes)} of {layers} layers use transformers' attention interface"
+        )
     return probe
 
 
@@ -234,7 +262,11 @@ def takes_logits_to_keep(module: PreTrainedModel) -> bool:
 
 def _eos_token_ids(name: str, module: PreTrainedModel) -> frozenset[int]:
     found: list[Any] = []
-    for config in (getattr(module, "generation_config", None), module.config, module.config.get_text_config()):
+    for config in (
+        getattr(module, "generation_config", None),
+        module.config,
+        module.config.get_text_config(),
+    ):
         eos = getattr(config, "eos_token_id", None)
         found += eos if isinstance(eos, (list, tuple)) else [] if eos is None else [eos]
     for eos in found:

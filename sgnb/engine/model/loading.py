@@ -1,8 +1,10 @@
-"""A local folder or hub id -> a transformers model on the device. Knows nothing of attention or of the KV pool.
+"""A local folder or hub id -> a transformers model on the device. Knows nothing of attention or of
+the KV pool.
 
-transformers builds the model without weights, renames and merges what the family's checkpoints name otherwise, ties
-and fills in what is not saved. It takes the weights from us, as it would take them from open safetensors files: each is
-read when it is asked for, by several threads, to the device at once, and is cast there.
+transformers builds the model without weights, renames and merges what the family's checkpoints name
+otherwise, ties and fills in what is not saved. It takes the weights from us, as it would take them
+from open safetensors files: each is read when it is asked for, by several threads, to the device at
+once, and is cast there.
 """
 
 from __future__ import annotations
@@ -18,7 +20,13 @@ from typing import Any
 import torch
 from huggingface_hub.errors import LocalEntryNotFoundError
 from torch import Tensor
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig, PreTrainedModel
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    PreTrainedModel,
+)
 from transformers.utils import logging
 
 from ... import models
@@ -31,12 +39,18 @@ from .safetensors_reader import REDRAW_SECONDS, Progress, Reader
 _one_at_a_time = threading.Lock()
 """While it loads, transformers replaces functions and the default dtype of the whole process."""
 
-TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tokenizer_config.json")
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer.model",
+    "vocab.json",
+    "vocab.txt",
+    "tokenizer_config.json",
+)
 
 
 def pick_device(device: str) -> torch.device:
-    """The GPU for "auto", where there is one; a GPU comes with its number. Raises ModelError for a device that torch
-    cannot use here."""
+    """The GPU for "auto", where there is one; a GPU comes with its number. Raises ModelError for a
+    device that torch cannot use here."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     cure = "use 'auto', 'cpu' or 'cuda'; `%sglang doctor` tells what is here"
     try:
@@ -47,16 +61,21 @@ def pick_device(device: str) -> torch.device:
         hint = DEVICE_LOST_CURE if is_device_lost(error) else cure
         raise ModelError(f"device {device!r} is not usable: {first_line(error)}", hint) from error
     if place.type not in ("cpu", "cuda"):
-        raise ModelError(f"device {device!r} is not usable: sgnb runs on CPUs and NVIDIA's GPUs", cure)
+        raise ModelError(
+            f"device {device!r} is not usable: sgnb runs on CPUs and NVIDIA's GPUs", cure
+        )
     if place.type == "cuda" and (place.index or 0) >= count:
-        raise ModelError(f"device {device!r} is not usable: torch finds {count} GPU{'s' * (count != 1)}", cure)
+        raise ModelError(
+            f"device {device!r} is not usable: torch finds {count} GPU{'s' * (count != 1)}", cure
+        )
     return place
 
 
 def pick_dtype(dtype: str, device: torch.device) -> torch.dtype | None:
     """The dtype to run in, or None for the checkpoint's own, which "auto" is on a GPU.
 
-    On a CPU "auto" is float32: half precision is slower there. Raises ModelError for an unknown name.
+    On a CPU "auto" is float32: half precision is slower there. Raises ModelError for an unknown
+    name.
     """
     if dtype not in DTYPES:
         raise ModelError(f"unknown dtype {dtype!r}", nearest(str(dtype), DTYPES))
@@ -67,21 +86,27 @@ def pick_dtype(dtype: str, device: torch.device) -> torch.dtype | None:
 
 
 def load_module(
-    path: str, device: torch.device, dtype: torch.dtype | None = None, memory_limit: float | None = None
+    path: str,
+    device: torch.device,
+    dtype: torch.dtype | None = None,
+    memory_limit: float | None = None,
 ) -> PreTrainedModel:
     """Read a causal language model from a local folder or by hub id; weights from safetensors only.
 
-    dtype None: the checkpoint's own. memory_limit: GiB that the engine may use on a GPU. A line on stderr shows the
-    progress of what is large. Host memory never holds more than a few buffers of a model that goes to a GPU, unless
-    the checkpoint is quantized, which only transformers' own way can read. An interrupt stops the reading.
+    dtype None: the checkpoint's own. memory_limit: GiB that the engine may use on a GPU. A line on
+    stderr shows the progress of what is large. Host memory never holds more than a few buffers of a
+    model that goes to a GPU, unless the checkpoint is quantized, which only transformers' own way
+    can read. An interrupt stops the reading.
 
-    Raises ModelError when the model cannot be found or read, when a weight is missing from the checkpoint, and, before
-    anything is read, when the weights are too large for the device.
+    Raises ModelError when the model cannot be found or read, when a weight is missing from the
+    checkpoint, and, before anything is read, when the weights are too large for the device.
     """
     try:
         folder = find_folder(path)
         if not (folder / "config.json").is_file():
-            raise ModelError(f"{str(folder)!r} has no config.json", "give the folder of a causal language model")
+            raise ModelError(
+                f"{str(folder)!r} has no config.json", "give the folder of a causal language model"
+            )
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         if getattr(config, "quantization_config", None):
             with _one_at_a_time:
@@ -96,7 +121,9 @@ def load_module(
         said = f"no model folder at {path!r}, and the hub cannot be reached"
         raise ModelError(said, _cure(path, error)) from error
     except Exception as error:  # a spoilt config or weights file can raise anything
-        raise ModelError(f"{path!r} cannot be loaded as a decoder: {first_line(error)}", _cure(path, error)) from error
+        raise ModelError(
+            f"{path!r} cannot be loaded as a decoder: {first_line(error)}", _cure(path, error)
+        ) from error
 
 
 def _cure(path: str, error: Exception) -> str:
@@ -108,9 +135,11 @@ def _cure(path: str, error: Exception) -> str:
     )
 
 
-def place_module(module: PreTrainedModel, device: torch.device, dtype: torch.dtype | None) -> PreTrainedModel:
-    """Move a model that is loaded already, in place. Only its parameters are cast: rotary frequencies and other buffers
-    keep the precision that the model made them in."""
+def place_module(
+    module: PreTrainedModel, device: torch.device, dtype: torch.dtype | None
+) -> PreTrainedModel:
+    """Move a model that is loaded already, in place. Only its parameters are cast: rotary
+    frequencies and other buffers keep the precision that the model made them in."""
     if dtype is not None:
         for parameter in module.parameters():
             if parameter.is_floating_point():
@@ -120,9 +149,10 @@ def place_module(module: PreTrainedModel, device: torch.device, dtype: torch.dty
 
 
 class _Weight:
-    """Stands where transformers expects a slice of an open safetensors file, which it takes whole, `weight[...]`, and
-    then moves with `to`. The tensor is read at that point, to the reader's device whichever is asked for: transformers
-    asks for the CPU unless `accelerate` is installed."""
+    """Stands where transformers expects a slice of an open safetensors file, which it takes whole,
+    `weight[...]`, and then moves with `to`. The tensor is read at that point, to the reader's
+    device whichever is asked for: transformers asks for the CPU unless `accelerate` is
+    installed."""
 
     __slots__ = ("_entry", "_reader")
 
@@ -140,7 +170,9 @@ class _Weight:
         return tensor if dtype is None else tensor.to(dtype)
 
 
-def _read(path: str, checkpoint: Checkpoint, config: Any, device: torch.device, dtype: torch.dtype) -> PreTrainedModel:
+def _read(
+    path: str, checkpoint: Checkpoint, config: Any, device: torch.device, dtype: torch.dtype
+) -> PreTrainedModel:
     progress = Progress(path, checkpoint.size, sys.stderr)
     reader = Reader(device, progress)
     own = checkpoint.folder / "generation_config.json"
@@ -158,9 +190,13 @@ def _read(path: str, checkpoint: Checkpoint, config: Any, device: torch.device, 
             result: tuple[PreTrainedModel, dict[str, Any]] = family.from_pretrained(
                 None,
                 config=config,
-                state_dict={name: _Weight(reader, entry) for name, entry in checkpoint.entries.items()},
+                state_dict={
+                    name: _Weight(reader, entry) for name, entry in checkpoint.entries.items()
+                },
                 dtype=dtype,
-                generation_config=GenerationConfig.from_pretrained(checkpoint.folder) if own.is_file() else None,
+                generation_config=GenerationConfig.from_pretrained(checkpoint.folder)
+                if own.is_file()
+                else None,
                 output_loading_info=True,
             )
         return result
@@ -176,7 +212,8 @@ def _read(path: str, checkpoint: Checkpoint, config: Any, device: torch.device, 
 
 
 def _wait(work: Any, reader: Reader, progress: Progress) -> Any:
-    """Do `work` on a thread of its own and draw the progress on this one, which an interrupt reaches."""
+    """Do `work` on a thread of its own and draw the progress on this one, which an interrupt
+    reaches."""
     future: Future[Any] = Future()
 
     def run() -> None:
@@ -213,7 +250,11 @@ def _check_complete(path: str, report: dict[str, Any]) -> None:
 
 def _read_quantized(folder: Path, dtype: torch.dtype | None) -> PreTrainedModel:
     module: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-        str(folder), dtype=dtype or "auto", use_safetensors=True, trust_remote_code=False, local_files_only=True
+        str(folder),
+        dtype=dtype or "auto",
+        use_safetensors=True,
+        trust_remote_code=False,
+        local_files_only=True,
     )
     return module
 

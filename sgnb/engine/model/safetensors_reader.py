@@ -1,7 +1,9 @@
-"""Stretches of files to tensors on a device, at the speed of the disk or the page cache. Knows no models.
+"""Stretches of files to tensors on a device, at the speed of the disk or the page cache. Knows no
+models.
 
-Several threads read pieces into pinned memory, from which the GPU fetches them while the threads read on: no more than
-those buffers is ever in host memory. On a CPU the pieces are read to where they belong.
+Several threads read pieces into pinned memory, from which the GPU fetches them while the threads
+read on: no more than those buffers is ever in host memory. On a CPU the pieces are read to where
+they belong.
 """
 
 from __future__ import annotations
@@ -38,19 +40,24 @@ class Reader:
         self._progress = progress
         self._piece_bytes = piece_bytes
         count = min(threads, os.cpu_count() or threads)
-        self._pool = ThreadPoolExecutor(count, thread_name_prefix="sgnb-read", initializer=self._choose_device)
+        self._pool = ThreadPoolExecutor(
+            count, thread_name_prefix="sgnb-read", initializer=self._choose_device
+        )
         self._own = threading.local()
         self._cancelled = False
 
     def read(self, entry: Entry) -> Tensor:
-        """The tensor in the file's dtype. On a GPU the last copies may be pending on the current stream.
+        """The tensor in the file's dtype. On a GPU the last copies may be pending on the current
+        stream.
 
         Raises OSError, and ReadCancelled after `cancel`.
         """
         target = torch.empty(entry.shape, dtype=entry.dtype, device=self._device)
         flat = target.view(-1).view(torch.uint8)
         pieces = [
-            self._pool.submit(self._piece, entry.file, entry.start + at, flat[at : at + self._piece_bytes])
+            self._pool.submit(
+                self._piece, entry.file, entry.start + at, flat[at : at + self._piece_bytes]
+            )
             for at in range(0, entry.size, self._piece_bytes)
         ]
         for piece in pieces:
@@ -88,11 +95,15 @@ class Reader:
             self._progress.add(len(target))
 
     def _next_buffer(self) -> tuple[Tensor, Any]:
-        """This thread's pinned buffers in turn, each with the event after which it may be overwritten."""
+        """This thread's pinned buffers in turn, each with the event after which it may be
+        overwritten."""
         own = self._own
         if not hasattr(own, "buffers"):
             own.buffers = [
-                (torch.empty(self._piece_bytes, dtype=torch.uint8, pin_memory=True), torch.cuda.Event())
+                (
+                    torch.empty(self._piece_bytes, dtype=torch.uint8, pin_memory=True),
+                    torch.cuda.Event(),
+                )
                 for _ in range(BUFFERS)
             ]
             own.turn = 0
@@ -116,8 +127,9 @@ def _read_into(file: Path, start: int, target: Tensor) -> None:
 class Progress:
     """How far a load is, as one line that is drawn over itself: only for more than `SMALL_BYTES`.
 
-    `add` may be called from any thread; `draw` and `finish` write, and are for the thread that waits, whose cell the
-    line belongs to. Where a line cannot be drawn over (a file), only the last one is written.
+    `add` may be called from any thread; `draw` and `finish` write, and are for the thread that
+    waits, whose cell the line belongs to. Where a line cannot be drawn over (a file), only the last
+    one is written.
     """
 
     def __init__(self, name: str, total: int, stream: TextIO) -> None:
@@ -146,7 +158,10 @@ class Progress:
         if self._shown:
             seconds = time.perf_counter() - self._begin
             rate = self.done / 1e9 / max(seconds, 1e-9)
-            self._write(f"read {self._name}: {self.done / 1e9:.1f} GB in {seconds:.1f} s, {rate:.1f} GB/s", "\n")
+            self._write(
+                f"read {self._name}: {self.done / 1e9:.1f} GB in {seconds:.1f} s, {rate:.1f} GB/s",
+                "\n",
+            )
 
     def line(self, seconds: float) -> str:
         """The line after so many seconds; the time left is what the rate so far promises."""

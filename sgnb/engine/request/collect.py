@@ -1,7 +1,8 @@
-"""Waiting for outputs that the engine's thread puts into a queue, blocking or not: all of them, or one growing.
+"""Waiting for outputs that the engine's thread puts into a queue, blocking or not: all of them, or
+one growing.
 
-Whoever stops waiting, by an interrupt, an error or by letting go of a stream that has begun, ends the requests: `abort`
-takes ids.
+Whoever stops waiting, by an interrupt, an error or by letting go of a stream that has begun, ends
+the requests: `abort` takes ids.
 """
 
 from __future__ import annotations
@@ -11,19 +12,19 @@ import queue
 from collections.abc import AsyncIterator, Callable, Iterator
 
 from .output import Output
-from .request_state import Sink
+from .request_state import OnOutput
 
 Abort = Callable[[list[int]], None]
 Indexed = tuple[int, Output]
 """The number of a sample, and its output."""
 
 
-def numbered_sinks(put: Callable[[Indexed], None], count: int) -> list[Sink]:
+def numbered_callbacks(put: Callable[[Indexed], None], count: int) -> list[OnOutput]:
     """One for each of `count` samples; each puts the sample's number with what it is given."""
     return [_indexed(i, put) for i in range(count)]
 
 
-def _indexed(index: int, put: Callable[[Indexed], None]) -> Sink:
+def _indexed(index: int, put: Callable[[Indexed], None]) -> OnOutput:
     return lambda output: put((index, output))
 
 
@@ -67,7 +68,9 @@ def streamed(results: queue.SimpleQueue[Indexed], ids: list[int], abort: Abort) 
         abort(ids)
 
 
-async def astreamed(results: asyncio.Queue[Indexed], ids: list[int], abort: Abort) -> AsyncIterator[Output]:
+async def astreamed(
+    results: asyncio.Queue[Indexed], ids: list[int], abort: Abort
+) -> AsyncIterator[Output]:
     """`streamed` without blocking the event loop."""
     try:
         while True:

@@ -16,8 +16,8 @@ class TokenRecord(NamedTuple):
     text: the token's, with U+FFFD for a part of a character.
     before, after: the grammar's states around it; -1 where it has no numbered states.
     allowed: how many tokens the mask left.
-    logprob, masked_logprob: natural, without and with the mask, before temperature and filters; None for a token that
-    was not sampled.
+    logprob, masked_logprob: natural, without and with the mask, before temperature and filters;
+    None for a token that was not sampled.
     """
 
     kind: str
@@ -40,11 +40,12 @@ class TokenRecord(NamedTuple):
 class Output:
     """The result of one sample, or while it is streamed, its result so far.
 
-    finish_reason: "stop", "length", "abort" or "error"; None while it runs. stopped_by: the stop string or token id.
-    cached_tokens: prompt tokens found in the cache. logprobs: natural log-probabilities of the output tokens by the
-    model itself; prompt_logprobs: of the prompt's tokens from max(logprob_start_len, 1) on; top_logprobs and
-    prompt_top_logprobs: the likeliest (token, log-probability) pairs at the same places. Empty when not asked for.
-    reasoning: the thinking section that came before `text`. records: with a grammar, one for each output token.
+    finish_reason: "stop", "length", "abort" or "error"; None while it runs. stopped_by: the stop
+    string or token id. cached_tokens: prompt tokens found in the cache. logprobs: natural
+    log-probabilities of the output tokens by the model itself; prompt_logprobs: of the prompt's
+    tokens from max(logprob_start_len, 1) on; top_logprobs and prompt_top_logprobs: the likeliest
+    (token, log-probability) pairs at the same places. Empty when not asked for. reasoning: the
+    thinking section that came before `text`. records: with a grammar, one for each output token.
     """
 
     text: str
@@ -82,7 +83,9 @@ class Output:
             }
         if self.records:
             info["jumped_tokens"] = sum(record.kind == "jumped" for record in self.records)
-            info["grammar"] = [_described(*pair) for pair in zip(self.token_ids, self.records, strict=False)]
+            info["grammar"] = [
+                _described(*pair) for pair in zip(self.token_ids, self.records, strict=False)
+            ]
         if self.reasoning:
             info["reasoning"] = self.reasoning
         return info

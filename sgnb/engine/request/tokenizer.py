@@ -1,4 +1,5 @@
-"""Between text and tokens: encoding prompts, the bytes of a token, text that grows token by token. Knows no engine."""
+"""Between text and tokens: encoding prompts, the bytes of a token, text that grows token by token.
+Knows no engine."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from ...errors import RequestError
 from ...grammar.vocabulary import Vocabulary
 
 CONTEXT_TOKENS = 6
-"""Decoding starts so many prompt tokens early: some tokenizers drop the space before a first word."""
+"""Decoding starts so many prompt tokens early: some tokenizers drop the space before a first
+word."""
 
 
 class Tokenizer:
@@ -36,8 +38,11 @@ class Tokenizer:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The bytes of all tokens; special ones, and ids that no token has, are no text. Takes a moment when made."""
-        with self._making:  # grammars are compiled on several threads, and a cached property has no lock of its own
+        """The bytes of all tokens; special ones, and ids that no token has, are no text. Takes a
+        moment when made."""
+        with (
+            self._making
+        ):  # grammars are compiled on several threads, and a cached property has no lock of its own
             return self._vocabulary
 
     @cached_property
@@ -50,7 +55,8 @@ class Tokenizer:
 
     @cached_property
     def closing(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which tokens of the vocabulary close a JSON string, close only brackets, or are one letter; bool [size]."""
+        """Which tokens of the vocabulary close a JSON string, close only brackets, or are one
+        letter; bool [size]."""
         pieces = self.vocabulary.pieces
         quotes = np.array([piece[:1] == b'"' and not piece[1:].strip(b"]}") for piece in pieces])
         brackets = np.array([bool(piece) and not piece.strip(b"]}") for piece in pieces])
@@ -59,8 +65,8 @@ class Tokenizer:
     def write(self, data: bytes) -> tuple[int, ...]:
         """Tokens for bytes that continue a text, and exactly these bytes.
 
-        The tokenizer's own choice where it gives it; else, as for bytes inside a character, the longest tokens first.
-        GrammarError for bytes that the vocabulary does not have.
+        The tokenizer's own choice where it gives it; else, as for bytes inside a character, the
+        longest tokens first. GrammarError for bytes that the vocabulary does not have.
         """
         return self._written(data)
 
@@ -73,24 +79,33 @@ class Tokenizer:
     def _write_text(self, data: bytes) -> Sequence[int]:
         """The same for whole characters."""
         text, pieces = data.decode(), self.vocabulary.pieces
-        for before in ("", "\n"):  # after a line break no tokenizer puts the blank that begins a text
+        for before in (
+            "",
+            "\n",
+        ):  # after a line break no tokenizer puts the blank that begins a text
             skipped = self._encode([before], False)[0] if before else []
             [tokens] = self._encode([before + text], False)
             rest = tokens[len(skipped) :]
-            if tokens[: len(skipped)] == skipped and b"".join([pieces[token] for token in rest]) == data:
+            if (
+                tokens[: len(skipped)] == skipped
+                and b"".join([pieces[token] for token in rest]) == data
+            ):
                 return rest
         return self.vocabulary.longest_match(data)
 
     def _encode(self, texts: Sequence[str], special: bool) -> list[list[int]]:
         """The tokens of each text, with what the tokenizer puts around it if `special`.
 
-        Neither padded nor cut: where the tokenizer's file or whoever shares it asks for that, transformers undoes it,
-        which takes longer than the tokenizer itself.
+        Neither padded nor cut: where the tokenizer's file or whoever shares it asks for that,
+        transformers undoes it, which takes longer than the tokenizer itself.
         """
         fast = self._fast
         if fast is None or fast.padding or fast.truncation:
             return [list(self.hf.encode(text, add_special_tokens=special)) for text in texts]
-        return [encoded.ids for encoded in fast.encode_batch_fast(list(texts), add_special_tokens=special)]
+        return [
+            encoded.ids
+            for encoded in fast.encode_batch_fast(list(texts), add_special_tokens=special)
+        ]
 
     @property
     def eos_token_ids(self) -> frozenset[int]:
@@ -98,8 +113,9 @@ class Tokenizer:
         return frozenset() if eos is None else frozenset([eos])
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text. Special tokens written in it are taken as such; a beginning-of-sequence token that
-        the tokenizer would add is not added twice. RequestError for what is no Unicode text."""
+        """Token ids of each text. Special tokens written in it are taken as such; a
+        beginning-of-sequence token that the tokenizer would add is not added twice. RequestError
+        for what is no Unicode text."""
         for text in texts:
             _check_unicode(text)
         bos = self.hf.bos_token or ""
@@ -107,14 +123,20 @@ class Tokenizer:
         if len(set(has_bos)) == 1:
             result = self._encode(texts, not has_bos[0])
         else:
-            result = [self._encode([text], not has)[0] for text, has in zip(texts, has_bos, strict=True)]
+            result = [
+                self._encode([text], not has)[0] for text, has in zip(texts, has_bos, strict=True)
+            ]
         return [ids or ([self.hf.bos_token_id] if bos else []) for ids in result]
 
     def decode(self, tokens: Sequence[int], skip_special_tokens: bool = True) -> str:
         if self._fast is not None:
             text: str = self._fast.decode(tokens, skip_special_tokens=skip_special_tokens)
             return text
-        return str(self.hf.decode(tokens, skip_special_tokens=skip_special_tokens, clean_up_tokenization_spaces=False))
+        return str(
+            self.hf.decode(
+                tokens, skip_special_tokens=skip_special_tokens, clean_up_tokenization_spaces=False
+            )
+        )
 
     def piece(self, token: int) -> bytes:
         """The bytes that a token stands for; special and added ones give their name."""
@@ -140,7 +162,9 @@ class Tokenizer:
 
 def common_length(a: Sequence[int], b: Sequence[int]) -> int:
     """How many tokens the two begin with alike."""
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    return next(
+        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+    )
 
 
 def unfinished_bytes(data: bytes) -> int:
@@ -164,19 +188,25 @@ def _check_unicode(text: str) -> None:
 
 
 def _bytes_by_character() -> dict[str, bytes]:
-    """The inverse of byte-level BPE's alphabet: printable bytes stand for themselves, others for U+0100 on."""
+    """The inverse of byte-level BPE's alphabet: printable bytes stand for themselves, others for
+    U+0100 on."""
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [b for b in range(256) if b not in plain]
-    return {chr(b): bytes([b]) for b in plain} | {chr(0x100 + i): bytes([b]) for i, b in enumerate(others)}
+    return {chr(b): bytes([b]) for b in plain} | {
+        chr(0x100 + i): bytes([b]) for i, b in enumerate(others)
+    }
 
 
 _BYTE_OF = _bytes_by_character()
 
 
 class Detokenizer:
-    """Text that grows by whole characters: bytes of an unfinished one are held back until it is complete."""
+    """Text that grows by whole characters: bytes of an unfinished one are held back until it is
+    complete."""
 
-    def __init__(self, tokenizer: Tokenizer, prompt: Sequence[int], skip_special_tokens: bool = True) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, prompt: Sequence[int], skip_special_tokens: bool = True
+    ) -> None:
         self._tokenizer = tokenizer
         self._skip = skip_special_tokens
         self._tokens = list(prompt[-CONTEXT_TOKENS:])
@@ -186,7 +216,8 @@ class Detokenizer:
         """Take tokens, return the text that is now certain."""
         self._tokens.extend(tokens)
         text = self._pending()
-        # Special tokens alone give no text; the window must keep a word before the next one, which would lose its space
+        # Special tokens alone give no text; the window must keep a word before the next one, which
+        # would lose its space
         if not text or text.endswith("\ufffd"):
             return ""
         self._start, self._read = self._read, len(self._tokens)
@@ -205,7 +236,8 @@ class Detokenizer:
 
 
 class StopStrings:
-    """Finds the first stop string in a text that grows, and says how much of the text can be shown already."""
+    """Finds the first stop string in a text that grows, and says how much of the text can be shown
+    already."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = stops
@@ -217,7 +249,8 @@ class StopStrings:
         self._searched = len(text)
 
     def find(self, text: str) -> int | None:
-        """Where the first stop string begins in `text`, which has only grown since the last call, if one does."""
+        """Where the first stop string begins in `text`, which has only grown since the last call,
+        if one does."""
         places = [place for stop in self._stops if (place := text.find(stop, self._searched)) >= 0]
         if places:
             return min(places)

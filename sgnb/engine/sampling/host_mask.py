@@ -1,4 +1,5 @@
-"""Grammars that the host walks: which tokens each row may choose. Knows no sampler and no other way to a mask."""
+"""Grammars that the host walks: which tokens each row may choose. Knows no sampler and no other way
+to a mask."""
 
 from __future__ import annotations
 
@@ -10,12 +11,13 @@ from numpy.typing import NDArray
 
 from ...errors import GrammarError
 from ..device.transfer import to_device
-from ..request.request_state import Live
+from ..request.request_state import RequestState
 from .torch_sampler import Mask
 
 
-def host_mask(lives: Mapping[int, Live], columns: int, device: torch.device) -> Mask | None:
-    """The masks of rows whose grammars bind, by row, for logits with so many columns; None without a row.
+def host_mask(lives: Mapping[int, RequestState], columns: int, device: torch.device) -> Mask | None:
+    """The masks of rows whose grammars bind, by row, for logits with so many columns; None without
+    a row.
 
     A row may come out with no token at all; `explain` says why. Waits for no device.
     """
@@ -27,11 +29,11 @@ def host_mask(lives: Mapping[int, Live], columns: int, device: torch.device) -> 
     return Mask(to_device(list(lives), device), host.to(device, non_blocking=True))
 
 
-def explain(live: Live) -> GrammarError:
+def explain(live: RequestState) -> GrammarError:
     """Why the mask of a request left no token."""
     assert live.constraint is not None
     try:
-        live.constraint.allowed()
+        live.constraint.allowed_tokens()
     except GrammarError as error:
         return error
     return GrammarError(
@@ -41,12 +43,14 @@ def explain(live: Live) -> GrammarError:
     )
 
 
-def _fill(line: NDArray[np.bool_], live: Live) -> None:
+def _fill(line: NDArray[np.bool_], live: RequestState) -> None:
     """One row: the grammar's tokens, and the ends of sequence where the text may end."""
     assert live.constraint is not None
     try:
-        allowed = live.constraint.allowed()
-    except GrammarError:  # the row has no token: its request fails when the step is read, the others go on
+        allowed = live.constraint.allowed_tokens()
+    except (
+        GrammarError
+    ):  # the row has no token: its request fails when the step is read, the others go on
         return
     size = min(len(line), len(allowed))
     line[:size] = allowed[:size]

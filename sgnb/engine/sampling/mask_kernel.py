@@ -1,7 +1,8 @@
-"""Kernels for grammars on the device: which tokens each row may choose, where a token leads, where the last step ended.
+"""Kernels for grammars on the device: which tokens each row may choose, where a token leads, where
+the last step ended.
 
-`device_grammars` holds the tables that they read, and says what is in them. With TRITON_INTERPRET=1 set before triton
-is imported, the kernels run on the CPU.
+`device_grammars` holds the tables that they read, and says what is in them. With TRITON_INTERPRET=1
+set before triton is imported, the kernels run on the CPU.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from ..device.precompile import launch
 from . import torch_sampler
 
 BLOCK = 128
-"""Tokens that one program looks at. They take as long as the longest of them; few tokens are longer than 20 bytes."""
+"""Tokens that one program looks at. They take as long as the longest of them; few tokens are longer
+than 20 bytes."""
 
 HEAD = tl.constexpr(8)
 """So many first bytes of a token come with one load."""
@@ -24,24 +26,34 @@ RESUMED = 1024
 """Rows of one program, unless there are more: one kernel for all steps."""
 
 UNKNOWN, WRITTEN, KEPT = (tl.constexpr(i) for i in range(3))
-"""What is known of a state's mask: nothing; it is written in the step that runs; every later step may copy it."""
+"""What is known of a state's mask: nothing; it is written in the step that runs; every later step
+may copy it."""
 
 _PREVIOUS = tl.constexpr(torch_sampler.PREVIOUS)
 
 
 def resume(
-    ids: Tensor, tokens: Tensor, states: Tensor, last: Tensor, seats: Tensor, ids_out: Tensor, states_out: Tensor
+    ids: Tensor,
+    tokens: Tensor,
+    states: Tensor,
+    last: Tensor,
+    seats: Tensor,
+    ids_out: Tensor,
+    states_out: Tensor,
 ) -> None:
     """Fill in what the host did not know yet when it wrote down a step's rows.
 
-    ids, int32 or int64[rows]: a token, or -1 - i for tokens[i], int64. states, int32[rows]: a state, or
-    `torch_sampler.PREVIOUS` for last[seats[row]]; last: int32, seats: int32[rows]. ids_out: int32 or int64[rows], states_out:
-    int32[rows]. The outputs may share memory with any of the inputs.
+    ids, int32 or int64[rows]: a token, or -1 - i for tokens[i], int64. states, int32[rows]: a
+    state, or `torch_sampler.PREVIOUS` for last[seats[row]]; last: int32, seats: int32[rows].
+    ids_out: int32 or int64[rows], states_out: int32[rows]. The outputs may share memory with any of
+    the inputs.
     """
     rows = len(ids)
     if rows:
         block = max(RESUMED, triton.next_power_of_2(rows))
-        launch(_resume, (1,), ids, tokens, states, last, seats, ids_out, states_out, rows, BLOCK=block)
+        launch(
+            _resume, (1,), ids, tokens, states, last, seats, ids_out, states_out, rows, BLOCK=block
+        )
 
 
 @triton.jit
@@ -81,7 +93,9 @@ def allow(
                 for word in tl.static_range(WORDS):
                     tl.store(mask + word, tl.sum(tl.where(place // 32 == word, bits, 0), axis=0))
                 tl.store(progress + start, WRITTEN)
-        tl.store(out + row.to(tl.int64) * stride + token, allowed.to(tl.uint8), mask=token < columns)
+        tl.store(
+            out + row.to(tl.int64) * stride + token, allowed.to(tl.uint8), mask=token < columns
+        )
 
 
 @triton.jit
@@ -169,7 +183,9 @@ def _resume(
     row = tl.arange(0, BLOCK)
     known = row < rows
     token = tl.load(ids + row, mask=known, other=0)
-    token = tl.where(token < 0, tl.load(tokens + (-1 - token), mask=known & (token < 0), other=0), token)
+    token = tl.where(
+        token < 0, tl.load(tokens + (-1 - token), mask=known & (token < 0), other=0), token
+    )
     state = tl.load(states + row, mask=known, other=0)
     carried = known & (state == _PREVIOUS)
     seat = tl.load(seats + row, mask=carried, other=0)

@@ -1,10 +1,12 @@
-"""From logits to tokens on the device, for rows that are plain: temperature, masks and a draw. Needs triton.
+"""From logits to tokens on the device, for rows that are plain: temperature, masks and a draw.
+Needs triton.
 
-Two kernels, whose results lie in tensors of fixed place, so that both can be part of a CUDA graph. The first reads the
-logits once and leaves a few sums for each block of the vocabulary; the second chooses a block by these, then a token in
-it. Log-probabilities come out of the same sums: no tensor of float32 [rows, vocab] is ever made. The slow twin is
-`torch_sampler.pick`; sums in another order can move a draw over the edge between two tokens, nothing else differs. With
-TRITON_INTERPRET=1 set before triton is imported, the kernels run on the CPU.
+Two kernels, whose results lie in tensors of fixed place, so that both can be part of a CUDA graph.
+The first reads the logits once and leaves a few sums for each block of the vocabulary; the second
+chooses a block by these, then a token in it. Log-probabilities come out of the same sums: no tensor
+of float32 [rows, vocab] is ever made. The slow twin is `torch_sampler.pick`; sums in another order
+can move a draw over the edge between two tokens, nothing else differs. With TRITON_INTERPRET=1 set
+before triton is imported, the kernels run on the CPU.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from torch import Tensor
 
 from ..device.precompile import launch
 from . import torch_sampler
-from .torch_sampler import Picks
+from .torch_sampler import SamplerOutput
 
 BLOCK = 2048
 """Logits that one program of the first kernel reads."""
@@ -30,8 +32,8 @@ _SUMS = tl.constexpr(6)
 
 
 class DeviceSampler:
-    """Chooses tokens for up to max_rows rows of a vocabulary. `tokens`, int64[max_rows], holds those of the last call:
-    the next step may take its ids from there."""
+    """Chooses tokens for up to max_rows rows of a vocabulary. `tokens`, int64[max_rows], holds
+    those of the last call: the next step may take its ids from there."""
 
     def __init__(self, vocab_size: int, max_rows: int, device: torch.device | str) -> None:
         self._vocab, self._blocks = vocab_size, triton.cdiv(vocab_size, BLOCK)
@@ -39,7 +41,9 @@ class DeviceSampler:
         self._logprobs = torch.zeros(max_rows, dtype=torch.float32, device=device)
         self._kept = torch.zeros(max_rows, dtype=torch.float32, device=device)
         self._allowed = torch.zeros(max_rows, dtype=torch.int32, device=device)
-        self._sums = torch.zeros(max_rows, _SUMS.value, self._blocks, dtype=torch.float32, device=device)
+        self._sums = torch.zeros(
+            max_rows, _SUMS.value, self._blocks, dtype=torch.float32, device=device
+        )
 
     def __call__(
         self,
@@ -48,22 +52,28 @@ class DeviceSampler:
         draws: Tensor,
         allowed: Tensor | None = None,
         states: Tensor | None = None,
-    ) -> Picks:
-        """One token for each row of `logits`, float [rows, vocab], columns next to each other; nothing is overwritten.
+    ) -> SamplerOutput:
+        """One token for each row of `logits`, float [rows, vocab], columns next to each other;
+        nothing is overwritten.
 
-        temperatures: float32[rows]; up to `torch_sampler.GREEDY` a row is greedy, and of equal logits takes the lowest id.
-        draws: float[rows] in [0, 1], where 1 counts as just below: the token, in the order of ids, at which the
-        cumulative probability passes it. allowed: uint8 or bool [rows, vocab], columns next to each other; heeded in
-        rows whose state, int32[rows], is not `torch_sampler.UNCONSTRAINED`.
+        temperatures: float32[rows]; up to `torch_sampler.GREEDY` a row is greedy, and of equal
+        logits takes the lowest id. draws: float[rows] in [0, 1], where 1 counts as just below: the
+        token, in the order of ids, at which the cumulative probability passes it. allowed: uint8 or
+        bool [rows, vocab], columns next to each other; heeded in rows whose state, int32[rows], is
+        not `torch_sampler.UNCONSTRAINED`.
 
-        The tensors returned belong to this object: the next call writes over them. Whatever the logits are, a token
-        lies in the vocabulary; NaN counts as less likely than any number. ValueError for another vocabulary, or for
-        more than max_rows rows.
+        The tensors returned belong to this object: the next call writes over them. Whatever the
+        logits are, a token lies in the vocabulary; NaN counts as less likely than any number.
+        ValueError for another vocabulary, or for more than max_rows rows.
         """
         rows, vocab = logits.shape
         if vocab != self._vocab or rows > len(self.tokens):
-            raise ValueError(f"logits of shape {rows} x {vocab}, made for up to {len(self.tokens)} x {self._vocab}")
-        picks = Picks(self.tokens[:rows], self._logprobs[:rows], self._kept[:rows], self._allowed[:rows])
+            raise ValueError(
+                f"logits of shape {rows} x {vocab}, made for up to {len(self.tokens)} x {self._vocab}"
+            )
+        picks = SamplerOutput(
+            self.tokens[:rows], self._logprobs[:rows], self._kept[:rows], self._allowed[:rows]
+        )
         if rows == 0:
             return picks
         masked = allowed is not None
@@ -72,7 +82,9 @@ class DeviceSampler:
             logits, logits.stride(0), vocab, temperatures, mask, mask.stride(0),
             states if masked else self._allowed, self._sums, self._blocks,
         )  # fmt: skip
-        launch(_sum_blocks, (rows, self._blocks), *shared, MASKED=masked, BLOCK=BLOCK, num_warps=WARPS)
+        launch(
+            _sum_blocks, (rows, self._blocks), *shared, MASKED=masked, BLOCK=BLOCK, num_warps=WARPS
+        )
         launch(
             _choose, (rows,), *shared, draws, *picks,
             MASKED=masked, BLOCK=BLOCK, BLOCKS=max(2, triton.next_power_of_2(self._blocks)), num_warps=WARPS,
@@ -82,7 +94,8 @@ class DeviceSampler:
 
 @triton.jit
 def _load(logits: tl.tensor, known: tl.tensor) -> tl.tensor:
-    """As finite numbers, so that no difference is NaN: the smallest one for -inf and NaN. -inf beyond the end."""
+    """As finite numbers, so that no difference is NaN: the smallest one for -inf and NaN. -inf
+    beyond the end."""
     x = tl.load(logits, mask=known, other=0.0).to(tl.float32)
     x = tl.minimum(tl.maximum(tl.where(x == x, x, _LOWEST), _LOWEST), -_LOWEST)
     return tl.where(known, x, float("-inf"))
@@ -102,8 +115,8 @@ def _sum_blocks(
     MASKED: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
-    """Of one row and block: the largest logit and the sum of exp(logit - largest); of those that are allowed the same
-    two, the sum at the row's temperature, and the count."""
+    """Of one row and block: the largest logit and the sum of exp(logit - largest); of those that
+    are allowed the same two, the sum at the row's temperature, and the count."""
     row, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
     token = block * BLOCK + tl.arange(0, BLOCK)
     known = token < vocab
@@ -134,8 +147,9 @@ def _sum_blocks(
 
 @triton.jit
 def _pass(weights: tl.tensor, goal: tl.tensor, SIZE: tl.constexpr) -> tl.tensor:
-    """The first index with a weight at which the cumulative weight, float64, passes the goal; else the last one with a
-    weight, and 0 without any. Never an index without a weight, however sums are rounded."""
+    """The first index with a weight at which the cumulative weight, float64, passes the goal; else
+    the last one with a weight, and 0 without any. Never an index without a weight, however sums are
+    rounded."""
     index = tl.arange(0, SIZE)
     last = tl.max(tl.where(weights > 0, index, 0), axis=0)
     passed = (weights > 0) & (tl.cumsum(weights, axis=0) > goal)
@@ -192,7 +206,8 @@ def _choose(
         goal = tl.load(draws + row).to(tl.float64) * tl.sum(weights, axis=0)
         chosen = _pass(weights, goal, BLOCKS)
         goal -= tl.sum(tl.where(index < chosen, weights, 0.0), axis=0)
-        # In the measure of the block's own sum. Without anything allowed the scale is 0, and the token has no meaning.
+        # In the measure of the block's own sum. Without anything allowed the scale is 0, and the
+        # token has no meaning.
         goal /= tl.maximum(tl.sum(tl.where(index == chosen, scale, 0.0), axis=0), 1e-300)
 
     token = chosen * BLOCK + tl.arange(0, BLOCK)

@@ -1,8 +1,10 @@
-"""From logits to tokens. Greedy, temperature, top-k, top-p, min-p, penalties, biases; a random number for each row.
+"""From logits to tokens. Greedy, temperature, top-k, top-p, min-p, penalties, biases; a random
+number for each row.
 
-Filters are applied one after another, each on what the one before left, as transformers does. A row's token depends on
-its own logits, parameters and random number only, so that the requests beside it never change it. Nothing here waits
-for the device. Knows no grammars, only their masks; `sample_kernel` is the fast twin for rows that are plain.
+Filters are applied one after another, each on what the one before left, as transformers does. A
+row's token depends on its own logits, parameters and random number only, so that the requests
+beside it never change it. Nothing here waits for the device. Knows no grammars, only their masks;
+`sample_kernel` is the fast twin for rows that are plain.
 """
 
 from __future__ import annotations
@@ -23,20 +25,22 @@ GREEDY = 1e-6
 """Temperatures up to this are greedy: dividing by smaller ones leaves the range of float32."""
 
 FEW = 1024
-"""A top_k up to this finds its tokens by selection; a larger one, and the other filters, sort the vocabulary."""
+"""A top_k up to this finds its tokens by selection; a larger one, and the other filters, sort the
+vocabulary."""
 
 UNCONSTRAINED, PREVIOUS = -1, -2
-"""What a row's state says in place of a grammar's state on the device: no mask; the state that the last step left for
-the row."""
+"""What a row's state says in place of a grammar's state on the device: no mask; the state that the
+last step left for the row."""
 
 
-class Picks(NamedTuple):
+class SamplerOutput(NamedTuple):
     """What was chosen for the rows of a step, all on the logits' device.
 
-    tokens: int64[rows], 0 where nothing was allowed. logprobs: float32[rows], natural log-probability of the token for
-    the model itself, before masks, temperature and filters. kept: float32[rows], the logarithm of the model's
-    probability of all tokens that the row's mask allows; 0 without a mask. allowed: int32[rows], how many those are;
-    without a mask the whole vocabulary, and 0 for a row that may choose nothing.
+    tokens: int64[rows], 0 where nothing was allowed. logprobs: float32[rows], natural
+    log-probability of the token for the model itself, before masks, temperature and filters. kept:
+    float32[rows], the logarithm of the model's probability of all tokens that the row's mask
+    allows; 0 without a mask. allowed: int32[rows], how many those are; without a mask the whole
+    vocabulary, and 0 for a row that may choose nothing.
     """
 
     tokens: Tensor
@@ -46,7 +50,8 @@ class Picks(NamedTuple):
 
 
 class Mask(NamedTuple):
-    """The rows that a grammar binds, int64[bound], and the tokens that each may choose, bool [bound, vocab]."""
+    """The rows that a grammar binds, int64[bound], and the tokens that each may choose, bool
+    [bound, vocab]."""
 
     rows: Tensor
     allowed: Tensor
@@ -58,8 +63,9 @@ def pick(
     banned: Sequence[Collection[int]],
     draws: NDArray[np.float64],
     mask: Mask | None = None,
-) -> Picks:
-    """One token for each row of `logits`, float [rows, vocab], and its probabilities; arguments as in `sample`.
+) -> SamplerOutput:
+    """One token for each row of `logits`, float [rows, vocab], and its probabilities; arguments as
+    in `sample`.
 
     `logits` may be overwritten.
     """
@@ -71,10 +77,12 @@ def pick(
     if mask is not None:
         forbidden = ~mask.allowed
         logits.index_copy_(0, mask.rows, logits[mask.rows].masked_fill_(forbidden, -torch.inf))
-        kept.index_copy_(0, mask.rows, logprobs[mask.rows].masked_fill_(forbidden, -torch.inf).logsumexp(-1))
+        kept.index_copy_(
+            0, mask.rows, logprobs[mask.rows].masked_fill_(forbidden, -torch.inf).logsumexp(-1)
+        )
         allowed.index_copy_(0, mask.rows, mask.allowed.sum(-1, dtype=torch.int32))
     tokens = sample(logits, requests, banned, draws).masked_fill_(allowed == 0, 0)
-    return Picks(tokens, logprobs.gather(1, tokens[:, None])[:, 0], kept, allowed)
+    return SamplerOutput(tokens, logprobs.gather(1, tokens[:, None])[:, 0], kept, allowed)
 
 
 def is_plain(params: SamplingParams) -> bool:
@@ -83,12 +91,16 @@ def is_plain(params: SamplingParams) -> bool:
 
 
 def sample(
-    logits: Tensor, requests: Sequence[Request], banned: Sequence[Collection[int]], draws: NDArray[np.float64]
+    logits: Tensor,
+    requests: Sequence[Request],
+    banned: Sequence[Collection[int]],
+    draws: NDArray[np.float64],
 ) -> Tensor:
-    """One token, int64[rows], for each row of `logits`, float32 [rows, vocab]; row i belongs to requests[i].
+    """One token, int64[rows], for each row of `logits`, float32 [rows, vocab]; row i belongs to
+    requests[i].
 
-    banned[i]: token ids that row i may not choose yet (below its min_new_tokens). draws[i]: a number in [0, 1) that
-    decides, where the row is not greedy. `logits` may be overwritten.
+    banned[i]: token ids that row i may not choose yet (below its min_new_tokens). draws[i]: a
+    number in [0, 1) that decides, where the row is not greedy. `logits` may be overwritten.
     """
     for row, (request, ids) in enumerate(zip(requests, banned, strict=True)):
         if ids or _has_adjustments(request.params):
@@ -96,12 +108,19 @@ def sample(
     tokens = logits.argmax(-1)
     params = [request.params for request in requests]
     drawn = [i for i, p in enumerate(params) if p.temperature > GREEDY]
-    # Each row's way depends on its own parameters, so that its ties and roundings are the same in every batch.
-    for draw, takes in ((_draw, _is_unfiltered), (_draw_of_few, _takes_few), (_draw_sorted, _takes_many)):
+    # Each row's way depends on its own parameters, so that its ties and roundings are the same in
+    # every batch.
+    for draw, takes in (
+        (_draw, _is_unfiltered),
+        (_draw_of_few, _takes_few),
+        (_draw_sorted, _takes_many),
+    ):
         rows = [i for i in drawn if takes(params[i])]
         if rows:
             index = to_device(rows, logits.device)
-            chosen = draw(logits[index], [params[i] for i in rows], to_device(draws[rows], logits.device))
+            chosen = draw(
+                logits[index], [params[i] for i in rows], to_device(draws[rows], logits.device)
+            )
             tokens.index_copy_(0, index, chosen)
     return tokens
 
@@ -112,8 +131,10 @@ def _adjust(row: Tensor, request: Request, banned: Collection[int]) -> None:
     if params.repetition_penalty != 1:
         seen = to_device(np.unique(request.tokens), device)
         logits = row[seen]
-        row[seen] = torch.where(logits > 0, logits / params.repetition_penalty, logits * params.repetition_penalty)
-    if (params.frequency_penalty or params.presence_penalty) and request.output_length:
+        row[seen] = torch.where(
+            logits > 0, logits / params.repetition_penalty, logits * params.repetition_penalty
+        )
+    if (params.frequency_penalty or params.presence_penalty) and request.num_output_tokens:
         tokens, counts = np.unique(request.output, return_counts=True)
         penalty = counts * params.frequency_penalty + params.presence_penalty
         row[to_device(tokens, device)] -= to_device(penalty, device).to(row.dtype)
@@ -145,7 +166,8 @@ def _takes_many(params: SamplingParams) -> bool:
 
 
 def _draw(logits: Tensor, params: list[SamplingParams], draws: Tensor) -> Tensor:
-    """Inverse transform sampling: the first token, by id, at which the cumulative probability passes the draw."""
+    """Inverse transform sampling: the first token, by id, at which the cumulative probability
+    passes the draw."""
     temperatures = to_device([p.temperature for p in params], logits.device).to(logits.dtype)
     return _invert((logits / temperatures[:, None]).softmax(-1), draws)
 
@@ -160,10 +182,12 @@ def _draw_sorted(logits: Tensor, params: list[SamplingParams], draws: Tensor) ->
 
 
 def _largest(logits: Tensor, count: int) -> Tensor:
-    """The tokens of the `count` largest logits, float32 [rows, vocab]; the largest first, equal ones by their ids.
+    """The tokens of the `count` largest logits, float32 [rows, vocab]; the largest first, equal
+    ones by their ids.
 
-    Equal logits are common in bfloat16, and `topk` takes any of them. So it compares integers that hold both the logit,
-    mapped so that integers order as floats do, and the token, and are never equal.
+    Equal logits are common in bfloat16, and `topk` takes any of them. So it compares integers that
+    hold both the logit, mapped so that integers order as floats do, and the token, and are never
+    equal.
     """
     bits = logits.view(torch.int32)
     rising = torch.where(bits < 0, bits ^ 0x7FFFFFFF, bits).long()
@@ -172,10 +196,15 @@ def _largest(logits: Tensor, count: int) -> Tensor:
     return logits.shape[1] - 1 - (keys & 0x7FFFFFFF)
 
 
-def _draw_filtered(logits: Tensor, order: Tensor, params: list[SamplingParams], draws: Tensor) -> Tensor:
-    """With top-k, top-p and min-p, among the tokens `order`, whose logits fall; draws by their order."""
+def _draw_filtered(
+    logits: Tensor, order: Tensor, params: list[SamplingParams], draws: Tensor
+) -> Tensor:
+    """With top-k, top-p and min-p, among the tokens `order`, whose logits fall; draws by their
+    order."""
     values = np.array([[p.temperature, p.top_k, p.top_p, p.min_p] for p in params])
-    temperature, top_k, top_p, min_p = to_device(values, logits.device).to(logits.dtype).split(1, dim=1)
+    temperature, top_k, top_p, min_p = (
+        to_device(values, logits.device).to(logits.dtype).split(1, dim=1)
+    )
     rank = torch.arange(logits.shape[1], device=logits.device)[None]
     scaled = (logits / temperature).masked_fill((top_k > 0) & (rank >= top_k), -torch.inf)
     probabilities = scaled.softmax(-1)
@@ -192,10 +221,13 @@ def _invert(probabilities: Tensor, draws: Tensor) -> Tensor:
     index = torch.searchsorted(cumulative, draws[:, None] * total, right=True)
     # A draw next to 1 can be rounded up to the sum: take the last token that adds to it.
     index = torch.minimum(index, torch.searchsorted(cumulative, total))
-    return index[:, 0].clamp_(max=probabilities.shape[1] - 1)  # beyond it for a row without any probability
+    return index[:, 0].clamp_(
+        max=probabilities.shape[1] - 1
+    )  # beyond it for a row without any probability
 
 
 def top_logprobs(logprobs: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """(values, tokens), float and int64 [rows, count], of the likeliest tokens in log-probabilities [rows, vocab]."""
+    """(values, tokens), float and int64 [rows, count], of the likeliest tokens in log-probabilities
+    [rows, vocab]."""
     values, tokens = logprobs.topk(min(count, logprobs.shape[-1]), dim=-1)
     return values, tokens

@@ -34,7 +34,9 @@ def array_tree(flat: FlatSchema, label: str, writer: Writer) -> Node:
     item = _item(flat.item(0), f"{label}[]", writer)
     if item == NOTHING or most == 0:
         return writer.layout.brackets(NOTHING, flat.min_items == 0)
-    return writer.layout.brackets(writer.layout.repeated(item, flat.min_items, most), flat.min_items == 0)
+    return writer.layout.brackets(
+        writer.layout.repeated(item, flat.min_items, most), flat.min_items == 0
+    )
 
 
 def _item(schema: Schema, label: str, writer: Writer) -> Node:
@@ -43,12 +45,15 @@ def _item(schema: Schema, label: str, writer: Writer) -> Node:
 
 
 def _tuple(flat: FlatSchema, label: str, writer: Writer) -> Node:
-    """At least one item: those of prefixItems, then the others; without `items`, others only where minItems asks."""
+    """At least one item: those of prefixItems, then the others; without `items`, others only where
+    minItems asks."""
     length, layout = len(flat.prefix), writer.layout
     least, most = flat.min_items, flat.max_items
     if length - least > MOST_LOOSE:
         problem = f"{length - least} items may be left out"
-        raise writer.reader.index.error(flat.source, "prefixItems", problem, f"set minItems to {length}")
+        raise writer.reader.index.error(
+            flat.source, "prefixItems", problem, f"set minItems to {length}"
+        )
     if flat.items is None and least <= length:
         most = length if most is None else min(most, length)
     rest: Node = EMPTY
@@ -66,11 +71,16 @@ def _tuple(flat: FlatSchema, label: str, writer: Writer) -> Node:
             rest = EMPTY
             break
         items.append(item)
-    return _in_turn(items, least, rest, layout) if items and len(items) >= min(least, length) else NOTHING
+    return (
+        _in_turn(items, least, rest, layout)
+        if items and len(items) >= min(least, length)
+        else NOTHING
+    )
 
 
 def _in_turn(items: list[Node], least: int, rest: Node, layout: Layout) -> Node:
-    """The items with `rest` behind; from the one after `least` on, each may end the list, but not the first."""
+    """The items with `rest` behind; from the one after `least` on, each may end the list, but not
+    the first."""
     needed = max(least, 1)
     for item in reversed(items[needed:]):
         rest = optional(concat(layout.comma, item, rest))
@@ -81,7 +91,9 @@ def _containing(flat: FlatSchema, label: str, writer: Writer) -> Node:
     """At least one item that fits `contains`, any others before and after."""
     if flat.min_items > 1 or flat.max_items is not None or flat.prefix:
         cure = "leave out minItems, maxItems and prefixItems beside it, or list the items with prefixItems"
-        raise writer.reader.index.error(flat.source, "contains", "not enforced beside counted items", cure)
+        raise writer.reader.index.error(
+            flat.source, "contains", "not enforced beside counted items", cure
+        )
     label = f"{label}[]"
     found = _item(writer.reader.index.join(flat.item(0), flat.contains or False), label, writer)
     if found == NOTHING:
@@ -93,11 +105,18 @@ def _containing(flat: FlatSchema, label: str, writer: Writer) -> Node:
 
 def _distinct(flat: FlatSchema, label: str, writer: Writer) -> tuple[Node, bool]:
     """Items that are all different, out of known values."""
-    values = None if flat.prefix or flat.contains is not None else _known_values(flat.item(0), writer)
+    values = (
+        None if flat.prefix or flat.contains is not None else _known_values(flat.item(0), writer)
+    )
     if values is None or len(values) > MOST_DISTINCT:
         cure = f"drop it, or give items an enum of at most {MOST_DISTINCT} values"
-        raise writer.reader.index.error(flat.source, "uniqueItems", "items that cannot be told apart", cure)
-    least, most = flat.min_items, len(values) if flat.max_items is None else min(flat.max_items, len(values))
+        raise writer.reader.index.error(
+            flat.source, "uniqueItems", "items that cannot be told apart", cure
+        )
+    least, most = (
+        flat.min_items,
+        len(values) if flat.max_items is None else min(flat.max_items, len(values)),
+    )
     nodes: list[Node] = [Source(writer.layout.constant(value), f"{label}[]") for value in values]
     if least > most:
         return NOTHING, False
@@ -109,7 +128,9 @@ def _distinct(flat: FlatSchema, label: str, writer: Writer) -> tuple[Node, bool]
         return inside, empty and not least
     if sum(math.comb(len(values), count) for count in range(least, most + 1)) > MOST_ARRANGED:
         cure = "drop minItems or maxItems beside it, or give fewer values"
-        raise writer.reader.index.error(flat.source, "uniqueItems", f"too many choices of {len(values)} values", cure)
+        raise writer.reader.index.error(
+            flat.source, "uniqueItems", f"too many choices of {len(values)} values", cure
+        )
     return counted(parts, least, most, writer.layout)
 
 

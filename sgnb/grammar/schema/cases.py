@@ -1,7 +1,9 @@
-"""The logic of JSON Schema: a schema as cases (`FlatSchema`), any of which will do, and questions about them.
+"""The logic of JSON Schema: a schema as cases (`FlatSchema`), any of which will do, and questions
+about them.
 
-allOf is merged, anyOf and its kin become cases, `not` is turned round keyword by keyword. What a case says is true to
-the letter of JSON Schema, or narrower; nothing here closes objects or picks types. Knows no syntax trees.
+allOf is merged, anyOf and its kin become cases, `not` is turned round keyword by keyword. What a
+case says is true to the letter of JSON Schema, or narrower; nothing here closes objects or picks
+types. Knows no syntax trees.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ _LOOK_AHEAD = 6
 
 
 class CaseReader:
-    """Reads schemas of one document into cases. Counts its work, and gives up after a second's worth of it."""
+    """Reads schemas of one document into cases. Counts its work, and gives up after a second's
+    worth of it."""
 
     def __init__(self, index: SchemaIndex) -> None:
         self.index = index
@@ -41,7 +44,8 @@ class CaseReader:
         self._work += amount
         if self._work > _STEPS:
             raise GrammarError(
-                "the schema is too large to be translated", "use fewer alternatives, or a simpler schema"
+                "the schema is too large to be translated",
+                "use fewer alternatives, or a simpler schema",
             )
 
     def cases(self, schema: Schema) -> Cases:
@@ -55,7 +59,9 @@ class CaseReader:
         self.spend()
         key = (reader, id(schema))
         if key in self._open:
-            raise self.index.error(schema, "$ref", "refers to itself with nothing between", "say what the value is")
+            raise self.index.error(
+                schema, "$ref", "refers to itself with nothing between", "say what the value is"
+            )
         self._open.append(key)
         try:
             return reader(schema)
@@ -75,7 +81,9 @@ class CaseReader:
         """Each with each, without those that cannot hold."""
         self.spend(len(first) * len(second))
         if len(first) * len(second) > MOST_CASES * 4:
-            raise self.index.error(schema, keyword, "too many cases", f"at most {MOST_CASES} are kept")
+            raise self.index.error(
+                schema, keyword, "too many cases", f"at most {MOST_CASES} are kept"
+            )
         try:
             merged = [merge(a, b, self.index.join) for a in first for b in second]
         except GrammarError as error:
@@ -85,7 +93,9 @@ class CaseReader:
     def _kept(self, cases: Cases, schema: Schema, keyword: str) -> Cases:
         kept = [case for case in cases if case.types and case.values != ()]
         if len(kept) > MOST_CASES:
-            raise self.index.error(schema, keyword, f"{len(kept)} cases", f"at most {MOST_CASES} are kept: simplify it")
+            raise self.index.error(
+                schema, keyword, f"{len(kept)} cases", f"at most {MOST_CASES} are kept: simplify it"
+            )
         return kept
 
     def _all_of(self, found: Cases, schema: dict[str, Any], parts: list[Schema]) -> Cases:
@@ -94,7 +104,9 @@ class CaseReader:
         return found
 
     def _any_of(self, found: Cases, schema: dict[str, Any], parts: list[Schema]) -> Cases:
-        return self._product(found, [case for part in parts for case in self.cases(part)], schema, "anyOf")
+        return self._product(
+            found, [case for part in parts for case in self.cases(part)], schema, "anyOf"
+        )
 
     def _one_of(self, found: Cases, schema: dict[str, Any], parts: list[Schema]) -> Cases:
         branches = [self._product(found, self.cases(part), schema, "oneOf") for part in parts]
@@ -152,8 +164,12 @@ class CaseReader:
     def _if(self, found: Cases, schema: dict[str, Any], condition: Schema) -> Cases:
         if "then" not in schema and "else" not in schema:
             return found
-        yes = self._product(self.cases(condition), self.cases(schema.get("then", True)), schema, "then")
-        no = self._product(self.opposite(condition), self.cases(schema.get("else", True)), schema, "else")
+        yes = self._product(
+            self.cases(condition), self.cases(schema.get("then", True)), schema, "then"
+        )
+        no = self._product(
+            self.opposite(condition), self.cases(schema.get("else", True)), schema, "else"
+        )
         return self._product(found, yes + no, schema, "if")
 
     def _dependencies(self, found: Cases, schema: dict[str, Any], needs: dict[str, Any]) -> Cases:
@@ -163,7 +179,9 @@ class CaseReader:
             if isinstance(need, list):
                 present = [FlatSchema(required=(name, *need), spoken=frozenset({"object"}))]
             else:
-                present = self._product([FlatSchema(required=(name,))], self.cases(need), schema, "dependentSchemas")
+                present = self._product(
+                    [FlatSchema(required=(name,))], self.cases(need), schema, "dependentSchemas"
+                )
             found = self._product(found, [without, *present], schema, "dependentRequired")
         return found
 
@@ -172,15 +190,21 @@ class CaseReader:
             problem = "not enforced where not, if or oneOf rules out some values of a property"
             cure = "use additionalProperties, with all names in one properties"
             raise self.index.error(schema, "unevaluatedProperties", problem, cure)
-        return [case if case.additional is not None else replace(case, additional=rest) for case in found]
+        return [
+            case if case.additional is not None else replace(case, additional=rest)
+            for case in found
+        ]
 
     def _unevaluated_items(self, found: Cases, schema: dict[str, Any], rest: Schema) -> Cases:
         if any(case.contains is not None for case in found):
-            raise self.index.error(schema, "unevaluatedItems", "not enforced beside contains", "use items")
+            raise self.index.error(
+                schema, "unevaluatedItems", "not enforced beside contains", "use items"
+            )
         return [case if case.items is not None else replace(case, items=rest) for case in found]
 
     def opposite(self, schema: Schema) -> Cases:
-        """The cases in which `schema` does not hold. Raises GrammarError for keywords that cannot be turned round."""
+        """The cases in which `schema` does not hold. Raises GrammarError for keywords that cannot
+        be turned round."""
         if isinstance(schema, bool):
             return [] if schema else [_ANYTHING]
         return self._guarded(schema, self._opposite)
@@ -205,7 +229,10 @@ class CaseReader:
 
     def values(self, case: FlatSchema) -> tuple[Any, ...]:
         """Those of `case.values` that its other keywords allow."""
-        if replace(case, types=ALL_TYPES, spoken=frozenset(), values=None, source=None) == _ANYTHING:
+        if (
+            replace(case, types=ALL_TYPES, spoken=frozenset(), values=None, source=None)
+            == _ANYTHING
+        ):
             return tuple(value for value in case.values or () if type_of(value) in case.types)
         rest = replace(case, values=None)
         self.spend(len(case.values or ()) // 10)
@@ -225,7 +252,10 @@ class CaseReader:
                 and case.high is not None
                 and (
                     case.low.value > case.high.value
-                    or (case.low.value == case.high.value and not (case.low.inclusive and case.high.inclusive))
+                    or (
+                        case.low.value == case.high.value
+                        and not (case.low.inclusive and case.high.inclusive)
+                    )
                 )
             )
         if kind == "string":
@@ -233,8 +263,13 @@ class CaseReader:
         if kind == "array":
             if case.max_items is not None and case.min_items > case.max_items:
                 return True
-            return any(self._nothing_fits(case.item(index), depth) for index in range(min(case.min_items, 8)))
-        return kind == "object" and any(self._nothing_fits(case.member(name), depth) for name in case.required)
+            return any(
+                self._nothing_fits(case.item(index), depth)
+                for index in range(min(case.min_items, 8))
+            )
+        return kind == "object" and any(
+            self._nothing_fits(case.member(name), depth) for name in case.required
+        )
 
     def _nothing_fits(self, schema: Schema, depth: int) -> bool:
         if isinstance(schema, bool) or depth > _LOOK_AHEAD:
@@ -265,7 +300,11 @@ class CaseReader:
         return any(self.holds(case, value) for case in self.cases(schema))
 
     def _array_holds(self, case: FlatSchema, items: Sequence[Any]) -> bool:
-        if not case.min_items <= len(items) <= (len(items) if case.max_items is None else case.max_items):
+        if (
+            not case.min_items
+            <= len(items)
+            <= (len(items) if case.max_items is None else case.max_items)
+        ):
             return False
         if case.unique and len(set(map(canonical, items))) < len(items):
             return False
@@ -275,10 +314,14 @@ class CaseReader:
 
     def _object_holds(self, case: FlatSchema, members: Mapping[str, Any]) -> bool:
         most = len(members) if case.max_properties is None else case.max_properties
-        if not case.min_properties <= len(members) <= most or not set(case.required) <= members.keys():
+        if (
+            not case.min_properties <= len(members) <= most
+            or not set(case.required) <= members.keys()
+        ):
             return False
         return all(
-            self.valid(case.names, name) and all(self.valid(s, value) for s in (case.member(name), *case.fitting(name)))
+            self.valid(case.names, name)
+            and all(self.valid(s, value) for s in (case.member(name), *case.fitting(name)))
             for name, value in members.items()
         )
 
@@ -355,7 +398,9 @@ def _opposites(flat: FlatSchema) -> Iterable[FlatSchema]:
         yield FlatSchema(types=members, properties={name: False})
     for name, schema in flat.properties.items():
         if schema is not True:
-            yield FlatSchema(types=members, properties={name: {"not": schema}}, required=(name,), negated=True)
+            yield FlatSchema(
+                types=members, properties={name: {"not": schema}}, required=(name,), negated=True
+            )
 
 
 LOGIC: dict[str, Callable[[CaseReader, Cases, dict[str, Any], Any], Cases]] = {
@@ -370,4 +415,5 @@ LOGIC: dict[str, Callable[[CaseReader, Cases, dict[str, Any], Any], Cases]] = {
     "unevaluatedProperties": CaseReader._unevaluated_properties,
     "unevaluatedItems": CaseReader._unevaluated_items,
 }
-"""What makes cases, in the order in which it is applied: what is not seen yet cannot keep the parts of oneOf apart."""
+"""What makes cases, in the order in which it is applied: what is not seen yet cannot keep the parts
+of oneOf apart."""

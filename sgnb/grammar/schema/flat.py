@@ -1,4 +1,5 @@
-"""A schema without references and without logic: `FlatSchema`, how two of them are merged, and JSON values compared.
+"""A schema without references and without logic: `FlatSchema`, how two of them are merged, and JSON
+values compared.
 
 Knows no syntax trees. Sub-schemas stay what they are in JSON; two for one place become one `allOf`.
 """
@@ -30,7 +31,8 @@ class FlatSchema:
 
     types: those allowed. spoken: those that its keywords are about.
     values: enum and const. excluded: values that are forbidden.
-    negated: whether one of `properties` comes from a schema that does not hold. source: as written, for messages.
+    negated: whether one of `properties` comes from a schema that does not hold. source: as written,
+    for messages.
     """
 
     types: frozenset[str] = ALL_TYPES
@@ -79,7 +81,11 @@ class FlatSchema:
 
     def fitting(self, name: str) -> list[Schema]:
         """The schemas whose patterns fit `name`."""
-        return [schema for pattern, schema in self.pattern_properties.items() if re.search(pattern, name)]
+        return [
+            schema
+            for pattern, schema in self.pattern_properties.items()
+            if re.search(pattern, name)
+        ]
 
 
 def canonical(value: Any) -> Any:
@@ -101,7 +107,9 @@ def type_of(value: Any) -> str:
         return "boolean"
     if isinstance(value, (int, Decimal)):
         return "integer" if value == int(value) else "fraction"
-    return "string" if isinstance(value, str) else "object" if isinstance(value, Mapping) else "array"
+    return (
+        "string" if isinstance(value, str) else "object" if isinstance(value, Mapping) else "array"
+    )
 
 
 def merge(a: FlatSchema, b: FlatSchema, join: Join) -> FlatSchema:
@@ -164,10 +172,13 @@ def _merged_members(a: FlatSchema, b: FlatSchema, join: Join) -> dict[str, Any]:
     for one in (a, b):
         if one.additional is not None and patterns.keys() != one.pattern_properties.keys():
             raise GrammarError(
-                "additionalProperties and patternProperties in different parts of allOf", "say both in the same part"
+                "additionalProperties and patternProperties in different parts of allOf",
+                "say both in the same part",
             )
     return {
-        "properties": {name: join(a.member(name), b.member(name)) for name in {**a.properties, **b.properties}},
+        "properties": {
+            name: join(a.member(name), b.member(name)) for name in {**a.properties, **b.properties}
+        },
         "pattern_properties": patterns,
         "additional": _both(a.additional, b.additional, join),
     }

@@ -1,4 +1,5 @@
-"""A `FlatSchema` as the tree of its objects: the named properties in order, then the others. Knows no other types."""
+"""A `FlatSchema` as the tree of its objects: the named properties in order, then the others. Knows
+no other types."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """What is needed inside an object or array. `value(schema, label)`: the values of the schema at that label."""
+    """What is needed inside an object or array. `value(schema, label)`: the values of the schema at
+    that label."""
 
     layout: Layout
     reader: CaseReader
@@ -48,7 +50,8 @@ def object_tree(flat: FlatSchema, label: str, writer: Writer) -> Node:
 
 
 def _with_listed_names(flat: FlatSchema, writer: Writer) -> FlatSchema:
-    """The same objects, with the names that propertyNames lists among the properties, and no more beside them."""
+    """The same objects, with the names that propertyNames lists among the properties, and no more
+    beside them."""
     if flat.names is True:
         return flat
     cases = writer.reader.cases(flat.names)
@@ -56,7 +59,9 @@ def _with_listed_names(flat: FlatSchema, writer: Writer) -> FlatSchema:
         return flat
     names = [name for case in cases for name in writer.reader.values(case) if isinstance(name, str)]
     listed_names = [name for name in flat.properties if name in names]
-    properties: dict[str, Schema] = {name: _whole_member(flat, name, writer) for name in (*listed_names, *names)}
+    properties: dict[str, Schema] = {
+        name: _whole_member(flat, name, writer) for name in (*listed_names, *names)
+    }
     properties |= dict.fromkeys((name for name in flat.required if name not in names), False)
     return replace(flat, properties=properties, names=True, additional=False, pattern_properties={})
 
@@ -82,7 +87,11 @@ def _path(label: str, name: str) -> str:
     """The label of a property; of one very deep inside, that of what it is in."""
     if len(label) > LONGEST_LABEL:
         return label
-    return f"{label}.{name}" if _IDENTIFIER.fullmatch(name) else f"{label}[{json.dumps(name, ensure_ascii=False)}]"
+    return (
+        f"{label}.{name}"
+        if _IDENTIFIER.fullmatch(name)
+        else f"{label}[{json.dumps(name, ensure_ascii=False)}]"
+    )
 
 
 def _entry(name: Node, schema: Schema, label: str, writer: Writer) -> Node:
@@ -95,12 +104,17 @@ def _others(flat: FlatSchema, members: dict[str, Schema], label: str, writer: Wr
     """One entry whose name is none of `members`."""
     additional = flat.additional
     if additional is None:
-        closed = flat.pattern_properties or any(schema is not False for schema in flat.properties.values())
+        closed = flat.pattern_properties or any(
+            schema is not False for schema in flat.properties.values()
+        )
         additional = not closed
     patterns = list(flat.pattern_properties)
     if len(patterns) > MOST_PATTERNS:
         raise writer.reader.index.error(
-            flat.source, "patternProperties", f"{len(patterns)} patterns", f"at most {MOST_PATTERNS} are told apart"
+            flat.source,
+            "patternProperties",
+            f"{len(patterns)} patterns",
+            f"at most {MOST_PATTERNS} are told apart",
         )
     entries = []
     for fits in product((True, False), repeat=len(patterns)):
@@ -115,11 +129,17 @@ def _others(flat: FlatSchema, members: dict[str, Schema], label: str, writer: Wr
 
 
 def _names(
-    flat: FlatSchema, patterns: Sequence[str], fits: Sequence[bool], taken: dict[str, Schema], writer: Writer
+    flat: FlatSchema,
+    patterns: Sequence[str],
+    fits: Sequence[bool],
+    taken: dict[str, Schema],
+    writer: Writer,
 ) -> Node:
     """The names that fit just the patterns that `fits` says, and that are not taken."""
     wanted = [pattern_tree(pattern) for pattern, fit in zip(patterns, fits, strict=True) if fit]
-    unwanted = [pattern_tree(pattern, True) for pattern, fit in zip(patterns, fits, strict=True) if not fit]
+    unwanted = [
+        pattern_tree(pattern, True) for pattern, fit in zip(patterns, fits, strict=True) if not fit
+    ]
     if flat.names is not True:
         cases = writer.reader.cases(flat.names)
         wanted.append(either(decoded(case) for case in cases if "string" in case.types))
@@ -135,7 +155,9 @@ def _names(
     return Without(node, either(unwanted)) if unwanted else node
 
 
-def _counted_parts(flat: FlatSchema, parts: list[Part], others: Node, writer: Writer) -> tuple[Node, bool]:
+def _counted_parts(
+    flat: FlatSchema, parts: list[Part], others: Node, writer: Writer
+) -> tuple[Node, bool]:
     """The inside of the braces, with as many entries as minProperties and maxProperties want."""
     least, most = flat.min_properties, flat.max_properties
     needed = sum(part.least for part in parts)
@@ -152,7 +174,11 @@ def _counted_parts(flat: FlatSchema, parts: list[Part], others: Node, writer: Wr
             )
         if not free:
             many = Part(others, int(least > 0), None if most is None else most - needed)
-            parts, least, most = [*parts, many] if many.most is None or many.most > 0 else parts, 0, None
+            parts, least, most = (
+                [*parts, many] if many.most is None or many.most > 0 else parts,
+                0,
+                None,
+            )
             if many.most is not None and many.most < many.least:
                 return NOTHING, False
         else:
@@ -163,5 +189,7 @@ def _counted_parts(flat: FlatSchema, parts: list[Part], others: Node, writer: Wr
     if free > MOST_COUNTED:
         keyword = "minProperties" if least else "maxProperties"
         problem = f"{free} properties may be left out"
-        raise writer.reader.index.error(flat.source, keyword, problem, f"at most {MOST_COUNTED} of them are counted")
+        raise writer.reader.index.error(
+            flat.source, keyword, problem, f"at most {MOST_COUNTED} of them are counted"
+        )
     return counted(parts, least, most, writer.layout)
