@@ -127,6 +127,21 @@ class SamplingParams:
         return bool(self.frequency_penalty or self.presence_penalty or self.repetition_penalty != 1)
 
     @property
+    def adjusts_logits(self) -> bool:
+        """Whether penalties or biases change the logits."""
+        return bool(self.logit_bias) or self.penalises
+
+    @property
+    def filters(self) -> bool:
+        """Whether top-k, top-p or min-p leave some tokens out."""
+        return self.top_k != -1 or self.top_p < 1 or self.min_p > 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a token depends on nothing but temperature, the grammar's mask and the draw."""
+        return not (self.adjusts_logits or self.filters)
+
+    @property
     def thinking_end(self) -> str:
         """The mark after which the grammar binds; "" when it binds from the start."""
         return "</think>" if self.thinking is True else self.thinking or ""

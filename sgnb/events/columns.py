@@ -44,6 +44,10 @@ class Tokens(Sequence[int]):
         return repr(tuple(self))
 
 
+def _tuple(column: Any) -> tuple[Any, ...]:
+    return column if isinstance(column, tuple) else tuple(column.tolist())
+
+
 class Columns(Sequence[_Row]):
     """Named tuples of one kind, kept as one tuple for each field; equal to the tuple of the named
     tuples.
@@ -56,19 +60,21 @@ class Columns(Sequence[_Row]):
 
     def __init__(self, kind: Any, *columns: Iterable[Any]) -> None:
         """kind: the class of the named tuples. columns: one for each of its fields, all of one
-        length."""
+        length; arrays are kept as they are, and must not change."""
         self._kind = kind
-        self._columns = tuple([tuple(column) for column in columns])
+        self._columns: tuple[Any, ...] = tuple(
+            [c if hasattr(c, "tolist") else tuple(c) for c in columns]
+        )
 
     def column(self, name: str) -> tuple[Any, ...]:
         place: int = self._kind._fields.index(name)
-        return self._columns[place]
+        return _tuple(self._columns[place])
 
     def __len__(self) -> int:
         return len(self._columns[0])
 
     def __iter__(self) -> Iterator[_Row]:
-        return map(self._kind, *self._columns)
+        return map(self._kind, *map(_tuple, self._columns))
 
     def __getitem__(self, place: Any) -> Any:
         return tuple(self)[place]
