@@ -37,11 +37,11 @@ from sgnb.grammar.compiler import GrammarCompiler
 from sgnb.sampling import SamplingParams
 
 from .common import Report, tokens
-from .gpu.limits import TOY
-from .gpu.model import random_llama
+from .gpu.model import random_model
 from .gpu.ours import SgnbServer, sgnb
 from .gpu.playing import play
 from .gpu.serving import make_tokenizer
+from .gpu.shapes import TOY
 from .gpu.workloads import BASIC
 from .simulated_gpu import SimulatedGpu, Times
 
@@ -220,7 +220,7 @@ def _workloads() -> Report:
 @contextmanager
 def _served(player: Player) -> Iterator[SgnbServer]:
     """An engine with the player in place of its runner."""
-    model = random_llama(replace(TOY, vocab=WORKLOAD_VOCAB), "cpu", "float32")
+    model = random_model(replace(TOY, vocab=WORKLOAD_VOCAB), "cpu", "float32")
     options = {"max_total_tokens": 400_000, "max_running_requests": ROWS, "max_step_tokens": 8192}
     with sgnb.Engine(model, tokenizer=None, device="cpu", overlap=True, context_length=8192, **options) as engine:
         engine._loop.call(lambda: setattr(engine._loop, "_runner", player))

@@ -33,10 +33,10 @@ def run() -> Report:
 
     source: Any = "tiny"
     if torch.cuda.is_available():
-        from .gpu.limits import LLAMA_8B
-        from .gpu.model import random_llama
+        from .gpu.model import random_model
+        from .gpu.shapes import LLAMA_8B
 
-        source = random_llama(LLAMA_8B, "cuda")
+        source = random_model(LLAMA_8B, "cuda")
     turns = PYTHONS, SWITCH_INTERVAL
     figures: dict[float, list[tuple[float, ...]]] = defaultdict(list)
     with sgnb.Engine(source) as engine:
