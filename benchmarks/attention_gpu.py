@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from sgnb.engine.attention import LayerOptions
-from sgnb.engine.kv import KVCache, LayerShape
-from sgnb.engine.radix import RadixTree
-from sgnb.engine.request import Chunk, Request
+from sgnb.engine.cache.kv_cache import KVCache, LayerShape
+from sgnb.engine.cache.radix import RadixTree
+from sgnb.engine.request.request import Chunk, Request
 from sgnb.sampling import SamplingParams
 
 from .common import Report, seconds

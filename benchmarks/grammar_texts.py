@@ -44,14 +44,14 @@ class Walker:
         try:
             for length in range(LONGEST):
                 allowed = np.unpackbits(
-                    matcher.allowed().view(np.uint8), count=self._vocabulary.size, bitorder="little"
+                    matcher.next_token_bitmask().view(np.uint8), count=self._vocabulary.size, bitorder="little"
                 ).view(np.bool_)
                 if matcher.is_final and (not allowed.any() or self._rng.random() < 0.5):
                     return text
                 if length >= LONG and (end := matcher.completion()) is not None:
                     return text + end
                 token = self._choose(allowed, CLOSES if length < LONG else CLOSES_LONG)
-                matcher.accept(token)
+                matcher.accept_token(token)
                 text += self._vocabulary.pieces[token]
         except GrammarError:
             return None

@@ -84,12 +84,12 @@ class Sgnb:
     def _replay(self, matcher: Matcher, tokens: Tokens) -> list[float] | None:
         def accept(token: int) -> bool:
             try:
-                matcher.accept(token)
+                matcher.accept_token(token)
             except GrammarError:
                 return False
             return True
 
-        return replay(tokens, matcher.allowed, accept, lambda: matcher.is_final)
+        return replay(tokens, matcher.next_token_bitmask, accept, lambda: matcher.is_final)
 
 
 class XGrammar:

@@ -21,15 +21,15 @@ from typing import NamedTuple
 
 import torch
 
-from sgnb.engine.choosing import Chosen, collect
-from sgnb.engine.live import Live
+from sgnb.engine.cache.radix import RadixTree
+from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.loop import EngineLoop
-from sgnb.engine.pool import SlotPool
-from sgnb.engine.radix import RadixTree
-from sgnb.engine.request import SHORT, Chunk, Request
-from sgnb.engine.sampler import Picks
+from sgnb.engine.request.request import SHORT, Chunk, Request
+from sgnb.engine.request.request_state import RequestState
+from sgnb.engine.request.tokenizer import Tokenizer
+from sgnb.engine.sampling.step_output import AsyncStepOutput, collect
+from sgnb.engine.sampling.torch_sampler import SamplerOutput
 from sgnb.engine.scheduler import Scheduler
-from sgnb.engine.text import Tokenizer
 from sgnb.events import EventLog
 from sgnb.grammar.compiler import GrammarCompiler
 from sgnb.sampling import SamplingParams
@@ -58,39 +58,39 @@ class Player:
     stream = nullcontext()
 
     def __init__(self, tokenizer: Tokenizer | None, gpu: SimulatedGpu | None = None) -> None:
-        self.picker = self
+        self.sampler = self
         self._gpu = gpu
         self._states: dict[int, int] = {}
         self._tokenizer = tokenizer
         self.seconds, self.steps = 0.0, 0
 
-    def place(self, live: Live) -> None:
+    def place(self, live: RequestState) -> None:
         live.table = 0
 
-    def forget(self, live: Live) -> None:
+    def forget(self, live: RequestState) -> None:
         self._states.pop(live.request.id, None)
 
     def release(self) -> None:
         pass
 
-    def run(self, chunks: list[Chunk], lives: Mapping[int, Live]) -> Chosen:
+    def run(self, chunks: list[Chunk], lives: Mapping[int, RequestState]) -> AsyncStepOutput:
         began = time.thread_time()
         batch = [lives[chunk.request.id] for chunk in chunks if chunk.samples]
         count = len(batch)
         chosen = torch.tensor([self._token(live) for live in batch])
         ones = torch.ones(count)
-        picks = Picks(chosen, -ones, -ones, ones.int())
+        sampled = SamplerOutput(chosen, -ones, -ones, ones.int())
         if self._gpu is None:
-            result = collect(batch, picks, range(count))
+            result = collect(batch, sampled, range(count))
         else:
             total = sum(chunk.length for chunk in chunks)
             graph = total <= ROWS and all(chunk.samples and chunk.length <= SHORT for chunk in chunks)
-            result = Chosen(batch, range(count), picks, self._gpu.launch(total, graph), {})
+            result = AsyncStepOutput(batch, range(count), sampled, self._gpu.launch(total, graph), {})
         self.steps += 1
         self.seconds += time.thread_time() - began
         return result
 
-    def _token(self, live: Live) -> int:
+    def _token(self, live: RequestState) -> int:
         if live.grammar is None or self._tokenizer is None:
             return 7
         automaton = live.grammar.result().compiled.automaton
@@ -110,7 +110,7 @@ class Bench:
         self.log = EventLog()
         self.player = player or Player(tokenizer)
         scheduler = Scheduler(
-            RadixTree(self.log.emit), SlotPool(3_000_000), context_length=8192, max_step_tokens=8192,
+            RadixTree(self.log.emit), SlotAllocator(3_000_000), context_length=8192, max_step_tokens=8192,
             max_running=ROWS, emit=self.log.emit,
         )  # fmt: skip
         self._tokenizer = tokenizer
@@ -130,7 +130,7 @@ class Bench:
         for prompt in prompts:
             self._count += 1
             request = Request(self._count, prompt, params, params.max_new_tokens)
-            lives.append(Live(request, self._tokenizer, frozenset(), lambda _: done.release(), grammar=grammar))
+            lives.append(RequestState(request, self._tokenizer, frozenset(), lambda _: done.release(), grammar=grammar))
         before = self._clock()
         self._loop.submit(lives)
         for _ in prompts:

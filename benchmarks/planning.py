@@ -13,9 +13,9 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
+from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.graphs import SIZES
-from sgnb.engine.kv import KVCache, LayerShape
-from sgnb.engine.request import Chunk
+from sgnb.engine.request.request import Chunk
 
 from .attention_gpu import DIM, HEADS, KV_HEADS, Case, chunks_of
 from .common import Report

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sgnb.engine.pool import SlotPool
-from sgnb.engine.radix import RadixTree
-from sgnb.engine.request import Chunk, Request
+from sgnb.engine.cache.radix import RadixTree
+from sgnb.engine.cache.slot_allocator import SlotAllocator
+from sgnb.engine.request.request import Chunk, Request
 from sgnb.engine.scheduler import Scheduler
 from sgnb.events import Columns, EventLog, Extended, Sampled, StepRan
 from sgnb.sampling import SamplingParams
@@ -42,7 +42,7 @@ class Driver:
         self.log = EventLog()
         self.scheduler = Scheduler(
             RadixTree(self.log.emit),
-            SlotPool(slots),
+            SlotAllocator(slots),
             context_length=8192,
             max_step_tokens=8192,
             max_running=rows,
@@ -50,7 +50,7 @@ class Driver:
         )
         self.rng = np.random.default_rng(0)
         self._renew = renew
-        self._launched: list[Chunk] = []
+        self._in_flight: list[Chunk] = []
         self._params = SamplingParams()
         self._count = 0
 
@@ -66,9 +66,9 @@ class Driver:
         launching = time.thread_time() - began
         sampling = [chunk for chunk in chunks if chunk.samples]
         for chunk in sampling:
-            chunk.request.extent += 1
-        read = [chunk for chunk in self._launched if chunk.request.ahead]
-        self._launched = sampling
+            chunk.request.num_tokens_with_placeholders += 1
+        read = [chunk for chunk in self._in_flight if chunk.request.num_placeholders]
+        self._in_flight = sampling
         choice = self.rng.integers(0, VOCAB, len(read)).tolist()
         for chunk, token in zip(read, choice, strict=True):
             chunk.request.append(token)

@@ -1,6 +1,8 @@
-"""Structured generation in the notebook. `%load_ext sgnb`, then `%%sglang`; or `import sgnb as sgl` in a script.
+"""Structured generation in the notebook. `%load_ext sgnb`, then `%%sglang`; or `import sgnb as sgl`
+in a script.
 
-The public names are looked up when first used, so that importing sgnb imports neither torch nor IPython.
+The public names are looked up when first used, so that importing sgnb imports neither torch nor
+IPython.
 """
 
 from __future__ import annotations
@@ -12,13 +14,36 @@ from typing import Any
 __version__ = "0.1.0"
 
 _LANGUAGE = (
-    "assistant", "assistant_begin", "assistant_end", "function", "gen", "gen_int", "gen_string",
-    "greedy_token_selection", "select", "system", "system_begin", "system_end", "token_length_normalized",
-    "unconditional_likelihood_normalized", "user", "user_begin", "user_end",
+    "assistant",
+    "assistant_begin",
+    "assistant_end",
+    "function",
+    "gen",
+    "gen_int",
+    "gen_string",
+    "greedy_token_selection",
+    "select",
+    "system",
+    "system_begin",
+    "system_end",
+    "token_length_normalized",
+    "unconditional_likelihood_normalized",
+    "user",
+    "user_begin",
+    "user_end",
 )
 _SESSION = (
-    "cache", "dry", "engines", "flush_cache", "fsm", "get_server_info", "load", "runs",
-    "set_default_backend", "stop", "unload",
+    "cache",
+    "dry",
+    "engines",
+    "flush_cache",
+    "fsm",
+    "get_server_info",
+    "load",
+    "runs",
+    "set_default_backend",
+    "stop",
+    "unload",
 )
 
 _HOME = {

@@ -23,7 +23,8 @@ class SgnbError(Exception):
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
     def _render_traceback_(self) -> list[str]:
-        """IPython's hook: a short block in the notebook, notes included. Asked again, by `%tb`, it gives the whole."""
+        """IPython's hook: a short block in the notebook, notes included. Asked again, by `%tb`, it
+        gives the whole."""
         if self.shown:
             return "".join(traceback.format_exception(self)).splitlines()
         self.shown = True
@@ -43,7 +44,8 @@ class RequestError(SgnbError, ValueError):
 
 
 class GrammarError(SgnbError, ValueError):
-    """A regex, schema or grammar that is wrong, not supported or too large, or that a vocabulary cannot write."""
+    """A regex, schema or grammar that is wrong, not supported or too large, or that a vocabulary
+    cannot write."""
 
 
 class ProgramError(SgnbError):

@@ -1,4 +1,5 @@
-"""The words for sampling that the language, the engine and the magics share. Imports only errors and grammars."""
+"""The words for sampling that the language, the engine and the magics share. Imports only errors
+and grammars."""
 
 from __future__ import annotations
 
@@ -23,18 +24,19 @@ class SamplingParams:
     temperature: 0 is greedy.
     top_k: -1 for all; top_p, min_p: probability thresholds; applied in that order.
     frequency_penalty, presence_penalty: subtracted from the logits of tokens already put out.
-    repetition_penalty: divides (or multiplies, below zero) the logits of tokens seen, prompt included.
-    logit_bias: (token id, value) pairs added to the logits.
+    repetition_penalty: divides (or multiplies, below zero) the logits of tokens seen, prompt
+    included. logit_bias: (token id, value) pairs added to the logits.
     seed: makes the request's samples repeatable whatever runs beside it; None draws one.
     return_logprob: natural log-probabilities of the model itself, before temperature and filters.
     logprob_start_len: first prompt position to score; -1 for none of the prompt.
     top_logprobs_num: so many alternatives per position, with return_logprob.
     skip_special_tokens: leave them out of the text.
-    regex, json_schema, ebnf: what the text must be, one of them: a pattern in Python's `re` syntax that matches the
-    whole text; a schema (JSON text, dict, pydantic model, dataclass, TypedDict); a grammar in Lark's or GBNF notation.
-    json_whitespace: with json_schema, at most so many blanks or line breaks between the parts; 0 is compact.
-    thinking: the text begins with a thinking section that the grammar does not bind; True for the section mark of most
-    models, or the mark that ends it.
+    regex, json_schema, ebnf: what the text must be, one of them: a pattern in Python's `re` syntax
+    that matches the whole text; a schema (JSON text, dict, pydantic model, dataclass, TypedDict); a
+    grammar in Lark's or GBNF notation. json_whitespace: with json_schema, at most so many blanks or
+    line breaks between the parts; 0 is compact. thinking: the text begins with a thinking section
+    that the grammar does not bind; True for the section mark of most models, or the mark that ends
+    it.
     jump_forward: append text that the grammar forces without asking the model.
     """
 
@@ -66,9 +68,17 @@ class SamplingParams:
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
-        stop = (self.stop,) if isinstance(self.stop, str) else _tuple("stop", self.stop, "a string or a list of them")
+        stop = (
+            (self.stop,)
+            if isinstance(self.stop, str)
+            else _tuple("stop", self.stop, "a string or a list of them")
+        )
         set_(self, "stop", stop)
-        set_(self, "stop_token_ids", _tuple("stop_token_ids", self.stop_token_ids, "a list of token ids"))
+        set_(
+            self,
+            "stop_token_ids",
+            _tuple("stop_token_ids", self.stop_token_ids, "a list of token ids"),
+        )
         set_(self, "logit_bias", _bias(self.logit_bias))
         for name, (rule, allows) in _RULES.items():
             value = getattr(self, name)
@@ -81,7 +91,9 @@ class SamplingParams:
             )
         if not self.return_logprob and (self.top_logprobs_num or self.logprob_start_len >= 0):
             name = "top_logprobs_num" if self.top_logprobs_num else "logprob_start_len"
-            raise OptionError(f"{name}={getattr(self, name)!r} has no effect", "it needs return_logprob=True")
+            raise OptionError(
+                f"{name}={getattr(self, name)!r} has no effect", "it needs return_logprob=True"
+            )
 
         self._check_grammar()
 
@@ -92,9 +104,14 @@ class SamplingParams:
         if len(given) > 1:
             raise OptionError(f"{given[0]} and {given[1]} exclude each other", "give one of them")
         if self.json_whitespace and self.json_schema is None:
-            raise OptionError(f"json_whitespace={self.json_whitespace} has no effect", "it needs json_schema=...")
+            raise OptionError(
+                f"json_whitespace={self.json_whitespace} has no effect", "it needs json_schema=..."
+            )
         if self.thinking and not given:
-            raise OptionError(f"thinking={self.thinking!r} has no effect", "it needs regex=, json_schema= or ebnf=")
+            raise OptionError(
+                f"thinking={self.thinking!r} has no effect",
+                "it needs regex=, json_schema= or ebnf=",
+            )
 
     @property
     def grammar(self) -> GrammarSpec | None:
@@ -115,13 +132,19 @@ class SamplingParams:
         return "</think>" if self.thinking is True else self.thinking or ""
 
     @classmethod
-    def make(cls, params: SamplingParams | Mapping[str, Any] | None = None, /, **options: Any) -> SamplingParams:
-        """Params (or a dict of them) with `options` put over them. An unknown name is an OptionError."""
+    def make(
+        cls, params: SamplingParams | Mapping[str, Any] | None = None, /, **options: Any
+    ) -> SamplingParams:
+        """Params (or a dict of them) with `options` put over them. An unknown name is an
+        OptionError."""
         if isinstance(params, Mapping):
             options = {**params, **options}
             params = None
         if not isinstance(params, (cls, type(None))):
-            raise OptionError(f"sampling parameters {params!r} are not allowed", "give a dict, or a SamplingParams")
+            raise OptionError(
+                f"sampling parameters {params!r} are not allowed",
+                "give a dict, or a SamplingParams",
+            )
         known = cls.names()
         for name in options:
             if name not in known:
@@ -140,7 +163,10 @@ def _tuple(name: str, value: Any, rule: str) -> tuple[Any, ...]:
 
 def _bias(bias: Any) -> tuple[tuple[int, float], ...]:
     try:
-        pairs = tuple((int(k), float(v)) for k, v in (bias.items() if isinstance(bias, Mapping) else bias or ()))
+        pairs = tuple(
+            (int(k), float(v))
+            for k, v in (bias.items() if isinstance(bias, Mapping) else bias or ())
+        )
     except (TypeError, ValueError):
         pairs = ((0, math.nan),)
     rule = "token ids with numbers: {id: number}"
@@ -186,9 +212,13 @@ _RULES: dict[str, tuple[str, _Allows]] = {
     "regex": ("a string", lambda v: isinstance(v, str)),
     "ebnf": ("a string", lambda v: isinstance(v, str)),
     "json_whitespace": ("between 0 and 32", lambda v: _is_int(v) and 0 <= v <= 32),
-    "thinking": ("True, False or the mark that ends it", lambda v: isinstance(v, bool) or _is_text(v)),
+    "thinking": (
+        "True, False or the mark that ends it",
+        lambda v: isinstance(v, bool) or _is_text(v),
+    ),
     "jump_forward": ("True or False", lambda v: isinstance(v, bool)),
 }
-"""What each option must be, and whether a value is. The default is not asked about: most requests have little else."""
+"""What each option must be, and whether a value is. The default is not asked about: most requests
+have little else."""
 
 _DEFAULTS = {f.name: f.default for f in fields(SamplingParams)}

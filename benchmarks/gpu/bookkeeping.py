@@ -65,13 +65,13 @@ def schedule_milliseconds(sequences: int = 100_000, length: int = 16, rows: int 
     """A step of the scheduler while `sequences` of that length are cached, `rows` requests run and as many wait."""
     import numpy as np
 
-    from sgnb.engine.pool import SlotPool
-    from sgnb.engine.radix import RadixTree
-    from sgnb.engine.request import Request
+    from sgnb.engine.cache.radix import RadixTree
+    from sgnb.engine.cache.slot_allocator import SlotAllocator
+    from sgnb.engine.request.request import Request
     from sgnb.engine.scheduler import Scheduler
     from sgnb.sampling import SamplingParams
 
-    pool = SlotPool(sequences * length + rows * 1000)
+    pool = SlotAllocator(sequences * length + rows * 1000)
     tree = RadixTree()
     scheduler = Scheduler(tree, pool, context_length=4096, max_step_tokens=8192, max_running=rows)
     names = np.random.default_rng(0).integers(0, 1 << 30, (sequences, length), dtype=np.int32)
@@ -90,7 +90,7 @@ def schedule_milliseconds(sequences: int = 100_000, length: int = 16, rows: int 
         times.append((time.perf_counter() - began) * 1000)
         for request in [chunk.request for chunk in chunks if chunk.samples]:
             request.append(1)
-            scheduler.settle(request)
+            scheduler.requeue_rewritten(request)
             if request.remaining == 0:
                 scheduler.finish(request)
     return Times(sorted(times)[len(times) // 2], max(times))

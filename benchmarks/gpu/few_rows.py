@@ -79,7 +79,7 @@ def _both() -> tuple[Any, Any]:
 def _way(place: Place, product: Product, rows: int) -> Way:
     import torch
 
-    from sgnb.engine.fusion.parts import Norm
+    from sgnb.engine.fusion.types import Norm
 
     x = place.normal(rows, product.size)
     residual = place.normal(rows, product.columns) if product.added else None
@@ -100,13 +100,13 @@ def _heads(place: Place, sizes: tuple[int, int, int], rows: int) -> tuple[Any, .
     import torch
 
     from sgnb.engine.attention import LayerOptions
-    from sgnb.engine.fusion.parts import AttentionPlan, Heads
     from sgnb.engine.fusion.patterns import ROTARIES
-    from sgnb.engine.fusion.recording import RecordingBackend
+    from sgnb.engine.fusion.trace import TracingBackend
+    from sgnb.engine.fusion.types import AttentionPlan, Heads
 
     heads = Heads(*sizes)
     turns = place.normal(rows, heads.dim)
-    backend = RecordingBackend(rows, turns.dtype, torch.device(place.device))
+    backend = TracingBackend(rows, turns.dtype, torch.device(place.device))
     for pool in (backend.kv.keys, backend.kv.values):
         pool[0] = place.normal(rows + 1, heads.kv, heads.dim)
     return AttentionPlan(0, heads, LayerOptions(1.0), ROTARIES[0], None, None), (turns.cos(), turns.sin()), backend

@@ -139,7 +139,7 @@ def sampling(place: Place) -> Report:
 def _sampling_row(place: Place, rows: int) -> tuple[str, ...]:
     import torch
 
-    from sgnb.engine.sample_kernel import DeviceSampler
+    from sgnb.engine.sampling.sample_kernel import DeviceSampler
 
     vocab = place.sizes.vocab
     first = place.normal(rows, vocab, width=3.0)

@@ -53,7 +53,7 @@ def _ways(folder: str, device: Any, gpu: bool) -> dict[str, Callable[[], Any]]:
     import torch
     from transformers import AutoModelForCausalLM
 
-    from sgnb.engine.loading import load_module
+    from sgnb.engine.model.loading import load_module
 
     def transformers_own(**options: Any) -> Any:
         return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16, **options)

@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 import sgnb
-from sgnb.engine.output import Output
+from sgnb.engine.request.output import Output
 
 from .playing import Asked
 from .workloads import Call

@@ -250,7 +250,7 @@ class Soak:
 
 def _requests() -> list[Any]:
     """All request objects of this process."""
-    from sgnb.engine.request import Request
+    from sgnb.engine.request.request import Request
 
     gc.collect()
     return [thing for thing in gc.get_objects() if type(thing) is Request]

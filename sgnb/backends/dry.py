@@ -1,7 +1,8 @@
-"""Runs programs without generating anything: every call is answered with a stand-in, and what it would take is noted.
+"""Runs programs without generating anything: every call is answered with a stand-in, and what it
+would take is noted.
 
-Compiles the grammars and asks the engine for tokens and for what is in its cache. The engine's requests, cache and log
-stay as they are.
+Compiles the grammars and asks the engine for tokens and for what is in its cache. The engine's
+requests, cache and log stay as they are.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..grammar.compiler import TokenGrammar, compile_spec
 from ..grammar.report import GrammarReport, explain
 from ..grammar.spec import GrammarSpec
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
-from ..lang.place import Place
+from ..lang.location import Place
 from ..sampling import SamplingParams
 from .local import chat_template
 
@@ -34,12 +35,13 @@ Tokens = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class DryCall:
-    """One call that was not made. Tokens are those of a prompt in which earlier answers are stand-ins.
+    """One call that was not made. Tokens are those of a prompt in which earlier answers are
+    stand-ins.
 
-    cached_tokens: of the prompt, in the engine's cache now. shared_tokens: of the prompt, in the prompt of an earlier
-    call of the same program. new_tokens: at most so many for each of `samples`; 0 for a select. scored_tokens: of the
-    choices of a select. answer: the stand-in. forced: it is the grammar's only text, which takes no
-    pass of the model.
+    cached_tokens: of the prompt, in the engine's cache now. shared_tokens: of the prompt, in the
+    prompt of an earlier call of the same program. new_tokens: at most so many for each of
+    `samples`; 0 for a select. scored_tokens: of the choices of a select. answer: the stand-in.
+    forced: it is the grammar's only text, which takes no pass of the model.
     """
 
     name: str
@@ -64,7 +66,8 @@ class DryCall:
 
 
 class DryExecutor:
-    """An `Executor` (see `lang.executor`) that asks an engine for no token. `calls`: what it was asked, in order."""
+    """An `Executor` (see `lang.executor`) that asks an engine for no token. `calls`: what it was
+    asked, in order."""
 
     dry = True
 
@@ -96,7 +99,13 @@ class DryExecutor:
             except Exception as error:  # whatever it is, the program must not wait for ever
                 sink(Scores(error=error))
                 return
-            sink(Scores(tuple(_first_wins(i, tokens, call.unconditional) for i, tokens in enumerate(own))))
+            sink(
+                Scores(
+                    tuple(
+                        _first_wins(i, tokens, call.unconditional) for i, tokens in enumerate(own)
+                    )
+                )
+            )
 
         self._thread.submit(work)
         return lambda: None
@@ -124,7 +133,9 @@ class DryExecutor:
             *(grammar.warnings if grammar else ()),
         )
         figures = len(tokens), cached, shared, limit, params.n, 0
-        self.calls.append(DryCall(call.name, call.place, *figures, grammar, warnings, answer, forced))
+        self.calls.append(
+            DryCall(call.name, call.place, *figures, grammar, warnings, answer, forced)
+        )
         return answer
 
     def _grammar(self, params: SamplingParams, limit: int) -> GrammarReport | None:
@@ -141,7 +152,9 @@ class DryExecutor:
         scores = params.return_logprob or params.thinking
         return grammar is not None and grammar.single and jumps and not scores
 
-    def _explain(self, spec: GrammarSpec, limit: int | None, stops: tuple[str, ...]) -> GrammarReport:
+    def _explain(
+        self, spec: GrammarSpec, limit: int | None, stops: tuple[str, ...]
+    ) -> GrammarReport:
         tokenizer = self._engine.tokenizer
         assert tokenizer is not None, "the prompt is tokens already"
         grammar = compile_spec(spec)
@@ -153,22 +166,42 @@ class DryExecutor:
 
     def _explain_choices(self, call: ScoreCall) -> list[tuple[int, ...]]:
         """The tokens of each choice."""
-        prompt, *continued = self._engine.encode([call.prompt, *(call.prompt + choice for choice in call.choices)])
+        prompt, *continued = self._engine.encode(
+            [call.prompt, *(call.prompt + choice for choice in call.choices)]
+        )
         start = min(_common_length(np.array(prompt), np.array(tokens)) for tokens in continued)
         if start == 0:
-            raise RequestError(f"select {call.name!r} has no text before its choices", "put some text before it")
+            raise RequestError(
+                f"select {call.name!r} has no text before its choices", "put some text before it"
+            )
         own = [tuple(tokens[start:]) for tokens in continued]
         cached, shared = self._known(prompt[:start], start - 1)
         texts = [choice.encode() for choice in call.choices]
-        warnings = [*_joined(prompt, start), *compare(texts, own, self._engine.tokenizer, scored=True)]
+        warnings = [
+            *_joined(prompt, start),
+            *compare(texts, own, self._engine.tokenizer, scored=True),
+        ]
         scored = sum(map(len, own))
         self.calls.append(
-            DryCall(call.name, call.place, start, cached, shared, 0, 1, scored, None, tuple(warnings), call.choices[0])
+            DryCall(
+                call.name,
+                call.place,
+                start,
+                cached,
+                shared,
+                0,
+                1,
+                scored,
+                None,
+                tuple(warnings),
+                call.choices[0],
+            )
         )
         return own
 
     def _known(self, prompt: list[int], most: int, stays: bool = True) -> tuple[int, int]:
-        """How much of a prompt is in the engine's cache, and how much was in an earlier prompt: at most `most`.
+        """How much of a prompt is in the engine's cache, and how much was in an earlier prompt: at
+        most `most`.
 
         stays: it will be such an earlier prompt itself.
         """
@@ -188,13 +221,17 @@ def _stand_in(params: SamplingParams, grammar: GrammarReport | None) -> str:
 def _room(prompt: int, limit: int, params: SamplingParams, context: int) -> tuple[str, ...]:
     if limit or not params.max_new_tokens:
         return ()
-    return (f"the prompt has {prompt} tokens, the context holds {context}: nothing can be generated",)
+    return (
+        f"the prompt has {prompt} tokens, the context holds {context}: nothing can be generated",
+    )
 
 
 def _joined(prompt: Sequence[int], start: int) -> list[str]:
     if start == len(prompt):
         return []
-    return ["a choice and the end of the prompt make one token: begin the choices with the blank that ends the prompt"]
+    return [
+        "a choice and the end of the prompt make one token: begin the choices with the blank that ends the prompt"
+    ]
 
 
 def _first_wins(index: int, tokens: Sequence[int], unconditional: bool) -> ChoiceScore:

@@ -1,4 +1,5 @@
-"""Runs programs on an engine in this process: joins the language's `Executor` to the engine's requests."""
+"""Runs programs on an engine in this process: joins the language's `Executor` to the engine's
+requests."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from functools import partial
 from typing import Any
 
 from ..engine.engine import Engine, Origin
-from ..engine.intake import split_samples
-from ..engine.output import Output
-from ..engine.text import common_length
+from ..engine.request.input_processor import split_samples
+from ..engine.request.output import Output
+from ..engine.request.tokenizer import common_length
 from ..errors import RequestError, SgnbError
 from ..lang.chat import PLAIN, ChatTemplate, from_render
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
@@ -28,8 +29,8 @@ Deliveries = queue.SimpleQueue[Callable[[], None] | None]
 class LocalExecutor:
     """An `Executor` (see `lang.executor`) over one engine.
 
-    Sinks are called on one thread of the executor's own, so that a program's next step is prepared while the engine
-    runs. The thread ends with `close`, or when the executor is no longer used.
+    Sinks are called on one thread of the executor's own, so that a program's next step is prepared
+    while the engine runs. The thread ends with `close`, or when the executor is no longer used.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -37,7 +38,9 @@ class LocalExecutor:
         self.log = engine.log
         self.chat = chat_template(engine)
         self._deliveries: Deliveries = queue.SimpleQueue()
-        threading.Thread(target=_deliver, args=(self._deliveries,), name="sgnb-programs", daemon=True).start()
+        threading.Thread(
+            target=_deliver, args=(self._deliveries,), name="sgnb-programs", daemon=True
+        ).start()
         self.close = weakref.finalize(self, self._deliveries.put, None)
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
@@ -57,7 +60,9 @@ class LocalExecutor:
         sinks = [partial(take, i) for i in range(len(params))]
         try:
             tokens = self.engine.encode([call.prompt])
-            ids = self.engine.submit(tokens * len(params), params, sinks, stream=call.stream, origin=origin)
+            ids = self.engine.submit(
+                tokens * len(params), params, sinks, stream=call.stream, origin=origin
+            )
         except SgnbError as error:
             self._post(sink, Result(error=error))
             return lambda: None
@@ -71,12 +76,16 @@ class LocalExecutor:
             return lambda: None
 
     def _score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
-        prompt, *continued = self.engine.encode([call.prompt, *(call.prompt + choice for choice in call.choices)])
-        # A choice may change how the prompt's end is cut into tokens: every choice is scored from the first place
-        # where one does.
+        prompt, *continued = self.engine.encode(
+            [call.prompt, *(call.prompt + choice for choice in call.choices)]
+        )
+        # A choice may change how the prompt's end is cut into tokens: every choice is scored from
+        # the first place where one does.
         start = min(common_length(prompt, tokens) for tokens in continued)
         if start == 0:
-            raise RequestError(f"select {call.name!r} has no text before its choices", "put some text before it")
+            raise RequestError(
+                f"select {call.name!r} has no text before its choices", "put some text before it"
+            )
         own = [tuple(tokens[start:]) for tokens in continued]
         alone = [list(tokens) for tokens in own if len(tokens) > 1] if call.unconditional else []
 
@@ -90,7 +99,10 @@ class LocalExecutor:
         ] * len(alone)
         origin = Origin(call.run, call.branch, call.name, "score")
         sinks = [partial(gather.put, i) for i in range(len(params))]
-        return partial(self.engine.abort, self.engine.submit([*continued, *alone], params, sinks, origin=origin))
+        return partial(
+            self.engine.abort,
+            self.engine.submit([*continued, *alone], params, sinks, origin=origin),
+        )
 
     def flush_cache(self) -> None:
         self.engine.flush_cache()
@@ -107,7 +119,8 @@ class LocalExecutor:
 
 
 class _Gather:
-    """Collects the final outputs of several requests and hands them on in order when the last is there.
+    """Collects the final outputs of several requests and hands them on in order when the last is
+    there.
 
     Used on the engine's thread only.
     """
@@ -129,7 +142,8 @@ def chat_template(engine: Engine) -> ChatTemplate:
         return PLAIN
     try:
         return from_render(
-            engine.model_name, lambda messages: tokenizer.apply_chat_template(list(messages), tokenize=False)
+            engine.model_name,
+            lambda messages: tokenizer.apply_chat_template(list(messages), tokenize=False),
         )
     except Exception as error:  # a Jinja template may raise anything
         warnings.warn(
@@ -140,7 +154,8 @@ def chat_template(engine: Engine) -> ChatTemplate:
 
 
 def _deliver(deliveries: Deliveries) -> None:
-    """Make deliveries until None comes. A sink that fails is logged: the others must not wait for ever."""
+    """Make deliveries until None comes. A sink that fails is logged: the others must not wait for
+    ever."""
     while (delivery := deliveries.get()) is not None:
         try:
             delivery()
@@ -161,8 +176,12 @@ def _scores(own: list[tuple[int, ...]], outputs: list[Output], unconditional: bo
     alone = iter(outputs[len(own) :])
     choices = []
     for tokens, output in zip(own, outputs, strict=False):
-        without = (None, *next(alone).prompt_logprobs) if unconditional and len(tokens) > 1 else (None,)
-        choices.append(ChoiceScore(tokens, tuple(output.prompt_logprobs), without if unconditional else ()))
+        without = (
+            (None, *next(alone).prompt_logprobs) if unconditional and len(tokens) > 1 else (None,)
+        )
+        choices.append(
+            ChoiceScore(tokens, tuple(output.prompt_logprobs), without if unconditional else ())
+        )
     meta = {
         "prompt_tokens": sum(o.prompt_tokens for o in outputs),
         "cached_tokens": sum(o.cached_tokens for o in outputs),

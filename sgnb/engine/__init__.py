@@ -1,4 +1,5 @@
-"""The engine: runs a decoder in this process with a radix-tree KV cache. Knows no programs, no notebooks, no views.
+"""The engine: runs a decoder in this process with a radix-tree KV cache. Knows no programs, no
+notebooks, no views.
 
 `Engine` is looked up when first used: the radix tree and the scheduler need no torch.
 """
@@ -25,7 +26,8 @@ def __getattr__(name: str) -> Any:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Garbage collection takes a quarter of the time in which transformers is imported, and finds nothing."""
+    """Garbage collection takes a quarter of the time in which transformers is imported, and finds
+    nothing."""
     enabled = gc.isenabled()
     gc.disable()
     try:

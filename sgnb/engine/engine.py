@@ -1,4 +1,5 @@
-"""The engine as Python sees it: load a model, generate, look at the cache, close. It knows no notebook, no program."""
+"""The engine as Python sees it: load a model, generate, look at the cache, close. It knows no
+notebook, no program."""
 
 from __future__ import annotations
 
@@ -21,30 +22,32 @@ from ..errors import ModelError, RequestError
 from ..events import AttentionSwitched, EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler, TokenGrammar
 from ..sampling import SamplingParams
-from .assembly import check_options, make_picker, make_scheduler, rehearse_attention
+from .assembly import check_options, make_sampler, make_scheduler, precompile_attention
 from .attention import AttentionBackend, make_backend
-from .intake import Intake, Prompt, Sampling, read_samples
-from .kv import KVCache
-from .live import Live, Sink
-from .loading import first_line, load_tokenizer
+from .cache.kv_cache import KVCache
+from .device.precompile import cancel_unclaimed
 from .loop import EngineLoop, closed_error
 from .memory import cure, find_loss, forget_frames, freeze_heap, make_cache, release_device_memory
-from .model import Decoder, load_decoder
+from .model.decoder import Decoder, load_decoder
+from .model.loading import first_line, load_tokenizer
 from .options import EngineOptions
-from .output import Output
-from .rehearsal import forget_begun
-from .request import Request
+from .request.collect import agather, astreamed, gather, numbered_callbacks, streamed
+from .request.input_processor import InputProcessor, Prompt, Sampling, read_samples
+from .request.output import Output
+from .request.request import Request
+from .request.request_state import OnOutput, RequestState
+from .request.tokenizer import Tokenizer
 from .runner import ModelRunner
-from .text import Tokenizer
-from .waiting import agather, astreamed, gather, numbered_sinks, streamed
 
 TURN_SECONDS = 1e-4
-"""Python's threads take turns of this length once there is an engine. Its thread hands its turn back many times a step:
-with Python's own 5 ms, the device would wait for whoever computes beside it."""
+"""Python's threads take turns of this length once there is an engine. Its thread hands its turn
+back many times a step: with Python's own 5 ms, the device would wait for whoever computes beside
+it."""
 
 
 class Origin(NamedTuple):
-    """Where a request comes from, for the events: a program's run, branch and variable; see `RequestQueued`."""
+    """Where a request comes from, for the events: a program's run, branch and variable; see
+    `RequestQueued`."""
 
     run: str = ""
     branch: str = ""
@@ -55,15 +58,17 @@ class Origin(NamedTuple):
 class Engine:
     """A model, its KV cache and the thread that runs it, in this process.
 
-    model: a local folder, a hub id, "tiny" (the bundled model), or a transformers model that is loaded already: that
-    is moved to the device and cast to `dtype` in place, and stays so.
-    tokenizer: a transformers tokenizer; by default the model's own. Without one, prompts are token ids.
-    options: see `EngineOptions`.
+    model: a local folder, a hub id, "tiny" (the bundled model), or a transformers model that is
+    loaded already: that is moved to the device and cast to `dtype` in place, and stays so.
+    tokenizer: a transformers tokenizer; by default the model's own. Without one, prompts are token
+    ids. options: see `EngineOptions`.
 
     Use it in a `with`, or call `close`. Raises ModelError, OptionError.
     """
 
-    def __init__(self, model: str | Path | PreTrainedModel = "tiny", *, tokenizer: Any = None, **options: Any) -> None:
+    def __init__(
+        self, model: str | Path | PreTrainedModel = "tiny", *, tokenizer: Any = None, **options: Any
+    ) -> None:
         settings = EngineOptions.make(options)
         self.model_name = type(model).__name__ if isinstance(model, PreTrainedModel) else str(model)
         source = models.path(model) if isinstance(model, str) and model in models.names() else model
@@ -76,10 +81,12 @@ class Engine:
             release_device_memory()
             loss = find_loss(error, outer)
             if loss is not None:
-                raise ModelError(f"{self.model_name!r} cannot be loaded: {first_line(loss)}", cure(loss)) from error
+                raise ModelError(
+                    f"{self.model_name!r} cannot be loaded: {first_line(loss)}", cure(loss)
+                ) from error
             raise
         finally:
-            forget_begun()
+            cancel_unclaimed()
         weakref.finalize(self, _close, self._loop, self._grammars)
         sys.setswitchinterval(min(TURN_SECONDS, sys.getswitchinterval()))
 
@@ -93,16 +100,21 @@ class Engine:
     ) -> Any:
         """Continue a prompt (str or token ids) or each of a list of prompts.
 
-        sampling_params: one for all, or a list with one for each prompt; keyword arguments are put over them.
-        Returns an Output, or a list of them for a list or for n > 1 (prompt by prompt). With stream=True, which takes
-        one prompt and n = 1, an iterator of Outputs whose text grows.
+        sampling_params: one for all, or a list with one for each prompt; keyword arguments are put
+        over them. Returns an Output, or a list of them for a list or for n > 1 (prompt by prompt).
+        With stream=True, which takes one prompt and n = 1, an iterator of Outputs whose text grows.
 
-        Raises RequestError or OptionError before anything runs; the error of a request that failed afterwards. An
-        interrupt aborts the requests and keeps the cache.
+        Raises RequestError or OptionError before anything runs; the error of a request that failed
+        afterwards. An interrupt aborts the requests and keeps the cache.
         """
         asked = read_samples(prompt, sampling_params, sampling, stream)
         results: queue.SimpleQueue[tuple[int, Output]] = queue.SimpleQueue()
-        ids = self.submit(asked.prompts, asked.params, numbered_sinks(results.put, len(asked.prompts)), stream=stream)
+        ids = self.submit(
+            asked.prompts,
+            asked.params,
+            numbered_callbacks(results.put, len(asked.prompts)),
+            stream=stream,
+        )
         if stream:
             return streamed(results, ids, self.abort)
         outputs = gather(results, ids, self.abort)
@@ -116,16 +128,21 @@ class Engine:
         stream: bool = False,
         **sampling: Any,
     ) -> Any:
-        """`generate` without blocking the event loop. With stream=True it gives an async iterator."""
+        """`generate` without blocking the event loop. With stream=True it gives an async
+        iterator."""
         asked = read_samples(prompt, sampling_params, sampling, stream)
         results: asyncio.Queue[tuple[int, Output]] = asyncio.Queue()
         loop = asyncio.get_running_loop()
 
         def put(item: tuple[int, Output]) -> None:
-            with contextlib.suppress(RuntimeError):  # the event loop was closed: nobody waits for this any more
+            with contextlib.suppress(
+                RuntimeError
+            ):  # the event loop was closed: nobody waits for this any more
                 loop.call_soon_threadsafe(results.put_nowait, item)
 
-        ids = self.submit(asked.prompts, asked.params, numbered_sinks(put, len(asked.prompts)), stream=stream)
+        ids = self.submit(
+            asked.prompts, asked.params, numbered_callbacks(put, len(asked.prompts)), stream=stream
+        )
         if stream:
             return astreamed(results, ids, self.abort)
         outputs = await agather(results, ids, self.abort)
@@ -135,34 +152,45 @@ class Engine:
         self,
         prompts: Sequence[Prompt],
         params: Sequence[SamplingParams],
-        sinks: Sequence[Sink],
+        on_outputs: Sequence[OnOutput],
         *,
         stream: bool = False,
         origin: Origin | None = None,
     ) -> list[int]:
-        """Queue one sample for each prompt and return their ids at once. Each sink gets Outputs as `Live` says.
+        """Queue one sample for each prompt and return their ids at once. Each of
+        `on_outputs` is called as `RequestState` says.
 
-        Raises before anything is queued: RequestError, OptionError, or EngineError when the engine is closed.
+        Raises before anything is queued: RequestError, OptionError, or EngineError when the engine
+        is closed.
         """
         origin = origin or Origin()
-        tokens = self._intake.tokens(prompts)
+        tokens = self._input_processor.tokens(prompts)
         lives = []
-        for ids, param, sink in zip(tokens, params, sinks, strict=True):
-            limit = self._intake.limit(ids, param)
+        for ids, param, on_output in zip(tokens, params, on_outputs, strict=True):
+            limit = self._input_processor.limit(ids, param)
             request = Request(next(self._ids), ids, param, limit)
             grammar = self._grammar(param)
             lives.append(
-                Live(request, self.tokenizer, self._eos, sink, stream=stream, grammar=grammar, **origin._asdict())
+                RequestState(
+                    request,
+                    self.tokenizer,
+                    self._eos,
+                    on_output,
+                    stream=stream,
+                    grammar=grammar,
+                    **origin._asdict(),
+                )
             )
         self._loop.submit(lives)
         return [live.request.id for live in lives]
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, as `generate` makes them."""
-        return self._intake.encode(texts)
+        return self._input_processor.encode(texts)
 
     def abort(self, request: int | Sequence[int]) -> None:
-        """End requests at the next token; what they had produced is in their output. Unknown ids are ignored."""
+        """End requests at the next token; what they had produced is in their output. Unknown ids
+        are ignored."""
         self._loop.abort([request] if isinstance(request, int) else request)
 
     def flush_cache(self) -> int:
@@ -171,17 +199,21 @@ class Engine:
         return freed
 
     def stats(self) -> dict[str, Any]:
-        """Counts since the engine began and the state of the pool, in tokens; free + cached + in_flight = pool_tokens.
+        """Counts since the engine began and the state of the pool, in tokens; free + cached +
+        in_flight = pool_tokens.
 
-        computed_tokens went through the model: prompt tokens not found in the cache, and outputs fed back.
-        jumped_tokens: output tokens that grammars forced, written without a step of their own, in so many jumps.
-        attention: see `attention`; compiling: faster kernels for it are being compiled, or will be after a first step.
+        computed_tokens went through the model: prompt tokens not found in the cache, and outputs
+        fed back. jumped_tokens: output tokens that grammars forced, written without a step of their
+        own, in so many jumps. attention: see `attention`; compiling: faster kernels for it are
+        being compiled, or will be after a first step.
         """
 
         def read() -> dict[str, Any]:
             counts, scheduler = dict(self._loop.counts), self._scheduler
             return counts | {
-                "hit_rate": counts["cached_tokens"] / counts["prompt_tokens"] if counts["prompt_tokens"] else 0.0,
+                "hit_rate": counts["cached_tokens"] / counts["prompt_tokens"]
+                if counts["prompt_tokens"]
+                else 0.0,
                 "waiting": len(scheduler.waiting),
                 "running": len(scheduler.running),
                 "pool_tokens": self.pool_tokens,
@@ -197,7 +229,8 @@ class Engine:
         return result
 
     def tree(self) -> list[dict[str, Any]]:
-        """The radix tree as plain data, parents before children: id, parent, tokens, locks, tick."""
+        """The radix tree as plain data, parents before children: id, parent, tokens, locks,
+        tick."""
 
         def read() -> list[dict[str, Any]]:
             nodes = self._scheduler.tree.nodes()
@@ -216,14 +249,16 @@ class Engine:
         return result
 
     def cached_length(self, prompt: Prompt) -> int:
-        """How many leading tokens of a prompt a request would find in the cache now. Changes nothing."""
-        (tokens,) = self._intake.tokens([prompt])
+        """How many leading tokens of a prompt a request would find in the cache now. Changes
+        nothing."""
+        (tokens,) = self._input_processor.tokens([prompt])
         found: int = self._loop.call(lambda: self._scheduler.tree.peek(tokens).length)
         return min(found, len(tokens) - 1)
 
     @property
     def attention(self) -> str:
-        """Whose kernels compute attention now: "torch", "triton" or, once they are compiled, "flashinfer"."""
+        """Whose kernels compute attention now: "torch", "triton" or, once they are compiled,
+        "flashinfer"."""
         return self._status["attention"]
 
     @property
@@ -231,7 +266,8 @@ class Engine:
         return not self._loop.alive
 
     def close(self) -> None:
-        """End all requests and the engine's threads, and let go of the model. Harmless when repeated."""
+        """End all requests and the engine's threads, and let go of the model. Harmless when
+        repeated."""
         _close(self._loop, self._grammars)
 
     def __enter__(self) -> Engine:
@@ -243,8 +279,11 @@ class Engine:
     def __repr__(self) -> str:
         return f"<Engine {self.model_name} on {self.device}, {self.dtype}{', closed' if self.closed else ''}>"
 
-    def _load(self, source: str | Path | PreTrainedModel, tokenizer: Any, settings: EngineOptions) -> EngineLoop:
-        """Make all that holds the device's memory. An error leaves the model its own attention and forwards."""
+    def _load(
+        self, source: str | Path | PreTrainedModel, tokenizer: Any, settings: EngineOptions
+    ) -> EngineLoop:
+        """Make all that holds the device's memory. An error leaves the model its own attention and
+        forwards."""
         decoder = load_decoder(
             source,
             settings.device,
@@ -253,7 +292,7 @@ class Engine:
             settings.memory_limit,
             settings.deterministic,
             settings.compile,
-            partial(rehearse_attention, settings),
+            partial(precompile_attention, settings),
         )
         with contextlib.ExitStack() as undo:
             undo.callback(decoder.release)
@@ -266,30 +305,45 @@ class Engine:
             self.dtype = str(decoder.dtype).removeprefix("torch.")
             kv = make_cache(decoder, settings)
             self.pool_tokens = kv.slots
-            self.context_length = min(settings.context_length or decoder.context_length, decoder.context_length)
+            self.context_length = min(
+                settings.context_length or decoder.context_length, decoder.context_length
+            )
             self.log = EventLog()
-            eos = decoder.eos_token_ids | (self.tokenizer.eos_token_ids if self.tokenizer else frozenset())
+            eos = decoder.eos_token_ids | (
+                self.tokenizer.eos_token_ids if self.tokenizer else frozenset()
+            )
             self._eos = frozenset(token for token in eos if 0 <= token < self.vocab_size)
             self._ids = itertools.count(1)
-            self._intake = Intake(
-                self.model_name, self.tokenizer, self.vocab_size, self.context_length, self.pool_tokens
+            self._input_processor = InputProcessor(
+                self.model_name,
+                self.tokenizer,
+                self.vocab_size,
+                self.context_length,
+                self.pool_tokens,
             )
-            self._scheduler = make_scheduler(settings, self.pool_tokens, self.context_length, self.log.emit)
+            self._scheduler = make_scheduler(
+                settings, self.pool_tokens, self.context_length, self.log.emit
+            )
             attention = self._make_attention(kv, decoder)
             self.log.emit(
                 EngineStarted(
-                    self.model_name, self.device, self.dtype, attention.name, self.pool_tokens, self.context_length
+                    self.model_name,
+                    self.device,
+                    self.dtype,
+                    attention.name,
+                    self.pool_tokens,
+                    self.context_length,
                 )
             )
             runner = ModelRunner(
                 decoder,
                 attention,
-                make_picker(decoder, self._scheduler.max_running, self.tokenizer, self._eos),
+                make_sampler(decoder, self._scheduler.max_running, self.tokenizer, self._eos),
                 max_rows=self._scheduler.max_running,
                 cuda_graphs=bool(settings.cuda_graphs) and attention.name != "torch",
             )
-            if settings.rehearses:
-                runner.rehearse()
+            if settings.precompiles:
+                runner.precompile()
             if decoder.device.type == "cuda":
                 freeze_heap()
             undo.pop_all()
@@ -320,7 +374,7 @@ class Engine:
         )
         status["attention"] = attention.name
         backend = weakref.ref(attention)  # whoever holds it holds the KV cache
-        self._compiling = lambda: bool(getattr(backend(), "warming", False))
+        self._compiling = lambda: bool(getattr(backend(), "compiling", False))
         return attention
 
     def _grammar(self, params: SamplingParams) -> Future[TokenGrammar] | None:
@@ -328,7 +382,9 @@ class Engine:
         if params.grammar is None:
             return None
         if self._grammars is None:
-            raise RequestError(f"{params.grammar.kind} needs a tokenizer", "use Engine(..., tokenizer=...)")
+            raise RequestError(
+                f"{params.grammar.kind} needs a tokenizer", "use Engine(..., tokenizer=...)"
+            )
         if self.closed:
             raise closed_error(self._loop.failure)
         return self._grammars.compile(params.grammar)

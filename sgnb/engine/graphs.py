@@ -1,10 +1,12 @@
 """Decode steps as CUDA graphs: one replay in place of hundreds of launches.
 
-A token is a row. What a grammar has forced, and other short chunks, are rows too, of which only the last one matters in
-the end. A step is padded to one of a few numbers of rows. The first one of a kind is captured, where all kernels are
-there, and else runs kernel by kernel, which compiles them; the others replay it. What a step is made of lies in tensors
-of fixed place, which are filled before. A model that cannot be captured runs kernel by kernel; so does a step for whose
-graph there is no memory, and all graphs give theirs back. One that runs on the device may go: CUDA frees it afterwards.
+A token is a row. What a grammar has forced, and other short chunks, are rows too, of which only the
+last one matters in the end. A step is padded to one of a few numbers of rows. The first one of a
+kind is captured, where all kernels are there, and else runs kernel by kernel, which compiles them;
+the others replay it. What a step is made of lies in tensors of fixed place, which are filled
+before. A model that cannot be captured runs kernel by kernel; so does a step for whose graph there
+is no memory, and all graphs give theirs back. One that runs on the device may go: CUDA frees it
+afterwards.
 """
 
 from __future__ import annotations
@@ -21,20 +23,30 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .attention import AttentionBackend
-from .live import Live
-from .mask_kernel import resume
+from .device.precompile import precompiling
+from .device.transfer import pinned
 from .memory import is_device_lost, is_out_of_memory
-from .picking import KernelPicker, aligned, pack, takes
-from .rehearsal import rehearsal
-from .request import SHORT, Chunk, token_ids
-from .sampler import Picks
-from .transfer import pinned
+from .request.request import SHORT, Chunk, token_ids
+from .request.request_state import RequestState
+from .sampling.mask_kernel import resume
+from .sampling.sampler import TritonSampler, aligned, pack_inputs, supports
+from .sampling.torch_sampler import SamplerOutput
 
-SIZES = (1, 2, 4, 8, *range(16, 64, 8), *range(64, 256, 16), *range(256, 512, 32), *range(512, 1025, 64))
+SIZES = (
+    1,
+    2,
+    4,
+    8,
+    *range(16, 64, 8),
+    *range(64, 256, 16),
+    *range(256, 512, 32),
+    *range(512, 1025, 64),
+)
 """Numbers of rows that steps are padded to."""
 
-REHEARSED = (1, 2, 8, 16, 32, 64, 80)
-"""Numbers of rows that among them need all kernels: products of few rows have their own, see `fusion.skinny`."""
+PRECOMPILED_ROWS = (1, 2, 8, 16, 32, 64, 80)
+"""Numbers of rows that among them need all kernels: products of few rows have their own, see
+`fusion.skinny`."""
 
 MOST_GRAPHS = 256
 """Graphs that are kept: each takes some of the device's memory."""
@@ -58,51 +70,66 @@ class DecodeGraphs:
         self,
         forward: Forward,
         attention: AttentionBackend,
-        picker: KernelPicker,
+        sampler: TritonSampler,
         max_rows: int,
         device: torch.device,
         room: int,
     ) -> None:
         """room: bytes that a step of max_rows works on."""
-        self._forward, self._attention, self._picker = forward, attention, picker
+        self._forward, self._attention, self._sampler = forward, attention, sampler
         self._sizes = [size for size in SIZES if size < max_rows] + [max_rows]
-        most = max(max_rows, REHEARSED[-1])
+        most = max(max_rows, PRECOMPILED_ROWS[-1])
         self._inputs = torch.zeros(INPUTS * aligned(most), dtype=torch.int32, device=device)
         self._ids = torch.zeros(most, dtype=torch.int64, device=device)
         self._device = device
         self._seen: set[Hashable] = set()
         self._too_large: set[Hashable] = set()
-        self._rehearsed = self._cannot = False
-        self._begun: set[tuple[bool, bool]] = set()  # what has run once on the engine's thread, and so is set up there
-        self._graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor | Picks]] = {}  # the longest unused first
+        self._precompiled = self._cannot = False
+        self._begun: set[tuple[bool, bool]] = (
+            set()
+        )  # what has run once on the engine's thread, and so is set up there
+        self._graphs: dict[
+            Hashable, tuple[torch.cuda.CUDAGraph, Tensor | SamplerOutput]
+        ] = {}  # the longest unused first
         self._memory = torch.cuda.graph_pool_handle()
         self._room = room
         self._holder: torch.cuda.CUDAGraph | None = None  # of the memory of all graphs
         self._kept: Tensor | None = None
 
-    def rehearse(self) -> None:
+    def precompile(self) -> None:
         """Compile the kernels of steps of any number of rows. None may be under way."""
-        with rehearsal():
-            for rows in REHEARSED:
-                self._attention.rehearse(rows)
+        with precompiling():
+            for rows in PRECOMPILED_ROWS:
+                self._attention.precompile(rows)
                 try:
                     logits, *_ = self._model_step(rows)
                 except Exception as error:
                     if is_out_of_memory(error) or is_device_lost(error):
                         raise
                     return  # a model that reads its own results, which have no meaning here: its steps may yet run
-                self._picker.rehearse(logits[: self._sizes[-1]])
-        self._rehearsed = True
+                self._sampler.precompile(logits[: self._sizes[-1]])
+        self._precompiled = True
 
     def fits(self, chunks: list[Chunk]) -> bool:
-        """Whether the step can run here. Log-probabilities of given tokens are more than a graph computes."""
-        return all(
-            c.samples and (c.length == 1 or (c.length <= SHORT and c.request.score_from == c.request.size))
-            for c in chunks
-        ) and sum(c.length for c in chunks) <= self._sizes[-1]
+        """Whether the step can run here. Log-probabilities of given tokens are more than a graph
+        computes."""
+        return (
+            all(
+                c.samples
+                and (
+                    c.length == 1
+                    or (c.length <= SHORT and c.request.score_from == c.request.num_tokens)
+                )
+                for c in chunks
+            )
+            and sum(c.length for c in chunks) <= self._sizes[-1]
+        )
 
-    def run(self, chunks: list[Chunk], lives: Sequence[Live]) -> tuple[Tensor | Picks, list[int]]:
-        """The step's picks, or its logits [rows, vocab] when kernels cannot choose for some row; and each chunk's row.
+    def run(
+        self, chunks: list[Chunk], lives: Sequence[RequestState]
+    ) -> tuple[Tensor | SamplerOutput, list[int]]:
+        """The step's sampled, or its logits [rows, vocab] when kernels cannot choose for some row;
+        and each chunk's row.
 
         They lie where the next step's will: what is to be kept must be copied.
         """
@@ -110,19 +137,27 @@ class DecodeGraphs:
         seats: list[int] = (ends - 1).tolist()
         rows = self._sizes[bisect_left(self._sizes, seats[-1] + 1)]
         self._attention.plan(chunks, rows)
-        chooses = takes(lives) and not any(live.request.params.top_logprobs_num for live in lives)
+        chooses = supports(lives) and not any(
+            live.request.params.top_logprobs_num for live in lives
+        )
         constrained = chooses and any(live.table is not None for live in lives)
-        packed = np.concatenate([_pack(chunks, aligned(rows)), pack(lives, aligned(rows), seats)])
+        packed = np.concatenate(
+            [_pack(chunks, aligned(rows)), pack_inputs(lives, aligned(rows), seats)]
+        )
         self._inputs[: len(packed)].copy_(pinned(packed, self._device), non_blocking=True)
-        results = self._replay((rows, chooses, constrained, self._attention.graph_key), rows, chooses, constrained)
+        results = self._replay(
+            (rows, chooses, constrained, self._attention.graph_key), rows, chooses, constrained
+        )
         return results, seats
 
-    def _replay(self, key: Hashable, rows: int, chooses: bool, constrained: bool) -> Tensor | Picks:
+    def _replay(
+        self, key: Hashable, rows: int, chooses: bool, constrained: bool
+    ) -> Tensor | SamplerOutput:
         if key in self._graphs:
             graph, results = self._graphs[key] = self._graphs.pop(key)
             graph.replay()
             return results
-        ready = key in self._seen or (self._rehearsed and (chooses, constrained) in self._begun)
+        ready = key in self._seen or (self._precompiled and (chooses, constrained) in self._begun)
         captured = None
         if ready and not self._cannot and key not in self._too_large:
             captured = self._capture(key, rows, chooses, constrained)
@@ -139,7 +174,7 @@ class DecodeGraphs:
 
     def _capture(
         self, key: Hashable, rows: int, chooses: bool, constrained: bool
-    ) -> tuple[torch.cuda.CUDAGraph, Tensor | Picks] | None:
+    ) -> tuple[torch.cuda.CUDAGraph, Tensor | SamplerOutput] | None:
         """The step as a graph; None where that failed."""
         try:
             self._reserve()
@@ -150,12 +185,15 @@ class DecodeGraphs:
             if is_out_of_memory(error):
                 self._too_large.add(key)
             else:
-                self._cannot = key in self._seen  # after a step like it: a module that waits for the device, or so
+                self._cannot = (
+                    key in self._seen
+                )  # after a step like it: a module that waits for the device, or so
             return None
 
     def _reserve(self) -> None:
-        """Take at once the memory that the largest graph works on. All graphs work in one place, but a block of it must
-        be large enough: coming in another order than from large to small, each would take a block of its own."""
+        """Take at once the memory that the largest graph works on. All graphs work in one place,
+        but a block of it must be large enough: coming in another order than from large to small,
+        each would take a block of its own."""
         if self._holder is None and self._room:
             try:
                 # Zeros, as torch warns of a graph that is empty.
@@ -170,7 +208,8 @@ class DecodeGraphs:
         """What `work` launches, which has not run, and what it gives."""
         graph = torch.cuda.CUDAGraph()
         try:
-            # Not `torch.cuda.graph`, which waits for the device; "thread_local", as other threads may use it meanwhile.
+            # Not `torch.cuda.graph`, which waits for the device; "thread_local", as other threads
+            # may use it meanwhile.
             graph.capture_begin(self._memory, capture_error_mode="thread_local")
             results = work()
             graph.capture_end()
@@ -180,9 +219,9 @@ class DecodeGraphs:
         return graph, results
 
     def _abandon(self, graph: torch.cuda.CUDAGraph) -> None:
-        """End a capture that failed. Where CUDA gave it up itself, torch raises, and leaves open what it had begun: the
-        graphs' memory, some of it for good, and its generator, which nobody could draw from. So all graphs go, and
-        later ones work elsewhere."""
+        """End a capture that failed. Where CUDA gave it up itself, torch raises, and leaves open
+        what it had begun: the graphs' memory, some of it for good, and its generator, which nobody
+        could draw from. So all graphs go, and later ones work elsewhere."""
         device = torch.cuda.current_device()
         try:
             graph.capture_end()
@@ -198,10 +237,12 @@ class DecodeGraphs:
         self._graphs.clear()
         self._holder, self._memory = None, torch.cuda.graph_pool_handle()
 
-    def _step(self, rows: int, chooses: bool, constrained: bool) -> Tensor | Picks:
+    def _step(self, rows: int, chooses: bool, constrained: bool) -> Tensor | SamplerOutput:
         logits, states, temperatures, draws = self._model_step(rows)
         if chooses:
-            return self._picker.launch(logits, states, temperatures, draws, constrained=constrained)
+            return self._sampler.launch(
+                logits, states, temperatures, draws, constrained=constrained
+            )
         if self._cannot:
             return logits
         if self._kept is None:  # in the first such step, which is no graph
@@ -212,23 +253,29 @@ class DecodeGraphs:
         """The logits; and of each row the state, temperature and draw."""
         inputs = self._inputs[: INPUTS * aligned(rows)].view(INPUTS, -1)
         ids, positions, states, seats, *numbers = inputs[:, :rows]
-        picker = self._picker
-        resume(ids, picker.sampled, states, picker.states, seats, self._ids[:rows], states)
+        sampler = self._sampler
+        resume(ids, sampler.sampled, states, sampler.states, seats, self._ids[:rows], states)
         logits = self._forward(self._ids[:rows], positions)
         return logits, states, *(number.view(torch.float32) for number in numbers)
 
 
 def _pack(chunks: list[Chunk], rows: int) -> NDArray[np.int32]:
-    """int32[2 * rows]: the tokens of all chunks, -1 - seat for one that is not read yet, and their positions."""
+    """int32[2 * rows]: the tokens of all chunks, -1 - seat for one that is not read yet, and their
+    positions."""
     packed = np.zeros((2, rows), np.int32)
     if len(chunks) == sum(chunk.length for chunk in chunks):
         requests = [chunk.request for chunk in chunks]
-        packed[0, : len(chunks)] = [-1 - r.seat if r.ahead else r.tokens[-1] for r in requests]
+        packed[0, : len(chunks)] = [
+            -1 - r.sample_row if r.num_placeholders else r.tokens[-1] for r in requests
+        ]
         packed[1, : len(chunks)] = [chunk.start for chunk in chunks]
         return packed.ravel()
     first = 0
     for chunk in chunks:
         last = first + chunk.length
-        packed[0, first:last], packed[1, first:last] = token_ids(chunk), np.arange(chunk.start, chunk.end)
+        packed[0, first:last], packed[1, first:last] = (
+            token_ids(chunk),
+            np.arange(chunk.start, chunk.end),
+        )
         first = last
     return packed.ravel()

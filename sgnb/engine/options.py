@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import OptionError, nearest
 from .attention import BACKENDS
-from .radix import EVICTION_POLICIES
+from .cache.radix import EVICTION_POLICIES
 from .scheduler import SCHEDULE_POLICIES
 
 DTYPES = {
@@ -22,7 +22,15 @@ DTYPES = {
 """What may be written for a dtype -> torch's name of it."""
 
 
-_SWITCHES = "prefix_cache", "fork_attention", "jump_forward", "precompile", "fuse", "compile", "deterministic"
+_SWITCHES = (
+    "prefix_cache",
+    "fork_attention",
+    "jump_forward",
+    "precompile",
+    "fuse",
+    "compile",
+    "deterministic",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +39,23 @@ class EngineOptions:
 
     device: "auto", "cpu", "cuda". dtype: "auto", "float32", "bfloat16", "float16".
     attention: "auto", "torch", "triton" or "flashinfer".
-    context_length: positions a request may use; None for what the model was made for.
-    memory_limit: GiB of the GPU's memory for weights, KV pool and work; None for most of what is free.
+    context_length: positions a request may use; None for what the model was made for. memory_limit:
+    GiB of the GPU's memory for weights, KV pool and work; None for most of what is free.
     max_total_tokens: size of the KV pool in tokens; None to fit the memory.
-    max_step_tokens: tokens of one forward pass; longer prompts are computed in chunks. None: 2,048, on a GPU 8,192.
-    max_running_requests: requests in one forward pass. None: 256, on a GPU 1,024.
-    prefix_cache: keep computed prefixes in the radix tree. fork_attention: read a prefix that requests of one step
-    share once. jump_forward: append what a grammar forces without asking the model.
-    overlap: launch a step before the last one's tokens are read. cuda_graphs: replay decode steps instead of launching
-    their kernels one by one. None for both: on a GPU.
-    precompile: compile the kernels of decode steps while loading, not when they are needed first; with cuda_graphs, and
-    without compile.
-    fuse: use faster twins of the model's modules where they agree. compile: run the model's layers through
-    torch.compile; loading takes longer. deterministic: the same tokens whatever is cached and whoever runs beside;
-    slower, and on a GPU only.
+    max_step_tokens: tokens of one forward pass; longer prompts are computed in chunks. None: 2,048,
+    on a GPU 8,192. max_running_requests: requests in one forward pass. None: 256, on a GPU 1,024.
+    prefix_cache: keep computed prefixes in the radix tree. fork_attention: read a prefix that
+    requests of one step share once. jump_forward: append what a grammar forces without asking the
+    model. overlap: launch a step before the last one's tokens are read. cuda_graphs: replay decode
+    steps instead of launching their kernels one by one. None for both: on a GPU.
+    precompile: compile the kernels of decode steps while loading, not when they are needed first;
+    with cuda_graphs, and without compile.
+    fuse: use faster twins of the model's modules where they agree. compile: run the model's layers
+    through torch.compile; loading takes longer. deterministic: the same tokens whatever is cached
+    and whoever runs beside; slower, and on a GPU only.
     schedule_policy: "lpm" (longest cached prefix first, aged) or "fcfs".
-    max_overtaking: a waiting request is overtaken only by those that arrive within so many steps after it.
-    eviction_policy: "lru", "lfu", "fifo" or "slru".
+    max_overtaking: a waiting request is overtaken only by those that arrive within so many steps
+    after it. eviction_policy: "lru", "lfu", "fifo" or "slru".
     """
 
     device: str = "auto"
@@ -72,18 +80,27 @@ class EngineOptions:
     eviction_policy: str = "lru"
 
     def __post_init__(self) -> None:
-        for name in ("context_length", "max_total_tokens", "max_step_tokens", "max_running_requests"):
+        for name in (
+            "context_length",
+            "max_total_tokens",
+            "max_step_tokens",
+            "max_running_requests",
+        ):
             self._check_number(name, int, "None or an int from 1 to 2**53", optional=True)
         self._check_number("max_overtaking", int, "an int from 1 to 2**53")
         limits = "None or a number of GiB above 0, at most 2**53"
         self._check_number("memory_limit", (int, float), limits, optional=True)
         for name in _SWITCHES:
             if not isinstance(getattr(self, name), bool):
-                raise OptionError(f"{name}={getattr(self, name)!r} is not allowed", f"{name} must be True or False")
+                raise OptionError(
+                    f"{name}={getattr(self, name)!r} is not allowed",
+                    f"{name} must be True or False",
+                )
         for name in ("overlap", "cuda_graphs"):
             if not isinstance(getattr(self, name), (bool, type(None))):
                 raise OptionError(
-                    f"{name}={getattr(self, name)!r} is not allowed", f"{name} must be None, True or False"
+                    f"{name}={getattr(self, name)!r} is not allowed",
+                    f"{name} must be None, True or False",
                 )
         for name, known in (
             ("dtype", DTYPES),
@@ -92,14 +109,21 @@ class EngineOptions:
             ("eviction_policy", EVICTION_POLICIES),
         ):
             if not isinstance(getattr(self, name), str) or getattr(self, name) not in known:
-                raise OptionError(f"unknown {name} {getattr(self, name)!r}", nearest(str(getattr(self, name)), known))
+                raise OptionError(
+                    f"unknown {name} {getattr(self, name)!r}",
+                    nearest(str(getattr(self, name)), known),
+                )
 
         if self.compile and self.deterministic:
             raise OptionError(
                 "compile=True and deterministic=True exclude each other",
                 "torch.compile may add in another order for another number of rows: leave one of them out",
             )
-        if self.max_step_tokens and self.max_running_requests and self.max_step_tokens < self.max_running_requests:
+        if (
+            self.max_step_tokens
+            and self.max_running_requests
+            and self.max_step_tokens < self.max_running_requests
+        ):
             raise OptionError(
                 f"max_step_tokens={self.max_step_tokens} is less than "
                 f"max_running_requests={self.max_running_requests}",
@@ -129,7 +153,7 @@ class EngineOptions:
         )
 
     @property
-    def rehearses(self) -> bool:
+    def precompiles(self) -> bool:
         """Whether the kernels of decode steps are compiled at load; of options `on` a device."""
         return self.precompile and bool(self.cuda_graphs) and not self.compile
 

@@ -1,4 +1,5 @@
-"""One step on the device: its tokens through the model, and the choice of the next ones. Waits for nothing."""
+"""One step on the device: its tokens through the model, and the choice of the next ones. Waits for
+nothing."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .attention import AttentionBackend
-from .choosing import Chosen, choose, collect
-from .live import Live
+from .device.transfer import to_device
 from .memory import graph_bytes
-from .model import Decoder, takes_logits_to_keep
-from .picking import KernelPicker, Picker
-from .request import Chunk, logit_rows, token_ids
-from .sampler import Picks
-from .transfer import to_device
+from .model.decoder import Decoder, takes_logits_to_keep
+from .request.request import Chunk, logit_rows, token_ids
+from .request.request_state import RequestState
+from .sampling.sampler import Sampler, TritonSampler
+from .sampling.step_output import AsyncStepOutput, choose, collect
+from .sampling.torch_sampler import SamplerOutput
 
 if TYPE_CHECKING:
     from .graphs import DecodeGraphs
@@ -32,49 +33,60 @@ class ModelRunner:
     """
 
     def __init__(
-        self, decoder: Decoder, attention: AttentionBackend, picker: Picker, *, max_rows: int, cuda_graphs: bool
+        self,
+        decoder: Decoder,
+        attention: AttentionBackend,
+        sampler: Sampler,
+        *,
+        max_rows: int,
+        cuda_graphs: bool,
     ) -> None:
         """max_rows: samples in a step, at most."""
-        self.picker = picker
+        self.sampler = sampler
         self._decoder = decoder
         self._model = decoder.model
         self._device = decoder.device
         self._attention = attention
         self._keeps = takes_logits_to_keep(decoder.model)
-        # Our attention makes its own masks. A mask of four dimensions keeps transformers from preparing one, and from
-        # the synchronisation with a GPU that this takes.
+        # Our attention makes its own masks. A mask of four dimensions keeps transformers from
+        # preparing one, and from the synchronisation with a GPU that this takes.
         self._unused_mask = torch.zeros(1, 1, 1, 1, device=decoder.device)
         self._graphs: DecodeGraphs | None = None
-        if cuda_graphs and isinstance(picker, KernelPicker):
+        if cuda_graphs and isinstance(sampler, TritonSampler):
             from .graphs import DecodeGraphs
 
             room = graph_bytes(decoder, max_rows)
-            self._graphs = DecodeGraphs(self._logits, attention, picker, max_rows, decoder.device, room)
+            self._graphs = DecodeGraphs(
+                self._logits, attention, sampler, max_rows, decoder.device, room
+            )
         self.stream: AbstractContextManager[Any] = nullcontext()
         if decoder.device.type == "cuda":
             stream = torch.cuda.Stream(decoder.device)
-            stream.wait_stream(torch.cuda.current_stream(decoder.device))  # weights, pool and tables are made there
+            stream.wait_stream(
+                torch.cuda.current_stream(decoder.device)
+            )  # weights, pool and tables are made there
             self.stream = torch.cuda.stream(stream)
 
-    def run(self, chunks: list[Chunk], lives: Mapping[int, Live]) -> Chosen:
-        """Launch a step. The tokens of requests that are ahead are taken from the samples of the step before.
+    def run(self, chunks: list[Chunk], lives: Mapping[int, RequestState]) -> AsyncStepOutput:
+        """Launch a step. The tokens of requests that are ahead are taken from the samples of the
+        step before.
 
         Call it in `torch.inference_mode`, and in `stream`.
         """
         if self._graphs is not None and self._graphs.fits(chunks):
             batch = [lives[c.request.id] for c in chunks]
             results, seats = self._graphs.run(chunks, batch)
-            if isinstance(results, Picks):
+            if isinstance(results, SamplerOutput):
                 return collect(batch, results, seats)
-            return choose(chunks, lives, results[to_device(seats, self._device)], self.picker)
-        return choose(chunks, lives, self._forward(chunks), self.picker)
+            return choose(chunks, lives, results[to_device(seats, self._device)], self.sampler)
+        return choose(chunks, lives, self._forward(chunks), self.sampler)
 
-    def rehearse(self) -> None:
-        """Compile what decode steps need, so that none of them waits for it; with CUDA graphs only. Call it before
-        `run`."""
+    def precompile(self) -> None:
+        """Compile what decode steps need, so that none of them waits for it; with CUDA graphs only.
+        Call it before `run`."""
         if self._graphs is not None:
             with torch.inference_mode(), self.stream:
-                self._graphs.rehearse()
+                self._graphs.precompile()
 
     def release(self) -> None:
         """Leave the model as it was found. The runner runs no more."""
@@ -82,11 +94,12 @@ class ModelRunner:
         self._decoder.release()
 
     def _forward(self, chunks: list[Chunk]) -> Tensor:
-        """Logits [rows, vocab], `logit_rows(chunk)` rows for each chunk in order. Writes the tokens' KV."""
+        """Logits [rows, vocab], `logit_rows(chunk)` rows for each chunk in order. Writes the
+        tokens' KV."""
         self._attention.plan(chunks)
         ids = to_device(_joined([token_ids(c) for c in chunks]), self._device)
-        if any(c.request.ahead for c in chunks):
-            ids = torch.where(ids < 0, self.picker.sampled[(-1 - ids).clamp_(min=0)], ids)
+        if any(c.request.num_placeholders for c in chunks):
+            ids = torch.where(ids < 0, self.sampler.sampled[(-1 - ids).clamp_(min=0)], ids)
         positions = to_device(_joined([np.arange(c.start, c.end) for c in chunks]), self._device)
         return self._logits(ids, positions, to_device(_rows(chunks), self._device))
 

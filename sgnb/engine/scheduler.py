@@ -1,8 +1,10 @@
-"""Which tokens of which requests go through the model next, and who owns which KV slot. No torch, no clock, no I/O.
+"""Which tokens of which requests go through the model next, and who owns which KV slot. No torch,
+no clock, no I/O.
 
-Continuous batching with chunked prefill mixed into decode steps. Waiting requests are ordered by the longest cached
-prefix (Zheng et al., arXiv 2312.07104, theorem 3.1: optimal for a batch known in advance), aged so that none starves.
-At every moment: free + cached (in the tree) + in flight (owned by requests) = the pool's total.
+Continuous batching with chunked prefill mixed into decode steps. Waiting requests are ordered by
+the longest cached prefix (Zheng et al., arXiv 2312.07104, theorem 3.1: optimal for a batch known in
+advance), aged so that none starves. At every moment: free + cached (in the tree) + in flight (owned
+by requests) = the pool's total.
 """
 
 from __future__ import annotations
@@ -11,14 +13,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..events import RequestAdmitted, RequestRetracted
-from .pool import SlotPool
-from .radix import Ints, Node, Prefix, RadixTree
-from .request import SHORT, Chunk, Request
+from .cache.radix import Ints, Node, Prefix, RadixTree
+from .cache.slot_allocator import SlotAllocator
+from .request.request import SHORT, Chunk, Request
 
 SCHEDULE_POLICIES = ("lpm", "fcfs")
 
 SHARED_PREFIX = 16
-"""A waiting request waits one more step when another is about to compute at least so many of its tokens."""
+"""A waiting request waits one more step when another is about to compute at least so many of its
+tokens."""
 
 RECOVERY = 64
 """So many steps after one that did not fit into memory, steps may be twice as long again."""
@@ -32,15 +35,15 @@ class Scheduler:
 
     max_step_tokens: tokens of one forward pass. max_running: requests in one forward pass.
     policy: "lpm" (longest prefix match, aged) or "fcfs".
-    max_overtaking: a request is overtaken at most by requests that arrive within so many steps after it, however
-    long their cached prefix.
+    max_overtaking: a request is overtaken at most by requests that arrive within so many steps
+    after it, however long their cached prefix.
     window: so many of the oldest waiting requests are ranked.
     """
 
     def __init__(
         self,
         tree: RadixTree,
-        pool: SlotPool,
+        pool: SlotAllocator,
         *,
         context_length: int,
         max_step_tokens: int = 2048,
@@ -82,17 +85,22 @@ class Scheduler:
         self._blocked = None
 
     def schedule(self) -> list[Chunk]:
-        """Choose the next step's work and allocate its slots: decode, then running prefills, then new requests.
+        """Choose the next step's work and allocate its slots: decode, then running prefills, then
+        new requests.
 
-        Chunks of at most `SHORT` tokens come first. A request whose last step is still to be read may have none.
+        Chunks of at most `SHORT` tokens come first. A request whose last step is still to be read
+        may have none.
         """
         self.step += 1
         singles, longer = self._make_room_to_grow()
         if self._step_tokens < self._max_step_tokens and self.step >= self._shrunk_at + RECOVERY:
-            self._step_tokens, self._shrunk_at = min(2 * self._step_tokens, self._max_step_tokens), self.step
-        chunks = [Chunk(r, r.computed, 1) for r in singles[: self._step_tokens]]
+            self._step_tokens, self._shrunk_at = (
+                min(2 * self._step_tokens, self._max_step_tokens),
+                self.step,
+            )
+        chunks = [Chunk(r, r.num_computed, 1) for r in singles[: self._step_tokens]]
         decodes, budget = len(chunks), self._step_tokens - len(chunks)
-        for request in sorted(longer, key=lambda r: r.uncomputed):
+        for request in sorted(longer, key=lambda r: r.num_uncomputed):
             if budget > 0:
                 chunks.append(_chunk(request, budget))
                 budget -= chunks[-1].length
@@ -103,45 +111,48 @@ class Scheduler:
         return chunks
 
     def complete(self, chunks: list[Chunk]) -> None:
-        """The step was launched: whatever is launched after it finds its tokens' keys and values. Prompts are shared as
-        far as they are computed."""
+        """The step was launched: whatever is launched after it finds its tokens' keys and values.
+        Prompts are shared as far as they are computed."""
         for request, start, length in chunks:
-            request.computed = start + length
-            if start < request.prompt_length and self._prefix_cache:
+            request.num_computed = start + length
+            if start < request.num_prompt_tokens and self._prefix_cache:
                 old, request.node = request.node, self._insert(request)
                 assert old is not None
                 self.tree.lock(request.node)
                 self.tree.unlock(old)
 
     def finish(self, request: Request) -> None:
-        """The request ends, for whatever reason: what it computed stays in the cache, the rest becomes free.
+        """The request ends, for whatever reason: what it computed stays in the cache, the rest
+        becomes free.
 
         Harmless for one that was never added.
         """
         if request.node is not None:
             self._stop(request)
-        elif not request.retired and request in self.waiting:
+        elif not request.freed_early and request in self.waiting:
             self.waiting.remove(request)
             self._blocked = None
 
-    def retire(self, request: Request) -> None:
-        """The running request's last token is being sampled: it needs nothing more of what is scheduled or cached.
+    def free_early(self, request: Request) -> None:
+        """The running request's last token is being sampled: it needs nothing more of what is
+        scheduled or cached.
 
         As `finish`, while the device still works; a later `finish` finds nothing left to do.
         """
         self._stop(request)
-        request.retired = True
+        request.freed_early = True
 
-    def settle(self, request: Request) -> None:
-        """The running request rewrote its last tokens. If the tree holds some of them for it, it begins once more, at
-        the head of the queue: what stays of them it will find in the cache."""
-        if request.node is not None and request.computed < request.node.end:
+    def requeue_rewritten(self, request: Request) -> None:
+        """The running request rewrote its last tokens. If the tree holds some of them for it, it
+        begins once more, at the head of the queue: what stays of them it will find in the cache."""
+        if request.node is not None and request.num_computed < request.node.end:
             self._stop(request)
             self.waiting.insert(0, request)
 
     def shrink(self, chunks: list[Chunk]) -> bool:
-        """The step of these chunks did not fit into memory, and none of it was computed: the next steps are at most
-        half as long as it, and after `RECOVERY` steps twice as long again. False when it cannot be shorter."""
+        """The step of these chunks did not fit into memory, and none of it was computed: the next
+        steps are at most half as long as it, and after `RECOVERY` steps twice as long again. False
+        when it cannot be shorter."""
         tokens = sum(chunk.length for chunk in chunks)
         self._step_tokens = max(1, tokens // 2)
         self._shrunk_at = self.step
@@ -155,7 +166,8 @@ class Scheduler:
         return self.pool.free - before
 
     def _make_room_to_grow(self) -> tuple[list[Request], list[Request]]:
-        """Give every running request slots for the tokens it appended; retract requests until that is possible.
+        """Give every running request slots for the tokens it appended; retract requests until that
+        is possible.
 
         Returns those with one token to compute, and those with more.
         """
@@ -166,16 +178,18 @@ class Scheduler:
             growing: list[Request] = []
             need = 0
             for request in self.running:
-                extent, computed = request.extent, request.computed
-                if extent == computed or (extent == request.most and request.idle):
+                num_tokens, computed = request.num_tokens_with_placeholders, request.num_computed
+                if num_tokens == computed or (num_tokens == request.max_len and request.idle):
                     continue
-                (singles if extent == computed + 1 else longer).append(request)
-                if request.held < extent:
+                (singles if num_tokens == computed + 1 else longer).append(request)
+                if request.num_slots < num_tokens:
                     growing.append(request)
-                    need += extent - request.held
+                    need += num_tokens - request.num_slots
             if self._make_free(need):
                 break
-            self._retract(min(self.running, key=lambda r: (r.output_length, -r.prompt_length)))
+            self._retract(
+                min(self.running, key=lambda r: (r.num_output_tokens, -r.num_prompt_tokens))
+            )
         _grow(growing, self.pool.allocate(need))
         return singles, longer
 
@@ -187,14 +201,20 @@ class Scheduler:
         if self._blocked is not None and not self._fits(*self._blocked, growth):
             return
         being_computed = {
-            _next_tokens(r, Prefix(r.node, r.computed)) for r in self.running if r.node and r.uncomputed > 1
+            _next_tokens(r, Prefix(r.node, r.num_computed))
+            for r in self.running
+            if r.node and r.num_uncomputed > 1
         }
         admitted = set()
         for request, prefix in self._ranked():
             if budget <= 0 or len(self.running) >= self.max_running:
                 break
             upcoming = _next_tokens(request, prefix)
-            if self._prefix_cache and prefix.length + SHARED_PREFIX <= request.reusable and upcoming in being_computed:
+            if (
+                self._prefix_cache
+                and prefix.length + SHARED_PREFIX <= request.reusable
+                and upcoming in being_computed
+            ):
                 continue
             if not self._start(request, growth):
                 break
@@ -204,48 +224,59 @@ class Scheduler:
             chunks.append(_chunk(request, budget))
             budget -= chunks[-1].length
         if admitted:
-            self.waiting[: self._window] = [r for r in self.waiting[: self._window] if r.id not in admitted]
+            self.waiting[: self._window] = [
+                r for r in self.waiting[: self._window] if r.id not in admitted
+            ]
 
     def _ranked(self) -> Iterable[tuple[Request, Prefix]]:
-        """The oldest waiting requests with what the cache has of them; longest aged prefix first, then by age.
+        """The oldest waiting requests with what the cache has of them; longest aged prefix first,
+        then by age.
 
         Without those whose last token is not read yet: they were retracted.
         """
-        found = ((r, self._look_up(r)) for r in self.waiting[: self._window] if not r.ahead)
+        found = (
+            (r, self._look_up(r)) for r in self.waiting[: self._window] if not r.num_placeholders
+        )
         if self._longest_first:
-            return sorted(found, key=lambda f: f[0].arrival * self._ageing - min(f[1].length, f[0].reusable))
+            return sorted(
+                found, key=lambda f: f[0].arrival * self._ageing - min(f[1].length, f[0].reusable)
+            )
         return found
 
     def _look_up(self, request: Request) -> Prefix:
-        prefix = request.hint
+        prefix = request.prefix_hint
         if prefix is None or not prefix.holds:
-            prefix = request.hint = self.tree.peek(request.tokens, request.namespace, prefix)
+            prefix = request.prefix_hint = self.tree.peek(request.tokens, request.namespace, prefix)
         return prefix
 
     def _start(self, request: Request, growth: int) -> bool:
-        """Lock the cached prefix and allocate the rest. False, and nothing changed hands, without enough memory.
+        """Lock the cached prefix and allocate the rest. False, and nothing changed hands, without
+        enough memory.
 
         growth: tokens that the running requests may still add.
         """
         node = (
-            self.tree.match(request.tokens[: request.reusable], request.namespace, request.hint)
+            self.tree.match(
+                request.tokens[: request.reusable], request.namespace, request.prefix_hint
+            )
             if self._prefix_cache
             else self.tree.root
         )
-        need = request.size - node.end
+        need = request.num_tokens - node.end
         locked = self.tree.locked
         self.tree.lock(node)
         if not self._fits(need, request.remaining, growth):
-            # Until something ends or begins to wait, the same request is the first in question, and needs as much.
-            if not any(r.ahead for r in self.waiting[: self._window]):
+            # Until something ends or begins to wait, the same request is the first in question, and
+            # needs as much.
+            if not any(r.num_placeholders for r in self.waiting[: self._window]):
                 self._blocked = need + self.tree.locked - locked, request.remaining
             self.tree.unlock(node)
             return False
         self._make_free(need)
         request.slots[: node.end] = node.path_slots()
-        request.slots[node.end : request.size] = self.pool.allocate(need)
-        request.node, request.computed, request.held = node, node.end, request.size
-        cached = min(node.end, request.prompt_length)
+        request.slots[node.end : request.num_tokens] = self.pool.allocate(need)
+        request.node, request.num_computed, request.num_slots = node, node.end, request.num_tokens
+        cached = min(node.end, request.num_prompt_tokens)
         if request.cached_tokens is None:
             request.cached_tokens = cached
         self.running.append(request)
@@ -253,24 +284,28 @@ class Scheduler:
         return True
 
     def _fits(self, need: int, remaining: int, growth: int) -> bool:
-        """Whether a request that needs so many slots now, and may add `remaining` tokens, can start."""
+        """Whether a request that needs so many slots now, and may add `remaining` tokens, can
+        start."""
         reserve = int((growth + remaining) * self._reserve) if self.running else 0
         return self.pool.free + self.tree.evictable >= need + reserve
 
     def _stop(self, request: Request) -> None:
-        """Take a running request out: its computed tokens go to the tree, its other slots become free."""
+        """Take a running request out: its computed tokens go to the tree, its other slots become
+        free."""
         node = request.node
         assert node is not None
-        if self._prefix_cache and request.computed > node.end:
+        if self._prefix_cache and request.num_computed > node.end:
             self._insert(request)
         if self._prefix_cache:
-            self.pool.release(request.slots[max(request.computed, node.end) : request.held])
+            self.pool.release(
+                request.slots[max(request.num_computed, node.end) : request.num_slots]
+            )
         else:
-            self.pool.release(request.slots[: request.held])
+            self.pool.release(request.slots[: request.num_slots])
         self.tree.unlock(node)
         self.running.remove(request)
-        request.node = request.hint = self._blocked = None
-        request.held = request.computed = 0
+        request.node = request.prefix_hint = self._blocked = None
+        request.num_slots = request.num_computed = 0
 
     def _retract(self, request: Request) -> None:
         """Back to the head of the queue, with its output, to make room for the others."""
@@ -280,11 +315,15 @@ class Scheduler:
         self._emit(RequestRetracted(request.id))
 
     def _insert(self, request: Request) -> Node:
-        """Put the computed tokens into the tree. What it had already replaces the request's own copy, now free."""
+        """Put the computed tokens into the tree. What it had already replaces the request's own
+        copy, now free."""
         assert request.node is not None
         self._blocked = None
         begin = request.node.end
-        tokens, slots = request.tokens[: request.computed], request.slots[: request.computed]
+        tokens, slots = (
+            request.tokens[: request.num_computed],
+            request.slots[: request.num_computed],
+        )
         inserted = self.tree.insert(tokens, slots, request.namespace, request.node)
         if inserted.existing:
             duplicates = slice(begin, begin + inserted.existing)
@@ -301,21 +340,24 @@ class Scheduler:
 
 
 def _grow(requests: list[Request], slots: Ints) -> None:
-    """Give each request slots for the tokens that have none; `slots` are as many as they need together."""
+    """Give each request slots for the tokens that have none; `slots` are as many as they need
+    together."""
     singles, first = slots.tolist(), 0
     for request in requests:
-        held, extent = request.held, request.extent
-        last = first + extent - held
-        if last == first + 1:  # as in every step of a decode: a slice would cost several times as much
+        held, num_tokens = request.num_slots, request.num_tokens_with_placeholders
+        last = first + num_tokens - held
+        if (
+            last == first + 1
+        ):  # as in every step of a decode: a slice would cost several times as much
             request.slots[held] = singles[first]
         else:
-            request.slots[held:extent] = slots[first:last]
-        request.held, first = extent, last
+            request.slots[held:num_tokens] = slots[first:last]
+        request.num_slots, first = num_tokens, last
 
 
 def _chunk(request: Request, budget: int) -> Chunk:
-    start = request.computed
-    length = min(request.uncomputed, budget)
+    start = request.num_computed
+    length = min(request.num_uncomputed, budget)
     if start + length > request.score_from:
         length = min(length, SCORED_CHUNK)
     return Chunk(request, start, length)

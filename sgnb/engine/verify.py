@@ -1,4 +1,5 @@
-"""Jump-forward checked against its slow twin: the same prompts with and without it, and every difference reported."""
+"""Jump-forward checked against its slow twin: the same prompts with and without it, and every
+difference reported."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import OptionError
 from ..sampling import SamplingParams
-from .output import Output
+from .request.output import Output
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -25,8 +26,8 @@ class JumpDifference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JumpReport:
-    """jumping_passes, stepping_passes: forward passes with and without jumps. cut_otherwise: prompts whose text is the
-    same both ways, in other tokens."""
+    """jumping_passes, stepping_passes: forward passes with and without jumps. cut_otherwise:
+    prompts whose text is the same both ways, in other tokens."""
 
     prompts: int
     differences: tuple[JumpDifference, ...]
@@ -40,7 +41,10 @@ class JumpReport:
             f"other tokens; {self.jumping_passes} forward passes instead of {self.stepping_passes}"
         ]
         for number, position, jumping, stepping in self.differences:
-            a, b = (repr(output.text[max(0, position - 20) : position + 20]) for output in (jumping, stepping))
+            a, b = (
+                repr(output.text[max(0, position - 20) : position + 20])
+                for output in (jumping, stepping)
+            )
             lines.append(f"prompt {number}, character {position}: {a} with jumps, {b} without")
         return "\n".join(lines)
 
@@ -50,17 +54,23 @@ def verify_jump_forward(
 ) -> JumpReport:
     """Run constrained prompts at temperature 0 with and without jump-forward and compare.
 
-    A jump hands the model the tokenizer's own cutting of the forced text, where a step by step run may have chosen
-    other tokens for the same bytes; what the model says next can differ. Both texts obey the grammar.
+    A jump hands the model the tokenizer's own cutting of the forced text, where a step by step run
+    may have chosen other tokens for the same bytes; what the model says next can differ. Both texts
+    obey the grammar.
     """
     params = SamplingParams.make(sampling_params, **{**sampling, "temperature": 0.0})
     if params.grammar is None:
-        raise OptionError("nothing is forced without a grammar", "give regex=, json_schema= or ebnf=")
+        raise OptionError(
+            "nothing is forced without a grammar", "give regex=, json_schema= or ebnf="
+        )
     (jumping, fast), (stepping, slow) = (
-        _run(engine, list(prompts), SamplingParams.make(params, jump_forward=jumps)) for jumps in (True, False)
+        _run(engine, list(prompts), SamplingParams.make(params, jump_forward=jumps))
+        for jumps in (True, False)
     )
     pairs = list(enumerate(zip(jumping, stepping, strict=True)))
-    different = [JumpDifference(i, _first(a.text, b.text), a, b) for i, (a, b) in pairs if a.text != b.text]
+    different = [
+        JumpDifference(i, _first(a.text, b.text), a, b) for i, (a, b) in pairs if a.text != b.text
+    ]
     cut_otherwise = sum(a.text == b.text and a.token_ids != b.token_ids for _, (a, b) in pairs)
     return JumpReport(len(pairs), tuple(different), cut_otherwise, fast, slow)
 
@@ -72,4 +82,6 @@ def _run(engine: Engine, prompts: list[Any], params: SamplingParams) -> tuple[li
 
 
 def _first(a: str, b: str) -> int:
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    return next(
+        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+    )

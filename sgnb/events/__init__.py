@@ -1,12 +1,12 @@
 """Everything that happens, as small frozen values: how anyone learns what the engine does.
 
-The engine and the language emit; views, recorders and tests read. Emitting does no I/O and never waits for a
-reader: the log is bounded, and a reader that falls behind is told how many records it lost. One log belongs to
-one engine. Imports nothing of ours.
+The engine and the language emit; views, recorders and tests read. Emitting does no I/O and never
+waits for a reader: the log is bounded, and a reader that falls behind is told how many records it
+lost. One log belongs to one engine. Imports nothing of ours.
 
-Tokens are ids everywhere; `TokensNamed` gives each id's bytes once, before its first use, so that a recorded log
-can be shown without the tokenizer. A branch is one stream of a program: "0", and for what it forks "0.0", "0.1";
-the programs of a batch are the branches "0", "1", ... of one run.
+Tokens are ids everywhere; `TokensNamed` gives each id's bytes once, before its first use, so that a
+recorded log can be shown without the tokenizer. A branch is one stream of a program: "0", and for
+what it forks "0.0", "0.1"; the programs of a batch are the branches "0", "1", ... of one run.
 """
 
 from __future__ import annotations

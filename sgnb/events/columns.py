@@ -9,7 +9,8 @@ _Row = TypeVar("_Row")
 
 
 class Tokens(Sequence[int]):
-    """Token ids, four bytes each; equal to the tuple of them. Python makes the numbers when they are asked for."""
+    """Token ids, four bytes each; equal to the tuple of them. Python makes the numbers when they
+    are asked for."""
 
     __slots__ = ("_data",)
 
@@ -44,16 +45,18 @@ class Tokens(Sequence[int]):
 
 
 class Columns(Sequence[_Row]):
-    """Named tuples of one kind, kept as one tuple for each field; equal to the tuple of the named tuples.
+    """Named tuples of one kind, kept as one tuple for each field; equal to the tuple of the named
+    tuples.
 
-    A log holds millions of such rows. Python's garbage collector would visit each of them again and again, and stop
-    the engine meanwhile; tuples of numbers it leaves alone.
+    A log holds millions of such rows. Python's garbage collector would visit each of them again and
+    again, and stop the engine meanwhile; tuples of numbers it leaves alone.
     """
 
     __slots__ = ("_columns", "_kind")
 
     def __init__(self, kind: Any, *columns: Iterable[Any]) -> None:
-        """kind: the class of the named tuples. columns: one for each of its fields, all of one length."""
+        """kind: the class of the named tuples. columns: one for each of its fields, all of one
+        length."""
         self._kind = kind
         self._columns = tuple([tuple(column) for column in columns])
 
@@ -71,7 +74,9 @@ class Columns(Sequence[_Row]):
         return tuple(self)[place]
 
     def __eq__(self, other: object) -> bool:
-        return tuple(self) == tuple(other) if isinstance(other, (Columns, tuple)) else NotImplemented
+        return (
+            tuple(self) == tuple(other) if isinstance(other, (Columns, tuple)) else NotImplemented
+        )
 
     def __hash__(self) -> int:
         return hash(tuple(self))

@@ -24,7 +24,8 @@ class EngineStopped:
 
 @dataclass(frozen=True, slots=True)
 class TokensNamed:
-    """`pieces[i]` holds the bytes of token `ids[i]`, each byte as the character of the same number (latin-1)."""
+    """`pieces[i]` holds the bytes of token `ids[i]`, each byte as the character of the same number
+    (latin-1)."""
 
     ids: tuple[int, ...]
     pieces: tuple[str, ...]
@@ -32,7 +33,8 @@ class TokensNamed:
 
 @dataclass(frozen=True, slots=True)
 class RequestQueued:
-    """`purpose` is "generate", or "score" for a choice that is only scored. `run` is "" outside programs."""
+    """`purpose` is "generate", or "score" for a choice that is only scored. `run` is "" outside
+    programs."""
 
     request: int
     run: str
@@ -59,7 +61,8 @@ class RequestRetracted:
 
 @dataclass(frozen=True, slots=True)
 class RequestFinished:
-    """`reason`: "stop", "length", "abort" or "error" (with its message). `cached_tokens`: at the first admission."""
+    """`reason`: "stop", "length", "abort" or "error" (with its message). `cached_tokens`: at the
+    first admission."""
 
     request: int
     reason: str
@@ -86,7 +89,8 @@ class Sampled(NamedTuple):
 
 
 class Masked(NamedTuple):
-    """A grammar bound a token of `sampled`: `allowed` tokens were left, whose probability by the model was `kept`.
+    """A grammar bound a token of `sampled`: `allowed` tokens were left, whose probability by the
+    model was `kept`.
 
     before, after: the grammar's states; -1 where it has no numbered states.
     """
@@ -116,7 +120,8 @@ class StepRan:
 
 @dataclass(frozen=True, slots=True)
 class AttentionSwitched:
-    """Other kernels compute attention from now on: they were compiled in the background for so many seconds.
+    """Other kernels compute attention from now on: they were compiled in the background for so many
+    seconds.
 
     seconds: 0 when the engine went back to kernels that it had used before.
     """
@@ -142,11 +147,13 @@ class GrammarReady:
 
 @dataclass(frozen=True, slots=True)
 class Jumped:
-    """Text was appended without asking the model; the tokens go through it in one pass, before the next is chosen.
+    """Text was appended without asking the model; the tokens go through it in one pass, before the
+    next is chosen.
 
-    reason: "forced" by the grammar, or "limit": the shortest way to an end that max_new_tokens still holds.
-    `dropped` of the last tokens were cut anew and are the first of `tokens`. data: the bytes as in `TokensNamed`.
-    before, after: the grammar's states. labels: the parts of the pattern or schema that the text comes from.
+    reason: "forced" by the grammar, or "limit": the shortest way to an end that max_new_tokens
+    still holds. `dropped` of the last tokens were cut anew and are the first of `tokens`. data: the
+    bytes as in `TokensNamed`. before, after: the grammar's states. labels: the parts of the pattern
+    or schema that the text comes from.
     """
 
     request: int
@@ -161,7 +168,8 @@ class Jumped:
 
 @dataclass(frozen=True, slots=True)
 class NodeAdded:
-    """A leaf of the radix tree. Node 0 is the root, never added. `namespace` is "" but for the root's children."""
+    """A leaf of the radix tree. Node 0 is the root, never added. `namespace` is "" but for the
+    root's children."""
 
     node: int
     parent: int
@@ -171,7 +179,8 @@ class NodeAdded:
 
 @dataclass(frozen=True, slots=True)
 class NodeSplit:
-    """The new node `upper` takes the first `length` tokens of `node`, its locks and its age, and becomes its parent."""
+    """The new node `upper` takes the first `length` tokens of `node`, its locks and its age, and
+    becomes its parent."""
 
     node: int
     upper: int
@@ -188,7 +197,8 @@ class NodeEvicted:
 
 @dataclass(frozen=True, slots=True)
 class NodeLocked:
-    """`delta` (1 or -1) is added to the lock count of the node and of every node above it, the root excepted."""
+    """`delta` (1 or -1) is added to the lock count of the node and of every node above it, the root
+    excepted."""
 
     node: int
     delta: int
@@ -204,7 +214,8 @@ class NodeTouched:
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A program, or a batch of `total` of them, began. `source` is the program's text where it is known."""
+    """A program, or a batch of `total` of them, began. `source` is the program's text where it is
+    known."""
 
     run: str
     title: str
@@ -214,7 +225,8 @@ class RunStarted:
 
 @dataclass(frozen=True, slots=True)
 class BranchStarted:
-    """`parent` is "" for a program's own stream. `text` is what the branch begins with: its parent's text so far."""
+    """`parent` is "" for a program's own stream. `text` is what the branch begins with: its
+    parent's text so far."""
 
     run: str
     branch: str
@@ -233,7 +245,8 @@ class TextAppended:
 
 @dataclass(frozen=True, slots=True)
 class GenerationDone:
-    """The text that a generation appended to its branch, as the program sees it (stop strings cut off)."""
+    """The text that a generation appended to its branch, as the program sees it (stop strings cut
+    off)."""
 
     run: str
     branch: str
@@ -243,7 +256,8 @@ class GenerationDone:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceMade:
-    """`scores[i]` belongs to `choices[i]`; the largest wins; `chosen` was appended to the branch."""
+    """`scores[i]` belongs to `choices[i]`; the largest wins; `chosen` was appended to the
+    branch."""
 
     run: str
     branch: str
@@ -272,5 +286,7 @@ class RunFinished:
 
 
 EVENT_KINDS: dict[str, type] = {
-    cls.__name__: cls for cls in list(globals().values()) if isinstance(cls, type) and is_dataclass(cls)
+    cls.__name__: cls
+    for cls in list(globals().values())
+    if isinstance(cls, type) and is_dataclass(cls)
 }

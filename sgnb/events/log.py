@@ -28,15 +28,25 @@ class Read(NamedTuple):
     lost: int
 
 
-_TOKENS = {RequestQueued: "prompt", NodeAdded: "tokens", StepRan: "sampled", TokensNamed: "ids", Jumped: "tokens"}
-"""The field of an event that holds tokens: by far the largest part of the memory that a log takes."""
+_TOKENS = {
+    RequestQueued: "prompt",
+    NodeAdded: "tokens",
+    StepRan: "sampled",
+    TokensNamed: "ids",
+    Jumped: "tokens",
+}
+"""The field of an event that holds tokens: by far the largest part of the memory that a log
+takes."""
 
 _PLAIN = {
     kind: attrgetter(*names)
     for kind in EVENT_KINDS.values()
-    if len(names := [f.name for f in fields(kind) if f.type in ("int", "float", "str")]) == len(fields(kind)) > 1
+    if len(names := [f.name for f in fields(kind) if f.type in ("int", "float", "str")])
+    == len(fields(kind))
+    > 1
 }
-"""What gives the values of an event that has nothing but numbers and strings, at least two of them."""
+"""What gives the values of an event that has nothing but numbers and strings, at least two of
+them."""
 
 
 class EventLog:
@@ -44,8 +54,9 @@ class EventLog:
 
     capacity: records kept. tokens: tokens kept in all records together, 4 to 50 bytes each.
 
-    A record is kept as a tuple (time, tokens, event), or, where the values are `_PLAIN`, longer: (time, tokens, the
-    kind's name, *values). Such tuples, of numbers and strings alone, Python's garbage collector leaves alone.
+    A record is kept as a tuple (time, tokens, event), or, where the values are `_PLAIN`, longer:
+    (time, tokens, the kind's name, *values). Such tuples, of numbers and strings alone, Python's
+    garbage collector leaves alone.
     """
 
     def __init__(self, capacity: int = 200_000, tokens: int = 2_000_000) -> None:

@@ -1,4 +1,5 @@
-"""What to beware of in a grammar: parts that can go on for ever, texts that begin one another or share a first token.
+"""What to beware of in a grammar: parts that can go on for ever, texts that begin one another or
+share a first token.
 
 Pure functions over an automaton. Knows a tokenizer only as `Writer`.
 """
@@ -19,7 +20,10 @@ FEW_TEXTS = 32
 SHOWN = 5
 """So many parts or pairs are named; the others are counted."""
 
-_BEGINS = {False: "after it ending and going on compete", True: "their scores are over the same tokens up to there"}
+_BEGINS = {
+    False: "after it ending and going on compete",
+    True: "their scores are over the same tokens up to there",
+}
 _SHARE = {
     False: "it gets the probability of all of them, and the model chooses between them only after it",
     True: "only what follows it tells them apart",
@@ -34,7 +38,8 @@ Labelled = Mapping[tuple[int, int], frozenset[str]]
 
 
 class Writer(Protocol):
-    """What is asked of a tokenizer: the tokens for bytes that continue a text, and the bytes of a token."""
+    """What is asked of a tokenizer: the tokens for bytes that continue a text, and the bytes of a
+    token."""
 
     def write(self, data: bytes) -> Sequence[int]: ...
 
@@ -42,15 +47,19 @@ class Writer(Protocol):
 
 
 def readable(text: str) -> str:
-    """`text` with escapes in place of line breaks and of all that does not show or changes how the rest is shown."""
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+    """`text` with escapes in place of line breaks and of all that does not show or changes how the
+    rest is shown."""
+    return "".join(
+        character if character.isprintable() else repr(character)[1:-1] for character in text
+    )
 
 
 def endless(automaton: Automaton, kind: str, stops: Collection[str] = ()) -> list[str]:
-    """One line for each part in which the text can go on for ever; `kind` is the grammar's, which says how to bound it.
+    """One line for each part in which the text can go on for ever; `kind` is the grammar's, which
+    says how to bound it.
 
-    Such a part is a cycle of states, from which a final state can be reached but never has to be. Not one that some
-    of the `stops` would end at its first character.
+    Such a part is a cycle of states, from which a final state can be reached but never has to be.
+    Not one that some of the `stops` would end at its first character.
     """
     found: dict[str, None] = {}
     ends = {stop.encode()[0] for stop in stops if len(stop.encode()) == 1}
@@ -62,9 +71,14 @@ def endless(automaton: Automaton, kind: str, stops: Collection[str] = ()) -> lis
 
 
 def collisions(automaton: Automaton, writer: Writer | None = None) -> list[str]:
-    """Of a grammar of few texts: those that begin another, and with a `writer` those that share their first token."""
+    """Of a grammar of few texts: those that begin another, and with a `writer` those that share
+    their first token."""
     texts = all_texts(automaton, FEW_TEXTS)
-    return [] if texts is None else compare(texts, [writer.write(t) for t in texts] if writer else [], writer)
+    return (
+        []
+        if texts is None
+        else compare(texts, [writer.write(t) for t in texts] if writer else [], writer)
+    )
 
 
 def compare(
@@ -74,7 +88,8 @@ def compare(
     *,
     scored: bool = False,
 ) -> list[str]:
-    """As `collisions`, for these texts and the `tokens` of each (none: only their letters are compared).
+    """As `collisions`, for these texts and the `tokens` of each (none: only their letters are
+    compared).
 
     scored: each text is scored as a whole, as in a select, and not written token by token.
     """
@@ -84,12 +99,18 @@ def compare(
     ]
     if tokens and writer is not None:
         common = _common_length(tokens)
-        first = sorted((ids[common], text) for ids, text in zip(tokens, texts, strict=True) if len(ids) > common)
+        first = sorted(
+            (ids[common], text)
+            for ids, text in zip(tokens, texts, strict=True)
+            if len(ids) > common
+        )
         for token, group in groupby(first, key=itemgetter(0)):
             sharing = [_shown(text) for _, text in group]
             if len(sharing) > 1:
                 names = ", ".join(sharing[:3]) + (", ..." if len(sharing) > 3 else "")
-                lines.append(f"{names} share the token {_shown(writer.piece(token))}: {_SHARE[scored]}")
+                lines.append(
+                    f"{names} share the token {_shown(writer.piece(token))}: {_SHARE[scored]}"
+                )
     return _cut(lines, "texts that collide")
 
 
@@ -103,7 +124,10 @@ def all_texts(automaton: Automaton, limit: int) -> list[bytes] | None:
         state, text = paths.pop()
         if automaton.final[state]:
             texts.append(text)
-        paths += [(automaton.step(state, bytes([byte])), text + bytes([byte])) for byte in automaton.next_bytes(state)]
+        paths += [
+            (automaton.step(state, bytes([byte])), text + bytes([byte]))
+            for byte in automaton.next_bytes(state)
+        ]
         if len(texts) + len(paths) > limit:  # every path leads to a text of its own
             return None
     return sorted(texts)
@@ -116,7 +140,8 @@ def cycles(automaton: Automaton) -> list[set[int]]:
 
 
 def _components(targets: Mapping[int, set[int]]) -> list[set[int]]:
-    """The strongly connected sets of a graph that have a way round. By Tarjan, without recursion."""
+    """The strongly connected sets of a graph that have a way round. By Tarjan, without
+    recursion."""
     found = []
     number: dict[int, int] = {}
     low: dict[int, int] = {}
@@ -161,7 +186,10 @@ def _endless_lines(automaton: Automaton, cycle: set[int], kind: str, digits: boo
     edges = {edge: _labels(automaton, edge) for edge in _edges_inside(automaton, cycle)}
     if kind == "json_schema":
         parts = _unbounded(edges, digits)
-        return [f"{readable(part)} has no {cure}; the text can go on until max_tokens" for part, cure in parts]
+        return [
+            f"{readable(part)} has no {cure}; the text can go on until max_tokens"
+            for part, cure in parts
+        ]
     labels = sorted({label for labels in edges.values() for label in labels})
     alone = [label for label in labels if _components(_graph(edges, {label}))]
     around = "a part with " + " and ".join(labels[:2]) if labels else "a part"
@@ -170,14 +198,31 @@ def _endless_lines(automaton: Automaton, cycle: set[int], kind: str, digits: boo
 
 
 def _unbounded(edges: Labelled, digits: bool) -> Iterator[tuple[str, str]]:
-    """(path, the keyword that would bound it) of the values of a schema that go round on their own edges."""
+    """(path, the keyword that would bound it) of the values of a schema that go round on their own
+    edges."""
     labels = sorted({label for labels in edges.values() for label in labels})
     for label in labels:
-        inside = {other for other in labels if other == label or other.startswith((label + ".", label + "["))}
+        inside = {
+            other
+            for other in labels
+            if other == label or other.startswith((label + ".", label + "["))
+        }
         for component in _components(_graph(edges, inside)):
-            used = {other for edge, others in edges.items() if component.issuperset(edge) for other in others & inside}
+            used = {
+                other
+                for edge, others in edges.items()
+                if component.issuperset(edge)
+                for other in others & inside
+            }
             if label in used:
-                yield label, "maxItems or maxProperties" if len(used) > 1 else "maximum" if digits else "maxLength"
+                yield (
+                    label,
+                    "maxItems or maxProperties"
+                    if len(used) > 1
+                    else "maximum"
+                    if digits
+                    else "maxLength",
+                )
     if not labels:
         yield "the text", "bound"
 
@@ -203,7 +248,10 @@ def _labels(automaton: Automaton, edge: tuple[int, int]) -> frozenset[str]:
 
 def _bytes_inside(automaton: Automaton, cycle: set[int]) -> set[int]:
     return {
-        byte for state in cycle for byte in automaton.next_bytes(state) if automaton.step(state, bytes([byte])) in cycle
+        byte
+        for state in cycle
+        for byte in automaton.next_bytes(state)
+        if automaton.step(state, bytes([byte])) in cycle
     }
 
 

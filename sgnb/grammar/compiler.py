@@ -1,7 +1,9 @@
-"""From what a request asks for to something that makes matchers: off the engine's thread, once for each grammar.
+"""From what a request asks for to something that makes matchers: off the engine's thread, once for
+each grammar.
 
-Two roads. What is regular, and not too large, becomes an automaton; it depends on no tokenizer and is kept on disk for
-the next kernel. What is recursive or too large goes to a grammar library, which is bound to the vocabulary.
+Two roads. What is regular, and not too large, becomes an automaton; it depends on no tokenizer and
+is kept on disk for the next kernel. What is recursive or too large goes to a grammar library, which
+is bound to the vocabulary.
 """
 
 from __future__ import annotations
@@ -32,18 +34,21 @@ from .syntax import Rules
 from .vocabulary import Vocabulary
 
 FORMAT = 2
-"""Counts up when the same spec may come to mean another automaton: what is on disk is then made again."""
+"""Counts up when the same spec may come to mean another automaton: what is on disk is then made
+again."""
 
 REGEX_LIMITS = Limits(seconds=1.4)
 SCHEMA_LIMITS = Limits(positions=66_000, seconds=1.2)
-"""A schema has another road, which is at hand at once: what would take much longer than a second goes there. The bound
-is on the size first, so that the same schema takes the same road on machines of all speeds."""
+"""A schema has another road, which is at hand at once: what would take much longer than a second
+goes there. The bound is on the size first, so that the same schema takes the same road on machines
+of all speeds."""
 
 WORTH_KEEPING = 0.005
 """Seconds of compiling under which reading the result from disk would not be faster."""
 
 THREADS = 4
-"""So many grammars are compiled at a time: a hard one must not keep the easy ones behind it waiting."""
+"""So many grammars are compiled at a time: a hard one must not keep the easy ones behind it
+waiting."""
 
 SUFFIX = ".safetensors"
 KEPT_ON_DISK = 1024
@@ -52,9 +57,11 @@ KEPT_IN_MEMORY = 256
 
 @dataclass(frozen=True)
 class CompiledGrammar:
-    """What a spec means, for any vocabulary. `automaton` is None on the road of the library, which needs `rules`.
+    """What a spec means, for any vocabulary. `automaton` is None on the road of the library, which
+    needs `rules`.
 
-    seconds: how long compiling took, or reading it when `from_cache`. why: why there is no automaton.
+    seconds: how long compiling took, or reading it when `from_cache`. why: why there is no
+    automaton.
     """
 
     spec: GrammarSpec
@@ -83,14 +90,20 @@ class TokenGrammar:
 
     def matcher(self) -> Matcher:
         """A new one, at the beginning."""
-        return self._library.matcher() if self.compiled.automaton is None else AutomatonMatcher(self._paths)
+        return (
+            self._library.matcher()
+            if self.compiled.automaton is None
+            else AutomatonMatcher(self._paths)
+        )
 
 
 class GrammarCompiler:
-    """Compiles for one vocabulary, on threads of its own. Each grammar once, however many requests ask for it."""
+    """Compiles for one vocabulary, on threads of its own. Each grammar once, however many requests
+    ask for it."""
 
     def __init__(self, vocabulary: Callable[[], Vocabulary]) -> None:
-        """vocabulary: makes it, or gives the one that is there; called on a thread of the compiler."""
+        """vocabulary: makes it, or gives the one that is there; called on a thread of the
+        compiler."""
         self._vocabulary = vocabulary
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="sgnb-grammar")
         self._known: OrderedDict[GrammarSpec, Future[TokenGrammar]] = OrderedDict()
@@ -117,7 +130,9 @@ class GrammarCompiler:
         except GrammarError:
             raise
         except Exception as error:
-            raise GrammarError(f"the {spec.kind} cannot be compiled: {type(error).__name__}: {error}") from error
+            raise GrammarError(
+                f"the {spec.kind} cannot be compiled: {type(error).__name__}: {error}"
+            ) from error
 
 
 def compile_spec(spec: GrammarSpec) -> CompiledGrammar:
@@ -136,7 +151,9 @@ def compile_spec(spec: GrammarSpec) -> CompiledGrammar:
 
 def cache_folder() -> Path:
     """Where automata are kept between kernels: SGNB_CACHE, else the user's cache folder."""
-    base = os.environ.get("SGNB_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "sgnb")
+    base = os.environ.get("SGNB_CACHE") or Path(
+        os.environ.get("XDG_CACHE_HOME") or "~/.cache", "sgnb"
+    )
     return Path(base).expanduser() / "grammars"
 
 
@@ -158,7 +175,9 @@ def _from_library(compiled: CompiledGrammar, vocabulary: Vocabulary) -> LibraryG
     try:
         return compile_rules(compiled.rules, vocabulary)
     except GrammarError as error:
-        raise GrammarError(f"{compiled.why}; and the grammar library: {error.message}", error.hint) from error
+        raise GrammarError(
+            f"{compiled.why}; and the grammar library: {error.message}", error.hint
+        ) from error
 
 
 def _place(spec: GrammarSpec) -> Path:
@@ -167,7 +186,8 @@ def _place(spec: GrammarSpec) -> Path:
 
 
 def _keep(automaton: Automaton, place: Path) -> None:
-    """Write it for the next kernel, and forget the files that were written first. A full disk loses nothing else."""
+    """Write it for the next kernel, and forget the files that were written first. A full disk loses
+    nothing else."""
     with suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
         automaton.save(place)

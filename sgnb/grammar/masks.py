@@ -1,10 +1,12 @@
-"""Which tokens keep an automaton alive: exact masks for any state. Knows no tokenizer library and no request.
+"""Which tokens keep an automaton alive: exact masks for any state. Knows no tokenizer library and
+no request.
 
-A state is walked through the vocabulary's prefix tree, a level at a time. Where little is allowed, the walk follows the
-few nodes that are alive. Where much is allowed, as inside a string, most of the result depends on the shape of the
-state's `Neighbourhood` only. That part is walked once over the whole tree and kept for all states, of all automata,
-whose neighbourhood has the same shape; what is left are the few nodes at which a token leaves the neighbourhood, such
-as those with a closing quote.
+A state is walked through the vocabulary's prefix tree, a level at a time. Where little is allowed,
+the walk follows the few nodes that are alive. Where much is allowed, as inside a string, most of
+the result depends on the shape of the state's `Neighbourhood` only. That part is walked once over
+the whole tree and kept for all states, of all automata, whose neighbourhood has the same shape;
+what is left are the few nodes at which a token leaves the neighbourhood, such as those with a
+closing quote.
 """
 
 from __future__ import annotations
@@ -31,11 +33,13 @@ WIDE_WALK = 10_000
 """With at least so many nodes below the allowed first bytes, shared parts are used. Measured."""
 
 BROAD_STATE = 16
-"""A state with at least so many bytes out can be in a neighbourhood; others are cheap to walk, and rarely alike."""
+"""A state with at least so many bytes out can be in a neighbourhood; others are cheap to walk, and
+rarely alike."""
 
 NEIGHBOURHOOD_DEPTH = 16
 NEIGHBOURHOOD_STATES = 200
-"""How far from its first state, in bytes, a neighbourhood reaches, and its largest size. Measured."""
+"""How far from its first state, in bytes, a neighbourhood reaches, and its largest size.
+Measured."""
 
 FEW_NODES = 12
 """Up to so many nodes are followed without numpy. Measured."""
@@ -49,7 +53,8 @@ SHARED_BYTES = 32 << 20
 
 
 class TokenMasks:
-    """The masks of one automaton for one vocabulary, kept in memory that the vocabulary's automata share.
+    """The masks of one automaton for one vocabulary, kept in memory that the vocabulary's automata
+    share.
 
     Making it costs nothing: masks are computed when they are asked for, by any thread.
     """
@@ -62,9 +67,11 @@ class TokenMasks:
         self._masks, self._shared = caches
 
     def mask(self, state: int) -> Words:
-        """The tokens whose bytes all lead from `state` to live states: uint32[ceil(size / 32)], read-only.
+        """The tokens whose bytes all lead from `state` to live states: uint32[ceil(size / 32)],
+        read-only.
 
-        Bit i % 32 of word i // 32 is token i. Never a special token, and nothing in the dead state 0.
+        Bit i % 32 of word i // 32 is token i. Never a special token, and nothing in the dead state
+        0.
         """
         words = self._masks.get((self._key, state))
         if words is None:
@@ -75,14 +82,18 @@ class TokenMasks:
 
     def _compute(self, state: int) -> Bytes:
         automaton, tree = self.automaton, self.vocabulary.tree
-        targets = automaton.table[state].take(automaton.classes.take(tree.byte[1 : tree.first_child[1]]))
+        targets = automaton.table[state].take(
+            automaton.classes.take(tree.byte[1 : tree.first_child[1]])
+        )
         alive = targets.nonzero()[0]
         if tree.nodes_below.take(alive).sum() < WIDE_WALK:
             return self._follow(_no_tokens(tree), alive + 1, targets.take(alive))
         near = self._neighbourhoods.find(state)
         if near is None:
             symbols = automaton.classes.astype(np.intp).take(tree.symbols)
-            return _tokens_alive(_walk_all(tree, self._flat, state * automaton.table.shape[1], symbols), tree)
+            return _tokens_alive(
+                _walk_all(tree, self._flat, state * automaton.table.shape[1], symbols), tree
+            )
         shared = self._shared.get(near.shape)
         if shared is None:
             shared = walk_neighbourhood(tree, near)
@@ -92,7 +103,8 @@ class TokenMasks:
         return self._follow(shared.allowed.copy(), shared.exits, targets)
 
     def _follow(self, allowed: Bytes, nodes: Index, states: NDArray[Any]) -> Bytes:
-        """Add to `allowed` the tokens at `nodes`, which are alive in `states`, and at all that is alive below them."""
+        """Add to `allowed` the tokens at `nodes`, which are alive in `states`, and at all that is
+        alive below them."""
         tree, table, classes = self.vocabulary.tree, self.automaton.table, self.automaton.classes
         visited: list[Index] = []
         while len(nodes):
@@ -108,8 +120,11 @@ class TokenMasks:
             nodes, states = children.take(alive), states.take(alive)
         return _add_tokens(allowed, np.concatenate(visited), tree) if visited else allowed
 
-    def _follow_few(self, nodes: list[int], states: list[int], visited: list[Index]) -> tuple[Index, NDArray[np.intp]]:
-        """Follow without numpy, whose calls would cost more, while the nodes are few; add them to `visited`.
+    def _follow_few(
+        self, nodes: list[int], states: list[int], visited: list[Index]
+    ) -> tuple[Index, NDArray[np.intp]]:
+        """Follow without numpy, whose calls would cost more, while the nodes are few; add them to
+        `visited`.
 
         Returns the live nodes of the level at which they are too many, and their states.
         """
@@ -149,8 +164,9 @@ class TokenMasks:
 class Neighbourhood(NamedTuple):
     """A state and the broad states around it, nearest first.
 
-    states: int[K], the automaton's numbers. shape: uint8[K, 256] as bytes, where every byte leads from each of them:
-    0 to the dead state, i to states[i - 1], K + 1 out of the neighbourhood. It says all that `walk_neighbourhood` uses.
+    states: int[K], the automaton's numbers. shape: uint8[K, 256] as bytes, where every byte leads
+    from each of them: 0 to the dead state, i to states[i - 1], K + 1 out of the neighbourhood. It
+    says all that `walk_neighbourhood` uses.
     """
 
     states: Index
@@ -160,8 +176,8 @@ class Neighbourhood(NamedTuple):
 class SharedPart(NamedTuple):
     """What a neighbourhood decides by its shape alone.
 
-    allowed: packed bits of the tokens that stay inside. exits: intp[E], nodes whose last byte leads out of it.
-    exit_rows: uint8[E], the place in the neighbourhood from which it does.
+    allowed: packed bits of the tokens that stay inside. exits: intp[E], nodes whose last byte leads
+    out of it. exit_rows: uint8[E], the place in the neighbourhood from which it does.
     """
 
     allowed: Bytes
@@ -179,17 +195,23 @@ class Neighbourhoods:
     def __init__(self, automaton: Automaton) -> None:
         table, classes = automaton.table, automaton.classes
         self._table, self._classes = table, classes
-        # By their smallest byte the classes have one order in automata that differ only in how they number them.
+        # By their smallest byte the classes have one order in automata that differ only in how they
+        # number them.
         self._order = np.unique(classes, return_index=True)[1].argsort()
         sizes = np.bincount(classes, minlength=table.shape[1]).astype(np.float32)
         self._broad = (table != 0).astype(np.float32) @ sizes >= BROAD_STATE
         self._successors: dict[int, list[int]] = {}
 
     def find(self, state: int) -> Neighbourhood | None:
-        """The neighbourhood of `state`, breadth first in the order of the bytes; None if it is too large."""
+        """The neighbourhood of `state`, breadth first in the order of the bytes; None if it is too
+        large."""
         found, level = {state: None}, [state]
         for _ in range(NEIGHBOURHOOD_DEPTH):
-            level = [t for t in dict.fromkeys(t for s in level for t in self._broad_after(s)) if t not in found]
+            level = [
+                t
+                for t in dict.fromkeys(t for s in level for t in self._broad_after(s))
+                if t not in found
+            ]
             found |= dict.fromkeys(level)
             if not level:
                 break
@@ -199,7 +221,9 @@ class Neighbourhoods:
         place = np.full(len(self._table), len(states) + 1, np.uint8)
         place[0] = 0
         place[states] = np.arange(1, len(states) + 1)
-        return Neighbourhood(states, place.take(self._table[states]).take(self._classes, axis=1).tobytes())
+        return Neighbourhood(
+            states, place.take(self._table[states]).take(self._classes, axis=1).tobytes()
+        )
 
     def _broad_after(self, state: int) -> list[int]:
         """The broad states one byte after `state`, in the order of the bytes."""
@@ -224,7 +248,8 @@ def walk_neighbourhood(tree: PrefixTree, near: Neighbourhood) -> SharedPart:
 
 
 class Cache(Generic[Value]):
-    """Least recently used first out, so that the sizes that `put` was given add up to at most `limit` bytes."""
+    """Least recently used first out, so that the sizes that `put` was given add up to at most
+    `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -258,7 +283,8 @@ _keys = itertools.count()
 
 
 def _walk_all(tree: PrefixTree, flat: Index, start: int, symbols: Index) -> Index:
-    """The row of every node, intp[N]: `start` at the root, then flat[row + symbol]; rows are offsets, 0 is dead."""
+    """The row of every node, intp[N]: `start` at the root, then flat[row + symbol]; rows are
+    offsets, 0 is dead."""
     rows = np.empty(len(tree), np.intp)
     rows[0] = start
     for first, last in itertools.pairwise(tree.depth_start[1:]):
@@ -280,7 +306,8 @@ def _no_tokens(tree: PrefixTree) -> Bytes:
 
 
 def _tokens_alive(rows: Index, tree: PrefixTree) -> Bytes:
-    """Packed bits of the tokens at nodes whose row is not 0. Sets the root's, where the special tokens are, to 0."""
+    """Packed bits of the tokens at nodes whose row is not 0. Sets the root's, where the special
+    tokens are, to 0."""
     rows[0] = 0
     bits = np.packbits(rows.take(tree.node_of) != 0, bitorder="little")
     allowed = _no_tokens(tree)

@@ -1,4 +1,5 @@
-"""One request's place in a grammar: what may follow, what must, and the way back. Knows no model and no scheduler."""
+"""One request's place in a grammar: what may follow, what must, and the way back. Knows no model
+and no scheduler."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from .masks import TokenMasks
 from .vocabulary import Vocabulary
 
 KEPT_TEXTS = 256
-"""So many shortest ways to an end are kept for each grammar, and the labels of so many texts; each may be as long as
-its longest text."""
+"""So many shortest ways to an end are kept for each grammar, and the labels of so many texts; each
+may be as long as its longest text."""
 
 NO_LEEWAY = 2**31 - 1
 
@@ -31,30 +32,36 @@ class Matcher(Protocol):
     def state(self) -> int:
         """The automaton's state; -1 for a grammar without numbered states."""
 
-    def accept(self, token: int) -> None:
-        """Move on by the token's bytes. GrammarError, and nothing has changed, if the grammar forbids it."""
+    def accept_token(self, token: int) -> None:
+        """Move on by the token's bytes. GrammarError, and nothing has changed, if the grammar
+        forbids it."""
 
-    def allowed(self) -> Mask:
-        """The tokens that may follow; never special ones, never an end of sequence. Changes nothing; read-only."""
+    def next_token_bitmask(self) -> Mask:
+        """The tokens that may follow; never special ones, never an end of sequence. Changes
+        nothing; read-only."""
 
-    def forced(self) -> bytes:
+    def find_jump_forward_string(self) -> bytes:
         """The bytes that must follow, whatever the model wants. Changes nothing."""
 
     def distance(self) -> int | None:
-        """How many bytes end the grammar from here, at the least; None where that is not known. Changes nothing."""
+        """How many bytes end the grammar from here, at the least; None where that is not known.
+        Changes nothing."""
 
     def completion(self) -> bytes | None:
-        """A shortest text that ends the grammar from here; None where that is not known. Changes nothing."""
+        """A shortest text that ends the grammar from here; None where that is not known. Changes
+        nothing."""
 
-    def goes_on(self, tokens: int) -> bool:
-        """Whether there is nothing to do but to ask for a token: none is forced, some may follow, and at most `tokens`
-        bytes then end the grammar. False also where that is not known. Changes nothing."""
+    def is_idle(self, tokens: int) -> bool:
+        """Whether there is nothing to do but to ask for a token: none is forced, some may follow,
+        and at most `tokens` bytes then end the grammar. False also where that is not known. Changes
+        nothing."""
 
     def labels(self, data: bytes = b"") -> tuple[str, ...]:
-        """The parts of the pattern or schema that `data`, or without it any next byte, comes from. Changes nothing."""
+        """The parts of the pattern or schema that `data`, or without it any next byte, comes from.
+        Changes nothing."""
 
     def rollback(self, tokens: int) -> None:
-        """Undo the last `tokens` calls of `accept`."""
+        """Undo the last `tokens` calls of `accept_token`."""
 
     def fork(self) -> Matcher:
         """A second matcher at the same place; from here on the two know nothing of each other."""
@@ -69,11 +76,17 @@ class Matcher(Protocol):
 
 
 class Paths:
-    """What all requests of a grammar share: its automaton, what that forces, its masks, and the shortest ways to an end
-    and the labels that were asked for so far. Knows no request."""
+    """What all requests of a grammar share: its automaton, what that forces, its masks, and the
+    shortest ways to an end and the labels that were asked for so far. Knows no request."""
 
-    def __init__(self, automaton: Automaton, compressed: Compressed, vocabulary: Vocabulary) -> None:
-        self.automaton, self.compressed, self.masks = automaton, compressed, TokenMasks(automaton, vocabulary)
+    def __init__(
+        self, automaton: Automaton, compressed: Compressed, vocabulary: Vocabulary
+    ) -> None:
+        self.automaton, self.compressed, self.masks = (
+            automaton,
+            compressed,
+            TokenMasks(automaton, vocabulary),
+        )
         self._completions: dict[int, bytes] = {}
         self._labels: dict[tuple[int, bytes], tuple[str, ...]] = {}
         kinds = np.unique(automaton.classes[vocabulary.single_bytes])
@@ -107,7 +120,9 @@ class Paths:
             here = state
             for byte in path:
                 there = automaton.step(here, bytes([byte]))
-                found |= dict.fromkeys(automaton.labels[i] for i in automaton.sources.get((here, there), ()))
+                found |= dict.fromkeys(
+                    automaton.labels[i] for i in automaton.sources.get((here, there), ())
+                )
                 here = there
         return tuple(found)
 
@@ -125,7 +140,7 @@ class AutomatonMatcher:
     def state(self) -> int:
         return self._path[-1]
 
-    def accept(self, token: int) -> None:
+    def accept_token(self, token: int) -> None:
         piece = self._pieces[token]
         state = self._automaton.step(self._path[-1], piece) if piece else 0
         if state == 0:
@@ -135,10 +150,10 @@ class AutomatonMatcher:
             )
         self._path.append(state)
 
-    def allowed(self) -> Mask:
+    def next_token_bitmask(self) -> Mask:
         return self._masks.mask(self.state)
 
-    def forced(self) -> bytes:
+    def find_jump_forward_string(self) -> bytes:
         return self._paths.compressed.forced(self.state)
 
     def distance(self) -> int:
@@ -147,7 +162,7 @@ class AutomatonMatcher:
     def completion(self) -> bytes:
         return self._paths.completion(self.state)
 
-    def goes_on(self, tokens: int) -> bool:
+    def is_idle(self, tokens: int) -> bool:
         return self._leeway[self._path[-1]] <= tokens
 
     def labels(self, data: bytes = b"") -> tuple[str, ...]:
@@ -155,7 +170,9 @@ class AutomatonMatcher:
 
     def rollback(self, tokens: int) -> None:
         if not 0 <= tokens < len(self._path):
-            raise GrammarError(f"{tokens} tokens cannot be undone", f"{len(self._path) - 1} were accepted")
+            raise GrammarError(
+                f"{tokens} tokens cannot be undone", f"{len(self._path) - 1} were accepted"
+            )
         del self._path[len(self._path) - tokens :]
 
     def fork(self) -> AutomatonMatcher:
@@ -169,4 +186,4 @@ class AutomatonMatcher:
 
     @property
     def finished(self) -> bool:
-        return self.is_final and not self.goes_on(0) and not self.allowed().any()
+        return self.is_final and not self.is_idle(0) and not self.next_token_bitmask().any()

@@ -1,6 +1,8 @@
-"""A compressed automaton as lines for a person: what each edge forces or allows, and the tokens at each choice.
+"""A compressed automaton as lines for a person: what each edge forces or allows, and the tokens at
+each choice.
 
-Characters are whole here: one that an edge begins and does not end is shown with the edge that ends it.
+Characters are whole here: one that an edge begins and does not end is shown with the edge that ends
+it.
 """
 
 from __future__ import annotations
@@ -33,9 +35,11 @@ class Tokenizer(Writer, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A way from state to state: `text` is one of the characters in brackets, then what is forced, in quotes.
+    """A way from state to state: `text` is one of the characters in brackets, then what is forced,
+    in quotes.
 
-    part: of the pattern or schema that it comes from. forced: there is no other way. final: the text may end there.
+    part: of the pattern or schema that it comes from. forced: there is no other way. final: the
+    text may end there.
     """
 
     start: int
@@ -73,7 +77,9 @@ def lines(grammar: CompiledGrammar) -> list[Line]:
     return found
 
 
-def allowed_tokens(grammar: CompiledGrammar, tokenizer: Tokenizer, states: Iterable[int]) -> list[Allowed]:
+def allowed_tokens(
+    grammar: CompiledGrammar, tokenizer: Tokenizer, states: Iterable[int]
+) -> list[Allowed]:
     """The tokens that may follow in each of the `states`; nothing without an automaton."""
     if grammar.automaton is None:
         return []
@@ -83,16 +89,24 @@ def allowed_tokens(grammar: CompiledGrammar, tokenizer: Tokenizer, states: Itera
     for state in states:
         bits = np.unpackbits(masks.mask(state).view(np.uint8), bitorder="little")
         tokens = np.flatnonzero(bits)
-        rows.append(Allowed(state, len(tokens), tuple(vocabulary.pieces[i] for i in tokens[:SOME_TOKENS].tolist())))
+        rows.append(
+            Allowed(
+                state,
+                len(tokens),
+                tuple(vocabulary.pieces[i] for i in tokens[:SOME_TOKENS].tolist()),
+            )
+        )
     return rows
 
 
 def _from(
     ways: Mapping[int, Sequence[Edge]], state: int, begun: bytes
 ) -> dict[tuple[int, str, bytes], tuple[str, bool]]:
-    """(target, text, rest) -> (part, forced) of each way from a state to the end of a character or more.
+    """(target, text, rest) -> (part, forced) of each way from a state to the end of a character or
+    more.
 
-    begun: the beginning of a character that was forced before `state`. rest: that which is forced before `target`.
+    begun: the beginning of a character that was forced before `state`. rest: that which is forced
+    before `target`.
     """
     found: dict[tuple[int, str, bytes], tuple[str, bool]] = {}
     for path in _paths(ways, state, (), begun):
@@ -100,14 +114,18 @@ def _from(
         whole = data.decode(errors="ignore")
         part = ", ".join(path[0].labels[:PARTS_SHOWN])
         forced = all(len(ways[edge.source]) == 1 and not edge.data for edge in path)
-        found.setdefault((path[-1].target, _text(whole, begun, path), data[len(whole.encode()) :]), (part, forced))
+        found.setdefault(
+            (path[-1].target, _text(whole, begun, path), data[len(whole.encode()) :]),
+            (part, forced),
+        )
     return found
 
 
 def _paths(
     ways: Mapping[int, Sequence[Edge]], state: int, before: tuple[Edge, ...], begun: bytes
 ) -> Iterator[tuple[Edge, ...]]:
-    """The ways on from `before`, which ends inside the character that `begun` begins, each as far as its end."""
+    """The ways on from `before`, which ends inside the character that `begun` begins, each as far
+    as its end."""
     for edge in ways.get(state, ()):
         path = (*before, edge)
         if (begun + _bytes(path)).decode(errors="ignore"):
@@ -122,7 +140,8 @@ def _bytes(path: Sequence[Edge]) -> bytes:
 
 
 def _text(whole: str, begun: bytes, path: Sequence[Edge]) -> str:
-    """The characters of `whole`, one of the texts for `path` after `begun`: in quotes where no others are possible."""
+    """The characters of `whole`, one of the texts for `path` after `begun`: in quotes where no
+    others are possible."""
     choices: dict[int, Edge] = {}
     place = len(begun)
     for edge in path:
@@ -151,5 +170,7 @@ def _is_single(edge: Edge) -> bool:
 
 
 def _range(low: int, high: int) -> str:
-    first, last = (repr(chr(byte))[1:-1].replace("]", "\\]").replace("-", "\\-") for byte in (low, high))
+    first, last = (
+        repr(chr(byte))[1:-1].replace("]", "\\]").replace("-", "\\-") for byte in (low, high)
+    )
     return first if low == high else f"{first}{last}" if high == low + 1 else f"{first}-{last}"

@@ -1,4 +1,5 @@
-"""What a person wants to know of a compiled grammar: its size, what it forces, examples, what to beware of.
+"""What a person wants to know of a compiled grammar: its size, what it forces, examples, what to
+beware of.
 
 Data and text only. Knows no engine, and a tokenizer only as `Writer`.
 """
@@ -27,18 +28,23 @@ EXAMPLE_BYTES = 200
 
 SHOWN_CHARACTERS = 60
 
-_READABLE = string.ascii_lowercase + string.digits + string.ascii_uppercase + string.punctuation + " "
-_RANK = np.array([_READABLE.find(chr(byte)) if chr(byte) in _READABLE else len(_READABLE) for byte in range(256)])
+_READABLE = (
+    string.ascii_lowercase + string.digits + string.ascii_uppercase + string.punctuation + " "
+)
+_RANK = np.array(
+    [_READABLE.find(chr(byte)) if chr(byte) in _READABLE else len(_READABLE) for byte in range(256)]
+)
 """Byte -> how gladly a person reads it, 0 first."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrammarReport:
-    """The figures of one grammar. Without an automaton (`why` says why) only kind, source, seconds and warnings hold.
+    """The figures of one grammar. Without an automaton (`why` says why) only kind, source, seconds
+    and warnings hold.
 
-    states, classes: of the minimal automaton, and its classes of bytes; compressed_states, compressed_edges: where
-    there is a choice, and the ways between. forced: share of the bytes of a few random texts that the grammar forces.
-    shortest: a shortest text; None if it is not known.
+    states, classes: of the minimal automaton, and its classes of bytes; compressed_states,
+    compressed_edges: where there is a choice, and the ways between. forced: share of the bytes of a
+    few random texts that the grammar forces. shortest: a shortest text; None if it is not known.
     """
 
     kind: str
@@ -66,7 +72,9 @@ class GrammarReport:
         if self.why:
             return f"{self.kind}, grammar library, {time}"
         share = f"{self.forced:.0%} forced"
-        return f"{self.kind}, {self.states:,} states, {self.compressed_edges:,} edges, {share}, {time}"
+        return (
+            f"{self.kind}, {self.states:,} states, {self.compressed_edges:,} edges, {share}, {time}"
+        )
 
     def facts(self) -> dict[str, Any]:
         """The figures by name, for a table."""
@@ -95,14 +103,17 @@ def explain(
     max_tokens: int | None = None,
     stops: Collection[str] = (),
 ) -> GrammarReport:
-    """The report on a grammar. `writer` and `max_tokens` add warnings about tokens; `stops`: strings that end the text.
+    """The report on a grammar. `writer` and `max_tokens` add warnings about tokens; `stops`:
+    strings that end the text.
 
     Takes milliseconds; up to half a second for the largest automata.
     """
     spec, automaton = grammar.spec, grammar.automaton
     if automaton is None:
         unknown = ("its size, its shortest text and its endless parts are not known",)
-        return GrammarReport(spec.kind, spec.text, grammar.seconds, grammar.from_cache, grammar.why, warnings=unknown)
+        return GrammarReport(
+            spec.kind, spec.text, grammar.seconds, grammar.from_cache, grammar.why, warnings=unknown
+        )
     example, forced = _examples(automaton, grammar.compressed)
     shortest = _shortest(automaton)
     warnings = [
@@ -127,13 +138,20 @@ def explain(
 
 
 def _too_long(shortest: bytes, writer: Writer | None, max_tokens: int | None) -> list[str]:
-    if writer is None or max_tokens is None or (needed := len(writer.write(shortest))) <= max_tokens:
+    if (
+        writer is None
+        or max_tokens is None
+        or (needed := len(writer.write(shortest))) <= max_tokens
+    ):
         return []
-    return [f"the shortest text takes {needed} tokens, and only {max_tokens} may be generated: the call would fail"]
+    return [
+        f"the shortest text takes {needed} tokens, and only {max_tokens} may be generated: the call would fail"
+    ]
 
 
 def _examples(automaton: Automaton, compressed: Compressed) -> tuple[bytes, float]:
-    """One of some random texts, the same each time, and the share of all their bytes that was forced."""
+    """One of some random texts, the same each time, and the share of all their bytes that was
+    forced."""
     draw = random.Random(0)
     walks = [_walk(automaton, compressed, draw) for _ in range(EXAMPLES)]
     text, _, state = walks[0]
@@ -141,8 +159,11 @@ def _examples(automaton: Automaton, compressed: Compressed) -> tuple[bytes, floa
     return text + automaton.completion(state), share
 
 
-def _walk(automaton: Automaton, compressed: Compressed, draw: random.Random) -> tuple[bytes, int, int]:
-    """A random text or, when it becomes long, its beginning; how many of its bytes were forced; where it ends."""
+def _walk(
+    automaton: Automaton, compressed: Compressed, draw: random.Random
+) -> tuple[bytes, int, int]:
+    """A random text or, when it becomes long, its beginning; how many of its bytes were forced;
+    where it ends."""
     state, text, forced = START, b"", 0
     while len(text) < EXAMPLE_BYTES:
         if chain := compressed.forced(state):
@@ -159,7 +180,8 @@ def _walk(automaton: Automaton, compressed: Compressed, draw: random.Random) -> 
 
 
 def _shortest(automaton: Automaton) -> bytes:
-    """A shortest text; where there is a choice, of letters rather than digits, and of those rather than others."""
+    """A shortest text; where there is a choice, of letters rather than digits, and of those rather
+    than others."""
     state, text = START, bytearray()
     while not automaton.final[state]:
         byte = _homewards(automaton, state)
@@ -169,7 +191,8 @@ def _shortest(automaton: Automaton) -> bytes:
 
 
 def _homewards(automaton: Automaton, state: int) -> bytes:
-    """The byte that is nicest to read of those on a shortest way to a final state, which `state` is not."""
+    """The byte that is nicest to read of those on a shortest way to a final state, which `state` is
+    not."""
     nearer = automaton.distance[automaton.table[state]] == automaton.distance[state] - 1
     return bytes([int(np.where(nearer[automaton.classes], _RANK, len(_READABLE) + 1).argmin())])
 

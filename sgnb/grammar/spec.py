@@ -32,31 +32,44 @@ class GrammarSpec:
     def __post_init__(self) -> None:
         if len(self.text) > MAX_CHARACTERS:
             raise GrammarError(
-                f"{self.kind} of {len(self.text):,} characters is too large", f"at most {MAX_CHARACTERS:,}"
+                f"{self.kind} of {len(self.text):,} characters is too large",
+                f"at most {MAX_CHARACTERS:,}",
             )
         if (half := next((c for c in self.text if "\ud800" <= c <= "\udfff"), None)) is not None:
-            raise GrammarError(f"{self.kind} holds half a surrogate pair, {half!r}", "write the whole character")
+            raise GrammarError(
+                f"{self.kind} holds half a surrogate pair, {half!r}", "write the whole character"
+            )
 
 
 def schema_text(schema: Any) -> str:
-    """A JSON schema as JSON text: from JSON text, a dict or bool, or a type (pydantic model, dataclass, TypedDict...).
+    """A JSON schema as JSON text: from JSON text, a dict or bool, or a type (pydantic model,
+    dataclass, TypedDict...).
 
-    Keys keep their order, which is the order of the output. Raises GrammarError for what is none of these.
+    Keys keep their order, which is the order of the output. Raises GrammarError for what is none of
+    these.
     """
     if not isinstance(schema, (str, dict, bool)):
         schema = _schema_of_type(schema)
     try:
-        text = _checked(schema) if isinstance(schema, str) else json.dumps(schema, ensure_ascii=False)
+        text = (
+            _checked(schema) if isinstance(schema, str) else json.dumps(schema, ensure_ascii=False)
+        )
         text.encode()
     except RecursionError:
-        raise GrammarError("json_schema is nested too deeply", "use fewer levels, or $ref for what repeats") from None
+        raise GrammarError(
+            "json_schema is nested too deeply", "use fewer levels, or $ref for what repeats"
+        ) from None
     except UnicodeEncodeError as error:
         half = repr(error.object[error.start])
-        raise GrammarError(f"json_schema holds half a surrogate pair, {half}", "write the whole character") from None
+        raise GrammarError(
+            f"json_schema holds half a surrogate pair, {half}", "write the whole character"
+        ) from None
     except GrammarError:
         raise
     except (TypeError, ValueError) as error:
-        raise GrammarError(f"json_schema cannot be written as JSON: {error}", "use plain JSON values in it") from None
+        raise GrammarError(
+            f"json_schema cannot be written as JSON: {error}", "use plain JSON values in it"
+        ) from None
     return text
 
 
@@ -64,8 +77,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object. A key that is there twice would hide what the first said."""
     result = dict(pairs)
     if len(result) < len(pairs):
-        twice = next(key for i, (key, _) in enumerate(pairs) if any(key == other for other, _ in pairs[:i]))
-        raise GrammarError(f"json_schema has the key {twice!r} twice in one object", "keep one of the two")
+        twice = next(
+            key for i, (key, _) in enumerate(pairs) if any(key == other for other, _ in pairs[:i])
+        )
+        raise GrammarError(
+            f"json_schema has the key {twice!r} twice in one object", "keep one of the two"
+        )
     return result
 
 
@@ -76,7 +93,9 @@ def _checked(text: str) -> str:
     except ValueError as error:
         raise GrammarError(f"json_schema={_short(text)} is no JSON: {error}", _FORMS) from None
     if not isinstance(parsed, (dict, bool)):
-        raise GrammarError(f"json_schema={_short(text)} is no schema", "a schema is a JSON object, true or false")
+        raise GrammarError(
+            f"json_schema={_short(text)} is no schema", "a schema is a JSON object, true or false"
+        )
     return text
 
 
@@ -84,7 +103,9 @@ def _schema_of_type(kind: Any) -> Any:
     try:
         from pydantic import TypeAdapter
     except ImportError as error:
-        raise OptionError(f"a schema from {_short(kind)} needs pydantic", "pip install pydantic") from error
+        raise OptionError(
+            f"a schema from {_short(kind)} needs pydantic", "pip install pydantic"
+        ) from error
     try:
         return TypeAdapter(kind).json_schema()
     except Exception as error:  # pydantic's own kinds of error, and for what is no type any other

@@ -66,7 +66,8 @@ class Without:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`node`, which comes from the part of the pattern or schema called `label` (the innermost label counts)."""
+    """`node`, which comes from the part of the pattern or schema called `label` (the innermost
+    label counts)."""
 
     node: Node
     label: str
@@ -84,7 +85,8 @@ Node = Literal | Chars | Concat | Alternate | Repeat | Intersect | Without | Sou
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """A tree with the rules that its references name. Rules may be recursive, but not through Intersect or Without."""
+    """A tree with the rules that its references name. Rules may be recursive, but not through
+    Intersect or Without."""
 
     start: Node
     rules: Mapping[str, Node] = field(default_factory=dict)

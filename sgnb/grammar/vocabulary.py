@@ -1,7 +1,8 @@
-"""The bytes of every token of a tokenizer, and the prefix tree over them. Knows no tokenizer library and no automaton.
+"""The bytes of every token of a tokenizer, and the prefix tree over them. Knows no tokenizer
+library and no automaton.
 
-The tree is laid out level by level, so that numpy can walk a whole level at once: the nodes are numbered by depth, and
-the children of a node are neighbours, in the order of their bytes.
+The tree is laid out level by level, so that numpy can walk a whole level at once: the nodes are
+numbered by depth, and the children of a node are neighbours, in the order of their bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Index = NDArray[np.intp]
 class Vocabulary:
     """Immutable, and shared by every grammar. `size` tokens; `pieces[i]` are the bytes of token i.
 
-    A token without bytes is no text: a special token, which no grammar allows. Several tokens may have the same bytes.
+    A token without bytes is no text: a special token, which no grammar allows. Several tokens may
+    have the same bytes.
     """
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
@@ -43,22 +45,28 @@ class Vocabulary:
 
     @cached_property
     def tree(self) -> PrefixTree:
-        """Made when it is first asked for: in 0.1 s for 131,072 tokens, so that it is not worth keeping on disk."""
+        """Made when it is first asked for: in 0.1 s for 131,072 tokens, so that it is not worth
+        keeping on disk."""
         return PrefixTree(self.pieces)
 
     def longest_match(self, data: bytes) -> list[int]:
-        """Tokens whose bytes, joined, are `data`: at each place the longest piece after which the rest can be written.
+        """Tokens whose bytes, joined, are `data`: at each place the longest piece after which the
+        rest can be written.
 
-        Of several tokens with the same bytes the one with the smallest id. GrammarError if the vocabulary has no way
-        to write `data`.
+        Of several tokens with the same bytes the one with the smallest id. GrammarError if the
+        vocabulary has no way to write `data`.
         """
         starts: list[int] = []  # of the tokens so far
-        choices: list[list[tuple[int, int]]] = []  # for each of them (end, token) of the pieces not tried, best last
+        choices: list[
+            list[tuple[int, int]]
+        ] = []  # for each of them (end, token) of the pieces not tried, best last
         hopeless: set[int] = set()
         position = furthest = 0
         while position < len(data):
             starts.append(position)
-            choices.append([match for match in self.tree.matches(data, position) if match[0] not in hopeless])
+            choices.append(
+                [match for match in self.tree.matches(data, position) if match[0] not in hopeless]
+            )
             while not choices[-1]:
                 hopeless.add(starts.pop())
                 choices.pop()
@@ -76,11 +84,12 @@ class Vocabulary:
 class PrefixTree:
     """Every prefix of every piece is a node; node 0 is the empty one. N nodes, T tokens with bytes.
 
-    parent: intp[N], 0 for the root. depth_start: the nodes of depth d are depth_start[d] .. depth_start[d + 1].
-    byte: uint8[N], the last byte of the prefix; `symbols` and `data` are the same, as indices and as bytes.
-    first_child: intp[N + 1], the children of node n are first_child[n] .. first_child[n + 1].
-    tokens: int32[T], ids sorted by node; those at node n are tokens[first_token[n] : first_token[n + 1]].
-    node_of: intp[vocabulary size], the node of each token, 0 for special ones.
+    parent: intp[N], 0 for the root. depth_start: the nodes of depth d are depth_start[d] ..
+    depth_start[d + 1]. byte: uint8[N], the last byte of the prefix; `symbols` and `data` are the
+    same, as indices and as bytes. first_child: intp[N + 1], the children of node n are
+    first_child[n] .. first_child[n + 1]. tokens: int32[T], ids sorted by node; those at node n are
+    tokens[first_token[n] : first_token[n + 1]]. node_of: intp[vocabulary size], the node of each
+    token, 0 for special ones.
     nodes_below: for each child of the root, how many nodes are at it and below it.
     """
 
@@ -107,7 +116,9 @@ class PrefixTree:
         self.parent: Index = np.concatenate(parents)
         self.byte: NDArray[np.uint8] = np.concatenate(last_bytes)
         self.depth_start = starts
-        self.first_child: Index = np.searchsorted(self.parent[1:], np.arange(len(self.parent) + 1)) + 1
+        self.first_child: Index = (
+            np.searchsorted(self.parent[1:], np.arange(len(self.parent) + 1)) + 1
+        )
         by_node = np.argsort(node, kind="stable")
         self.tokens: NDArray[np.int32] = tokens[by_node]
         self.first_token: Index = np.searchsorted(node[by_node], np.arange(len(self.parent) + 1))

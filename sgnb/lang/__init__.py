@@ -15,10 +15,8 @@ from .choices import (
     unconditional_likelihood_normalized,
 )
 from .decorator import SglFunction, function, set_default_executor
-from .place import name_cells
-from .run import Run, watch
-from .state import ForkGroup, ProgramState
-from .words import (
+from .location import name_cells
+from .primitives import (
     assistant,
     assistant_begin,
     assistant_end,
@@ -33,6 +31,8 @@ from .words import (
     user_begin,
     user_end,
 )
+from .run import Run, watch
+from .state import ForkGroup, ProgramState
 
 set_default_backend = set_default_executor
 

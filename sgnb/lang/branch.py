@@ -1,8 +1,10 @@
-"""One stream of a program: a queue of steps, and what the steps done so far have made (text, variables, messages).
+"""One stream of a program: a queue of steps, and what the steps done so far have made (text,
+variables, messages).
 
-A branch moves on by itself: the result of a call completes its step, and the steps after it run at once on the thread
-that brought the result, up to the next call. No step runs code of the program, and none waits. Every method expects
-the lock of the branch's program to be held, and calls no executor: calls are left with the program to be sent.
+A branch moves on by itself: the result of a call completes its step, and the steps after it run at
+once on the thread that brought the result, up to the next call. No step runs code of the program,
+and none waits. Every method expects the lock of the branch's program to be held, and calls no
+executor: calls are left with the program to be sent.
 """
 
 from __future__ import annotations
@@ -17,21 +19,24 @@ from ..events import BranchFinished, BranchStarted, ChoiceMade, GenerationDone, 
 from .choices import pick
 from .executor import Call, Delta, Result, ScoreCall, Scores
 from .ir import RoleBegin, RoleEnd, Text
-from .outline import Outline
-from .place import add_place
-from .steps import Assign, Choose, Fork, Generate, Join, ScopeBegin, ScopeEnd, Step
+from .location import add_place
+from .ops import Assign, Choose, Fork, Generate, Join, ScopeBegin, ScopeEnd, Step
+from .scope import Outline
 
 if TYPE_CHECKING:
     from .program import Program
 
 
 class Branch:
-    """`done` steps have run, -1 before the branch begins; `waiting` is the step that runs now; `partial` is its text.
+    """`done` steps have run, -1 before the branch begins; `waiting` is the step that runs now;
+    `partial` is its text.
 
     error: why the branch will run no further step; `seen` when the program has been told.
     """
 
-    def __init__(self, program: Program, id: str, outline: Outline, parent: Branch | None = None) -> None:
+    def __init__(
+        self, program: Program, id: str, outline: Outline, parent: Branch | None = None
+    ) -> None:
         self.program, self.id, self.outline, self.parent = program, id, outline, parent
         self.queue: deque[Step] = deque()
         self.waiting: Step | None = None
@@ -61,7 +66,9 @@ class Branch:
             self.variables, self.meta = dict(parent.variables), dict(parent.meta)
             self.messages = list(parent.messages)
         self.done = 0
-        self._emit(BranchStarted(self._run, self.id, self.parent.id if self.parent else "", self.text))
+        self._emit(
+            BranchStarted(self._run, self.id, self.parent.id if self.parent else "", self.text)
+        )
         self.advance()
 
     def append(self, step: Step) -> None:
@@ -80,7 +87,8 @@ class Branch:
         self._changed()
 
     def deliver(self, step: Step, message: Delta | Result | Scores) -> None:
-        """Take what the executor says about the call of `step`. Anything after the step's end is ignored."""
+        """Take what the executor says about the call of `step`. Anything after the step's end is
+        ignored."""
         if self.waiting is not step:
             return
         if isinstance(message, Delta):
@@ -193,7 +201,7 @@ class Branch:
         return True
 
     def _end_role(self, step: RoleEnd) -> bool:
-        self.messages.append({"role": step.role, "content": self.text[self.role_at:]})
+        self.messages.append({"role": step.role, "content": self.text[self.role_at :]})
         self._add(self.program.executor.chat.roles[step.role][1])
         return True
 
@@ -206,7 +214,7 @@ class Branch:
         return True
 
     def _end_scope(self, step: ScopeEnd) -> bool:
-        self.variables[step.name] = self.text[self.scopes.pop():]
+        self.variables[step.name] = self.text[self.scopes.pop() :]
         return True
 
     def _generate(self, step: Generate) -> bool:
@@ -218,7 +226,9 @@ class Branch:
     def _choose(self, step: Choose) -> bool:
         select = step.select
         unconditional = getattr(select.method, "needs_unconditional", False)
-        call = ScoreCall(self.text, select.choices, unconditional, self._run, self.id, step.name, select.place)
+        call = ScoreCall(
+            self.text, select.choices, unconditional, self._run, self.id, step.name, select.place
+        )
         self.program.outbox.append((self, step, call))
         return False
 
@@ -245,7 +255,7 @@ class Branch:
     def _gather(self, join: Join) -> None:
         if join.append:
             for child in join.children:
-                self._add(child.text[child.fork_at:])
+                self._add(child.text[child.fork_at :])
         for name in join.names:
             holders = [child for child in join.children if name in child.variables]
             self.variables[name] = [child.variables[name] for child in holders]

@@ -1,7 +1,8 @@
 """Chat roles as text: what stands before and after each role's words.
 
-A template is a table, so that a program can open a role, generate inside it, and close it, piece by piece. For a
-model that brings a template of its own, the table is read off what that template renders.
+A template is a table, so that a program can open a role, generate inside it, and close it, piece by
+piece. For a model that brings a template of its own, the table is read off what that template
+renders.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ class ChatTemplate:
     """`roles[role]` is the pair (text before, text after). `begin` opens every conversation.
 
     stop: strings that end a generation inside the assistant's role.
-    begin_system: opens a conversation that begins with the system role, where that differs from `begin`: many
-    templates put a system prompt of their own where the conversation has none.
-    merged_system: the system's words stand inside the user's turn that follows, which then has no text before.
+    begin_system: opens a conversation that begins with the system role, where that differs from
+    `begin`: many templates put a system prompt of their own where the conversation has none.
+    merged_system: the system's words stand inside the user's turn that follows, which then has no
+    text before.
     """
 
     name: str
@@ -39,10 +41,13 @@ class ChatTemplate:
         missing = [role for role in ROLES if role not in self.roles]
         if missing:
             needed = ", ".join(ROLES)
-            raise TemplateError(f"chat template {self.name!r} has no role {missing[0]!r}", f"it needs {needed}")
+            raise TemplateError(
+                f"chat template {self.name!r} has no role {missing[0]!r}", f"it needs {needed}"
+            )
 
     def opening(self, role: str, previous: str | None) -> str:
-        """The text before the words of `role`, after a turn of `previous` (None at the start of a conversation)."""
+        """The text before the words of `role`, after a turn of `previous` (None at the start of a
+        conversation)."""
         before = self.roles[role][0]
         if previous is None:
             plain = role != "system" or self.begin_system is None
@@ -60,16 +65,26 @@ PLAIN = ChatTemplate(
 Messages = Sequence[dict[str, str]]
 
 
-def from_render(name: str, render: Callable[[Messages], str], stop: tuple[str, ...] = ()) -> ChatTemplate:
+def from_render(
+    name: str, render: Callable[[Messages], str], stop: tuple[str, ...] = ()
+) -> ChatTemplate:
     """Read the table off a function that renders messages (role, content) to text.
 
-    Renders conversations whose contents are marks and takes the text around them. A template that refuses the system
-    role, or leaves out its words, gets them under the user's marks. A TemplateError when turns do not repeat.
+    Renders conversations whose contents are marks and takes the text around them. A template that
+    refuses the system role, or leaves out its words, gets them under the user's marks. A
+    TemplateError when turns do not repeat.
     """
-    turns = [{"role": "user", "content": "\x01"}, {"role": "assistant", "content": "\x02"},
-             {"role": "user", "content": "\x03"}, {"role": "assistant", "content": "\x04"}]
-    # Between two marks stands the end of one turn and the start of the next; the second round has no opening text.
-    opening, user_to_assistant, assistant_to_user, _, after_assistant = _between(render(turns), "\x01\x02\x03\x04")
+    turns = [
+        {"role": "user", "content": "\x01"},
+        {"role": "assistant", "content": "\x02"},
+        {"role": "user", "content": "\x03"},
+        {"role": "assistant", "content": "\x04"},
+    ]
+    # Between two marks stands the end of one turn and the start of the next; the second round has
+    # no opening text.
+    opening, user_to_assistant, assistant_to_user, _, after_assistant = _between(
+        render(turns), "\x01\x02\x03\x04"
+    )
     before_user = assistant_to_user.removeprefix(after_assistant)
     if after_assistant + before_user != assistant_to_user or not opening.endswith(before_user):
         raise TemplateError(
@@ -84,18 +99,29 @@ def from_render(name: str, render: Callable[[Messages], str], stop: tuple[str, .
     assistant = user_to_assistant.removeprefix(after_user), after_assistant
     found = _system(render)
     if found is None:
-        return ChatTemplate(name, {"system": user, "user": user, "assistant": assistant}, begin, stop)
+        return ChatTemplate(
+            name, {"system": user, "user": user, "assistant": assistant}, begin, stop
+        )
     before, to_user = found
     merged = not to_user.endswith(before_user)
     begin_system = begin if before.startswith(begin) else ""
-    system = before.removeprefix(begin_system), to_user if merged else to_user.removesuffix(before_user)
+    system = (
+        before.removeprefix(begin_system),
+        to_user if merged else to_user.removesuffix(before_user),
+    )
     return ChatTemplate(
-        name, {"system": system, "user": user, "assistant": assistant}, begin, stop, begin_system, merged
+        name,
+        {"system": system, "user": user, "assistant": assistant},
+        begin,
+        stop,
+        begin_system,
+        merged,
     )
 
 
 def _system(render: Callable[[Messages], str]) -> tuple[str, str] | None:
-    """What stands before the system's words, and between them and the user's; None for a template without that role."""
+    """What stands before the system's words, and between them and the user's; None for a template
+    without that role."""
     try:
         text = render([{"role": "system", "content": "\x01"}, {"role": "user", "content": "\x02"}])
         before, to_user, _ = _between(text, "\x01\x02")

@@ -1,7 +1,9 @@
-"""How a select picks: each method turns the choices' token log-probabilities into one score per choice.
+"""How a select picks: each method turns the choices' token log-probabilities into one score per
+choice.
 
-The largest score wins, the first of equals. A method of your own is any function with the same signature; wrap it in
-`needs_unconditional` when it reads `ChoiceScore.unconditional`, which costs one more scoring pass.
+The largest score wins, the first of equals. A method of your own is any function with the same
+signature; wrap it in `needs_unconditional` when it reads `ChoiceScore.unconditional`, which costs
+one more scoring pass.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ def token_length_normalized(choices: Sequence[ChoiceScore]) -> list[float]:
 
 
 def greedy_token_selection(choices: Sequence[ChoiceScore]) -> list[float]:
-    """Position by position only the choices with the largest log-probability stay; a short one goes on with its mean.
+    """Position by position only the choices with the largest log-probability stay; a short one goes
+    on with its mean.
 
     The score is the number of positions that a choice stayed.
     """
@@ -47,16 +50,24 @@ def greedy_token_selection(choices: Sequence[ChoiceScore]) -> list[float]:
 
 @needs_unconditional
 def unconditional_likelihood_normalized(choices: Sequence[ChoiceScore]) -> list[float]:
-    """The mean gain of a choice's tokens over their log-probability without the prompt; the first counts as 0 there."""
+    """The mean gain of a choice's tokens over their log-probability without the prompt; the first
+    counts as 0 there."""
     return [
-        fmean(given - (alone or 0.0) for given, alone in zip(choice.logprobs, choice.unconditional, strict=True))
+        fmean(
+            given - (alone or 0.0)
+            for given, alone in zip(choice.logprobs, choice.unconditional, strict=True)
+        )
         for choice in choices
     ]
 
 
 METHODS: dict[str, ChoicesMethod] = {
     method.__name__: method
-    for method in (token_length_normalized, greedy_token_selection, unconditional_likelihood_normalized)
+    for method in (
+        token_length_normalized,
+        greedy_token_selection,
+        unconditional_likelihood_normalized,
+    )
 }
 
 
@@ -70,7 +81,8 @@ def choices_method(method: Any) -> ChoicesMethod:
 
 
 def pick(scores: Sequence[float], temperature: float, seed: int | None) -> int:
-    """The index of the largest score; above temperature 0, one drawn with weights exp(score / temperature)."""
+    """The index of the largest score; above temperature 0, one drawn with weights exp(score /
+    temperature)."""
     best = max(range(len(scores)), key=scores.__getitem__)
     if temperature == 0:
         return best

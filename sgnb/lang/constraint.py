@@ -1,6 +1,7 @@
 """What a generation's text must be, as a program says it: `dtype`, `regex`, `json_schema`, `ebnf`.
 
-Checked at the line that wrote it, as far as that needs no engine. Compiling is the engine's business.
+Checked at the line that wrote it, as far as that needs no engine. Compiling is the engine's
+business.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ _DTYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 
 def settle(given: dict[str, Any]) -> dict[str, Any]:
-    """`given` with its dtype as a regex (and stops), and its schema as JSON text. OptionError or GrammarError."""
+    """`given` with its dtype as a regex (and stops), and its schema as JSON text. OptionError or
+    GrammarError."""
     options = dict(given)
     if "dtype" in options:
         dtype = options.pop("dtype")
         for kind in KINDS:
             if kind in options:
-                raise OptionError(f"dtype={_name(dtype)} and {kind} exclude each other", "give one of them")
+                raise OptionError(
+                    f"dtype={_name(dtype)} and {kind} exclude each other", "give one of them"
+                )
         options["regex"], stops = _pattern(dtype)
         if stops:
             own = options.get("stop", ())
@@ -61,7 +65,8 @@ def _name(dtype: Any) -> str:
 
 
 def _schema(schema: Any) -> str:
-    """As `schema_text`, which is slow for a type: programs of a batch say the same one thousands of times."""
+    """As `schema_text`, which is slow for a type: programs of a batch say the same one thousands of
+    times."""
     return _cached_text(schema) if isinstance(schema, Hashable) else schema_text(schema)
 
 

@@ -1,4 +1,5 @@
-"""`@function`: a program that can be run, run over a batch, bound, awaited, and called from another program."""
+"""`@function`: a program that can be run, run over a batch, bound, awaited, and called from another
+program."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import Any
 from ..errors import OptionError, ProgramError, nearest
 from ..sampling import SamplingParams
 from .executor import Executor
-from .place import caller
+from .location import caller
 from .pool import WorkerPool
 from .run import Run
 from .state import ProgramState
@@ -23,7 +24,8 @@ _DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE
 """What a run may set for all of its generations."""
 
 MAX_WORKERS = 64
-"""What num_threads="auto" means: that many programs of a batch may wait for a value, or run a tool, at once."""
+"""What num_threads="auto" means: that many programs of a batch may wait for a value, or run a tool,
+at once."""
 
 _default_executor: Executor | None = None
 
@@ -37,10 +39,14 @@ def set_default_executor(executor: Executor | None) -> None:
 def _executor(backend: Executor | None) -> Executor:
     executor = backend or _default_executor
     if executor is None:
-        raise OptionError("there is nothing to run programs on", "load a model, or call sgnb.set_default_backend(...)")
+        raise OptionError(
+            "there is nothing to run programs on",
+            "load a model, or call sgnb.set_default_backend(...)",
+        )
     if not hasattr(executor, "score"):
         raise OptionError(
-            f"{executor!r} cannot run programs", "give an executor; for an engine: sgnb.set_default_backend(engine)"
+            f"{executor!r} cannot run programs",
+            "give an executor; for an engine: sgnb.set_default_backend(engine)",
         )
     return executor
 
@@ -53,7 +59,8 @@ def function(func: Callable[..., Any] | None = None) -> Any:
 class SglFunction:
     """`func` with some of its arguments bound.
 
-    Arguments of `func` and sampling defaults are given together, by name; a name that is both is the function's.
+    Arguments of `func` and sampling defaults are given together, by name; a name that is both is
+    the function's.
     """
 
     def __init__(self, func: Callable[..., Any], bound: Mapping[str, Any] | None = None) -> None:
@@ -64,13 +71,17 @@ class SglFunction:
         functools.update_wrapper(self, func)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """With a state first: run inside that program, and give what the function returns. Else the same as `run`."""
+        """With a state first: run inside that program, and give what the function returns. Else the
+        same as `run`."""
         if args and isinstance(args[0], ProgramState):
             return self._call(args[0], self._arguments(args[1:], kwargs))
         return self.run(*args, **kwargs)
 
-    def run(self, *args: Any, stream: bool = False, backend: Executor | None = None, **kwargs: Any) -> ProgramState:
-        """Run the program and give its finished state, or raise its error. With `stream` give the state at once."""
+    def run(
+        self, *args: Any, stream: bool = False, backend: Executor | None = None, **kwargs: Any
+    ) -> ProgramState:
+        """Run the program and give its finished state, or raise its error. With `stream` give the
+        state at once."""
         arguments, defaults = self._split(args, kwargs)
         if stream:
             return self._start(arguments, _executor(backend), defaults, stream=True)
@@ -79,8 +90,11 @@ class SglFunction:
             state.program.value = self._call(state, arguments)
         return state
 
-    async def arun(self, *args: Any, backend: Executor | None = None, **kwargs: Any) -> ProgramState:
-        """As `run`, without holding up the event loop. A cancelled task stops the program's calls."""
+    async def arun(
+        self, *args: Any, backend: Executor | None = None, **kwargs: Any
+    ) -> ProgramState:
+        """As `run`, without holding up the event loop. A cancelled task stops the program's
+        calls."""
         arguments, defaults = self._split(args, kwargs)
         state = self._start(arguments, _executor(backend), defaults, stream=False)
         program = state.program
@@ -102,20 +116,27 @@ class SglFunction:
         generator_style: bool = False,
         **defaults: Any,
     ) -> list[ProgramState] | Iterator[ProgramState]:
-        """Run the program once for each dict or tuple of arguments, or row of a data frame; states in the same order.
+        """Run the program once for each dict or tuple of arguments, or row of a data frame; states
+        in the same order.
 
-        Programs share `num_threads` worker threads, of which only those that wait for a value need one of their own.
-        With `generator_style` the states come as they finish, in order. A program that failed raises its error when
-        its state is read; if all of them failed, so does this call.
+        Programs share `num_threads` worker threads, of which only those that wait for a value need
+        one of their own. With `generator_style` the states come as they finish, in order. A program
+        that failed raises its error when its state is read; if all of them failed, so does this
+        call.
         """
         limit = MAX_WORKERS if num_threads == "auto" else num_threads
         if not isinstance(limit, int) or limit < 1:
-            raise OptionError(f"num_threads={num_threads!r} is not allowed", 'give "auto" or an integer of 1 or more')
+            raise OptionError(
+                f"num_threads={num_threads!r} is not allowed",
+                'give "auto" or an integer of 1 or more',
+            )
         self._refuse_unknown(defaults, _DEFAULTS)
         rows = [self._arguments(*_row(row)) for row in _rows(batch)]
         if not rows:
             return iter(()) if generator_style else []
-        start = functools.partial(self._run, _executor(backend), SamplingParams.make(defaults), total=len(rows))
+        start = functools.partial(
+            self._run, _executor(backend), SamplingParams.make(defaults), total=len(rows)
+        )
         states = self._batch(start, rows, WorkerPool(limit), progress_bar)
         return states if generator_style else list(states)
 
@@ -141,7 +162,8 @@ class SglFunction:
     def _start(
         self, arguments: BoundArguments, executor: Executor, defaults: dict[str, Any], stream: bool
     ) -> ProgramState:
-        """Run the program in a thread of its own; its errors are raised by whoever reads the state."""
+        """Run the program in a thread of its own; its errors are raised by whoever reads the
+        state."""
         run = self._run(executor, defaults, stream=stream)
         state = run.state(start=False)
 
@@ -154,21 +176,33 @@ class SglFunction:
         return state
 
     def _batch(
-        self, start: Callable[[], Run], rows: list[BoundArguments], pool: WorkerPool, progress_bar: bool
+        self,
+        start: Callable[[], Run],
+        rows: list[BoundArguments],
+        pool: WorkerPool,
+        progress_bar: bool,
     ) -> Iterator[ProgramState]:
         with start() as run:
             states = [run.state(start=False) for _ in rows]
 
             def show(end: str = "") -> None:
                 if progress_bar:
-                    print(f"\r{run.finished}/{len(rows)} programs", end=end, file=sys.stderr, flush=True)
+                    print(
+                        f"\r{run.finished}/{len(rows)} programs",
+                        end=end,
+                        file=sys.stderr,
+                        flush=True,
+                    )
 
             def meanwhile() -> None:
                 pool.nudge()
                 show()
 
             try:
-                pool.add(functools.partial(self._work, state, row) for state, row in zip(states, rows, strict=True))
+                pool.add(
+                    functools.partial(self._work, state, row)
+                    for state, row in zip(states, rows, strict=True)
+                )
                 for state in states:
                     state.program.wait_finished(meanwhile)
                     yield state
@@ -177,7 +211,8 @@ class SglFunction:
                 show("\n")
 
     def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
-        """Run the program's code on this thread and close the program; what it raises becomes the program's error."""
+        """Run the program's code on this thread and close the program; what it raises becomes the
+        program's error."""
         program = state.program
         try:
             program.start()
@@ -191,9 +226,15 @@ class SglFunction:
     def _call(self, state: ProgramState, arguments: BoundArguments) -> Any:
         return self.func(state, *arguments.args, **arguments.kwargs)
 
-    def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[BoundArguments, dict[str, Any]]:
+    def _split(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[BoundArguments, dict[str, Any]]:
         """The function's arguments, and the sampling defaults among `kwargs`."""
-        defaults = {key: value for key, value in kwargs.items() if key in _DEFAULTS and key not in self._names}
+        defaults = {
+            key: value
+            for key, value in kwargs.items()
+            if key in _DEFAULTS and key not in self._names
+        }
         own = {key: value for key, value in kwargs.items() if key not in defaults}
         return self._arguments(args, own, _DEFAULTS), defaults
 
@@ -213,18 +254,24 @@ class SglFunction:
             if name not in known and not open_ended:
                 one = f"it belongs to one generation: gen(..., {name}=...)"
                 hint = one if name in _OF_ONE_CALL else nearest(name, known)
-                raise OptionError(f"{caller()}: {self.func.__name__} has no argument {name!r}", hint)
+                raise OptionError(
+                    f"{caller()}: {self.func.__name__} has no argument {name!r}", hint
+                )
 
 
 def _without_state(func: Callable[..., Any]) -> inspect.Signature:
     """The signature of `func` less its first argument, which must be `s`."""
     if not callable(func) or inspect.iscoroutinefunction(func) or inspect.isgeneratorfunction(func):
-        raise ProgramError(f"{caller()}: {func!r} cannot be a program", "a program is a function: def name(s, ...)")
+        raise ProgramError(
+            f"{caller()}: {func!r} cannot be a program", "a program is a function: def name(s, ...)"
+        )
     signature = inspect.signature(func)
     parameters = list(signature.parameters.values())
     if not parameters or parameters[0].name != "s":
         first = f"is {parameters[0].name!r}" if parameters else "is missing"
-        raise ProgramError(f"{caller()}: the first argument of {func.__name__} {first}", "name it s, for the state")
+        raise ProgramError(
+            f"{caller()}: the first argument of {func.__name__} {first}", "name it s, for the state"
+        )
     return signature.replace(parameters=parameters[1:])
 
 
@@ -233,7 +280,9 @@ def _rows(batch: Any) -> Iterable[Any]:
     if hasattr(batch, "to_dict") and hasattr(batch, "columns"):
         return batch.to_dict("records")
     if not isinstance(batch, Iterable):
-        raise OptionError(f"{caller()}: {batch!r} is no batch", "give a list of dicts or tuples, or a data frame")
+        raise OptionError(
+            f"{caller()}: {batch!r} is no batch", "give a list of dicts or tuples, or a data frame"
+        )
     return batch
 
 
@@ -242,5 +291,6 @@ def _row(row: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (), dict(row)
     if isinstance(row, (tuple, list)):
         return tuple(row), {}
-    raise OptionError(f"{caller()}: {row!r} is no set of arguments", "a batch holds dicts or tuples of arguments")
-
+    raise OptionError(
+        f"{caller()}: {row!r} is no set of arguments", "a batch holds dicts or tuples of arguments"
+    )

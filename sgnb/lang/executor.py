@@ -1,4 +1,5 @@
-"""What a program needs from whoever executes it. Backends implement this; the language knows no engine."""
+"""What a program needs from whoever executes it. Backends implement this; the language knows no
+engine."""
 
 from __future__ import annotations
 
@@ -9,12 +10,13 @@ from typing import Any, Protocol
 from ..events import EventLog
 from ..sampling import SamplingParams
 from .chat import ChatTemplate
-from .place import Place
+from .location import Place
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One generation. `prompt` is all of the branch's text so far. With `stream`, text comes as it is made.
+    """One generation. `prompt` is all of the branch's text so far. With `stream`, text comes as it
+    is made.
 
     place: the line of the program that asked for it.
     """
@@ -37,7 +39,8 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The end of a call: `texts` has n entries, `meta` one dict for each (tokens, finish reason, log-probabilities).
+    """The end of a call: `texts` has n entries, `meta` one dict for each (tokens, finish reason,
+    log-probabilities).
 
     `error` is set when the call failed or was aborted; `texts` then holds what there was.
     """
@@ -49,7 +52,8 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class ScoreCall:
-    """Score each choice as a continuation of `prompt`. `unconditional` asks for each choice's own likelihood too.
+    """Score each choice as a continuation of `prompt`. `unconditional` asks for each choice's own
+    likelihood too.
 
     place: the line of the program that asked for it.
     """
@@ -65,7 +69,8 @@ class ScoreCall:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceScore:
-    """Natural log-probabilities of a choice's own tokens; `unconditional` without the prompt, its first entry None."""
+    """Natural log-probabilities of a choice's own tokens; `unconditional` without the prompt, its
+    first entry None."""
 
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
@@ -82,14 +87,16 @@ class Scores:
 
 
 class Executor(Protocol):
-    """Both calls return at once with a function that cancels the call. `sink` gets any `Delta`s and then exactly one
-    `Result` or `Scores`, on a thread that is the executor's own; it must not block. A cancelled call still ends with
-    one, whose error is `Aborted`."""
+    """Both calls return at once with a function that cancels the call. `sink` gets any `Delta`s and
+    then exactly one `Result` or `Scores`, on a thread that is the executor's own; it must not
+    block. A cancelled call still ends with one, whose error is `Aborted`."""
 
     chat: ChatTemplate
     log: EventLog
 
-    def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]: ...
+    def generate(
+        self, call: Call, sink: Callable[[Delta | Result], None]
+    ) -> Callable[[], None]: ...
 
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]: ...
 

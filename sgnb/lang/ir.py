@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import ProgramError
 from .executor import ChoiceScore
-from .place import Place, caller
+from .location import Place, caller
 
 ChoicesMethod = Callable[[Sequence[ChoiceScore]], list[float]]
 
@@ -39,7 +39,8 @@ class Text(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Gen(Expr):
-    """A generation. `options` are the sampling parameters that were given, under their `SamplingParams` names."""
+    """A generation. `options` are the sampling parameters that were given, under their
+    `SamplingParams` names."""
 
     name: str | None
     options: tuple[tuple[str, Any], ...]
@@ -76,7 +77,8 @@ class Concat(Expr):
 
 
 def parts(value: Any) -> tuple[Expr, ...]:
-    """The plain nodes of an expression or string. Anything else is an ExpressionError that names the line."""
+    """The plain nodes of an expression or string. Anything else is an ExpressionError that names
+    the line."""
     if isinstance(value, str):
         return (Text(value),)
     if isinstance(value, Concat):

@@ -1,7 +1,9 @@
-"""Worker threads that make room when they wait: many programs on few threads. Knows nothing of programs.
+"""Worker threads that make room when they wait: many programs on few threads. Knows nothing of
+programs.
 
-One worker takes task after task. When it has to wait inside a task it says so (`blocking`), and another worker takes
-its place; so tasks that never wait share one thread, and those that do get up to `limit`.
+One worker takes task after task. When it has to wait inside a task it says so (`blocking`), and
+another worker takes its place; so tasks that never wait share one thread, and those that do get up
+to `limit`.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ class WorkerPool:
             self._tasks.clear()
 
     def nudge(self) -> None:
-        """Call this often: a task that holds its worker without saying so keeps the next one waiting only so long."""
+        """Call this often: a task that holds its worker without saying so keeps the next one
+        waiting only so long."""
         with self._lock:
             if time.monotonic() - self._begun > PATIENCE_SECONDS:
                 self._spawn()
@@ -82,7 +85,8 @@ class WorkerPool:
 
 @contextmanager
 def blocking() -> Iterator[None]:
-    """The calling thread waits inside this block; if it is a worker, its pool may put another one to work."""
+    """The calling thread waits inside this block; if it is a worker, its pool may put another one
+    to work."""
     pool: WorkerPool | None = getattr(_current, "pool", None)
     if pool is None:
         yield

@@ -1,9 +1,10 @@
-"""One program of a run: the lock under which its branches live, and the way to and from the executor.
+"""One program of a run: the lock under which its branches live, and the way to and from the
+executor.
 
-Whoever changes a branch holds `changed`; calls are sent, and cancelled, after it has been released, so that an
-executor may take locks of its own. A result is worked on right where it arrives, on the executor's thread: that is a
-few dozen microseconds without I/O, less than handing it to another thread would cost while the engine keeps the
-interpreter busy.
+Whoever changes a branch holds `changed`; calls are sent, and cancelled, after it has been released,
+so that an executor may take locks of its own. A result is worked on right where it arrives, on the
+executor's thread: that is a few dozen microseconds without I/O, less than handing it to another
+thread would cost while the engine keeps the interpreter busy.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from ..errors import Aborted, ProgramError
 from .branch import Branch
 from .executor import Call, Delta, Result, ScoreCall, Scores
 from .ir import parts
-from .outline import Outline
-from .place import caller
+from .location import caller
+from .ops import Choose, Fork, Generate, Join, Step
 from .pool import blocking
-from .steps import Choose, Fork, Generate, Join, Step
+from .scope import Outline
 
 if TYPE_CHECKING:
     from .run import Run
@@ -33,7 +34,8 @@ WAIT_SECONDS = 0.1
 
 
 class Program:
-    """closed: the program's code has returned, so no step will be added. finished: and all its steps are over."""
+    """closed: the program's code has returned, so no step will be added. finished: and all its
+    steps are over."""
 
     def __init__(self, run: Run, number: int) -> None:
         self.run, self.executor = run, run.executor
@@ -107,11 +109,19 @@ class Program:
     def check_open(self, branch: Branch) -> None:
         """Raise unless `branch` can take steps. The lock is held."""
         if self.cancelled:
-            raise Aborted("the run was stopped", "what it had produced is kept; run it again to go on")
+            raise Aborted(
+                "the run was stopped", "what it had produced is kept; run it again to go on"
+            )
         if self.closed:
-            raise ProgramError(f"{caller()}: this program is over", "its state can be read, but nothing can be added")
+            raise ProgramError(
+                f"{caller()}: this program is over",
+                "its state can be read, but nothing can be added",
+            )
         if branch.outline.joined:
-            raise ProgramError(f"{caller()}: branch {branch.id} was joined", "append to the state it was forked from")
+            raise ProgramError(
+                f"{caller()}: branch {branch.id} was joined",
+                "append to the state it was forked from",
+            )
 
     def send(self) -> None:
         """Hand waiting calls to the executor. The lock is not held."""
@@ -124,12 +134,18 @@ class Program:
     def _send(self, branch: Branch, step: Step, call: Call | ScoreCall) -> None:
         sink = partial(self._receive, branch, step)
         try:
-            cancel = self.executor.generate(call, sink) if isinstance(call, Call) else self.executor.score(call, sink)
+            cancel = (
+                self.executor.generate(call, sink)
+                if isinstance(call, Call)
+                else self.executor.score(call, sink)
+            )
         except Exception as error:  # refused at once: the same to the program as a call that fails
             self._receive(branch, step, Result(error=error))
             return
         with self.changed:
-            if branch.waiting is not step:  # its result was quicker, and a later step may run by now
+            if (
+                branch.waiting is not step
+            ):  # its result was quicker, and a later step may run by now
                 return
             branch.cancel = cancel
             cancelled = self.cancelled
@@ -171,12 +187,15 @@ class Program:
         self._notify()
 
     def cancel(self) -> None:
-        """Stop at the next token. Calls in flight still bring what they have; every other step is dropped."""
+        """Stop at the next token. Calls in flight still bring what they have; every other step is
+        dropped."""
         with self.changed:
             self.cancelled = True
             stopped = Aborted("the run was stopped")
             for branch in self.branches:
-                if not isinstance(branch.waiting, (Generate, Choose)) and (branch.busy or branch.done < 0):
+                if not isinstance(branch.waiting, (Generate, Choose)) and (
+                    branch.busy or branch.done < 0
+                ):
                     branch.fail(stopped)
             cancels = [branch.cancel for branch in self.branches if branch.cancel is not None]
             self._notify()
@@ -184,19 +203,23 @@ class Program:
             cancel()
 
     def settle(self, deadline: float) -> None:
-        """Close, wait until `deadline` (of time.monotonic) for what is in flight, and give up what is then missing."""
+        """Close, wait until `deadline` (of time.monotonic) for what is in flight, and give up what
+        is then missing."""
         self.close()
         with self.changed:
             while not self.finished and (left := deadline - time.monotonic()) > 0:
                 self.changed.wait(min(left, WAIT_SECONDS))
             for branch in self.branches:
                 if branch.busy:
-                    branch.fail(Aborted("the run was stopped, and the executor did not answer in time"))
+                    branch.fail(
+                        Aborted("the run was stopped, and the executor did not answer in time")
+                    )
 
     def wait(self, ready: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> None:
         """Wait until `ready()`, asked with the lock held.
 
-        `meanwhile` and the run's own are called without it, ten times a second and whenever something arrives.
+        `meanwhile` and the run's own are called without it, ten times a second and whenever
+        something arrives.
         """
         with self.changed:
             if ready():

@@ -5,8 +5,9 @@
         ...                             # s += text and generations
     s["answer"]
 
-Leaving the block waits for everything that was appended, and raises the first error when no program succeeded. An
-exception inside it, an interrupt above all, stops the run's calls at the next token and keeps what they brought.
+Leaving the block waits for everything that was appended, and raises the first error when no program
+succeeded. An exception inside it, an interrupt above all, stops the run's calls at the next token
+and keeps what they brought.
 """
 
 from __future__ import annotations
@@ -42,10 +43,12 @@ def watch(started: Callable[[Run], None]) -> Callable[[], None]:
 
 
 class Run:
-    """title, source: what people see of the program. total: how many programs will run. defaults: for every `gen`.
+    """title, source: what people see of the program. total: how many programs will run. defaults:
+    for every `gen`.
 
-    stream: ask the executor for text as it is made. `states` holds the programs' states in order. `status` and
-    `message` are those of `RunFinished`, "running" before. meanwhile: called while the main thread waits; see `tick`.
+    stream: ask the executor for text as it is made. `states` holds the programs' states in order.
+    `status` and `message` are those of `RunFinished`, "running" before. meanwhile: called while the
+    main thread waits; see `tick`.
     """
 
     def __init__(
@@ -72,7 +75,8 @@ class Run:
             started(self)
 
     def state(self, start: bool = True) -> ProgramState:
-        """The state of the run's next program. Unless `start` is false, the calling thread runs the program's code."""
+        """The state of the run's next program. Unless `start` is false, the calling thread runs the
+        program's code."""
         program = Program(self, len(self.states))
         state = ProgramState(program.root)
         self.states.append(state)
@@ -81,7 +85,8 @@ class Run:
         return state
 
     def params(self, options: tuple[tuple[str, Any], ...], in_assistant: bool) -> SamplingParams:
-        """The run's defaults with `options` over them, and in the assistant's role the chat template's stops added."""
+        """The run's defaults with `options` over them, and in the assistant's role the chat
+        template's stops added."""
         key = (options, in_assistant)
         if key not in self._params:
             params = SamplingParams.make(self.defaults, **dict(options))
@@ -92,8 +97,8 @@ class Run:
         return self._params[key]
 
     def tick(self) -> None:
-        """Every wait for one of the run's programs calls this about ten times a second. Call what `meanwhile` was set
-        to, on the main thread alone: only that one may display."""
+        """Every wait for one of the run's programs calls this about ten times a second. Call what
+        `meanwhile` was set to, on the main thread alone: only that one may display."""
         if self.meanwhile is not None and threading.current_thread() is threading.main_thread():
             self.meanwhile()
 
@@ -113,7 +118,8 @@ class Run:
             state.cancel()
 
     def finish(self, error: BaseException | None = None) -> None:
-        """End the run: after an `error` what still runs is stopped first. Harmless when repeated."""
+        """End the run: after an `error` what still runs is stopped first. Harmless when
+        repeated."""
         if self._over:
             return
         self._over = True
@@ -130,7 +136,9 @@ class Run:
     def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, kind: type | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         if error is not None:
             self.finish(error)
             return
@@ -159,5 +167,9 @@ class Run:
             return "done", ""
         if isinstance(first, (KeyboardInterrupt, GeneratorExit, Aborted)):
             return "interrupted", str(first)
-        of = f"{len(failed)} of {len(self.states)} programs failed, first: " if len(self.states) > 1 else ""
+        of = (
+            f"{len(failed)} of {len(self.states)} programs failed, first: "
+            if len(self.states) > 1
+            else ""
+        )
         return "error", f"{of}{type(first).__name__}: {first}"

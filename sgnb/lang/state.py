@@ -1,7 +1,7 @@
 """What a program holds in its hands: the state `s`, and the group of states that a fork gives.
 
-Appending never waits; reading a value waits for that value and no longer. Everything here only asks the branch and
-its program; no state of its own.
+Appending never waits; reading a value waits for that value and no longer. Everything here only asks
+the branch and its program; no state of its own.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from typing import Any
 from ..errors import OptionError, ProgramError, nearest
 from .branch import Branch
 from .ir import Expr, RoleBegin, RoleEnd
-from .place import caller
+from .location import caller
+from .ops import Assign, ScopeBegin, ScopeEnd
+from .primitives import role
 from .program import Program
-from .steps import Assign, ScopeBegin, ScopeEnd
 from .streaming import iterate, iterate_async
-from .words import role
 
 JOIN_MODES = ("gather_variable", "concate_and_append")
 
 
 class ProgramState:
-    """One branch of a running program. The error that ended it is raised by whatever needs a value it never set."""
+    """One branch of a running program. The error that ended it is raised by whatever needs a value
+    it never set."""
 
     def __init__(self, branch: Branch) -> None:
         self._branch = branch
@@ -61,12 +62,14 @@ class ProgramState:
         return name in self._branch.outline.names
 
     def get_meta_info(self, name: str) -> Any:
-        """What the executor told about a generation (a list for n > 1) or a select; {} for other variables. Waits."""
+        """What the executor told about a generation (a list for n > 1) or a select; {} for other
+        variables. Waits."""
         self._wait_for(name)
         return self._branch.meta.get(name, {})
 
     def text(self) -> str:
-        """All of the branch's text, after what was appended has run. After an error, the text up to there."""
+        """All of the branch's text, after what was appended has run. After an error, the text up to
+        there."""
         self._wait_idle()
         return self._branch.text + self._branch.partial
 
@@ -91,19 +94,25 @@ class ProgramState:
         self._branch.raise_error()
 
     def cancel(self) -> None:
-        """Stop this program's calls at the next token, from any thread; what they produced is kept. Does not wait."""
+        """Stop this program's calls at the next token, from any thread; what they produced is kept.
+        Does not wait."""
         self.program.cancel()
 
     def text_iter(self, name: str | None = None) -> Iterator[str]:
-        """The branch's text, or one variable's, piece by piece as it is made (in a run with stream=True)."""
+        """The branch's text, or one variable's, piece by piece as it is made (in a run with
+        stream=True)."""
         return iterate(self._branch, name)
 
-    def text_async_iter(self, name: str | None = None, return_meta_data: bool = False) -> AsyncIterator[Any]:
-        """As `text_iter`; `return_meta_data` gives pairs of a piece and the meta information ({} till it is there)."""
+    def text_async_iter(
+        self, name: str | None = None, return_meta_data: bool = False
+    ) -> AsyncIterator[Any]:
+        """As `text_iter`; `return_meta_data` gives pairs of a piece and the meta information ({}
+        till it is there)."""
         return iterate_async(self._branch, name, return_meta_data)
 
     def system(self, expr: Any = None) -> Any:
-        """Append `expr` as the system's words; without it, `with s.system():` does so for what is appended inside."""
+        """Append `expr` as the system's words; without it, `with s.system():` does so for what is
+        appended inside."""
         return self._role("system", expr)
 
     def user(self, expr: Any = None) -> Any:
@@ -123,9 +132,12 @@ class ProgramState:
         self.program.add(self._branch, ScopeEnd(name))
 
     def fork(self, size: int = 1) -> ForkGroup:
-        """`size` branches that go on from here. Does not wait: they begin when this branch has come so far."""
+        """`size` branches that go on from here. Does not wait: they begin when this branch has come
+        so far."""
         if not isinstance(size, int) or size < 1:
-            raise OptionError(f"fork({size!r}) is not a number of branches", "give an integer of 1 or more")
+            raise OptionError(
+                f"fork({size!r}) is not a number of branches", "give an integer of 1 or more"
+            )
         return ForkGroup(self, self.program.fork(self._branch, size))
 
     @contextmanager
@@ -157,7 +169,8 @@ class ProgramState:
         program.wait(lambda: branch.error is not None or (branch.idle and not program.may_grow()))
 
     def _wait_for(self, name: str) -> None:
-        """Wait until the last step so far that sets `name` is done; raise what keeps it from being set."""
+        """Wait until the last step so far that sets `name` is done; raise what keeps it from being
+        set."""
         branch, program = self._branch, self.program
         outline = branch.outline
         if name not in outline.names:
@@ -171,12 +184,17 @@ class ProgramState:
 
     def _names_in_forks(self) -> set[str]:
         inside = self._branch.id + "."
-        return {name for b in self.program.branches if b.id.startswith(inside) for name in b.outline.names}
+        return {
+            name
+            for b in self.program.branches
+            if b.id.startswith(inside)
+            for name in b.outline.names
+        }
 
 
 class ForkGroup(Sequence[ProgramState]):
-    """The branches of a fork. `group += x` appends to each: an expression or string, a list with one for each branch,
-    or a function of the branch's index.
+    """The branches of a fork. `group += x` appends to each: an expression or string, a list with
+    one for each branch, or a function of the branch's index.
     """
 
     def __init__(self, parent: ProgramState, children: tuple[Branch, ...]) -> None:
@@ -193,7 +211,9 @@ class ForkGroup(Sequence[ProgramState]):
     def __setitem__(self, i: int, state: ProgramState) -> None:
         """Only what `group[i] += expr` needs."""
         if state is not self._states[i]:
-            raise ProgramError(f"{caller()}: branch {i} of a fork cannot be replaced", f"append: group[{i}] += ...")
+            raise ProgramError(
+                f"{caller()}: branch {i} of a fork cannot be replaced", f"append: group[{i}] += ..."
+            )
 
     def __iadd__(self, what: Any) -> ForkGroup:
         for state, expr in zip(self._states, self._one_each(what), strict=True):
@@ -201,21 +221,28 @@ class ForkGroup(Sequence[ProgramState]):
         return self
 
     def join(self, mode: str = "gather_variable") -> None:
-        """End the branches and bring their work to the parent, in order with what is appended to it. Does not wait.
+        """End the branches and bring their work to the parent, in order with what is appended to
+        it. Does not wait.
 
-        "gather_variable": each variable that the branches set becomes a list on the parent, in their order.
-        "concate_and_append": their text since the fork is appended, one after the other. An error in a branch is
-        raised here if it has happened already, and else by whatever the parent needs next.
+        "gather_variable": each variable that the branches set becomes a list on the parent, in
+        their order. "concate_and_append": their text since the fork is appended, one after the
+        other. An error in a branch is raised here if it has happened already, and else by whatever
+        the parent needs next.
         """
         if mode not in JOIN_MODES:
             raise OptionError(f"join mode {mode!r} is not known", nearest(mode, JOIN_MODES))
-        self._parent.program.join(self._parent._branch, self._children, append=mode == "concate_and_append")
+        self._parent.program.join(
+            self._parent._branch, self._children, append=mode == "concate_and_append"
+        )
         self._parent.raise_error()
 
     def _one_each(self, what: Any) -> list[Any]:
         if isinstance(what, (list, tuple)):
             if len(what) != len(self):
-                raise ProgramError(f"{caller()}: {len(what)} expressions for {len(self)} branches", "give one for each")
+                raise ProgramError(
+                    f"{caller()}: {len(what)} expressions for {len(self)} branches",
+                    "give one for each",
+                )
             return list(what)
         if callable(what) and not isinstance(what, Expr):
             return [what(i) for i in range(len(self))]

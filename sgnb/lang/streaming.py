@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from .branch import Branch
-from .steps import Generate
+from .ops import Generate
 
 
 class _Cursor:
-    """How far one reader has come. `piece` is what is new for it, `over` whether nothing will follow."""
+    """How far one reader has come. `piece` is what is new for it, `over` whether nothing will
+    follow."""
 
     def __init__(self, branch: Branch, name: str | None) -> None:
         self.branch, self.name = branch, name
@@ -21,7 +22,7 @@ class _Cursor:
     def look(self) -> bool:
         """Take what is new; whether there is something, or an end. The program's lock is held."""
         text = self._whole() if self.name is None else self._variable(self.name)
-        self.piece = text[self._seen:]
+        self.piece = text[self._seen :]
         self._seen += len(self.piece)
         return bool(self.piece) or self.over
 
@@ -48,7 +49,8 @@ class _Cursor:
 
 
 def iterate(branch: Branch, name: str | None) -> Iterator[str]:
-    """See `ProgramState.text_iter`. An error that cut the text short is raised after its last piece."""
+    """See `ProgramState.text_iter`. An error that cut the text short is raised after its last
+    piece."""
     cursor = _Cursor(branch, name)
     while not cursor.over:
         branch.program.wait(cursor.look)

@@ -1,7 +1,9 @@
-"""The body of a `%%sglang` cell as a Python function. Knows no shell: it is given a file name and a namespace.
+"""The body of a `%%sglang` cell as a Python function. Knows no shell: it is given a file name and a
+namespace.
 
-The function is `def NAME(s, PARAM ...)`. Its globals are the notebook's own namespace, so other names resolve when the
-body runs; the words of the language are variables of an enclosing function, so they need no import and pollute nothing.
+The function is `def NAME(s, PARAM ...)`. Its globals are the notebook's own namespace, so other
+names resolve when the body runs; the words of the language are variables of an enclosing function,
+so they need no import and pollute nothing.
 """
 
 from __future__ import annotations
@@ -19,13 +21,20 @@ CELL_LINES_BEFORE_BODY = 1
 
 
 class BodySyntaxError(ProgramError):
-    """The body is no Python; the SyntaxError, which IPython would show in its own way, is the `__cause__`."""
+    """The body is no Python; the SyntaxError, which IPython would show in its own way, is the
+    `__cause__`."""
 
 
 def compile_body(
-    body: str, name: str, params: Sequence[Param], filename: str, namespace: dict[str, Any], words: Mapping[str, Any]
+    body: str,
+    name: str,
+    params: Sequence[Param],
+    filename: str,
+    namespace: dict[str, Any],
+    words: Mapping[str, Any],
 ) -> Callable[..., Any]:
-    """The body as a function of `s` and the parameters. Line numbers are the cell's. Raises BodySyntaxError."""
+    """The body as a function of `s` and the parameters. Line numbers are the cell's. Raises
+    BodySyntaxError."""
     try:
         code = _compiled(body, name, params, filename, words)
     except SyntaxError as error:
@@ -38,10 +47,14 @@ def compile_body(
     return function
 
 
-def _compiled(body: str, name: str, params: Sequence[Param], filename: str, words: Iterable[str]) -> CodeType:
+def _compiled(
+    body: str, name: str, params: Sequence[Param], filename: str, words: Iterable[str]
+) -> CodeType:
     statements = ast.parse("\n" * CELL_LINES_BEFORE_BODY + body, filename).body
     signature = ", ".join(["s", *map(str, params)])
-    module = ast.parse(f"def enclosing({', '.join(words)}):\n def {name}({signature}): pass\n return {name}")
+    module = ast.parse(
+        f"def enclosing({', '.join(words)}):\n def {name}({signature}): pass\n return {name}"
+    )
     enclosing: Any = module.body[0]
     enclosing.body[0].body = statements or [ast.Pass(lineno=1, col_offset=0)]
     code: CodeType = compile(ast.fix_missing_locations(module), filename, "exec", dont_inherit=True)

@@ -1,4 +1,5 @@
-"""`--dry`, `program.dry(...)` and `sgnb.dry`: what a program would ask of its engine, without asking."""
+"""`--dry`, `program.dry(...)` and `sgnb.dry`: what a program would ask of its engine, without
+asking."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import SgnbError
 from ..grammar.report import cut
 from ..lang import SglFunction
-from ..lang.place import Place
-from ..viz.plain import counted
+from ..lang.location import Place
+from ..viz.plain_text import counted
 from .table import Table
 
 if TYPE_CHECKING:
@@ -27,7 +28,11 @@ class DryReport:
     @property
     def warnings(self) -> list[str]:
         """What to beware of, with the call's name, each once."""
-        return list(dict.fromkeys(f"{call.name}: {warning}" for call in self.calls for warning in call.warnings))
+        return list(
+            dict.fromkeys(
+                f"{call.name}: {warning}" for call in self.calls for warning in call.warnings
+            )
+        )
 
     def table(self) -> Table:
         return Table(map(_row, self.calls), empty="the program asks the model for nothing")
@@ -52,8 +57,11 @@ class DryReport:
         return f"{self.table()._repr_html_()}{marked}<p>{html.escape(self.line())}</p>"
 
 
-def dry_run(program: SglFunction, engine: Engine, args: tuple[Any, ...], kwargs: dict[str, Any]) -> DryReport:
-    """Run a program's code with stand-ins for the model's answers. Mistakes that sgnb finds are raised as in a run.
+def dry_run(
+    program: SglFunction, engine: Engine, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> DryReport:
+    """Run a program's code with stand-ins for the model's answers. Mistakes that sgnb finds are
+    raised as in a run.
 
     Code that cannot go on with a stand-in (it needs a number, say) ends the run there, with a note.
     """

@@ -1,6 +1,8 @@
-"""The loaded engines by name, one of them current: `%sglang load`, `%sglang engine`, `sgnb.engines`.
+"""The loaded engines by name, one of them current: `%sglang load`, `%sglang engine`,
+`sgnb.engines`.
 
-Knows which runs use an engine only through the function it is given. Imports torch when the first engine is made.
+Knows which runs use an engine only through the function it is given. Imports torch when the first
+engine is made.
 """
 
 from __future__ import annotations
@@ -24,10 +26,12 @@ BUNDLED = "tiny"
 
 
 class Loaded:
-    """An engine with what belongs to it: its executor, its emitter, and the options to load it again with, which are
-    None for an engine that was made elsewhere."""
+    """An engine with what belongs to it: its executor, its emitter, and the options to load it
+    again with, which are None for an engine that was made elsewhere."""
 
-    def __init__(self, name: str, engine: Engine, model: str, options: dict[str, Any] | None) -> None:
+    def __init__(
+        self, name: str, engine: Engine, model: str, options: dict[str, Any] | None
+    ) -> None:
         from ..backends import LocalExecutor
 
         self.name, self.engine, self.model, self.options = name, engine, model, options
@@ -46,7 +50,8 @@ class Loaded:
 
 
 class Engines:
-    """`busy(executor)` gives the ids of the runs in progress on it; such an engine is neither closed nor replaced."""
+    """`busy(executor)` gives the ids of the runs in progress on it; such an engine is neither
+    closed nor replaced."""
 
     def __init__(self, busy: Callable[[Executor], list[str]], say: Callable[[str], None]) -> None:
         self._busy, self._say = busy, say
@@ -54,14 +59,17 @@ class Engines:
         self._current = ""
 
     def load(self, model: str = BUNDLED, name: str = "", **options: Any) -> Engine:
-        """Load `model` (a folder, a hub id, "tiny") as `name` and make it current. Returns the engine.
+        """Load `model` (a folder, a hub id, "tiny") as `name` and make it current. Returns the
+        engine.
 
-        An engine that has the name already is closed first, and is loaded again by whoever needs it if this fails; the
-        same model with the same options stays as it is.
+        An engine that has the name already is closed first, and is loaded again by whoever needs it
+        if this fails; the same model with the same options stays as it is.
         """
         if not isinstance(model, (str, Path)):
-            raise OptionError(f"a {type(model).__name__} is neither a path nor a hub id",
-                              "for a model that is loaded already: sgnb.set_default_backend(sgnb.Engine(model))")
+            raise OptionError(
+                f"a {type(model).__name__} is neither a path nor a hub id",
+                "for a model that is loaded already: sgnb.set_default_backend(sgnb.Engine(model))",
+            )
         model = str(model)
         name = name or Path(model).name
         old = self._loaded.get(name)
@@ -90,13 +98,17 @@ class Engines:
             if loaded.engine is engine:
                 return self._choose(loaded)
         base = Path(engine.model_name).name
-        name = next(name for i in itertools.count(1) if (name := f"{base}-{i}" if i > 1 else base) not in self._loaded)
+        name = next(
+            name
+            for i in itertools.count(1)
+            if (name := f"{base}-{i}" if i > 1 else base) not in self._loaded
+        )
         self._loaded[name] = Loaded(name, engine, engine.model_name, None)
         self._choose(self._loaded[name])
 
     def get(self, name: str = "") -> Loaded:
-        """The engine of that name, or the current one, ready to run: the bundled model is loaded on first need, and an
-        engine that ended is loaded again."""
+        """The engine of that name, or the current one, ready to run: the bundled model is loaded on
+        first need, and an engine that ended is loaded again."""
         wanted = name or self._current or BUNDLED
         if wanted == BUNDLED and BUNDLED not in self._loaded:
             self.load(BUNDLED)
@@ -104,7 +116,9 @@ class Engines:
         if not loaded.engine.closed:
             if loaded.attention != loaded.engine.attention:
                 loaded.attention = loaded.engine.attention
-                self._say(f"{wanted}: attention by {loaded.attention} from now on, compiled in the background")
+                self._say(
+                    f"{wanted}: attention by {loaded.attention} from now on, compiled in the background"
+                )
             return loaded
         if loaded.options is None:
             self._close(loaded, f"forgetting {wanted}")
@@ -125,23 +139,41 @@ class Engines:
 
     def ls(self) -> Table:
         """The loaded engines."""
-        rows = ({"engine": name, "current": "*" if name == self._current else "", "model": loaded.model,
-                 "device": loaded.engine.device, "dtype": loaded.engine.dtype, "runs": len(self._busy(loaded.executor))}
-                for name, loaded in self._loaded.items())
-        return Table(rows, empty="no engine is loaded; the first program loads tiny, or: %sglang load PATH_OR_ID")
+        rows = (
+            {
+                "engine": name,
+                "current": "*" if name == self._current else "",
+                "model": loaded.model,
+                "device": loaded.engine.device,
+                "dtype": loaded.engine.dtype,
+                "runs": len(self._busy(loaded.executor)),
+            }
+            for name, loaded in self._loaded.items()
+        )
+        return Table(
+            rows,
+            empty="no engine is loaded; the first program loads tiny, or: %sglang load PATH_OR_ID",
+        )
 
     def info(self, name: str = "") -> Facts:
         """Everything an engine says about itself."""
         loaded = self._find(name or self._current)
         engine = loaded.engine
-        return Facts(engine=loaded.name, model=loaded.model, device=engine.device, dtype=engine.dtype,
-                     context_length=engine.context_length, **engine.stats())
+        return Facts(
+            engine=loaded.name,
+            model=loaded.model,
+            device=engine.device,
+            dtype=engine.dtype,
+            context_length=engine.context_length,
+            **engine.stats(),
+        )
 
     def names(self) -> list[str]:
         return list(self._loaded)
 
     def name_of(self, executor: Executor) -> str:
-        """The name of the engine behind an executor; for one that is not here, the executor's kind."""
+        """The name of the engine behind an executor; for one that is not here, the executor's
+        kind."""
         names = (name for name, loaded in self._loaded.items() if loaded.executor is executor)
         return next(names, type(executor).__name__)
 
@@ -153,7 +185,9 @@ class Engines:
             raise OptionError("no engine is loaded", "%sglang load tiny, or sgnb.load('tiny')")
         if name not in self._loaded:
             hint = nearest(name, self._loaded) if self._loaded else "none is loaded"
-            raise OptionError(f"no engine is called {name!r}", f"{hint}; to load it: %sglang load {name}")
+            raise OptionError(
+                f"no engine is called {name!r}", f"{hint}; to load it: %sglang load {name}"
+            )
         return self._loaded[name]
 
     def _choose(self, loaded: Loaded) -> None:
@@ -162,25 +196,33 @@ class Engines:
 
     def _stop(self, loaded: Loaded, what: str) -> None:
         if runs := self._busy(loaded.executor):
-            raise EngineError(f"{what}: {loaded.name} is in use by {', '.join(runs)}",
-                              f"wait for it, or stop it first: %sglang stop {runs[0]}")
+            raise EngineError(
+                f"{what}: {loaded.name} is in use by {', '.join(runs)}",
+                f"wait for it, or stop it first: %sglang stop {runs[0]}",
+            )
         loaded.close()
 
     def _close(self, loaded: Loaded, what: str) -> None:
-        """Close and forget. The default of the language goes with it, so that no program meets a closed engine."""
+        """Close and forget. The default of the language goes with it, so that no program meets a
+        closed engine."""
         self._stop(loaded, what)
         del self._loaded[loaded.name]
         if self._current == loaded.name:
             self._current = next(reversed(self._loaded), "")
-            lang.set_default_executor(self._loaded[self._current].executor if self._current else None)
+            lang.set_default_executor(
+                self._loaded[self._current].executor if self._current else None
+            )
 
 
 def _check(options: dict[str, Any]) -> None:
-    """Raise what making an engine with these options would, as far as that is known without the model."""
+    """Raise what making an engine with these options would, as far as that is known without the
+    model."""
     from ..engine.assembly import check_options
     from ..engine.options import EngineOptions
 
-    check_options(EngineOptions.make({name: value for name, value in options.items() if name != "tokenizer"}))
+    check_options(
+        EngineOptions.make({name: value for name, value in options.items() if name != "tokenizer"})
+    )
 
 
 def _open(model: str, options: dict[str, Any]) -> Engine:

@@ -1,4 +1,5 @@
-"""`%sglang fsm` and `sgnb.fsm`: the automaton of a regex or a JSON schema as a table, and as a graph to export."""
+"""`%sglang fsm` and `sgnb.fsm`: the automaton of a regex or a JSON schema as a table, and as a
+graph to export."""
 
 from __future__ import annotations
 
@@ -28,7 +29,11 @@ class FsmReport:
         self._lines = lines(grammar)
         choices = list(dict.fromkeys(line.start for line in self._lines))[:STATES_SHOWN]
         self._tokens = Table(
-            {"state": row.state, "allowed tokens": f"{row.count:,}", "such as": " ".join(map(_quoted, row.some))}
+            {
+                "state": row.state,
+                "allowed tokens": f"{row.count:,}",
+                "such as": " ".join(map(_quoted, row.some)),
+            }
             for row in (allowed_tokens(grammar, tokenizer, choices) if tokenizer else ())
         )
 
@@ -36,11 +41,13 @@ class FsmReport:
         return Facts(self.report.facts())
 
     def table(self) -> Table:
-        """The compressed edges, from the start, cut to a screen; a state in brackets is one where the text may end."""
+        """The compressed edges, from the start, cut to a screen; a state in brackets is one where
+        the text may end."""
         return Table(map(_row, self._lines[:EDGES_SHOWN]))
 
     def to_dot(self) -> Any:
-        """A `graphviz.Digraph` of the compressed automaton, to export: at most 500 edges, those nearest to the start.
+        """A `graphviz.Digraph` of the compressed automaton, to export: at most 500 edges, those
+        nearest to the start.
 
         Drawing it needs the `dot` program; its source does not.
         """
@@ -48,12 +55,16 @@ class FsmReport:
 
         graph = graphviz.Digraph("grammar", graph_attr={"rankdir": "LR"})
         drawn = self._lines[:EDGES_DRAWN]
-        final = {line.target for line in drawn if line.final} | ({1} if self.report.shortest == "" else set())
+        final = {line.target for line in drawn if line.final} | (
+            {1} if self.report.shortest == "" else set()
+        )
         for state in sorted({state for line in drawn for state in (line.start, line.target)} | {1}):
             graph.node(str(state), shape="doublecircle" if state in final else "circle")
         for line in drawn:
             label = graphviz.escape(line.text + (f"\n{line.part}" if line.part else ""))
-            graph.edge(str(line.start), str(line.target), label=label, penwidth="3" if line.forced else "1")
+            graph.edge(
+                str(line.start), str(line.target), label=label, penwidth="3" if line.forced else "1"
+            )
         return graph
 
     def __repr__(self) -> str:

@@ -1,6 +1,8 @@
-"""The words after `%%sglang` and `%sglang`: how a line is split and checked against a table of options.
+"""The words after `%%sglang` and `%sglang`: how a line is split and checked against a table of
+options.
 
-The tables are the one source of what parses, of the help text and of completion. Knows no shell and no engine.
+The tables are the one source of what parses, of the help text and of completion. Knows no shell and
+no engine.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ _CLOSER = {"(": ")", "[": "]", "{": "}"}
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """`convert(flag, word)` makes the value; None for a switch. With `many`, values gather in a list."""
+    """`convert(flag, word)` makes the value; None for a switch. With `many`, values gather in a
+    list."""
 
     flags: tuple[str, ...]
     dest: str
@@ -31,7 +34,8 @@ class Option:
 
 
 def split(line: str) -> list[str]:
-    """The line's words: blanks inside quotes and brackets do not separate, so `--over [q for q in qs]` is two words."""
+    """The line's words: blanks inside quotes and brackets do not separate, so `--over [q for q in
+    qs]` is two words."""
     words, word = [], ""
     open_: list[str] = []
     escaped = False
@@ -49,7 +53,9 @@ def split(line: str) -> list[str]:
         elif not quoted and char in "'\"([{":
             open_.append(_CLOSER.get(char, char))
     if open_:
-        raise OptionError(f"the line ends before its closing {open_[-1]}", f"close what {word!r} opens")
+        raise OptionError(
+            f"the line ends before its closing {open_[-1]}", f"close what {word!r} opens"
+        )
     return [w for w in [*words, word] if w]
 
 
@@ -59,7 +65,8 @@ def unquote(word: str) -> str:
 
 
 def parse(words: Iterable[str], options: Sequence[Option]) -> tuple[list[str], dict[str, Any]]:
-    """The words that belong to no option, and the options' values by `dest`. Mistakes are an `OptionError`."""
+    """The words that belong to no option, and the options' values by `dest`. Mistakes are an
+    `OptionError`."""
     known = {flag: option for option in options for flag in option.flags}
     rest: list[str] = []
     values: dict[str, Any] = {}
@@ -87,7 +94,8 @@ def parse(words: Iterable[str], options: Sequence[Option]) -> tuple[list[str], d
 
 
 def parse_raw(line: str, switches: Sequence[Option]) -> tuple[list[str], dict[str, Any]]:
-    """As `parse`, where the line is one argument, taken as it stands, with switches before or after it."""
+    """As `parse`, where the line is one argument, taken as it stands, with switches before or after
+    it."""
     known = {flag: option.dest for option in switches for flag in option.flags}
     values: dict[str, Any] = {}
     line = line.strip()
@@ -100,7 +108,10 @@ def parse_raw(line: str, switches: Sequence[Option]) -> tuple[list[str], dict[st
             break
     for word in (words[0], words[-1]) if words else ():
         if word.startswith("--") and word[2:].isalpha():
-            raise OptionError(f"unknown option {word!r}", f"{nearest(word, known)} If it is the argument, quote it")
+            raise OptionError(
+                f"unknown option {word!r}",
+                f"{nearest(word, known)} If it is the argument, quote it",
+            )
     return [line] if line else [], values
 
 
@@ -121,7 +132,9 @@ def number(flag: str, word: str) -> float:
 def seconds(flag: str, word: str) -> float:
     value = number(flag, word)
     if value <= 0:
-        raise OptionError(f"{flag} {word} is not a time", f"give seconds above 0, for example {flag} 30")
+        raise OptionError(
+            f"{flag} {word} is not a time", f"give seconds above 0, for example {flag} 30"
+        )
     return value
 
 
@@ -129,7 +142,9 @@ def integer(flag: str, word: str) -> int:
     try:
         return int(word)
     except ValueError:
-        raise OptionError(f"{flag} {word} is not a whole number", f"for example {flag} 32") from None
+        raise OptionError(
+            f"{flag} {word} is not a whole number", f"for example {flag} 32"
+        ) from None
 
 
 def on_off(flag: str, word: str) -> bool:
@@ -141,7 +156,9 @@ def on_off(flag: str, word: str) -> bool:
 def identifier(flag: str, word: str) -> str:
     word = unquote(word)
     if not word.isidentifier() or keyword.iskeyword(word):
-        raise OptionError(f"{flag} {word!r} is not a Python name", "letters, digits and _, no digit first")
+        raise OptionError(
+            f"{flag} {word!r} is not a Python name", "letters, digits and _, no digit first"
+        )
     return word
 
 
@@ -149,9 +166,10 @@ def pair(flag: str, word: str) -> tuple[str, str]:
     """`k=v` as (k, v); v stays as written, because its meaning depends on the parameter k."""
     name, found, value = word.partition("=")
     if not found:
-        raise OptionError(f"{flag} {word} has no value for {word!r}", f"for example {flag} {word}=3")
+        raise OptionError(
+            f"{flag} {word} has no value for {word!r}", f"for example {flag} {word}=3"
+        )
     return identifier(flag, name), value
-
 
 
 def views(flag: str, word: str) -> tuple[str, ...]:
@@ -159,19 +177,29 @@ def views(flag: str, word: str) -> tuple[str, ...]:
     names = word.split(",")
     for name in names:
         if name not in (*VIEWS, "none", "all"):
-            raise OptionError(f"{flag} {name!r}: there is no such view", nearest(name, (*VIEWS, "none", "all")))
+            raise OptionError(
+                f"{flag} {name!r}: there is no such view", nearest(name, (*VIEWS, "none", "all"))
+            )
     if "all" in names:
         return VIEWS
     return tuple(dict.fromkeys(name for name in names if name != "none"))
 
 
-TYPES: dict[str, Any] = {"str": str, "int": int, "float": (float, int), "bool": bool, "list": list, "dict": dict}
+TYPES: dict[str, Any] = {
+    "str": str,
+    "int": int,
+    "float": (float, int),
+    "bool": bool,
+    "list": list,
+    "dict": dict,
+}
 """The types that a parameter may name, and what counts as one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One parameter of a program: `ident[:type][=literal]`. `default` is the literal as written, "" for none."""
+    """One parameter of a program: `ident[:type][=literal]`. `default` is the literal as written, ""
+    for none."""
 
     name: str
     type: str = ""
@@ -183,7 +211,9 @@ class Param:
         name, _, type_ = head.partition(":")
         identifier("parameter", name)
         if name == "s":
-            raise OptionError("a parameter cannot be named 's'", "s is the program's state; choose another name")
+            raise OptionError(
+                "a parameter cannot be named 's'", "s is the program's state; choose another name"
+            )
         if type_ and type_ not in TYPES:
             raise OptionError(f"parameter {word!r}: unknown type {type_!r}", nearest(type_, TYPES))
         if given:
@@ -191,10 +221,15 @@ class Param:
         return cls(name, type_, default)
 
     def __str__(self) -> str:
-        return self.name + (f": {self.type}" if self.type else "") + (f" = {self.default}" if self.default else "")
+        return (
+            self.name
+            + (f": {self.type}" if self.type else "")
+            + (f" = {self.default}" if self.default else "")
+        )
 
     def value(self, word: str) -> Any:
-        """What `--run` gave for this parameter: text as it stands for a str, else a literal if it is one, else text."""
+        """What `--run` gave for this parameter: text as it stands for a str, else a literal if it
+        is one, else text."""
         if self.type == "str":
             return unquote(word)
         try:
@@ -202,7 +237,9 @@ class Param:
         except (ValueError, SyntaxError):
             value = word
         if self.type and not isinstance(value, TYPES[self.type]):
-            raise OptionError(f"--run {self.name}={word} is no {self.type}", f"give a literal of type {self.type}")
+            raise OptionError(
+                f"--run {self.name}={word} is no {self.type}", f"give a literal of type {self.type}"
+            )
         return value
 
 
@@ -210,4 +247,6 @@ def _literal(what: str, word: str) -> Any:
     try:
         return ast.literal_eval(word)
     except (ValueError, SyntaxError):
-        raise OptionError(f"{what}: {word!r} is not a Python literal", 'for example n=3 or q="text"') from None
+        raise OptionError(
+            f"{what}: {word!r} is not a Python literal", 'for example n=3 or q="text"'
+        ) from None

@@ -1,4 +1,5 @@
-"""`%%sglang` and `%sglang`: they parse, call the session, and make errors short. No work is done here."""
+"""`%%sglang` and `%sglang`: they parse, call the session, and make errors short. No work is done
+here."""
 
 from __future__ import annotations
 
@@ -18,11 +19,27 @@ from .program import CellProgram, rows
 from .report import shorten
 from .session import SESSION, Session
 
-WORDS = {name: getattr(lang, name) for name in (
-    "assistant", "assistant_begin", "assistant_end", "gen", "gen_int", "gen_string", "greedy_token_selection",
-    "select", "system", "system_begin", "system_end", "token_length_normalized", "unconditional_likelihood_normalized",
-    "user", "user_begin", "user_end",
-)}
+WORDS = {
+    name: getattr(lang, name)
+    for name in (
+        "assistant",
+        "assistant_begin",
+        "assistant_end",
+        "gen",
+        "gen_int",
+        "gen_string",
+        "greedy_token_selection",
+        "select",
+        "system",
+        "system_begin",
+        "system_end",
+        "token_length_normalized",
+        "unconditional_likelihood_normalized",
+        "user",
+        "user_begin",
+        "user_end",
+    )
+}
 """What a body may say without import."""
 
 
@@ -33,7 +50,8 @@ class SglangMagics:
         self.shell, self.session = shell, session
 
     def register(self) -> None:
-        """Give the shell the two magics, each with its own help, and the language the names of cells."""
+        """Give the shell the two magics, each with its own help, and the language the names of
+        cells."""
         lang.name_cells(self._label)
         for kind, magic in (("cell", self.run_cell), ("line", self.run_line)):
             self.shell.magics_manager.register_function(magic, kind, "sglang")
@@ -72,13 +90,19 @@ class SglangMagics:
 
     def _define(self, line: CellLine, text: str, body: str) -> CellProgram:
         if line.name in WORDS:
-            raise OptionError(f"{line.name!r} is a word of the language", "give the program another name")
+            raise OptionError(
+                f"{line.name!r} is a word of the language", "give the program another name"
+            )
         cell = f"%%sglang {text}\n{body}"
-        running = self.shell.displayhook.exec_result  # the count may have moved on to the next cell already
+        running = (
+            self.shell.displayhook.exec_result
+        )  # the count may have moved on to the next cell already
         number = running.execution_count if running else self.shell.execution_count
         file = self.shell.compile.cache(cell, number, raw_code=cell.rstrip("\n"))
         name = line.name or f"cell_{number}"
-        program = SglFunction(compile_body(body, name, line.params, file, self.shell.user_ns, WORDS))
+        program = SglFunction(
+            compile_body(body, name, line.params, file, self.shell.user_ns, WORDS)
+        )
         program.source = cell
         return CellProgram(program, line, self.session)
 
@@ -94,7 +118,9 @@ class SglangMagics:
         try:
             return eval(line.over, self.shell.user_ns)
         except Exception as error:
-            raise OptionError(f"--over {line.over} cannot be evaluated", "give a Python expression") from error
+            raise OptionError(
+                f"--over {line.over} cannot be evaluated", "give a Python expression"
+            ) from error
 
     def _dry(self, program: CellProgram, line: CellLine) -> Any:
         """Changes nothing: no name is bound, and no run of the same name is stopped."""
@@ -114,7 +140,9 @@ class SglangMagics:
             if states:
                 self.shell.user_ns[line.out] = states if line.over else states[0]
             if states and isinstance(error, KeyboardInterrupt):
-                error.add_note(f"stopped; what it had produced: {line.out}{'[i]' if line.over else ''}.text()")
+                error.add_note(
+                    f"stopped; what it had produced: {line.out}{'[i]' if line.over else ''}.text()"
+                )
             raise
         self.shell.user_ns[line.out] = value
         if line.over and runs and runs[0].status == "error":

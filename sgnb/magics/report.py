@@ -1,6 +1,8 @@
-"""How an error looks below a cell: what is wrong, the cell's own lines with a caret, the hint. Knows no session.
+"""How an error looks below a cell: what is wrong, the cell's own lines with a caret, the hint.
+Knows no session.
 
-The short block is shown once, by the cell that failed; after that `%tb` finds the error as Python left it.
+The short block is shown once, by the cell that failed; after that `%tb` finds the error as Python
+left it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ CellLabel = Callable[[str], str | None]
 
 
 def shorten(error: BaseException, label: CellLabel) -> None:
-    """Make IPython show `error` as the short block, one time. Call it where the error is caught, below the magic."""
+    """Make IPython show `error` as the short block, one time. Call it where the error is caught,
+    below the magic."""
     lines = short_lines(error, label)
 
     def once() -> list[str]:
@@ -34,7 +37,11 @@ def short_lines(error: BaseException, label: CellLabel) -> list[str]:
     lines = [type(error).__name__ + (f": {message}" if message else ""), *places]
     lines += getattr(error, "__notes__", ())
     cause = error.__cause__
-    if cause is not None and not isinstance(cause, SyntaxError) and _message(cause).partition("\n")[0] not in message:
+    if (
+        cause is not None
+        and not isinstance(cause, SyntaxError)
+        and _message(cause).partition("\n")[0] not in message
+    ):
         lines.append(f"because of {type(cause).__name__}: {_message(cause)}")
     if isinstance(error, SgnbError) and error.hint:
         lines.append(f"hint: {error.hint}")
@@ -52,11 +59,14 @@ def _without_place(message: str, places: list[str]) -> str:
 
 
 def _places(error: BaseException, label: CellLabel) -> list[list[str]]:
-    """Cell lines that led to the error, outermost first; for a syntax error in a body the line it names."""
+    """Cell lines that led to the error, outermost first; for a syntax error in a body the line it
+    names."""
     syntax = error.__cause__
     if isinstance(syntax, SyntaxError):
         place = f"{label(syntax.filename or '')}, line {syntax.lineno}"
-        return [_place(place, syntax.text or "", (syntax.offset or 1) - 1, (syntax.end_offset or 0) - 1)]
+        return [
+            _place(place, syntax.text or "", (syntax.offset or 1) - 1, (syntax.end_offset or 0) - 1)
+        ]
     places = []
     for frame in traceback.extract_tb(error.__traceback__):
         where = label(frame.filename)
@@ -69,7 +79,8 @@ def _places(error: BaseException, label: CellLabel) -> list[list[str]]:
 
 
 def _character(line: str, byte: int | None) -> int:
-    """A frame counts columns in bytes of UTF-8; a caret needs characters. -1 if the column is not known."""
+    """A frame counts columns in bytes of UTF-8; a caret needs characters. -1 if the column is not
+    known."""
     return -1 if byte is None else len(line.encode()[:byte].decode(errors="replace"))
 
 

@@ -41,8 +41,15 @@ class Runs:
         with self._lock:
             runs = list(self._runs)
         rows = (
-            {"run": run.id, "program": run.title, "status": run.status, "programs": f"{run.finished}/{run.total}",
-             "engine": engine, "age": f"{now - begin:.0f} s", "message": run.message.partition("\n")[0]}
+            {
+                "run": run.id,
+                "program": run.title,
+                "status": run.status,
+                "programs": f"{run.finished}/{run.total}",
+                "engine": engine,
+                "age": f"{now - begin:.0f} s",
+                "message": run.message.partition("\n")[0],
+            }
             for run, engine, begin in runs
         )
         return Table(rows, empty="no program has run yet")
@@ -52,8 +59,9 @@ class Runs:
         return [run.id for run in self._running() if executor is None or run.executor is executor]
 
     def stop(self, which: str = "all") -> list[str]:
-        """Stop the run of that id, or all: their calls end at the next token, what they produced is kept. Waits for the
-        end, at most `STOP_SECONDS`. Returns the ids of those that were running."""
+        """Stop the run of that id, or all: their calls end at the next token, what they produced is
+        kept. Waits for the end, at most `STOP_SECONDS`. Returns the ids of those that were
+        running."""
         with self._lock:
             known = [run.id for run, *_ in self._runs]
         if which != "all" and which not in known:
@@ -86,7 +94,8 @@ class Runs:
 
 @contextmanager
 def first_run(begun: Callable[[Run], None], timeout: float | None = None) -> Iterator[None]:
-    """Tell `begun` of the first run that this thread starts inside the block, and stop it after `timeout` seconds."""
+    """Tell `begun` of the first run that this thread starts inside the block, and stop it after
+    `timeout` seconds."""
     timer: threading.Timer | None = None
     expired = threading.Event()
 
@@ -119,11 +128,14 @@ def first_run(begun: Callable[[Run], None], timeout: float | None = None) -> Ite
 class Background:
     """What `--bg` gives: a run that goes on while other cells run.
 
-    `work` starts the run, on a thread of its own, and returns when it is over; then `ended` is called there. Making a
-    handle returns when the run has begun, and raises what keeps it from beginning.
+    `work` starts the run, on a thread of its own, and returns when it is over; then `ended` is
+    called there. Making a handle returns when the run has begun, and raises what keeps it from
+    beginning.
     """
 
-    def __init__(self, work: Callable[[], Any], timeout: float | None, ended: Callable[[], None]) -> None:
+    def __init__(
+        self, work: Callable[[], Any], timeout: float | None, ended: Callable[[], None]
+    ) -> None:
         self._runs: list[Run] = []
         self._error: BaseException | None = None
         self._begun, self._ended = threading.Event(), threading.Event()
@@ -132,7 +144,9 @@ class Background:
             continue
         if not self._runs:
             self.wait()
-            raise OptionError("nothing was run in the background", "the batch is empty; give it rows")
+            raise OptionError(
+                "nothing was run in the background", "the batch is empty; give it rows"
+            )
 
     @property
     def run(self) -> Run:
@@ -158,10 +172,13 @@ class Background:
         self.run.cancel()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end, at most `timeout` seconds, and raise the run's error. Returns whether it ended."""
+        """Wait for the end, at most `timeout` seconds, and raise the run's error. Returns whether
+        it ended."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self._ended.is_set():
-            left = WAIT_SECONDS if deadline is None else min(WAIT_SECONDS, deadline - time.monotonic())
+            left = (
+                WAIT_SECONDS if deadline is None else min(WAIT_SECONDS, deadline - time.monotonic())
+            )
             if left <= 0:
                 return False
             self._ended.wait(left)
@@ -169,7 +186,9 @@ class Background:
             raise self._error
         return True
 
-    def _work(self, work: Callable[[], Any], timeout: float | None, ended: Callable[[], None]) -> None:
+    def _work(
+        self, work: Callable[[], Any], timeout: float | None, ended: Callable[[], None]
+    ) -> None:
         try:
             with first_run(self._begin, timeout):
                 work()

@@ -1,4 +1,5 @@
-"""Rows and figures that print as a table: in a notebook as HTML, everywhere else as text. All values are escaped."""
+"""Rows and figures that print as a table: in a notebook as HTML, everywhere else as text. All
+values are escaped."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ class Table(list[dict[str, Any]]):
 def _columns(text: str) -> int:
     """How many columns of a screen `text` takes."""
     return sum(
-        0 if unicodedata.combining(character) else 1 + (unicodedata.east_asian_width(character) in "WF")
+        0
+        if unicodedata.combining(character)
+        else 1 + (unicodedata.east_asian_width(character) in "WF")
         for character in text
     )
 
@@ -43,7 +46,9 @@ def _padded(text: str, width: int) -> str:
 
 
 def _cells(tag: str, values: Iterable[Any]) -> str:
-    return "".join(f"<{tag} style='text-align:left'>{html.escape(str(value))}</{tag}>" for value in values)
+    return "".join(
+        f"<{tag} style='text-align:left'>{html.escape(str(value))}</{tag}>" for value in values
+    )
 
 
 class Facts(dict[str, Any]):

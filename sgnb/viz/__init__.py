@@ -1,7 +1,7 @@
 """Views of what happens: events -> states (pure) -> widgets, static twins and plain text.
 
-Knows the events and nothing else: no engine, no language, no model. Widgets, IPython and rich are imported when
-something is shown, not before.
+Knows the events and nothing else: no engine, no language, no model. Widgets, IPython and rich are
+imported when something is shown, not before.
 """
 
 from __future__ import annotations
@@ -16,8 +16,20 @@ if TYPE_CHECKING:
     from .terminal import print_tree, render_text
 
 __all__ = [
-    "VIEWS", "Display", "Emitter", "Figures", "LogState", "Replay", "RunDisplay", "RunState", "TreeState",
-    "in_kernel", "print_tree", "render_text", "replay", "tree_view",
+    "VIEWS",
+    "Display",
+    "Emitter",
+    "Figures",
+    "LogState",
+    "Replay",
+    "RunDisplay",
+    "RunState",
+    "TreeState",
+    "in_kernel",
+    "print_tree",
+    "render_text",
+    "replay",
+    "tree_view",
 ]
 
 

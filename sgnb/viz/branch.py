@@ -1,6 +1,7 @@
 """The coloured text of one branch of a run. Knows neither events nor tokens.
 
-A coloured text is a list of [kind, text] pairs; lengths and places are in characters unless said otherwise.
+A coloured text is a list of [kind, text] pairs; lengths and places are in characters unless said
+otherwise.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True, eq=False)
 class Branch:
-    """`segments` are [kind, text] pairs; their first `shared` characters are shown on the parent already.
+    """`segments` are [kind, text] pairs; their first `shared` characters are shown on the parent
+    already.
 
-    It forked from the first `forked_at` characters of its parent. While a generation is shown, it begins at
-    `generated_from`. The page has not seen what was changed at or after `dirty_from`.
+    It forked from the first `forked_at` characters of its parent. While a generation is shown, it
+    begins at `generated_from`. The page has not seen what was changed at or after `dirty_from`.
     """
 
     name: str
@@ -51,10 +53,11 @@ class Branch:
             self.segments = take(self.segments, length)
 
     def prompt(self, pieces: list[list[str]], generates: bool) -> None:
-        """Show a request's prompt. What it has in common with the text already coloured keeps its colour.
+        """Show a request's prompt. What it has in common with the text already coloured keeps its
+        colour.
 
-        A request that only scores asks about text that may never be chosen: of its prompt, no more is shown than
-        the branch has.
+        A request that only scores asks about text that may never be chosen: of its prompt, no more
+        is shown than the branch has.
         """
         old, new = self.text, "".join(text for _, text in pieces)
         if not generates:
@@ -63,7 +66,9 @@ class Branch:
             new = new[: new.find(old) + len(old)]
             pieces = take(pieces, len(new))
         common = common_length(old, new)
-        pending = next((i for i, (kind, _) in enumerate(self.segments) if kind == "text"), len(self.segments))
+        pending = next(
+            (i for i, (kind, _) in enumerate(self.segments) if kind == "text"), len(self.segments)
+        )
         coloured = min(common, sum(len(text) for _, text in self.segments[:pending]))
         if common < self.shared:
             self.shared, self.dirty_from = common, 0
@@ -88,7 +93,11 @@ def units(segments: list[list[str]]) -> int:
 def common_length(a: str, b: str) -> int:
     """The length of the longest common prefix."""
     shorter = min(len(a), len(b))
-    return next((i for i in range(shorter) if a[i] != b[i]), shorter) if a[:shorter] != b[:shorter] else shorter
+    return (
+        next((i for i in range(shorter) if a[i] != b[i]), shorter)
+        if a[:shorter] != b[:shorter]
+        else shorter
+    )
 
 
 def take(segments: list[list[str]], length: int) -> list[list[str]]:

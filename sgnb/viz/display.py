@@ -1,4 +1,5 @@
-"""What a cell shows for a run or for the cache: live widgets and a static twin, or rich text in a terminal.
+"""What a cell shows for a run or for the cache: live widgets and a static twin, or rich text in a
+terminal.
 
 Only the main thread displays. A view that fails becomes a line of text; the run goes on.
 """
@@ -16,7 +17,7 @@ from typing import Any
 from ..errors import OptionError, nearest
 from ..events import EventLog, load
 from .emitter import Emitter, View
-from .plain import Shown, plain
+from .plain_text import Shown, plain
 from .run import RunState
 from .state import LogState
 from .twin import twin_bundle
@@ -51,13 +52,15 @@ class Display:
             self._try(self._open_twin)
 
     def tick(self) -> None:
-        """Call it now and then while the run goes on: refreshes the twin, and says when a view has stopped."""
+        """Call it now and then while the run goes on: refreshes the twin, and says when a view has
+        stopped."""
         self._report()
         if self._twin is not None and time.monotonic() >= self._twin_due:
             self._try(self._refresh_twin)
 
     def close(self) -> None:
-        """Send what is left, leave the views as they are, refresh the twin. Harmless when repeated."""
+        """Send what is left, leave the views as they are, refresh the twin. Harmless when
+        repeated."""
         self._emitter.flush()
         self._report()
         for view in self._views:
@@ -128,13 +131,23 @@ class Display:
 class RunDisplay(Display):
     """The views named in `show` of run `run`, whose records come after seq `after`."""
 
-    def __init__(self, log: EventLog, run: str, show: Sequence[str] = VIEWS, *, emitter: Emitter,
-                 static: bool = False, after: int = 0) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        run: str,
+        show: Sequence[str] = VIEWS,
+        *,
+        emitter: Emitter,
+        static: bool = False,
+        after: int = 0,
+    ) -> None:
         for name in show:
             if name not in VIEWS:
                 raise OptionError(f"no view is called {name!r}", nearest(name, VIEWS))
         if log is not emitter.log:
-            raise OptionError("the emitter follows another log", "give the emitter made for this log")
+            raise OptionError(
+                "the emitter follows another log", "give the emitter made for this log"
+            )
         self.state = RunState(run, emitter.tree.vocabulary)
         emitter.follow(self.state, after)
         states: dict[str, Shown] = {"text": self.state, "tree": emitter.tree}

@@ -1,7 +1,8 @@
-"""One thread for each log that feeds states and views, so that neither the engine nor the main thread has to.
+"""One thread for each log that feeds states and views, so that neither the engine nor the main
+thread has to.
 
-It drains the log 25 times a second into the states it follows and gives every attached view one batch. It displays
-and prints nothing: output of a background thread lands in the wrong cell.
+It drains the log 25 times a second into the states it follows and gives every attached view one
+batch. It displays and prints nothing: output of a background thread lands in the wrong cell.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from .tree import Op, TreeState
 
 INTERVAL = 0.04
 IDLE_INTERVAL = 0.5
-"""Seconds between drains, with a view attached and without: then only so that the log does not run over."""
+"""Seconds between drains, with a view attached and without: then only so that the log does not run
+over."""
 
 
 class State(Protocol):
@@ -34,7 +36,8 @@ class State(Protocol):
 
 
 class Batch(NamedTuple):
-    """What changed in a state, perhaps nothing. `seq`: the state's version after it; `t`: the newest record's time."""
+    """What changed in a state, perhaps nothing. `seq`: the state's version after it; `t`: the
+    newest record's time."""
 
     seq: int
     t: float
@@ -42,7 +45,8 @@ class Batch(NamedTuple):
 
 
 class View(Protocol):
-    """`push` is called on the emitter's thread, under its lock; an exception there ends the view, not the run."""
+    """`push` is called on the emitter's thread, under its lock; an exception there ends the view,
+    not the run."""
 
     @property
     def state(self) -> State: ...
@@ -51,7 +55,8 @@ class View(Protocol):
 
 
 class Emitter:
-    """Follows a log from its first record. `lock` guards the states: hold it to read one from another thread.
+    """Follows a log from its first record. `lock` guards the states: hold it to read one from
+    another thread.
 
     Nothing that holds the lock may call `flush`, `follow` or `close`: they wait for the thread.
     """
@@ -63,12 +68,18 @@ class Emitter:
         self._place, self._t = 0, 0.0
         self._states: list[State] = [self.tree]
         self._views: list[View] = []
-        self._failures: weakref.WeakKeyDictionary[State | View, Exception] = weakref.WeakKeyDictionary()
+        self._failures: weakref.WeakKeyDictionary[State | View, Exception] = (
+            weakref.WeakKeyDictionary()
+        )
         self._waiting: list[threading.Event] = []
         self._wake, self._stop = threading.Event(), threading.Event()
         self._finalizer = weakref.finalize(self, _end, self._wake, self._stop)
         self._thread = threading.Thread(
-            target=_feed, args=(weakref.ref(self), self._wake, self._stop), name="sgnb-emitter", daemon=True)
+            target=_feed,
+            args=(weakref.ref(self), self._wake, self._stop),
+            name="sgnb-emitter",
+            daemon=True,
+        )
         self._thread.start()
 
     def follow(self, state: State, after: int = 0) -> None:
@@ -86,7 +97,8 @@ class Emitter:
             self._states = [other for other in self._states if other is not state]
 
     def attach(self, view: View) -> None:
-        """Give `view` a batch at every drain; its state has to be the tree or one that is followed."""
+        """Give `view` a batch at every drain; its state has to be the tree or one that is
+        followed."""
         with self.lock:
             self._views.append(view)
         self._wake.set()
@@ -143,17 +155,23 @@ class Emitter:
                 self._guard(view, partial(view.push, batch))
 
     def _guard(self, thing: State | View, action: Callable[[], None]) -> None:
-        """A view or state that fails is dropped and its error kept for `failure`; the others go on."""
+        """A view or state that fails is dropped and its error kept for `failure`; the others go
+        on."""
         try:
             action()
         except Exception as error:
             self._failures[thing] = error
-            self._views = [view for view in self._views if view is not thing and view.state is not thing]
+            self._views = [
+                view for view in self._views if view is not thing and view.state is not thing
+            ]
             self._states = [state for state in self._states if state is not thing]
 
 
-def _feed(emitter: Callable[[], Emitter | None], wake: threading.Event, stop: threading.Event) -> None:
-    """The thread. It holds the emitter only while it drains, so that a forgotten one can be collected."""
+def _feed(
+    emitter: Callable[[], Emitter | None], wake: threading.Event, stop: threading.Event
+) -> None:
+    """The thread. It holds the emitter only while it drains, so that a forgotten one can be
+    collected."""
     interval = 0.0
     while not stop.is_set():
         wake.wait(interval)

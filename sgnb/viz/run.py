@@ -1,8 +1,10 @@
-"""One run of a program, or of a batch: its text with the origin of every piece, and its figures. A pure reducer.
+"""One run of a program, or of a batch: its text with the origin of every piece, and its figures. A
+pure reducer.
 
-What a piece of text means: "text" is constant and has not reached the engine yet; "cached" was found in the tree;
-"computed" went through the model as prompt; "sampled" was chosen by the model; "jumped" was forced by a grammar. Of a
-large batch only the first branches keep their text; the others are counted.
+What a piece of text means: "text" is constant and has not reached the engine yet; "cached" was
+found in the tree; "computed" went through the model as prompt; "sampled" was chosen by the model;
+"jumped" was forced by a grammar. Of a large batch only the first branches keep their text; the
+others are counted.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ _utf8 = codecs.getincrementaldecoder("utf-8")
 
 @dataclass(slots=True)
 class Figures:
-    """Counts over a run's requests, those that only score included. `seconds`: from its first record to its last."""
+    """Counts over a run's requests, those that only score included. `seconds`: from its first
+    record to its last."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -61,7 +64,11 @@ class Figures:
 
     def by_kind(self) -> dict[str, int]:
         """Tokens of each kind of text that there is."""
-        counts = {"cached": self.cached_tokens, "computed": self.computed_tokens, "sampled": self.sampled_tokens}
+        counts = {
+            "cached": self.cached_tokens,
+            "computed": self.computed_tokens,
+            "sampled": self.sampled_tokens,
+        }
         return counts | ({"jumped": self.jumped_tokens} if self.jumped_tokens else {})
 
     @property
@@ -75,11 +82,16 @@ class Figures:
     def line(self) -> str:
         """All of it in one line, for people."""
         parts = [f"{self.finished}/{self.total} runs"] if self.total > 1 else []
-        parts += [f"{self.prompt_tokens} prompt + {self.output_tokens} new tokens", f"hit rate {self.hit_rate:.0%}"]
+        parts += [
+            f"{self.prompt_tokens} prompt + {self.output_tokens} new tokens",
+            f"hit rate {self.hit_rate:.0%}",
+        ]
         parts += [f"{self.jumped_tokens} jumped"] if self.jumped_tokens else []
         parts += [f"{self.tokens_per_second:.0f} tok/s"] if self.output_tokens else []
         parts.append(f"{self.passes} pass" + "es" * (self.passes != 1))
-        parts.append(f"{self.seconds:.1f} s" if self.seconds >= 1 else f"{1000 * self.seconds:.0f} ms")
+        parts.append(
+            f"{self.seconds:.1f} s" if self.seconds >= 1 else f"{1000 * self.seconds:.0f} ms"
+        )
         return " · ".join(parts)
 
 
@@ -93,8 +105,8 @@ class Passage(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """`branch` is None when its text is not shown. `pending` holds the bytes of a half-arrived character, `forced` what
-    the grammar wrote before the request was admitted."""
+    """`branch` is None when its text is not shown. `pending` holds the bytes of a half-arrived
+    character, `forced` what the grammar wrote before the request was admitted."""
 
     branch: Branch | None
     prompt: Sequence[int]
@@ -106,7 +118,8 @@ class _Request:
 
 
 class RunState:
-    """`status`: "waiting", "running", "done", "error" or "interrupted". `hidden` branches are only counted."""
+    """`status`: "waiting", "running", "done", "error" or "interrupted". `hidden` branches are only
+    counted."""
 
     def __init__(self, run: str, vocabulary: Vocabulary | None = None) -> None:
         self.run = run
@@ -132,7 +145,11 @@ class RunState:
     def apply(self, record: Record) -> None:
         event = record.event
         handler = self._handlers.get(type(event))
-        if handler is not None and getattr(event, "run", self.run) == self.run and handler(self, event) is not False:
+        if (
+            handler is not None
+            and getattr(event, "run", self.run) == self.run
+            and handler(self, event) is not False
+        ):
             self._time(record.t)
 
     def _time(self, t: float) -> None:
@@ -158,7 +175,8 @@ class RunState:
         branch = Branch(event.branch, event.parent)
         parent = self.branches.get(event.parent)
         if parent is not None and parent.text.endswith(event.text):
-            # The engine may show more than the program wrote (a mark that begins every prompt): keep the parent's.
+            # The engine may show more than the program wrote (a mark that begins every prompt):
+            # keep the parent's.
             branch.segments = [list(segment) for segment in parent.segments]
             branch.shared = parent.length
         else:
@@ -189,7 +207,8 @@ class RunState:
         self._settle(event.branch, event.name, event.chosen)
 
     def _settle(self, name: str, variable: str, text: str) -> None:
-        """The program's own word on what was generated replaces what was streamed, as far as the two differ."""
+        """The program's own word on what was generated replaces what was streamed, as far as the
+        two differ."""
         branch = self._shown(name)
         if branch is None:
             return
@@ -205,7 +224,9 @@ class RunState:
 
     def _queued(self, event: RequestQueued) -> None:
         branch = self.branches.get(event.branch)
-        if branch is not None and any(request.branch is branch for request in self._requests.values()):
+        if branch is not None and any(
+            request.branch is branch for request in self._requests.values()
+        ):
             branch = None  # one of several samples or choices of a prompt: the first is shown
         self._requests[event.request] = _Request(branch, event.prompt, event.purpose == "generate")
 
@@ -255,7 +276,8 @@ class RunState:
         return True
 
     def _stream(self, request: _Request, kind: str, new: bytes, final: bool = False) -> None:
-        """Show a request's new bytes, unless its branch shows another's text or has settled this one."""
+        """Show a request's new bytes, unless its branch shows another's text or has settled this
+        one."""
         branch = request.branch
         if branch is not None and branch.generated_from is not None:
             branch.append(kind, request.pending.decode(new, final))
@@ -276,15 +298,25 @@ class RunState:
         return branch
 
     _handlers: ClassVar[dict[type, Callable[[Any, Any], bool | None]]] = {
-        TokensNamed: _name, RunStarted: _start, RunFinished: _finish, BranchStarted: _branch_start,
-        BranchFinished: _branch_finish, TextAppended: _text, GenerationDone: _generated, ChoiceMade: _chosen,
-        RequestQueued: _queued, RequestAdmitted: _admitted, StepRan: _stepped, Jumped: _jumped,
+        TokensNamed: _name,
+        RunStarted: _start,
+        RunFinished: _finish,
+        BranchStarted: _branch_start,
+        BranchFinished: _branch_finish,
+        TextAppended: _text,
+        GenerationDone: _generated,
+        ChoiceMade: _chosen,
+        RequestQueued: _queued,
+        RequestAdmitted: _admitted,
+        StepRan: _stepped,
+        Jumped: _jumped,
         RequestFinished: _request_finished,
     }
     """A handler that returns False says that the record was not about this run."""
 
     def passages(self) -> Iterator[Passage]:
-        """The text of all branches in reading order: what a branch forks into stands where it forked."""
+        """The text of all branches in reading order: what a branch forks into stands where it
+        forked."""
         roots = [branch for branch in self.branches.values() if branch.parent not in self.branches]
         return itertools.chain.from_iterable(map(self._passages, roots))
 
@@ -323,19 +355,43 @@ class RunState:
         fork = units(take(parent.own(), branch.forked_at - parent.shared)) if parent else 0
         writes = branch.status == "running" and branch.generated_from is not None
         status = "writing" if writes else branch.status
-        return ["branch", branch.name, branch.parent, fork, status, visible(branch.error), variables]
+        return [
+            "branch",
+            branch.name,
+            branch.parent,
+            fork,
+            status,
+            visible(branch.error),
+            variables,
+        ]
 
     def _totals_op(self) -> Op:
         figures = self.figures
-        return ["totals", {
-            "title": visible(self.title), "status": self.status, "message": visible(self.message), "lost": self.lost,
-            "hidden": self.hidden, "failed": self.failed, "first_error": visible(self.first_error), **asdict(figures),
-            "hit_rate": figures.hit_rate, "tokens_per_second": figures.tokens_per_second,
-            "computed_tokens": figures.computed_tokens, "sampled_tokens": figures.sampled_tokens,
-        }]
+        return [
+            "totals",
+            {
+                "title": visible(self.title),
+                "status": self.status,
+                "message": visible(self.message),
+                "lost": self.lost,
+                "hidden": self.hidden,
+                "failed": self.failed,
+                "first_error": visible(self.first_error),
+                **asdict(figures),
+                "hit_rate": figures.hit_rate,
+                "tokens_per_second": figures.tokens_per_second,
+                "computed_tokens": figures.computed_tokens,
+                "sampled_tokens": figures.sampled_tokens,
+            },
+        ]
 
 
 def _text_op(branch: Branch, at: int) -> Op:
     """Cut the branch's own text at `at` (in the page's UTF-16 units), then append the segments."""
     own = branch.own()
-    return ["text", branch.name, units(take(own, at)), [[kind, visible(text)] for kind, text in drop(own, at)]]
+    return [
+        "text",
+        branch.name,
+        units(take(own, at)),
+        [[kind, visible(text)] for kind, text in drop(own, at)],
+    ]

@@ -1,4 +1,5 @@
-"""States as one still SVG picture, with the colours and marks of the live views. Escapes all text."""
+"""States as one still SVG picture, with the colours and marks of the live views. Escapes all
+text."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from .plain import Shown, label, run_heading, shown, tree_heading
+from .plain_text import Shown, label, run_heading, shown, tree_heading
 from .run import RunState
 from .tokens import visible
 from .tree import ROOT, Node, TreeState
@@ -39,17 +40,22 @@ def picture(states: Sequence[Shown], rows: int) -> tuple[str, int]:
     """
     parts, y, width = [], float(MARGIN), float(WIDTH)
     for state in states:
-        body, height, needed = _run(state, rows) if isinstance(state, RunState) else _tree(state, rows)
+        body, height, needed = (
+            _run(state, rows) if isinstance(state, RunState) else _tree(state, rows)
+        )
         parts.append(_tag("g", body, transform=f"translate({MARGIN} {y:.0f})"))
         y += height + MARGIN
         width = max(width, needed + 2 * MARGIN)
     card = _tag("rect", width=width, height=y, rx=8, fill="#fff")
     body = _tag("style", STYLE) + card + "".join(parts)
-    return _tag("svg", body, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width:.0f} {y:.0f}"), math.ceil(width)
+    return _tag(
+        "svg", body, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width:.0f} {y:.0f}"
+    ), math.ceil(width)
 
 
 def _tag(name: str, body: str = "", **attributes: str | float) -> str:
-    """An element around a `body` that is markup already. Attributes are escaped; `class_` stands for `class`."""
+    """An element around a `body` that is markup already. Attributes are escaped; `class_` stands
+    for `class`."""
     head = name
     for key, value in attributes.items():
         head += f" {key.rstrip('_')}={quoteattr(f'{value:.5g}' if isinstance(value, float) else str(value))}"
@@ -76,24 +82,32 @@ def _run(state: RunState, rows: int) -> tuple[str, float, float]:
             y += LINE
         y += 6
     if state.hidden:
-        out.append(_text(0, y + 12, f"and {state.hidden} more branches, counted but not shown", "m"))
+        out.append(
+            _text(0, y + 12, f"and {state.hidden} more branches, counted but not shown", "m")
+        )
         y += LINE
     return "".join(out), y, WIDTH - 2 * MARGIN
 
 
 def _legend(state: RunState) -> str:
     counts = state.figures.by_kind()
-    return "".join(_line([(kind, f" {kind} {count} ")], 38, 170 * i) for i, (kind, count) in enumerate(counts.items()))
+    return "".join(
+        _line([(kind, f" {kind} {count} ")], 38, 170 * i)
+        for i, (kind, count) in enumerate(counts.items())
+    )
 
 
 def _line(runs: Sequence[Run], y: float, x: float = 0) -> str:
-    """Runs side by side. Their widths are forced, so that marks and letters agree whatever the font."""
+    """Runs side by side. Their widths are forced, so that marks and letters agree whatever the
+    font."""
     out = []
     for kind, text in runs:
         width = columns(text) * CHAR
-        out += [_tag("rect", class_=kind, x=x, y=y, width=width, height=LINE - 2),
-                _tag("path", class_=f"u {kind}", d=f"M{x:.1f} {y + LINE - 2:.1f}h{width:.1f}"),
-                _tag("text", escape(text), x=x, y=y + 13, textLength=width)]
+        out += [
+            _tag("rect", class_=kind, x=x, y=y, width=width, height=LINE - 2),
+            _tag("path", class_=f"u {kind}", d=f"M{x:.1f} {y + LINE - 2:.1f}h{width:.1f}"),
+            _tag("text", escape(text), x=x, y=y + 13, textLength=width),
+        ]
         x += width
     return "".join(out)
 
@@ -106,11 +120,15 @@ def columns(text: str) -> int:
     """The cells that a text takes in a fixed-width font."""
     if text.isascii():
         return len(text)
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
 
 
 def wrap(segments: Sequence[Sequence[str]], width: int) -> Iterator[list[Run]]:
-    """Break coloured text at its line breaks and into lines of at most `width` cells, at spaces where there are any."""
+    """Break coloured text at its line breaks and into lines of at most `width` cells, at spaces
+    where there are any."""
     line: list[Run] = []
     used = 0
     for kind, text in segments:
@@ -132,7 +150,8 @@ def wrap(segments: Sequence[Sequence[str]], width: int) -> Iterator[list[Run]]:
 
 
 def _break(piece: str, room: int) -> int:
-    """How many characters of `piece` to put in `room` cells: up to the last space if that is not far back."""
+    """How many characters of `piece` to put in `room` cells: up to the last space if that is not
+    far back."""
     cut = len(piece[:room])
     while columns(piece[:cut]) > room:
         cut -= 1
@@ -145,7 +164,10 @@ def _tree(tree: TreeState, rows: int) -> tuple[str, float, float]:
     kept, hidden = shown(tree, rows)
     out = [_text(0, 12, tree_heading(tree), "h")]
     at = _layout(tree, kept, hidden)
-    newest = {tick: i for i, tick in enumerate(sorted({tree.nodes[node].tick for node in kept if node != ROOT}))}
+    newest = {
+        tick: i
+        for i, tick in enumerate(sorted({tree.nodes[node].tick for node in kept if node != ROOT}))
+    }
     bottom = right = 0.0
     for node_id, (x, y, width) in at.items():
         node = tree.nodes[node_id]
@@ -160,8 +182,11 @@ def _tree(tree: TreeState, rows: int) -> tuple[str, float, float]:
     return "".join(out), bottom + ROW, right
 
 
-def _layout(tree: TreeState, kept: set[int], hidden: dict[int, int]) -> dict[int, tuple[float, float, float]]:
-    """x, y and width of every shown node: leaves take a row each, parents stand between their children."""
+def _layout(
+    tree: TreeState, kept: set[int], hidden: dict[int, int]
+) -> dict[int, tuple[float, float, float]]:
+    """x, y and width of every shown node: leaves take a row each, parents stand between their
+    children."""
     at: dict[int, tuple[float, float, float]] = {}
     y = 26.0
     stack = [(node, 0.0, False) for node in reversed(tree.children(tree.root)) if node.id in kept]
@@ -186,13 +211,28 @@ def _edge(parent: tuple[float, float, float] | None, x: float, y: float) -> str:
         return ""
     x0, y0, y1 = parent[0] + parent[2], parent[1] + BAR / 2, y + BAR / 2
     h = (x0 + x) / 2
-    return _tag("path", class_="e", d=f"M{x0:.1f} {y0:.1f}C{h:.1f} {y0:.1f} {h:.1f} {y1:.1f} {x:.1f} {y1:.1f}")
+    return _tag(
+        "path",
+        class_="e",
+        d=f"M{x0:.1f} {y0:.1f}C{h:.1f} {y0:.1f} {h:.1f} {y1:.1f} {x:.1f} {y1:.1f}",
+    )
 
 
 def _bar(tree: TreeState, node: Node, x: float, y: float, width: float, recency: float) -> str:
     count = str(len(node.tokens))
     room = max(1, int((width - 22) / 6.7) - len(count))
     style = f"fill:#009e73;fill-opacity:{0.08 + 0.42 * recency:.2f}"
-    rect = _tag("rect", class_="n k" if node.locks else "n", x=x, y=y, width=width, height=BAR, rx=5, style=style)
-    text = _tag("text", escape(label(tree.text(node).lstrip(" "), room)), class_="b", x=x + 8, y=y + 14)
+    rect = _tag(
+        "rect",
+        class_="n k" if node.locks else "n",
+        x=x,
+        y=y,
+        width=width,
+        height=BAR,
+        rx=5,
+        style=style,
+    )
+    text = _tag(
+        "text", escape(label(tree.text(node).lstrip(" "), room)), class_="b", x=x + 8, y=y + 14
+    )
     return rect + text + _tag("text", count, class_="b c", x=x + width - 8, y=y + 14)

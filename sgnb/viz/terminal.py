@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from .emitter import Batch, State
-from .plain import Shown, counted, label, losses, rows, run_heading, tree_heading
+from .plain_text import Shown, counted, label, losses, rows, run_heading, tree_heading
 from .run import RunState
 from .tokens import visible
 from .tree import TreeState
@@ -45,7 +45,9 @@ def render_text(state: RunState) -> RenderableType:
 
 def _legend(state: RunState) -> Text:
     counts = state.figures.by_kind()
-    return Text(" · ").join([Text(f"{kind} {count}", STYLES[kind]) for kind, count in counts.items()])
+    return Text(" · ").join(
+        [Text(f"{kind} {count}", STYLES[kind]) for kind, count in counts.items()]
+    )
 
 
 def print_tree(tree: TreeState, height: int = 30) -> RenderableType:
@@ -70,7 +72,7 @@ class Tail:
         self._whole = whole
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for line in console.render_lines(self._whole, options, pad=False)[-(console.height - 1):]:
+        for line in console.render_lines(self._whole, options, pad=False)[-(console.height - 1) :]:
             yield from line
             yield Segment.line()
 
@@ -78,7 +80,8 @@ class Tail:
 class TerminalView:
     """Redraws all `states` while the first one changes; prints them a last time when closed.
 
-    Where the output is no terminal, only the last one is printed. Made and closed on the main thread.
+    Where the output is no terminal, only the last one is printed. Made and closed on the main
+    thread.
     """
 
     def __init__(self, states: Sequence[Shown], console: Console | None = None) -> None:
@@ -104,5 +107,9 @@ class TerminalView:
 
     def _render(self) -> RenderableType:
         height = max(5, self._console.height // 2)
-        return Group(*(render_text(state) if isinstance(state, RunState) else print_tree(state, height)
-                       for state in self._states))
+        return Group(
+            *(
+                render_text(state) if isinstance(state, RunState) else print_tree(state, height)
+                for state in self._states
+            )
+        )

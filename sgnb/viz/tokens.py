@@ -1,4 +1,5 @@
-"""Token ids to text that is safe to show. Knows no engine and no tokenizer: the bytes come from the log."""
+"""Token ids to text that is safe to show. Knows no engine and no tokenizer: the bytes come from the
+log."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _VISIBLE = dict.fromkeys([*_CONTROL, *_BIDI, *_NOT_TEXT], 0xFFFD)
 def visible(text: str) -> str:
     """The same number of characters, with U+FFFD for those that would act rather than show.
 
-    Control characters (but tab and newline), direction overrides, halves of surrogate pairs, what XML does not allow.
+    Control characters (but tab and newline), direction overrides, halves of surrogate pairs, what
+    XML does not allow.
     """
     return text.translate(_VISIBLE)
 

@@ -1,8 +1,10 @@
-"""The radix tree, rebuilt from a log. A pure reducer: no clock, no I/O; unknown event kinds are ignored.
+"""The radix tree, rebuilt from a log. A pure reducer: no clock, no I/O; unknown event kinds are
+ignored.
 
-Every reducer of this package has the same three methods: `apply(record)` takes one record in; `changes()` gives the
-JSON-ready operations since the last call; `snapshot()` gives operations that build the whole state from nothing.
-`version` counts the non-empty results of `changes()`, so that a page can tell a missed one.
+Every reducer of this package has the same three methods: `apply(record)` takes one record in;
+`changes()` gives the JSON-ready operations since the last call; `snapshot()` gives operations that
+build the whole state from nothing. `version` counts the non-empty results of `changes()`, so that a
+page can tell a missed one.
 """
 
 from __future__ import annotations
@@ -27,14 +29,16 @@ from .tokens import Vocabulary, visible
 ROOT = 0
 FEW_NODES = 500
 TEXT_FEW, TEXT_MANY = 2_000, 200
-"""Characters of a node's text sent to the page, in a tree of at most `FEW_NODES` nodes and in a larger one."""
+"""Characters of a node's text sent to the page, in a tree of at most `FEW_NODES` nodes and in a
+larger one."""
 
 Op = list[Any]
 
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """`children`: (namespace, first token) -> node id, in order; `order` sorts siblings; `tick` is the last use."""
+    """`children`: (namespace, first token) -> node id, in order; `order` sorts siblings; `tick` is
+    the last use."""
 
     id: int
     parent: int
@@ -51,7 +55,8 @@ class Node:
 
 
 class TreeState:
-    """`missing` counts events about nodes never seen, which happens only when records were lost (`lost`)."""
+    """`missing` counts events about nodes never seen, which happens only when records were lost
+    (`lost`)."""
 
     def __init__(self, vocabulary: Vocabulary | None = None) -> None:
         self.vocabulary = vocabulary or Vocabulary()
@@ -114,7 +119,9 @@ class TreeState:
         if node is None:
             return
         head, tail = node.tokens[: event.length], node.tokens[event.length :]
-        upper = Node(event.upper, node.parent, head, node.namespace, node.order, node.locks, node.tick)
+        upper = Node(
+            event.upper, node.parent, head, node.namespace, node.order, node.locks, node.tick
+        )
         self.nodes[upper.id] = upper
         self.nodes[node.parent].children[upper.key] = upper.id
         node.parent, node.tokens, node.namespace = upper.id, tail, ""
@@ -157,8 +164,14 @@ class TreeState:
         return node
 
     _handlers: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
-        TokensNamed: _name, EngineStarted: _start, StepRan: _stepped, NodeAdded: _add, NodeSplit: _split,
-        NodeEvicted: _evict, NodeLocked: _lock, NodeTouched: _touch,
+        TokensNamed: _name,
+        EngineStarted: _start,
+        StepRan: _stepped,
+        NodeAdded: _add,
+        NodeSplit: _split,
+        NodeEvicted: _evict,
+        NodeLocked: _lock,
+        NodeTouched: _touch,
     }
 
     def changes(self) -> list[Op]:
@@ -173,13 +186,27 @@ class TreeState:
         return ops
 
     def snapshot(self) -> list[Op]:
-        return [*(self._node_op(node) for node in self.nodes.values() if node.id != ROOT), self._totals_op()]
+        return [
+            *(self._node_op(node) for node in self.nodes.values() if node.id != ROOT),
+            self._totals_op(),
+        ]
 
     def _node_op(self, node: Node) -> Op:
         limit = TEXT_FEW if len(self.nodes) <= FEW_NODES else TEXT_MANY
-        # A token has at least one byte, so `limit` tokens are enough; decoding more would be wasted.
+        # A token has at least one byte, so `limit` tokens are enough; decoding more would be
+        # wasted.
         text = visible(self.vocabulary.text(node.tokens[:limit]))[:limit]
-        return ["node", node.id, node.parent, node.order, len(node.tokens), node.locks, node.tick, node.namespace, text]
+        return [
+            "node",
+            node.id,
+            node.parent,
+            node.order,
+            len(node.tokens),
+            node.locks,
+            node.tick,
+            node.namespace,
+            text,
+        ]
 
     def _totals_op(self) -> Op:
         step = self.step

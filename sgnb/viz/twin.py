@@ -1,6 +1,8 @@
-"""The static twin: the states as one picture with a table, for a notebook that has no kernel behind it.
+"""The static twin: the states as one picture with a table, for a notebook that has no kernel behind
+it.
 
-The picture is an SVG inside an `<img>`, where nothing can run and hosts strip nothing. All text in it is escaped.
+The picture is an SVG inside an `<img>`, where nothing can run and hosts strip nothing. All text in
+it is escaped.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ import base64
 from collections.abc import Sequence
 from html import escape
 
-from .plain import Shown, label, plain, run_heading, tree_heading
+from .plain_text import Shown, label, plain, run_heading, tree_heading
 from .run import RunState
 from .svg import picture
 
@@ -22,11 +24,13 @@ NO_PLACEHOLDERS = (
     ".jp-OutputArea-child:has(> .lm-Panel.jp-OutputArea-output):not(:has(> .jp-OutputArea-output > *))"
     ":has(~ .jp-OutputArea-child .sgnb-twin){display:none}"
 )
-"""Hides the "Loading widget..." that JupyterLab leaves in place of the live views where no kernel can send them."""
+"""Hides the "Loading widget..." that JupyterLab leaves in place of the live views where no kernel
+can send them."""
 
 
 def twin_bundle(states: Sequence[Shown], uid: str) -> dict[str, str]:
-    """`text/html` and `text/plain`, together at most `LIMIT` characters. The live view of `uid` hides it."""
+    """`text/html` and `text/plain`, together at most `LIMIT` characters. The live view of `uid`
+    hides it."""
     text = plain(states)
     if len(text) > PLAIN_LIMIT:
         text = text[:PLAIN_LIMIT] + f"\n… and {len(text) - PLAIN_LIMIT} more characters"
@@ -43,23 +47,34 @@ def _figure(states: Sequence[Shown], uid: str, rows: int) -> str:
     alt = escape(label("; ".join(_summary(state) for state in states), 600), quote=True)
     table = "".join(f"<tr>{_table_cells(state)}</tr>" for state in states)
     source = base64.b64encode(svg.encode()).decode()
-    return (f'<figure class="sgnb-twin sgnb-twin-{uid}" style="margin:0"><style>{NO_PLACEHOLDERS}</style>'
-            f'<img alt="{alt}" width="{width}" style="max-width:100%" src="data:image/svg+xml;base64,{source}">'
-            f"<figcaption><table>{table}</table></figcaption></figure>")
+    return (
+        f'<figure class="sgnb-twin sgnb-twin-{uid}" style="margin:0"><style>{NO_PLACEHOLDERS}</style>'
+        f'<img alt="{alt}" width="{width}" style="max-width:100%" src="data:image/svg+xml;base64,{source}">'
+        f"<figcaption><table>{table}</table></figcaption></figure>"
+    )
 
 
 def _summary(state: Shown) -> str:
-    return f"{run_heading(state)}: {state.line()}" if isinstance(state, RunState) else tree_heading(state)
+    return (
+        f"{run_heading(state)}: {state.line()}"
+        if isinstance(state, RunState)
+        else tree_heading(state)
+    )
 
 
 def _table_cells(state: Shown) -> str:
     if isinstance(state, RunState):
         figures = state.figures
-        cells = [label(run_heading(state), 120), f"{figures.prompt_tokens} prompt tokens",
-                 f"{figures.cached_tokens} cached", f"{figures.output_tokens} new",
-                 *([f"{figures.jumped_tokens} jumped"] if figures.jumped_tokens else []),
-                 f"hit rate {figures.hit_rate:.0%}",
-                 f"{figures.tokens_per_second:.0f} tok/s", f"{figures.passes} passes"]
+        cells = [
+            label(run_heading(state), 120),
+            f"{figures.prompt_tokens} prompt tokens",
+            f"{figures.cached_tokens} cached",
+            f"{figures.output_tokens} new",
+            *([f"{figures.jumped_tokens} jumped"] if figures.jumped_tokens else []),
+            f"hit rate {figures.hit_rate:.0%}",
+            f"{figures.tokens_per_second:.0f} tok/s",
+            f"{figures.passes} passes",
+        ]
     else:
         cells = tree_heading(state).replace(": ", " · ", 1).split(" · ")
     return "".join(f"<td>{escape(cell)}</td>" for cell in cells)

@@ -1,9 +1,11 @@
-"""Live widgets: a state on the page, kept current by batches of what changed. The page's half is in `static/`.
+"""Live widgets: a state on the page, kept current by batches of what changed. The page's half is in
+`static/`.
 
-Protocol. The trait `snapshot` is `{seq, live, ops}`, built only when it is sent; a custom message `{seq, t, ops}` takes
-the page from version seq - 1 to seq. The page drops what it has, and sends `{"kind": "resync"}` when one is missing.
-That request waits while a cell runs, so snapshots also go out by themselves, at times that double, beginning with the
-first moments, when a page may still be loading the module and hear no message.
+Protocol. The trait `snapshot` is `{seq, live, ops}`, built only when it is sent; a custom message
+`{seq, t, ops}` takes the page from version seq - 1 to seq. The page drops what it has, and sends
+`{"kind": "resync"}` when one is missing. That request waits while a cell runs, so snapshots also go
+out by themselves, at times that double, beginning with the first moments, when a page may still be
+loading the module and hear no message.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ FIRST_SNAPSHOT = 0.1
 
 @cache
 def _module(name: str) -> str:
-    return (STATIC / "common.js").read_text(encoding="utf-8") + (STATIC / name).read_text(encoding="utf-8")
+    return (STATIC / "common.js").read_text(encoding="utf-8") + (STATIC / name).read_text(
+        encoding="utf-8"
+    )
 
 
 class StateWidget(anywidget.AnyWidget):

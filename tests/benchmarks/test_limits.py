@@ -6,7 +6,15 @@ import random
 
 import pytest
 
-from benchmarks.gpu.limits import H200_BYTES, H200_OPERATIONS, LLAMA_8B, TOY, _common, _tree, limit_seconds
+from benchmarks.gpu.limits import (
+    H200_BYTES,
+    H200_OPERATIONS,
+    LLAMA_8B,
+    TOY,
+    _common,
+    _tree,
+    limit_seconds,
+)
 from benchmarks.gpu.more_workloads import WORKLOADS
 from benchmarks.gpu.table import limit_figure
 from benchmarks.gpu.workloads import Call, Workload

@@ -12,11 +12,11 @@ from torch import Tensor
 
 from sgnb.engine import fusion
 from sgnb.engine.attention import LayerOptions
-from sgnb.engine.fusion import kernels, plain, recording
+from sgnb.engine.fusion import kernels, reference, trace
 from sgnb.engine.fusion.operations import pick_operations
-from sgnb.engine.fusion.parts import Angles, AttentionPlan, Heads, Norm
 from sgnb.engine.fusion.patterns import ROTARIES
-from sgnb.engine.fusion.recording import RecordingBackend
+from sgnb.engine.fusion.trace import TracingBackend
+from sgnb.engine.fusion.types import Angles, AttentionPlan, Heads, Norm
 
 from .fusion_models import Pooled, own_logits, varied_model
 
@@ -50,14 +50,14 @@ def check_norm(sizes: list[int], rows: list[int], dtype: torch.dtype, device: st
         assert torch.equal(x, before)
     heads = torch.randn(1, 3, 5, 16, device=device).to(dtype).transpose(1, 2)
     norm = Norm(torch.rand(16, device=device), 1e-6, False)
-    close(kernels.norm(heads, norm), plain.norm(heads.double().float(), norm).double())
+    close(kernels.norm(heads, norm), reference.norm(heads.double().float(), norm).double())
 
 
 def check_gate(sizes: list[int], rows: list[int], dtype: torch.dtype, device: str) -> None:
-    for size, count, activation in itertools.product(sizes, rows, plain.ACTIVATIONS):
+    for size, count, activation in itertools.product(sizes, rows, reference.ACTIVATIONS):
         x = 3 * torch.randn(count, 2 * size, device=device).to(dtype)
         first, up = x.double().chunk(2, -1)
-        close(kernels.gate(x, activation), plain.gate(x.double(), activation), (first * up).abs())
+        close(kernels.gate(x, activation), reference.gate(x.double(), activation), (first * up).abs())
 
 
 def check_rotate(shapes: list[Heads], rows: list[int], dtype: torch.dtype, device: str) -> None:
@@ -107,16 +107,16 @@ def exact_rotation(qkv: Tensor, plan: AttentionPlan, angles: Angles | None) -> t
     return out, terms
 
 
-def backend(rows: int, heads: Heads, dtype: torch.dtype, device: str) -> RecordingBackend:
-    made = RecordingBackend(rows, dtype, torch.device(device))
+def backend(rows: int, heads: Heads, dtype: torch.dtype, device: str) -> TracingBackend:
+    made = TracingBackend(rows, dtype, torch.device(device))
     for pool in (made.kv.keys, made.kv.values):
         pool[3] = torch.zeros(rows + 1, heads.kv, heads.dim, dtype=dtype, device=device)
     return made
 
 
-def check_models(families: list[str], runs: tuple[int, int] = recording.ROWS) -> None:
+def check_models(families: list[str], runs: tuple[int, int] = trace.ROWS) -> None:
     """The pass with a GPU's kernels in it, on models of the CPU. runs: rows of those that modules are matched by."""
-    recording.ROWS = runs
+    trace.ROWS = runs
     operations = pick_operations(torch.device("cuda"), torch.bfloat16, None)
     assert operations.skinny is not None
     fusion.pick_operations = lambda *_: operations  # type: ignore[assignment]

@@ -7,18 +7,18 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from sgnb.engine.attention import LayerOptions
+from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.fusion import Swap, fuse
 from sgnb.engine.fusion.operations import Linear
-from sgnb.engine.fusion.recording import RecordingBackend
-from sgnb.engine.kv import KVCache, LayerShape
-from sgnb.engine.model import ATTENTION
+from sgnb.engine.fusion.trace import TracingBackend
+from sgnb.engine.model.decoder import ATTENTION
 
 from ..random_models import VOCAB, random_model
 
 FAMILIES_ON_GPU = ("llama", "qwen2", "qwen3", "mistral", "gemma", "gemma2", "gemma3_text", "mixtral", "qwen3_moe")
 
 
-class DenseBackend(RecordingBackend):
+class DenseBackend(TracingBackend):
     """Attention written out as the layers ask for it; all rows belong to one request."""
 
     def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
@@ -94,7 +94,7 @@ class Pooled:
         backend.kv = KVCache(self._shapes, rows, self.model.dtype, self.model.device)
         return self._run(rows, backend)
 
-    def _run(self, rows: int, backend: RecordingBackend) -> Tensor:
+    def _run(self, rows: int, backend: TracingBackend) -> Tensor:
         ids = tokens(rows, self.model.device)
         positions = torch.arange(rows, device=self.model.device)[None]
         with torch.inference_mode():

@@ -10,7 +10,14 @@ from collections.abc import Iterable
 
 import torch
 
-from sgnb.engine.fusion.invariant import FULL_PRECISION, LARGE, TILINGS, Tiling, invariant_linear, pick_tiling
+from sgnb.engine.fusion.invariant import (
+    FULL_PRECISION,
+    LARGE,
+    TILINGS,
+    Tiling,
+    invariant_linear,
+    pick_tiling,
+)
 
 ROUNDINGS = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 """Relative to a number plus their mean size."""

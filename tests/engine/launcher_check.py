@@ -10,7 +10,7 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
-from sgnb.engine.rehearsal import _load_launchers_alone
+from sgnb.engine.device.precompile import _load_launchers_alone
 
 MODULES, THREADS, TIMES = 8, 8, 200
 

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from sgnb.engine import device_grammars, memory
-from sgnb.engine.device_grammars import DeviceGrammars
-from sgnb.engine.mask_kernel import resume
-from sgnb.engine.sampler import PREVIOUS, UNCONSTRAINED
+from sgnb.engine import memory
+from sgnb.engine.sampling import device_grammars
+from sgnb.engine.sampling.device_grammars import DeviceGrammars
+from sgnb.engine.sampling.mask_kernel import resume
+from sgnb.engine.sampling.torch_sampler import PREVIOUS, UNCONSTRAINED
 from sgnb.grammar.automaton.automaton import START, Automaton, build
 from sgnb.grammar.masks import TokenMasks
 from sgnb.grammar.regex import parser as regex

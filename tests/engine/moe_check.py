@@ -16,7 +16,7 @@ from torch import Tensor
 
 from sgnb.engine.fusion import moe
 from sgnb.engine.fusion.moe import Act, Tiling, fused_experts
-from sgnb.engine.fusion.plain import ACTIVATIONS
+from sgnb.engine.fusion.reference import ACTIVATIONS
 
 ROUNDINGS = {torch.float32: 2e-5, torch.float16: 6e-3, torch.bfloat16: 5e-2}
 """Relative to a number plus their mean size."""

@@ -1,4 +1,4 @@
-"""The picker of a GPU on the CPU, through triton's interpreter; run by `test_picking.py` in a process of its own.
+"""The sampler of a GPU on the CPU, through triton's interpreter; run by `test_picking.py` in a process of its own.
 
 A request whose mask the host makes comes and goes beside one whose grammar is walked on the device, one step ahead.
 """
@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 
-from sgnb.engine import choosing, engine
+from sgnb.engine import engine
 from sgnb.engine.engine import Engine
-from sgnb.engine.output import Output
-from sgnb.engine.picking import KernelPicker
+from sgnb.engine.request.output import Output
+from sgnb.engine.sampling import step_output
+from sgnb.engine.sampling.sampler import TritonSampler
 from sgnb.sampling import SamplingParams
 
 from ..byte_tokenizers import byte_level
@@ -24,11 +25,11 @@ BY_THE_HOST = {"regex": "[a-z]{3,30}", "min_new_tokens": 1, "temperature": 1, "s
 FREE = {"temperature": 1, "seed": 3, "top_p": 0.9, "max_new_tokens": 12}
 
 
-pickers: list[KernelPicker] = []
+pickers: list[TritonSampler] = []
 
 
-def kernel_picker(decoder: Any, rows: int, tokenizer: Any, eos: frozenset[int]) -> KernelPicker:
-    pickers.append(KernelPicker(decoder.vocab_size, rows, decoder.device, eos, lambda: tokenizer.vocabulary))
+def kernel_picker(decoder: Any, rows: int, tokenizer: Any, eos: frozenset[int]) -> TritonSampler:
+    pickers.append(TritonSampler(decoder.vocab_size, rows, decoder.device, eos, lambda: tokenizer.vocabulary))
     return pickers[-1]
 
 
@@ -72,12 +73,12 @@ def an_end_that_the_tokenizer_does_not_have() -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    engine.make_picker = kernel_picker
+    engine.make_sampler = kernel_picker
     # On a GPU a copy is made on the way to the host.
-    choosing.to_host = lambda *parts: tuple(part.clone() for part in parts)  # type: ignore[assignment]
+    step_output.to_host = lambda *parts: tuple(part.clone() for part in parts)  # type: ignore[assignment]
     alone = tokens(overlap=False, company=False)
     assert len(alone) > 40
     assert all(tokens(overlap, company) == alone for overlap, company in ((False, True), (True, False), (True, True)))
-    assert len(pickers) == 4 and all(picker._grammars is not None for picker in pickers)
+    assert len(pickers) == 4 and all(sampler._grammars is not None for sampler in pickers)
     an_end_that_the_tokenizer_does_not_have()
     print("all agree")

@@ -17,16 +17,16 @@ from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
 from sgnb.engine import fusion
-from sgnb.engine.attention.triton_backend import TritonAttention, rehearse_layers
+from sgnb.engine.attention.triton_backend import TritonAttention, precompile_layers
+from sgnb.engine.cache.kv_cache import KVCache
+from sgnb.engine.device.precompile import precompiling
 from sgnb.engine.fusion import skinny
 from sgnb.engine.fusion.operations import pick_operations
 from sgnb.engine.graphs import SIZES
-from sgnb.engine.kv import KVCache
-from sgnb.engine.model import Probe, load_decoder
-from sgnb.engine.picking import KernelPicker
-from sgnb.engine.rehearsal import rehearsal
-from sgnb.engine.request import SHORT, Chunk
+from sgnb.engine.model.decoder import Probe, load_decoder
+from sgnb.engine.request.request import SHORT, Chunk
 from sgnb.engine.runner import ModelRunner
+from sgnb.engine.sampling.sampler import TritonSampler
 
 from ..random_models import random_model
 from .test_attention import SLOTS, random_batch
@@ -63,7 +63,7 @@ def pretend() -> None:
         """The second time too nothing can run."""
         if recording.trusts:
             return match(candidates, recording, *rest)
-        with rehearsal():
+        with precompiling():
             return match(candidates, recording.trustful(), *rest)
 
     fusion._match = match_all  # type: ignore[attr-defined]
@@ -83,7 +83,7 @@ def check(family: str, most: int = SIZES[-1], batch_invariant: bool = False, pro
     begun: set[str] = set()
 
     def begin(probe: Probe, device: torch.device) -> None:
-        rehearse_layers(probe.shapes, probe.heads, probe.options, probe.dtype, device, batch_invariant)
+        precompile_layers(probe.shapes, probe.heads, probe.options, probe.dtype, device, batch_invariant)
         begun.update(noted)
 
     decoder = load_decoder(network, "cpu", "bfloat16", probed=begin)
@@ -94,14 +94,14 @@ def check(family: str, most: int = SIZES[-1], batch_invariant: bool = False, pro
     noted.clear()
     kv = KVCache(decoder.shapes, SLOTS, decoder.dtype, decoder.device)
     attention = TritonAttention(kv, decoder.heads, batch_invariant=batch_invariant)
-    picker = KernelPicker(decoder.vocab_size, most, decoder.device, frozenset(), None)
-    runner = ModelRunner(decoder, attention, picker, max_rows=most, cuda_graphs=True)
-    runner.rehearse()
+    sampler = TritonSampler(decoder.vocab_size, most, decoder.device, frozenset(), None)
+    runner = ModelRunner(decoder, attention, sampler, max_rows=most, cuda_graphs=True)
+    runner.precompile()
     rehearsed = set(noted)
     assert begun == {key for key in rehearsed if noted[key][0] in ATTENTION}, f"{family}: what was begun early"
     rng, graphs = random.Random(family), runner._graphs
     assert graphs is not None and len(rehearsed) > 20
-    with rehearsal(), torch.inference_mode():
+    with precompiling(), torch.inference_mode():
         for rows in graphs._sizes:
             decodes = [chunk._replace(start=chunk.end - 1, length=1) for chunk in step(rng)[:rows]]
             attention.plan(decodes, rows)

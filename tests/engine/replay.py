@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sgnb.engine.radix import RadixTree
+from sgnb.engine.cache.radix import RadixTree
 from sgnb.events import NodeAdded, NodeEvicted, NodeLocked, NodeSplit, NodeTouched
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sgnb.engine import sample_kernel
-from sgnb.engine.request import Request
-from sgnb.engine.sample_kernel import DeviceSampler
-from sgnb.engine.sampler import UNCONSTRAINED, Mask, Picks, pick
+from sgnb.engine.request.request import Request
+from sgnb.engine.sampling import sample_kernel
+from sgnb.engine.sampling.sample_kernel import DeviceSampler
+from sgnb.engine.sampling.torch_sampler import UNCONSTRAINED, Mask, SamplerOutput, pick
 from sgnb.sampling import SamplingParams
 
 LAST = 1 - 2**-53
@@ -37,7 +37,7 @@ class Case:
         self.states = rng.choice([UNCONSTRAINED, 0, 7], rows).astype(np.int32)
         self.allowed = rng.random((rows, vocab)) < rng.choice([0, 2 / vocab, 0.1, 0.9, 1], (rows, 1))
 
-    def by_torch(self, masked: bool) -> Picks:
+    def by_torch(self, masked: bool) -> SamplerOutput:
         bound = torch.from_numpy(np.flatnonzero(self.states != UNCONSTRAINED))
         allowed = torch.from_numpy(self.allowed)[bound]
         device = self.logits.device
@@ -45,7 +45,7 @@ class Case:
         requests = [Request(i, [1], SamplingParams(temperature=t), 1) for i, t in enumerate(self.temperatures)]
         return pick(self.logits.clone(), requests, [()] * len(requests), self.draws, mask)
 
-    def by_kernel(self, sampler: DeviceSampler, masked: bool) -> Picks:
+    def by_kernel(self, sampler: DeviceSampler, masked: bool) -> SamplerOutput:
         device = self.logits.device
         temperatures = torch.from_numpy(self.temperatures).to(device, torch.float32)
         short = torch.float64 if self.logits.dtype == torch.float32 else torch.float32  # where LAST becomes 1
@@ -67,7 +67,7 @@ def check(rows: int, vocab: int, dtype: torch.dtype, device: str, seed: int) -> 
         _compare(case, found, expected, masked)
 
 
-def _compare(case: Case, found: Picks, expected: Picks, masked: bool) -> None:
+def _compare(case: Case, found: SamplerOutput, expected: SamplerOutput, masked: bool) -> None:
     assert torch.equal(found.allowed, expected.allowed)
     for row in np.flatnonzero(~case.odd):
         mine, other = int(found.tokens[row]), int(expected.tokens[row])
@@ -107,8 +107,8 @@ def check_frequencies(device: str, grid: int) -> None:
     states = torch.zeros(grid, dtype=torch.int32, device=device)
     for temperature in (1.0, 2.0):
         temperatures = torch.full((grid,), temperature, device=device)
-        picks = DeviceSampler(vocab, grid, device)(logits, temperatures, draws, allowed, states)
-        found = torch.bincount(picks.tokens, minlength=vocab) / grid
+        sampled = DeviceSampler(vocab, grid, device)(logits, temperatures, draws, allowed, states)
+        found = torch.bincount(sampled.tokens, minlength=vocab) / grid
         expected = (logits[0] / temperature).masked_fill(~allowed[0], -torch.inf).softmax(-1)
         assert float((found - expected).abs().max()) <= 1.01 / grid
         assert not found[expected == 0].any()

@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 from sgnb.engine.attention import LayerOptions
-from sgnb.engine.fusion.parts import Angles, AttentionPlan, Heads, Norm
 from sgnb.engine.fusion.patterns import ROTARIES
-from sgnb.engine.fusion.plain import ACTIVATIONS
+from sgnb.engine.fusion.reference import ACTIVATIONS
 from sgnb.engine.fusion.skinny import (
     PAIRS,
     Tiling,
@@ -26,6 +25,7 @@ from sgnb.engine.fusion.skinny import (
     skinny_linear,
     skinny_project,
 )
+from sgnb.engine.fusion.types import Angles, AttentionPlan, Heads, Norm
 
 from .fusion_kernel_check import backend, exact_rotation
 

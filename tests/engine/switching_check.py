@@ -11,7 +11,7 @@ import random
 import pytest
 import torch
 
-from sgnb.engine.attention.switching import SwitchingAttention
+from sgnb.engine.attention.hybrid import HybridAttention
 from sgnb.engine.attention.triton_backend import TritonAttention
 
 from . import fake_flashinfer
@@ -24,7 +24,7 @@ SHORT = 4
 
 def check() -> None:
     kv = pool(2, 16, 16, "cpu", torch.float32)
-    attention = SwitchingAttention(TritonAttention(kv, {0: 4}, tuning=SMALL), short=SHORT)
+    attention = HybridAttention(TritonAttention(kv, {0: 4}, tuning=SMALL), short=SHORT)
     rng, borders = random.Random(0), set()
     for _ in range(4):
         assert error(attention, random_step(rng, SHORT), 4, OPTIONS["all"]) < 1e-4
@@ -32,8 +32,8 @@ def check() -> None:
         assert error(attention, new_chunks((9, 1), (20, 1), (3, 1)), 4, OPTIONS["all"], padded=4) < 1e-4
         assert error(attention, new_chunks((9, 1), (20, 3), (30, 12), (7, 7)), 4, OPTIONS["all"]) < 1e-4
         borders.add(attention._border)
-        assert attention._warming is not None
-        attention._warming.wait(10)
+        assert attention._background is not None
+        attention._background.wait(10)
     assert {None, 4} <= borders and attention.name == "flashinfer"
 
 

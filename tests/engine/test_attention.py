@@ -13,10 +13,10 @@ from sgnb.engine.attention import LayerOptions, torch_backend, torch_softmax
 from sgnb.engine.attention.sharing import find_sharing
 from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.attention.torch_softmax import Mask, attend, attend_slowly
-from sgnb.engine.kv import KVCache, LayerShape
-from sgnb.engine.pool import SlotPool
-from sgnb.engine.radix import RadixTree
-from sgnb.engine.request import Chunk, Request
+from sgnb.engine.cache.kv_cache import KVCache, LayerShape
+from sgnb.engine.cache.radix import RadixTree
+from sgnb.engine.cache.slot_allocator import SlotAllocator
+from sgnb.engine.request.request import Chunk, Request
 from sgnb.sampling import SamplingParams
 
 SLOTS = 256
@@ -40,7 +40,7 @@ def reference(q: Tensor, k: Tensor, v: Tensor, options: LayerOptions) -> Tensor:
 
 def random_batch(rng: random.Random) -> list[Chunk]:
     """Requests below a random tree: some decode one token, some extend by several."""
-    tree, pool = RadixTree(), SlotPool(SLOTS)
+    tree, pool = RadixTree(), SlotAllocator(SLOTS)
     order = np.random.default_rng(rng.randrange(1 << 30))
     pool._stack = order.permutation(SLOTS).astype(np.int32) if rng.random() < 0.7 else pool._stack
     trunk = [1] * rng.choice([0, 3, 30])
@@ -52,14 +52,14 @@ def random_batch(rng: random.Random) -> list[Chunk]:
         node = tree.match(tokens[:-1])
         tree.lock(node)
         request.slots[: node.end] = node.path_slots()
-        request.slots[node.end : request.size] = pool.allocate(request.size - node.end)
-        start = rng.randint(node.end, request.size - 1)  # what lies between was computed and is the request's own
+        request.slots[node.end : request.num_tokens] = pool.allocate(request.num_tokens - node.end)
+        start = rng.randint(node.end, request.num_tokens - 1)  # what lies between was computed and is the request's own
         if rng.random() < 0.5:
             old, node = node, tree.insert(tokens[:start], request.slots[:start], start=node).node
             tree.lock(node)
             tree.unlock(old)
-        request.node, request.computed, request.held = node, start, request.size
-        chunks.append(Chunk(request, start, request.size - start))
+        request.node, request.num_computed, request.num_slots = node, start, request.num_tokens
+        chunks.append(Chunk(request, start, request.num_tokens - start))
     return chunks
 
 

@@ -15,9 +15,9 @@ import torch.nn.functional as F
 from torch import nn
 from torch._dynamo.utils import counters
 
-from sgnb.engine import compiled
 from sgnb.engine.engine import Engine
-from sgnb.engine.model import load_decoder
+from sgnb.engine.model import compiled
+from sgnb.engine.model.decoder import load_decoder
 from sgnb.errors import ModelError, OptionError
 
 from ..random_models import greedy, random_model

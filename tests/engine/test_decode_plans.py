@@ -21,10 +21,10 @@ from sgnb.engine.attention.decoding import DecodePlan, Decodes
 from sgnb.engine.attention.planning import plan_rows
 from sgnb.engine.attention.tables import Tables
 from sgnb.engine.attention.tiles import Lists, Prices, Tiling
-from sgnb.engine.kv import KVCache, LayerShape
-from sgnb.engine.pool import SlotPool
-from sgnb.engine.radix import RadixTree
-from sgnb.engine.request import Chunk, Request
+from sgnb.engine.cache.kv_cache import KVCache, LayerShape
+from sgnb.engine.cache.radix import RadixTree
+from sgnb.engine.cache.slot_allocator import SlotAllocator
+from sgnb.engine.request.request import Chunk, Request
 from sgnb.engine.scheduler import Scheduler
 from sgnb.sampling import SamplingParams
 
@@ -38,7 +38,7 @@ class Engine:
     """A scheduler whose requests begin, fork, end, wait for memory and are rewritten at random, without a model."""
 
     def __init__(self, rng: random.Random, slots: int) -> None:
-        pool = SlotPool(slots)
+        pool = SlotAllocator(slots)
         self.scheduler = Scheduler(RadixTree(), pool, context_length=200, max_step_tokens=64, max_running=12)
         self._rng, self._count, self._histories = rng, 0, [[1] * rng.choice([3, 30])]
 
@@ -64,9 +64,9 @@ class Engine:
             if request.remaining == 0 or rng.random() < 0.01:
                 self._histories.append(request.tokens.tolist())
                 self.scheduler.finish(request)
-            elif request.output_length > 2 and request.uncomputed == 1 and rng.random() < 0.02:
-                request.rewrite(request.size - 2, [rng.randrange(2, 4)])
-                self.scheduler.settle(request)
+            elif request.num_output_tokens > 2 and request.num_uncomputed == 1 and rng.random() < 0.02:
+                request.rewrite(request.num_tokens - 2, [rng.randrange(2, 4)])
+                self.scheduler.requeue_rewritten(request)
 
 
 def check(plan: DecodePlan, chunks: list[Chunk], rows: int, tiling: Tiling, fork: bool) -> None:

@@ -18,13 +18,13 @@ import torch
 
 from sgnb.engine import engine as engine_module
 from sgnb.engine import loop as loop_module
-from sgnb.engine.attention.switching import SwitchingAttention
+from sgnb.engine.attention.hybrid import HybridAttention
 from sgnb.engine.attention.torch_backend import TorchAttention
+from sgnb.engine.cache.kv_cache import KVCache
 from sgnb.engine.engine import Engine
-from sgnb.engine.kv import KVCache
 from sgnb.engine.memory import freeze_heap, release_device_memory
-from sgnb.engine.output import Output
-from sgnb.engine.request import Request
+from sgnb.engine.request.output import Output
+from sgnb.engine.request.request import Request
 from sgnb.errors import Aborted, EngineError, GrammarError, ModelError, OptionError
 from sgnb.events import RequestFinished, RequestRetracted, StepRan
 from sgnb.sampling import SamplingParams
@@ -260,8 +260,8 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> weakref.WeakSet[Request]:
 def test_the_attention_of_a_gpu_keeps_no_requests(
     make_engine: MakeEngine, requests: weakref.WeakSet[Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def switching(name: str, kv: KVCache, heads: Any, **options: Any) -> SwitchingAttention:
-        return SwitchingAttention(TorchAttention(kv, fork_attention=True), "there is no GPU", short=16)
+    def switching(name: str, kv: KVCache, heads: Any, **options: Any) -> HybridAttention:
+        return HybridAttention(TorchAttention(kv, fork_attention=True), "there is no GPU", short=16)
 
     monkeypatch.setattr(engine_module, "make_backend", switching)
     engine = make_engine(overlap=True, device="cpu")
@@ -425,7 +425,7 @@ def test_a_refused_device_leaves_the_heap_frozen() -> None:
     gc.freeze()  # as it was when the tests began
 
 
-@pytest.mark.parametrize("place", ["sgnb.engine.loading.read_checkpoint", "sgnb.engine.memory.KVCache.__init__"])
+@pytest.mark.parametrize("place", ["sgnb.engine.model.loading.read_checkpoint", "sgnb.engine.memory.KVCache.__init__"])
 def test_a_load_after_the_gpu_was_lost_says_what_to_do(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: Any, **more: Any) -> Any:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
@@ -471,7 +471,7 @@ def test_an_error_in_the_text_ends_the_engine_and_nobody_waits(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = make_engine(config={"vocab_size": 400}, tokenizer=byte_level())
-    monkeypatch.setattr("sgnb.engine.text.Detokenizer.push", lambda self, tokens: 1 / 0)
+    monkeypatch.setattr("sgnb.engine.request.tokenizer.Detokenizer.push", lambda self, tokens: 1 / 0)
     results = [in_thread(lambda: engine.generate("The", max_new_tokens=50, stop="xyz", **GREEDY)) for _ in range(2)]
     assert all(isinstance(r.get(timeout=10), EngineError) for r in results)
 

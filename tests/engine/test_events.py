@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sgnb.engine.engine import Engine, Origin
-from sgnb.engine.output import Output
+from sgnb.engine.request.output import Output
 from sgnb.events import (
     EngineStarted,
     EngineStopped,

@@ -17,8 +17,8 @@ from sgnb.engine.attention import LayerOptions, flashinfer_backend, flashinfer_k
 from sgnb.engine.attention.flashinfer_backend import FlashInferAttention, LayerKind
 from sgnb.engine.attention.flashinfer_check import largest_error, verify
 from sgnb.engine.attention.flashinfer_kernels import AttentionKernel, build_attention, refusal
-from sgnb.engine.kv import KVCache, LayerShape
-from sgnb.engine.request import Chunk
+from sgnb.engine.cache.kv_cache import KVCache, LayerShape
+from sgnb.engine.request.request import Chunk
 
 from . import fake_flashinfer
 from .test_attention import OPTIONS, SLOTS, random_batch, reference

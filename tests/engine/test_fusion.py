@@ -13,9 +13,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from sgnb.engine import fusion
-from sgnb.engine.fusion import plain, recording, unfuse
+from sgnb.engine.fusion import reference, trace, unfuse
 from sgnb.engine.fusion.operations import Operations, Skinny
-from sgnb.engine.fusion.parts import Norm
+from sgnb.engine.fusion.types import Norm
 
 from ..random_models import FAMILIES
 from .fusion_models import Pooled, own_logits, varied_model
@@ -117,8 +117,8 @@ def test_a_module_with_a_twist_keeps_its_own_forward(part: str, dtype: torch.dty
 
 def test_want_of_memory_says_nothing_of_a_module() -> None:
     module, x = nn.Linear(2, 2), torch.ones(1, 2)
-    run = recording.Recording.__new__(recording.Recording)
-    run.calls, run.trusts = {module: [recording.Call((x,), {}, x)]}, False
+    run = trace.Trace.__new__(trace.Trace)
+    run.calls, run.trusts = {module: [trace.Call((x,), {}, x)]}, False
 
     def fail(x: torch.Tensor, error: Exception) -> torch.Tensor:
         raise error
@@ -135,8 +135,8 @@ def test_a_rounded_weight_of_one_row_is_no_twist() -> None:
     its = torch.randn(3, 64, generator=generator) * torch.tensor([[10.0], [1.0], [1.0]])
     mine = its * torch.tensor([[1 + 1.5 * 2**-8], [1.0], [1.0]])
     many = torch.randn(20, 64, generator=generator)
-    assert recording._whole_error(mine, its) < recording.tolerance(torch.bfloat16)
-    assert recording._whole_error(1.01 * many, many) > recording.tolerance(torch.bfloat16)
+    assert trace._whole_error(mine, its) < trace.tolerance(torch.bfloat16)
+    assert trace._whole_error(1.01 * many, many) > trace.tolerance(torch.bfloat16)
 
 
 def twist(module: nn.Module) -> None:
@@ -195,14 +195,14 @@ def test_few_rows_go_to_the_kernels_for_few_rows(family: str, monkeypatch: pytes
     ) -> Tensor:
         assert len(x) <= (6 if gated else 4)
         calls.append("gate" if gated else "add" if residual is not None else "norm" if norm else "linear")
-        y = F.linear(x if norm is None else plain.norm(x, norm), weight, bias)
-        y = y if gated is None else plain.gate(y, gated)
+        y = F.linear(x if norm is None else reference.norm(x, norm), weight, bias)
+        y = y if gated is None else reference.gate(y, gated)
         return y if residual is None else y + residual
 
     def project(x: Tensor, weight: Tensor, bias: Tensor | None, *arguments: Any, norm: Norm | None = None) -> Tensor:
         assert len(x) <= 2
         calls.append("project")
-        return plain.rotate_and_store(F.linear(x if norm is None else plain.norm(x, norm), weight, bias), *arguments)
+        return reference.rotate_and_store(F.linear(x if norm is None else reference.norm(x, norm), weight, bias), *arguments)
 
     def serves(x: Tensor, weight: Tensor, gated: bool) -> bool:
         return len(x) <= (6 if gated else 4)

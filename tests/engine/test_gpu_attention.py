@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from sgnb.engine.attention import LayerOptions
-from sgnb.engine.request import Chunk
+from sgnb.engine.request.request import Chunk
 
 from .test_attention import OPTIONS, SLOTS, random_batch
 

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from sgnb.engine.attention import AttentionBackend, LayerOptions
 from sgnb.engine.attention.flashinfer_kernels import refusal
-from sgnb.engine.attention.switching import SwitchingAttention, make_gpu_attention
+from sgnb.engine.attention.hybrid import HybridAttention, make_gpu_attention
 from sgnb.engine.attention.torch_backend import TorchAttention
-from sgnb.engine.kv import KVCache, LayerShape
-from sgnb.engine.request import Chunk
+from sgnb.engine.cache.kv_cache import KVCache, LayerShape
+from sgnb.engine.request.request import Chunk
 
 from .test_attention import SLOTS, reference
 from .test_flashinfer import random_step
@@ -84,13 +84,13 @@ def step(attention: AttentionBackend, kv: KVCache, chunks: list[Chunk], options:
     return out
 
 
-def switched(kv: KVCache, options: LayerOptions) -> SwitchingAttention:
+def switched(kv: KVCache, options: LayerOptions) -> HybridAttention:
     """With FlashInfer compiled."""
     attention = make_gpu_attention(kv, {0: HEADS}, fork_attention=True)
-    while attention.warming:
+    while attention.compiling:
         step(attention, kv, random_step(random.Random(1), SHORT), options)
-        if attention._warming is not None:
-            attention._warming.wait()
+        if attention._background is not None:
+            attention._background.wait()
     assert attention.without_flashinfer is None
     return attention
 
@@ -153,7 +153,7 @@ def test_the_switch() -> None:
         step(attention, kv, random_step(rng, SHORT), OPTIONS["plain"])
         if told:
             break
-        if attention._warming is not None:
-            attention._warming.wait(1)
+        if attention._background is not None:
+            attention._background.wait(1)
     assert attention.name == "flashinfer" and attention.without_flashinfer is None
     assert told == [("triton", "flashinfer")]

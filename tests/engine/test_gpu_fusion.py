@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sgnb.engine.fusion import unfuse
-from sgnb.engine.fusion.parts import Heads, Norm
+from sgnb.engine.fusion.types import Heads, Norm
 
 from .fusion_models import FAMILIES_ON_GPU, Pooled, varied_model
 from .test_fusion import FUSED

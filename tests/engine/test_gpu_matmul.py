@@ -10,7 +10,7 @@ from torch import Tensor
 
 from sgnb.engine.fusion import moe
 from sgnb.engine.fusion.invariant import LARGE, TILINGS, invariant_linear
-from sgnb.engine.fusion.parts import Heads
+from sgnb.engine.fusion.types import Heads
 
 from . import invariant_check, invariant_model_check, moe_check
 

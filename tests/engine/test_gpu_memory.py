@@ -15,10 +15,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from sgnb.engine import loading, memory
+from sgnb.engine import memory
+from sgnb.engine.cache.kv_cache import KVCache
 from sgnb.engine.engine import Engine
-from sgnb.engine.kv import KVCache
-from sgnb.engine.loading import load_module
 from sgnb.engine.memory import (
     GIB,
     activation_bytes,
@@ -28,8 +27,10 @@ from sgnb.engine.memory import (
     release_device_memory,
     work_bytes,
 )
-from sgnb.engine.model import load_decoder
-from sgnb.engine.reading import Reader
+from sgnb.engine.model import loading
+from sgnb.engine.model.decoder import load_decoder
+from sgnb.engine.model.loading import load_module
+from sgnb.engine.model.safetensors_reader import Reader
 from sgnb.errors import ModelError, OptionError
 
 from ..random_models import random_model

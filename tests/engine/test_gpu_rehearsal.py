@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sgnb.engine import rehearsal
+from sgnb.engine.device import precompile
 from sgnb.engine.engine import Engine
 from sgnb.errors import OptionError
 
@@ -47,12 +47,12 @@ def run(engine: Engine) -> list[list[int]]:
 def test_steps_compile_nothing(family: str, compiled: list[str]) -> None:
     sizes: dict[str, Any] = {"vocab_size": 400, "max_position_embeddings": 1024}
     tokens = []
-    for precompile in (True, False):
+    for at_load in (True, False):
         model = random_model(family, **sizes)
-        with Engine(model, tokenizer=byte_level(), precompile=precompile, **OPTIONS) as engine:
+        with Engine(model, tokenizer=byte_level(), precompile=at_load, **OPTIONS) as engine:
             loading = len(compiled)
             tokens.append(run(engine))
-            if precompile:
+            if at_load:
                 assert set(compiled[loading:]) <= {"allow", "advance"}, "those wait for the first grammar"
     assert tokens[0] == tokens[1]
 
@@ -61,7 +61,7 @@ def test_nothing_goes_on_being_compiled_after_a_load() -> None:
     model, prompts = random_model(num_attention_heads=8, num_key_value_heads=8, hidden_size=256), PROMPTS[:-1]
     with pytest.raises(OptionError, match="does not fit"):
         Engine(model, **OPTIONS | {"max_total_tokens": 1 << 40})
-    assert not rehearsal._under_way
+    assert not precompile._under_way
     with Engine(model, **OPTIONS) as engine:
-        assert not rehearsal._under_way
+        assert not precompile._under_way
         assert len(engine.generate(prompts, max_new_tokens=2, ignore_eos=True)) == len(prompts)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from sgnb.engine.masking import host_mask
-from sgnb.engine.request import Request
-from sgnb.engine.sampler import UNCONSTRAINED, pick
+from sgnb.engine.request.request import Request
+from sgnb.engine.sampling.host_mask import host_mask
+from sgnb.engine.sampling.torch_sampler import UNCONSTRAINED, pick
 from sgnb.grammar.vocabulary import Vocabulary
 from sgnb.sampling import SamplingParams
 
@@ -62,8 +62,8 @@ def test_the_mask_kernels() -> None:
 
 def test_a_graph_of_mask_sample_and_advance() -> None:
     """Twelve steps by replay: each row's token is allowed, its state is the automaton's, as the host finds them."""
-    from sgnb.engine.device_grammars import DeviceGrammars
-    from sgnb.engine.sample_kernel import DeviceSampler
+    from sgnb.engine.sampling.device_grammars import DeviceGrammars
+    from sgnb.engine.sampling.sample_kernel import DeviceSampler
 
     from . import mask_kernel_check as kernels
 
@@ -81,9 +81,9 @@ def test_a_graph_of_mask_sample_and_advance() -> None:
 
     def step() -> torch.Tensor:
         grammars.allowed(states, allowed)
-        picks = sampler(logits, temperatures, draws, allowed, states)
-        grammars.advance_(states, picks.tokens)
-        return picks.allowed
+        sampled = sampler(logits, temperatures, draws, allowed, states)
+        grammars.advance_(states, sampled.tokens)
+        return sampled.allowed
 
     step()
     graph = torch.cuda.CUDAGraph()
@@ -106,7 +106,7 @@ def test_a_graph_of_mask_sample_and_advance() -> None:
 
 def test_nothing_waits_for_the_device() -> None:
     """Every way to sample, masks of the host, and new grammars on the device."""
-    from sgnb.engine.device_grammars import DeviceGrammars
+    from sgnb.engine.sampling.device_grammars import DeviceGrammars
 
     from . import mask_kernel_check as kernels
 
@@ -125,8 +125,8 @@ def test_nothing_waits_for_the_device() -> None:
     draws = np.random.default_rng(0).random(len(batch))
     automata = kernels.compile_all()
     with nothing_waits():
-        picks = pick(logits.clone(), batch, [{3}] * len(batch), draws, host_mask(lives, 1000, CUDA))
+        sampled = pick(logits.clone(), batch, [{3}] * len(batch), draws, host_mask(lives, 1000, CUDA))
         for automaton in automata:
             grammars.acquire(automaton)
     expected = pick(logits.cpu(), batch, [{3}] * len(batch), draws, host_mask(lives, 1000, torch.device("cpu")))
-    assert picks.tokens.tolist() == expected.tokens.tolist()
+    assert sampled.tokens.tolist() == expected.tokens.tolist()

@@ -106,10 +106,10 @@ class Steps:
         return list(Graph.log)
 
     def prepare(self) -> None:
-        self._graphs.rehearse()
+        self._graphs.precompile()
 
-    def rehearse(self, what: Any) -> None:
-        """The attention's, of a number of rows, and the picker's, of logits."""
+    def precompile(self, what: Any) -> None:
+        """The attention's, of a number of rows, and the sampler's, of logits."""
         if isinstance(what, int):
             self.rehearsed.append(what)
 
@@ -137,10 +137,10 @@ def test_without_a_rehearsal_the_second_step_of_a_kind_is_captured(steps: Steps)
 
 
 def test_after_a_rehearsal_the_first_is_but_for_what_sets_up_the_thread(steps: Steps) -> None:
-    from sgnb.engine.graphs import REHEARSED
+    from sgnb.engine.graphs import PRECOMPILED_ROWS
 
     steps.prepare()
-    assert steps.rehearsed == [*REHEARSED]
+    assert steps.rehearsed == [*PRECOMPILED_ROWS]
     assert steps.run(1) == ["step"]
     assert steps.run(2) == steps.run(1) == ["capture", "step", "replay"]
     assert steps.run(2) == ["replay"]

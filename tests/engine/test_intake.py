@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sgnb.engine.intake import Intake
+from sgnb.engine.request.input_processor import InputProcessor
 from sgnb.errors import RequestError
 
 VOCAB = 1000
-INTAKE = Intake("model", None, VOCAB, 64, 64)
+INTAKE = InputProcessor("model", None, VOCAB, 64, 64)
 
 
 def taken(prompt: Any) -> Any:

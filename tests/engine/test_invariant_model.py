@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from sgnb.engine.fusion import unfuse
 from sgnb.engine.fusion.invariant_model import fuse_invariant
-from sgnb.engine.fusion.recording import Recording, RecordingBackend
-from sgnb.engine.model import load_decoder
+from sgnb.engine.fusion.trace import Trace, TracingBackend
+from sgnb.engine.model.decoder import load_decoder
 from sgnb.errors import ModelError
 
 from . import invariant_model_check
@@ -72,15 +72,15 @@ def test_a_product_of_a_module_that_no_pattern_knows() -> None:
 def test_a_run_again_finds_room_in_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a GPU fused forwards write to it by themselves."""
 
-    def write(self: RecordingBackend, layer: int, k: Tensor, v: Tensor) -> None:
+    def write(self: TracingBackend, layer: int, k: Tensor, v: Tensor) -> None:
         self.kv.keys[layer][self.new_slots] = k
         self.kv.values[layer][self.new_slots] = v
         written.append(layer)
 
     written: list[int] = []
-    recording = Recording(Pooled(varied_model("llama")).model, [])
-    monkeypatch.setattr(RecordingBackend, "store", write)
-    recording.run()
+    trace = Trace(Pooled(varied_model("llama")).model, [])
+    monkeypatch.setattr(TracingBackend, "store", write)
+    trace.run()
     assert written == [0, 1] * 2
 
 

@@ -23,11 +23,12 @@ from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedModel
 
 from sgnb import models
-from sgnb.engine import checkpoint, loading, memory, reading
-from sgnb.engine.checkpoint import Entry, find_folder, read_checkpoint, read_header
+from sgnb.engine import memory
 from sgnb.engine.engine import Engine
-from sgnb.engine.loading import load_module, pick_device, pick_dtype, place_module
-from sgnb.engine.reading import Progress, ReadCancelled, Reader
+from sgnb.engine.model import checkpoint, loading, safetensors_reader
+from sgnb.engine.model.checkpoint import Entry, find_folder, read_checkpoint, read_header
+from sgnb.engine.model.loading import load_module, pick_device, pick_dtype, place_module
+from sgnb.engine.model.safetensors_reader import Progress, ReadCancelled, Reader
 from sgnb.errors import ModelError
 
 from ..interrupts import interrupt_in
@@ -329,7 +330,7 @@ class Terminal(io.StringIO):
 
 def test_progress_is_one_line_drawn_over_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(reading.time, "perf_counter", lambda: clock.now)
+    monkeypatch.setattr(safetensors_reader.time, "perf_counter", lambda: clock.now)
     terminal, file = Terminal(), io.StringIO()
     for stream in (terminal, file):
         clock.now = -9.0
@@ -361,7 +362,7 @@ def test_small_models_show_nothing(sharded: Path, capsys: pytest.CaptureFixture[
 def test_large_models_show_the_line(
     sharded: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "SMALL_BYTES", 0)
+    monkeypatch.setattr(safetensors_reader, "SMALL_BYTES", 0)
     load_module(str(sharded), CPU)
     assert re.fullmatch(r"read .*: 0\.0 GB in \d+\.\d s, \d+\.\d GB/s\n", capsys.readouterr().err)
 

@@ -49,7 +49,7 @@ def score_call(prompt: str, *choices: str, unconditional: bool = False) -> Score
     return ScoreCall(prompt, choices, unconditional, "run", "0", "pick")
 
 
-class Sink:
+class OnOutput:
     """Keeps what it is given; `end` waits for the last item and makes sure that it is the last."""
 
     def __init__(self) -> None:
@@ -68,14 +68,14 @@ class Sink:
 
 
 def generate(executor: LocalExecutor, call: Call) -> Result:
-    sink = Sink()
+    sink = OnOutput()
     executor.generate(call, sink)
     result: Result = sink.end()
     return result
 
 
 def score(executor: LocalExecutor, call: ScoreCall) -> Scores:
-    sink = Sink()
+    sink = OnOutput()
     executor.score(call, sink)
     scores: Scores = sink.end()
     return scores
@@ -99,7 +99,7 @@ def test_generate(executor: LocalExecutor, engine: Engine) -> None:
 
 
 def test_streamed_text_is_the_text(executor: LocalExecutor) -> None:
-    sink = Sink()
+    sink = OnOutput()
     executor.generate(call(stream=True, temperature=1.0, seed=1, max_new_tokens=30), sink)
     result = sink.end()
     assert "".join(sink.deltas) == result.texts[0] and len(sink.deltas) > 3 and all(sink.deltas)
@@ -108,7 +108,7 @@ def test_streamed_text_is_the_text(executor: LocalExecutor) -> None:
 def test_several_samples(executor: LocalExecutor, engine: Engine) -> None:
     params: dict[str, Any] = {"n": 3, "seed": 5, "temperature": 1.0}
     expected = [o.text for o in engine.generate("The", max_new_tokens=8, ignore_eos=True, **params)]
-    sink = Sink()
+    sink = OnOutput()
     executor.generate(call(stream=True, **params), sink)
     result = sink.end()
     assert list(result.texts) == expected and len(result.meta) == 3
@@ -197,7 +197,7 @@ def test_a_tokenizer_that_adds_a_beginning() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_cancel(executor: LocalExecutor, stream: bool) -> None:
-    sink, scores = Sink(), Sink()
+    sink, scores = OnOutput(), OnOutput()
     cancel = executor.generate(call(stream=stream, max_new_tokens=200, n=2), sink)
     cancel_scores = executor.score(score_call("The quick " * 15, " a", " b"), scores)
     cancel()
@@ -225,7 +225,7 @@ def test_scoring_errors_come_through_the_sink(executor: LocalExecutor) -> None:
 def test_a_closed_engine() -> None:
     engine = Engine(random_model(vocab_size=400), tokenizer=byte_level())
     executor = LocalExecutor(engine)
-    running, waiting = Sink(), Sink()
+    running, waiting = OnOutput(), OnOutput()
     executor.generate(call(max_new_tokens=200), running)
     engine.close()
     executor.generate(call(), waiting)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sgnb.engine.masking import explain, host_mask
+from sgnb.engine.sampling.host_mask import explain, host_mask
 from sgnb.errors import GrammarError
 
 CPU = torch.device("cpu")

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from sgnb.engine import memory
-from sgnb.engine.kv import KVCache, LayerShape
+from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.memory import (
     GIB,
     activation_bytes,

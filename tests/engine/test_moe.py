@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from sgnb.engine.fusion import moe, plain
+from sgnb.engine.fusion import moe, reference
 
 from . import moe_check
 from .interpreter import interpreted, needs_triton
@@ -18,10 +18,10 @@ def test_the_kernels_in_the_interpreter() -> None:
 
 
 def test_names_of_activations() -> None:
-    assert plain.activation_name(nn.SiLU()) == plain.activation_name(F.silu) == "silu"
-    assert plain.activation_name(F.gelu) == "gelu"
-    assert plain.activation_name(nn.GELU(approximate="tanh")) == "gelu_tanh"
-    assert plain.activation_name(F.relu) is None
+    assert reference.activation_name(nn.SiLU()) == reference.activation_name(F.silu) == "silu"
+    assert reference.activation_name(F.gelu) == "gelu"
+    assert reference.activation_name(nn.GELU(approximate="tanh")) == "gelu_tanh"
+    assert reference.activation_name(F.relu) is None
 
 
 def test_modules_that_the_kernels_do_not_serve() -> None:

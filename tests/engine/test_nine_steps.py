@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sgnb.engine.pool import SlotPool
-from sgnb.engine.radix import Node, RadixTree
+from sgnb.engine.cache.radix import Node, RadixTree
+from sgnb.engine.cache.slot_allocator import SlotAllocator
 
 MEMORY = 24
 SYSTEM, HELLO, SOLVE, BACK = "sys:", "1st.", "integrate.", "comeback"
@@ -17,7 +17,7 @@ class Cache:
     """A tree and a pool, used by one request after another as the scheduler would."""
 
     def __init__(self) -> None:
-        self.tree, self.pool = RadixTree(), SlotPool(MEMORY)
+        self.tree, self.pool = RadixTree(), SlotAllocator(MEMORY)
 
     def run(self, text: str) -> int:
         """Compute `text` and keep it; how many of its tokens were cached."""

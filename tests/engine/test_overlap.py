@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sgnb.engine.engine import Engine
-from sgnb.engine.output import Output
+from sgnb.engine.request.output import Output
 from sgnb.events import NodeAdded, RequestAdmitted, RequestFinished, RequestRetracted, StepRan
 
 from ..byte_tokenizers import byte_level

@@ -7,12 +7,12 @@ import random
 import numpy as np
 import pytest
 
-from sgnb.engine.pool import SlotPool
+from sgnb.engine.cache.slot_allocator import SlotAllocator
 
 
 def test_no_slot_is_handed_out_twice() -> None:
     rng = random.Random(0)
-    pool, taken = SlotPool(50), []
+    pool, taken = SlotAllocator(50), []
     for _ in range(500):
         if taken and rng.random() < 0.5:
             pool.release(taken.pop(rng.randrange(len(taken))))
@@ -24,7 +24,7 @@ def test_no_slot_is_handed_out_twice() -> None:
 
 
 def test_neighbours_come_in_order() -> None:
-    pool = SlotPool(10)
+    pool = SlotAllocator(10)
     first, second = pool.allocate(4), pool.allocate(3)
     assert first.tolist() == [0, 1, 2, 3] and second.tolist() == [4, 5, 6]
     pool.release(first)
@@ -32,7 +32,7 @@ def test_neighbours_come_in_order() -> None:
 
 
 def test_too_many() -> None:
-    pool = SlotPool(3)
+    pool = SlotAllocator(3)
     with pytest.raises(MemoryError, match="4 KV slots asked for, 3 of 3 free"):
         pool.allocate(4)
     assert pool.free == 3

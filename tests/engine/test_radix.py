@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sgnb.engine.radix import EVICTION_POLICIES, Node, Prefix, RadixTree, common_length
+from sgnb.engine.cache.radix import EVICTION_POLICIES, Node, Prefix, RadixTree, common_length
 
 from .replay import Mirror, Replay, tree_rows
 

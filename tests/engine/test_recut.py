@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from sgnb.engine.constraint import Constraint
-from sgnb.engine.request import Request
-from sgnb.engine.text import Tokenizer, common_length
+from sgnb.engine.request.constraint import Constraint
+from sgnb.engine.request.request import Request
+from sgnb.engine.request.tokenizer import Tokenizer, common_length
 from sgnb.grammar.compiler import TokenGrammar, compile_spec
 from sgnb.grammar.spec import GrammarSpec
 from sgnb.sampling import SamplingParams
@@ -44,9 +44,9 @@ class Walk:
         self.constraint.begin()
 
     def give(self, token: int) -> None:
-        self.constraint.take(token, False, 1, -1.0, -1.0)
+        self.constraint.accept_token(token, False, 1, -1.0, -1.0)
         self.request.append(token)
-        self.constraint.settle()
+        self.constraint.jump_forward()
 
     def check(self) -> None:
         """Bytes, states and records are those of the tokens."""
@@ -54,7 +54,7 @@ class Walk:
         matcher = self.grammar.matcher()
         states = [matcher.state]
         for token in output:
-            matcher.accept(token)
+            matcher.accept_token(token)
             states.append(matcher.state)
         assert b"".join(self.tokenizer.vocabulary.pieces[token] for token in output) == bytes(self.constraint.data)
         assert [(r.before, r.after) for r in records] == list(pairwise(states))

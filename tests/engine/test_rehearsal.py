@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from sgnb.engine.rehearsal import _kind, forget_begun, launch, rehearsal
+from sgnb.engine.device.precompile import _kind, cancel_unclaimed, launch, precompiling
 
 from .interpreter import needs_triton, run_check
 
@@ -65,7 +65,7 @@ def test_a_launch() -> None:
 @needs_triton
 def test_a_rehearsal_compiles_on_other_threads_and_launches_nothing() -> None:
     kernel = Kernel()
-    with rehearsal():
+    with precompiling():
         for size in (4, 5, 4):
             launch(kernel, (3,), 1, 2, SIZE=size)
     assert sorted(c["SIZE"] for _, _, c in kernel.compiled) == [4, 5] and not kernel.launched
@@ -78,7 +78,7 @@ def test_a_rehearsal_compiles_on_other_threads_and_launches_nothing() -> None:
 @needs_triton
 def test_another_thread_launches_meanwhile() -> None:
     kernel = Kernel()
-    with rehearsal():
+    with precompiling():
         thread = threading.Thread(target=launch, args=(kernel, (1,)))
         thread.start()
         thread.join()
@@ -99,10 +99,10 @@ def test_long_compiling_is_said(
         gate.set()
         return done
 
-    monkeypatch.setattr("sgnb.engine.rehearsal.PATIENCE", patience)
+    monkeypatch.setattr("sgnb.engine.device.precompile.PATIENCE", patience)
     monkeypatch.setattr(concurrent.futures, "wait", wait_and_open)
     kernel = Kernel(gate=gate)
-    with rehearsal():
+    with precompiling():
         launch(kernel, (1,), 1)
     assert capsys.readouterr().err == said and len(kernel.compiled) == kernel.loaded == 1
 
@@ -110,7 +110,7 @@ def test_long_compiling_is_said(
 @needs_triton
 def test_what_cannot_be_compiled_is_left_to_the_launch() -> None:
     broken, kernel = Kernel(RuntimeError("no such instruction")), Kernel()
-    with rehearsal():
+    with precompiling():
         launch(broken, (1,), 1)
         launch(kernel, (1,), 2)
     assert len(kernel.compiled) == 1
@@ -126,16 +126,16 @@ def test_no_kernel_gets_the_launcher_of_another() -> None:
 @needs_triton
 def test_what_was_begun_without_waiting_is_not_compiled_again() -> None:
     kernel, other = Kernel(), Kernel()
-    with rehearsal(wait=False):
+    with precompiling(wait=False):
         launch(kernel, (1,), 1)
         launch(kernel, (1,), 2)
-    with rehearsal():
+    with precompiling():
         launch(other, (1,), 7)
     assert len(other.compiled) == 1
-    with rehearsal():
+    with precompiling():
         launch(kernel, (1,), 1)
     assert kernel.kept == [(1,)] and kernel.compiled.count(((1,), (1,), {})) == 1
-    with rehearsal():
+    with precompiling():
         for number in (1, 2):
             launch(kernel, (1,), number)
     assert kernel.kept == [(1,), (1,), (2,)]
@@ -145,15 +145,15 @@ def test_what_was_begun_without_waiting_is_not_compiled_again() -> None:
 
 @needs_triton
 def test_what_nobody_asks_for_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sgnb.engine.rehearsal._cores", lambda: 1)
+    monkeypatch.setattr("sgnb.engine.device.precompile._cores", lambda: 1)
     gate = threading.Event()
     kernel = Kernel(gate=gate)
-    with rehearsal(wait=False):
+    with precompiling(wait=False):
         for number in range(40):
             launch(kernel, (1,), number)
-    forget_begun()
+    cancel_unclaimed()
     gate.set()
-    with rehearsal():
+    with precompiling():
         launch(kernel, (1,), 39)
     assert kernel.kept == [(39,)]
     assert len(kernel.compiled) <= 2, "one was under way, and one is asked for"
@@ -161,8 +161,8 @@ def test_what_nobody_asks_for_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> N
 
 @needs_triton
 def test_an_interrupt_leaves_out_what_was_begun_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sgnb.engine.rehearsal._cores", lambda: 1)
-    monkeypatch.setattr("sgnb.engine.rehearsal.PATIENCE", 0)
+    monkeypatch.setattr("sgnb.engine.device.precompile._cores", lambda: 1)
+    monkeypatch.setattr("sgnb.engine.device.precompile.PATIENCE", 0)
     gate = threading.Event()
     first, kernel = Kernel(KeyboardInterrupt()), Kernel(gate=gate)
 
@@ -171,12 +171,12 @@ def test_an_interrupt_leaves_out_what_was_begun_before(monkeypatch: pytest.Monke
         for number in range(40):
             launch(kernel, (1,), number)
 
-    with rehearsal(wait=False):
+    with precompiling(wait=False):
         ask()
-    with pytest.raises(KeyboardInterrupt), rehearsal():
+    with pytest.raises(KeyboardInterrupt), precompiling():
         ask()
     gate.set()
-    with rehearsal():
+    with precompiling():
         launch(kernel, (1,), 40)
     assert kernel.kept == [(40,)]
     assert len(kernel.compiled) <= 2, "one was under way, and one is asked for"
@@ -186,7 +186,7 @@ def test_an_interrupt_leaves_out_what_was_begun_before(monkeypatch: pytest.Monke
 def test_what_failed_without_waiting_is_left_to_the_launch() -> None:
     broken = Kernel(RuntimeError("no such instruction"))
     for wait in (False, True):
-        with rehearsal(wait=wait):
+        with precompiling(wait=wait):
             launch(broken, (1,), 1)
     assert not broken.kept
 
@@ -194,7 +194,7 @@ def test_what_failed_without_waiting_is_left_to_the_launch() -> None:
 @needs_triton
 def test_an_error_ends_the_rehearsal() -> None:
     kernel = Kernel()
-    with pytest.raises(ZeroDivisionError), rehearsal():
+    with pytest.raises(ZeroDivisionError), precompiling():
         launch(kernel, (1,), 1)
         raise ZeroDivisionError
     launch(kernel, (1,), 1)
@@ -204,18 +204,18 @@ def test_an_error_ends_the_rehearsal() -> None:
 @needs_triton
 def test_after_an_interrupt_the_next_rehearsal_works() -> None:
     kernel = Kernel()
-    with pytest.raises(KeyboardInterrupt), rehearsal():
+    with pytest.raises(KeyboardInterrupt), precompiling():
         launch(Kernel(KeyboardInterrupt()), (1,), 1)
-    with rehearsal():
+    with precompiling():
         launch(kernel, (1,), 1)
     assert len(kernel.compiled) == 1 and not kernel.launched
 
 
 def test_an_old_triton_compiles_on_this_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sgnb.engine.rehearsal._compiling", lambda: None)
+    monkeypatch.setattr("sgnb.engine.device.precompile._compiling", lambda: None)
     compiled: list[Any] = []
     kernel = SimpleNamespace(warmup=lambda *args, grid, **options: compiled.append((args, grid, options)))
-    with rehearsal():
+    with precompiling():
         for _ in range(2):
             launch(kernel, (3,), 1, SIZE=4)
         assert compiled == [((1,), (3,), {"SIZE": 4})]

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from sgnb.engine import sampler
-from sgnb.engine.draws import uniforms
-from sgnb.engine.intake import split_samples
-from sgnb.engine.request import Request
-from sgnb.engine.sampler import Mask, is_plain, pick, sample, top_logprobs
+from sgnb.engine.request.input_processor import split_samples
+from sgnb.engine.request.request import Request
+from sgnb.engine.sampling import torch_sampler
+from sgnb.engine.sampling.rng import uniforms
+from sgnb.engine.sampling.torch_sampler import Mask, is_plain, pick, sample, top_logprobs
 from sgnb.sampling import SamplingParams
 
 VOCAB = 23
@@ -124,7 +124,7 @@ def test_selecting_a_few_tokens_is_sorting_them_all(monkeypatch: pytest.MonkeyPa
     batch = [Request(i, [1], SamplingParams(**cases[i % len(cases)]), 1) for i in range(200)]
     draws = np.random.default_rng(0).random(200)
     few = sample(logits.clone(), batch, [()] * 200, draws)
-    monkeypatch.setattr(sampler, "FEW", 0)
+    monkeypatch.setattr(torch_sampler, "FEW", 0)
     assert few.tolist() == sample(logits.clone(), batch, [()] * 200, draws).tolist()
 
 
@@ -180,21 +180,21 @@ def test_picks_with_masks(dtype: torch.dtype) -> None:
     bound = [1, 3, 4]
     batch = [Request(i, [1], SamplingParams(temperature=float(i % 2)), 1) for i in range(6)]
     draws = np.random.default_rng(1).random(6)
-    picks = pick(logits.clone(), batch, [()] * 6, draws, Mask(torch.tensor(bound), allowed))
+    sampled = pick(logits.clone(), batch, [()] * 6, draws, Mask(torch.tensor(bound), allowed))
     probabilities = logits.double().softmax(-1)
     masked = logits.float().clone()
     masked[bound] = masked[bound].masked_fill(~allowed, -torch.inf)
     expected = sample(masked, batch, [()] * 6, draws)
     expected[3] = 0
-    assert picks.tokens.tolist() == expected.tolist()
-    assert picks.allowed.tolist() == [VOCAB, int(allowed[0].sum()), VOCAB, 0, int(allowed[2].sum()), VOCAB]
-    assert picks.logprobs.exp().tolist() == pytest.approx([float(probabilities[i, expected[i]]) for i in range(6)])
+    assert sampled.tokens.tolist() == expected.tolist()
+    assert sampled.allowed.tolist() == [VOCAB, int(allowed[0].sum()), VOCAB, 0, int(allowed[2].sum()), VOCAB]
+    assert sampled.logprobs.exp().tolist() == pytest.approx([float(probabilities[i, expected[i]]) for i in range(6)])
     mass = [1.0] * 6
     for row, line in zip(bound, allowed, strict=True):
         mass[row] = float(probabilities[row][line].sum())
-    assert picks.kept.exp().tolist() == pytest.approx(mass)
-    assert [picks.kept[row] for row in (0, 2, 5)] == [0, 0, 0]
-    assert [column.dtype for column in picks] == [torch.int64, torch.float32, torch.float32, torch.int32]
+    assert sampled.kept.exp().tolist() == pytest.approx(mass)
+    assert [sampled.kept[row] for row in (0, 2, 5)] == [0, 0, 0]
+    assert [column.dtype for column in sampled] == [torch.int64, torch.float32, torch.float32, torch.int32]
 
 
 def test_picks_of_rows_without_any_number() -> None:

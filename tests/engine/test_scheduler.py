@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from sgnb.engine.pool import SlotPool
-from sgnb.engine.radix import RadixTree
-from sgnb.engine.request import Chunk, Request
+from sgnb.engine.cache.radix import RadixTree
+from sgnb.engine.cache.slot_allocator import SlotAllocator
+from sgnb.engine.request.request import Chunk, Request
 from sgnb.engine.scheduler import RECOVERY, Scheduler
 from sgnb.events import RequestAdmitted, RequestRetracted
 from sgnb.sampling import SamplingParams
@@ -58,7 +58,7 @@ class Simulation:
         self.max_step_tokens = options.get("max_step_tokens", total)
         self.scheduler = Scheduler(
             RadixTree(self.replay.apply),
-            SlotPool(total),
+            SlotAllocator(total),
             context_length=options.pop("context_length", total),
             emit=self.emit,
             **options,
@@ -67,7 +67,7 @@ class Simulation:
     def emit(self, event: Any) -> None:
         self.events.append(event)
         if isinstance(event, RequestRetracted):
-            rank = lambda r: (r.output_length, -r.prompt_length)  # noqa: E731
+            rank = lambda r: (r.num_output_tokens, -r.num_prompt_tokens)  # noqa: E731
             assert self.scheduler.running, "the last running request was retracted"
             assert rank(self.requests[event.request]) <= min(map(rank, self.scheduler.running))
 
@@ -101,29 +101,29 @@ class Simulation:
     def row(self, chunk: Chunk) -> Row:
         request, samples = chunk.request, chunk.samples
         row = Row(
-            request, request.extent if samples else None, chunk.end == request.extent and not samples, request.epoch
+            request, request.num_tokens_with_placeholders if samples else None, chunk.end == request.num_tokens_with_placeholders and not samples, request.version
         )
-        request.extent += samples
+        request.num_tokens_with_placeholders += samples
         return row
 
     def land(self, rows: list[Row]) -> None:
         """Requests take their tokens, but for those that ended or were rewritten since."""
         for request, position, ends, epoch in rows:
-            if request.id in self.ended or request.epoch != epoch:
+            if request.id in self.ended or request.version != epoch:
                 self.dropped += 1
                 continue
             if position is not None:
-                assert request.size == position, "tokens arrive in order"
+                assert request.num_tokens == position, "tokens arrive in order"
                 request.append(self.next_token(request))
                 self.jumps(request)
-                self.scheduler.settle(request)
+                self.scheduler.requeue_rewritten(request)
             if ends or (position is not None and request.remaining == 0):
                 self.finish(request)
 
     def retire(self, requests: list[Request]) -> None:
         for request in requests:
             if request.full and request in self.scheduler.running and not request.params.return_logprob:
-                self.scheduler.retire(request)
+                self.scheduler.free_early(request)
                 assert request not in self.scheduler.running
                 self.check()
 
@@ -140,13 +140,13 @@ class Simulation:
         """free + cached + in flight = total, and every slot has exactly one owner."""
         s = self.scheduler
         assert s.pool.free + s.tree.size + s.in_flight == self.total
-        own = [r.slots[r.node.end : r.held] for r in s.running if r.node is not None]
+        own = [r.slots[r.node.end : r.num_slots] for r in s.running if r.node is not None]
         assert len(own) == len(s.running) and sum(map(len, own)) == s.in_flight
         slots = np.concatenate([s.pool._stack[: s.pool.free], *(n.slots for n in s.tree.nodes()), *own])
         assert (np.bincount(slots, minlength=self.total) == 1).all()
         for r in s.running:
             assert r.node is not None and r.slots[: r.node.end].tolist() == r.node.path_slots().tolist()
-            assert r.node.end <= r.computed <= min(r.held, r.extent)
+            assert r.node.end <= r.num_computed <= min(r.num_slots, r.num_tokens_with_placeholders)
 
     def admitted(self) -> list[int]:
         return [event.request for event in self.events if isinstance(event, RequestAdmitted)]
@@ -190,8 +190,8 @@ def test_every_slot_has_one_owner_when_requests_rewrite_their_ends(trial: int) -
 
     def rewrite(request: Request) -> None:
         if rng.random() < 0.5:
-            position = max(request.prompt_length, request.size - rng.randrange(4))
-            room = request.limit - (position - request.prompt_length)
+            position = max(request.num_prompt_tokens, request.num_tokens - rng.randrange(4))
+            room = request.limit - (position - request.num_prompt_tokens)
             request.rewrite(position, [rng.randrange(3) for _ in range(rng.randrange(min(room, 6) + 1))])
 
     sim = Simulation(
@@ -231,8 +231,8 @@ def test_every_slot_has_one_owner_when_steps_are_read_late(trial: int) -> None:
 
     def rewrite(request: Request) -> None:
         if trial % 2 and rng.random() < 0.3:
-            position = max(request.prompt_length, request.size - rng.randrange(4))
-            room = request.limit - (position - request.prompt_length)
+            position = max(request.num_prompt_tokens, request.num_tokens - rng.randrange(4))
+            room = request.limit - (position - request.num_prompt_tokens)
             request.rewrite(position, [rng.randrange(3) for _ in range(rng.randrange(min(room, 6) + 1))])
 
     sim = Simulation(
@@ -263,7 +263,7 @@ def test_reading_late_changes_no_output() -> None:
     outputs = []
     for overlap in (False, True):
         rng = random.Random(5)
-        sim = Simulation(100, lambda r: hash((r.id, r.size)) % 3, overlap=overlap, max_running=8, max_step_tokens=16)
+        sim = Simulation(100, lambda r: hash((r.id, r.num_tokens)) % 3, overlap=overlap, max_running=8, max_step_tokens=16)
         requests = [sim.add([rng.randrange(3) for _ in range(10)], 30) for _ in range(20)]
         list(sim.run())
         assert any(isinstance(event, RequestRetracted) for event in sim.events)

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 from sgnb.engine.attention import LayerOptions, flashinfer_kernels
-from sgnb.engine.attention.switching import SwitchingAttention
+from sgnb.engine.attention.background_compile import BackgroundCompile, Job
+from sgnb.engine.attention.hybrid import HybridAttention
 from sgnb.engine.attention.torch_backend import TorchAttention
-from sgnb.engine.attention.warming import Job, Warming
-from sgnb.engine.kv import KVCache
-from sgnb.engine.request import Chunk
+from sgnb.engine.cache.kv_cache import KVCache
+from sgnb.engine.request.request import Chunk
 
 from . import fake_flashinfer
 from .interpreter import interpreted, needs_triton
@@ -63,7 +63,7 @@ class Setting:
         self.kv = random_kv(layers=2)
         self.tree = Tree(self.kv)
         self.told: list[tuple[str, str, float]] = []
-        self.attention = SwitchingAttention(
+        self.attention = HybridAttention(
             self.tree, refused, short=SHORT, on_switch=lambda *what: self.told.append(what)
         )
 
@@ -89,8 +89,8 @@ class Setting:
         """The step that starts compiling, and its end."""
         self.step()
         self.step()
-        assert self.attention._warming is not None
-        self.attention._warming.wait(10)
+        assert self.attention._background is not None
+        self.attention._background.wait(10)
 
 
 @pytest.fixture(autouse=True)
@@ -100,13 +100,13 @@ def flashinfer(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 def test_the_switch(flashinfer: SimpleNamespace) -> None:
     setting = Setting()
-    assert setting.attention.name == "triton" and setting.attention.warming
+    assert setting.attention.name == "triton" and setting.attention.compiling
     setting.warm()
     # One module for each kind of layer.
     assert sorted(args[8] for args in flashinfer.built) == [False, True]
     assert not setting.told
     assert setting.step()
-    assert setting.attention.name == "flashinfer" and not setting.attention.warming
+    assert setting.attention.name == "flashinfer" and not setting.attention.compiling
     [(before, after, seconds)] = setting.told
     assert (before, after) == ("triton", "flashinfer") and 0 < seconds < 10
     assert setting.attention.graph_key == ("triton", 0)
@@ -139,7 +139,7 @@ def test_refused(flashinfer: SimpleNamespace) -> None:
     for _ in range(3):
         assert not setting.step()
     assert setting.attention.without_flashinfer == "FlashInfer is not installed"
-    assert setting.attention._warming is None and not flashinfer.log
+    assert setting.attention._background is None and not flashinfer.log
 
 
 def test_a_compilation_that_fails(flashinfer: SimpleNamespace) -> None:
@@ -180,7 +180,7 @@ def test_a_failure_later_goes_back_within_the_step(method: str, monkeypatch: pyt
     assert not setting.step()
     assert setting.told[1] == ("flashinfer", "triton", 0.0)
     assert setting.attention.without_flashinfer == "RuntimeError: workspace too small"
-    assert setting.attention.name == "triton" and not setting.attention.warming
+    assert setting.attention.name == "triton" and not setting.attention.compiling
     assert not setting.step()
 
 
@@ -213,7 +213,7 @@ def test_compiling_keeps_nothing_alive(flashinfer: SimpleNamespace, monkeypatch:
     setting = Setting()
     setting.step()
     setting.step()
-    warming, pool = setting.attention._warming, weakref.ref(setting.kv)
+    warming, pool = setting.attention._background, weakref.ref(setting.kv)
     assert warming is not None and started.wait(10)
     del setting
     gc.collect()
@@ -225,11 +225,11 @@ def test_compiling_keeps_nothing_alive(flashinfer: SimpleNamespace, monkeypatch:
 
 def test_warming() -> None:
     done: list[str] = []
-    warming = Warming([Job("a", lambda: done.append("a")), Job("b", lambda: done.append("b"))]).start()
+    warming = BackgroundCompile([Job("a", lambda: done.append("a")), Job("b", lambda: done.append("b"))]).start()
     assert warming.wait(10) and done == ["a", "b"] and warming.failure is None and warming.seconds > 0
 
     def fail() -> None:
         raise ValueError("not today")
 
-    warming = Warming([Job("c", fail), Job("d", lambda: done.append("d"))]).start()
+    warming = BackgroundCompile([Job("c", fail), Job("d", lambda: done.append("d"))]).start()
     assert not warming.wait(10) and done == ["a", "b"] and warming.failure == "c: ValueError: not today"

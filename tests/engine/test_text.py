@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken
 
-from sgnb.engine.text import Detokenizer, StopStrings, Tokenizer
+from sgnb.engine.request.tokenizer import Detokenizer, StopStrings, Tokenizer
 from sgnb.errors import RequestError
 
 from ..byte_tokenizers import BOS, EOS, TEXT, byte_level, pieces

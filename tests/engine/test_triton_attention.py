@@ -15,8 +15,8 @@ from sgnb.engine.attention.pieces import Work, cut, number_parts
 from sgnb.engine.attention.planning import plan_extend, plan_invariant, plan_rows, worth_sharing
 from sgnb.engine.attention.sharing import find_sharing
 from sgnb.engine.attention.tiles import MARK, Lists, Prices, Tiling
-from sgnb.engine.radix import RadixTree
-from sgnb.engine.request import Chunk, Request
+from sgnb.engine.cache.radix import RadixTree
+from sgnb.engine.request.request import Chunk, Request
 from sgnb.sampling import SamplingParams
 
 from .interpreter import interpreted, needs_triton

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sgnb.engine.output import Output
-from sgnb.engine.waiting import agather, astreamed, gather, streamed
+from sgnb.engine.request.collect import agather, astreamed, gather, streamed
+from sgnb.engine.request.output import Output
 
 PART = Output("a", [1], 3, 0, None)
 LAST = Output("ab", [1, 2], 3, 0, "length")

@@ -16,8 +16,8 @@ from sgnb.engine.attention import LayerOptions, planning, triton_backend
 from sgnb.engine.attention.tiles import Prices
 from sgnb.engine.attention.triton_backend import TritonAttention
 from sgnb.engine.attention.tuning import Launch, Tuning
-from sgnb.engine.kv import KVCache, LayerShape
-from sgnb.engine.request import Chunk, Request
+from sgnb.engine.cache.kv_cache import KVCache, LayerShape
+from sgnb.engine.request.request import Chunk, Request
 from sgnb.sampling import SamplingParams
 
 from .test_attention import OPTIONS, SLOTS, random_batch, reference

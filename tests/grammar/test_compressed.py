@@ -5,7 +5,17 @@ from hypothesis import given, settings
 from sgnb.errors import GrammarError
 from sgnb.grammar.automaton.automaton import START, Automaton, build
 from sgnb.grammar.automaton.compressed import Compressed, Edge
-from sgnb.grammar.syntax import Alternate, Chars, Concat, Literal, Node, Repeat, Rules, Source, optional
+from sgnb.grammar.syntax import (
+    Alternate,
+    Chars,
+    Concat,
+    Literal,
+    Node,
+    Repeat,
+    Rules,
+    Source,
+    optional,
+)
 
 from .trees import trees
 

@@ -48,7 +48,7 @@ ARITHMETIC = 'root ::= term ([-+] term)*\nterm ::= [0-9]+ | "(" root ")"\n'
 
 def allowed(matcher: LibraryMatcher) -> list[int]:
     """The tokens in the mask, which is checked for its form."""
-    mask = matcher.allowed()
+    mask = matcher.next_token_bitmask()
     assert mask.dtype == np.uint32 and not mask.flags.writeable
     return [int(i) for i in np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))]
 
@@ -59,7 +59,7 @@ def accepts(grammar: LibraryGrammar, text: str) -> bool:
     for byte in text.encode():
         possible = byte in allowed(matcher)
         try:
-            matcher.accept(byte)
+            matcher.accept_token(byte)
         except GrammarError:
             assert not possible
             return False
@@ -77,14 +77,14 @@ def all_texts(grammar: LibraryGrammar, length: int) -> set[str]:
         options = allowed(matcher)
         assert options or matcher.is_final, f"no way on after {data!r}"
         assert matcher.finished == (not options)
-        forced = matcher.forced()
+        forced = matcher.find_jump_forward_string()
         if forced:
             assert options == [forced[0]] and not matcher.is_final
         text = data.decode(errors="replace")
         if len(text) > length or (len(text) == length and not text.endswith("\ufffd")):
             return
         for option in options:
-            matcher.accept(option)
+            matcher.accept_token(option)
             follow(data + bytes([option]))
             matcher.rollback(1)
 
@@ -197,13 +197,13 @@ def test_masks_are_exact(text: str, choices: list[int]) -> None:
         options = allowed(matcher)
         if not options:
             break
-        matcher.accept(options[choice % len(options)])
+        matcher.accept_token(options[choice % len(options)])
     expected = []
     for token, piece in enumerate(TOKENS.pieces):
         twin = matcher.fork()
         try:
             for byte in piece:
-                twin.accept(byte)
+                twin.accept_token(byte)
         except GrammarError:
             continue
         expected += [token] if piece else []
@@ -306,39 +306,39 @@ def test_empty_intersections_and_missing_rules() -> None:
 
 def test_a_refused_token_changes_nothing() -> None:
     matcher = compile_ebnf(JSON, TOKENS).matcher()
-    matcher.accept(TOKENS.size - 1)
+    matcher.accept_token(TOKENS.size - 1)
     before = allowed(matcher)
     for token in (ord("\n"), PIECES.index(b""), PIECES.index(b"\xff")):
         with pytest.raises(GrammarError, match=f"token {token} "):
-            matcher.accept(token)
+            matcher.accept_token(token)
     assert allowed(matcher) == before
     assert (matcher.state, matcher.labels(), matcher.completion()) == (-1, (), None)
 
 
 def test_forced_rollback_fork_and_the_end() -> None:
     matcher = compile_ebnf('root ::= "begin " ("one" | "only") " é" ("!" root)?', BYTES).matcher()
-    assert matcher.forced() == b"begin on"
+    assert matcher.find_jump_forward_string() == b"begin on"
     for byte in b"begin on":
-        matcher.accept(byte)
-    assert matcher.forced() == b""
+        matcher.accept_token(byte)
+    assert matcher.find_jump_forward_string() == b""
     twin = matcher.fork()
     for byte in b"e ":
-        matcher.accept(byte)
-    assert matcher.forced() == "é".encode()
+        matcher.accept_token(byte)
+    assert matcher.find_jump_forward_string() == "é".encode()
     for byte in "é".encode():
         assert not matcher.is_final
-        matcher.accept(byte)
-    assert matcher.is_final and not matcher.finished and matcher.forced() == b""
+        matcher.accept_token(byte)
+    assert matcher.is_final and not matcher.finished and matcher.find_jump_forward_string() == b""
     assert allowed(twin) == [ord("e"), ord("l")]
     with pytest.raises(GrammarError, match="9 tokens"):
         twin.rollback(9)
     twin.rollback(8)
-    assert twin.forced() == b"begin on" and matcher.is_final
+    assert twin.find_jump_forward_string() == b"begin on" and matcher.is_final
     done = compile_ebnf('root ::= "(" root ")" | "x"', BYTES).matcher()
-    done.accept(ord("x"))
-    assert done.finished and done.is_final and not done.allowed().any() and done.forced() == b""
+    done.accept_token(ord("x"))
+    assert done.finished and done.is_final and not done.next_token_bitmask().any() and done.find_jump_forward_string() == b""
     with pytest.raises(GrammarError):
-        done.accept(ord("x"))
+        done.accept_token(ord("x"))
     done.rollback(1)
     assert not done.finished and allowed(done) == [ord("("), ord("x")]
 
@@ -354,7 +354,7 @@ def test_requests_in_threads_do_not_meet() -> None:
     def masks(depth: int) -> list[list[int]]:
         matcher, found = grammar.matcher(), []
         for byte in b"[" * depth + b'{"a":1}' + b"]" * depth:
-            matcher.accept(byte)
+            matcher.accept_token(byte)
             found.append(allowed(matcher))
         assert matcher.is_final
         return found
@@ -406,7 +406,7 @@ def test_hard_grammars_are_answered_or_refused_in_time(grammar: Callable[[], str
             options = allowed(matcher)
             if not options:
                 break
-            matcher.accept(options[0])
+            matcher.accept_token(options[0])
     except GrammarError as error:
         assert error.hint
     assert time.thread_time() - began < 4

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from sgnb import models
-from sgnb.engine.text import Tokenizer
+from sgnb.engine.request.tokenizer import Tokenizer
 from sgnb.errors import GrammarError
 from sgnb.grammar import masks
 from sgnb.grammar.automaton.automaton import START, Automaton, build

@@ -45,14 +45,14 @@ def test_rollback_and_fork(kind: str, text: str) -> None:
     for _ in range(12):
         before, twin = seen(matcher), matcher.fork()
         steps = 0
-        while steps < 4 and (choice := allowed(matcher.allowed())):
-            matcher.accept(rng.choice(choice))
+        while steps < 4 and (choice := allowed(matcher.next_token_bitmask())):
+            matcher.accept_token(rng.choice(choice))
             steps += 1
         assert seen(twin) == before
         matcher.rollback(steps)
         assert seen(matcher) == before
         if before[0]:
-            matcher.accept(rng.choice(before[0]))
+            matcher.accept_token(rng.choice(before[0]))
     with pytest.raises(GrammarError):
         matcher.rollback(1000)
 
@@ -61,14 +61,14 @@ def test_rollback_and_fork(kind: str, text: str) -> None:
 def test_what_is_not_allowed_changes_nothing(kind: str, text: str) -> None:
     matcher = grammar(kind, text).matcher()
     for _ in range(5):
-        choice = allowed(matcher.allowed())
+        choice = allowed(matcher.next_token_bitmask())
         for token in set(range(len(PIECES))) - set(choice):
             with pytest.raises(GrammarError):
-                matcher.accept(token)
-        assert allowed(matcher.allowed()) == choice
+                matcher.accept_token(token)
+        assert allowed(matcher.next_token_bitmask()) == choice
         if not choice:
             break
-        matcher.accept(choice[-1])
+        matcher.accept_token(choice[-1])
 
 
 @pytest.mark.parametrize(("kind", "text"), GRAMMARS[:2])
@@ -77,24 +77,24 @@ def test_completion_ends_the_text(kind: str, text: str) -> None:
     for _ in range(20):
         matcher = grammar(kind, text).matcher()
         for _ in range(rng.randrange(6)):
-            if choice := allowed(matcher.allowed()):
-                matcher.accept(rng.choice(choice))
+            if choice := allowed(matcher.next_token_bitmask()):
+                matcher.accept_token(rng.choice(choice))
         end = matcher.completion()
         assert end is not None
         for token in VOCABULARY.longest_match(end):
             assert not matcher.is_final or not end
-            matcher.accept(token)
+            matcher.accept_token(token)
         assert matcher.is_final
 
 
 def test_labels() -> None:
     schema = '{"type":"object","properties":{"a":{"enum":["x","y"]},"b":{"type":"boolean"}},"required":["a","b"]}'
     matcher = grammar("json_schema", schema).matcher()
-    assert matcher.forced() == b'{"a":"'
-    assert matcher.labels(matcher.forced())[-1] == "$.a"
+    assert matcher.find_jump_forward_string() == b'{"a":"'
+    assert matcher.labels(matcher.find_jump_forward_string())[-1] == "$.a"
     for token in VOCABULARY.longest_match(b'{"a":"x'):
-        matcher.accept(token)
-    assert matcher.forced() == b'","b":' and "$.b" in matcher.labels(matcher.forced())
+        matcher.accept_token(token)
+    assert matcher.find_jump_forward_string() == b'","b":' and "$.b" in matcher.labels(matcher.find_jump_forward_string())
     assert matcher.labels() == ("$.a",)
 
 
@@ -108,7 +108,7 @@ def test_labels_follow_the_place() -> None:
         for byte in b'{"ab":"xy","cd":"xy"}':
             found.setdefault(chr(byte), []).append(matcher.labels(bytes([byte])))
             assert set(matcher.labels()) >= set(matcher.labels(bytes([byte])))
-            matcher.accept(1 + byte)
+            matcher.accept_token(1 + byte)
         assert found["x"][0] != found["x"][1] and found["x"] == found["y"]
         assert any("ab" in label for label in found["x"][0]) and any("cd" in label for label in found["x"][1])
         assert matcher.finished and matcher.labels(b"{") == ()

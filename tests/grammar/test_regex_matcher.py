@@ -44,16 +44,16 @@ def test_a_matcher_says_what_its_bytes_say(pattern: str, seed: int, vocabulary: 
         state = automaton.step(START, data)
         inside = is_text(data) and bool(re.fullmatch(pattern, data.decode()))
         allowed = [bool(piece) and automaton.step(state, piece) != 0 for piece in vocabulary.pieces]
-        assert (matcher.state, matcher.is_final, matcher.forced()) == (state, inside, forced(automaton, state))
+        assert (matcher.state, matcher.is_final, matcher.find_jump_forward_string()) == (state, inside, forced(automaton, state))
         assert matcher.finished == (inside and not any(allowed))
         calm = not forced(automaton, state) and (any(allowed) or not inside)
         for tokens in (0, len(automaton.completion(state)) - 1, len(automaton.completion(state)), 1000):
             may = calm and len(automaton.completion(state)) <= tokens
-            assert matcher.goes_on(tokens) == may or (vocabulary is FEW and may)
-        packed = matcher.allowed().view(np.uint8)
+            assert matcher.is_idle(tokens) == may or (vocabulary is FEW and may)
+        packed = matcher.next_token_bitmask().view(np.uint8)
         assert np.unpackbits(packed, count=vocabulary.size, bitorder="little").tolist() == allowed
         if not any(allowed):
             break
         for token in rng.choices(range(vocabulary.size), allowed):
-            matcher.accept(token)
+            matcher.accept_token(token)
             data += vocabulary.pieces[token]

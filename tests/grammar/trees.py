@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from sgnb.grammar.syntax import Alternate, Chars, Concat, Intersect, Literal, Node, Ranges, Repeat, Source, Without
+from sgnb.grammar.syntax import (
+    Alternate,
+    Chars,
+    Concat,
+    Intersect,
+    Literal,
+    Node,
+    Ranges,
+    Repeat,
+    Source,
+    Without,
+)
 
 ALPHABET = "abé߿€한😀"
 

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from sgnb.errors import OptionError, ProgramError
-from sgnb.events import BranchFinished, BranchStarted, GenerationDone, RunFinished, RunStarted, TextAppended
+from sgnb.events import (
+    BranchFinished,
+    BranchStarted,
+    GenerationDone,
+    RunFinished,
+    RunStarted,
+    TextAppended,
+)
 from sgnb.lang import (
     Run,
     assistant,

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from sgnb.errors import OptionError
 from sgnb.magics.line import Param, split, unquote
-from sgnb.magics.options import CELL_OPTIONS, COMMANDS, LOAD_OPTIONS, CellLine, LineCall, cell_help, line_help
+from sgnb.magics.options import (
+    CELL_OPTIONS,
+    COMMANDS,
+    LOAD_OPTIONS,
+    CellLine,
+    LineCall,
+    cell_help,
+    line_help,
+)
 
 
 @pytest.mark.parametrize(("line", "words"), [

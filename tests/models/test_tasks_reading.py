@@ -20,7 +20,17 @@ from training.tasks.event_asks import answered, not_answered, sentences
 from training.tasks.events import events, same
 from training.tasks.material import asked as material_asked
 from training.tasks.material import documents_material
-from training.tasks.passages import NOT_SAID, NOUN_ASKS, Fact, Scene, asked, documents_scene, scene, told, told_each
+from training.tasks.passages import (
+    NOT_SAID,
+    NOUN_ASKS,
+    Fact,
+    Scene,
+    asked,
+    documents_scene,
+    scene,
+    told,
+    told_each,
+)
 from training.tasks.scenes import KINDS
 from training.tasks.told_things import made_topic
 from training.tasks.told_topics import TOPICS

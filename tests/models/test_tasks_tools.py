@@ -18,7 +18,15 @@ from training.items import JOINT, draw
 from training.suites import puzzles as puzzle_suites
 from training.suites import tools as tool_suites
 from training.suites.base import Suite
-from training.tasks import puzzle_words, puzzles, routes, tool_asks, tool_episodes, tool_words, tools
+from training.tasks import (
+    puzzle_words,
+    puzzles,
+    routes,
+    tool_asks,
+    tool_episodes,
+    tool_words,
+    tools,
+)
 from training.tasks.tool_episodes import EPISODES, Episode, calculate, episode, look_up, observe
 from training.tasks.tool_pages import KINDS
 from training.tasks.tool_words import Words

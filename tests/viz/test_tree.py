@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sgnb import events
 from sgnb.events import EventLog, Record
 from sgnb.viz import TreeState
-from sgnb.viz.plain import shown, tree_text
+from sgnb.viz.plain_text import shown, tree_text
 from tests.viz.make_log import WordEngine
 from tests.viz.page import TreePage
 

@@ -1,4 +1,5 @@
-"""Attention over the KV pool: planned once a step, run once a layer. A backend is one class and one line here."""
+"""Attention over the KV pool: planned once a step, run once a layer. A backend is one class and one
+line here."""
 
 from __future__ import annotations
 
@@ -11,15 +12,16 @@ from ...errors import OptionError
 if TYPE_CHECKING:
     from torch import Tensor, device
 
-    from ..kv import KVCache
-    from ..request import Chunk
+    from ..cache.kv_cache import KVCache
+    from ..request.request import Chunk
 
 
 class LayerOptions(NamedTuple):
     """What a layer asks of its attention besides q, k and v.
 
-    scaling: factor of the scores. window: a token sees itself and the `window` - 1 before it. softcap: scores become
-    softcap * tanh(score / softcap). sinks: float[heads], a score of each head that is in the softmax and has no value.
+    scaling: factor of the scores. window: a token sees itself and the `window` - 1 before it.
+    softcap: scores become softcap * tanh(score / softcap). sinks: float[heads], a score of each
+    head that is in the softmax and has no value.
     """
 
     scaling: float
@@ -29,10 +31,11 @@ class LayerOptions(NamedTuple):
 
 
 class AttentionBackend(Protocol):
-    """`plan` fixes which tokens are computed and where their KV lies; then every layer stores, and attends.
+    """`plan` fixes which tokens are computed and where their KV lies; then every layer stores, and
+    attends.
 
-    Rows are the tokens of the chunks, in order; T of them. new_slots: int64[T], where the rows' keys and values go, for
-    who writes them to the pool himself. name: for people.
+    Rows are the tokens of the chunks, in order; T of them. new_slots: int64[T], where the rows'
+    keys and values go, for who writes them to the pool himself. name: for people.
     """
 
     name: str
@@ -42,14 +45,15 @@ class AttentionBackend(Protocol):
     def plan(self, chunks: list[Chunk], padded: int | None = None) -> None:
         """Prepare a step; chunks of at most `request.SHORT` tokens come first.
 
-        padded: every chunk is short, and the tensors will have so many rows; those that are too many belong to
-        no request. What `store` and `attend` launch then depends on `padded` and `graph_key` only, so that a CUDA graph
-        of it can be replayed after other plans.
+        padded: every chunk is short, and the tensors will have so many rows; those that are too
+        many belong to no request. What `store` and `attend` launch then depends on `padded` and
+        `graph_key` only, so that a CUDA graph of it can be replayed after other plans.
         """
         ...
 
-    def rehearse(self, rows: int) -> None:
-        """In a `rehearsal`, in place of `plan`: so many rows of no request, with every kernel that a step may need."""
+    def precompile(self, rows: int) -> None:
+        """In a `precompiling` block, in place of `plan`: so many rows of no request, with every
+        kernel that a step may need."""
         ...
 
     @property
@@ -62,7 +66,8 @@ class AttentionBackend(Protocol):
         ...
 
     def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
-        """q [T, heads, dim], with the last dimension contiguous, against what its tokens see: [T, heads, v's dim]."""
+        """q [T, heads, dim], with the last dimension contiguous, against what its tokens see: [T,
+        heads, v's dim]."""
         ...
 
 
@@ -95,30 +100,40 @@ def make_backend(
     batch_invariant: bool = False,
     on_switch: Callable[[str, str, float], None] | None = None,
 ) -> AttentionBackend:
-    """The backend called `name`, which `check_backend` allows; "auto" is the best that works on the pool's device.
+    """The backend called `name`, which `check_backend` allows; "auto" is the best that works on the
+    pool's device.
 
-    heads: query heads of each layer. batch_invariant: what else is in a step changes no bit of a token's result.
-    on_switch: told of (kernels before, kernels now, seconds of compiling in the background).
-    Raises OptionError when a package that it needs does not work.
+    heads: query heads of each layer. batch_invariant: what else is in a step changes no bit of a
+    token's result. on_switch: told of (kernels before, kernels now, seconds of compiling in the
+    background). Raises OptionError when a package that it needs does not work.
     """
     if name == "torch" or (name == "auto" and kv.device.type != "cuda"):
         from .torch_backend import TorchAttention
 
         return TorchAttention(kv, fork_attention=fork_attention)
     try:
-        from .switching import make_gpu_attention
+        from .hybrid import make_gpu_attention
         from .triton_backend import TritonAttention
     except ImportError as error:
         if name == "auto":
             return make_backend("torch", kv, heads, fork_attention=fork_attention)
-        raise OptionError(f"attention={name!r} cannot be used: {error}", "pip install triton") from error
+        raise OptionError(
+            f"attention={name!r} cannot be used: {error}", "pip install triton"
+        ) from error
     if name == "triton":
-        return TritonAttention(kv, heads, fork_attention=fork_attention, batch_invariant=batch_invariant)
+        return TritonAttention(
+            kv, heads, fork_attention=fork_attention, batch_invariant=batch_invariant
+        )
     backend = make_gpu_attention(
-        kv, heads, fork_attention=fork_attention, batch_invariant=batch_invariant, on_switch=on_switch
+        kv,
+        heads,
+        fork_attention=fork_attention,
+        batch_invariant=batch_invariant,
+        on_switch=on_switch,
     )
     if name == "flashinfer" and backend.without_flashinfer is not None:
         raise OptionError(
-            f"attention='flashinfer' cannot be used: {backend.without_flashinfer}", "use attention='auto'"
+            f"attention='flashinfer' cannot be used: {backend.without_flashinfer}",
+            "use attention='auto'",
         )
     return backend

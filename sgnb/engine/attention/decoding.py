@@ -1,9 +1,11 @@
-"""The plan of a step in which every chunk is one token, and of the steps that follow it. Plain numpy.
+"""The plan of a step in which every chunk is one token, and of the steps that follow it. Plain
+numpy.
 
-From one step of decodes to the next, the same requests have one token more each. Then the tiles stay, and each list
-gets its rows' new slots at its end: a plan made from nothing would read the same, in another order. Which requests
-there are, and where they hang in the tree, is compared in each step; slots are read from the requests in each step, so
-that it does not matter who changed them.
+From one step of decodes to the next, the same requests have one token more each. Then the tiles
+stay, and each list gets its rows' new slots at its end: a plan made from nothing would read the
+same, in another order. Which requests there are, and where they hang in the tree, is compared in
+each step; slots are read from the requests in each step, so that it does not matter who changed
+them.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..radix import Ints
-from ..request import Chunk
+from ..cache.radix import Ints
+from ..request.request import Chunk
 from .pieces import Work, finish
 from .planning import NO_MARKS, join, tree_tiles
 from .tiles import Lists, Longs, Marks, Tiles, Tiling, dummy_tiles
@@ -26,11 +28,13 @@ MOST_ROOM, MOST_TOKENS = 256, 4096
 """And more, up to so many, as long as no more tokens than this come to all rows together."""
 
 CUT_ANEW = 8
-"""Bins of several pieces are cut anew every so many steps: until then they grow alike, or nearly so."""
+"""Bins of several pieces are cut anew every so many steps: until then they grow alike, or nearly
+so."""
 
 
 class Decodes(NamedTuple):
-    """The chunks of a step: token starts[i] of the i-th request. By their numbers, as a plan must keep no requests.
+    """The chunks of a step: token starts[i] of the i-th request. By their numbers, as a plan must
+    keep no requests.
 
     nodes: where in the tree they hang; -1 for a request without a node.
     """
@@ -48,19 +52,30 @@ class Decodes(NamedTuple):
 
 
 class DecodePlan:
-    """The plan of a step, which can become that of the next one. fork, rows, scratch: as for `planning.plan_rows`.
+    """The plan of a step, which can become that of the next one. fork, rows, scratch: as for
+    `planning.plan_rows`.
 
-    work: the tables. slots: all lists. new_slots: int32[chunks], where the tokens' keys and values go.
+    work: the tables. slots: all lists. new_slots: int32[chunks], where the tokens' keys and values
+    go.
     """
 
     work: Work
 
     def __init__(
-        self, chunks: list[Chunk], decodes: Decodes, tiling: Tiling, *, fork: bool, rows: int, scratch: int
+        self,
+        chunks: list[Chunk],
+        decodes: Decodes,
+        tiling: Tiling,
+        *,
+        fork: bool,
+        rows: int,
+        scratch: int,
     ) -> None:
         count, lists, row_positions = len(chunks), Lists(), np.zeros(rows, np.int32)
         room = min(max(ROOM, MOST_TOKENS // count), MOST_ROOM)
-        tiles, trees = tree_tiles(chunks, list(range(count)), tiling, lists, row_positions, fork, room)
+        tiles, trees = tree_tiles(
+            chunks, list(range(count)), tiling, lists, row_positions, fork, room
+        )
         self._places, self._strides = _next_places(count, tiles, trees)
         self._dummies = rows - count if scratch >= 0 else 0
         if self._dummies:
@@ -87,10 +102,11 @@ class DecodePlan:
         )
 
     def advance(self, decodes: Decodes) -> bool:
-        """Become the plan of the next step, which this one `precedes`. True when the work was cut anew.
+        """Become the plan of the next step, which this one `precedes`. True when the work was cut
+        anew.
 
-        Otherwise only slots, marks, positions of rows, and pieces are new, and all tables keep their sizes. The
-        positions of marks were there from the beginning.
+        Otherwise only slots, marks, positions of rows, and pieces are new, and all tables keep
+        their sizes. The positions of marks were there from the beginning.
         """
         self._decodes = decodes
         self._steps += 1
@@ -113,7 +129,11 @@ class DecodePlan:
             return False
         lowest = self._first.lowest + self._steps
         lowest[len(lowest) - self._dummies :] = 0
-        self._cut(self._first._replace(filled=filled, length=length, lowest=lowest), self.work.marks, positions)
+        self._cut(
+            self._first._replace(filled=filled, length=length, lowest=lowest),
+            self.work.marks,
+            positions,
+        )
         return True
 
     def _cut(self, tiles: Tiles, marks: Marks, row_positions: Ints) -> None:
@@ -125,8 +145,12 @@ class DecodePlan:
                 last = np.append(tile[1:] != tile[:-1], True).nonzero()[0]
                 ended = tile[last]
                 begins = pieces[last, 0] - tiles.first_slot[ended]
-                self._ends.append((pieces[:, 1], pieces[: len(pieces) - dummies, 6], last, ended, begins))
-                stands = min(stands, _stands(starts, tiles.filled[ended], tiles.growth[ended], self._tiling))
+                self._ends.append(
+                    (pieces[:, 1], pieces[: len(pieces) - dummies, 6], last, ended, begins)
+                )
+                stands = min(
+                    stands, _stands(starts, tiles.filled[ended], tiles.growth[ended], self._tiling)
+                )
         self._cut_at = self._steps + 1 + stands
 
     def _lengthen(self, length: Longs) -> None:
@@ -145,7 +169,8 @@ class _Shared:
         self._sources = trees.growth.sources.copy()
 
     def advance(self, places: Longs, slots: Ints) -> Ints:
-        """Write the lists to the beginning of `slots`, with the rows' next tokens in these places; the rest is left.
+        """Write the lists to the beginning of `slots`, with the rows' next tokens in these places;
+        the rest is left.
 
         places: of all rows.
         """
@@ -161,10 +186,14 @@ class _Shared:
 
 
 def _next_places(count: int, tiles: list[Tiles], trees: Trees | None) -> tuple[Longs, Longs]:
-    """Where in the lists the next token of each row comes, and how far behind it the one after that."""
+    """Where in the lists the next token of each row comes, and how far behind it the one after
+    that."""
     places, strides = np.zeros(count, np.int64), np.ones(count, np.int64)
     if trees is not None:
-        places[trees.growth.rows], strides[trees.growth.rows] = trees.growth.places, trees.growth.strides
+        places[trees.growth.rows], strides[trees.growth.rows] = (
+            trees.growth.places,
+            trees.growth.strides,
+        )
     if tiles[-1].first_mark[0] < 0:
         places[tiles[-1].rows] = tiles[-1].first_slot + tiles[-1].length
     return places, strides
@@ -176,8 +205,8 @@ def _held(chunks: list[Chunk]) -> int:
 
 
 def _stands(starts: Ints, filled: Longs, growth: Longs, tiling: Tiling) -> int:
-    """How many steps a cut stands. Where each bin has one piece, the longest decides when the device is done: until a
-    piece needs another block."""
+    """How many steps a cut stands. Where each bin has one piece, the longest decides when the
+    device is done: until a piece needs another block."""
     if (starts[1:] - starts[:-1]).max() > 1:
         return CUT_ANEW - 1
     spare = -filled % tiling.prices.align

@@ -1,8 +1,9 @@
 """FlashInfer's attention for what extends: a plan for each kind of layer once a step.
 
-Keys and values are read where they lie, as pages of one token, or are brought together before: a prefix that requests
-share is read once for each. Knows nothing of CUDA graphs, nor of storing. FlashInfer compiles a kernel at its first
-use, for about a minute, unless `flashinfer_kernels` has built it.
+Keys and values are read where they lie, as pages of one token, or are brought together before: a
+prefix that requests share is read once for each. Knows nothing of CUDA graphs, nor of storing.
+FlashInfer compiles a kernel at its first use, for about a minute, unless `flashinfer_kernels` has
+built it.
 """
 
 from __future__ import annotations
@@ -16,18 +17,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..kv import KVCache
-from ..request import Chunk
-from ..transfer import pinned
+from ..cache.kv_cache import KVCache
+from ..device.transfer import pinned
+from ..request.request import Chunk
 from . import LayerOptions
 from .flashinfer_kernels import AttentionKernel, extend_generation
 
 LEAST_WORKSPACE = 64 << 20
 
 MOST_GATHERED = 4
-"""Keys and values are brought together where there are at most so many for a new token. Hopper's kernels read what lies
-together by other and faster means: a prompt of 8,192 tokens, all in all, by 2 to 3 % (`benchmarks.gpu.serving`,
-prefill). More is copied than is gained where short continuations follow long prefixes."""
+"""Keys and values are brought together where there are at most so many for a new token. Hopper's
+kernels read what lies together by other and faster means: a prompt of 8,192 tokens, all in all, by
+2 to 3 % (`benchmarks.gpu.serving`, prefill). More is copied than is gained where short
+continuations follow long prefixes."""
 
 
 def most_gathered(device: torch.device) -> int:
@@ -47,19 +49,25 @@ class LayerKind(NamedTuple):
     @classmethod
     def of(cls, q: Tensor, keys: Tensor, options: LayerOptions) -> LayerKind:
         """q [T, heads, dim] against keys [slots, kv heads, dim]."""
-        return cls(q.shape[1], keys.shape[1], q.shape[2], options.scaling, options.window, options.softcap)
+        return cls(
+            q.shape[1], keys.shape[1], q.shape[2], options.scaling, options.window, options.softcap
+        )
 
     def kernel(self, dtype: torch.dtype, device: torch.device) -> AttentionKernel:
         """What must be compiled for such layers."""
         generation = extend_generation(device)
-        return AttentionKernel(generation, dtype, self.dim, self.window is not None, self.softcap is not None)
+        return AttentionKernel(
+            generation, dtype, self.dim, self.window is not None, self.softcap is not None
+        )
 
 
 class Step(NamedTuple):
-    """Request i has the rows row_ends[i] : row_ends[i + 1] of q and the KV at slots[ends[i] : ends[i + 1]].
+    """Request i has the rows row_ends[i] : row_ends[i + 1] of q and the KV at slots[ends[i] :
+    ends[i + 1]].
 
-    All int32: slots on the device; row_ends and ends, [requests + 1], and ones, [requests], in pinned memory.
-    gathered: keys and values are brought together, except for layers with a window, which read few of them.
+    All int32: slots on the device; row_ends and ends, [requests + 1], and ones, [requests], in
+    pinned memory. gathered: keys and values are brought together, except for layers with a window,
+    which read few of them.
     """
 
     slots: Tensor
@@ -71,7 +79,9 @@ class Step(NamedTuple):
     @classmethod
     def of(cls, chunks: Sequence[Chunk], device: torch.device, most: int) -> Step:
         """most: keys and values for a new token, with which they are brought together."""
-        slots = np.concatenate([c.request.slots[: c.end] for c in chunks]).astype(np.int32, copy=False)
+        slots = np.concatenate([c.request.slots[: c.end] for c in chunks]).astype(
+            np.int32, copy=False
+        )
         row_ends = np.cumsum([0, *(c.length for c in chunks)], dtype=np.int32)
         ends = np.cumsum([0, *(c.end for c in chunks)], dtype=np.int32)
         ones = np.ones(len(chunks), np.int32)
@@ -85,7 +95,8 @@ class Step(NamedTuple):
 
 
 class FlashInferAttention:
-    """Serves where `flashinfer_kernels.refusal` has nothing against it. All work is on the current stream."""
+    """Serves where `flashinfer_kernels.refusal` has nothing against it. All work is on the current
+    stream."""
 
     name = "flashinfer"
 
@@ -101,11 +112,13 @@ class FlashInferAttention:
         self._copied = torch.cuda.Event() if kv.device.type == "cuda" else None
 
     def plan(self, chunks: Sequence[Chunk]) -> None:
-        """Prepare `attend` for a step; its rows are the tokens of the chunks, in order. For every kind of layer that
-        was ever met; a new one is planned when it is met. Does not wait for the device."""
+        """Prepare `attend` for a step; its rows are the tokens of the chunks, in order. For every
+        kind of layer that was ever met; a new one is planned when it is met. Does not wait for the
+        device."""
         if self._copied is not None:
-            # FlashInfer stages its plans in one pinned buffer a wrapper. The last step's copies from it come before
-            # that step's kernels, so that they are over when the step before it is: there is next to nothing to wait.
+            # FlashInfer stages its plans in one pinned buffer a wrapper. The last step's copies
+            # from it come before that step's kernels, so that they are over when the step before it
+            # is: there is next to nothing to wait.
             self._copied.synchronize()
         self._step = step = Step.of(chunks, self._kv.device, self._most_gathered)
         for (kind, gathered), wrapper in self._wrappers.items():
@@ -126,17 +139,21 @@ class FlashInferAttention:
         if options.sinks is None:
             wrapper.run(q, *kv, out=out)
             return
-        # The kernels know no sinks. A score without a value only makes the sum of the weights larger.
+        # The kernels know no sinks. A score without a value only makes the sum of the weights
+        # larger.
         _, lse = wrapper.run(q, *kv, out=out, return_lse=True)
         natural = lse * math.log(2)
         out.mul_(torch.sigmoid(natural - options.sinks.float())[..., None])
 
     def _planned(self, kind: LayerKind, step: Step) -> Any:
-        """The wrapper for such layers in the step, for which `plan` had none if there were none before."""
+        """The wrapper for such layers in the step, for which `plan` had none if there were none
+        before."""
         key = kind, _gathers(kind, step)
         if key not in self._wrappers:
             name = f"BatchPrefillWith{'Ragged' if key[1] else 'Paged'}KVCacheWrapper"
-            wrapper = getattr(self._library, name)(self._float_workspace(kind), "NHD", backend=self._generation)
+            wrapper = getattr(self._library, name)(
+                self._float_workspace(kind), "NHD", backend=self._generation
+            )
             self._plan_kind(kind, wrapper, step)
             self._wrappers[key] = wrapper
         return self._wrappers[key]
@@ -166,9 +183,10 @@ class FlashInferAttention:
     def _float_workspace(self, kind: LayerKind) -> Tensor:
         """Partial results of split KV: one buffer for all wrappers, which never run at once.
 
-        Hopper's kernels do not split. The others have at most two blocks on each multiprocessor, shared by the KV
-        heads, each with a float32 tile of outputs and their log-sum-exps for every query head (`PrefillPlan` in
-        FlashInfer's attention/scheduler.cuh). The recommended 128 MB are too little for a few models.
+        Hopper's kernels do not split. The others have at most two blocks on each multiprocessor,
+        shared by the KV heads, each with a float32 tile of outputs and their log-sum-exps for every
+        query head (`PrefillPlan` in FlashInfer's attention/scheduler.cuh). The recommended 128 MB
+        are too little for a few models.
         """
         size = LEAST_WORKSPACE
         if self._generation == "fa2" and self._kv.device.type == "cuda":

@@ -1,4 +1,5 @@
-"""Small steps through FlashInfer against plain torch: before anyone relies on kernels that were just compiled."""
+"""Small steps through FlashInfer against plain torch: before anyone relies on kernels that were
+just compiled."""
 
 from __future__ import annotations
 
@@ -10,28 +11,35 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..kv import KVCache, LayerShape
-from ..request import Chunk
+from ..cache.kv_cache import KVCache, LayerShape
+from ..request.request import Chunk
 from . import LayerOptions
 from .flashinfer_backend import FlashInferAttention, LayerKind
 
-STEPS = ((40, 1), (300, 129), (70, 33), (200, 200), (9, 9)), ((600, 40), (100, 1), (400, 130), (33, 33))
-"""(tokens in all, new ones) of the requests of two steps: with and without cached tokens, of one tile of rows and of
-several. Where keys and values are brought together at all, those of the first are, and those of the second are not."""
+STEPS = (
+    ((40, 1), (300, 129), (70, 33), (200, 200), (9, 9)),
+    ((600, 40), (100, 1), (400, 130), (33, 33)),
+)
+"""(tokens in all, new ones) of the requests of two steps: with and without cached tokens, of one
+tile of rows and of several. Where keys and values are brought together at all, those of the first
+are, and those of the second are not."""
 
 TOLERANCE = 0.02
 """Of the largest output; bfloat16 rounds to 0.004 of a number."""
 
 
 def verify(kinds: Iterable[LayerKind], dtype: torch.dtype, device: torch.device) -> None:
-    """Raises ArithmeticError where FlashInfer's result is not attention; otherwise whatever FlashInfer raises.
+    """Raises ArithmeticError where FlashInfer's result is not attention; otherwise whatever
+    FlashInfer raises.
 
     Takes milliseconds, and waits for the device.
     """
     for kind in kinds:
         error = largest_error(kind, dtype, device)
         if not error < TOLERANCE:
-            raise ArithmeticError(f"FlashInfer is off by {error:.3g} of the largest output for {kind}")
+            raise ArithmeticError(
+                f"FlashInfer is off by {error:.3g} of the largest output for {kind}"
+            )
 
 
 def largest_error(kind: LayerKind, dtype: torch.dtype, device: torch.device) -> float:
@@ -54,7 +62,9 @@ def largest_error(kind: LayerKind, dtype: torch.dtype, device: torch.device) -> 
         backend.plan(chunks)
         got = torch.empty_like(q)
         backend.attend(0, q, LayerOptions(kind.scaling, kind.window, kind.softcap), got)
-        expected = torch.cat([_attend(q[first : first + c.length], kv, c, kind) for c, first in _with_rows(chunks)])
+        expected = torch.cat(
+            [_attend(q[first : first + c.length], kv, c, kind) for c, first in _with_rows(chunks)]
+        )
         errors.append(float((got.float() - expected).abs().max() / expected.abs().max()))
     return max(errors)
 

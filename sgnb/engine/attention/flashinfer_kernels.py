@@ -1,6 +1,7 @@
 """Which of FlashInfer's kernels a model needs, whether they can be used here, and compiling them.
 
-Knows FlashInfer's versions and limits; knows nothing of steps. Importing it imports neither FlashInfer nor CUDA.
+Knows FlashInfer's versions and limits; knows nothing of steps. Importing it imports neither
+FlashInfer nor CUDA.
 """
 
 from __future__ import annotations
@@ -19,19 +20,22 @@ from typing import NamedTuple
 
 import torch
 
-from ..kv import LayerShape
-from .warming import Job
+from ..cache.kv_cache import LayerShape
+from .background_compile import Job
 
 OLDEST, TOO_NEW = (0, 6, 1), (0, 7)
-"""Measured and tested with 0.6.8; from 0.6.1 on the interface is the same. 0.7 changes how plans take arguments."""
+"""Measured and tested with 0.6.8; from 0.6.1 on the interface is the same. 0.7 changes how plans
+take arguments."""
 
 DTYPES = torch.float16, torch.bfloat16
 HEAD_DIMS = 64, 128, 256
-"""Widths for which both of its generations of kernels, for Ampere (fa2) and for Hopper (fa3), are made."""
+"""Widths for which both of its generations of kernels, for Ampere (fa2) and for Hopper (fa3), are
+made."""
 
 
 class AttentionKernel(NamedTuple):
-    """One module that FlashInfer compiles: generation "fa2" or "fa3", width of a head, and two switches."""
+    """One module that FlashInfer compiles: generation "fa2" or "fa3", width of a head, and two
+    switches."""
 
     generation: str
     dtype: torch.dtype
@@ -41,12 +45,17 @@ class AttentionKernel(NamedTuple):
 
     def job(self) -> Job:
         switches = [name for name in ("window", "softcap") if getattr(self, name)]
-        return Job(" ".join([self.generation, str(self.dim), *switches]), partial(build_attention, self))
+        return Job(
+            " ".join([self.generation, str(self.dim), *switches]), partial(build_attention, self)
+        )
 
 
 def refusal(shapes: Iterable[LayerShape], dtype: torch.dtype, device: torch.device) -> str | None:
-    """Why FlashInfer cannot serve layers of these shapes on the device; None when it can. Imports nothing of it."""
-    return _unfit(set(shapes), dtype) or _unfit_device(device) or _unfit_version() or _cannot_compile()
+    """Why FlashInfer cannot serve layers of these shapes on the device; None when it can. Imports
+    nothing of it."""
+    return (
+        _unfit(set(shapes), dtype) or _unfit_device(device) or _unfit_version() or _cannot_compile()
+    )
 
 
 def _unfit(shapes: set[LayerShape], dtype: torch.dtype) -> str | None:
@@ -112,8 +121,9 @@ def extend_generation(device: torch.device) -> str:
 def build_attention(kernel: AttentionKernel) -> None:
     """Compile the module, or find it compiled, and load it where FlashInfer's wrappers look for it.
 
-    Launches nothing and touches no stream. The first time takes a minute for fa3 and a quarter of that for fa2, on 16
-    cores; FlashInfer keeps the result in its own cache on disk. Raises what its compilation raises.
+    Launches nothing and touches no stream. The first time takes a minute for fa3 and a quarter of
+    that for fa2, on 16 cores; FlashInfer keeps the result in its own cache on disk. Raises what its
+    compilation raises.
     """
     _quiet()
     prefill = importlib.import_module("flashinfer.prefill")

@@ -1,8 +1,10 @@
-"""Cuts a step's tiles into pieces of work, and numbers the partial results. Plain numpy: knows no requests.
+"""Cuts a step's tiles into pieces of work, and numbers the partial results. Plain numpy: knows no
+requests.
 
-The lists of all tiles, one after the other, are cut into *bins* of equal work, one for each program that a device runs
-at a time (stream-K, Osama et al., arXiv 2301.03598), so that a tile is cut into *pieces* only where a bin ends. A row
-that is in one piece gets its output from there; the *parts* of other rows are merged.
+The lists of all tiles, one after the other, are cut into *bins* of equal work, one for each program
+that a device runs at a time (stream-K, Osama et al., arXiv 2301.03598), so that a tile is cut into
+*pieces* only where a bin ends. A row that is in one piece gets its output from there; the *parts*
+of other rows are merged.
 """
 
 from __future__ import annotations
@@ -11,21 +13,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..radix import Ints
+from ..cache.radix import Ints
 from .tiles import Longs, Marks, Prices, Tiles, Tiling
 
 EVEN = 1.1
-"""Pieces of one list each are better than bins of equal work as long as the largest is at most so much larger."""
+"""Pieces of one list each are better than bins of equal work as long as the largest is at most so
+much larger."""
 
 
 class Work(NamedTuple):
     """The tables of a step, for the kernels; all int32.
 
-    small, large: (bins [bins + 1], where the pieces of a bin begin; pieces [n, 8]: first slot, length, first mark or
-    -1, position of the first slot, first pair, rows, lowest position of a row, how many slots of a list with marks all
-    rows see before the first that some do not). pairs [n, 2]: a row of a piece, and its part, or -1 - row when it has
-    no other. first_parts [rows + 1]: the parts of a row. marks: [n] and positions [n].
-    part_count: of all rows.
+    small, large: (bins [bins + 1], where the pieces of a bin begin; pieces [n, 8]: first slot,
+    length, first mark or
+    -1, position of the first slot, first pair, rows, lowest position of a row, how many slots of a
+    list with marks all rows see before the first that some do not). pairs [n, 2]: a row of a piece,
+    and its part, or -1 - row when it has no other. first_parts [rows + 1]: the parts of a row.
+    marks: [n] and positions [n]. part_count: of all rows.
     """
 
     small: tuple[Ints, Ints]
@@ -40,7 +44,8 @@ class Work(NamedTuple):
 def finish(
     tiles: Tiles, tiling: Tiling, marks: Marks, row_positions: Ints, every: int = 0
 ) -> tuple[Work, tuple[Longs, Longs]]:
-    """Cut the tiles into pieces and number the parts. Also the tile of each small and of each large piece.
+    """Cut the tiles into pieces and number the parts. Also the tile of each small and of each large
+    piece.
 
     every: cut lists at multiples of it.
     """
@@ -67,19 +72,26 @@ def finish(
         pieces[:, 7] = np.minimum(np.maximum(tiles.common[tile] - begin, 0), length)
         kinds.append((starts.astype(np.int32), pieces))
         pairs = int(ends[-1])
-        pair_rows.append(tiles.rows[(tiles.first_row[tile] - firsts).repeat(members) + np.arange(pairs)])
+        pair_rows.append(
+            tiles.rows[(tiles.first_row[tile] - firsts).repeat(members) + np.arange(pairs)]
+        )
         first_pair += pairs
     pairs_table, first_parts = number_parts(np.concatenate(pair_rows), len(row_positions))
-    work = Work(kinds[0], kinds[1], pairs_table, first_parts, row_positions, marks, int(first_parts[-1]))
+    work = Work(
+        kinds[0], kinds[1], pairs_table, first_parts, row_positions, marks, int(first_parts[-1])
+    )
     return work, (tile_of[0], tile_of[1])
 
 
-def cut(lengths: Longs, bins: int, prices: Prices, every: int = 0) -> tuple[Longs, Longs, Longs, Longs]:
+def cut(
+    lengths: Longs, bins: int, prices: Prices, every: int = 0
+) -> tuple[Longs, Longs, Longs, Longs]:
     """Cut lists of these lengths, laid end to end, into bins of equal work.
 
-    When there are more bins than lists, each list is cut evenly instead, so that a bin has one piece, unless that makes
-    the largest clearly larger. every: cut each list at multiples of it, and share out the pieces. Returns for each
-    piece its list, where in the list it begins and ends; and int64[bins + 1], the pieces at which the bins begin.
+    When there are more bins than lists, each list is cut evenly instead, so that a bin has one
+    piece, unless that makes the largest clearly larger. every: cut each list at multiples of it,
+    and share out the pieces. Returns for each piece its list, where in the list it begins and ends;
+    and int64[bins + 1], the pieces at which the bins begin.
     """
     if not len(lengths):
         empty = np.empty(0, np.int64)
@@ -103,7 +115,9 @@ def cut(lengths: Longs, bins: int, prices: Prices, every: int = 0) -> tuple[Long
             counts = -(-lengths // size)
             index = np.repeat(np.arange(len(lengths)), counts)
             each = -(-lengths // (counts * prices.align)) * prices.align
-            begin = (np.arange(len(index)) - np.repeat(np.cumsum(counts) - counts, counts)) * each[index]
+            begin = (np.arange(len(index)) - np.repeat(np.cumsum(counts) - counts, counts)) * each[
+                index
+            ]
             kept = begin < lengths[index]
             index, begin = index[kept], begin[kept]
             end = np.minimum(begin + each[index], lengths[index])
@@ -122,7 +136,8 @@ def cut(lengths: Longs, bins: int, prices: Prices, every: int = 0) -> tuple[Long
 
 
 def _even_size(lengths: Longs, bins: int, least: int, align: int) -> int:
-    """The largest piece when each list is cut evenly into pieces, as many as there are bins or a little fewer."""
+    """The largest piece when each list is cut evenly into pieces, as many as there are bins or a
+    little fewer."""
     size = max(least, -(-int(lengths.sum()) // bins))
     while True:
         size = -(-size // align) * align
@@ -132,7 +147,8 @@ def _even_size(lengths: Longs, bins: int, least: int, align: int) -> int:
 
 
 def number_parts(pair_rows: Longs, rows: int) -> tuple[Ints, Ints]:
-    """[n, 2]: each pair's row and its part, -1 - row if it is in no other; and where the parts of a row begin."""
+    """[n, 2]: each pair's row and its part, -1 - row if it is in no other; and where the parts of a
+    row begin."""
     counts = np.bincount(pair_rows, minlength=rows)
     kept = np.where(counts > 1, counts, 0)
     first_parts = np.concatenate([[0], np.cumsum(kept)])

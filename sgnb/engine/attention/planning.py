@@ -1,4 +1,5 @@
-"""Plans a step's attention: which tiles of rows there are, for `pieces.py` to cut into work. Plain numpy."""
+"""Plans a step's attention: which tiles of rows there are, for `pieces.py` to cut into work. Plain
+numpy."""
 
 from __future__ import annotations
 
@@ -7,15 +8,16 @@ from functools import partial
 
 import numpy as np
 
-from ..radix import Ints
-from ..request import Chunk
+from ..cache.radix import Ints
+from ..request.request import Chunk
 from .pieces import Work, finish
 from .sharing import Sharing, find_sharing
 from .tiles import Lists, Marks, Prices, Tiles, Tiling, dummy_tiles, single_tiles
 from .trees import Trees, as_table, joined_tiles
 
 INVARIANT_PIECE = 512
-"""Where batch-invariant attention cuts: at multiples of so many positions, whatever else is in the step."""
+"""Where batch-invariant attention cuts: at multiples of so many positions, whatever else is in the
+step."""
 
 NO_MARKS: Marks = np.empty(0, np.int32), np.empty(0, np.int32)
 
@@ -23,8 +25,9 @@ NO_MARKS: Marks = np.empty(0, np.int32), np.empty(0, np.int32)
 def worth_sharing(rows: int, tokens: int, prices: Prices) -> bool:
     """The cost rule: whether `rows` rows read `tokens` tokens of a common prefix together.
 
-    It saves reading them (rows - 1) times. It costs each row its place in a common tile, where matrix products are
-    larger than one row needs, and perhaps one more partial result: written, read and merged.
+    It saves reading them (rows - 1) times. It costs each row its place in a common tile, where
+    matrix products are larger than one row needs, and perhaps one more partial result: written,
+    read and merged.
     """
     return (rows - 1) * tokens > rows * prices.row
 
@@ -41,8 +44,8 @@ def plan_rows(
 ) -> Work:
     """Tiles for chunks of one or a few tokens, whose first tokens are rows `first_rows` of `rows`.
 
-    fork: read common prefixes once. The rows after the last chunk's, up to `rows`, belong to none: they see the slot
-    `scratch`, if it is not negative.
+    fork: read common prefixes once. The rows after the last chunk's, up to `rows`, belong to none:
+    they see the slot `scratch`, if it is not negative.
     """
     row_positions = np.zeros(rows, np.int32)
     tiles, trees = tree_tiles(chunks, first_rows, tiling, lists, row_positions, fork)
@@ -53,12 +56,19 @@ def plan_rows(
 
 
 def plan_invariant(
-    chunks: list[Chunk], first_rows: list[int], tiling: Tiling, lists: Lists, *, rows: int, scratch: int
+    chunks: list[Chunk],
+    first_rows: list[int],
+    tiling: Tiling,
+    lists: Lists,
+    *,
+    rows: int,
+    scratch: int,
 ) -> Work:
     """Tiles in which a row's result depends on nothing but what it sees.
 
-    Tokens of one request share a large tile, its list begins at position 0, and it is cut at multiples of
-    `INVARIANT_PIECE`: so a token meets the same blocks, in the same order, however many rows are with it.
+    Tokens of one request share a large tile, its list begins at position 0, and it is cut at
+    multiples of `INVARIANT_PIECE`: so a token meets the same blocks, in the same order, however
+    many rows are with it.
     """
     row_positions = np.zeros(rows, np.int32)
     tiles = []
@@ -84,7 +94,8 @@ def plan_invariant(
 
 
 def plan_extend(chunks: list[Chunk], first_rows: list[int], tokens: int, lists: Lists) -> Ints:
-    """int32[n, 4]: first row, tokens, position, first slot of its request, for tiles of up to `tokens` tokens.
+    """int32[n, 4]: first row, tokens, position, first slot of its request, for tiles of up to
+    `tokens` tokens.
 
     Those that see the most come first, so that the last ones to finish are short.
     """
@@ -93,7 +104,11 @@ def plan_extend(chunks: list[Chunk], first_rows: list[int], tokens: int, lists: 
     for chunk, first, slots in zip(chunks, first_rows, request_slots, strict=True):
         begins = np.arange(0, chunk.length, tokens)
         members = np.minimum(tokens, chunk.length - begins)
-        tables.append(np.stack([first + begins, members, chunk.start + begins, np.full(len(begins), slots)], 1))
+        tables.append(
+            np.stack(
+                [first + begins, members, chunk.start + begins, np.full(len(begins), slots)], 1
+            )
+        )
     table = np.concatenate(tables)
     return table[np.argsort(-table[:, 2], kind="stable")].astype(np.int32)
 
@@ -107,7 +122,8 @@ def tree_tiles(
     fork: bool,
     room: int = 0,
 ) -> tuple[list[Tiles], Trees | None]:
-    """The tiles: rows that share nothing have tiles of their own, those of the others, which come first, are joined.
+    """The tiles: rows that share nothing have tiles of their own, those of the others, which come
+    first, are joined.
 
     Fills `row_positions`. room: each list has room for so many tokens more of each row.
     """
@@ -142,11 +158,16 @@ def tree_tiles(
 
 
 def _worthwhile(chunks: list[Chunk], lengths: list[int], tiling: Tiling) -> Sharing | None:
-    """What to read once, or None when it saves less in the whole step than launching another kernel costs."""
+    """What to read once, or None when it saves less in the whole step than launching another kernel
+    costs."""
     sharing = find_sharing(chunks, lengths, partial(worth_sharing, prices=tiling.prices))
     first, end, low, high, _ = as_table(sharing.segments).T
     large = (high - low > tiling.small_rows).any()
-    return sharing if ((high - low - 1) * (end - first)).sum() > (tiling.prices.kernel if large else 0) else None
+    return (
+        sharing
+        if ((high - low - 1) * (end - first)).sum() > (tiling.prices.kernel if large else 0)
+        else None
+    )
 
 
 def join(tiles: list[Tiles]) -> Tiles:

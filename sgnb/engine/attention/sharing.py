@@ -1,12 +1,13 @@
-"""Which stretches of the radix tree several chunks of a step have in common. Knows the tree; no tensors, no kernels."""
+"""Which stretches of the radix tree several chunks of a step have in common. Knows the tree; no
+tensors, no kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..radix import Node
-from ..request import Chunk
+from ..cache.radix import Node
+from ..request.request import Chunk
 
 
 class Segment(NamedTuple):
@@ -23,10 +24,11 @@ class Segment(NamedTuple):
 
 
 class Sharing(NamedTuple):
-    """The rows of a step in depth-first order of the tree, so that those below a segment are neighbours.
+    """The rows of a step in depth-first order of the tree, so that those below a segment are
+    neighbours.
 
-    starts[i]: place of chunk i's first row in this order. begins[i]: the first position of chunk i that is in no
-    segment; all from there on are its own. segments: parents before those below them.
+    starts[i]: place of chunk i's first row in this order. begins[i]: the first position of chunk i
+    that is in no segment; all from there on are its own. segments: parents before those below them.
     """
 
     starts: list[int]
@@ -35,9 +37,11 @@ class Sharing(NamedTuple):
 
 
 class _Nodes(NamedTuple):
-    """The nodes above some chunk, by number, parents first; number 0 is the root. numbers: of each chunk's node.
+    """The nodes above some chunk, by number, parents first; number 0 is the root. numbers: of each
+    chunk's node.
 
-    holders: a chunk below. own: rows at the node itself. below: those and the rows of the nodes below.
+    holders: a chunk below. own: rows at the node itself. below: those and the rows of the nodes
+    below.
     """
 
     parents: list[int]
@@ -48,16 +52,22 @@ class _Nodes(NamedTuple):
     numbers: list[int]
 
 
-def find_sharing(chunks: list[Chunk], rows: Sequence[int], worth: Callable[[int, int], bool]) -> Sharing:
-    """What the chunks have in common, where `worth(rows below, tokens)` says that reading it once pays.
+def find_sharing(
+    chunks: list[Chunk], rows: Sequence[int], worth: Callable[[int, int], bool]
+) -> Sharing:
+    """What the chunks have in common, where `worth(rows below, tokens)` says that reading it once
+    pays.
 
-    rows: how many rows a chunk counts for. A stretch that is not worth it becomes part of those below. The work is a
-    few operations for each chunk, and for each node above one.
+    rows: how many rows a chunk counts for. A stretch that is not worth it becomes part of those
+    below. The work is a few operations for each chunk, and for each node above one.
     """
     parents, ends, holders, own, below, numbers = _number(chunks, rows)
     count = len(parents)
     begins, segments, taken = [0] * count, [], [False] * count
-    places, cursors = [0] * count, [own[0]] + [0] * (count - 1)  # for the rows of a node itself, and of those below it
+    places, cursors = (
+        [0] * count,
+        [own[0]] + [0] * (count - 1),
+    )  # for the rows of a node itself, and of those below it
     for n in range(1, count):
         parent, rows_below = parents[n], below[n]
         first, low = begins[parent], cursors[parent]
@@ -78,12 +88,14 @@ def find_sharing(chunks: list[Chunk], rows: Sequence[int], worth: Callable[[int,
 def _number(chunks: list[Chunk], rows: Sequence[int]) -> _Nodes:
     parents, ends, holders, own, numbers = [0], [0], [-1], [0], []
     known: dict[Node, int] = {}
-    # In steps of a thousand rows, taking a chunk apart as a tuple is slower than asking for its items.
+    # In steps of a thousand rows, taking a chunk apart as a tuple is slower than asking for its
+    # items.
     nodes = [chunk[0].node for chunk in chunks]
     starts = [chunk[1] for chunk in chunks]
     for i, node in enumerate(nodes):
         number = 0
-        # One that computes again what the tree has stays at the root: nothing of that may be read for it.
+        # One that computes again what the tree has stays at the root: nothing of that may be read
+        # for it.
         if node is not None and node.end <= starts[i]:
             found = known.get(node)
             if found is None:

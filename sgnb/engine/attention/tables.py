@@ -1,4 +1,5 @@
-"""Int32 tables that are refilled every step at fixed places on a device. Knows nothing of what they mean."""
+"""Int32 tables that are refilled every step at fixed places on a device. Knows nothing of what they
+mean."""
 
 from __future__ import annotations
 
@@ -9,20 +10,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..radix import Ints
+from ..cache.radix import Ints
 
 ALIGN = 64
 """Tables begin at multiples of so many numbers: kernels are compiled for aligned pointers."""
 
 GAP = 4096
-"""Tables that lie no farther apart are copied together: a copy takes as long as this many numbers more."""
+"""Tables that lie no farther apart are copied together: a copy takes as long as this many numbers
+more."""
 
 STAGES = 3
 """Steps whose copies may be under way at a time."""
 
 
 class Tables:
-    """Tables by name in one device tensor. They move only when one outgrows its capacity; `generation` then changes."""
+    """Tables by name in one device tensor. They move only when one outgrows its capacity;
+    `generation` then changes."""
 
     def __init__(self, device: torch.device, capacities: Mapping[str, int]) -> None:
         self.generation = self._turn = 0
@@ -31,11 +34,12 @@ class Tables:
         self._allocate()
 
     def fill(self, tables: Mapping[str, Sequence[Ints]]) -> None:
-        """Put each table's arrays, one after the other, in its place, without waiting. Others keep their data, as long
-        as `generation` does not change."""
+        """Put each table's arrays, one after the other, in its place, without waiting. Others keep
+        their data, as long as `generation` does not change."""
         capacities = self._capacities
         lengths = {
-            name: arrays[0].size if len(arrays) == 1 else sum(map(len, arrays)) for name, arrays in tables.items()
+            name: arrays[0].size if len(arrays) == 1 else sum(map(len, arrays))
+            for name, arrays in tables.items()
         }
         for name, n in lengths.items():
             if n > capacities[name]:
@@ -44,7 +48,9 @@ class Tables:
         source, staged = self._stages[self._turn]
         if self._events:
             self._events[self._turn].synchronize()
-        end = -GAP - 1  # of the last range; what lies between two tables that are filled holds nothing
+        end = (
+            -GAP - 1
+        )  # of the last range; what lies between two tables that are filled holds nothing
         ranges: list[list[int]] = []
         for name, place in self._places.items():
             length = lengths.get(name)
@@ -78,8 +84,12 @@ class Tables:
         self._places = dict(zip(self._capacities, accumulate(sizes, initial=0), strict=False))
         on_gpu = self._device.type == "cuda"
         self._data = torch.zeros(sum(sizes), dtype=torch.int32, device=self._device)
-        self._views = {name: self._data[at : at + self._capacities[name]] for name, at in self._places.items()}
-        pinned = [torch.zeros(sum(sizes), dtype=torch.int32, pin_memory=on_gpu) for _ in range(STAGES)]
+        self._views = {
+            name: self._data[at : at + self._capacities[name]] for name, at in self._places.items()
+        }
+        pinned = [
+            torch.zeros(sum(sizes), dtype=torch.int32, pin_memory=on_gpu) for _ in range(STAGES)
+        ]
         self._stages: list[tuple[Tensor, Ints]] = [(tensor, tensor.numpy()) for tensor in pinned]
         self._events = [torch.cuda.Event() for _ in range(STAGES)] if on_gpu else []
         self._turn = 0

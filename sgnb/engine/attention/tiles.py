@@ -1,8 +1,9 @@
-"""Tiles: a few rows of a step's attention, and the slots that they read together. Plain numpy: knows no device.
+"""Tiles: a few rows of a step's attention, and the slots that they read together. Plain numpy:
+knows no device.
 
-A tile is some rows (tokens that ask) and the list of all slots that any of them sees, each slot once: rows below one
-prefix read it together, several levels of the tree at a time. A *mark* says for each slot of the list which rows of
-the tile see it.
+A tile is some rows (tokens that ask) and the list of all slots that any of them sees, each slot
+once: rows below one prefix read it together, several levels of the tree at a time. A *mark* says
+for each slot of the list which rows of the tile see it.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..radix import Ints
-from ..request import Chunk
+from ..cache.radix import Ints
+from ..request.request import Chunk
 
 MARK = 256
-"""A mark is first + MARK * count: so many rows of the tile, from the first on, see the slot. As in the kernels."""
+"""A mark is first + MARK * count: so many rows of the tile, from the first on, see the slot. As in
+the kernels."""
 
 Longs = NDArray[np.int64]
 
@@ -27,11 +29,11 @@ Marks = tuple[Ints, Ints]
 class Prices(NamedTuple):
     """What things cost, in tokens whose keys and values are read for one row.
 
-    row: a row's place in a tile with others, and a part more to merge. kernel: launching the kernel of large tiles.
-    piece: starting a piece. least: work of the smallest bin; half of it where
-    there is little in all. align: pieces are cut at multiples of it, and lists with
-    marks are filled up to one. detach: a row's own tokens, when so many, are not read with the large tile but in a tile
-    of their own.
+    row: a row's place in a tile with others, and a part more to merge. kernel: launching the kernel
+    of large tiles. piece: starting a piece. least: work of the smallest bin; half of it where
+    there is little in all. align: pieces are cut at multiples of it, and lists with marks are
+    filled up to one. detach: a row's own tokens, when so many, are not read with the large tile but
+    in a tile of their own.
     """
 
     row: int = 48
@@ -53,12 +55,14 @@ class Tiling(NamedTuple):
 
 
 class Tiles(NamedTuple):
-    """One entry a tile. rows: the rows of all tiles, one tile after the other; first_row: where a tile's begin.
+    """One entry a tile. rows: the rows of all tiles, one tile after the other; first_row: where a
+    tile's begin.
 
-    first_slot, length: the tile's list within all slots. first_mark: its marks, -1 when every row sees every slot.
-    common: how many slots from the first on every row sees, where there are marks. position: of the first slot, when
-    the list is a stretch of positions. lowest: smallest position of its rows. filled: length without what fills the
-    list up. growth: slots that come to it when each row has a token more; 0 for rows that belong to no request.
+    first_slot, length: the tile's list within all slots. first_mark: its marks, -1 when every row
+    sees every slot. common: how many slots from the first on every row sees, where there are marks.
+    position: of the first slot, when the list is a stretch of positions. lowest: smallest position
+    of its rows. filled: length without what fills the list up. growth: slots that come to it when
+    each row has a token more; 0 for rows that belong to no request.
     """
 
     rows: Longs
@@ -90,7 +94,9 @@ class Lists:
         return firsts
 
 
-def single_tiles(chunks: list[Chunk], rows: Longs, firsts: Longs, lists: Lists, room: int = 0) -> Tiles:
+def single_tiles(
+    chunks: list[Chunk], rows: Longs, firsts: Longs, lists: Lists, room: int = 0
+) -> Tiles:
     """A tile for the one token of each chunk, that reads its positions from `firsts` on.
 
     room: each list has room for so many slots more, or as many as its request can have.
@@ -98,7 +104,10 @@ def single_tiles(chunks: list[Chunk], rows: Longs, firsts: Longs, lists: Lists, 
     n = len(chunks)
     ends = [c.start + 1 for c in chunks]
     first_slot = lists.add(
-        [c.request.slots[first : end + room] for c, first, end in zip(chunks, firsts.tolist(), ends, strict=True)]
+        [
+            c.request.slots[first : end + room]
+            for c, first, end in zip(chunks, firsts.tolist(), ends, strict=True)
+        ]
     )
     lengths = np.array(ends, np.int64) - firsts
     zero = np.zeros(n, np.int64)

@@ -1,9 +1,10 @@
 """Attention in plain torch: the reference, and the default on a CPU.
 
-A step's attention is cut into tasks, each a set of new tokens against a set of KV slots; the partial results are merged
-by log-sum-exp (Dao et al., FlashAttention; Ye et al., cascade inference). Two kinds of task: a *shared* segment of the
-radix tree, read once for all requests below it (Zheng et al., arXiv 2312.07104), and *private* tokens, where
-requests of like size are padded to one batch.
+A step's attention is cut into tasks, each a set of new tokens against a set of KV slots; the
+partial results are merged by log-sum-exp (Dao et al., FlashAttention; Ye et al., cascade
+inference). Two kinds of task: a *shared* segment of the radix tree, read once for all requests
+below it (Zheng et al., arXiv 2312.07104), and *private* tokens, where requests of like size are
+padded to one batch.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..kv import KVCache
-from ..request import Chunk
+from ..cache.kv_cache import KVCache
+from ..request.request import Chunk
 from . import LayerOptions
 from .sharing import Segment, find_sharing
 from .torch_softmax import Mask, attend
 
 SHARED_READS_SAVED = 256
-"""A segment is read once for all its requests when that saves at least so many KV reads; below, merging costs more."""
+"""A segment is read once for all its requests when that saves at least so many KV reads; below,
+merging costs more."""
 
 MOST_RUNS = 8
 """Up to so many stretches of neighbouring slots are joined; more are gathered one by one."""
@@ -34,10 +36,12 @@ NOWHERE = np.iinfo(np.int32).max
 
 
 class Task(NamedTuple):
-    """New tokens `rows` int64[N, T] attend to `slots` int64[N, L]; positions of both decide what is visible.
+    """New tokens `rows` int64[N, T] attend to `slots` int64[N, L]; positions of both decide what is
+    visible.
 
-    valid: flat indices of the rows that are not padding, None when all are. ahead: whether some slot lies after some
-    row. run: (first, length) when the slots of a batch of one are neighbours, so that no gather is needed.
+    valid: flat indices of the rows that are not padding, None when all are. ahead: whether some
+    slot lies after some row. run: (first, length) when the slots of a batch of one are neighbours,
+    so that no gather is needed.
     """
 
     rows: Tensor
@@ -87,9 +91,11 @@ class TorchAttention:
 
     @property
     def graph_key(self) -> Hashable:
-        raise NotImplementedError("torch's attention makes new tensors in each step, so no graph can be captured")
+        raise NotImplementedError(
+            "torch's attention makes new tensors in each step, so no graph can be captured"
+        )
 
-    def rehearse(self, rows: int) -> None:
+    def precompile(self, rows: int) -> None:
         raise NotImplementedError("torch's attention has no kernels that must be compiled")
 
     def plan(self, chunks: list[Chunk], padded: int | None = None) -> None:
@@ -111,7 +117,11 @@ class TorchAttention:
             starts, begins, segments = find_sharing(chunks, [1] * len(chunks), _worth_sharing)
         order = np.argsort(starts).tolist()
         self._tasks = [
-            self._shared_task(segment, chunks, [(chunks[i], first_rows[i]) for i in order[segment.low : segment.high]])
+            self._shared_task(
+                segment,
+                chunks,
+                [(chunks[i], first_rows[i]) for i in order[segment.low : segment.high]],
+            )
             for segment in segments
         ]
         batches: dict[tuple[int, int], list[tuple[Chunk, int, np.ndarray]]] = {}
@@ -139,7 +149,9 @@ class TorchAttention:
         heads, total, _ = q.shape
         if self._in_order:
             out, lse = self._attend(0, q, keys, values, options)
-            return _with_sinks(out.reshape(total, heads, -1), lse.reshape(total, heads), options.sinks)
+            return _with_sinks(
+                out.reshape(total, heads, -1), lse.reshape(total, heads), options.sinks
+            )
         merged = q.new_zeros(total, heads, values.shape[-1])
         merged_lse = torch.full((total, heads), -torch.inf, dtype=torch.float32, device=q.device)
         for index, task in enumerate(self._tasks):
@@ -152,7 +164,9 @@ class TorchAttention:
                 continue
             before = merged_lse[rows]
             after = torch.logaddexp(before, lse)
-            merged[rows] = merged[rows] * _weight(before, after, out) + out * _weight(lse, after, out)
+            merged[rows] = merged[rows] * _weight(before, after, out) + out * _weight(
+                lse, after, out
+            )
             merged_lse[rows] = after
         return _with_sinks(merged, merged_lse, options.sinks)
 
@@ -163,17 +177,24 @@ class TorchAttention:
         task = self._tasks[index]
         n, t = task.rows.shape
         kv_heads, groups = keys.shape[1], q.shape[0] // keys.shape[1]
-        query = (q if self._in_order else q[:, task.rows.flatten()]).view(kv_heads, groups, n, t, -1)
+        query = (q if self._in_order else q[:, task.rows.flatten()]).view(
+            kv_heads, groups, n, t, -1
+        )
         k, v = _gather(keys, task), _gather(values, task)
-        # The heads that share a KV head become more rows of it, or for long stretches a batch of their own.
+        # The heads that share a KV head become more rows of it, or for long stretches a batch of
+        # their own.
         if n == 1 and t > 1:
             query = query[:, :, 0].transpose(0, 1)
             mask = self._mask(index, options.window, repeat=1)
-            out, lse = attend(query, k.expand(groups, -1, -1, -1), v.expand(groups, -1, -1, -1), mask, options)
+            out, lse = attend(
+                query, k.expand(groups, -1, -1, -1), v.expand(groups, -1, -1, -1), mask, options
+            )
             out, lse = out.permute(2, 1, 0, 3), lse.permute(2, 1, 0)
         else:
             query = query.permute(2, 0, 1, 3, 4).reshape(n, kv_heads, groups * t, -1)
-            out, lse = attend(query, k, v, self._mask(index, options.window, repeat=groups), options)
+            out, lse = attend(
+                query, k, v, self._mask(index, options.window, repeat=groups), options
+            )
             out = out.view(n, kv_heads, groups, t, -1).permute(0, 3, 1, 2, 4)
             lse = lse.view(n, kv_heads, groups, t).permute(0, 3, 1, 2)
         return out.reshape(n, t, kv_heads * groups, -1), lse.reshape(n, t, kv_heads * groups)
@@ -191,21 +212,32 @@ class TorchAttention:
         windowed = far is not None and bool(far.any())
         if not windowed and not task.ahead:
             return Mask()
-        if not windowed and task.rows.shape == task.slots.shape and len(task.rows) == 1 and repeat == 1:
+        if (
+            not windowed
+            and task.rows.shape == task.slots.shape
+            and len(task.rows) == 1
+            and repeat == 1
+        ):
             return Mask(causal=True)
         hidden = (slots > rows) | far if far is not None and windowed else slots > rows
         dtype = next(iter(self.kv.keys.values())).dtype
-        add = torch.zeros(hidden.shape, dtype=dtype, device=hidden.device).masked_fill_(hidden, -torch.inf)
+        add = torch.zeros(hidden.shape, dtype=dtype, device=hidden.device).masked_fill_(
+            hidden, -torch.inf
+        )
         blind = hidden.all(-1)
         add, blind = add.repeat(1, repeat, 1)[:, None], blind.repeat(1, repeat)[:, None]
         return Mask(add, blind if bool(blind.any()) else None)
 
-    def _shared_task(self, segment: Segment, chunks: list[Chunk], members: list[tuple[Chunk, int]]) -> Task:
+    def _shared_task(
+        self, segment: Segment, chunks: list[Chunk], members: list[tuple[Chunk, int]]
+    ) -> Task:
         first, end = segment.first, segment.end
         slots = chunks[segment.chunk].request.slots[first:end]
         rows = np.concatenate([np.arange(row, row + chunk.length) for chunk, row in members])
         positions = np.concatenate([np.arange(chunk.start, chunk.end) for chunk, _ in members])
-        return self._task(rows[None], slots[None], positions[None], np.arange(first, end)[None], padded=False)
+        return self._task(
+            rows[None], slots[None], positions[None], np.arange(first, end)[None], padded=False
+        )
 
     def _private_task(self, members: list[tuple[Chunk, int, np.ndarray]]) -> Task:
         t = max(chunk.length for chunk, _, _ in members)
@@ -225,7 +257,12 @@ class TorchAttention:
         return self._task(rows, slots, row_positions, slot_positions, padded)
 
     def _task(
-        self, rows: np.ndarray, slots: np.ndarray, row_positions: np.ndarray, slot_positions: np.ndarray, padded: bool
+        self,
+        rows: np.ndarray,
+        slots: np.ndarray,
+        row_positions: np.ndarray,
+        slot_positions: np.ndarray,
+        padded: bool,
     ) -> Task:
         valid = self._to_device(np.flatnonzero(row_positions >= 0)) if padded else None
         ahead = bool((slot_positions.max(axis=1) > row_positions.min(axis=1)).any())
@@ -241,14 +278,21 @@ class TorchAttention:
         )
 
     def _to_device(self, array: np.ndarray) -> Tensor:
-        return torch.from_numpy(array.astype(np.int64, copy=False)).to(self.kv.device, non_blocking=True)
+        return torch.from_numpy(array.astype(np.int64, copy=False)).to(
+            self.kv.device, non_blocking=True
+        )
 
 
-def _decode_solo(solo: Solo, q: Tensor, pools: tuple[Tensor, Tensor], options: LayerOptions) -> Tensor:
-    """The commonest step of a notebook, one token of one request: no mask, no merging, few operations."""
+def _decode_solo(
+    solo: Solo, q: Tensor, pools: tuple[Tensor, Tensor], options: LayerOptions
+) -> Tensor:
+    """The commonest step of a notebook, one token of one request: no mask, no merging, few
+    operations."""
     k, v = (solo.rows(pool, options.window) for pool in pools)
     if options.softcap is None and options.sinks is None:
-        out = F.scaled_dot_product_attention(q[:, :, None], k, v, scale=options.scaling, enable_gqa=True)
+        out = F.scaled_dot_product_attention(
+            q[:, :, None], k, v, scale=options.scaling, enable_gqa=True
+        )
         return out[:, :, 0]
     heads = q.shape[1]
     out, lse = attend(q.reshape(1, k.shape[1], -1, q.shape[-1]), k, v, Mask(), options)
@@ -265,7 +309,9 @@ def _gather(pool: Tensor, task: Task) -> Tensor:
         first, length = task.run
         return pool[first : first + length].transpose(0, 1)[None]
     n, length = task.slots.shape
-    return pool.index_select(0, task.slots.flatten()).view(n, length, *pool.shape[1:]).transpose(1, 2)
+    return (
+        pool.index_select(0, task.slots.flatten()).view(n, length, *pool.shape[1:]).transpose(1, 2)
+    )
 
 
 def _weight(part: Tensor, whole: Tensor, like: Tensor) -> Tensor:
@@ -274,7 +320,9 @@ def _weight(part: Tensor, whole: Tensor, like: Tensor) -> Tensor:
 
 
 def _with_sinks(out: Tensor, lse: Tensor, sinks: Tensor | None) -> Tensor:
-    return out if sinks is None else out * torch.sigmoid(lse - sinks.float())[..., None].to(out.dtype)
+    return (
+        out if sinks is None else out * torch.sigmoid(lse - sinks.float())[..., None].to(out.dtype)
+    )
 
 
 def _runs(slots: np.ndarray) -> list[tuple[int, int]]:

@@ -1,6 +1,8 @@
-"""Attention of a few rows to a few slots, with its log-sum-exp, in plain torch. Knows no pool, no requests.
+"""Attention of a few rows to a few slots, with its log-sum-exp, in plain torch. Knows no pool, no
+requests.
 
-On a CPU torch's own kernel does it where it can; else the scores are written out, a stretch of rows at a time.
+On a CPU torch's own kernel does it where it can; else the scores are written out, a stretch of rows
+at a time.
 """
 
 from __future__ import annotations
@@ -16,12 +18,14 @@ SCORE_ELEMENTS = 1 << 24
 """The slow path forms score matrices of at most so many numbers at a time."""
 
 _flash_attention_for_cpu = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-"""What `scaled_dot_product_attention` calls on a CPU; called directly because it also gives the log-sum-exp."""
+"""What `scaled_dot_product_attention` calls on a CPU; called directly because it also gives the
+log-sum-exp."""
 
 
 class Mask(NamedTuple):
-    """`add`: float[N, 1, T, L] for the scores, or None when every row sees every slot. `blind`: bool[N, 1, T] of the
-    rows that see none, or None when there are none. `causal`: T equals L and the triangle is the whole mask (no `add`).
+    """`add`: float[N, 1, T, L] for the scores, or None when every row sees every slot. `blind`:
+    bool[N, 1, T] of the rows that see none, or None when there are none. `causal`: T equals L and
+    the triangle is the whole mask (no `add`).
     """
 
     add: Tensor | None = None
@@ -29,18 +33,25 @@ class Mask(NamedTuple):
     causal: bool = False
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, mask: Mask, options: LayerOptions) -> tuple[Tensor, Tensor]:
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, mask: Mask, options: LayerOptions
+) -> tuple[Tensor, Tensor]:
     """Attention with its log-sum-exp: q [N, H, T, dim], k and v [N, H, L, dim].
 
-    Returns [N, H, T, v's dim] and float32 [N, H, T]; a row that sees nothing gives zeros and minus infinity.
+    Returns [N, H, T, v's dim] and float32 [N, H, T]; a row that sees nothing gives zeros and minus
+    infinity.
     """
     if options.softcap is not None or q.device.type != "cpu" or q.shape[-1] != v.shape[-1]:
         return attend_slowly(q, k, v, mask, options)
-    out, lse = _flash_attention_for_cpu(q, k, v, 0.0, mask.causal, attn_mask=mask.add, scale=options.scaling)
+    out, lse = _flash_attention_for_cpu(
+        q, k, v, 0.0, mask.causal, attn_mask=mask.add, scale=options.scaling
+    )
     return out, lse if mask.blind is None else lse.masked_fill(mask.blind, -torch.inf)
 
 
-def attend_slowly(q: Tensor, k: Tensor, v: Tensor, mask: Mask, options: LayerOptions) -> tuple[Tensor, Tensor]:
+def attend_slowly(
+    q: Tensor, k: Tensor, v: Tensor, mask: Mask, options: LayerOptions
+) -> tuple[Tensor, Tensor]:
     """`attend` with the scores written out, a stretch of rows at a time."""
     n, heads, t, _ = q.shape
     length = k.shape[2]

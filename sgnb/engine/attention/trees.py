@@ -1,7 +1,8 @@
-"""Tiles for rows below common prefixes: their lists of slots, with marks for which of the rows see which slot.
+"""Tiles for rows below common prefixes: their lists of slots, with marks for which of the rows see
+which slot.
 
-Plain numpy: knows chunks and what they share; no device. What a list is made of is kept, so that the same rows with one
-token more need no new lists.
+Plain numpy: knows chunks and what they share; no device. What a list is made of is kept, so that
+the same rows with one token more need no new lists.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..radix import Ints
-from ..request import Chunk
+from ..cache.radix import Ints
+from ..request.request import Chunk
 from .sharing import Segment, Sharing
 from .tiles import MARK, Lists, Longs, Marks, Tiles, Tiling
 
 
 class Growth(NamedTuple):
-    """Where the next token of a row comes in the list of its tile; one entry for each row that has tokens there.
+    """Where the next token of a row comes in the list of its tile; one entry for each row that has
+    tokens there.
 
-    rows: of the step. places: in the lists of all tiles; the token after it comes `strides` later. sources: the place
-    of its slot among the sources; that of the token after it follows. marks: say that the row alone sees it.
+    rows: of the step. places: in the lists of all tiles; the token after it comes `strides` later.
+    sources: the place of its slot among the sources; that of the token after it follows. marks: say
+    that the row alone sees it.
     """
 
     rows: Longs
@@ -36,9 +39,9 @@ class Growth(NamedTuple):
 class Trees(NamedTuple):
     """The tiles of rows below common prefixes, with their marks.
 
-    detached: chunks whose own tokens are left for tiles of their own. sources: stretches of the requests' slots: views,
-    in which later slots of the requests will be seen. slots: those of all sources, one after the other. gather: for
-    each place of the lists the place in those.
+    detached: chunks whose own tokens are left for tiles of their own. sources: stretches of the
+    requests' slots: views, in which later slots of the requests will be seen. slots: those of all
+    sources, one after the other. gather: for each place of the lists the place in those.
     """
 
     tiles: Tiles
@@ -51,8 +54,9 @@ class Trees(NamedTuple):
 
 
 class _Lists(NamedTuple):
-    """first, filled: where each tile's list begins, and how many of its slots some row sees; the rest up to the next
-    list is filled up with a slot of its own that no row sees. common: as in `Tiles`."""
+    """first, filled: where each tile's list begins, and how many of its slots some row sees; the
+    rest up to the next list is filled up with a slot of its own that no row sees. common: as in
+    `Tiles`."""
 
     first: Longs
     filled: Longs
@@ -112,17 +116,30 @@ def joined_tiles(
         own[:, 2] - bounds[growing, 0] + MARK,
     )
     tokens = np.arange(room)
-    made.positions[grows.places[:, None] + grows.strides[:, None] * tokens] = own[:, 1, None] + tokens
-    return Trees(tiles, (made.marks, made.positions), below[~kept].tolist(), sources, slots, made.gather, grows)
+    made.positions[grows.places[:, None] + grows.strides[:, None] * tokens] = (
+        own[:, 1, None] + tokens
+    )
+    return Trees(
+        tiles,
+        (made.marks, made.positions),
+        below[~kept].tolist(),
+        sources,
+        slots,
+        made.gather,
+        grows,
+    )
 
 
 def as_table(segments: list[Segment]) -> Longs:
     """[n, 5], in the order of a segment's fields."""
-    return np.fromiter(itertools.chain.from_iterable(segments), np.int64, 5 * len(segments)).reshape(-1, 5)
+    return np.fromiter(
+        itertools.chain.from_iterable(segments), np.int64, 5 * len(segments)
+    ).reshape(-1, 5)
 
 
 def _sources(chunks: list[Chunk], parts: Longs, shared: int, room: int) -> list[Ints]:
-    """The slots of each part. Those after the first `shared` have room, as far as the request has slots."""
+    """The slots of each part. Those after the first `shared` have room, as far as the request has
+    slots."""
     held = [chunk[0].slots for chunk in chunks]
     ends = parts[:, 1].copy()
     ends[shared:] += room
@@ -131,7 +148,8 @@ def _sources(chunks: list[Chunk], parts: Longs, shared: int, room: int) -> list[
 
 
 def _later_tokens(own: Longs) -> Longs:
-    """Of chunks of several tokens those after the first: each is a part of its own, seen from its row on."""
+    """Of chunks of several tokens those after the first: each is a part of its own, seen from its
+    row on."""
     counts = own[:, 3] - own[:, 2] - 1
     chunk = np.arange(len(own)).repeat(counts)
     n = np.arange(len(chunk)) - (counts.cumsum() - counts)[chunk]
@@ -140,10 +158,11 @@ def _later_tokens(own: Longs) -> Longs:
 
 
 def _cut_trees(spans: Longs, total: int, tiling: Tiling) -> tuple[Longs, NDArray[np.bool_], Longs]:
-    """Where tiles begin and end in the order, [tiles, 2], which are large, and the tile of each of `total` places.
+    """Where tiles begin and end in the order, [tiles, 2], which are large, and the tile of each of
+    `total` places.
 
-    spans: [n, 2], where trees and their branches begin and end. A tree's rows are dealt out evenly. Places outside of
-    trees get the last tile.
+    spans: [n, 2], where trees and their branches begin and end. A tree's rows are dealt out evenly.
+    Places outside of trees get the last tile.
     """
     spans = spans[np.lexsort((-spans[:, 1], spans[:, 0]))]
     reached = np.maximum.accumulate(spans[:, 1])
@@ -160,11 +179,13 @@ def _cut_trees(spans: Longs, total: int, tiling: Tiling) -> tuple[Longs, NDArray
     return np.stack(edges, 1), large[tree], tile_of
 
 
-def _lay_out(parts: Longs, offsets: Longs, bounds: Longs, tile_of: Longs, spare: Longs, align: int) -> _Lists:
+def _lay_out(
+    parts: Longs, offsets: Longs, bounds: Longs, tile_of: Longs, spare: Longs, align: int
+) -> _Lists:
     """Lists of slots for tiles, made of the parts, each copied to every tile that it meets.
 
-    parts: [n, 5], as `Segment`; offsets: their places in the sources. spare: room of each list; lists end at multiples
-    of `align`.
+    parts: [n, 5], as `Segment`; offsets: their places in the sources. spare: room of each list;
+    lists end at multiples of `align`.
     """
     tiles = np.arange(len(bounds))
     first_tile = tile_of[parts[:, 2]]
@@ -182,7 +203,9 @@ def _lay_out(parts: Longs, offsets: Longs, bounds: Longs, tile_of: Longs, spare:
     columns = np.zeros((4, len(part) + len(bounds)), np.int64)
     columns[:, : len(part)] = length, offsets[part], parts[part, 0], low + MARK * (high - low)
     columns[0, len(part) :] = sizes - filled
-    length, source, position, mark = columns[:, np.concatenate([tile, tiles]).argsort(kind="stable")]
+    length, source, position, mark = columns[
+        :, np.concatenate([tile, tiles]).argsort(kind="stable")
+    ]
     where = length.cumsum() - length
     along = np.arange(int(sizes.sum()))
     index = (source - where).repeat(length) + along
@@ -207,4 +230,6 @@ def _ranks(groups: Longs, sizes: Longs) -> Longs:
 
 
 def _longs(numbers: Iterable[int]) -> Longs:
-    return np.array(numbers, np.int64) if isinstance(numbers, list) else np.fromiter(numbers, np.int64)
+    return (
+        np.array(numbers, np.int64) if isinstance(numbers, list) else np.fromiter(numbers, np.int64)
+    )

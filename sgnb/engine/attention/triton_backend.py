@@ -1,8 +1,8 @@
 """Attention with Triton kernels of our own, for GPUs: forks of a prefix read it once. Needs triton.
 
-`planning.py` and `decoding.py` plan a step in tiles of rows, `triton_step.py` brings the plan to the device and
-launches the kernels: those of `triton_tiles.py` for decodes and other short chunks, of `triton_extend.py` for long
-ones, and of `triton_rows.py` for what goes row by row.
+`planning.py` and `decoding.py` plan a step in tiles of rows, `triton_step.py` brings the plan to
+the device and launches the kernels: those of `triton_tiles.py` for decodes and other short chunks,
+of `triton_extend.py` for long ones, and of `triton_rows.py` for what goes row by row.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..kv import KVCache, LayerShape
-from ..radix import Ints
-from ..rehearsal import launch, rehearsal
-from ..request import Chunk
+from ..cache.kv_cache import KVCache, LayerShape
+from ..cache.radix import Ints
+from ..device.precompile import launch, precompiling
+from ..request.request import Chunk
 from . import LayerOptions
 from .decoding import Decodes
 from .planning import INVARIANT_PIECE
@@ -32,9 +32,9 @@ MOST_PARTS = 8192
 class TritonAttention:
     """heads: query heads of each layer.
 
-    fork_attention off reads a shared prefix once for each request, as servers do. batch_invariant: a token's result is
-    bit for bit the same whatever else is in the step, however its prefix was computed or cached; slower, and never
-    shared between requests.
+    fork_attention off reads a shared prefix once for each request, as servers do. batch_invariant:
+    a token's result is bit for bit the same whatever else is in the step, however its prefix was
+    computed or cached; slower, and never shared between requests.
     """
 
     name = "triton"
@@ -85,14 +85,18 @@ class TritonAttention:
                 step.plan(chunks, first_rows, padded, self._fork)
                 continue
             passes = _affordable(chunks, first_rows)
-            for step, (some, firsts) in zip(self._take(geometry, padded is not None, len(passes)), passes, strict=True):
-                step.plan_invariant(some, firsts, padded if step is self._active[geometry][0] else None)
+            for step, (some, firsts) in zip(
+                self._take(geometry, padded is not None, len(passes)), passes, strict=True
+            ):
+                step.plan_invariant(
+                    some, firsts, padded if step is self._active[geometry][0] else None
+                )
 
-    def rehearse(self, rows: int) -> None:
+    def precompile(self, rows: int) -> None:
         self._fill_new_slots(np.zeros(0, np.int32), rows)
         for geometry in self._tunings:
             (step,) = self._take(geometry, True, 1)
-            step.rehearse(self._invariant)
+            step.precompile(self._invariant)
 
     def _fill_new_slots(self, new: Ints, rows: int) -> None:
         """Rows that belong to no request are stored in the scratch slot."""
@@ -105,7 +109,8 @@ class TritonAttention:
         self.new_slots = self._new_slots[where]
 
     def _take(self, geometry: Geometry, in_graph: bool, count: int) -> list[Step]:
-        """Tables for so many passes. Those of steps that graphs run are kept apart: what else runs cannot move them."""
+        """Tables for so many passes. Those of steps that graphs run are kept apart: what else runs
+        cannot move them."""
         steps = self._steps.setdefault((geometry, in_graph), [])
         while len(steps) < count:
             steps.append(Step(self.kv, geometry, self._tunings[geometry]))
@@ -127,7 +132,7 @@ class TritonAttention:
         return out
 
 
-def rehearse_layers(
+def precompile_layers(
     shapes: dict[int, LayerShape],
     heads: Mapping[int, int],
     options: Mapping[int, LayerOptions],
@@ -136,9 +141,11 @@ def rehearse_layers(
     batch_invariant: bool,
 ) -> None:
     """Begin to compile what `attend` needs in decode steps of such layers, and wait for nothing."""
-    attention = TritonAttention(KVCache(shapes, 1, dtype, device), heads, batch_invariant=batch_invariant)
-    with torch.inference_mode(), rehearsal(wait=False):
-        attention.rehearse(1)
+    attention = TritonAttention(
+        KVCache(shapes, 1, dtype, device), heads, batch_invariant=batch_invariant
+    )
+    with torch.inference_mode(), precompiling(wait=False):
+        attention.precompile(1)
         for layer, shape in shapes.items():
             q = torch.empty(1, heads[layer], shape.key_dim, dtype=dtype, device=device)
             attention.attend(layer, q, options[layer])
@@ -152,7 +159,8 @@ def _store_sizes(kv: KVCache, layer: int) -> tuple[int, ...]:
 
 
 def _affordable(chunks: list[Chunk], first_rows: list[int]) -> list[tuple[list[Chunk], list[int]]]:
-    """Groups of chunks, and of pieces of chunks, that have few enough parts to be computed at a time."""
+    """Groups of chunks, and of pieces of chunks, that have few enough parts to be computed at a
+    time."""
     groups: list[tuple[list[Chunk], list[int]]] = [([], [])]
     room = MOST_PARTS
     for chunk, first in zip(chunks, first_rows, strict=True):

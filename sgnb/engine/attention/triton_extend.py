@@ -1,9 +1,10 @@
-"""The kernel of prompts and other long chunks: tiles of neighbouring tokens of one request, against all that they see.
+"""The kernel of prompts and other long chunks: tiles of neighbouring tokens of one request, against
+all that they see.
 
-A tile goes through its request's slots from the first on, in whole blocks as far as every row sees all of a block, then
-in blocks where later positions, or those before a window, are hidden from some rows. Nothing is shared between requests
-and nothing is merged. `planning.plan_extend` says what the table of tiles holds, `triton_softmax.py` what the kernels
-have in common.
+A tile goes through its request's slots from the first on, in whole blocks as far as every row sees
+all of a block, then in blocks where later positions, or those before a window, are hidden from some
+rows. Nothing is shared between requests and nothing is merged. `planning.plan_extend` says what the
+table of tiles holds, `triton_softmax.py` what the kernels have in common.
 """
 
 from __future__ import annotations
@@ -97,7 +98,11 @@ def extend_tiles(
     head = kv_head * GROUPS + m % GROUPS
     i = tl.arange(0, BLOCK_K)
     j = tl.arange(0, BLOCK_V)
-    query = tl.load(q + (row * q_row + head * q_head)[:, None] + i[None, :], mask=(i < KEY_DIM)[None, :], other=0)
+    query = tl.load(
+        q + (row * q_row + head * q_head)[:, None] + i[None, :],
+        mask=(i < KEY_DIM)[None, :],
+        other=0,
+    )
     top = tl.full([BLOCK_M], NONE, tl.float32)
     total = tl.zeros([BLOCK_M], tl.float32)
     acc = tl.zeros([BLOCK_M, BLOCK_V], tl.float32)

@@ -1,7 +1,8 @@
-"""The kernels that go row by row: storing new keys and values in the pool, and adding the partial results of a row.
+"""The kernels that go row by row: storing new keys and values in the pool, and adding the partial
+results of a row.
 
-A partial result is the attention of a row to some of the slots that it sees, with the log-sum-exp of their scores. Each
-has the weight that its scores have among all.
+A partial result is the attention of a row to some of the slots that it sees, with the log-sum-exp
+of their scores. Each has the weight that its scores have among all.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def merge_parts(
     BLOCK_V: tl.constexpr,
     SINKS: tl.constexpr,
 ) -> None:
-    """Program (head, row) adds the parts of a row, weighted by log-sum-exp. Rows without parts stay."""
+    """Program (head, row) adds the parts of a row, weighted by log-sum-exp. Rows without parts
+    stay."""
     head = tl.program_id(0)
     row = tl.program_id(1)
     first = tl.load(first_parts + row)
@@ -77,7 +79,9 @@ def merge_parts(
             pivot = tl.where(higher == NONE, 0.0, higher)
             weight = tl.exp2(lse - pivot)
             seen = (lse != NONE)[:, None] & (j < VALUE_DIM)[None, :]
-            value = tl.load(parts + place[:, None] * VALUE_DIM + j[None, :], mask=seen, other=0).to(tl.float32)
+            value = tl.load(parts + place[:, None] * VALUE_DIM + j[None, :], mask=seen, other=0).to(
+                tl.float32
+            )
             fade = tl.exp2(top - pivot)
             acc = acc * fade + tl.sum(value * weight[:, None], 0)
             total = total * fade + tl.sum(weight, 0)

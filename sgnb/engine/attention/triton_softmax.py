@@ -1,13 +1,16 @@
-"""What the attention kernels have in common: blocks of keys and values, the online softmax, sinks. Triton functions.
+"""What the attention kernels have in common: blocks of keys and values, the online softmax, sinks.
+Triton functions.
 
-All kernels are flash attention (Dao et al., arXiv 2205.14135) with the keys and values gathered by slot number: a
-program holds some rows, goes through a list of slots one block at a time, and keeps for each row the largest score, the
-sum of weights and the weighted sum of values so far. The query heads that share a KV head, of one row after the other,
-are the rows of a matrix: index m is head m % GROUPS of row m // GROUPS.
+All kernels are flash attention (Dao et al., arXiv 2205.14135) with the keys and values gathered by
+slot number: a program holds some rows, goes through a list of slots one block at a time, and keeps
+for each row the largest score, the sum of weights and the weighted sum of values so far. The query
+heads that share a KV head, of one row after the other, are the rows of a matrix: index m is head m
+% GROUPS of row m // GROUPS.
 
-Scores and log-sum-exps are in units of log 2. Sums are float32; float32 inputs are multiplied in full precision. WINDOW
-and SOFTCAP are 0 for none. KEY_DIM and VALUE_DIM are a head's sizes, BLOCK_K and BLOCK_V the powers of two above them.
-With TRITON_INTERPRET=1 set before triton is imported, all of this runs on the CPU.
+Scores and log-sum-exps are in units of log 2. Sums are float32; float32 inputs are multiplied in
+full precision. WINDOW and SOFTCAP are 0 for none. KEY_DIM and VALUE_DIM are a head's sizes, BLOCK_K
+and BLOCK_V the powers of two above them. With TRITON_INTERPRET=1 set before triton is imported, all
+of this runs on the CPU.
 """
 
 from __future__ import annotations
@@ -39,7 +42,8 @@ def absorb(
     acc: tl.tensor,
     SOFTCAP: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
-    """One step of the online softmax: the new largest scores, sums of weights, weighted sums of values.
+    """One step of the online softmax: the new largest scores, sums of weights, weighted sums of
+    values.
 
     score: scaled only when capped; -inf when hidden. scaling: positive.
     """
@@ -63,9 +67,14 @@ def load_keys(
     KEY_DIM: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ) -> tl.tensor:
-    """[slots, BLOCK_K]. What lies past the end of a list is read like any slot: its scores are hidden."""
+    """[slots, BLOCK_K]. What lies past the end of a list is read like any slot: its scores are
+    hidden."""
     i = tl.arange(0, BLOCK_K)
-    pointers = keys + (slot.to(tl.int64) * (KV_HEADS * KEY_DIM))[:, None] + (kv_head * KEY_DIM + i)[None, :]
+    pointers = (
+        keys
+        + (slot.to(tl.int64) * (KV_HEADS * KEY_DIM))[:, None]
+        + (kv_head * KEY_DIM + i)[None, :]
+    )
     if KEY_DIM == BLOCK_K:
         return tl.load(pointers)
     else:
@@ -83,12 +92,17 @@ def load_values(
     VALUE_DIM: tl.constexpr,
     BLOCK_V: tl.constexpr,
 ) -> tl.tensor:
-    """[slots, BLOCK_V]; zeros for those that are not inside, for a weight of zero makes no number of an infinity.
+    """[slots, BLOCK_V]; zeros for those that are not inside, for a weight of zero makes no number
+    of an infinity.
 
     WHOLE: all are inside.
     """
     j = tl.arange(0, BLOCK_V)
-    pointers = values + (slot.to(tl.int64) * (KV_HEADS * VALUE_DIM))[:, None] + (kv_head * VALUE_DIM + j)[None, :]
+    pointers = (
+        values
+        + (slot.to(tl.int64) * (KV_HEADS * VALUE_DIM))[:, None]
+        + (kv_head * VALUE_DIM + j)[None, :]
+    )
     if WHOLE:
         if VALUE_DIM == BLOCK_V:
             return tl.load(pointers)

@@ -1,7 +1,8 @@
-"""A step's tables on the device, for layers of one geometry, and the kernels that are launched on them.
+"""A step's tables on the device, for layers of one geometry, and the kernels that are launched on
+them.
 
-Everything that a step of decodes launches has a fixed grid and fixed pointers, so that CUDA graphs of it can be
-replayed after later plans. Knows plans; knows no layers.
+Everything that a step of decodes launches has a fixed grid and fixed pointers, so that CUDA graphs
+of it can be replayed after later plans. Knows plans; knows no layers.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ..kv import KVCache
-from ..radix import Ints
-from ..rehearsal import launch
-from ..request import SHORT, Chunk
+from ..cache.kv_cache import KVCache
+from ..cache.radix import Ints
+from ..device.precompile import launch
+from ..request.request import SHORT, Chunk
 from . import LayerOptions
 from .decoding import ROOM, DecodePlan, Decodes
 from .pieces import Work
@@ -63,11 +64,19 @@ class Step:
         small, large = tuning.small, tuning.large
         on_gpu = kv.device.type == "cuda"
         sms = torch.cuda.get_device_properties(kv.device).multi_processor_count if on_gpu else 0
-        bins = [max(1, (sms * kind.per_sm if on_gpu else PROGRAMS_ON_CPU) // kv_heads) for kind in (small, large)]
-        prices = tuning.prices._replace(align=max(tuning.prices.align, small.block_n, large.block_n))
-        self._tiling = Tiling(small.block_m // groups, large.block_m // groups, bins[0], bins[1], prices)
+        bins = [
+            max(1, (sms * kind.per_sm if on_gpu else PROGRAMS_ON_CPU) // kv_heads)
+            for kind in (small, large)
+        ]
+        prices = tuning.prices._replace(
+            align=max(tuning.prices.align, small.block_n, large.block_n)
+        )
+        self._tiling = Tiling(
+            small.block_m // groups, large.block_m // groups, bins[0], bins[1], prices
+        )
         pairs = 2 * ROWS + bins[0] * self._tiling.small_rows + bins[1] * self._tiling.large_rows
-        # Those that change in every step are neighbours, so that they are copied together where they are near.
+        # Those that change in every step are neighbours, so that they are copied together where
+        # they are near.
         capacities = {
             "small_bins": bins[0] + 1,
             "large_bins": bins[1] + 1,
@@ -96,12 +105,23 @@ class Step:
 
     @property
     def graph_key(self) -> Hashable:
-        return self._tables.generation, self._parts_generation, *self._kinds, self._has_parts, self._extends
+        return (
+            self._tables.generation,
+            self._parts_generation,
+            *self._kinds,
+            self._has_parts,
+            self._extends,
+        )
 
-    def plan_decodes(self, chunks: list[Chunk], decodes: Decodes, padded: int | None, fork: bool) -> Ints:
+    def plan_decodes(
+        self, chunks: list[Chunk], decodes: Decodes, padded: int | None, fork: bool
+    ) -> Ints:
         """Chunks of one token each. Returns where their keys and values go, int32[chunks]."""
         rows, scratch = (len(chunks), -1) if padded is None else (padded, self._scratch)
-        plan, self._decodes = self._decodes, None  # whatever fails from here on, nothing follows a half-made plan
+        plan, self._decodes = (
+            self._decodes,
+            None,
+        )  # whatever fails from here on, nothing follows a half-made plan
         if plan is not None and plan.precedes(decodes, rows):
             cut_anew = plan.advance(decodes)
             tables = _tables(plan.work, [plan.slots])
@@ -117,24 +137,36 @@ class Step:
         self._decodes = plan
         return plan.new_slots
 
-    def plan(self, chunks: list[Chunk], first_rows: list[int], padded: int | None, fork: bool) -> None:
+    def plan(
+        self, chunks: list[Chunk], first_rows: list[int], padded: int | None, fork: bool
+    ) -> None:
         lists, work, tables = Lists(), None, dict[str, Sequence[Ints]]()
         short = [i for i, chunk in enumerate(chunks) if chunk.length <= SHORT]
-        long = [i for i, chunk in enumerate(chunks) if chunk.length > SHORT] if len(short) < len(chunks) else []
+        long = (
+            [i for i, chunk in enumerate(chunks) if chunk.length > SHORT]
+            if len(short) < len(chunks)
+            else []
+        )
         self._decodes = None
         if short:
             some, firsts = [chunks[i] for i in short], [first_rows[i] for i in short]
             rows, scratch = self._rows(some, firsts, padded)
-            work = plan_rows(some, firsts, self._tiling, lists, fork=fork, rows=rows, scratch=scratch)
+            work = plan_rows(
+                some, firsts, self._tiling, lists, fork=fork, rows=rows, scratch=scratch
+            )
         self._describe(work)
         if long:
             tokens = self._tuning.extend.block_m // self._geometry.groups
-            extends = plan_extend([chunks[i] for i in long], [first_rows[i] for i in long], tokens, lists)
+            extends = plan_extend(
+                [chunks[i] for i in long], [first_rows[i] for i in long], tokens, lists
+            )
             tables["extends"], self._extends = [extends], len(extends)
         tables |= {"slots": lists.arrays} if work is None else _tables(work, lists.arrays)
         self._tables.fill(tables)
 
-    def plan_invariant(self, chunks: list[Chunk], first_rows: list[int], padded: int | None) -> None:
+    def plan_invariant(
+        self, chunks: list[Chunk], first_rows: list[int], padded: int | None
+    ) -> None:
         lists = Lists()
         self._causal = True
         rows, scratch = self._rows(chunks, first_rows, padded)
@@ -142,18 +174,25 @@ class Step:
         self._describe(work)
         self._tables.fill(_tables(work, lists.arrays))
 
-    def rehearse(self, causal: bool) -> None:
-        """As after a plan with work of every kind; for a `rehearsal`."""
+    def precompile(self, causal: bool) -> None:
+        """As after a plan with work of every kind; for a `precompiling` block."""
         self._launches.clear()
         self._decodes, self._causal = None, causal
         self._kinds, self._has_parts, self._merged_rows = [(0, 1, 2)] * 2, True, 1
         self._extends = 0 if causal else 1
 
-    def _rows(self, chunks: list[Chunk], first_rows: list[int], padded: int | None) -> tuple[int, int]:
-        """How many rows the tables must know of, and the slot that those see which belong to no chunk, or -1."""
-        return (first_rows[-1] + chunks[-1].length, -1) if padded is None else (padded, self._scratch)
+    def _rows(
+        self, chunks: list[Chunk], first_rows: list[int], padded: int | None
+    ) -> tuple[int, int]:
+        """How many rows the tables must know of, and the slot that those see which belong to no
+        chunk, or -1."""
+        return (
+            (first_rows[-1] + chunks[-1].length, -1) if padded is None else (padded, self._scratch)
+        )
 
-    def attend(self, q: Tensor, keys: Tensor, values: Tensor, out: Tensor, options: LayerOptions) -> None:
+    def attend(
+        self, q: Tensor, keys: Tensor, values: Tensor, out: Tensor, options: LayerOptions
+    ) -> None:
         scaling, window, softcap, sinks = options
         key = window or 0, float(softcap or 0), sinks is not None
         launches = self._launches.get(key)
@@ -169,7 +208,9 @@ class Step:
             )  # fmt: skip
         if launches.merge is not None:
             merge = launches.merge
-            launch(merge.kernel, merge.grid, *merge.tables, out, sinks, *merge.constants, **merge.how)
+            launch(
+                merge.kernel, merge.grid, *merge.tables, out, sinks, *merge.constants, **merge.how
+            )
 
     def _prepare(self, window: int, softcap: float, with_sinks: bool) -> _Launches:
         """All that the layers of such options have in common, until the work is cut anew."""
@@ -182,10 +223,18 @@ class Step:
             ("large", self._kinds[1], tuning.large, self._tiling.large_bins),
         ):
             for marked in marked_kinds:
-                used = [self._parts, self._lses, *(tables[name] for name in (f"{kind}_bins", f"{kind}_pieces", *names))]
+                used = [
+                    self._parts,
+                    self._lses,
+                    *(tables[name] for name in (f"{kind}_bins", f"{kind}_pieces", *names)),
+                ]
                 sizes = (*self._geometry, way.block_m, way.block_n, *self._blocks)
                 options = window, softcap, with_sinks, marked, self._causal
-                tiles.append(_Kernel(attend_tiles, (kv_heads, bins), tuple(used), (*sizes, *options), _how(way)))
+                tiles.append(
+                    _Kernel(
+                        attend_tiles, (kv_heads, bins), tuple(used), (*sizes, *options), _how(way)
+                    )
+                )
         if self._extends:
             way = tuning.extend
             sizes = (*self._geometry, way.block_m, way.block_n, *self._blocks)
@@ -218,7 +267,9 @@ class Step:
 
     def _allocate_parts(self, count: int) -> None:
         kv_heads, groups, _, value_dim = self._geometry
-        self._parts = torch.empty(count, kv_heads * groups, value_dim, dtype=torch.float32, device=self._device)
+        self._parts = torch.empty(
+            count, kv_heads * groups, value_dim, dtype=torch.float32, device=self._device
+        )
         self._lses = torch.empty(count, kv_heads * groups, dtype=torch.float32, device=self._device)
 
 
@@ -239,7 +290,8 @@ def _tables(work: Work, slots: list[Ints]) -> dict[str, Sequence[Ints]]:
 
 
 def _marked(pieces: Ints) -> tuple[int, ...]:
-    """The kernel that the work takes: 0 when no piece has marks, 1 when some have, 2 when all. Without work, none."""
+    """The kernel that the work takes: 0 when no piece has marks, 1 when some have, 2 when all.
+    Without work, none."""
     marked = pieces[:, 2] >= 0
     return (int(marked.any()) + int(marked.all()),) if len(pieces) else ()
 

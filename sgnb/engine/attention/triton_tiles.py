@@ -1,9 +1,11 @@
-"""The kernel of decodes and other short chunks: tiles of rows, each against the list of all slots that its rows see.
+"""The kernel of decodes and other short chunks: tiles of rows, each against the list of all slots
+that its rows see.
 
-Rows of different requests share a tile where they share a prefix: its keys and values are read once for all of them.
-Where not every row sees every slot, each slot has a mark that says which do. A tile's list may be cut into pieces, for
-different programs; then a row has several partial results, which `triton_rows.merge_parts` adds. `pieces.py` says what
-the tables hold, `tiles.py` what a mark is, `triton_softmax.py` what the kernels have in common.
+Rows of different requests share a tile where they share a prefix: its keys and values are read once
+for all of them. Where not every row sees every slot, each slot has a mark that says which do. A
+tile's list may be cut into pieces, for different programs; then a row has several partial results,
+which `triton_rows.merge_parts` adds. `pieces.py` says what the tables hold, `tiles.py` what a mark
+is, `triton_softmax.py` what the kernels have in common.
 """
 
 from __future__ import annotations
@@ -54,8 +56,9 @@ def _tile_blocks(
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
     """Slots begin .. end of a piece. WHOLE: in whole blocks.
 
-    A block's slots and marks are loaded one iteration before its keys and values are asked for: what does not depend on
-    another load of its own iteration can be fetched as many iterations ahead as the pipeline has room for.
+    A block's slots and marks are loaded one iteration before its keys and values are asked for:
+    what does not depend on another load of its own iteration can be fetched as many iterations
+    ahead as the pipeline has room for.
     """
     block = tl.arange(0, BLOCK_N)
     n = begin + block
@@ -79,7 +82,9 @@ def _tile_blocks(
                 mark = tl.where(has_marks, mark, inside.to(tl.int32) * EVERYONE)
             # An unsigned difference is large below the first of them.
             after = (member[:, None] - (mark & (MARK - 1))[None, :]).to(tl.uint32, bitcast=True)
-            score = tl.where(after < (mark.to(tl.uint32, bitcast=True) // MARK)[None, :], score, NONE)
+            score = tl.where(
+                after < (mark.to(tl.uint32, bitcast=True) // MARK)[None, :], score, NONE
+            )
         elif not WHOLE:
             score = tl.where(inside[None, :], score, NONE)
         if WINDOW > 0 or CAUSAL:
@@ -130,10 +135,12 @@ def attend_tiles(
     MARKED: tl.constexpr,
     CAUSAL: tl.constexpr,
 ) -> None:
-    """Program (KV head, bin) works through the pieces of its bin: rows of a tile against a stretch of its slots.
+    """Program (KV head, bin) works through the pieces of its bin: rows of a tile against a stretch
+    of its slots.
 
-    A row's output goes to `out` when this piece is all that it sees, else to `parts`, with its log-sum-exp in `lses`.
-    CAUSAL: a slot is hidden from rows of an earlier position; else only by its mark.
+    A row's output goes to `out` when this piece is all that it sees, else to `parts`, with its
+    log-sum-exp in `lses`. CAUSAL: a slot is hidden from rows of an earlier position; else only by
+    its mark.
     """
     kv_head = tl.program_id(0)
     m = tl.arange(0, BLOCK_M)
@@ -163,7 +170,8 @@ def attend_tiles(
         if WINDOW > 0 or CAUSAL:
             row_position = tl.load(row_positions + row, mask=live, other=0)
         if WINDOW > 0:
-            # Blocks that no row can see are skipped. They stay whole, counted from the first slot of the piece.
+            # Blocks that no row can see are skipped. They stay whole, counted from the first slot
+            # of the piece.
             hidden = tl.where(first_mark < 0, tl.load(entry + 6) - (WINDOW - 1) - position, 0)
             begin = tl.minimum(tl.maximum(hidden, 0), length) // BLOCK_N * BLOCK_N
         elif MARKED > 0:

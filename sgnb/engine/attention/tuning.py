@@ -1,4 +1,5 @@
-"""How Triton's kernels of attention are launched, by the shape of a model's heads. Knows neither kernels nor steps."""
+"""How Triton's kernels of attention are launched, by the shape of a model's heads. Knows neither
+kernels nor steps."""
 
 from __future__ import annotations
 
@@ -6,13 +7,13 @@ from typing import NamedTuple
 
 import torch
 
-from ..kv import KVCache
+from ..cache.kv_cache import KVCache
 from .tiles import Prices
 
 
 class Launch(NamedTuple):
-    """How a kernel runs: the rows of its matrices (query heads times rows), slots a block, warps, stages of the
-    pipeline, and programs on a multiprocessor at a time."""
+    """How a kernel runs: the rows of its matrices (query heads times rows), slots a block, warps,
+    stages of the pipeline, and programs on a multiprocessor at a time."""
 
     block_m: int
     block_n: int
@@ -38,8 +39,9 @@ TUNINGS: dict[tuple[int, int], Tuning] = {
     (4, 128): Tuning(Launch(16, 32, 4, 2, 3), Launch(32, 32, 8, 2, 2), Launch(32, 32, 8, 2)),
     (4, 256): Tuning(Launch(16, 16, 4, 2, 2), Launch(32, 16, 8, 2, 1), Launch(32, 16, 8, 2)),
 }
-"""By bytes of a number and the larger head dimension, rounded up. (2, 128) has the best of 5 to 14 launches of each on
-an H200; the others are chosen by the registers and the shared memory that they take."""
+"""By bytes of a number and the larger head dimension, rounded up. (2, 128) has the best of 5 to 14
+launches of each on an H200; the others are chosen by the registers and the shared memory that they
+take."""
 
 
 class Geometry(NamedTuple):
@@ -52,10 +54,13 @@ class Geometry(NamedTuple):
 
 
 def geometry_of(kv: KVCache, layer: int, heads: int) -> Geometry:
-    """heads: query heads of the layer. Raises ValueError when its KV heads cannot share them evenly."""
+    """heads: query heads of the layer. Raises ValueError when its KV heads cannot share them
+    evenly."""
     _, kv_heads, key_dim = kv.keys[layer].shape
     if heads % kv_heads:
-        raise ValueError(f"heads: {heads} query heads of layer {layer} cannot share its {kv_heads} KV heads evenly")
+        raise ValueError(
+            f"heads: {heads} query heads of layer {layer} cannot share its {kv_heads} KV heads evenly"
+        )
     return Geometry(kv_heads, heads // kv_heads, key_dim, kv.values[layer].shape[-1])
 
 

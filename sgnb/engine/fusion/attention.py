@@ -11,13 +11,14 @@ from torch import Tensor, nn
 from ..attention import LayerOptions
 from .norm import FusedNorm
 from .operations import Operations
-from .parts import AttentionPlan, Backend, Heads, Norm
 from .patterns import ATTENTION_OUTPUTS, KEY_NORM, PROJECTIONS, QUERY_NORM, ROTARIES
-from .recording import Recording
+from .trace import Trace
+from .types import AttentionPlan, Backend, Heads, Norm
 from .weights import Merged, find_linears, merge
 
 Positions = tuple[Tensor, Tensor] | None
-"""cos and sin [1, T, n] as transformers hands them to its layers; None where positions are in the embeddings."""
+"""cos and sin [1, T, n] as transformers hands them to its layers; None where positions are in the
+embeddings."""
 
 
 class FusedAttention:
@@ -27,23 +28,44 @@ class FusedAttention:
     """
 
     def __init__(
-        self, merged: Merged, output: nn.Linear, plan: AttentionPlan, wide_norms: list[Norm], operations: Operations
+        self,
+        merged: Merged,
+        output: nn.Linear,
+        plan: AttentionPlan,
+        wide_norms: list[Norm],
+        operations: Operations,
     ) -> None:
         self.output, self.layer = output, plan.layer
         self._merged, self._plan, self._wide_norms = merged, plan, wide_norms
         self._operations = operations
 
     def forward(
-        self, hidden_states: Tensor, position_embeddings: Positions = None, *, sgnb: Backend, **ignored: Any
+        self,
+        hidden_states: Tensor,
+        position_embeddings: Positions = None,
+        *,
+        sgnb: Backend,
+        **ignored: Any,
     ) -> tuple[Tensor, None]:
         """hidden_states [1, T, K], which stay as they are."""
         mixed = self.attend(hidden_states[0], None, position_embeddings, sgnb)
         return self._operations.linear(mixed, self.output.weight, self.output.bias)[None], None
 
-    def attend(self, x: Tensor, norm: Norm | None, position_embeddings: Positions, backend: Backend) -> Tensor:
+    def attend(
+        self, x: Tensor, norm: Norm | None, position_embeddings: Positions, backend: Backend
+    ) -> Tensor:
         """From x [T, K], which is first normed if asked, to what all heads saw: [T, q]."""
-        operations, plan, weight, bias = self._operations, self._plan, self._merged.weight, self._merged.bias
-        angles = None if position_embeddings is None else (position_embeddings[0][0], position_embeddings[1][0])
+        operations, plan, weight, bias = (
+            self._operations,
+            self._plan,
+            self._merged.weight,
+            self._merged.bias,
+        )
+        angles = (
+            None
+            if position_embeddings is None
+            else (position_embeddings[0][0], position_embeddings[1][0])
+        )
         if self._wide_norms:
             qkv = operations.merged(x, weight, bias, norm)
             for part, wide in zip(qkv.split(plan.heads.widths, -1), self._wide_norms, strict=False):
@@ -64,45 +86,58 @@ def looks_like_attention(module: nn.Module) -> bool:
 
 def match_attention(
     module: nn.Module,
-    recording: Recording,
+    trace: Trace,
     norms: dict[nn.Module, FusedNorm],
     options: dict[int, LayerOptions],
     operations: Operations,
 ) -> FusedAttention | None:
-    """The first way to norm and rotate that hands over the module's own q, k and v, and gives its output."""
+    """The first way to norm and rotate that hands over the module's own q, k and v, and gives its
+    output."""
     layer = module.layer_idx
-    heads, angles = _heads(module, recording), _angles(module, recording)
+    heads, angles = _heads(module, trace), _angles(module, trace)
     merged = merge(find_linears(module, PROJECTIONS))
-    if not isinstance(layer, int) or heads is None or angles is None or sum(heads.widths) != len(merged.weight):
+    if (
+        not isinstance(layer, int)
+        or heads is None
+        or angles is None
+        or sum(heads.widths) != len(merged.weight)
+    ):
         return None
     (output,) = find_linears(module, [(name,) for name in ATTENTION_OUTPUTS])
     rotaries = [r for r in ROTARIES if r is None or 0 < 2 * r.pairs(angles) <= heads.dim]
     for (q_norm, k_norm, wide), rotary in product(_norms(module, norms, heads.dim), rotaries):
         plan = AttentionPlan(layer, heads, options[layer], rotary, q_norm, k_norm)
         fused = FusedAttention(merged, output, plan, wide, operations)
-        if recording.agrees(module, fused.forward, layer):
+        if trace.agrees(module, fused.forward, layer):
             merged.adopt()
             return fused
     return None
 
 
-def _heads(module: nn.Module, recording: Recording) -> Heads | None:
+def _heads(module: nn.Module, trace: Trace) -> Heads | None:
     """As seen in the run; None when the module did not run, or keys and values differ in width."""
-    if not recording.calls[module]:
+    if not trace.calls[module]:
         return None
-    backend = recording.calls[module][0].kwargs.get("sgnb")
+    backend = trace.calls[module][0].kwargs.get("sgnb")
     if backend is None or module.layer_idx not in backend.queries:
         return None
     q, k, v = backend.handed(module.layer_idx)
-    return Heads(q.shape[1], k.shape[1], q.shape[2]) if k.shape == v.shape and q.shape[2] == k.shape[2] else None
+    return (
+        Heads(q.shape[1], k.shape[1], q.shape[2])
+        if k.shape == v.shape and q.shape[2] == k.shape[2]
+        else None
+    )
 
 
-def _angles(module: nn.Module, recording: Recording) -> int | None:
-    """The last dimension of cos and sin, 0 where there are none; None when they are not those of single tokens."""
-    found = {call.kwargs.get("position_embeddings") for call in recording.calls[module]}
+def _angles(module: nn.Module, trace: Trace) -> int | None:
+    """The last dimension of cos and sin, 0 where there are none; None when they are not those of
+    single tokens."""
+    found = {call.kwargs.get("position_embeddings") for call in trace.calls[module]}
     if found == {None}:
         return 0
-    sizes = {(angles.dim(), len(angles), angles.shape[-1]) for pair in found for angles in pair or ()}
+    sizes = {
+        (angles.dim(), len(angles), angles.shape[-1]) for pair in found for angles in pair or ()
+    }
     return next(iter(sizes))[2] if len(sizes) == 1 and next(iter(sizes))[:2] == (3, 1) else None
 
 

@@ -1,8 +1,10 @@
-"""The Triton kernel of `invariant`: tiles of x times the transpose of weight, each summed over K from front to back.
+"""The Triton kernel of `invariant`: tiles of x times the transpose of weight, each summed over K
+from front to back.
 
-An output is one chain of tensor-core additions, 16 terms of K at a time, into one accumulator: other tiles have
-the same chains. Never split K over programs, and never let a tile's sizes choose other instructions than those of a
-warp group (64 rows): both change bits. With TRITON_INTERPRET=1 set before triton is imported, it runs on the CPU.
+An output is one chain of tensor-core additions, 16 terms of K at a time, into one accumulator:
+other tiles have the same chains. Never split K over programs, and never let a tile's sizes choose
+other instructions than those of a warp group (64 rows): both change bits. With TRITON_INTERPRET=1
+set before triton is imported, it runs on the CPU.
 """
 
 from __future__ import annotations
@@ -12,14 +14,16 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..rehearsal import launch
+from ..device.precompile import launch
 from .invariant import Tiling
 
 NEIGHBOURS = 8
-"""Tiles of rows that take the same weights before the next ones: what they share stays in the L2 cache."""
+"""Tiles of rows that take the same weights before the next ones: what they share stays in the L2
+cache."""
 
 PADDED = 64
-"""Up to so many rows of a tile are masked where there are none; larger tiles repeat the last row, which is cheaper."""
+"""Up to so many rows of a tile are masked where there are none; larger tiles repeat the last row,
+which is cheaper."""
 
 
 def multiply(x: Tensor, weight: Tensor, bias: Tensor | None, tiling: Tiling) -> Tensor:
@@ -73,7 +77,9 @@ def _multiply_kernel(
     acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
     for start in range(0, SIZE, BLOCK_K):
         at = (start + k)[None, :]
-        inside = (at < SIZE) | (SIZE % BLOCK_K == 0)  # all true where the compiler can see it: loads without masks
+        inside = (at < SIZE) | (
+            SIZE % BLOCK_K == 0
+        )  # all true where the compiler can see it: loads without masks
         live = inside & (m < rows)[:, None] if MASK else inside
         a = tl.load(x_rows + at, mask=live, other=0.0)
         b = tl.load(weight_rows + at, mask=inside, other=0.0)
@@ -81,4 +87,6 @@ def _multiply_kernel(
     if BIAS:
         acc += tl.load(bias + n, mask=n < COLUMNS, other=0.0).to(tl.float32)[None, :]
     places = out + m.to(tl.int64)[:, None] * COLUMNS + n[None, :]
-    tl.store(places, acc.to(out.dtype.element_ty), mask=(m < rows)[:, None] & (n < COLUMNS)[None, :])
+    tl.store(
+        places, acc.to(out.dtype.element_ty), mask=(m < rows)[:, None] & (n < COLUMNS)[None, :]
+    )

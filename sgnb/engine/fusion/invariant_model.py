@@ -1,9 +1,11 @@
-"""A model whose rows do not feel each other: what is left to do when every linear module is an `invariant_linear`.
+"""A model whose rows do not feel each other: what is left to do when every linear module is an
+`invariant_linear`.
 
-Routers multiply by weights of their own, experts in groups, and a module that no pattern knows may do anything. So the
-fused model runs once on random tokens, and each product and each long sum that torch computes is laid to the module
-that asked for it. There it is replaced, or the model is refused. Relied on in torch on a GPU: softmax, top-k, layer
-norms and sums of few numbers go row by row. Not seen: products inside of other libraries' operators.
+Routers multiply by weights of their own, experts in groups, and a module that no pattern knows may
+do anything. So the fused model runs once on random tokens, and each product and each long sum that
+torch computes is laid to the module that asked for it. There it is replaced, or the model is
+refused. Relied on in torch on a GPU: softmax, top-k, layer norms and sums of few numbers go row by
+row. Not seen: products inside of other libraries' operators.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from ..attention import LayerOptions
 from . import Swap, fuse, unfuse
 from .invariant import invariant_linear
 from .moe import FusedExperts, activation_of, looks_like_experts
-from .recording import Recording
+from .trace import Trace
 
 LINEAR = "linear"
 
@@ -39,22 +41,24 @@ SUMS = {
 """Names of torch's functions."""
 
 FEW = 32
-"""Sums of so many numbers are in an order that the number of rows does not change: one warp has them all."""
+"""Sums of so many numbers are in an order that the number of rows does not change: one warp has
+them all."""
 
 
 def fuse_invariant(model: nn.Module, options: dict[int, LayerOptions]) -> list[Swap]:
-    """As `fuse`, but no row of any batch changes a bit of another row, in whatever it multiplies or sums.
+    """As `fuse`, but no row of any batch changes a bit of another row, in whatever it multiplies or
+    sums.
 
-    Also swaps modules that multiply by themselves (routers), kind "product". Raises ModelError, with every forward as
-    it was, when one computes what cannot be replaced: experts without a kernel, products by other functions than
-    F.linear, norms that no pattern knows.
+    Also swaps modules that multiply by themselves (routers), kind "product". Raises ModelError,
+    with every forward as it was, when one computes what cannot be replaced: experts without a
+    kernel, products by other functions than F.linear, norms that no pattern knows.
     """
-    recording = Recording(model, [])
+    trace = Trace(model, [])
     swaps = fuse(model, options, linear=invariant_linear)
     try:
         _make_experts_invariant(model, swaps)
-        swaps += _replace_products(model, {swap.module for swap in swaps}, recording)
-        recording.run()
+        swaps += _replace_products(model, {swap.module for swap in swaps}, trace)
+        trace.run()
     except BaseException as error:
         unfuse(swaps)
         if isinstance(error, ValueError):  # of a product that `invariant_linear` does not take
@@ -69,13 +73,15 @@ def _make_experts_invariant(model: nn.Module, swaps: list[Swap]) -> None:
         if looks_like_experts(module):
             if module not in swapped:
                 raise _refusal(model, f"has experts that sgnb's kernels do not serve ({name})")
-            module.forward = FusedExperts(module, activation_of(module), batch_invariant=True).forward
+            module.forward = FusedExperts(
+                module, activation_of(module), batch_invariant=True
+            ).forward
 
 
-def _replace_products(model: nn.Module, swapped: set[nn.Module], recording: Recording) -> list[Swap]:
+def _replace_products(model: nn.Module, swapped: set[nn.Module], trace: Trace) -> list[Swap]:
     names = {module: name for name, module in model.named_modules()}
     swaps = []
-    for module, found in _computed(model, recording).items():
+    for module, found in _computed(model, trace).items():
         if module in swapped:
             continue
         if found != {LINEAR} or "forward" in vars(module):
@@ -88,11 +94,14 @@ def _replace_products(model: nn.Module, swapped: set[nn.Module], recording: Reco
 
 
 def _refusal(model: nn.Module, what: str) -> ModelError:
-    return ModelError(f"{type(model).__name__} {what}, which deterministic=True does not cover", "load without it")
+    return ModelError(
+        f"{type(model).__name__} {what}, which deterministic=True does not cover", "load without it"
+    )
 
 
-def _computed(model: nn.Module, recording: Recording) -> dict[nn.Module, set[str]]:
-    """The products and long sums of a run of the model, by the innermost module that was at work."""
+def _computed(model: nn.Module, trace: Trace) -> dict[nn.Module, set[str]]:
+    """The products and long sums of a run of the model, by the innermost module that was at
+    work."""
     watch = _Watch()
     with ExitStack() as hooks:
         for module in model.modules():
@@ -101,7 +110,7 @@ def _computed(model: nn.Module, recording: Recording) -> dict[nn.Module, set[str
             handle = module.register_forward_hook(watch.leave, always_call=True)
             hooks.callback(handle.remove)
         with watch:
-            recording.run()
+            trace.run()
     return watch.found
 
 
@@ -128,12 +137,17 @@ class _Watch(TorchFunctionMode):
 
 
 def _has_terms(name: str, args: Any, out: Any) -> bool:
-    """Whether an output is a sum of so many terms that their order counts; where that is not known, yes."""
+    """Whether an output is a sum of so many terms that their order counts; where that is not known,
+    yes."""
     first = args[0] if args else None
     if not isinstance(first, Tensor) or first.dim() == 0:
         return True
     if name in SUMS:
-        return not isinstance(out, Tensor) or first.numel() > FEW * out.numel() or out.shape == first.shape
+        return (
+            not isinstance(out, Tensor)
+            or first.numel() > FEW * out.numel()
+            or out.shape == first.shape
+        )
     return name == LINEAR or first.shape[-1] > 1
 
 

@@ -1,6 +1,8 @@
-"""The operations of `plain` as Triton kernels, one launch each. Import only where triton is; see `plain` for the words.
+"""The operations of `plain` as Triton kernels, one launch each. Import only where triton is; see
+`plain` for the words.
 
-Sums run in float32 and in an order that does not depend on the number of rows, so a row never feels its neighbours.
+Sums run in float32 and in an order that does not depend on the number of rows, so a row never feels
+its neighbours.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..rehearsal import launch
-from .parts import Angles, AttentionPlan, Backend, Heads, Norm, Rotary
+from ..device.precompile import launch
+from .types import Angles, AttentionPlan, Backend, Heads, Norm, Rotary
 
 GATE_BLOCK = 1024
 """Numbers that one program gates."""
@@ -30,7 +32,8 @@ NORM_WARP = 512
 
 
 def norm(x: Tensor, norm: Norm, residual: Tensor | None = None) -> Tensor:
-    """x [..., n], its rows contiguous numbers at any stride if x has two dimensions; else it is copied where needed."""
+    """x [..., n], its rows contiguous numbers at any stride if x has two dimensions; else it is
+    copied where needed."""
     size = x.shape[-1]
     rows = x if x.dim() == 2 and x.stride(1) == 1 else x.reshape(-1, size)
     if rows.stride(1) != 1:
@@ -71,11 +74,17 @@ def gate(x: Tensor, activation: str) -> Tensor:
     return out
 
 
-def rotate_and_store(qkv: Tensor, plan: AttentionPlan, angles: Angles | None, backend: Backend) -> Tensor:
+def rotate_and_store(
+    qkv: Tensor, plan: AttentionPlan, angles: Angles | None, backend: Backend
+) -> Tensor:
     """Writes k and v to the pool at `backend.new_slots` itself."""
     query, kv, dim = plan.heads
     cos, sin = angles or (qkv, qkv)
-    keys, values, slots = backend.kv.keys[plan.layer], backend.kv.values[plan.layer], backend.new_slots
+    keys, values, slots = (
+        backend.kv.keys[plan.layer],
+        backend.kv.values[plan.layer],
+        backend.new_slots,
+    )
     q = torch.empty(len(qkv), query, dim, dtype=qkv.dtype, device=qkv.device)
     if len(qkv):
         blocks = triton.cdiv(query, HEADS_BLOCK) + 2 * triton.cdiv(kv, HEADS_BLOCK)
@@ -111,9 +120,15 @@ def rotate_and_store(qkv: Tensor, plan: AttentionPlan, angles: Angles | None, ba
 
 @cache
 def _constants(
-    heads: Heads, rotary: Rotary | None, angles: int, q_early: bool | None, k_early: bool | None, block: int
+    heads: Heads,
+    rotary: Rotary | None,
+    angles: int,
+    q_early: bool | None,
+    k_early: bool | None,
+    block: int,
 ) -> dict[str, Any]:
-    """early: that of the norm, None for no norm. Made once a shape, because a launch from Python has to be quick."""
+    """early: that of the norm, None for no norm. Made once a shape, because a launch from Python
+    has to be quick."""
     pairs = heads.dim // 2 if rotary is None else rotary.pairs(angles)
     rest = heads.dim - 2 * pairs
     return {
@@ -150,7 +165,9 @@ def _norm_kernel(
     scale = tl.rsqrt(tl.sum(numbers * numbers, 0) / SIZE + eps)
     numbers = _scaled(numbers, scale, tl.load(factor + at, mask=inside, other=0.0), kind, EARLY)
     if ADD:
-        numbers += tl.load(residual + row * residual_stride + at, mask=inside, other=0.0).to(tl.float32)
+        numbers += tl.load(residual + row * residual_stride + at, mask=inside, other=0.0).to(
+            tl.float32
+        )
     tl.store(out + row * SIZE + at, numbers.to(kind), mask=inside)
 
 
@@ -251,10 +268,20 @@ def _rotate_heads(
         if REST > 0:
             squares += tl.sum(rest * rest, 1)
         scale = tl.rsqrt(squares / DIM + eps)[:, None]
-        a = _scaled(a, scale, tl.load(factor + at_a, mask=pair < PAIRS, other=0.0)[None, :], kind, EARLY)
-        b = _scaled(b, scale, tl.load(factor + at_b, mask=pair < PAIRS, other=0.0)[None, :], kind, EARLY)
+        a = _scaled(
+            a, scale, tl.load(factor + at_a, mask=pair < PAIRS, other=0.0)[None, :], kind, EARLY
+        )
+        b = _scaled(
+            b, scale, tl.load(factor + at_b, mask=pair < PAIRS, other=0.0)[None, :], kind, EARLY
+        )
         if REST > 0:
-            rest = _scaled(rest, scale, tl.load(factor + at_rest, mask=at_rest < DIM, other=0.0)[None, :], kind, EARLY)
+            rest = _scaled(
+                rest,
+                scale,
+                tl.load(factor + at_rest, mask=at_rest < DIM, other=0.0)[None, :],
+                kind,
+                EARLY,
+            )
     if ROTATES:
         c = tl.load(cos + pair * STEP, mask=pair < PAIRS, other=0.0).to(tl.float32)[None, :]
         s = tl.load(sin + pair * STEP, mask=pair < PAIRS, other=0.0).to(tl.float32)[None, :]

@@ -1,4 +1,5 @@
-"""A whole decoder layer over its fused parts, with the residual added where the products are written."""
+"""A whole decoder layer over its fused parts, with the residual added where the products are
+written."""
 
 from __future__ import annotations
 
@@ -10,17 +11,19 @@ from .attention import FusedAttention, Positions
 from .mlp import FusedMLP
 from .norm import FusedNorm
 from .operations import Operations
-from .parts import Backend, Norm
 from .patterns import ATTENTION, LAYERS, MLP, RESIDUAL_MULTIPLIER, LayerPattern
-from .recording import Recording
+from .trace import Trace
+from .types import Backend, Norm
 
 
 class FusedLayer:
-    """In a step of one row a layer like Llama's is four kernels and attention itself: each product has in it what
-    comes before and after. Norms of heads, norms after a product and other kinds of MLPs add theirs.
+    """In a step of one row a layer like Llama's is four kernels and attention itself: each product
+    has in it what comes before and after. Norms of heads, norms after a product and other kinds of
+    MLPs add theirs.
 
-    mlp is a `FusedMLP`, or a module of another kind (mixture of experts), which is called as it is. norms: before and
-    after attention, before and after the MLP. scale: factor of what is added to the residual.
+    mlp is a `FusedMLP`, or a module of another kind (mixture of experts), which is called as it is.
+    norms: before and after attention, before and after the MLP. scale: factor of what is added to
+    the residual.
     """
 
     def __init__(
@@ -31,32 +34,55 @@ class FusedLayer:
         scale: float,
         operations: Operations,
     ) -> None:
-        self._attention, self._mlp, self._scale, self._operations = attention, mlp, scale, operations
+        self._attention, self._mlp, self._scale, self._operations = (
+            attention,
+            mlp,
+            scale,
+            operations,
+        )
         self._before_attention, self._after_attention, self._before_mlp, self._after_mlp = norms
 
     def forward(
-        self, hidden_states: Tensor, *, position_embeddings: Positions = None, sgnb: Backend, **ignored: Any
+        self,
+        hidden_states: Tensor,
+        *,
+        position_embeddings: Positions = None,
+        sgnb: Backend,
+        **ignored: Any,
     ) -> Tensor:
-        """hidden_states [1, T, K], which may be overwritten: no one reads a layer's input after the layer."""
+        """hidden_states [1, T, K], which may be overwritten: no one reads a layer's input after the
+        layer."""
         x = hidden_states[0]
         mixed = self._attention.attend(x, self._before_attention, position_embeddings, sgnb)
         x = self._add_product(x, mixed, self._attention.output, self._after_attention)
-        x = self._add_mlp(x, self._mlp) if isinstance(self._mlp, FusedMLP) else self._add_module(x, self._mlp)
+        x = (
+            self._add_mlp(x, self._mlp)
+            if isinstance(self._mlp, FusedMLP)
+            else self._add_module(x, self._mlp)
+        )
         return x[None]
 
     def _add_mlp(self, x: Tensor, mlp: FusedMLP) -> Tensor:
         merged = mlp.merged
-        inner = self._operations.linear(x, merged.weight, merged.bias, norm=self._before_mlp, gated=mlp.activation)
+        inner = self._operations.linear(
+            x, merged.weight, merged.bias, norm=self._before_mlp, gated=mlp.activation
+        )
         return self._add_product(x, inner, mlp.output, self._after_mlp)
 
     def _add_module(self, x: Tensor, mlp: nn.Module) -> Tensor:
-        out = mlp((x if self._before_mlp is None else self._operations.norm(x, self._before_mlp))[None])
-        out = (out[0] if isinstance(out, tuple) else out)[0]  # some give the router's scores besides
+        out = mlp(
+            (x if self._before_mlp is None else self._operations.norm(x, self._before_mlp))[None]
+        )
+        out = (out[0] if isinstance(out, tuple) else out)[
+            0
+        ]  # some give the router's scores besides
         if self._after_mlp is None:
             return x.add_(out, alpha=self._scale)
         return self._operations.norm(out, self._after_mlp, residual=x)
 
-    def _add_product(self, x: Tensor, inner: Tensor, output: nn.Linear, after: Norm | None) -> Tensor:
+    def _add_product(
+        self, x: Tensor, inner: Tensor, output: nn.Linear, after: Norm | None
+    ) -> Tensor:
         linear = self._operations.linear
         if after is None:
             return linear(inner, output.weight, output.bias, residual=x, scale=self._scale)
@@ -64,12 +90,14 @@ class FusedLayer:
 
 
 def looks_like_layer(module: nn.Module) -> bool:
-    return isinstance(getattr(module, ATTENTION, None), nn.Module) and isinstance(getattr(module, MLP, None), nn.Module)
+    return isinstance(getattr(module, ATTENTION, None), nn.Module) and isinstance(
+        getattr(module, MLP, None), nn.Module
+    )
 
 
 def match_layer(
     module: nn.Module,
-    recording: Recording,
+    trace: Trace,
     norms: dict[nn.Module, FusedNorm],
     attentions: dict[nn.Module, FusedAttention],
     mlps: dict[nn.Module, FusedMLP],
@@ -85,7 +113,7 @@ def match_layer(
         if found is None:
             continue
         fused = FusedLayer(attention, mlps.get(mlp, mlp), found, float(scale), operations)
-        if recording.agrees(module, fused.forward, attention.layer, median=mlp not in mlps):
+        if trace.agrees(module, fused.forward, attention.layer, median=mlp not in mlps):
             return fused
     return None
 

@@ -1,7 +1,9 @@
-"""Mixture of experts as two grouped products: every expert's rows together, nothing read back from the device.
+"""Mixture of experts as two grouped products: every expert's rows together, nothing read back from
+the device.
 
-`fused_experts` needs triton (with TRITON_INTERPRET=1 set before triton is imported, it runs on the CPU).
-`match_experts` makes of it the forward of an experts module of transformers. Knows nothing of how tokens are routed.
+`fused_experts` needs triton (with TRITON_INTERPRET=1 set before triton is imported, it runs on the
+CPU). `match_experts` makes of it the forward of an experts module of transformers. Knows nothing of
+how tokens are routed.
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..rehearsal import launch, rehearsing
-from .plain import ACTIVATIONS, activation_name
+from ..device.precompile import is_precompiling, launch
+from .reference import ACTIVATIONS, activation_name
 
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 
 COMPARED_PAIRS = 16_384
-"""Up to so many pairs are ordered by comparing all with all, in one launch; more by torch's sort."""
+"""Up to so many pairs are ordered by comparing all with all, in one launch; more by torch's
+sort."""
 
 ORDER_BLOCK, ORDER_COMPARED = 32, 256
 NEIGHBOURS = 8
@@ -28,7 +31,8 @@ COMBINE_BLOCK = 1024
 
 
 class Tiling(NamedTuple):
-    """A program computes block_m pairs of block_n columns (of gate and up each), block_k terms at a time."""
+    """A program computes block_m pairs of block_n columns (of gate and up each), block_k terms at a
+    time."""
 
     block_m: int
     block_n: int
@@ -49,7 +53,8 @@ TILINGS = {
 """Up to so many pairs an expert: the tilings of the two products."""
 
 LEAST_INVARIANT = 96
-"""The tilings from here on all sum by instructions of a warp group (64 rows): see `invariant_kernel`."""
+"""The tilings from here on all sum by instructions of a warp group (64 rows): see
+`invariant_kernel`."""
 
 Act = str | Callable[[Tensor], Tensor]
 
@@ -67,16 +72,19 @@ def fused_experts(
     tilings: tuple[Tiling, Tiling] | None = None,
     batch_invariant: bool = False,
 ) -> Tensor:
-    """Each token's weighted sum over its experts of down(act(gate_up(x))): x [T, H] to a new tensor [T, H].
+    """Each token's weighted sum over its experts of down(act(gate_up(x))): x [T, H] to a new tensor
+    [T, H].
 
-    gate_up [E, J, H] and down [E, H, I] at any strides (transposed views of [E, H, J] and [E, I, H] are fine), of x's
-    dtype: bfloat16, float16 or float32; biases [E, J] and [E, H], contiguous. topk_ids, integers [T, k] below E, and
-    topk_weights [T, k]. act: one of `plain.ACTIVATIONS`, where J is 2 I, the gate's columns before what they gate; or a
-    function of [T * k, J], row by row, giving [T * k, I].
+    gate_up [E, J, H] and down [E, H, I] at any strides (transposed views of [E, H, J] and [E, I, H]
+    are fine), of x's dtype: bfloat16, float16 or float32; biases [E, J] and [E, H], contiguous.
+    topk_ids, integers [T, k] below E, and topk_weights [T, k]. act: one of `reference.ACTIVATIONS`,
+    where J is 2 I, the gate's columns before what they gate; or a function of [T * k, J], row by
+    row, giving [T * k, I].
 
-    Sums run in float32, per token in the order of its choices. tilings: instead of those chosen by shape.
-    batch_invariant: the bits of a token's result depend on nothing of the other tokens, nor on their number; slower for
-    a few. Nothing waits for the device, and launches depend on shapes only. ValueError for other shapes or dtypes.
+    Sums run in float32, per token in the order of its choices. tilings: instead of those chosen by
+    shape. batch_invariant: the bits of a token's result depend on nothing of the other tokens, nor
+    on their number; slower for a few. Nothing waits for the device, and launches depend on shapes
+    only. ValueError for other shapes or dtypes.
     """
     _check(x, gate_up, down, topk_ids, topk_weights, act, gate_up_bias, down_bias)
     experts, choices = len(gate_up), topk_ids.shape[1]
@@ -87,30 +95,44 @@ def fused_experts(
     groups = _order(topk_ids.reshape(-1), experts)
     gate = act if isinstance(act, str) else ""
     chosen = [tilings]
-    if rehearsing():
+    if is_precompiling():
         chosen += tilings_of(x.dtype, batch_invariant).values()
     for first, second in chosen:
         inner = _multiply(x, gate_up, gate_up_bias, groups, choices, first, gate=gate)
         if not isinstance(act, str):
             inner = act(inner)
-        parts = _multiply(inner, down, down_bias, groups, choices, second, scales=topk_weights.reshape(-1))
+        parts = _multiply(
+            inner, down, down_bias, groups, choices, second, scales=topk_weights.reshape(-1)
+        )
     return _combine(parts, choices)
 
 
-def tilings_of(dtype: torch.dtype, batch_invariant: bool = False) -> dict[float, tuple[Tiling, Tiling]]:
-    """By up to how many pairs an expert, ascending. batch_invariant: only of those that all sum in the same way."""
+def tilings_of(
+    dtype: torch.dtype, batch_invariant: bool = False
+) -> dict[float, tuple[Tiling, Tiling]]:
+    """By up to how many pairs an expert, ascending. batch_invariant: only of those that all sum in
+    the same way."""
     if dtype == torch.float32:
         return {math.inf: (FULL_PRECISION, FULL_PRECISION)}
-    return {most: tilings for most, tilings in TILINGS.items() if not batch_invariant or most >= LEAST_INVARIANT}
+    return {
+        most: tilings
+        for most, tilings in TILINGS.items()
+        if not batch_invariant or most >= LEAST_INVARIANT
+    }
 
 
-def pick_tilings(pairs: int, experts: int, dtype: torch.dtype, batch_invariant: bool = False) -> tuple[Tiling, Tiling]:
+def pick_tilings(
+    pairs: int, experts: int, dtype: torch.dtype, batch_invariant: bool = False
+) -> tuple[Tiling, Tiling]:
     each = pairs / min(pairs, experts)
-    return next(tilings for most, tilings in tilings_of(dtype, batch_invariant).items() if each <= most)
+    return next(
+        tilings for most, tilings in tilings_of(dtype, batch_invariant).items() if each <= most
+    )
 
 
 class _Groups(NamedTuple):
-    """order: int32[pairs], pairs sorted by expert. firsts: int32[experts + 1], where each expert's begin."""
+    """order: int32[pairs], pairs sorted by expert. firsts: int32[experts + 1], where each expert's
+    begin."""
 
     order: Tensor
     firsts: Tensor
@@ -213,20 +235,29 @@ def _check(
     if isinstance(act, str) and (act not in ACTIVATIONS or gate_up.shape[1] != 2 * down.shape[2]):
         raise ValueError(f"act is {act!r} of {tuple(ACTIVATIONS)}, with {shapes}")
     if ids.dim() != 2 or ids.shape != weights.shape or len(ids) != len(x):
-        raise ValueError(f"topk_ids {tuple(ids.shape)}, topk_weights {tuple(weights.shape)}: not [{len(x)}, k] both")
+        raise ValueError(
+            f"topk_ids {tuple(ids.shape)}, topk_weights {tuple(weights.shape)}: not [{len(x)}, k] both"
+        )
     if ids.is_floating_point() or x.dtype not in DTYPES or {gate_up.dtype, down.dtype} != {x.dtype}:
         raise ValueError(
             f"x {x.dtype}, gate_up {gate_up.dtype}, down {down.dtype}: not one of {DTYPES}; ids {ids.dtype}"
         )
-    for name, bias, matrix in (("gate_up_bias", gate_up_bias, gate_up), ("down_bias", down_bias, down)):
+    for name, bias, matrix in (
+        ("gate_up_bias", gate_up_bias, gate_up),
+        ("down_bias", down_bias, down),
+    ):
         if bias is not None and (bias.shape != matrix.shape[:2] or not bias.is_contiguous()):
-            raise ValueError(f"{name} is {tuple(bias.shape)}, not a contiguous {tuple(matrix.shape[:2])}")
+            raise ValueError(
+                f"{name} is {tuple(bias.shape)}, not a contiguous {tuple(matrix.shape[:2])}"
+            )
 
 
 class FusedExperts:
-    """The forward of a module that transformers' `use_experts_implementation` decorates, by `fused_experts`.
+    """The forward of a module that transformers' `use_experts_implementation` decorates, by
+    `fused_experts`.
 
-    act, batch_invariant: as for `fused_experts`; act is the module's own gate where that is none of the known ones.
+    act, batch_invariant: as for `fused_experts`; act is the module's own gate where that is none of
+    the known ones.
     """
 
     def __init__(self, module: Any, act: Act, *, batch_invariant: bool = False) -> None:
@@ -252,14 +283,18 @@ class FusedExperts:
 
 
 def looks_like_experts(module: nn.Module) -> bool:
-    """Whether transformers made it one that lets others compute: weights of all experts in one tensor."""
+    """Whether transformers made it one that lets others compute: weights of all experts in one
+    tensor."""
     marks = ("has_gate", "has_bias", "is_transposed", "is_concatenated", "_apply_gate", "down_proj")
     return all(hasattr(module, mark) for mark in marks)
 
 
 def match_experts(module: Any) -> FusedExperts | None:
-    """None where the kernels cannot serve: no GPU or triton, weights quantised or spread out, a norm per expert."""
-    if getattr(module, "has_post_expert_norm", False) or getattr(module, "_is_expert_parallel", False):
+    """None where the kernels cannot serve: no GPU or triton, weights quantised or spread out, a
+    norm per expert."""
+    if getattr(module, "has_post_expert_norm", False) or getattr(
+        module, "_is_expert_parallel", False
+    ):
         return None
     down = module.down_proj
     if not isinstance(down, Tensor) or down.device.type != "cuda" or down.dtype not in DTYPES:
@@ -270,7 +305,8 @@ def match_experts(module: Any) -> FusedExperts | None:
 
 
 def activation_of(module: Any) -> Act:
-    """The name of what gates, if it is a known one in the plain arrangement; else the function of the module itself."""
+    """The name of what gates, if it is a known one in the plain arrangement; else the function of
+    the module itself."""
     from transformers.integrations.moe import _default_apply_gate
 
     if not module.has_gate:

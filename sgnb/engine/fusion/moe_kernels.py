@@ -1,8 +1,10 @@
-"""The Triton kernels of `moe`: order pairs of token and expert, multiply by experts' weights, add up per token.
+"""The Triton kernels of `moe`: order pairs of token and expert, multiply by experts' weights, add
+up per token.
 
-A pair is entry (token, choice) of the routing, number token * choices + choice. Launches depend on shapes only, and
-nothing is read back: how many rows an expert has is known on the device alone, so the grid is for the worst case and
-programs without work end at once. With TRITON_INTERPRET=1 set before triton is imported, the kernels run on the CPU.
+A pair is entry (token, choice) of the routing, number token * choices + choice. Launches depend on
+shapes only, and nothing is read back: how many rows an expert has is known on the device alone, so
+the grid is for the worst case and programs without work end at once. With TRITON_INTERPRET=1 set
+before triton is imported, the kernels run on the CPU.
 """
 
 from __future__ import annotations
@@ -18,9 +20,11 @@ def order_kernel(
     ids: tl.tensor, order: tl.tensor, firsts: tl.tensor, pairs: tl.tensor,
     EXPERTS: tl.constexpr, BLOCK: tl.constexpr, COMPARED: tl.constexpr,
 ) -> None:  # fmt: skip
-    """A stable counting sort by comparing all with all. order: pair at each place; firsts: first place of each expert.
+    """A stable counting sort by comparing all with all. order: pair at each place; firsts: first
+    place of each expert.
 
-    Query q below `pairs` asks how many pairs come before pair q; query pairs + e, how many come before expert e's.
+    Query q below `pairs` asks how many pairs come before pair q; query pairs + e, how many come
+    before expert e's.
     """
     q = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     is_pair = q < pairs
@@ -48,8 +52,8 @@ def grouped_kernel(
 ) -> None:  # fmt: skip
     """A block of an expert's pairs times a block of its columns, front to back over SIZE.
 
-    Not LAST: row p of out is the pair at place p, and x has the tokens. LAST: x has a row for each place, and row p of
-    out is pair p, multiplied by scales[p].
+    Not LAST: row p of out is the pair at place p, and x has the tokens. LAST: x has a row for each
+    place, and row p of out is pair p, multiplied by scales[p].
     """
     experts = tl.arange(0, EXPERTS_BLOCK)
     first = tl.load(firsts + experts, mask=experts < EXPERTS, other=0)
@@ -66,7 +70,9 @@ def grouped_kernel(
         n = within // height * BLOCK_N + tl.arange(0, BLOCK_N)
         expert = tl.sum((ends <= block).to(tl.int32), 0)
         mine = experts == expert
-        place = tl.sum(tl.where(mine, first + (block - ends + blocks) * BLOCK_M, 0), 0) + tl.arange(0, BLOCK_M)
+        place = tl.sum(tl.where(mine, first + (block - ends + blocks) * BLOCK_M, 0), 0) + tl.arange(
+            0, BLOCK_M
+        )
         live = place < tl.sum(tl.where(mine, last, 0), 0)
         pair = tl.load(order + place, mask=live, other=0)
         row = place if LAST else pair // CHOICES
@@ -80,11 +86,15 @@ def grouped_kernel(
         acc_up = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
         for start in range(0, SIZE, BLOCK_K):
             at = start + k
-            inside = (at < SIZE) | (SIZE % BLOCK_K == 0)  # all true where the compiler can see it: loads without masks
+            inside = (at < SIZE) | (
+                SIZE % BLOCK_K == 0
+            )  # all true where the compiler can see it: loads without masks
             a = tl.load(rows + at[None, :], mask=live[:, None] & inside[None, :], other=0.0)
             terms = matrix + at.to(tl.int64)[:, None] * term_stride
             there = inside[:, None] & exists[None, :]
-            acc = tl.dot(a, tl.load(terms + columns, mask=there, other=0.0), acc, input_precision="ieee")
+            acc = tl.dot(
+                a, tl.load(terms + columns, mask=there, other=0.0), acc, input_precision="ieee"
+            )
             if GATE != "":
                 up = tl.load(terms + ups, mask=there, other=0.0)
                 acc_up = tl.dot(a, up, acc_up, input_precision="ieee")
@@ -92,14 +102,20 @@ def grouped_kernel(
             biases = bias + expert * (2 * COLUMNS if GATE != "" else COLUMNS) + n
             acc += tl.load(biases, mask=n < COLUMNS, other=0.0).to(tl.float32)[None, :]
             if GATE != "":
-                acc_up += tl.load(biases + COLUMNS, mask=n < COLUMNS, other=0.0).to(tl.float32)[None, :]
+                acc_up += tl.load(biases + COLUMNS, mask=n < COLUMNS, other=0.0).to(tl.float32)[
+                    None, :
+                ]
         if GATE != "":
             acc = activated(acc, GATE) * acc_up
         if LAST:
             acc *= tl.load(scales + pair, mask=live, other=0.0).to(tl.float32)[:, None]
         target = (pair if LAST else place).to(tl.int64)
         inside_out = live[:, None] & (n < COLUMNS)[None, :]
-        tl.store(out + target[:, None] * COLUMNS + n[None, :], acc.to(out.dtype.element_ty), mask=inside_out)
+        tl.store(
+            out + target[:, None] * COLUMNS + n[None, :],
+            acc.to(out.dtype.element_ty),
+            mask=inside_out,
+        )
 
 
 @triton.jit
@@ -111,5 +127,7 @@ def combine_kernel(
     at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     total = tl.zeros([BLOCK], tl.float32)
     for choice in range(CHOICES):
-        total += tl.load(parts + (token * CHOICES + choice) * SIZE + at, mask=at < SIZE, other=0.0).to(tl.float32)
+        total += tl.load(
+            parts + (token * CHOICES + choice) * SIZE + at, mask=at < SIZE, other=0.0
+        ).to(tl.float32)
     tl.store(out + token * SIZE + at, total.to(out.dtype.element_ty), mask=at < SIZE)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from .operations import Operations
-from .parts import Norm
 from .patterns import NORM_EPS, NORM_SUFFIX, NORM_VARIANTS
-from .recording import Recording, tolerance
+from .trace import Trace, tolerance
+from .types import Norm
 
 
 class FusedNorm:
@@ -27,12 +27,15 @@ def looks_like_norm(module: nn.Module) -> bool:
     return type(module).__name__.endswith(NORM_SUFFIX) and one_row and _eps(module) is not None
 
 
-def match_norm(module: nn.Module, recording: Recording, operations: Operations) -> FusedNorm | None:
+def match_norm(module: nn.Module, trace: Trace, operations: Operations) -> FusedNorm | None:
     """The variant that comes closest, where one agrees."""
     weight, eps = module.weight, _eps(module)
     assert isinstance(weight, nn.Parameter) and eps is not None
-    variants = [FusedNorm(Norm(weight.data.float() + add, eps, early), operations) for add, early in NORM_VARIANTS]
-    errors = [recording.error(module, variant.forward) for variant in variants]
+    variants = [
+        FusedNorm(Norm(weight.data.float() + add, eps, early), operations)
+        for add, early in NORM_VARIANTS
+    ]
+    errors = [trace.error(module, variant.forward) for variant in variants]
     best = min(range(len(variants)), key=errors.__getitem__)
     return variants[best] if errors[best] <= tolerance(weight.dtype) else None
 

@@ -1,4 +1,5 @@
-"""How the fused forwards compute: one way to multiply by weights, and the operations between, chosen once a model."""
+"""How the fused forwards compute: one way to multiply by weights, and the operations between,
+chosen once a model."""
 
 from __future__ import annotations
 
@@ -11,15 +12,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import plain
-from .parts import Angles, AttentionPlan, Backend, Norm
+from . import reference
+from .types import Angles, AttentionPlan, Backend, Norm
 
 Linear = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """(x [T, K], weight [N, K], bias [N] or None) -> [T, N]."""
 
 
 class RotateAndStore(Protocol):
-    def __call__(self, qkv: Tensor, plan: AttentionPlan, angles: Angles | None, backend: Backend) -> Tensor: ...
+    def __call__(
+        self, qkv: Tensor, plan: AttentionPlan, angles: Angles | None, backend: Backend
+    ) -> Tensor: ...
 
 
 class NormRows(Protocol):
@@ -27,8 +30,9 @@ class NormRows(Protocol):
 
 
 class Skinny(NamedTuple):
-    """serves: whether `linear` is the choice for (x, weight, gated). project_rows: of q, k and v, at most so many, by
-    `project` where it serves, see `can_project`, else by `linear`. See `skinny`, the module."""
+    """serves: whether `linear` is the choice for (x, weight, gated). project_rows: of q, k and v,
+    at most so many, by `project` where it serves, see `can_project`, else by `linear`. See
+    `skinny`, the module."""
 
     serves: Callable[[Tensor, Tensor, bool], bool]
     linear: Callable[..., Tensor]
@@ -39,14 +43,16 @@ class Skinny(NamedTuple):
 
 @dataclass(frozen=True)
 class Operations:
-    """norm, gate, rotate_and_store: see `plain`. multiply: the product with weights where `skinny` does not serve.
+    """norm, gate, rotate_and_store: see `reference`. multiply: the product with weights where
+    `skinny` does not serve.
 
-    skinny: `linear` and `project` below in a kernel or two, for few rows, where reading the weights is all that counts.
+    skinny: `linear` and `project` below in a kernel or two, for few rows, where reading the weights
+    is all that counts.
     """
 
-    norm: NormRows = plain.norm
-    gate: Callable[[Tensor, str], Tensor] = plain.gate
-    rotate_and_store: RotateAndStore = plain.rotate_and_store
+    norm: NormRows = reference.norm
+    gate: Callable[[Tensor, str], Tensor] = reference.gate
+    rotate_and_store: RotateAndStore = reference.rotate_and_store
     multiply: Linear = F.linear
     skinny: Skinny | None = None
 
@@ -63,8 +69,9 @@ class Operations:
     ) -> Tensor:
         """x [T, K], normed first if asked, times weight [N, K]: [T, N].
 
-        residual [T, N]: the result is residual + scale * product, and may take the place of `residual`. gated: weight
-        and bias are those of gate and up, one after the other; the result is activation(gate) * up, [T, N / 2].
+        residual [T, N]: the result is residual + scale * product, and may take the place of
+        `residual`. gated: weight and bias are those of gate and up, one after the other; the result
+        is activation(gate) * up, [T, N / 2].
         """
         skinny = self.skinny
         if skinny is not None and scale == 1.0 and skinny.serves(x, weight, gated is not None):
@@ -87,22 +94,31 @@ class Operations:
         *,
         norm: Norm | None = None,
     ) -> Tensor:
-        """q [T, heads, dim], rotated, of x [T, K], which is first normed if asked; k and v go to the pool.
+        """q [T, heads, dim], rotated, of x [T, K], which is first normed if asked; k and v go to
+        the pool.
 
-        weight and bias are those of q, k and v, one after the other. angles: None without a rotation.
+        weight and bias are those of q, k and v, one after the other. angles: None without a
+        rotation.
         """
         skinny = self.skinny
-        if skinny is not None and len(x) <= skinny.project_rows and skinny.can_project(plan, angles):
+        if (
+            skinny is not None
+            and len(x) <= skinny.project_rows
+            and skinny.can_project(plan, angles)
+        ):
             return skinny.project(x, weight, bias, plan, angles, backend, norm=norm)
         return self.rotate_and_store(self.merged(x, weight, bias, norm), plan, angles, backend)
 
     def merged(self, x: Tensor, weight: Tensor, bias: Tensor | None, norm: Norm | None) -> Tensor:
-        """q, k and v, not cut into heads yet: [T, sum of widths]. cuBLAS is the faster for more than `project_rows`."""
+        """q, k and v, not cut into heads yet: [T, sum of widths]. cuBLAS is the faster for more
+        than `project_rows`."""
         if self.skinny is not None and len(x) <= self.skinny.project_rows:
             return self.skinny.linear(x, weight, bias, norm=norm)
         return self.multiply(x if norm is None else self.norm(x, norm), weight, bias)
 
-    def _add_product(self, residual: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, scale: float) -> Tensor:
+    def _add_product(
+        self, residual: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, scale: float
+    ) -> Tensor:
         if self.multiply is not F.linear:
             return residual.add_(self.multiply(x, weight, bias), alpha=scale)
         residual.addmm_(x, weight.t(), alpha=scale)  # one rounding, one pass over the residual
@@ -110,14 +126,19 @@ class Operations:
 
 
 def pick_operations(device: torch.device, dtype: torch.dtype, linear: Linear | None) -> Operations:
-    """The fastest that work there. linear: takes the place of every product, for who needs its rounding."""
+    """The fastest that work there. linear: takes the place of every product, for who needs its
+    rounding."""
     if device.type != "cuda" or find_spec("triton") is None:
         return Operations(multiply=linear or F.linear)
     from . import kernels
 
-    fast = Operations(kernels.norm, kernels.gate, kernels.rotate_and_store, multiply=linear or F.linear)
+    fast = Operations(
+        kernels.norm, kernels.gate, kernels.rotate_and_store, multiply=linear or F.linear
+    )
     if linear is not None or dtype not in (torch.bfloat16, torch.float16):
         return fast
     from .skinny import SUMMED_ROWS, can_project, serves, skinny_linear, skinny_project
 
-    return replace(fast, skinny=Skinny(serves, skinny_linear, SUMMED_ROWS, skinny_project, can_project))
+    return replace(
+        fast, skinny=Skinny(serves, skinny_linear, SUMMED_ROWS, skinny_project, can_project)
+    )

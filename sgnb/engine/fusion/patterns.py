@@ -1,13 +1,15 @@
-"""What the pass looks for in a model, as data: names of parts, ways to rotate, orders of a layer. Nothing else.
+"""What the pass looks for in a model, as data: names of parts, ways to rotate, orders of a layer.
+Nothing else.
 
-A name that matches is a guess; the pass compares each guess with the module itself before it swaps anything.
+A name that matches is a guess; the pass compares each guess with the module itself before it swaps
+anything.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from .parts import Rotary
+from .types import Rotary
 
 ROTARY_SUFFIX = "RotaryEmbedding"
 ROTARY_TYPES = {"default", "linear", "llama3", "yarn"}
@@ -16,7 +18,8 @@ ROTARY_TYPES = {"default", "linear", "llama3", "yarn"}
 NORM_SUFFIX = "RMSNorm"
 NORM_EPS = ("variance_epsilon", "eps")
 NORM_VARIANTS = ((0.0, True), (0.0, False), (1.0, False))
-"""(what is added to the weight, whether the normed values are rounded first): Llama, OLMo2, Gemma."""
+"""(what is added to the weight, whether the normed values are rounded first): Llama, OLMo2,
+Gemma."""
 
 PROJECTIONS = (("q_proj", "k_proj", "v_proj"), ("qkv_proj",))
 ATTENTION_OUTPUTS = ("o_proj", "dense", "out_proj")
@@ -49,12 +52,22 @@ class LayerPattern(NamedTuple):
 
 LAYERS = (
     LayerPattern(
-        "input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm"
+        "input_layernorm",
+        "post_attention_layernorm",
+        "pre_feedforward_layernorm",
+        "post_feedforward_layernorm",
     ),  # Gemma 2 and 3
     LayerPattern(
-        "input_layernorm", "post_self_attn_layernorm", "post_attention_layernorm", "post_mlp_layernorm"
+        "input_layernorm",
+        "post_self_attn_layernorm",
+        "post_attention_layernorm",
+        "post_mlp_layernorm",
     ),  # GLM4
-    LayerPattern(None, "post_attention_layernorm", None, "post_feedforward_layernorm"),  # OLMo2, EXAONE4
-    LayerPattern("input_layernorm", None, "post_attention_layernorm", None),  # Llama and most others
+    LayerPattern(
+        None, "post_attention_layernorm", None, "post_feedforward_layernorm"
+    ),  # OLMo2, EXAONE4
+    LayerPattern(
+        "input_layernorm", None, "post_attention_layernorm", None
+    ),  # Llama and most others
 )
 """Names alone do not tell them apart; the comparison with the layer does."""

@@ -1,4 +1,5 @@
-"""Rotary embeddings: cosines and sines by position, looked up in a table that the module itself has filled."""
+"""Rotary embeddings: cosines and sines by position, looked up in a table that the module itself has
+filled."""
 
 from __future__ import annotations
 
@@ -10,17 +11,21 @@ from torch import Tensor, nn
 from .patterns import ROTARY_SUFFIX, ROTARY_TYPES
 
 MOST_POSITIONS = 1 << 18
-"""A table has two numbers for each position and dimension: at most 128 MiB with 128 dimensions of bfloat16."""
+"""A table has two numbers for each position and dimension: at most 128 MiB with 128 dimensions of
+bfloat16."""
 
 
 class FusedRotary:
-    """A table for each kind of layer that the module distinguishes; made when it is first asked for."""
+    """A table for each kind of layer that the module distinguishes; made when it is first asked
+    for."""
 
     def __init__(self, own: Callable[..., tuple[Tensor, Tensor]], positions: int) -> None:
         self._own, self._positions = own, positions
         self._tables: dict[tuple[object, ...], Tensor] = {}
 
-    def forward(self, x: Tensor, position_ids: Tensor, layer_type: str | None = None) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, x: Tensor, position_ids: Tensor, layer_type: str | None = None
+    ) -> tuple[Tensor, Tensor]:
         key = x.dtype, x.device, layer_type
         if key not in self._tables:
             every = torch.arange(self._positions, device=x.device)[None]

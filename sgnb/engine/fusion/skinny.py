@@ -1,8 +1,10 @@
-"""Products of a few rows with a weight matrix in one kernel with what comes after: the residual, the gate, or the
-rotation of heads and their way to the pool. For one row also with the norm before, for two with that of q, k and v.
+"""Products of a few rows with a weight matrix in one kernel with what comes after: the residual,
+the gate, or the rotation of heads and their way to the pool. For one row also with the norm before,
+for two with that of q, k and v.
 
-With so few rows the time is that of reading the weights once, so everything else hides behind that. Needs triton; with
-TRITON_INTERPRET=1 set before triton is imported, it runs on the CPU. Knows nothing of models.
+With so few rows the time is that of reading the weights once, so everything else hides behind that.
+Needs triton; with TRITON_INTERPRET=1 set before triton is imported, it runs on the CPU. Knows
+nothing of models.
 """
 
 from __future__ import annotations
@@ -14,17 +16,18 @@ import torch
 import triton
 from torch import Tensor
 
-from ..rehearsal import launch
+from ..device.precompile import launch
 from . import kernels
-from .parts import Angles, AttentionPlan, Backend, Norm
 from .skinny_kernels import linear_kernel, project_kernel
+from .types import Angles, AttentionPlan, Backend, Norm
 
 SUMMED_ROWS, ROWS, GATED_ROWS = 2, 16, 64
-"""Up to so many rows the kernels here are meant for: of q, k, v and narrow products, of others, of gated ones."""
+"""Up to so many rows the kernels here are meant for: of q, k, v and narrow products, of others, of
+gated ones."""
 
 NARROW = 24
-"""Columns for each processor: a product with no more is narrow. Sums of it want small blocks, and tensor cores make too
-few programs."""
+"""Columns for each processor: a product with no more is narrow. Sums of it want small blocks, and
+tensor cores make too few programs."""
 
 ACTIVATIONS = ("silu", "gelu", "gelu_tanh")
 """What `gated` may be: SiLU, GELU by the error function, GELU by tanh."""
@@ -39,10 +42,10 @@ DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 
 
 class Tiling(NamedTuple):
-    """How the work is cut. dot: by tensor cores, else by sums of products. block_n: output columns of a program (of
-    gate and up each). block_k: numbers of a row read at a time. stages: of the loads, 1 for none in advance.
-    unroll: so many turns of the loop are one, so that loads of the later ones need not wait for the sums of the
-    first."""
+    """How the work is cut. dot: by tensor cores, else by sums of products. block_n: output columns
+    of a program (of gate and up each). block_k: numbers of a row read at a time. stages: of the
+    loads, 1 for none in advance. unroll: so many turns of the loop are one, so that loads of the
+    later ones need not wait for the sums of the first."""
 
     dot: bool
     block_n: int
@@ -53,9 +56,11 @@ class Tiling(NamedTuple):
 
 
 def serves(x: Tensor, weight: Tensor, gated: bool) -> bool:
-    """Whether `skinny_linear` is the choice for x [T, K] and weight [N, K], and not cuBLAS. Rows must be contiguous.
+    """Whether `skinny_linear` is the choice for x [T, K] and weight [N, K], and not cuBLAS. Rows
+    must be contiguous.
 
-    Up to `SUMMED_ROWS` it is; above, where columns make enough programs: else cuBLAS divides long sums too.
+    Up to `SUMMED_ROWS` it is; above, where columns make enough programs: else cuBLAS divides long
+    sums too.
     """
     if x.stride(1) != 1 or weight.stride(1) != 1:
         return False
@@ -77,12 +82,13 @@ def skinny_linear(
 ) -> Tensor:
     """x [T, K] times weight [N, K], plus bias [N], plus residual [T, N]: a new tensor [T, N].
 
-    norm: of x, before. In the same kernel, with nothing rounded between, where `tiling` has no `dot`.
-    gated: one of `ACTIVATIONS`; the first half of weight's rows (and of bias) are the gate, the others what it gates,
-    and the product is activation(gate) * up, [T, N / 2]. Sums run in float32 and are rounded once, at the end.
+    norm: of x, before. In the same kernel, with nothing rounded between, where `tiling` has no
+    `dot`. gated: one of `ACTIVATIONS`; the first half of weight's rows (and of bias) are the gate,
+    the others what it gates, and the product is activation(gate) * up, [T, N / 2]. Sums run in
+    float32 and are rounded once, at the end.
 
-    x, weight and residual have one dtype, bfloat16, float16 or float32, and contiguous rows. tiling: instead of the one
-    chosen by shape. ValueError for other shapes or dtypes.
+    x, weight and residual have one dtype, bfloat16, float16 or float32, and contiguous rows.
+    tiling: instead of the one chosen by shape. ValueError for other shapes or dtypes.
     """
     _check(x, weight, bias, norm, residual, gated)
     rows, size = x.shape
@@ -120,8 +126,8 @@ def skinny_linear(
 
 
 def can_project(plan: AttentionPlan, angles: Angles | None) -> bool:
-    """Whether `skinny_project` serves. A program has a few of a head's pairs of numbers: a norm of heads needs the
-    whole head, and a rotation of a part leaves numbers without a partner."""
+    """Whether `skinny_project` serves. A program has a few of a head's pairs of numbers: a norm of
+    heads needs the whole head, and a rotation of a part leaves numbers without a partner."""
     rotary, dim = plan.rotary, plan.heads.dim
     whole = rotary is None or angles is None or 2 * rotary.pairs(angles[0].shape[1]) == dim
     return whole and plan.q_norm is None and plan.k_norm is None and dim % (2 * PAIRS) == 0
@@ -140,12 +146,15 @@ def skinny_project(
 ) -> Tensor:
     """x [T, K] times weight [sum of widths, K], plus bias, the heads rotated: q [T, heads, dim].
 
-    k and v go to the pool, at `backend.new_slots`. norm: of x, in the same kernel. Sums and rotations are in float32.
-    Only where `can_project`; angles: None when the plan has no rotation. tiling: without `dot`.
+    k and v go to the pool, at `backend.new_slots`. norm: of x, in the same kernel. Sums and
+    rotations are in float32. Only where `can_project`; angles: None when the plan has no rotation.
+    tiling: without `dot`.
     """
     _check(x, weight, bias, norm)
     if len(weight) != sum(plan.heads.widths):
-        raise ValueError(f"weight has {len(weight)} rows, not the {sum(plan.heads.widths)} of {plan.heads}")
+        raise ValueError(
+            f"weight has {len(weight)} rows, not the {sum(plan.heads.widths)} of {plan.heads}"
+        )
     query, kv, dim = plan.heads
     rows, size = x.shape
     keys, values = backend.kv.keys[plan.layer], backend.kv.values[plan.layer]
@@ -154,7 +163,9 @@ def skinny_project(
         return q
     tiling = tiling or pick_projection(rows, size)
     if tiling.dot or dim // 2 % tiling.block_n:
-        raise ValueError(f"{tiling} has tensor cores, or does not divide the {dim // 2} pairs of a head")
+        raise ValueError(
+            f"{tiling} has tensor cores, or does not divide the {dim // 2} pairs of a head"
+        )
     rotary = None if angles is None else plan.rotary
     cos, sin = angles or (x, x)
     launch(
@@ -194,8 +205,9 @@ def skinny_project(
 def pick_tiling(rows: int, columns: int, size: int, gated: bool, processors: int) -> Tiling:
     """For a product of so many rows and columns, summed over `size`, on so many processors.
 
-    The best, or nearly, of those tried on an H200 for models of 0.5B to 14B. Few columns want small blocks, for enough
-    programs; many want large ones, so that x is not read more often than need be.
+    The best, or nearly, of those tried on an H200 for models of 0.5B to 14B. Few columns want small
+    blocks, for enough programs; many want large ones, so that x is not read more often than need
+    be.
     """
 
     def block(most: int) -> int:
@@ -228,8 +240,9 @@ def pick_projection(rows: int, size: int) -> Tiling:
 
 
 def _one_pair(size: int) -> Tiling:
-    """Two columns a program, and many loads at a time: blocks of 256 to 2,048 numbers of each column, which divide
-    `size` where a power of two does, and so many turns of the loop in one as leave none over, up to 8,192 numbers."""
+    """Two columns a program, and many loads at a time: blocks of 256 to 2,048 numbers of each
+    column, which divide `size` where a power of two does, and so many turns of the loop in one as
+    leave none over, up to 8,192 numbers."""
     block = min(max(size & -size, 256), triton.next_power_of_2(size), 2048)
     turns = triton.cdiv(size, block)
     unroll = max(n for n in range(1, 8192 // block + 1) if turns % n == 0)
@@ -250,7 +263,11 @@ def _constants(tiling: Tiling, rows: int) -> dict[str, Any]:
 
 @cache
 def _processors(device: torch.device) -> int:
-    return torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 1
+    return (
+        torch.cuda.get_device_properties(device).multi_processor_count
+        if device.type == "cuda"
+        else 1
+    )
 
 
 def _check(
@@ -262,7 +279,9 @@ def _check(
     gated: str | None = None,
 ) -> None:
     if x.dim() != 2 or weight.dim() != 2 or x.shape[1] != weight.shape[1] or x.shape[1] == 0:
-        raise ValueError(f"x is {tuple(x.shape)} and weight {tuple(weight.shape)}: not [T, K] and [N, K]")
+        raise ValueError(
+            f"x is {tuple(x.shape)} and weight {tuple(weight.shape)}: not [T, K] and [N, K]"
+        )
     if gated is not None and (gated not in ACTIVATIONS or len(weight) % 2):
         raise ValueError(f"gated is {gated!r} of {ACTIVATIONS}, with {len(weight)} rows of weights")
     columns = len(weight) // 2 if gated else len(weight)
@@ -274,7 +293,9 @@ def _check(
             raise ValueError(f"{name} is {tuple(tensor.shape)}, not {tuple(shape)}")
     matrices = [x, weight] if residual is None else [x, weight, residual]
     if x.dtype not in DTYPES or any(matrix.dtype != x.dtype for matrix in matrices):
-        raise ValueError(f"dtypes are {[matrix.dtype for matrix in matrices]}, not one of {DTYPES} for all")
+        raise ValueError(
+            f"dtypes are {[matrix.dtype for matrix in matrices]}, not one of {DTYPES} for all"
+        )
     vectors = [vector for vector in (bias, norm and norm.factor) if vector is not None]
     if any(tensor.stride(-1) != 1 for tensor in (*matrices, *vectors) if tensor.shape[-1] > 1):
         raise ValueError("rows must be contiguous")

@@ -1,4 +1,5 @@
-"""The Triton kernels of `skinny`: a program makes some columns of the result, for all rows, from their weights.
+"""The Triton kernels of `skinny`: a program makes some columns of the result, for all rows, from
+their weights.
 
 Each reads its weights once, front to back, in one order whatever the number of rows.
 """
@@ -25,10 +26,24 @@ def linear_kernel(
     weights, others = weight + column * weight_stride, weight + (column + COLUMNS) * weight_stride
     if DOT:
         tl.static_assert(not NORM)
-        product, up = _dots(x, weights, others, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, GATE != "")
+        product, up = _dots(
+            x, weights, others, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, GATE != ""
+        )
     else:
         product, up = _sums(
-            x, weights, others, factor, eps, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, GATE != ""
+            x,
+            weights,
+            others,
+            factor,
+            eps,
+            SIZE,
+            BLOCK_T,
+            BLOCK_N,
+            BLOCK_K,
+            STAGES,
+            UNROLL,
+            NORM,
+            GATE != "",
         )
     if BIAS:
         product += tl.load(bias + n, mask=live, other=0.0).to(tl.float32)[None, :]
@@ -38,7 +53,9 @@ def linear_kernel(
         product = activated(product, GATE) * up
     inside = (t < rows)[:, None] & live[None, :]
     if ADD:
-        product += tl.load(residual + t[:, None] * residual_stride + n[None, :], mask=inside, other=0.0).to(tl.float32)
+        product += tl.load(
+            residual + t[:, None] * residual_stride + n[None, :], mask=inside, other=0.0
+        ).to(tl.float32)
     tl.store(out + t[:, None] * COLUMNS + n[None, :], product.to(out.dtype.element_ty), mask=inside)
 
 
@@ -52,7 +69,8 @@ def project_kernel(
     BIAS: tl.constexpr, NORM: tl.constexpr,
     ROTATES: tl.constexpr, INTERLEAVED: tl.constexpr, STEP: tl.constexpr,
 ) -> None:  # fmt: skip
-    """A program makes BLOCK_N of one head's pairs (a, b) of numbers: those that an angle turns together."""
+    """A program makes BLOCK_N of one head's pairs (a, b) of numbers: those that an angle turns
+    together."""
     blocks: tl.constexpr = DIM // 2 // BLOCK_N
     head = tl.program_id(0) // blocks
     pair = tl.program_id(0) % blocks * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -87,7 +105,14 @@ def project_kernel(
 
 
 @triton.jit
-def _store(target: tl.tensor, a: tl.tensor, b: tl.tensor, at_a: tl.tensor, at_b: tl.tensor, inside: tl.tensor) -> None:
+def _store(
+    target: tl.tensor,
+    a: tl.tensor,
+    b: tl.tensor,
+    at_a: tl.tensor,
+    at_b: tl.tensor,
+    inside: tl.tensor,
+) -> None:
     """target [BLOCK_T, 1]: where each row's head begins."""
     tl.store(target + at_a[None, :], a.to(target.dtype.element_ty), mask=inside)
     tl.store(target + at_b[None, :], b.to(target.dtype.element_ty), mask=inside)
@@ -99,18 +124,25 @@ def _sums(
     BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr,
     NORM: tl.constexpr, TWO: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
-    """The rows that begin at x [BLOCK_T, 1], normed if asked, times the rows of weights that begin at `weights` and,
-    with TWO, at `others`: [BLOCK_T, BLOCK_N] each. A partial sum for each place of a block, added up at the end."""
+    """The rows that begin at x [BLOCK_T, 1], normed if asked, times the rows of weights that begin
+    at `weights` and, with TWO, at `others`: [BLOCK_T, BLOCK_N] each. A partial sum for each place
+    of a block, added up at the end."""
     k = tl.arange(0, BLOCK_K)
     product = tl.zeros([BLOCK_T, BLOCK_N, BLOCK_K], tl.float32)
     other_product = tl.zeros([BLOCK_T, BLOCK_N, BLOCK_K], tl.float32)
     squares = tl.zeros([BLOCK_T, 1, BLOCK_K], tl.float32)
     for start in tl.range(0, SIZE, BLOCK_K, num_stages=STAGES, loop_unroll_factor=UNROLL):
         at = (start + k)[None, None, :]
-        inside = (at < SIZE) | (SIZE % BLOCK_K == 0)  # all true where the compiler can see it: loads without masks
-        w = tl.load(weights[None, :, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
+        inside = (at < SIZE) | (
+            SIZE % BLOCK_K == 0
+        )  # all true where the compiler can see it: loads without masks
+        w = tl.load(
+            weights[None, :, None] + at, mask=inside, other=0.0, eviction_policy="evict_first"
+        )
         if TWO:
-            other_w = tl.load(others[None, :, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
+            other_w = tl.load(
+                others[None, :, None] + at, mask=inside, other=0.0, eviction_policy="evict_first"
+            )
         numbers = tl.load(x[:, :, None] + at, mask=inside, other=0.0).to(tl.float32)
         if NORM:
             squares += numbers * numbers
@@ -143,7 +175,9 @@ def _dots(
         numbers = tl.trans(tl.load(x + at, mask=inside, other=0.0))
         product = tl.dot(w, numbers, product, input_precision="ieee")
         if TWO:
-            other_w = tl.load(others[:, None] + at, mask=inside, other=0.0, eviction_policy="evict_first")
+            other_w = tl.load(
+                others[:, None] + at, mask=inside, other=0.0, eviction_policy="evict_first"
+            )
             other_product = tl.dot(other_w, numbers, other_product, input_precision="ieee")
     return tl.trans(product), tl.trans(other_product)
 

@@ -17,7 +17,8 @@ class Merged(NamedTuple):
     sources: list[nn.Linear]
 
     def adopt(self) -> None:
-        """Make the sources' own weights views of these, so that their old memory is free and they still work."""
+        """Make the sources' own weights views of these, so that their old memory is free and they
+        still work."""
         if len(self.sources) == 1:
             return
         sizes = [source.out_features for source in self.sources]
@@ -41,7 +42,8 @@ def merge(sources: list[nn.Linear]) -> Merged:
 
 
 def find_linears(module: nn.Module, choices: Sequence[tuple[str, ...]]) -> list[nn.Linear]:
-    """The first of the choices of names that the module has as plain linear modules; empty when it has none."""
+    """The first of the choices of names that the module has as plain linear modules; empty when it
+    has none."""
     for names in choices:
         found = [getattr(module, name, None) for name in names]
         linears = [part for part in found if type(part) is nn.Linear]

@@ -1,4 +1,5 @@
-"""A minimal DFA over the bytes of UTF-8 text, made from a syntax tree and shared by all requests with one grammar.
+"""A minimal DFA over the bytes of UTF-8 text, made from a syntax tree and shared by all requests
+with one grammar.
 
 Knows no tokens and no requests: who walks it keeps the state, a number.
 """
@@ -34,17 +35,25 @@ FAR = int(np.iinfo(np.int32).max)
 """The distance of the dead state."""
 
 _FORMAT = 1
-_ARRAYS = {"table": np.int32, "classes": np.uint8, "final": np.bool_, "distance": np.int32, "pairs": np.int32}
+_ARRAYS = {
+    "table": np.int32,
+    "classes": np.uint8,
+    "final": np.bool_,
+    "distance": np.int32,
+    "pairs": np.int32,
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Automaton:
-    """State 0 is dead and START is 1. From every other state a final one can be reached, and no two are equivalent.
+    """State 0 is dead and START is 1. From every other state a final one can be reached, and no two
+    are equivalent.
 
-    table: int32 [states, classes], the next state. classes: uint8 [256], from byte to class, as few as can be.
-    final: bool [states]. distance: int32 [states], bytes to the nearest final state; FAR for the dead one.
-    labels: names of the parts of the pattern or schema. All arrays are read-only.
-    pairs: int32 [n, 3], rows of state, next state, index into label_sets; only those with labels, sorted.
+    table: int32 [states, classes], the next state. classes: uint8 [256], from byte to class, as few
+    as can be. final: bool [states]. distance: int32 [states], bytes to the nearest final state; FAR
+    for the dead one. labels: names of the parts of the pattern or schema. All arrays are read-only.
+    pairs: int32 [n, 3], rows of state, next state, index into label_sets; only those with labels,
+    sorted.
     """
 
     table: NDArray[np.int32]
@@ -56,7 +65,9 @@ class Automaton:
     pairs: NDArray[np.int32]
     _flat: memoryview = field(init=False, repr=False)
     _translation: bytes = field(init=False, repr=False)
-    _sources: dict[tuple[int, int], tuple[int, ...]] | None = field(init=False, repr=False, default=None)
+    _sources: dict[tuple[int, int], tuple[int, ...]] | None = field(
+        init=False, repr=False, default=None
+    )
 
     def __post_init__(self) -> None:
         for name, kind in _ARRAYS.items():
@@ -73,12 +84,16 @@ class Automaton:
 
     @property
     def sources(self) -> dict[tuple[int, int], tuple[int, ...]]:
-        """(state, next state) -> the labels, as indices into `labels`, of the parts that lead from one to the other.
+        """(state, next state) -> the labels, as indices into `labels`, of the parts that lead from
+        one to the other.
 
         Pairs without a label are missing. Made at the first use.
         """
         if self._sources is None:
-            sources = {(state, target): self.label_sets[index] for state, target, index in self.pairs.tolist()}
+            sources = {
+                (state, target): self.label_sets[index]
+                for state, target, index in self.pairs.tolist()
+            }
             object.__setattr__(self, "_sources", sources)
         assert self._sources is not None
         return self._sources
@@ -97,7 +112,8 @@ class Automaton:
         return np.flatnonzero(self.table[state][self.classes]).astype(np.uint8).tobytes()
 
     def completion(self, state: int) -> bytes:
-        """A shortest way to a final state, of those the first in byte order. Raises ValueError for the dead state."""
+        """A shortest way to a final state, of those the first in byte order. Raises ValueError for
+        the dead state."""
         if state == DEAD:
             raise ValueError("no text leads on from the dead state")
         result = bytearray()
@@ -111,8 +127,8 @@ class Automaton:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to `path`, which never holds half a file. Raises OSError.
 
-        Not as numpy's files: reading their heads takes Python's parser, which fails now and then when other threads
-        parse at the same time (python/cpython#106905).
+        Not as numpy's files: reading their heads takes Python's parser, which fails now and then
+        when other threads parse at the same time (python/cpython#106905).
         """
         place = Path(path)
         names = json.dumps([self.labels, self.label_sets]).encode()
@@ -120,8 +136,14 @@ class Automaton:
         handle, draft = tempfile.mkstemp(dir=place.parent, prefix=place.name, suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
-                parts = {"format": np.array([_FORMAT], np.int32), "names": np.frombuffer(names, np.uint8), **arrays}
-                file.write(tensors.save({name: np.ascontiguousarray(part) for name, part in parts.items()}))
+                parts = {
+                    "format": np.array([_FORMAT], np.int32),
+                    "names": np.frombuffer(names, np.uint8),
+                    **arrays,
+                }
+                file.write(
+                    tensors.save({name: np.ascontiguousarray(part) for name, part in parts.items()})
+                )
             os.replace(draft, place)
         except BaseException:
             Path(draft).unlink(missing_ok=True)
@@ -147,19 +169,30 @@ def _sound(arrays: dict[str, Any], label_sets: int) -> bool:
     """Whether the arrays fit each other, so that no walk leaves the table."""
     table, classes, final = arrays["table"], arrays["classes"], arrays["final"]
     distance, pairs = arrays["distance"], arrays["pairs"]
-    if any(arrays[name].dtype != kind for name, kind in _ARRAYS.items()) or table.ndim != 2 or len(table) < 2:
+    if (
+        any(arrays[name].dtype != kind for name, kind in _ARRAYS.items())
+        or table.ndim != 2
+        or len(table) < 2
+    ):
         return False
     states, width = table.shape
-    shapes = classes.shape == (256,) and final.shape == distance.shape == (states,) and pairs.shape[1:] == (3,)
+    shapes = (
+        classes.shape == (256,)
+        and final.shape == distance.shape == (states,)
+        and pairs.shape[1:] == (3,)
+    )
     inside = shapes and classes.max() < width and table.min() >= 0 and table.max() < states
-    return bool(inside and (not len(pairs) or (pairs.min() >= 0 and pairs[:, 2].max() < label_sets)))
+    return bool(
+        inside and (not len(pairs) or (pairs.min() >= 0 and pairs[:, 2].max() < label_sets))
+    )
 
 
 def build(rules: Rules, limits: Limits | None = None) -> Automaton:
     """The automaton of the texts that `rules` describe.
 
-    Raises Recursive for rules that use themselves, TooLarge beyond the limits (by default those of `Limits()`), and
-    GrammarError when there is no text at all, a rule does not exist, or a text cannot be written in UTF-8.
+    Raises Recursive for rules that use themselves, TooLarge beyond the limits (by default those of
+    `Limits()`), and GrammarError when there is no text at all, a rule does not exist, or a text
+    cannot be written in UTF-8.
     """
     budget = Budget(limits or Limits())
     sizes = Sizes(rules, budget)
@@ -167,16 +200,23 @@ def build(rules: Rules, limits: Limits | None = None) -> Automaton:
     nfa = Nfa(budget)
     start = expand(rules, nfa, budget)
     if not start:
-        raise GrammarError("no text at all fits the grammar", "look for an empty choice or for parts that contradict")
+        raise GrammarError(
+            "no text at all fits the grammar",
+            "look for an empty choice or for parts that contradict",
+        )
     dfa = minimise(determinise(nfa, start, budget), nfa.labels, budget)
     budget.check("states", dfa.size, "states")
     return _packed(dfa, tuple(nfa.labels.names), tuple(nfa.labels.sets))
 
 
-def _packed(dfa: Dfa, labels: tuple[str, ...], label_sets: tuple[tuple[int, ...], ...]) -> Automaton:
+def _packed(
+    dfa: Dfa, labels: tuple[str, ...], label_sets: tuple[tuple[int, ...], ...]
+) -> Automaton:
     table, classes = _table(dfa)
     sources = np.repeat(np.arange(dfa.size, dtype=np.int32), np.diff(dfa.offsets))
-    triples = np.stack([sources, np.array(dfa.target, np.int32), np.array(dfa.label, np.int32)], axis=1)
+    triples = np.stack(
+        [sources, np.array(dfa.target, np.int32), np.array(dfa.label, np.int32)], axis=1
+    )
     distance = np.array(dfa.distances(*dfa.predecessors()), np.int32)
     return Automaton(
         table=table,
@@ -190,7 +230,8 @@ def _packed(dfa: Dfa, labels: tuple[str, ...], label_sets: tuple[tuple[int, ...]
 
 
 def _table(dfa: Dfa) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """(table, classes): columns for the byte ranges that no edge cuts, then one for all columns that are equal."""
+    """(table, classes): columns for the byte ranges that no edge cuts, then one for all columns
+    that are equal."""
     low, high = np.array(dfa.low, np.intp), np.array(dfa.high, np.intp)
     cuts = np.zeros(257, np.intp)
     cuts[low] = cuts[high + 1] = 1
@@ -201,7 +242,9 @@ def _table(dfa: Dfa) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     widths = column_of[high] - begin + 1
     within = np.arange(widths.sum()) - np.repeat(np.cumsum(widths) - widths, widths)
     sources = np.repeat(np.arange(dfa.size), np.diff(dfa.offsets))
-    columns[np.repeat(begin, widths) + within, np.repeat(sources, widths)] = np.repeat(dfa.target, widths)
+    columns[np.repeat(begin, widths) + within, np.repeat(sources, widths)] = np.repeat(
+        dfa.target, widths
+    )
     known: dict[bytes, int] = {}
     class_of = np.array([known.setdefault(column.tobytes(), len(known)) for column in columns])
     first = np.unique(class_of, return_index=True)[1]

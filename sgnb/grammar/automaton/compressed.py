@@ -1,6 +1,8 @@
-"""The compressed automaton: chains of forced bytes as single steps, after Zheng et al. (arXiv 2312.07104, section 4).
+"""The compressed automaton: chains of forced bytes as single steps, after Zheng et al. (arXiv
+2312.07104, section 4).
 
-A state is singular when exactly one byte leads on from it and it is not final; what it does is forced. Knows no tokens.
+A state is singular when exactly one byte leads on from it and it is not final; what it does is
+forced. Knows no tokens.
 """
 
 from __future__ import annotations
@@ -19,8 +21,9 @@ _CHUNK = 1024  # states whose 256 columns are looked at together
 class Edge(NamedTuple):
     """One of the bytes of `data`, then all of `forced`, lead from `source` to `target`.
 
-    data: byte ranges, inclusive; () when there is no choice because the first state itself is singular.
-    labels: names of the parts that the bytes come from, in the order of their first bytes, each once.
+    data: byte ranges, inclusive; () when there is no choice because the first state itself is
+    singular. labels: names of the parts that the bytes come from, in the order of their first
+    bytes, each once.
     """
 
     source: int
@@ -56,7 +59,8 @@ class Compressed:
         self.states = automaton.states - 1 - len(self._place) + bool(self.singular[START])
 
     def forced(self, state: int) -> bytes:
-        """The bytes that every text goes on with from `state`, as far as they are forced; never endless."""
+        """The bytes that every text goes on with from `state`, as far as they are forced; never
+        endless."""
         pieces: list[bytes] = []
         while state in self._place:
             chain, offset = self._place[state]
@@ -65,7 +69,8 @@ class Compressed:
         return b"".join(pieces)
 
     def edges(self) -> list[Edge]:
-        """The compressed graph, by source and first byte. Every edge of the automaton lies on at least one of these."""
+        """The compressed graph, by source and first byte. Every edge of the automaton lies on at
+        least one of these."""
         tails: dict[int, tuple[bytes, int, tuple[int, ...]]] = {}
         result: list[Edge] = []
         if self.singular[START]:
@@ -80,7 +85,8 @@ class Compressed:
         return result
 
     def _chains(self) -> list[_Chain]:
-        """Every singular state in one chain; a chain ends where another joins it, so that no byte is stored twice."""
+        """Every singular state in one chain; a chain ends where another joins it, so that no byte
+        is stored twice."""
         automaton, singular = self.automaton, self.singular
         states = np.flatnonzero(singular)
         kinds = (automaton.table[states] != 0).argmax(axis=1)
@@ -95,11 +101,14 @@ class Compressed:
             chain = [first]
             while following[chain[-1]] in inner:
                 chain.append(following[chain[-1]])
-            chains.append(_Chain(tuple(chain), bytes(byte[state] for state in chain), following[chain[-1]]))
+            chains.append(
+                _Chain(tuple(chain), bytes(byte[state] for state in chain), following[chain[-1]])
+            )
         return chains
 
     def _tail(self, state: int) -> tuple[bytes, int, tuple[int, ...]]:
-        """From `state`: the forced bytes, the state after them, and the labels on the way in order."""
+        """From `state`: the forced bytes, the state after them, and the labels on the way in
+        order."""
         labels: dict[int, None] = {}
         forced = self.forced(state)
         while state in self._place:
@@ -111,7 +120,8 @@ class Compressed:
         return forced, state, tuple(labels)
 
     def _choices(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
-        """(state that remains, next state) -> the byte ranges between them, by state and first byte."""
+        """(state that remains, next state) -> the byte ranges between them, by state and first
+        byte."""
         automaton = self.automaton
         remaining = np.flatnonzero(~self.singular)
         result: dict[tuple[int, int], list[tuple[int, int]]] = {}
@@ -122,7 +132,13 @@ class Compressed:
             last = np.diff(rows, axis=1, append=-1) != 0
             places, low = np.nonzero(first & (rows != 0))
             high = np.nonzero(last & (rows != 0))[1]
-            runs = zip(states[places].tolist(), rows[places, low].tolist(), low.tolist(), high.tolist(), strict=True)
+            runs = zip(
+                states[places].tolist(),
+                rows[places, low].tolist(),
+                low.tolist(),
+                high.tolist(),
+                strict=True,
+            )
             for state, target, lowest, highest in runs:
                 result.setdefault((state, target), []).append((lowest, highest))
         return result

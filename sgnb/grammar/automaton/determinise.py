@@ -1,6 +1,8 @@
-"""Byte NFA to DFA: the subset construction. Knows no syntax tree, and does not make the result minimal.
+"""Byte NFA to DFA: the subset construction. Knows no syntax tree, and does not make the result
+minimal.
 
-Most states stand for one position, or for several whose bytes are disjoint; both take the edges as they are.
+Most states stand for one position, or for several whose bytes are disjoint; both take the edges as
+they are.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ START = 1
 class Dfa:
     """State 0 is dead and has no edges; every other leads to a final state.
 
-    Edges of state s are offsets[s] : offsets[s + 1] of `low`, `high` (bytes, inclusive; rising and disjoint),
-    `target` and `label` (id of a label set).
+    Edges of state s are offsets[s] : offsets[s + 1] of `low`, `high` (bytes, inclusive; rising and
+    disjoint), `target` and `label` (id of a label set).
     """
 
     offsets: list[int] = field(default_factory=lambda: [0, 0])
@@ -47,7 +47,8 @@ class Dfa:
         self.label.append(label)
 
     def predecessors(self) -> tuple[list[int], list[int]]:
-        """(offsets, states): states[offsets[t] : offsets[t + 1]] have an edge to t, once for each such edge."""
+        """(offsets, states): states[offsets[t] : offsets[t + 1]] have an edge to t, once for each
+        such edge."""
         targets = np.array(self.target, np.int64)
         sources = np.repeat(np.arange(self.size), np.diff(self.offsets))
         counts = np.bincount(targets, minlength=self.size)
@@ -55,7 +56,8 @@ class Dfa:
         return offsets.tolist(), sources[np.argsort(targets, kind="stable")].tolist()
 
     def distances(self, offsets: list[int], states: list[int]) -> list[int]:
-        """Bytes from each state to the nearest final one, -1 for none; the arguments are the predecessors."""
+        """Bytes from each state to the nearest final one, -1 for none; the arguments are the
+        predecessors."""
         distance = [0 if final else -1 for final in self.final]
         queue = [state for state, final in enumerate(self.final) if final]
         for state in queue:

@@ -1,6 +1,8 @@
-"""Syntax tree to byte NFA. References are inlined and counted repeats written out, from the end to the start.
+"""Syntax tree to byte NFA. References are inlined and counted repeats written out, from the end to
+the start.
 
-Knows no tokens. Intersections and differences go through a DFA of their own and come back as positions.
+Knows no tokens. Intersections and differences go through a DFA of their own and come back as
+positions.
 """
 
 from __future__ import annotations
@@ -9,7 +11,19 @@ from collections.abc import Generator
 from typing import Any
 
 from ...errors import GrammarError
-from ..syntax import Alternate, Chars, Concat, Intersect, Literal, Node, Reference, Repeat, Rules, Source, Without
+from ..syntax import (
+    Alternate,
+    Chars,
+    Concat,
+    Intersect,
+    Literal,
+    Node,
+    Reference,
+    Repeat,
+    Rules,
+    Source,
+    Without,
+)
 from .determinise import determinise
 from .dfa import START, Dfa
 from .limits import Budget
@@ -21,7 +35,8 @@ from .utf8 import fragment
 _Part = tuple[Node, Follow, int]
 _Key = tuple[int, Follow, int]
 _Visit = Generator[_Part, Any, Follow]
-"""Asks for parts, (node, follow, label set), is sent where each begins, and returns where the whole begins."""
+"""Asks for parts, (node, follow, label set), is sent where each begins, and returns where the whole
+begins."""
 
 
 def expand(rules: Rules, nfa: Nfa, budget: Budget) -> Follow:
@@ -40,9 +55,12 @@ class _Expansion:
         self._products: dict[tuple[int, int], Dfa] = {}
 
     def run(self, node: Node) -> Follow:
-        """Where `node`, with FINAL behind it, begins. An explicit stack: trees may be deeper than Python's."""
+        """Where `node`, with FINAL behind it, begins. An explicit stack: trees may be deeper than
+        Python's."""
         known: dict[_Key, Follow] = {}
-        visits: list[tuple[_Key, _Visit]] = [((id(node), (FINAL,), 0), self._visit(node, (FINAL,), 0))]
+        visits: list[tuple[_Key, _Visit]] = [
+            ((id(node), (FINAL,), 0), self._visit(node, (FINAL,), 0))
+        ]
         result: Follow | None = None
         steps = 0
         while visits:
@@ -100,10 +118,13 @@ class _Expansion:
                     words.append((_encoded(head), after, head_label))
             else:
                 others.append((yield option, follow, label))
-        return self._nfa.union(self._nfa.words(words), *others) if words else self._nfa.union(*others)
+        return (
+            self._nfa.union(self._nfa.words(words), *others) if words else self._nfa.union(*others)
+        )
 
     def _head(self, option: Node, label: int) -> tuple[str, int, tuple[Node, ...], int]:
-        """The text that `option` begins with, its label set, the parts after it and theirs; "" for no such text."""
+        """The text that `option` begins with, its label set, the parts after it and theirs; "" for
+        no such text."""
         option, label = self._unlabelled(option, label)
         parts = option.parts if isinstance(option, Concat) else (option,)
         if parts:
@@ -146,10 +167,14 @@ class _Expansion:
             combine = intersection if isinstance(node, Intersect) else difference
             for part in node.parts if isinstance(node, Intersect) else (node.node, node.removed):
                 begin = yield part, (FINAL,), label
-                dfa = minimise(determinise(self._nfa, begin, self._budget), self._nfa.labels, self._budget)
+                dfa = minimise(
+                    determinise(self._nfa, begin, self._budget), self._nfa.labels, self._budget
+                )
                 found = dfa if found is None else combine(found, dfa, self._budget)
             assert found is not None
-            found = self._products[id(node), label] = minimise(found, self._nfa.labels, self._budget)
+            found = self._products[id(node), label] = minimise(
+                found, self._nfa.labels, self._budget
+            )
         return self._embed(found, follow)
 
     def _embed(self, dfa: Dfa, follow: Follow) -> Follow:
@@ -164,12 +189,15 @@ class _Expansion:
         for state, position in enumerate(positions):
             if position != FINAL:
                 edges = dfa.edges(state)
-                self._nfa.edges[position] = tuple((low, high, begins[to], label) for low, high, to, label in edges)
+                self._nfa.edges[position] = tuple(
+                    (low, high, begins[to], label) for low, high, to, label in edges
+                )
         return begins[START] if dfa.size > START else ()
 
 
 def _flattened(node: Repeat) -> tuple[Node, int, int | None]:
-    """(part, least, most) without the repeats of repeats whose copies would only multiply the same texts."""
+    """(part, least, most) without the repeats of repeats whose copies would only multiply the same
+    texts."""
     inner, least, most = node.node, node.least, node.most
     while isinstance(inner, Repeat) and most != 0:
         if inner.most is None and inner.least <= 1:
@@ -187,4 +215,6 @@ def _encoded(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         character = f"U+{ord(text[error.start]):04X}"
-        raise GrammarError(f"{character} in {text!r:.80} is no character", "leave surrogates out") from None
+        raise GrammarError(
+            f"{character} in {text!r:.80} is no character", "leave surrogates out"
+        ) from None

@@ -1,4 +1,5 @@
-"""How large an automaton may become, and the errors for what is larger or not regular. Knows no automaton."""
+"""How large an automaton may become, and the errors for what is larger or not regular. Knows no
+automaton."""
 
 from __future__ import annotations
 
@@ -18,7 +19,10 @@ class Recursive(GrammarError):
     """Rule `rule` uses itself, so that no automaton can be made of the rules."""
 
     def __init__(self, rule: str) -> None:
-        super().__init__(f"rule {rule!r} uses itself, which no automaton can follow", "use a grammar library for it")
+        super().__init__(
+            f"rule {rule!r} uses itself, which no automaton can follow",
+            "use a grammar library for it",
+        )
         self.rule = rule
 
 
@@ -26,10 +30,10 @@ class Recursive(GrammarError):
 class Limits:
     """Bounds of one build.
 
-    states: of the minimal automaton, the dead one included. building: of an automaton before it is made minimal.
-    positions: of the NFA, about one for each byte of the tree with its repeats written out.
-    seconds: processor time of the thread, so that a busy machine refuses nothing that a quiet one makes; the step under
-    way, at most a few tenths of a second, is not cut short.
+    states: of the minimal automaton, the dead one included. building: of an automaton before it is
+    made minimal. positions: of the NFA, about one for each byte of the tree with its repeats
+    written out. seconds: processor time of the thread, so that a busy machine refuses nothing that
+    a quiet one makes; the step under way, at most a few tenths of a second, is not cut short.
     """
 
     states: int = 65_536
@@ -39,7 +43,8 @@ class Limits:
 
 
 class Budget:
-    """`limits` with the clock started. `blame()`, for the error, names the largest part of the tree."""
+    """`limits` with the clock started. `blame()`, for the error, names the largest part of the
+    tree."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -49,15 +54,22 @@ class Budget:
     def check_time(self, blame: Callable[[], str] | None = None) -> None:
         if time.thread_time() > self._end:
             seconds = self.limits.seconds
-            self._refuse(f"the automaton is not done after {seconds:g} s (limit seconds={seconds:g})", blame)
+            self._refuse(
+                f"the automaton is not done after {seconds:g} s (limit seconds={seconds:g})", blame
+            )
 
-    def check(self, name: str, reached: int, what: str, blame: Callable[[], str] | None = None) -> None:
+    def check(
+        self, name: str, reached: int, what: str, blame: Callable[[], str] | None = None
+    ) -> None:
         """Raise TooLarge when `reached` is above the limit called `name`."""
         limit: int = getattr(self.limits, name)
         if reached > limit:
-            self._refuse(f"the automaton needs {reached:,} {what} or more (limit {name}={limit:,})", blame)
+            self._refuse(
+                f"the automaton needs {reached:,} {what} or more (limit {name}={limit:,})", blame
+            )
 
     def _refuse(self, message: str, blame: Callable[[], str] | None) -> NoReturn:
         raise TooLarge(
-            f"{message}; its largest part: {(blame or self.blame)()}", "bound that part, or ask for less in it"
+            f"{message}; its largest part: {(blame or self.blame)()}",
+            "bound that part, or ask for less in it",
         )

@@ -1,10 +1,12 @@
-"""The smallest DFA for the same texts, found exactly: no hash stands for a state. Knows bytes and label sets only.
+"""The smallest DFA for the same texts, found exactly: no hash stands for a state. Knows bytes and
+label sets only.
 
-States with finitely many texts are matched from the end, each looked at once (Revuz, "Minimisation of acyclic
-deterministic automata in linear time", 1992). The others are split by their distance to a final state, then by what
-their edges lead to; of a block that falls apart the largest piece keeps its number, and only states that lead to the
-others are looked at again (Hopcroft's rule, on signatures as in Deifel, Milius and Wissmann, "Efficient coalgebraic
-partition refinement"). That is O(edges * log(states)), and for chains of any length a few looks at each state.
+States with finitely many texts are matched from the end, each looked at once (Revuz, "Minimisation
+of acyclic deterministic automata in linear time", 1992). The others are split by their distance to
+a final state, then by what their edges lead to; of a block that falls apart the largest piece keeps
+its number, and only states that lead to the others are looked at again (Hopcroft's rule, on
+signatures as in Deifel, Milius and Wissmann, "Efficient coalgebraic partition refinement"). That is
+O(edges * log(states)), and for chains of any length a few looks at each state.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ _Signature = tuple[int, ...]
 
 
 def minimise(dfa: Dfa, labels: LabelSets, budget: Budget) -> Dfa:
-    """A new DFA in which no two states have the same texts. Edges between the same states have the same label set.
+    """A new DFA in which no two states have the same texts. Edges between the same states have the
+    same label set.
 
     `dfa` has no state without texts but the dead one. Raises TooLarge when the time is up.
     """
@@ -46,7 +49,8 @@ class _Refinement:
             self._refine(looping)
 
     def _signature(self, state: int) -> _Signature:
-        """Byte ranges and the blocks that they lead to, with ranges that meet and lead to one block joined."""
+        """Byte ranges and the blocks that they lead to, with ranges that meet and lead to one block
+        joined."""
         dfa, blocks = self._dfa, self.blocks
         begin, end = dfa.offsets[state], dfa.offsets[state + 1]
         low, high, target = dfa.low, dfa.high, dfa.target
@@ -62,7 +66,8 @@ class _Refinement:
         return tuple(parts)
 
     def _match_finite(self) -> int:
-        """Number the blocks of the states from which no cycle is reached, the last states first. Returns how many."""
+        """Number the blocks of the states from which no cycle is reached, the last states first.
+        Returns how many."""
         offsets, before = self._before
         edges = self._dfa.offsets
         open_edges = [after - at for at, after in pairwise(edges)]
@@ -92,12 +97,18 @@ class _Refinement:
         while touched:
             self._budget.check_time()
             changed = self._split(touched, members)
-            touched = {source for state in changed for source in before[offsets[state] : offsets[state + 1]]}
+            touched = {
+                source
+                for state in changed
+                for source in before[offsets[state] : offsets[state + 1]]
+            }
 
     def _split(self, touched: set[int], members: dict[int, set[int]]) -> list[int]:
-        """Split the blocks of the touched states by signature. Returns the states whose block has a new number.
+        """Split the blocks of the touched states by signature. Returns the states whose block has a
+        new number.
 
-        States of a block that are not touched still have one signature, which no touched state has any more.
+        States of a block that are not touched still have one signature, which no touched state has
+        any more.
         """
         groups: dict[int, dict[_Signature, list[int]]] = {}
         for state in touched:
@@ -123,7 +134,8 @@ class _Refinement:
 
 
 def _quotient(dfa: Dfa, blocks: list[int], labels: LabelSets) -> Dfa:
-    """One state for each block, in the order of their first states, with the edges of that state."""
+    """One state for each block, in the order of their first states, with the edges of that
+    state."""
     _, first, block_of = np.unique(blocks, return_index=True, return_inverse=True)
     number = np.empty_like(first)
     number[np.argsort(first)] = np.arange(len(first))
@@ -144,7 +156,9 @@ def _quotient(dfa: Dfa, blocks: list[int], labels: LabelSets) -> Dfa:
     )
 
 
-def _joined(pair: NDArray[np.int64], label: NDArray[np.int64], labels: LabelSets) -> NDArray[np.int64]:
+def _joined(
+    pair: NDArray[np.int64], label: NDArray[np.int64], labels: LabelSets
+) -> NDArray[np.int64]:
     """For each edge, the union of the label sets of all edges with the same number in `pair`."""
     if not label.any():
         return label

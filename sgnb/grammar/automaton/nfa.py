@@ -1,8 +1,10 @@
-"""A byte NFA that is built from its end to its start, so that equal tails are made once. Knows no syntax tree.
+"""A byte NFA that is built from its end to its start, so that equal tails are made once. Knows no
+syntax tree.
 
-Positions are numbers. Position FINAL ends a text; every other has edges, or is a joint: it stands for other positions.
-A `Follow` is the set of positions that come next, as a sorted tuple. Without joints there are no empty steps: the
-follow of an optional part is the union of what begins it and what comes after it.
+Positions are numbers. Position FINAL ends a text; every other has edges, or is a joint: it stands
+for other positions. A `Follow` is the set of positions that come next, as a sorted tuple. Without
+joints there are no empty steps: the follow of an optional part is the union of what begins it and
+what comes after it.
 """
 
 from __future__ import annotations
@@ -99,7 +101,10 @@ class Nfa:
     def character(self, fragment: Fragment, follow: Follow, label: int) -> Follow:
         made: list[Follow] = []
         for edges in fragment:
-            whole = tuple((low, high, follow if target == EXIT else made[target], label) for low, high, target in edges)
+            whole = tuple(
+                (low, high, follow if target == EXIT else made[target], label)
+                for low, high, target in edges
+            )
             made.append((self.position(whole),) if whole else ())
         return made[-1]
 
@@ -129,7 +134,8 @@ class Nfa:
 
 
 class _OpenPath:
-    """The last word of a trie under construction: its nodes can still get edges, all others are made."""
+    """The last word of a trie under construction: its nodes can still get edges, all others are
+    made."""
 
     def __init__(self, nfa: Nfa) -> None:
         self._nfa = nfa

@@ -16,7 +16,8 @@ def intersection(first: Dfa, second: Dfa, budget: Budget) -> Dfa:
 
 
 def difference(first: Dfa, second: Dfa, budget: Budget) -> Dfa:
-    """The texts of the first that are not of the second, with the labels of the first. Raises TooLarge."""
+    """The texts of the first that are not of the second, with the labels of the first. Raises
+    TooLarge."""
     return _product(first, second, True, budget)
 
 
@@ -42,7 +43,9 @@ def _product(first: Dfa, second: Dfa, without: bool, budget: Budget) -> Dfa:
     return _trimmed(dfa)
 
 
-def _edges(first: Dfa, second: Dfa, left: int, right: int, without: bool) -> Iterator[tuple[int, int, Pair, int]]:
+def _edges(
+    first: Dfa, second: Dfa, left: int, right: int, without: bool
+) -> Iterator[tuple[int, int, Pair, int]]:
     others = list(second.edges(right))
     for low, high, target, label in first.edges(left):
         for other_low, other_high, other, _ in others:
@@ -57,7 +60,8 @@ def _edges(first: Dfa, second: Dfa, left: int, right: int, without: bool) -> Ite
 
 
 def _trimmed(dfa: Dfa) -> Dfa:
-    """Without the states that lead to no final one; only the dead state is left of a DFA without texts."""
+    """Without the states that lead to no final one; only the dead state is left of a DFA without
+    texts."""
     distance = dfa.distances(*dfa.predecessors())
     live = [state for state in range(START, dfa.size) if distance[state] >= 0]
     if START not in live[:1]:

@@ -1,12 +1,26 @@
-"""How large a tree is with its references and repeats written out, counted without writing them out.
+"""How large a tree is with its references and repeats written out, counted without writing them
+out.
 
-Knows no bytes beyond their number. Finds recursion, and the part that is to blame when a tree is too large.
+Knows no bytes beyond their number. Finds recursion, and the part that is to blame when a tree is
+too large.
 """
 
 from __future__ import annotations
 
 from ...errors import GrammarError, nearest
-from ..syntax import Alternate, Chars, Concat, Intersect, Literal, Node, Reference, Repeat, Rules, Source, Without
+from ..syntax import (
+    Alternate,
+    Chars,
+    Concat,
+    Intersect,
+    Literal,
+    Node,
+    Reference,
+    Repeat,
+    Rules,
+    Source,
+    Without,
+)
 from .limits import Budget, Recursive
 from .utf8 import fragment
 
@@ -14,10 +28,11 @@ _MOST = 10**15
 
 
 class Sizes:
-    """Counts for every part of `rules` that its start reaches, in positions: one for each byte or byte range.
+    """Counts for every part of `rules` that its start reaches, in positions: one for each byte or
+    byte range.
 
-    Raises Recursive for a rule that uses itself, GrammarError for a reference to no rule, TooLarge when time is up.
-    From then on the errors of `budget` name the largest part.
+    Raises Recursive for a rule that uses itself, GrammarError for a reference to no rule, TooLarge
+    when time is up. From then on the errors of `budget` name the largest part.
     """
 
     def __init__(self, rules: Rules, budget: Budget) -> None:
@@ -29,7 +44,8 @@ class Sizes:
 
     @property
     def needed(self) -> int:
-        """Positions that an automaton cannot do without, of several options only the largest counted."""
+        """Positions that an automaton cannot do without, of several options only the largest
+        counted."""
         return self._needed[id(self._rules.start)]
 
     def largest(self) -> str:
@@ -42,7 +58,11 @@ class Sizes:
             if isinstance(node, Repeat) and _copies(node) >= share:
                 repeat, share = _braces(node), _copies(node)
             largest = max(parts, key=lambda part: self._total[id(part)])
-            if not isinstance(node, Repeat) and 2 * self._total[id(largest)] < total and (label or repeat):
+            if (
+                not isinstance(node, Repeat)
+                and 2 * self._total[id(largest)] < total
+                and (label or repeat)
+            ):
                 break
             node = largest
         if label and repeat:
@@ -82,7 +102,9 @@ class Sizes:
                 return (inner,)
             case Reference(name):
                 if name not in self._rules.rules:
-                    raise GrammarError(f"rule {name!r} does not exist", nearest(name, self._rules.rules))
+                    raise GrammarError(
+                        f"rule {name!r} does not exist", nearest(name, self._rules.rules)
+                    )
                 return (self._rules.rules[name],)
         return ()
 
@@ -103,7 +125,8 @@ class Sizes:
 
 
 def _copies(node: Repeat) -> int:
-    """How often the repeated part is written out. A repeat of a repeat without an end is written out once."""
+    """How often the repeated part is written out. A repeat of a repeat without an end is written
+    out once."""
     inner = node.node
     if isinstance(inner, Repeat) and inner.most is None and inner.least <= 1 and node.most != 0:
         return max(node.least, 1) if inner.least else 1

@@ -1,7 +1,7 @@
 """GBNF, the grammar notation of llama.cpp (`root ::= ...`), read into a syntax tree.
 
-Every character counts: nothing is skipped between the parts of a rule, and a rule takes no more than it must.
-Knows no library. Source of the notation: llama.cpp, grammars/README.md.
+Every character counts: nothing is skipped between the parts of a rule, and a rule takes no more
+than it must. Knows no library. Source of the notation: llama.cpp, grammars/README.md.
 """
 
 from __future__ import annotations
@@ -10,7 +10,18 @@ import re
 
 from ...errors import GrammarError
 from ..regex.characters import SCALARS, complement, union
-from ..syntax import EMPTY, Alternate, Chars, Literal, Node, Reference, Repeat, Rules, alternate, concat
+from ..syntax import (
+    EMPTY,
+    Alternate,
+    Chars,
+    Literal,
+    Node,
+    Reference,
+    Repeat,
+    Rules,
+    alternate,
+    concat,
+)
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*|[0-9][A-Za-z0-9_-]*")
 _HEAD = re.compile(r"[A-Za-z0-9_-]+[ \t]*::=")
@@ -18,7 +29,17 @@ _SPACE = re.compile(r"(?:[ \t]|\\\n)*(?:#[^\n]*)?")
 _COUNT = re.compile(r"\{\s*([0-9]{1,9})\s*(?:(,)\s*([0-9]{1,9})?\s*)?\}")
 _ESCAPE = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})")
 _RUN = re.compile(r'[^"\\\n\ud800-\udfff]+')
-_LETTERS = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", '"': '"', "[": "[", "]": "]", "-": "-", "^": "^"}
+_LETTERS = {
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "\\": "\\",
+    '"': '"',
+    "[": "[",
+    "]": "]",
+    "-": "-",
+    "^": "^",
+}
 _HINT = 'write rules as  name ::= "text" [a-z] other* ( a | b )  and begin with  root ::= '
 _DEEPEST = 100
 _LAST = 0x10FFFF
@@ -30,7 +51,8 @@ def is_gbnf(text: str) -> bool:
 
 
 def parse_gbnf(text: str) -> Rules:
-    """The rules of `text`, from `root`. Raises GrammarError with line and column for what is wrong or not supported."""
+    """The rules of `text`, from `root`. Raises GrammarError with line and column for what is wrong
+    or not supported."""
     return _Parser(text.replace("\r\n", "\n").replace("\r", "\n")).rules()
 
 
@@ -95,7 +117,10 @@ class _Parser:
     def options(self, nested: bool) -> Node:
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise self.error(f"parentheses more than {_DEEPEST} deep", hint="give the inner parts rules of their own")
+            raise self.error(
+                f"parentheses more than {_DEEPEST} deep",
+                hint="give the inner parts rules of their own",
+            )
         found = [self.sequence(nested)]
         while self.bar(nested):
             self.space(lines=True)
@@ -121,7 +146,9 @@ class _Parser:
             if self.peek() in ("", "\n", "|", ")"):
                 return concat(*parts)
             if self.text.startswith("::=", self.at) or (nested and _HEAD.match(self.text, self.at)):
-                raise self.error("a rule begins inside parentheses", hint="close the parentheses first")
+                raise self.error(
+                    "a rule begins inside parentheses", hint="close the parentheses first"
+                )
             parts.append(self.repeated(self.part(), nested))
 
     def part(self) -> Node:
@@ -136,7 +163,9 @@ class _Parser:
             case "(":
                 return self.group()
             case "<" | "!":
-                raise self.error("single tokens (<...>) are not supported", hint="write the text that is meant")
+                raise self.error(
+                    "single tokens (<...>) are not supported", hint="write the text that is meant"
+                )
         begin, name = self.at, self.name()
         self.named.setdefault(name, begin)
         return Reference(name)
@@ -162,7 +191,10 @@ class _Parser:
                 least, comma, most = match.groups()
                 low, high = int(least), int(most) if most else None if comma else int(least)
                 if high is not None and high < low:
-                    raise self.error(f"a count from {low} to {high}", hint="the first must not be above the second")
+                    raise self.error(
+                        f"a count from {low} to {high}",
+                        hint="the first must not be above the second",
+                    )
                 node, self.at = Repeat(node, low, high), match.end()
             elif self.peek() and self.peek() in "*+?":
                 node = Repeat(node, int(self.peek() == "+"), 1 if self.peek() == "?" else None)
@@ -198,11 +230,15 @@ class _Parser:
                 self.at += 1
                 high = ord(self.character())
                 if high < low:
-                    raise self.error(f"the range {chr(low)!r}-{chr(high)!r} is the wrong way round", place)
+                    raise self.error(
+                        f"the range {chr(low)!r}-{chr(high)!r} is the wrong way round", place
+                    )
             pairs.append((low, high))
         self.at += 1
         ranges = union(pairs)
-        return Chars(complement(ranges) if negated else ranges) if ranges or negated else Alternate(())
+        return (
+            Chars(complement(ranges) if negated else ranges) if ranges or negated else Alternate(())
+        )
 
     def character(self) -> str:
         begin, found = self.at, self.peek()
@@ -210,7 +246,11 @@ class _Parser:
         if found == "\\":
             found = self.escaped(begin)
         if 0xD800 <= ord(found) <= 0xDFFF:
-            raise self.error(f"U+{ord(found):04X} is a surrogate, not a character", begin, "write the whole character")
+            raise self.error(
+                f"U+{ord(found):04X} is a surrogate, not a character",
+                begin,
+                "write the whole character",
+            )
         return found
 
     def escaped(self, begin: int) -> str:
@@ -221,6 +261,8 @@ class _Parser:
         code = int(match.group()[1:], 16) if match else _LAST + 1
         if match is None or code > _LAST:
             known = r"\n \r \t \\ \" \[ \] \- \^ \xHH \uHHHH \UHHHHHHHH"
-            raise self.error(f"unknown escape \\{self.text[self.at : self.at + 3]}", begin, f"known: {known}")
+            raise self.error(
+                f"unknown escape \\{self.text[self.at : self.at + 3]}", begin, f"known: {known}"
+            )
         self.at = match.end()
         return chr(code)

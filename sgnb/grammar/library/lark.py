@@ -1,8 +1,10 @@
-"""A syntax tree, recursive or not, written as a grammar in llguidance's Lark notation, with exactly the same texts.
+"""A syntax tree, recursive or not, written as a grammar in llguidance's Lark notation, with exactly
+the same texts.
 
-The library reads through a lexer, which ends a terminal only where no longer one fits. So the regular parts of a tree
-become terminals, for speed, only as far as that loses nothing: those that `network.conflicts` names are taken apart,
-if need be down to single characters, where greed cannot matter. Nothing is skipped between terminals.
+The library reads through a lexer, which ends a terminal only where no longer one fits. So the
+regular parts of a tree become terminals, for speed, only as far as that loses nothing: those that
+`network.conflicts` names are taken apart, if need be down to single characters, where greed cannot
+matter. Nothing is skipped between terminals.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ from .network import conflicts
 from .normal import children, closed, plain, postorder, rebuilt, references
 
 LARGEST_TERMINAL = 200
-"""Nodes. The library works on a terminal as a whole: larger ones are slower to enter than several small ones."""
+"""Nodes. The library works on a terminal as a whole: larger ones are slower to enter than several
+small ones."""
 
 DEEPEST_TERMINAL = 40
 INLINE = 300
@@ -40,7 +43,8 @@ SECONDS = 0.8
 
 
 def write(rules: Rules, seconds: float = SECONDS) -> str:
-    """The grammar of `rules`. Raises GrammarError where the library cannot be made to keep to it, or not in time."""
+    """The grammar of `rules`. Raises GrammarError where the library cannot be made to keep to it,
+    or not in time."""
     budget = Budget(seconds)
     cut = _Cut(plain(rules, budget.spend), budget)
     while True:
@@ -51,13 +55,16 @@ def write(rules: Rules, seconds: float = SECONDS) -> str:
 
 
 class _Cut:
-    """Which parts of the rules are terminals. A kind of terminal is its text, so that equal ones are one."""
+    """Which parts of the rules are terminals. A kind of terminal is its text, so that equal ones
+    are one."""
 
     def __init__(self, rules: Rules, budget: Budget) -> None:
         self.rules = rules
         self.budget = budget
         self.clashes = Clashes(self.piece, budget)
-        self._measures: dict[int, tuple[int, int]] = {}  # of nodes by id; whatever has an id here is kept alive
+        self._measures: dict[
+            int, tuple[int, int]
+        ] = {}  # of nodes by id; whatever has an id here is kept alive
         self._alive: list[Rules | Node] = [rules]
         self._of_rule: dict[str, tuple[int, int]] = {}
         for name in closed({name: references(node) for name, node in rules.rules.items()}):
@@ -98,7 +105,8 @@ class _Cut:
         self._kinds = {}
 
     def _apart(self, node: Node) -> Node:
-        """A split terminal without its first character, which often is all that stood in the way; then, with less."""
+        """A split terminal without its first character, which often is all that stood in the way;
+        then, with less."""
         self.budget.spend(5)
         self._alive.append(node)
         head, tail = (node.parts[0], node.parts[1:]) if isinstance(node, Concat) else (node, ())
@@ -121,7 +129,9 @@ class _Cut:
         if not self._fits(node) and not isinstance(node, (Intersect, Without)):
             return None
         if depth > DEEPEST_TERMINAL:
-            raise GrammarError("an intersection or a difference is nested too deeply", "write it flatter")
+            raise GrammarError(
+                "an intersection or a difference is nested too deeply", "write it flatter"
+            )
         text = self.terminals.text(node)
         if text in self._split:
             return None
@@ -129,7 +139,8 @@ class _Cut:
         return text
 
     def _grouped(self, node: Node) -> Node:
-        """A sequence with its regular neighbours joined: `"a` and `b"` tell where the text between them ends."""
+        """A sequence with its regular neighbours joined: `"a` and `b"` tell where the text between
+        them ends."""
         self.budget.spend(5)
         self._alive.append(node)
         if not isinstance(node, Concat) or self._fits(node):
@@ -157,8 +168,11 @@ class _Cut:
         return 0 < weight < LARGEST_TERMINAL and depth < DEEPEST_TERMINAL
 
     def _measure(self, node: Node) -> tuple[int, int]:
-        """How many nodes the tree has, rules in their places, and how deep it is; (0, 0) if it is recursive."""
-        for part in postorder(node, lambda part: () if id(part) in self._measures else children(part)):
+        """How many nodes the tree has, rules in their places, and how deep it is; (0, 0) if it is
+        recursive."""
+        for part in postorder(
+            node, lambda part: () if id(part) in self._measures else children(part)
+        ):
             if id(part) not in self._measures:
                 self._measures[id(part)] = self._measure_one(part)
         return self._measures[id(node)]
@@ -167,16 +181,24 @@ class _Cut:
         self.budget.spend(3)
         if isinstance(node, Reference):
             return self._of_rule.get(node.name, (0, 0))
-        if isinstance(node, Alternate) and all(isinstance(option, Literal) for option in node.options):
+        if isinstance(node, Alternate) and all(
+            isinstance(option, Literal) for option in node.options
+        ):
             return 1, 1
         below = [self._measures[id(child)] for child in children(node)]
         if not all(weight for weight, _ in below):
             return 0, 0
-        return 1 + sum(weight for weight, _ in below), 1 + max((depth for _, depth in below), default=0)
+        return 1 + sum(weight for weight, _ in below), 1 + max(
+            (depth for _, depth in below), default=0
+        )
 
     def _inside(self, node: Node) -> str | None:
         """Inside a terminal a rule is written in its place."""
-        return self.terminals.text(self.rules.rules[node.name]) if isinstance(node, Reference) else None
+        return (
+            self.terminals.text(self.rules.rules[node.name])
+            if isinstance(node, Reference)
+            else None
+        )
 
     def text(self) -> str:
         terminals: dict[str, str] = {}
@@ -205,7 +227,8 @@ def _is_optional(node: Node) -> bool:
 
 
 class _Writer:
-    """Trees as expressions. What is long or deep gets a definition of its own, in `hoisted`: text -> name."""
+    """Trees as expressions. What is long or deep gets a definition of its own, in `hoisted`: text
+    -> name."""
 
     def __init__(self, prefix: str, leaf: Callable[[Node], str | None], budget: Budget) -> None:
         self.prefix, self.leaf, self.budget = prefix, leaf, budget
@@ -267,7 +290,9 @@ def _count(least: int, most: int | None) -> str:
 
 
 def _class(ranges: Ranges) -> str:
-    return "".join(_char(low) if low == high else f"{_char(low)}-{_char(high)}" for low, high in ranges)
+    return "".join(
+        _char(low) if low == high else f"{_char(low)}-{_char(high)}" for low, high in ranges
+    )
 
 
 def _char(code: int) -> str:

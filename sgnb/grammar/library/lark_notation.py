@@ -1,7 +1,8 @@
-"""What llguidance's Lark notation has that this engine does not do: refused by name, with its line and column.
+"""What llguidance's Lark notation has that this engine does not do: refused by name, with its line
+and column.
 
-Knows just enough of the notation to tell comments, quoted texts and regexes from the rest; what is wrong otherwise the
-library finds.
+Knows just enough of the notation to tell comments, quoted texts and regexes from the rest; what is
+wrong otherwise the library finds.
 """
 
 from __future__ import annotations
@@ -24,14 +25,18 @@ _PARTS = re.compile(
 _WHY = {
     "special": ("the special token {} cannot be part of a grammar", "write the text that is meant"),
     "grammar": ("there is no other grammar {}", "put its rules into this one"),
-    "option": ("{} is not supported in rules", "ask for it in the sampling options, or leave it out"),
+    "option": (
+        "{} is not supported in rules",
+        "ask for it in the sampling options, or leave it out",
+    ),
     "setting": ("{} is not supported", "texts are UTF-8"),
 }
 _JSON = re.compile(r"%(?:json|regex|llguidance)\s*")
 
 
 def refuse_unsupported(text: str) -> None:
-    """Raises GrammarError for the first construct that would be ignored, or could not be followed."""
+    """Raises GrammarError for the first construct that would be ignored, or could not be
+    followed."""
     at = 0
     while at < len(text):
         value = _JSON.match(text, at)
@@ -52,9 +57,17 @@ def _after_json(text: str, start: re.Match[str]) -> int:
         value, end = json.JSONDecoder().raw_decode(text, start.end())
     except (ValueError, RecursionError) as error:
         raise _error(
-            text, start.start(), "the JSON after {} cannot be read", f"{error}", start.group().strip()
+            text,
+            start.start(),
+            "the JSON after {} cannot be read",
+            f"{error}",
+            start.group().strip(),
         ) from None
-    if isinstance(value, dict) and start.group().startswith("%llguidance") and value.get("allow_invalid_utf8"):
+    if (
+        isinstance(value, dict)
+        and start.group().startswith("%llguidance")
+        and value.get("allow_invalid_utf8")
+    ):
         raise _error(text, start.start(), *_WHY["setting"], "allow_invalid_utf8")
     return end
 

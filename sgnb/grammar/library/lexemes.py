@@ -1,7 +1,8 @@
-"""Two regular pieces of a grammar at the same place: where one can end, with which bytes can the other go on?
+"""Two regular pieces of a grammar at the same place: where one can end, with which bytes can the
+other go on?
 
-The answers may hold too many bytes (counts and differences are taken for more than they are), never too few. The sets
-of positions are Glushkov's (1961). Knows no rules and no library.
+The answers may hold too many bytes (counts and differences are taken for more than they are), never
+too few. The sets of positions are Glushkov's (1961). Knows no rules and no library.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ MOST_POSITIONS = 150_000
 
 
 class Budget:
-    """Processor time of this thread for the analysis, which is quadratic in what is possible at one place, and then a
-    GrammarError."""
+    """Processor time of this thread for the analysis, which is quadratic in what is possible at one
+    place, and then a GrammarError."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.thread_time() + seconds
@@ -45,7 +46,8 @@ class Budget:
 
 @dataclass(slots=True)
 class Piece:
-    """The positions of a regular tree: the characters there, which ones begin and end it, and which follow which.
+    """The positions of a regular tree: the characters there, which ones begin and end it, and which
+    follow which.
 
     word: the text, if there is only one.
     """
@@ -71,7 +73,8 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """longer: first bytes with which the second piece goes on where the first can end; shorter: the other way round.
+    """longer: first bytes with which the second piece goes on where the first can end; shorter: the
+    other way round.
 
     same: whether one text may be both.
     """
@@ -125,7 +128,9 @@ class _PieceBuilder:
                 return self.sequence(parts)
             case Alternate(options):
                 words = [option.text for option in options if isinstance(option, Literal)]
-                others = [self.part(option) for option in options if not isinstance(option, Literal)]
+                others = [
+                    self.part(option) for option in options if not isinstance(option, Literal)
+                ]
                 found = [*others, self.words(words)] if words else others
                 return (
                     any(nullable for nullable, _, _ in found),
@@ -182,7 +187,8 @@ class _PieceBuilder:
 
 
 def clash(one: Piece, other: Piece, budget: Budget) -> Clash:
-    """How the two, possible at the same place, get in each other's way; a piece can clash with itself."""
+    """How the two, possible at the same place, get in each other's way; a piece can clash with
+    itself."""
     budget.spend(1)
     if not one.lead & other.lead:
         return NO_CLASH
@@ -197,7 +203,9 @@ def clash(one: Piece, other: Piece, budget: Budget) -> Clash:
         budget.spend(len(mine) * len(theirs))
         for a in mine:
             for b in theirs:
-                if (a, b) in seen or not (one.leads[a] & other.leads[b] and _overlap(one.chars[a], other.chars[b])):
+                if (a, b) in seen or not (
+                    one.leads[a] & other.leads[b] and _overlap(one.chars[a], other.chars[b])
+                ):
                     continue
                 seen.add((a, b))
                 waiting.append((one.follow[a], other.follow[b]))
@@ -241,5 +249,7 @@ class Clashes:
     def __call__(self, one: str, other: str) -> Clash:
         found = self._known.get((one, other))
         if found is None:
-            found = self._known[one, other] = clash(self.pieces(one), self.pieces(other), self.budget)
+            found = self._known[one, other] = clash(
+                self.pieces(one), self.pieces(other), self.budget
+            )
         return found

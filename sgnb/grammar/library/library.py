@@ -1,11 +1,13 @@
-"""Grammars that are no automaton, recursive or too large for one, followed by the library llguidance.
+"""Grammars that are no automaton, recursive or too large for one, followed by the library
+llguidance.
 
-llguidance rather than xgrammar: it does its work when a place in the grammar is reached, not for the whole grammar and
-vocabulary beforehand, so that compiling and masks stay fast for grammars as people write them; it has limits for what
-it may spend, and depends on no other package. Its lexer is greedy, which `lark` allows for.
+llguidance rather than xgrammar: it does its work when a place in the grammar is reached, not for
+the whole grammar and vocabulary beforehand, so that compiling and masks stay fast for grammars as
+people write them; it has limits for what it may spend, and depends on no other package. Its lexer
+is greedy, which `lark` allows for.
 
-Knows no model. What the library cannot keep to is a GrammarError, when compiling or, for what shows only then, in the
-request.
+Knows no model. What the library cannot keep to is a GrammarError, when compiling or, for what shows
+only then, in the request.
 """
 
 from __future__ import annotations
@@ -50,13 +52,17 @@ _lock = Lock()
 
 
 def compile_ebnf(text: str, vocabulary: Vocabulary) -> LibraryGrammar:
-    """A person's grammar: GBNF if it has rules with `::=`, else Lark as llguidance has it (rule `start`).
+    """A person's grammar: GBNF if it has rules with `::=`, else Lark as llguidance has it (rule
+    `start`).
 
-    In GBNF every character counts. In Lark, names in capitals and quoted texts are terminals: the longest that fits is
-    taken, and what `%ignore` names may stand between them. GrammarError with line and column for what is wrong.
+    In GBNF every character counts. In Lark, names in capitals and quoted texts are terminals: the
+    longest that fits is taken, and what `%ignore` names may stand between them. GrammarError with
+    line and column for what is wrong.
     """
     if len(text) > LARGEST_TEXT:
-        raise GrammarError(f"ebnf has {len(text):,} characters", f"at most {LARGEST_TEXT:,} are read")
+        raise GrammarError(
+            f"ebnf has {len(text):,} characters", f"at most {LARGEST_TEXT:,} are read"
+        )
     if is_gbnf(text):
         return compile_rules(parse_gbnf(text), vocabulary)
     refuse_unsupported(text)
@@ -64,15 +70,18 @@ def compile_ebnf(text: str, vocabulary: Vocabulary) -> LibraryGrammar:
 
 
 def compile_rules(rules: Rules, vocabulary: Vocabulary) -> LibraryGrammar:
-    """Exactly the texts of `rules`. GrammarError if the library cannot keep to them, or there are none."""
+    """Exactly the texts of `rules`. GrammarError if the library cannot keep to them, or there are
+    none."""
     return LibraryGrammar(write(rules), vocabulary)
 
 
 class LibraryGrammar:
-    """A grammar in the library's notation, bound to a vocabulary; shared by requests and by threads."""
+    """A grammar in the library's notation, bound to a vocabulary; shared by requests and by
+    threads."""
 
     def __init__(self, lark: str, vocabulary: Vocabulary) -> None:
-        """Compiles, without holding Python's lock. Raises GrammarError with what the library says."""
+        """Compiles, without holding Python's lock. Raises GrammarError with what the library
+        says."""
         from llguidance import LLMatcher, LLParserLimits
 
         if len(lark) > LARGEST_LARK:
@@ -83,7 +92,9 @@ class LibraryGrammar:
         self.vocabulary = vocabulary
         self._lock = Lock()
         source = LLMatcher.grammar_from_lark(lark + _OPTIONS)
-        self._first = LLMatcher(_tokenizer(vocabulary), source, log_level=0, limits=LLParserLimits(**_LIMITS))
+        self._first = LLMatcher(
+            _tokenizer(vocabulary), source, log_level=0, limits=LLParserLimits(**_LIMITS)
+        )
         if self._first.is_error():
             raise _refused(self._first.get_error())
         _allowed(self._first, vocabulary.size)
@@ -95,7 +106,8 @@ class LibraryGrammar:
 
 
 class LibraryMatcher:
-    """One request's place in a grammar. `state` is always -1, and no parts of the grammar are told apart."""
+    """One request's place in a grammar. `state` is always -1, and no parts of the grammar are told
+    apart."""
 
     state = -1
 
@@ -103,30 +115,34 @@ class LibraryMatcher:
         self._inner, self._vocabulary, self._accepted = inner, vocabulary, accepted
         self._mask: NDArray[np.uint32] | None = None
 
-    def accept(self, token: int) -> None:
-        """Move on by the token's bytes. GrammarError, and nothing has changed, if the grammar forbids it."""
+    def accept_token(self, token: int) -> None:
+        """Move on by the token's bytes. GrammarError, and nothing has changed, if the grammar
+        forbids it."""
         piece = self._vocabulary.pieces[token]
         if not piece or not self._inner.try_consume_tokens([token]):
             self._check()
-            raise GrammarError(f"token {token} ({piece!r}) is not allowed here", "take one of the allowed tokens")
+            raise GrammarError(
+                f"token {token} ({piece!r}) is not allowed here", "take one of the allowed tokens"
+            )
         self._check()
         self._accepted += 1
         self._mask = None
 
-    def allowed(self) -> NDArray[np.uint32]:
-        """The tokens that may follow. Changes nothing; read-only. GrammarError if finding them takes too much."""
+    def next_token_bitmask(self) -> NDArray[np.uint32]:
+        """The tokens that may follow. Changes nothing; read-only. GrammarError if finding them
+        takes too much."""
         if self._mask is None:
             self._mask = _allowed(self._inner, self._vocabulary.size)
         return self._mask
 
-    def forced(self) -> bytes:
+    def find_jump_forward_string(self) -> bytes:
         """The bytes that must follow, as far as the library sees them. Changes nothing."""
         return b"" if self._inner.is_stopped() else bytes(self._inner.compute_ff_bytes())
 
     def distance(self) -> None:
         """Not known: the library does not tell how a text can end."""
 
-    def goes_on(self, tokens: int) -> bool:
+    def is_idle(self, tokens: int) -> bool:
         """Not known."""
         return False
 
@@ -139,9 +155,11 @@ class LibraryMatcher:
         return ()
 
     def rollback(self, tokens: int) -> None:
-        """Undo the last `tokens` calls of `accept`."""
+        """Undo the last `tokens` calls of `accept_token`."""
         if not 0 <= tokens <= self._accepted:
-            raise GrammarError(f"{tokens} tokens cannot be undone", f"{self._accepted} were accepted")
+            raise GrammarError(
+                f"{tokens} tokens cannot be undone", f"{self._accepted} were accepted"
+            )
         if tokens:
             self._inner.rollback(tokens)
             self._check()
@@ -160,7 +178,7 @@ class LibraryMatcher:
     @property
     def finished(self) -> bool:
         """Whether it must: nothing can follow."""
-        return self.is_final and (self._inner.is_stopped() or not self.allowed().any())
+        return self.is_final and (self._inner.is_stopped() or not self.next_token_bitmask().any())
 
     def _check(self) -> None:
         if self._inner.is_error():
@@ -168,7 +186,8 @@ class LibraryMatcher:
 
 
 def _allowed(inner: Any, size: int) -> NDArray[np.uint32]:
-    """uint32[ceil(size / 32)]. The library has one token more, its end of sequence, which is cleared."""
+    """uint32[ceil(size / 32)]. The library has one token more, its end of sequence, which is
+    cleared."""
     words = -(-size // 32)
     if inner.is_stopped() and not inner.is_error():
         found: NDArray[np.uint32] = np.zeros(words, np.uint32)
@@ -183,8 +202,11 @@ def _allowed(inner: Any, size: int) -> NDArray[np.uint32]:
 
 
 def _refused(message: str) -> GrammarError:
-    """The library's words, without the listings that may follow them, and without the line that is ours."""
-    message = re.sub(r"(?s)<state>.*|<backtrace>.*|<non-verbose/>|\n *[0-9]+ \| *%llguidance .*", "", message)
+    """The library's words, without the listings that may follow them, and without the line that is
+    ours."""
+    message = re.sub(
+        r"(?s)<state>.*|<backtrace>.*|<non-verbose/>|\n *[0-9]+ \| *%llguidance .*", "", message
+    )
     message = " ".join(message.split()) or "no reason given"
     if message.startswith("NoExtension"):
         return GrammarError(
@@ -192,12 +214,17 @@ def _refused(message: str) -> GrammarError:
             "allow other characters there: the tokenizer has no way to write these",
         )
     limited = re.search(r"(?i)too (complex|big|many)|limit|max is|panic", message)
-    hint = "make the grammar smaller or less ambiguous" if limited else "see the place that it names in the grammar"
+    hint = (
+        "make the grammar smaller or less ambiguous"
+        if limited
+        else "see the place that it names in the grammar"
+    )
     return GrammarError(f"the grammar library refuses: {message:.600}", hint)
 
 
 def _tokenizer(vocabulary: Vocabulary) -> Any:
-    """The library's form of the vocabulary: made once for each, a third of a second for 131,072 tokens."""
+    """The library's form of the vocabulary: made once for each, a third of a second for 131,072
+    tokens."""
     from llguidance import LLTokenizer
 
     with _lock:
@@ -214,7 +241,8 @@ def _tokenizer(vocabulary: Vocabulary) -> Any:
 
 
 class _Tokens:
-    """What the library asks of a tokenizer. A piece with the byte 255 is in no text, and marks special ones there."""
+    """What the library asks of a tokenizer. A piece with the byte 255 is in no text, and marks
+    special ones there."""
 
     is_tokenizer_wrapper = True
     bos_token_id = None
@@ -222,7 +250,10 @@ class _Tokens:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.eos_token_id = vocabulary.size
         text = [bool(piece) and b"\xff" not in piece for piece in vocabulary.pieces]
-        self.special_token_ids = [*(i for i, is_text in enumerate(text) if not is_text), vocabulary.size]
+        self.special_token_ids = [
+            *(i for i, is_text in enumerate(text) if not is_text),
+            vocabulary.size,
+        ]
         self.tokens: Sequence[bytes] = [
             piece if is_text else b"<special %d>" % i
             for i, (piece, is_text) in enumerate(zip(vocabulary.pieces, text, strict=True))

@@ -1,8 +1,9 @@
-"""Whether a grammar's texts can be cut into pieces greedily: the longest piece that fits, and no way back.
+"""Whether a grammar's texts can be cut into pieces greedily: the longest piece that fits, and no
+way back.
 
-A library that reads a grammar through a lexer ends a piece only where no longer one fits. That loses texts if, where
-one piece could end, another that is possible at the same place goes on with a byte that may also come next. `conflicts`
-finds the pieces for which this cannot be ruled out.
+A library that reads a grammar through a lexer ends a piece only where no longer one fits. That
+loses texts if, where one piece could end, another that is possible at the same place goes on with a
+byte that may also come next. `conflicts` finds the pieces for which this cannot be ruled out.
 """
 
 from __future__ import annotations
@@ -18,9 +19,13 @@ MOST_PLACES = 8192
 
 
 def conflicts(
-    rules: Rules, kind: Callable[[Node], str | None], pieces: Callable[[str], Piece], clashes: Clashes
+    rules: Rules,
+    kind: Callable[[Node], str | None],
+    pieces: Callable[[str], Piece],
+    clashes: Clashes,
 ) -> set[str]:
-    """The kinds of pieces that must be made smaller. Every part of the tree for which `kind` is not None is a piece."""
+    """The kinds of pieces that must be made smaller. Every part of the tree for which `kind` is not
+    None is a piece."""
     network = Network(rules, kind, lambda name: pieces(name).nullable, clashes.budget)
     after = _bytes_after(network, pieces, clashes.budget)
     together = [0] * len(after)
@@ -45,7 +50,10 @@ def conflicts(
                     found.add(network.kinds[b])
                 if met.shorter & after[b]:
                     found.add(network.kinds[a])
-                group = min(network.follow[a], network.follow[b]), max(network.follow[a], network.follow[b])
+                group = (
+                    min(network.follow[a], network.follow[b]),
+                    max(network.follow[a], network.follow[b]),
+                )
                 if met.same and group not in known:
                     known.add(group)
                     waiting.append(group)
@@ -75,7 +83,8 @@ def bits(numbers: int) -> Iterator[int]:
 class Network:
     """The places of pieces in the rules. Sets of places are bits of an int.
 
-    kinds: the kind of the piece at each place. start: where a text can begin. follow: what can come after each place.
+    kinds: the kind of the piece at each place. start: where a text can begin. follow: what can come
+    after each place.
     """
 
     def __init__(
@@ -182,7 +191,8 @@ class Network:
             self._local[place] |= after
 
     def _pieces(self, places: int, begins: dict[str, int]) -> int:
-        """The places of pieces among `places`, and those at the beginnings of the rules referred to there."""
+        """The places of pieces among `places`, and those at the beginnings of the rules referred to
+        there."""
         found = places & self._is_piece
         for place in bits(places & ~self._is_piece):
             found |= begins[self.kinds[place]]

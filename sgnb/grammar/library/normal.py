@@ -1,4 +1,5 @@
-"""Rules made plain: without labels, and without parts that describe no text, so that every beginning can be ended.
+"""Rules made plain: without labels, and without parts that describe no text, so that every
+beginning can be ended.
 
 Works on trees of any depth: no function here calls itself. Knows no library and no automaton.
 """
@@ -46,7 +47,8 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def postorder(node: Node, below: Callable[[Node], tuple[Node, ...]] = children) -> Iterator[Node]:
-    """Every node of the tree after the nodes `below` it; one that is shared (the same object) comes once."""
+    """Every node of the tree after the nodes `below` it; one that is shared (the same object) comes
+    once."""
     seen: set[int] = set()
     stack = [(node, False)]
     while stack:
@@ -60,7 +62,8 @@ def postorder(node: Node, below: Callable[[Node], tuple[Node, ...]] = children) 
 
 
 def rebuilt(root: Node, change: Callable[[Node], Node]) -> Node:
-    """The tree with `change` done to every node, from below. Parts in which nothing changes stay the same objects."""
+    """The tree with `change` done to every node, from below. Parts in which nothing changes stay
+    the same objects."""
     made: dict[int, Node] = {}
     for node in postorder(root):
         old = children(node)
@@ -93,7 +96,8 @@ def references(node: Node) -> set[str]:
 
 
 def closed(needs: dict[str, set[str]]) -> list[str]:
-    """The names whose needs, and their needs in turn, make no circle: rules without recursion. Needs come first."""
+    """The names whose needs, and their needs in turn, make no circle: rules without recursion.
+    Needs come first."""
     missing = {name: len(names) for name, names in needs.items()}
     users: dict[str, list[str]] = {name: [] for name in needs}
     for name, names in needs.items():
@@ -109,16 +113,20 @@ def closed(needs: dict[str, set[str]]) -> list[str]:
 
 
 def plain(rules: Rules, spend: Callable[[int], None]) -> Rules:
-    """The same texts, from the rules that are needed, without Source and without what can never end.
+    """The same texts, from the rules that are needed, without Source and without what can never
+    end.
 
-    spend: called with about as many microseconds as the next step takes; may raise. Raises GrammarError for a reference
-    to no rule, for recursion inside Intersect or Without, and if no text is left.
+    spend: called with about as many microseconds as the next step takes; may raise. Raises
+    GrammarError for a reference to no rule, for recursion inside Intersect or Without, and if no
+    text is left.
     """
     reached = _reached(rules)
 
     def without_empty_set(node: Node) -> Node:
         spend(3)
-        return NOTHING if isinstance(node, (Intersect, Without)) and _is_empty(node, reached) else node
+        return (
+            NOTHING if isinstance(node, (Intersect, Without)) and _is_empty(node, reached) else node
+        )
 
     rules = Rules(rebuilt(rules.start, without_empty_set), reached)
     reached = {name: rebuilt(node, without_empty_set) for name, node in reached.items()}
@@ -126,7 +134,8 @@ def plain(rules: Rules, spend: Callable[[int], None]) -> Rules:
     start = _simplified(rules.start, productive, spend)
     if start is None:
         raise GrammarError(
-            "the grammar describes no text", "give every rule an option that ends without the rule itself"
+            "the grammar describes no text",
+            "give every rule an option that ends without the rule itself",
         )
     made = {name: _simplified(reached[name], productive, spend) for name in reached}
     left = Rules(start, {name: node for name, node in made.items() if node is not None})
@@ -154,7 +163,9 @@ def _reached(rules: Rules) -> dict[str, Node]:
         if name in found:
             continue
         if name not in rules.rules:
-            raise GrammarError(f"the grammar refers to a rule {name!r}, which it does not have", "define the rule")
+            raise GrammarError(
+                f"the grammar refers to a rule {name!r}, which it does not have", "define the rule"
+            )
         found[name] = rules.rules[name]
         waiting += sorted(references(found[name]))
     return found

@@ -1,8 +1,9 @@
-r"""Anchors without states: a part of a pattern is kept as the ways to match it, one for each demand on its two ends.
+r"""Anchors without states: a part of a pattern is kept as the ways to match it, one for each demand
+on its two ends.
 
-`^` in front of "ab" is the way "ab" that must begin at the beginning of the text. Where parts are joined, the demand
-of one bounds the text of the other: what comes before a `\A` must be empty. So every anchor outside of a repeat has
-its exact meaning, and the finished tree has none.
+`^` in front of "ab" is the way "ab" that must begin at the beginning of the text. Where parts are
+joined, the demand of one bounds the text of the other: what comes before a `\A` must be empty. So
+every anchor outside of a repeat has its exact meaning, and the finished tree has none.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ _BREAK = Literal("\n")
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """`node`, where it begins at `begin` and ends at `end`: two of the demands above, a larger one the stricter.
+    """`node`, where it begins at `begin` and ends at `end`: two of the demands above, a larger one
+    the stricter.
 
-    short: whether "" and a single line break are among the texts of `node`, as HAS_EMPTY and HAS_BREAK.
-    column: where the pattern has the anchor; -1 without one.
+    short: whether "" and a single line break are among the texts of `node`, as HAS_EMPTY and
+    HAS_BREAK. column: where the pattern has the anchor; -1 without one.
     """
 
     node: Node
@@ -68,7 +70,8 @@ def choose(options: Iterable[Ways]) -> Ways:
 
 
 def chain(parts: Sequence[Ways], reader: Reader) -> Ways:
-    """The parts one after the other. GrammarError if no way is left, or a line may begin or end in the middle."""
+    """The parts one after the other. GrammarError if no way is left, or a line may begin or end in
+    the middle."""
     ways, start = NO_TEXT, 0
     for i in range(len(parts) + 1):
         if i < len(parts) and parts[i][0].column < 0 and len(parts[i]) == 1:
@@ -90,7 +93,9 @@ def repeat(ways: Ways, least: int, most: int | None, reader: Reader) -> Ways:
     if anchored is None:
         return (Way(Repeat(ways[0].node, least, most), _short_of_repeat(ways[0].short, least)),)
     if most != 1:
-        raise reader.error("anchor inside a repeat", anchored.column, "take the anchor out of the repeated group")
+        raise reader.error(
+            "anchor inside a repeat", anchored.column, "take the anchor out of the repeated group"
+        )
     return choose((NO_TEXT, ways))
 
 
@@ -134,12 +139,17 @@ def _join(left: Ways, right: Ways, reader: Reader) -> Ways:
     found = choose(_pair(one, other, reader) for one in left for other in right)
     if not found:
         column = max(way.column for way in (*right, *left))
-        raise reader.error("anchor that can never hold", column, "leave it out, or move it to the end of the pattern")
+        raise reader.error(
+            "anchor that can never hold",
+            column,
+            "leave it out, or move it to the end of the pattern",
+        )
     return found
 
 
 def _pair(left: Way, right: Way, reader: Reader) -> Ways:
-    """`left` and then `right`: no way if their demands contradict, two if a line break may follow the end of `left`."""
+    """`left` and then `right`: no way if their demands contradict, two if a line break may follow
+    the end of `left`."""
     if (right.begin == LINE and left.node != EMPTY) or (left.end == LINE and right.node != EMPTY):
         column = right.column if right.begin == LINE else left.column
         cure = "leave out the flag m, or write the line breaks themselves as \\n"
@@ -155,7 +165,13 @@ def _pair(left: Way, right: Way, reader: Reader) -> Ways:
             ends.append((_BREAK, HAS_BREAK, TEXT))
     begin, column = max(left.begin, right.begin), max(left.column, right.column)
     return tuple(
-        Way(concat(left.node, node), _short_of_pair(left.short, short), begin, max(end, left.end), column)
+        Way(
+            concat(left.node, node),
+            _short_of_pair(left.short, short),
+            begin,
+            max(end, left.end),
+            column,
+        )
         for node, short, end in ends
     )
 

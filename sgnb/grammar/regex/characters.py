@@ -1,6 +1,8 @@
-"""Sets of characters: their algebra, the classes of Python's `re` and of ECMAScript, and what ignoring case adds.
+"""Sets of characters: their algebra, the classes of Python's `re` and of ECMAScript, and what
+ignoring case adds.
 
-Knows no syntax of patterns. What `re` means is asked of `re` itself, so that it holds for the Unicode of any Python.
+Knows no syntax of patterns. What `re` means is asked of `re` itself, so that it holds for the
+Unicode of any Python.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ _ECMASCRIPT: dict[str, Ranges] = {
 
 
 def union(*sets: Iterable[tuple[int, int]]) -> Ranges:
-    """The characters in any of the sets, each a list of inclusive ranges in any order; surrogates are left out."""
+    """The characters in any of the sets, each a list of inclusive ranges in any order; surrogates
+    are left out."""
     merged: list[tuple[int, int]] = []
     for first, last in sorted(pair for pairs in sets for pair in pairs):
         if merged and first <= merged[-1][1] + 1:
@@ -75,31 +78,39 @@ def complement(ranges: Ranges) -> Ranges:
 
 @cache
 def category(letter: str, ascii_only: bool = False) -> Ranges:
-    r"""What \d, \w, \s, \D, \W or \S matches in a str pattern, by its letter; `ascii_only` as with re.ASCII."""
+    r"""What \d, \w, \s, \D, \W or \S matches in a str pattern, by its letter; `ascii_only` as with
+    re.ASCII."""
     if letter.isupper():
         return complement(category(letter.lower(), ascii_only))
     runs = re.compile(rf"\{letter}+", re.ASCII if ascii_only else 0).finditer
     return tuple(
-        (first + run.start(), first + run.end() - 1) for first, last in SCALARS for run in runs(_text(first, last))
+        (first + run.start(), first + run.end() - 1)
+        for first, last in SCALARS
+        for run in runs(_text(first, last))
     )
 
 
 @cache
 def ecmascript_category(letter: str) -> Ranges:
-    r"""What \d, \w, \s, \D, \W or \S matches in ECMAScript (ECMA-262, CharacterClassEscape), by its letter."""
+    r"""What \d, \w, \s, \D, \W or \S matches in ECMAScript (ECMA-262, CharacterClassEscape), by its
+    letter."""
     return complement(_ECMASCRIPT[letter.lower()]) if letter.isupper() else _ECMASCRIPT[letter]
 
 
 @lru_cache(maxsize=4096)
 def ignore_case(ranges: Ranges, ascii_only: bool = False) -> Ranges:
-    r"""All that these characters match with re.IGNORECASE, each as a pattern alone; `ascii_only` as with re.ASCII.
+    r"""All that these characters match with re.IGNORECASE, each as a pattern alone; `ascii_only` as
+    with re.ASCII.
 
-    Two errors of `re` itself (CPython 3.11) are not imitated. In classes it loses some cased characters above U+FFFF:
-    `(?i)[\U00010400x]` matches neither case of the first, though `(?i)\U00010400` does. And in ranges that end there it
-    ignores the case beyond ASCII in spite of re.ASCII: `(?ai)[é-\U00010428]` matches "\xb5".
+    Two errors of `re` itself (CPython 3.11) are not imitated. In classes it loses some cased
+    characters above U+FFFF: `(?i)[\U00010400x]` matches neither case of the first, though
+    `(?i)\U00010400` does. And in ranges that end there it ignores the case beyond ASCII in spite of
+    re.ASCII: `(?ai)[é-\U00010428]` matches "\xb5".
     """
     cased = _ASCII_LETTERS if ascii_only else _cased()
-    members = "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in intersection(ranges, cased))
+    members = "".join(
+        f"\\U{first:08x}-\\U{last:08x}" for first, last in intersection(ranges, cased)
+    )
     if not members:
         return ranges
     candidates = "".join(_text(first, last) for first, last in cased)
@@ -109,7 +120,8 @@ def ignore_case(ranges: Ranges, ascii_only: bool = False) -> Ranges:
 
 @lru_cache(maxsize=1)
 def _cased() -> Ranges:
-    """The characters that any mapping of case changes; for all others, re.IGNORECASE changes nothing."""
+    """The characters that any mapping of case changes; for all others, re.IGNORECASE changes
+    nothing."""
     found: list[tuple[int, int]] = []
     for start, stop in SCALARS:
         for first in range(start, stop + 1, 256):

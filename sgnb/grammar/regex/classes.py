@@ -1,4 +1,5 @@
-r"""The characters that `[...]`, `.`, \d and a plain letter stand for, under the flags of the pattern.
+r"""The characters that `[...]`, `.`, \d and a plain letter stand for, under the flags of the
+pattern.
 
 Flags are the letters of the inline flags that are on: i, m, s, x and a.
 """
@@ -8,7 +9,15 @@ from __future__ import annotations
 from functools import lru_cache
 
 from ..syntax import Ranges
-from .characters import SCALARS, category, complement, ecmascript_category, ignore_case, intersection, union
+from .characters import (
+    SCALARS,
+    category,
+    complement,
+    ecmascript_category,
+    ignore_case,
+    intersection,
+    union,
+)
 from .reader import Reader
 
 Flags = frozenset[str]
@@ -25,10 +34,14 @@ def any_character(flags: Flags, portable: bool) -> Ranges:
 
 
 @lru_cache(maxsize=4096)
-def characters(members: Ranges, letters: str, negated: bool, flags: Flags, portable: bool) -> Ranges:
-    r"""What a class of `members` and the categories of these letters matches, or all else if `negated`.
+def characters(
+    members: Ranges, letters: str, negated: bool, flags: Flags, portable: bool
+) -> Ranges:
+    r"""What a class of `members` and the categories of these letters matches, or all else if
+    `negated`.
 
-    As in `re`, ignoring case adds nothing to a category. If `portable`, only what ECMAScript agrees to.
+    As in `re`, ignoring case adds nothing to a category. If `portable`, only what ECMAScript agrees
+    to.
     """
     ascii_only = "a" in flags
     found = ignore_case(members, ascii_only) if "i" in flags else members
@@ -54,7 +67,9 @@ def read_class(reader: Reader, flags: Flags, portable: bool) -> Ranges:
     reader.take()
     negated = reader.skip("^")
     if portable and reader.peek == "]":
-        raise reader.error("] at the start of a class", reader.at, r"only Python takes it as a character; write \]")
+        raise reader.error(
+            "] at the start of a class", reader.at, r"only Python takes it as a character; write \]"
+        )
     members: list[tuple[int, int]] = []
     letters = ""
     while not (reader.peek == "]" and (members or letters)):
@@ -69,14 +84,18 @@ def read_class(reader: Reader, flags: Flags, portable: bool) -> Ranges:
     reader.take()
     ranges = union(members)
     if members and not ranges and not letters and not negated:
-        raise reader.error("class of nothing but surrogates", start, "no text contains them; leave the class out")
+        raise reader.error(
+            "class of nothing but surrogates", start, "no text contains them; leave the class out"
+        )
     return characters(ranges, "".join(sorted(set(letters))), negated, flags, portable)
 
 
 def _member(reader: Reader, start: int) -> int | str:
     token = reader.peek
     if not token:
-        raise reader.error("class without its ]", start, r"close it with ], or write \[ for the bracket itself")
+        raise reader.error(
+            "class without its ]", start, r"close it with ], or write \[ for the bracket itself"
+        )
     return reader.escape(inside=True) if token[0] == "\\" else ord(reader.take())
 
 
@@ -92,5 +111,9 @@ def _range(reader: Reader, first: int | str, column: int, start: int) -> tuple[i
         return first, last
     text = reader.pattern[column : reader.at]
     swap = isinstance(first, int) and isinstance(last, int)
-    cure = "the first character must not come after the last" if swap else r"for the dash itself, write \-"
+    cure = (
+        "the first character must not come after the last"
+        if swap
+        else r"for the dash itself, write \-"
+    )
     raise reader.error(f"bad range {text}", column, cure)

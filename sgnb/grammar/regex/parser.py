@@ -1,7 +1,8 @@
 r"""Patterns in the syntax of Python's `re`, read into a tree that describes the texts they match.
 
-What is read means exactly what `re` means by it; everything else is an error that shows the place in the pattern.
-Knows no automata. Reading does not recurse: groups that are still open are on a stack.
+What is read means exactly what `re` means by it; everything else is an error that shows the place
+in the pattern. Knows no automata. Reading does not recurse: groups that are still open are on a
+stack.
 """
 
 from __future__ import annotations
@@ -61,12 +62,14 @@ _REFUSED = {
 
 
 def parse(pattern: str, *, whole: bool = True, portable: bool = False) -> Node:
-    r"""The texts that `re.fullmatch(pattern, text)` accepts; if not `whole`, those that `re.search` does.
+    r"""The texts that `re.fullmatch(pattern, text)` accepts; if not `whole`, those that `re.search`
+    does.
 
-    portable: only what Python and ECMAScript agree to: \d, \w, \s, the dot and their opposites are the common part,
-    and `$` is the end of the text even before a last line break.
-    Raises GrammarError, with the construct, its place and a cure, for what `re.compile` refuses, for what is not
-    regular or not supported, and for an anchor that can never hold. Surrogates are in no text.
+    portable: only what Python and ECMAScript agree to: \d, \w, \s, the dot and their opposites are
+    the common part, and `$` is the end of the text even before a last line break.
+    Raises GrammarError, with the construct, its place and a cure, for what `re.compile` refuses,
+    for what is not regular or not supported, and for an anchor that can never hold. Surrogates are
+    in no text.
     """
     ways = _Parser(pattern, portable).parse()
     return whole_text(ways) if whole else anywhere(ways)
@@ -74,7 +77,8 @@ def parse(pattern: str, *, whole: bool = True, portable: bool = False) -> Node:
 
 @dataclass(slots=True)
 class _Item:
-    """One thing that a quantifier may follow. start, end: its place in the pattern, quantifier included."""
+    """One thing that a quantifier may follow. start, end: its place in the pattern, quantifier
+    included."""
 
     ways: Ways
     start: int
@@ -86,7 +90,8 @@ class _Item:
 
 @dataclass(slots=True)
 class _Group:
-    """A group that is still open, or the pattern itself: its finished alternatives and the items of the last one."""
+    """A group that is still open, or the pattern itself: its finished alternatives and the items of
+    the last one."""
 
     start: int
     flags: Flags
@@ -104,8 +109,21 @@ class _Parser:
         self.global_flags: set[str] = set()
         self.pieces = 0
         quantify, anchor = self._quantify, self._anchor
-        self.handlers = {"(": self._open, ")": self._close, "|": self._bar, "[": self._class, ".": self._dot}
-        self.handlers |= {"*": quantify, "+": quantify, "?": quantify, "{": quantify, "^": anchor, "$": anchor}
+        self.handlers = {
+            "(": self._open,
+            ")": self._close,
+            "|": self._bar,
+            "[": self._class,
+            ".": self._dot,
+        }
+        self.handlers |= {
+            "*": quantify,
+            "+": quantify,
+            "?": quantify,
+            "{": quantify,
+            "^": anchor,
+            "$": anchor,
+        }
 
     def parse(self) -> Ways:
         reader = self.reader
@@ -121,7 +139,11 @@ class _Parser:
             else:
                 self._text()
         if self.outer:
-            raise reader.error("( without its )", self.group.start, r"close it with ), or write \( for the character")
+            raise reader.error(
+                "( without its )",
+                self.group.start,
+                r"close it with ), or write \( for the character",
+            )
         return self._finish()
 
     def _add(self, ways: Ways, start: int, labelled: bool = False) -> None:
@@ -145,21 +167,26 @@ class _Parser:
         label = self.reader.pattern[item.start : item.end]
         if len(label) > MAX_LABEL:
             label = label[: MAX_LABEL - 1] + "…"
-        return tuple(way if way.node == EMPTY else replace(way, node=Source(way.node, label)) for way in item.ways)
+        return tuple(
+            way if way.node == EMPTY else replace(way, node=Source(way.node, label))
+            for way in item.ways
+        )
 
     def _bar(self) -> None:
         self.reader.take()
         self._end_option()
 
     def _skip_blank(self) -> None:
-        """A blank, or a comment that ends with its line. As in `re`, a backslash hides the line break behind it."""
+        """A blank, or a comment that ends with its line. As in `re`, a backslash hides the line
+        break behind it."""
         reader = self.reader
         if reader.take() == "#":
             while reader.take() not in ("\n", ""):
                 pass
 
     def _text(self) -> None:
-        """Characters that stand for themselves. The last is an item of its own: a quantifier may follow."""
+        """Characters that stand for themselves. The last is an item of its own: a quantifier may
+        follow."""
         reader, start = self.reader, self.reader.at
         run = (_VERBOSE_RUN if "x" in self.group.flags else _RUN).match(reader.pattern, start)
         text = run[0] if run else reader.peek
@@ -185,7 +212,9 @@ class _Parser:
             self._anchor()
             return
         if token in ("\\b", "\\B"):
-            raise reader.error(f"word boundary {token}", start, "write out what may stand on both sides of it")
+            raise reader.error(
+                f"word boundary {token}", start, "write out what may stand on both sides of it"
+            )
         code = reader.escape(inside=False)
         if isinstance(code, str):
             ranges = characters((), code, False, self.group.flags, self.portable)
@@ -195,12 +224,18 @@ class _Parser:
 
     def _class(self) -> None:
         start = self.reader.at
-        self._add(plain(Chars(read_class(self.reader, self.group.flags, self.portable))), start, labelled=True)
+        self._add(
+            plain(Chars(read_class(self.reader, self.group.flags, self.portable))),
+            start,
+            labelled=True,
+        )
 
     def _dot(self) -> None:
         start = self.reader.at
         self.reader.take()
-        self._add(plain(Chars(any_character(self.group.flags, self.portable))), start, labelled=True)
+        self._add(
+            plain(Chars(any_character(self.group.flags, self.portable))), start, labelled=True
+        )
 
     def _anchor(self) -> None:
         start, token = self.reader.at, self.reader.take()
@@ -229,12 +264,16 @@ class _Parser:
         text = reader.pattern[start : reader.at]
         item = self.group.items[-1] if self.group.items else None
         if item is None or item.anchor:
-            raise reader.error(f"nothing to repeat for {text}", start, f"write \\{token} for the character itself")
+            raise reader.error(
+                f"nothing to repeat for {text}", start, f"write \\{token} for the character itself"
+            )
         if item.repeated:
             cure = "put a group around the first: (?:...)" + text
             raise reader.error(f"multiple repeat {text}", start, cure)
         if reader.skip("+"):
-            raise reader.error(f"possessive quantifier {text}+", start, f"write {text}, which gives no match up")
+            raise reader.error(
+                f"possessive quantifier {text}+", start, f"write {text}, which gives no match up"
+            )
         reader.skip("?")
         item.ways = repeat(item.ways, *bounds, reader)
         item.end, item.labelled, item.repeated = reader.at, True, True
@@ -248,13 +287,17 @@ class _Parser:
         if flags is None:
             return
         if len(self.outer) == MAX_DEPTH:
-            raise reader.error(f"more than {MAX_DEPTH} groups inside each other", start, "take needless groups out")
+            raise reader.error(
+                f"more than {MAX_DEPTH} groups inside each other", start, "take needless groups out"
+            )
         self.outer.append(self.group)
         self.group = _Group(start, flags)
 
     def _close(self) -> None:
         if not self.outer:
-            raise self.reader.error(") without its (", self.reader.at, r"leave it out, or write \) for the character")
+            raise self.reader.error(
+                ") without its (", self.reader.at, r"leave it out, or write \) for the character"
+            )
         self.reader.take()
         ways, start = self._finish(), self.group.start
         self.group = self.outer.pop()
@@ -279,25 +322,36 @@ class _Parser:
             if reader.pattern.startswith(mark, start):
                 raise reader.error(f"{what} is not supported", start, cure)
         text = reader.pattern[start : reader.at]
-        raise reader.error(f"unknown group {text}", start, "groups are (...), (?:...), (?P<name>...) and (?i:...)")
+        raise reader.error(
+            f"unknown group {text}", start, "groups are (...), (?:...), (?P<name>...) and (?i:...)"
+        )
 
     def _name(self, start: int) -> None:
         name = self.reader.until(">", "group name (?P<", start)
         if not name.isidentifier():
-            raise self.reader.error(f"bad group name {name!r:.40}", start, "use letters, digits and _, no digit first")
+            raise self.reader.error(
+                f"bad group name {name!r:.40}", start, "use letters, digits and _, no digit first"
+            )
         if name in self.names:
-            raise self.reader.error(f"group name {name!r:.40} is taken", start, "give each group a name of its own")
+            raise self.reader.error(
+                f"group name {name!r:.40} is taken", start, "give each group a name of its own"
+            )
         self.names.add(name)
 
     def _inline_flags(self, start: int) -> Flags | None:
-        """Read flags as in `(?i)`, which hold from here on and give None, or `(?i-s:`: the flags of that group."""
+        """Read flags as in `(?i)`, which hold from here on and give None, or `(?i-s:`: the flags of
+        that group."""
         reader = self.reader
         found = _INLINE_FLAGS.match(reader.pattern, reader.at)
         assert found is not None
         on, minus, off, end = found[1], found[2], found[3] or "", found[4]
         text = reader.pattern[start : found.end()]
         if problem := self._flag_problem(on, minus, off, end):
-            raise reader.error(f"inline flags {text:.40}: {problem}", start, "write (?i) at the start, or (?i-s:...)")
+            raise reader.error(
+                f"inline flags {text:.40}: {problem}",
+                start,
+                "write (?i) at the start, or (?i-s:...)",
+            )
         reader.at = found.end()
         if end == ")":
             self.global_flags |= set(on)

@@ -1,6 +1,8 @@
-r"""Reading a pattern token by token as Python's `re` does: escapes, the quantifier in braces, and where an error is.
+r"""Reading a pattern token by token as Python's `re` does: escapes, the quantifier in braces, and
+where an error is.
 
-A token is one character, or a backslash with the character behind it. Knows nothing of groups, classes or trees.
+A token is one character, or a backslash with the character behind it. Knows nothing of groups,
+classes or trees.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ _VIEW = 60
 
 
 class Reader:
-    """A pattern and the place in it. `at` counts characters from 0; what is shown to people counts from 1."""
+    """A pattern and the place in it. `at` counts characters from 0; what is shown to people counts
+    from 1."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -52,7 +55,8 @@ class Reader:
         return True
 
     def until(self, end: str, what: str, column: int) -> str:
-        """The text before the token `end`, and go behind that. GrammarError, at `column`, if it never comes."""
+        """The text before the token `end`, and go behind that. GrammarError, at `column`, if it
+        never comes."""
         start = self.at
         while token := self.take():
             if token == end:
@@ -60,7 +64,8 @@ class Reader:
         raise self.error(f"{what} without its {end}", column, f"close it with {end}")
 
     def error(self, what: str, column: int, cure: str) -> GrammarError:
-        """An error whose message shows the pattern and marks `column`, which counts characters from 0."""
+        """An error whose message shows the pattern and marks `column`, which counts characters from
+        0."""
         line_start = self.pattern.rfind("\n", 0, column) + 1
         line = self.pattern[line_start:].partition("\n")[0]
         place = f"column {column - line_start + 1}"
@@ -72,12 +77,15 @@ class Reader:
         rest = line[mark : cut + _VIEW]
         shown = before + _shown(rest) + ("…" if len(line) > cut + _VIEW else "")
         blank = " " * sum(map(_columns, before))
-        return GrammarError(f"regex: {what}, at {place} (counted from 1)\n  {shown}\n  {blank}^", cure)
+        return GrammarError(
+            f"regex: {what}, at {place} (counted from 1)\n  {shown}\n  {blank}^", cure
+        )
 
     def escape(self, inside: bool) -> int | str:
         r"""Read the escape that comes next: its code point, or the letter of \d \D \s \S \w \W.
 
-        `inside` a class, \b is the backspace and \1 an octal number. Anchors are not for here: they are bad escapes.
+        `inside` a class, \b is the backspace and \1 an octal number. Anchors are not for here: they
+        are bad escapes.
         """
         start, letter = self.at, self.take()[1]
         if letter in "dDsSwW":
@@ -91,7 +99,11 @@ class Reader:
         if letter in "0123456789":
             return self._octal(start, inside)
         if letter.isascii() and letter.isalpha():
-            cure = "write the characters as a class, such as [a-z]" if letter in "pP" else f"write {letter} without it"
+            cure = (
+                "write the characters as a class, such as [a-z]"
+                if letter in "pP"
+                else f"write {letter} without it"
+            )
             raise self.error(f"unknown escape \\{letter}", start, cure)
         return ord(letter)
 
@@ -108,7 +120,9 @@ class Reader:
             numbers.append(int(digits) if digits else None)
         least, most = numbers[0] or 0, numbers[1]
         if most is not None and most < least:
-            raise self.error(f"repeat {found[0]} has its bounds reversed", self.at, f"write {{{most},{least}}}")
+            raise self.error(
+                f"repeat {found[0]} has its bounds reversed", self.at, f"write {{{most},{least}}}"
+            )
         self.at = found.end()
         return least, most
 
@@ -126,12 +140,18 @@ class Reader:
         digits = self._digits(_OCTAL)
         if digits[:1] == "0" or (digits and inside) or len(digits) == 3:
             if int(digits, 8) > 0o377:
-                raise self.error(f"octal escape \\{digits} is above \\377", start, r"write it as \uhhhh")
+                raise self.error(
+                    f"octal escape \\{digits} is above \\377", start, r"write it as \uhhhh"
+                )
             self.at += len(digits)
             return int(digits, 8)
         if inside:
-            raise self.error(f"bad escape \\{self.peek}", start, r"octal digits are 0 to 7; write \xhh")
-        raise self.error(f"back-reference \\{self.peek} is not regular", start, "write the repeated part out")
+            raise self.error(
+                f"bad escape \\{self.peek}", start, r"octal digits are 0 to 7; write \xhh"
+            )
+        raise self.error(
+            f"back-reference \\{self.peek} is not regular", start, "write the repeated part out"
+        )
 
     def _named(self, start: int) -> int:
         cure = r"write it as \N{EM DASH}, with a name of the Unicode standard"
@@ -152,4 +172,6 @@ def _shown(text: str) -> str:
 
 def _columns(char: str) -> int:
     """How wide a terminal draws it."""
-    return 0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+    return (
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+    )

@@ -1,4 +1,4 @@
-"""A `Plain` as the tree of its arrays. Knows no other types."""
+"""A `FlatSchema` as the tree of its arrays. Knows no other types."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from ..syntax import EMPTY, NOTHING, Node, Repeat, Source, concat, optional
+from .flat import FlatSchema, Schema, distinct
 from .members import Part, counted, listed, permuted
 from .objects import Writer
-from .plain import Plain, Schema, distinct
 from .text import Layout
 
 MOST_ARRANGED = 400
@@ -19,22 +19,24 @@ MOST_LOOSE = 60
 """So many items of prefixItems may be left out."""
 
 
-def array_tree(plain: Plain, label: str, writer: Writer) -> Node:
-    """The arrays that `plain` allows. Raises GrammarError."""
-    most = plain.max_items
-    if most is not None and most < plain.min_items:
+def array_tree(flat: FlatSchema, label: str, writer: Writer) -> Node:
+    """The arrays that `flat` allows. Raises GrammarError."""
+    most = flat.max_items
+    if most is not None and most < flat.min_items:
         return NOTHING
-    if plain.unique and (most is None or most > 1):
-        inside, empty = _distinct(plain, label, writer)
+    if flat.unique and (most is None or most > 1):
+        inside, empty = _distinct(flat, label, writer)
         return writer.layout.brackets(inside, empty)
-    if plain.contains is not None and not (plain.contains is True and plain.min_items):
-        return _containing(plain, label, writer)
-    if plain.prefix:
-        return writer.layout.brackets(_tuple(plain, label, writer), plain.min_items == 0)
-    item = _item(plain.item(0), f"{label}[]", writer)
+    if flat.contains is not None and not (flat.contains is True and flat.min_items):
+        return _containing(flat, label, writer)
+    if flat.prefix:
+        return writer.layout.brackets(_tuple(flat, label, writer), flat.min_items == 0)
+    item = _item(flat.item(0), f"{label}[]", writer)
     if item == NOTHING or most == 0:
-        return writer.layout.brackets(NOTHING, plain.min_items == 0)
-    return writer.layout.brackets(writer.layout.repeated(item, plain.min_items, most), plain.min_items == 0)
+        return writer.layout.brackets(NOTHING, flat.min_items == 0)
+    return writer.layout.brackets(
+        writer.layout.repeated(item, flat.min_items, most), flat.min_items == 0
+    )
 
 
 def _item(schema: Schema, label: str, writer: Writer) -> Node:
@@ -42,18 +44,21 @@ def _item(schema: Schema, label: str, writer: Writer) -> Node:
     return node if node == NOTHING else Source(node, label)
 
 
-def _tuple(plain: Plain, label: str, writer: Writer) -> Node:
-    """At least one item: those of prefixItems, then the others; without `items`, others only where minItems asks."""
-    length, layout = len(plain.prefix), writer.layout
-    least, most = plain.min_items, plain.max_items
+def _tuple(flat: FlatSchema, label: str, writer: Writer) -> Node:
+    """At least one item: those of prefixItems, then the others; without `items`, others only where
+    minItems asks."""
+    length, layout = len(flat.prefix), writer.layout
+    least, most = flat.min_items, flat.max_items
     if length - least > MOST_LOOSE:
         problem = f"{length - least} items may be left out"
-        raise writer.reader.index.error(plain.source, "prefixItems", problem, f"set minItems to {length}")
-    if plain.items is None and least <= length:
+        raise writer.reader.index.error(
+            flat.source, "prefixItems", problem, f"set minItems to {length}"
+        )
+    if flat.items is None and least <= length:
         most = length if most is None else min(most, length)
     rest: Node = EMPTY
     if most is None or most > length:
-        other = _item(plain.item(length), f"{label}[]", writer)
+        other = _item(flat.item(length), f"{label}[]", writer)
         if other != NOTHING:
             more = None if most is None else most - length
             rest = Repeat(concat(layout.comma, other), max(least - length, 0), more)
@@ -61,43 +66,57 @@ def _tuple(plain: Plain, label: str, writer: Writer) -> Node:
             return NOTHING
     items = []
     for place in range(length if most is None else min(length, most)):
-        item = _item(plain.prefix[place], f"{label}[{place}]", writer)
+        item = _item(flat.prefix[place], f"{label}[{place}]", writer)
         if item == NOTHING:
             rest = EMPTY
             break
         items.append(item)
-    return _in_turn(items, least, rest, layout) if items and len(items) >= min(least, length) else NOTHING
+    return (
+        _in_turn(items, least, rest, layout)
+        if items and len(items) >= min(least, length)
+        else NOTHING
+    )
 
 
 def _in_turn(items: list[Node], least: int, rest: Node, layout: Layout) -> Node:
-    """The items with `rest` behind; from the one after `least` on, each may end the list, but not the first."""
+    """The items with `rest` behind; from the one after `least` on, each may end the list, but not
+    the first."""
     needed = max(least, 1)
     for item in reversed(items[needed:]):
         rest = optional(concat(layout.comma, item, rest))
     return concat(layout.joined(items[:needed]), rest)
 
 
-def _containing(plain: Plain, label: str, writer: Writer) -> Node:
+def _containing(flat: FlatSchema, label: str, writer: Writer) -> Node:
     """At least one item that fits `contains`, any others before and after."""
-    if plain.min_items > 1 or plain.max_items is not None or plain.prefix:
+    if flat.min_items > 1 or flat.max_items is not None or flat.prefix:
         cure = "leave out minItems, maxItems and prefixItems beside it, or list the items with prefixItems"
-        raise writer.reader.index.error(plain.source, "contains", "not enforced beside counted items", cure)
+        raise writer.reader.index.error(
+            flat.source, "contains", "not enforced beside counted items", cure
+        )
     label = f"{label}[]"
-    found = _item(writer.reader.index.join(plain.item(0), plain.contains or False), label, writer)
+    found = _item(writer.reader.index.join(flat.item(0), flat.contains or False), label, writer)
     if found == NOTHING:
         return NOTHING
-    item, comma = _item(plain.item(0), label, writer), writer.layout.comma
+    item, comma = _item(flat.item(0), label, writer), writer.layout.comma
     before, after = Repeat(concat(item, comma), 0, None), Repeat(concat(comma, item), 0, None)
     return writer.layout.brackets(concat(before, found, after), False)
 
 
-def _distinct(plain: Plain, label: str, writer: Writer) -> tuple[Node, bool]:
+def _distinct(flat: FlatSchema, label: str, writer: Writer) -> tuple[Node, bool]:
     """Items that are all different, out of known values."""
-    values = None if plain.prefix or plain.contains is not None else _known_values(plain.item(0), writer)
+    values = (
+        None if flat.prefix or flat.contains is not None else _known_values(flat.item(0), writer)
+    )
     if values is None or len(values) > MOST_DISTINCT:
         cure = f"drop it, or give items an enum of at most {MOST_DISTINCT} values"
-        raise writer.reader.index.error(plain.source, "uniqueItems", "items that cannot be told apart", cure)
-    least, most = plain.min_items, len(values) if plain.max_items is None else min(plain.max_items, len(values))
+        raise writer.reader.index.error(
+            flat.source, "uniqueItems", "items that cannot be told apart", cure
+        )
+    least, most = (
+        flat.min_items,
+        len(values) if flat.max_items is None else min(flat.max_items, len(values)),
+    )
     nodes: list[Node] = [Source(writer.layout.constant(value), f"{label}[]") for value in values]
     if least > most:
         return NOTHING, False
@@ -109,7 +128,9 @@ def _distinct(plain: Plain, label: str, writer: Writer) -> tuple[Node, bool]:
         return inside, empty and not least
     if sum(math.comb(len(values), count) for count in range(least, most + 1)) > MOST_ARRANGED:
         cure = "drop minItems or maxItems beside it, or give fewer values"
-        raise writer.reader.index.error(plain.source, "uniqueItems", f"too many choices of {len(values)} values", cure)
+        raise writer.reader.index.error(
+            flat.source, "uniqueItems", f"too many choices of {len(values)} values", cure
+        )
     return counted(parts, least, most, writer.layout)
 
 

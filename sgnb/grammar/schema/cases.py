@@ -1,7 +1,9 @@
-"""The logic of JSON Schema: a schema as cases (`Plain`), any of which will do, and questions about them.
+"""The logic of JSON Schema: a schema as cases (`FlatSchema`), any of which will do, and questions
+about them.
 
-allOf is merged, anyOf and its kin become cases, `not` is turned round keyword by keyword. What a case says is true to
-the letter of JSON Schema, or narrower; nothing here closes objects or picks types. Knows no syntax trees.
+allOf is merged, anyOf and its kin become cases, `not` is turned round keyword by keyword. What a
+case says is true to the letter of JSON Schema, or narrower; nothing here closes objects or picks
+types. Knows no syntax trees.
 """
 
 from __future__ import annotations
@@ -14,22 +16,23 @@ from fractions import Fraction
 from typing import Any
 
 from ...errors import GrammarError
+from .flat import ALL_TYPES, NUMBERS, FlatSchema, Schema, canonical, merge, type_of
 from .formats import has_format
 from .index import SchemaIndex
 from .keywords import MOST_CASES, SILENT
 from .numbers import Bound
-from .plain import ALL_TYPES, NUMBERS, Plain, Schema, canonical, merge, type_of
 from .reader import read
 
-Cases = list[Plain]
+Cases = list[FlatSchema]
 
-_ANYTHING = Plain()
+_ANYTHING = FlatSchema()
 _STEPS = 300_000
 _LOOK_AHEAD = 6
 
 
 class CaseReader:
-    """Reads schemas of one document into cases. Counts its work, and gives up after a second's worth of it."""
+    """Reads schemas of one document into cases. Counts its work, and gives up after a second's
+    worth of it."""
 
     def __init__(self, index: SchemaIndex) -> None:
         self.index = index
@@ -41,7 +44,8 @@ class CaseReader:
         self._work += amount
         if self._work > _STEPS:
             raise GrammarError(
-                "the schema is too large to be translated", "use fewer alternatives, or a simpler schema"
+                "the schema is too large to be translated",
+                "use fewer alternatives, or a simpler schema",
             )
 
     def cases(self, schema: Schema) -> Cases:
@@ -55,7 +59,9 @@ class CaseReader:
         self.spend()
         key = (reader, id(schema))
         if key in self._open:
-            raise self.index.error(schema, "$ref", "refers to itself with nothing between", "say what the value is")
+            raise self.index.error(
+                schema, "$ref", "refers to itself with nothing between", "say what the value is"
+            )
         self._open.append(key)
         try:
             return reader(schema)
@@ -75,7 +81,9 @@ class CaseReader:
         """Each with each, without those that cannot hold."""
         self.spend(len(first) * len(second))
         if len(first) * len(second) > MOST_CASES * 4:
-            raise self.index.error(schema, keyword, "too many cases", f"at most {MOST_CASES} are kept")
+            raise self.index.error(
+                schema, keyword, "too many cases", f"at most {MOST_CASES} are kept"
+            )
         try:
             merged = [merge(a, b, self.index.join) for a in first for b in second]
         except GrammarError as error:
@@ -85,7 +93,9 @@ class CaseReader:
     def _kept(self, cases: Cases, schema: Schema, keyword: str) -> Cases:
         kept = [case for case in cases if case.types and case.values != ()]
         if len(kept) > MOST_CASES:
-            raise self.index.error(schema, keyword, f"{len(kept)} cases", f"at most {MOST_CASES} are kept: simplify it")
+            raise self.index.error(
+                schema, keyword, f"{len(kept)} cases", f"at most {MOST_CASES} are kept: simplify it"
+            )
         return kept
 
     def _all_of(self, found: Cases, schema: dict[str, Any], parts: list[Schema]) -> Cases:
@@ -94,7 +104,9 @@ class CaseReader:
         return found
 
     def _any_of(self, found: Cases, schema: dict[str, Any], parts: list[Schema]) -> Cases:
-        return self._product(found, [case for part in parts for case in self.cases(part)], schema, "anyOf")
+        return self._product(
+            found, [case for part in parts for case in self.cases(part)], schema, "anyOf"
+        )
 
     def _one_of(self, found: Cases, schema: dict[str, Any], parts: list[Schema]) -> Cases:
         branches = [self._product(found, self.cases(part), schema, "oneOf") for part in parts]
@@ -137,7 +149,7 @@ class CaseReader:
         pairs = {(a, b) for shared in owners.values() for a in shared for b in shared if a < b}
         return sorted(pairs)
 
-    def _apart(self, a: Plain, b: Plain) -> bool:
+    def _apart(self, a: FlatSchema, b: FlatSchema) -> bool:
         self.spend()
         if not a.types & b.types:
             return True
@@ -152,18 +164,24 @@ class CaseReader:
     def _if(self, found: Cases, schema: dict[str, Any], condition: Schema) -> Cases:
         if "then" not in schema and "else" not in schema:
             return found
-        yes = self._product(self.cases(condition), self.cases(schema.get("then", True)), schema, "then")
-        no = self._product(self.opposite(condition), self.cases(schema.get("else", True)), schema, "else")
+        yes = self._product(
+            self.cases(condition), self.cases(schema.get("then", True)), schema, "then"
+        )
+        no = self._product(
+            self.opposite(condition), self.cases(schema.get("else", True)), schema, "else"
+        )
         return self._product(found, yes + no, schema, "if")
 
     def _dependencies(self, found: Cases, schema: dict[str, Any], needs: dict[str, Any]) -> Cases:
         """dependentRequired and dependentSchemas, which draft-07 has as one."""
         for name, need in needs.items():
-            without = Plain(properties={name: False})
+            without = FlatSchema(properties={name: False})
             if isinstance(need, list):
-                present = [Plain(required=(name, *need), spoken=frozenset({"object"}))]
+                present = [FlatSchema(required=(name, *need), spoken=frozenset({"object"}))]
             else:
-                present = self._product([Plain(required=(name,))], self.cases(need), schema, "dependentSchemas")
+                present = self._product(
+                    [FlatSchema(required=(name,))], self.cases(need), schema, "dependentSchemas"
+                )
             found = self._product(found, [without, *present], schema, "dependentRequired")
         return found
 
@@ -172,26 +190,32 @@ class CaseReader:
             problem = "not enforced where not, if or oneOf rules out some values of a property"
             cure = "use additionalProperties, with all names in one properties"
             raise self.index.error(schema, "unevaluatedProperties", problem, cure)
-        return [case if case.additional is not None else replace(case, additional=rest) for case in found]
+        return [
+            case if case.additional is not None else replace(case, additional=rest)
+            for case in found
+        ]
 
     def _unevaluated_items(self, found: Cases, schema: dict[str, Any], rest: Schema) -> Cases:
         if any(case.contains is not None for case in found):
-            raise self.index.error(schema, "unevaluatedItems", "not enforced beside contains", "use items")
+            raise self.index.error(
+                schema, "unevaluatedItems", "not enforced beside contains", "use items"
+            )
         return [case if case.items is not None else replace(case, items=rest) for case in found]
 
     def opposite(self, schema: Schema) -> Cases:
-        """The cases in which `schema` does not hold. Raises GrammarError for keywords that cannot be turned round."""
+        """The cases in which `schema` does not hold. Raises GrammarError for keywords that cannot
+        be turned round."""
         if isinstance(schema, bool):
             return [] if schema else [_ANYTHING]
         return self._guarded(schema, self._opposite)
 
     def _opposite(self, schema: dict[str, Any]) -> Cases:
-        plain = read(schema, self.index)
+        flat = read(schema, self.index)
         for keyword in schema:
             if keyword not in _TURNED and keyword not in SILENT:
                 cure = "use enum, const, type or required here"
                 raise self.index.error(schema, keyword, "cannot be turned round", cure)
-        found = list(_opposites(plain))
+        found = list(_opposites(flat))
         if "$ref" in schema:
             found += self.opposite(self.index.resolve(schema)[1])
         for part in schema.get("allOf", ()):
@@ -203,29 +227,35 @@ class CaseReader:
             found += none_holds
         return found + (self.cases(schema["not"]) if "not" in schema else [])
 
-    def values(self, case: Plain) -> tuple[Any, ...]:
+    def values(self, case: FlatSchema) -> tuple[Any, ...]:
         """Those of `case.values` that its other keywords allow."""
-        if replace(case, types=ALL_TYPES, spoken=frozenset(), values=None, source=None) == _ANYTHING:
+        if (
+            replace(case, types=ALL_TYPES, spoken=frozenset(), values=None, source=None)
+            == _ANYTHING
+        ):
             return tuple(value for value in case.values or () if type_of(value) in case.types)
         rest = replace(case, values=None)
         self.spend(len(case.values or ()) // 10)
         return tuple(value for value in case.values or () if self.holds(rest, value))
 
-    def is_empty(self, case: Plain, depth: int = 0) -> bool:
+    def is_empty(self, case: FlatSchema, depth: int = 0) -> bool:
         """Whether certainly no value is valid; False where that is not seen."""
         self.spend()
         if case.values is not None:
             return not self.values(case)
         return all(self._is_empty_of(kind, case, depth) for kind in case.types)
 
-    def _is_empty_of(self, kind: str, case: Plain, depth: int) -> bool:
+    def _is_empty_of(self, kind: str, case: FlatSchema, depth: int) -> bool:
         if kind in NUMBERS:
             return (
                 case.low is not None
                 and case.high is not None
                 and (
                     case.low.value > case.high.value
-                    or (case.low.value == case.high.value and not (case.low.inclusive and case.high.inclusive))
+                    or (
+                        case.low.value == case.high.value
+                        and not (case.low.inclusive and case.high.inclusive)
+                    )
                 )
             )
         if kind == "string":
@@ -233,8 +263,13 @@ class CaseReader:
         if kind == "array":
             if case.max_items is not None and case.min_items > case.max_items:
                 return True
-            return any(self._nothing_fits(case.item(index), depth) for index in range(min(case.min_items, 8)))
-        return kind == "object" and any(self._nothing_fits(case.member(name), depth) for name in case.required)
+            return any(
+                self._nothing_fits(case.item(index), depth)
+                for index in range(min(case.min_items, 8))
+            )
+        return kind == "object" and any(
+            self._nothing_fits(case.member(name), depth) for name in case.required
+        )
 
     def _nothing_fits(self, schema: Schema, depth: int) -> bool:
         if isinstance(schema, bool) or depth > _LOOK_AHEAD:
@@ -244,7 +279,7 @@ class CaseReader:
         except GrammarError:
             return False
 
-    def holds(self, case: Plain, value: Any) -> bool:
+    def holds(self, case: FlatSchema, value: Any) -> bool:
         """Whether `value` is valid."""
         self.spend()
         kind = type_of(value)
@@ -264,8 +299,12 @@ class CaseReader:
         """Whether `value` is valid under `schema`."""
         return any(self.holds(case, value) for case in self.cases(schema))
 
-    def _array_holds(self, case: Plain, items: Sequence[Any]) -> bool:
-        if not case.min_items <= len(items) <= (len(items) if case.max_items is None else case.max_items):
+    def _array_holds(self, case: FlatSchema, items: Sequence[Any]) -> bool:
+        if (
+            not case.min_items
+            <= len(items)
+            <= (len(items) if case.max_items is None else case.max_items)
+        ):
             return False
         if case.unique and len(set(map(canonical, items))) < len(items):
             return False
@@ -273,12 +312,16 @@ class CaseReader:
             return False
         return all(self.valid(case.item(index), item) for index, item in enumerate(items))
 
-    def _object_holds(self, case: Plain, members: Mapping[str, Any]) -> bool:
+    def _object_holds(self, case: FlatSchema, members: Mapping[str, Any]) -> bool:
         most = len(members) if case.max_properties is None else case.max_properties
-        if not case.min_properties <= len(members) <= most or not set(case.required) <= members.keys():
+        if (
+            not case.min_properties <= len(members) <= most
+            or not set(case.required) <= members.keys()
+        ):
             return False
         return all(
-            self.valid(case.names, name) and all(self.valid(s, value) for s in (case.member(name), *case.fitting(name)))
+            self.valid(case.names, name)
+            and all(self.valid(s, value) for s in (case.member(name), *case.fitting(name)))
             for name, value in members.items()
         )
 
@@ -286,7 +329,7 @@ class CaseReader:
 Tags = dict[str, frozenset[Any]]
 
 
-def _tags(case: Plain) -> Tags:
+def _tags(case: FlatSchema) -> Tags:
     """The values of the required properties that say them outright, of a case for objects only."""
     if case.types != {"object"}:
         return {}
@@ -305,7 +348,7 @@ def _differ(tags: Tags, others: Tags) -> bool:
     return any(name in others and values.isdisjoint(others[name]) for name, values in tags.items())
 
 
-def _number_holds(case: Plain, value: int | Decimal) -> bool:
+def _number_holds(case: FlatSchema, value: int | Decimal) -> bool:
     low, high = case.low, case.high
     if low and (value < low.value or (value == low.value and not low.inclusive)):
         return False
@@ -314,7 +357,7 @@ def _number_holds(case: Plain, value: int | Decimal) -> bool:
     return all((Fraction(value) / Fraction(step)).denominator == 1 for step in case.steps)
 
 
-def _string_holds(case: Plain, text: str) -> bool:
+def _string_holds(case: FlatSchema, text: str) -> bool:
     return (
         case.min_length <= len(text) <= (len(text) if case.max_length is None else case.max_length)
         and all(re.search(pattern, text) for pattern in case.patterns)
@@ -330,32 +373,34 @@ _TURNED = {
 """The keywords whose opposite is known; all others are refused where a schema must not hold."""
 
 
-def _opposites(plain: Plain) -> Iterable[Plain]:
-    """A case for each way in which a value can miss what `plain` asks."""
-    if others := ALL_TYPES - plain.types:
-        yield Plain(types=others)
-    if plain.values is not None:
-        yield Plain(excluded=plain.values)
-    if plain.low:
-        yield Plain(types=NUMBERS, high=Bound(plain.low.value, not plain.low.inclusive))
-    if plain.high:
-        yield Plain(types=NUMBERS, low=Bound(plain.high.value, not plain.high.inclusive))
+def _opposites(flat: FlatSchema) -> Iterable[FlatSchema]:
+    """A case for each way in which a value can miss what `flat` asks."""
+    if others := ALL_TYPES - flat.types:
+        yield FlatSchema(types=others)
+    if flat.values is not None:
+        yield FlatSchema(excluded=flat.values)
+    if flat.low:
+        yield FlatSchema(types=NUMBERS, high=Bound(flat.low.value, not flat.low.inclusive))
+    if flat.high:
+        yield FlatSchema(types=NUMBERS, low=Bound(flat.high.value, not flat.high.inclusive))
     string, array, members = (frozenset({name}) for name in ("string", "array", "object"))
-    if plain.min_length:
-        yield Plain(types=string, max_length=plain.min_length - 1)
-    if plain.max_length is not None:
-        yield Plain(types=string, min_length=plain.max_length + 1)
-    for pattern in plain.patterns:
-        yield Plain(types=string, other_patterns=(pattern,))
-    if plain.min_items:
-        yield Plain(types=array, max_items=plain.min_items - 1)
-    if plain.max_items is not None:
-        yield Plain(types=array, min_items=plain.max_items + 1)
-    for name in plain.required:
-        yield Plain(types=members, properties={name: False})
-    for name, schema in plain.properties.items():
+    if flat.min_length:
+        yield FlatSchema(types=string, max_length=flat.min_length - 1)
+    if flat.max_length is not None:
+        yield FlatSchema(types=string, min_length=flat.max_length + 1)
+    for pattern in flat.patterns:
+        yield FlatSchema(types=string, other_patterns=(pattern,))
+    if flat.min_items:
+        yield FlatSchema(types=array, max_items=flat.min_items - 1)
+    if flat.max_items is not None:
+        yield FlatSchema(types=array, min_items=flat.max_items + 1)
+    for name in flat.required:
+        yield FlatSchema(types=members, properties={name: False})
+    for name, schema in flat.properties.items():
         if schema is not True:
-            yield Plain(types=members, properties={name: {"not": schema}}, required=(name,), negated=True)
+            yield FlatSchema(
+                types=members, properties={name: {"not": schema}}, required=(name,), negated=True
+            )
 
 
 LOGIC: dict[str, Callable[[CaseReader, Cases, dict[str, Any], Any], Cases]] = {
@@ -370,4 +415,5 @@ LOGIC: dict[str, Callable[[CaseReader, Cases, dict[str, Any], Any], Cases]] = {
     "unevaluatedProperties": CaseReader._unevaluated_properties,
     "unevaluatedItems": CaseReader._unevaluated_items,
 }
-"""What makes cases, in the order in which it is applied: what is not seen yet cannot keep the parts of oneOf apart."""
+"""What makes cases, in the order in which it is applied: what is not seen yet cannot keep the parts
+of oneOf apart."""

@@ -1,6 +1,8 @@
-"""docs/JSON_SCHEMA.md, written from the tables that the translation of JSON Schema accepts keywords by.
+"""docs/JSON_SCHEMA.md, written from the tables that the translation of JSON Schema accepts keywords
+by.
 
-`python -m sgnb.grammar.schema.coverage docs/JSON_SCHEMA.md` writes it; without a path it is printed.
+`python -m sgnb.grammar.schema.coverage docs/JSON_SCHEMA.md` writes it; without a path it is
+printed.
 """
 
 from __future__ import annotations
@@ -54,10 +56,16 @@ def document() -> str:
         if known.state == ENFORCED
     ]
     annotations = [f"`{name}`" for name, known in KEYWORDS.items() if known.state == ANNOTATION]
-    refused = [(f"`{name}`", known.how) for name, known in KEYWORDS.items() if known.state == REFUSED]
+    refused = [
+        (f"`{name}`", known.how) for name, known in KEYWORDS.items() if known.state == REFUSED
+    ]
     formats = [(f"`{name}`", known.note) for name, known in FORMATS.items()]
     formats += [
-        (f"`{name}`", "for numbers: " + (f"{ends[0]} to {ends[1]}" if ends else "says nothing about the text"))
+        (
+            f"`{name}`",
+            "for numbers: "
+            + (f"{ends[0]} to {ends[1]}" if ends else "says nothing about the text"),
+        )
         for name, ends in NUMBER_FORMATS.items()
     ]
     return "\n".join(
@@ -83,7 +91,9 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(prog="python -m sgnb.grammar.schema.coverage", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m sgnb.grammar.schema.coverage", description=__doc__
+    )
     parser.add_argument("path", nargs="?", type=Path, help="the file to write")
     target = parser.parse_args().path
     if target is None:

@@ -1,5 +1,5 @@
-"""The string formats of JSON Schema as patterns. A text that fits its pattern has the format; not every text that has
-the format fits, where `note` says so. Knows nothing but patterns.
+"""The string formats of JSON Schema as patterns. A text that fits its pattern has the format; not
+every text that has the format fits, where `note` says so. Knows nothing but patterns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?(?:Z|[+-](?:[01]\d|2[0-
 _DAY_PART = r"T(?:\d{1,4}H(?:\d{1,4}M(?:\d{1,4}S)?)?|\d{1,4}M(?:\d{1,4}S)?|\d{1,4}S)"
 _DAYS = rf"\d{{1,4}}D(?:{_DAY_PART})?"
 _MONTHS = rf"\d{{1,4}}M(?:{_DAYS}|{_DAY_PART})?"
-_DURATION = rf"P(?:\d{{1,4}}Y(?:{_MONTHS}|{_DAYS}|{_DAY_PART})?|{_MONTHS}|{_DAYS}|{_DAY_PART}|\d{{1,4}}W)"
+_DURATION = (
+    rf"P(?:\d{{1,4}}Y(?:{_MONTHS}|{_DAYS}|{_DAY_PART})?|{_MONTHS}|{_DAYS}|{_DAY_PART}|\d{{1,4}}W)"
+)
 
 _LABEL = r"[A-Za-z\d](?:[A-Za-z\d-]{0,60}[A-Za-z\d])?"
 _SHORT_LABEL = r"[A-Za-z\d]+(?:-[A-Za-z\d]+)*"
@@ -71,7 +73,9 @@ FORMATS: dict[str, Format] = {
     "duration": Format(_DURATION, "ISO 8601 without fractions, at most 4 digits per part"),
     "email": Format(_EMAIL, "no quoted names, no addresses in brackets"),
     "idn-email": Format(_EMAIL, "as email: ASCII"),
-    "hostname": Format(rf"{_LABEL}(?:\.{_LABEL}){{0,3}}", "at most 4 labels of at most 62 characters"),
+    "hostname": Format(
+        rf"{_LABEL}(?:\.{_LABEL}){{0,3}}", "at most 4 labels of at most 62 characters"
+    ),
     "idn-hostname": Format(r"[a-z\d]{1,62}(?:\.[a-z\d]{1,62}){0,3}", "ASCII without hyphens"),
     "ipv4": Format(_IPV4),
     "ipv6": Format(_IPV6, "without an IPv4 address at the end and without a zone"),
@@ -87,7 +91,8 @@ FORMATS: dict[str, Format] = {
     "base64": Format(_BASE64),
     "base64url": Format(r"(?:[\w-]{4})*(?:[\w-]{2}(?:==)?|[\w-]{3}=?)?", "padded or not"),
     "ipv4network": Format(
-        rf"{_BYTE}\.0\.0\.0/8|{_BYTE}\.{_BYTE}\.0\.0/16|{_BYTE}(?:\.{_BYTE}){{2}}\.0/24|{_IPV4}/32", "/8, /16, /24, /32"
+        rf"{_BYTE}\.0\.0\.0/8|{_BYTE}\.{_BYTE}\.0\.0/16|{_BYTE}(?:\.{_BYTE}){{2}}\.0/24|{_IPV4}/32",
+        "/8, /16, /24, /32",
     ),
     "ipv4interface": Format(rf"{_IPV4}/(?:[12]?\d|3[0-2])"),
     "ipv6interface": Format(rf"(?:{_IPV6})/(?:[1-9]?\d|1[01]\d|12[0-8])"),
@@ -114,7 +119,8 @@ NUMBER_FORMATS: dict[str, tuple[int, int] | None] = {
     "float": None,
     "double": None,
 }
-"""Formats of numbers: the range of the integers, or None where the format says nothing about the text."""
+"""Formats of numbers: the range of the integers, or None where the format says nothing about the
+text."""
 
 
 @cache

@@ -1,4 +1,5 @@
-"""A schema document: its text read, the places of its schemas, and what its `$ref` point at. Knows no translation."""
+"""A schema document: its text read, the places of its schemas, and what its `$ref` point at. Knows
+no translation."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from typing import Any, NoReturn
 from urllib.parse import unquote, urldefrag, urljoin
 
 from ...errors import GrammarError, nearest
+from .flat import Schema
 from .keywords import KEYWORDS, REFUSED
-from .plain import Schema
 
 MAX_DEPTH = 100
 """So many schemas may be inside each other."""
@@ -23,11 +24,16 @@ _EXACT_DIGITS, _EXACT_PLACES = 25, 60
 
 
 def read_schema(text: str) -> Schema:
-    """The schema in `text`; numbers with a point or an exponent become `Decimal`. Raises GrammarError."""
+    """The schema in `text`; numbers with a point or an exponent become `Decimal`. Raises
+    GrammarError."""
     if len(text) > MAX_CHARACTERS:
-        raise GrammarError(f"a schema of {len(text)} characters", f"at most {MAX_CHARACTERS} are read")
+        raise GrammarError(
+            f"a schema of {len(text)} characters", f"at most {MAX_CHARACTERS} are read"
+        )
     try:
-        schema = json.loads(text, parse_float=_decimal, parse_int=_integer, parse_constant=_no_number)
+        schema = json.loads(
+            text, parse_float=_decimal, parse_int=_integer, parse_constant=_no_number
+        )
     except RecursionError:
         raise _too_deep() from None
     except GrammarError:
@@ -43,13 +49,17 @@ def _decimal(text: str) -> Decimal:
     value = Decimal(text)
     digits = value.as_tuple()
     if len(digits.digits) > _EXACT_DIGITS or abs(value.adjusted()) > _EXACT_PLACES:
-        raise GrammarError(f"the number {text:.60} in the schema", f"give at most {_EXACT_DIGITS} digits")
+        raise GrammarError(
+            f"the number {text:.60} in the schema", f"give at most {_EXACT_DIGITS} digits"
+        )
     return value
 
 
 def _integer(text: str) -> int:
     if len(text) > MAX_DIGITS:
-        raise GrammarError(f"the number {text:.60}... in the schema", f"give at most {MAX_DIGITS} digits")
+        raise GrammarError(
+            f"the number {text:.60}... in the schema", f"give at most {MAX_DIGITS} digits"
+        )
     return int(text)
 
 
@@ -59,12 +69,14 @@ def _no_number(text: str) -> NoReturn:
 
 def _too_deep() -> GrammarError:
     return GrammarError(
-        f"the schema is nested more than {MAX_DEPTH} levels deep", "move inner schemas to $defs, or use a simpler one"
+        f"the schema is nested more than {MAX_DEPTH} levels deep",
+        "move inner schemas to $defs, or use a simpler one",
     )
 
 
 class SchemaIndex:
-    """The schemas of one document by place and by name. Only `resolve` and `join` change it, by what they learn."""
+    """The schemas of one document by place and by name. Only `resolve` and `join` change it, by
+    what they learn."""
 
     def __init__(self, root: Schema) -> None:
         self.root = root
@@ -97,7 +109,8 @@ class SchemaIndex:
                 pending.append((child, f"{pointer}/{name}", base, depth + 1))
 
     def pointer(self, schema: Any, keyword: str = "") -> str:
-        """Where the schema is, as `#/properties/x`; of one that was joined, where its first part is."""
+        """Where the schema is, as `#/properties/x`; of one that was joined, where its first part
+        is."""
         while isinstance(schema, dict) and id(schema) not in self.pointers:
             parts = schema.get("allOf") or [schema.get("not")]
             schema = parts[0]
@@ -113,7 +126,12 @@ class SchemaIndex:
         known = KEYWORDS.get(keyword)
         if known and known.state == REFUSED:
             return self.error(schema, keyword, "not supported", known.how)
-        return self.error(schema, keyword, "not a known keyword", f"{nearest(keyword, KEYWORDS)[:60]}; or remove it")
+        return self.error(
+            schema,
+            keyword,
+            "not a known keyword",
+            f"{nearest(keyword, KEYWORDS)[:60]}; or remove it",
+        )
 
     def join(self, a: Schema, b: Schema) -> Schema:
         """One schema that asks for both; the same object for the same parts."""
@@ -127,7 +145,11 @@ class SchemaIndex:
         return self._joined.setdefault(tuple(parts), {"allOf": list(parts.values())})
 
     def _parts(self, schema: Schema) -> list[Any]:
-        if isinstance(schema, dict) and id(schema) not in self.pointers and schema.keys() == {"allOf"}:
+        if (
+            isinstance(schema, dict)
+            and id(schema) not in self.pointers
+            and schema.keys() == {"allOf"}
+        ):
             return list(schema["allOf"])
         return [schema]
 
@@ -135,7 +157,12 @@ class SchemaIndex:
         """The name and the schema that the `$ref` of `schema` points at."""
         reference = schema["$ref"]
         if not isinstance(reference, str):
-            raise self.error(schema, "$ref", f"{reference!r:.60} is no reference", "give a text such as #/$defs/name")
+            raise self.error(
+                schema,
+                "$ref",
+                f"{reference!r:.60} is no reference",
+                "give a text such as #/$defs/name",
+            )
         base = self._bases.get(id(schema), "")
         target = self._look_up(urljoin(base, reference) if base else reference)
         if target is None:

@@ -1,5 +1,6 @@
-"""The keywords of JSON Schema: what is done about each. The translation accepts what stands here as enforced or as an
-annotation, and nothing else; docs/JSON_SCHEMA.md is written from the same table. Imports nothing of ours but errors.
+"""The keywords of JSON Schema: what is done about each. The translation accepts what stands here as
+enforced or as an annotation, and nothing else; docs/JSON_SCHEMA.md is written from the same table.
+Imports nothing of ours but errors.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ Children = OneOf["", "schema", "list", "mapping", "schema or list", "mapping of 
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """`how` it is enforced, or the cure where it is refused. `road` says what runs it, `limits` what is narrower.
+    """`how` it is enforced, or the cure where it is refused. `road` says what runs it, `limits`
+    what is narrower.
 
     types: the JSON types that it speaks of; a schema without `type` is read as these.
     children: what its value has to be, if it holds schemas. Only "list" must not be empty.
@@ -64,10 +66,16 @@ def _refused(cure: str) -> Keyword:
 
 KEYWORDS: dict[str, Keyword] = {
     "type": Keyword(
-        ENFORCED, "the type, or any of a list", "a schema without it is read as the types it speaks of", INNER
+        ENFORCED,
+        "the type, or any of a list",
+        "a schema without it is read as the types it speaks of",
+        INNER,
     ),
     "enum": Keyword(
-        ENFORCED, "the values, written one way", "values that the other keywords forbid are left out", AUTOMATON
+        ENFORCED,
+        "the values, written one way",
+        "values that the other keywords forbid are left out",
+        AUTOMATON,
     ),
     "const": Keyword(ENFORCED, "the value, written one way", "", AUTOMATON),
     "minimum": _number("digit by digit, for integers and decimals"),
@@ -80,10 +88,14 @@ KEYWORDS: dict[str, Keyword] = {
     ),
     "minLength": _string("counted in characters, not bytes"),
     "maxLength": _string("counted in characters, not bytes"),
-    "pattern": _string("the regex anywhere in the text, unless anchored", "no look-around, no back-references"),
+    "pattern": _string(
+        "the regex anywhere in the text, unless anchored", "no look-around, no back-references"
+    ),
     "format": _string("a pattern for each format, see below", "an unknown format is an error"),
     "contentEncoding": _string("base64 and base64url"),
-    "properties": _object("in the order of the schema", "closed unless additionalProperties is given", "mapping"),
+    "properties": _object(
+        "in the order of the schema", "closed unless additionalProperties is given", "mapping"
+    ),
     "required": _object("always written", "a name without a schema holds any value"),
     "additionalProperties": _object(
         "after the named ones, with names that are not among them",
@@ -98,13 +110,22 @@ KEYWORDS: dict[str, Keyword] = {
     "patternProperties": _object("after the named ones", "at most 3 patterns", "mapping"),
     "propertyNames": _object("names as a string schema; with enum, in its order", "", "schema"),
     "minProperties": _object(
-        "counted, if at most 8 properties are optional", "at most one of the names that the schema does not list"
+        "counted, if at most 8 properties are optional",
+        "at most one of the names that the schema does not list",
     ),
     "maxProperties": _object("counted, if at most 8 properties are optional"),
-    "dependentRequired": _object("without the property, or with those it needs", "up to 256 cases in all"),
-    "dependentSchemas": _object("without the property, or with its schema", "up to 256 cases in all", "mapping"),
-    "dependencies": _object("draft-07's spelling of the two above", "", "mapping of schemas or names"),
-    "items": _array("each item; a list of schemas as in draft-07 is read as prefixItems", "", "schema or list"),
+    "dependentRequired": _object(
+        "without the property, or with those it needs", "up to 256 cases in all"
+    ),
+    "dependentSchemas": _object(
+        "without the property, or with its schema", "up to 256 cases in all", "mapping"
+    ),
+    "dependencies": _object(
+        "draft-07's spelling of the two above", "", "mapping of schemas or names"
+    ),
+    "items": _array(
+        "each item; a list of schemas as in draft-07 is read as prefixItems", "", "schema or list"
+    ),
     "prefixItems": _array("item by item", "", "list"),
     "additionalItems": _array("draft-07: the items after a list of items", "", "schema"),
     "unevaluatedItems": _array("as items, after merging", "not beside contains", "schema"),
@@ -115,12 +136,16 @@ KEYWORDS: dict[str, Keyword] = {
         "else in the order of the enum; with minItems above 1 or maxItems, at most 400 choices",
     ),
     "contains": _array(
-        "at least one such item", "not beside minItems above 1, maxItems, prefixItems or uniqueItems", "schema"
+        "at least one such item",
+        "not beside minItems above 1, maxItems, prefixItems or uniqueItems",
+        "schema",
     ),
     "allOf": _logic("merged", "up to 256 cases in all", "list"),
     "anyOf": _logic("any of them", "", "list"),
     "oneOf": _logic(
-        "as anyOf if no two can both hold, else each without the others", "an error if neither works", "list"
+        "as anyOf if no two can both hold, else each without the others",
+        "an error if neither works",
+        "list",
     ),
     "not": _logic(
         "the opposite of type, enum, const, bounds, lengths, pattern, required and properties",
@@ -158,8 +183,12 @@ KEYWORDS: dict[str, Keyword] = {
     },
     "minContains": _refused("say minItems, or list the items with prefixItems"),
     "maxContains": _refused("say maxItems, or list the items with prefixItems"),
-    "contentMediaType": _refused("a text inside a text is not checked: describe it as an object, or drop the keyword"),
-    "contentSchema": _refused("a text inside a text is not checked: describe it as an object, or drop the keyword"),
+    "contentMediaType": _refused(
+        "a text inside a text is not checked: describe it as an object, or drop the keyword"
+    ),
+    "contentSchema": _refused(
+        "a text inside a text is not checked: describe it as an object, or drop the keyword"
+    ),
     "$dynamicRef": _refused("use $ref"),
     "$dynamicAnchor": _refused("use $anchor"),
     "$recursiveRef": _refused("use $ref"),
@@ -182,4 +211,5 @@ SILENT = frozenset(name for name, keyword in KEYWORDS.items() if keyword.state =
 """The keywords that ask nothing of a value."""
 
 MOST_CASES = 256
-"""So many cases may anyOf, oneOf, if and the like make together where they have to be merged with other keywords."""
+"""So many cases may anyOf, oneOf, if and the like make together where they have to be merged with
+other keywords."""

@@ -1,4 +1,5 @@
-"""Multiples of a number between bounds, where they can be listed or told by the last digits. Knows no schema."""
+"""Multiples of a number between bounds, where they can be listed or told by the last digits. Knows
+no schema."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ from .text import DIGIT, either
 MOST_LISTED = 1000
 """So many multiples are written out one by one."""
 
-_CURE = f"give a minimum and a maximum with at most {MOST_LISTED} multiples between, or drop multipleOf"
+_CURE = (
+    f"give a minimum and a maximum with at most {MOST_LISTED} multiples between, or drop multipleOf"
+)
 
 
 def common_multiple(steps: Iterable[int | Decimal]) -> Fraction:
@@ -23,7 +26,9 @@ def common_multiple(steps: Iterable[int | Decimal]) -> Fraction:
     step = Fraction(0)
     for other in map(Fraction, steps):
         numerator = math.lcm(step.numerator, other.numerator) if step else other.numerator
-        step = Fraction(numerator, math.gcd(step.denominator, other.denominator) if step else other.denominator)
+        step = Fraction(
+            numerator, math.gcd(step.denominator, other.denominator) if step else other.denominator
+        )
     return step
 
 
@@ -65,7 +70,9 @@ def integer_bounds(low: Bound | None, high: Bound | None) -> tuple[int | None, i
     if low:
         least = math.ceil(low.value) + (0 if low.inclusive or low.value != int(low.value) else 1)
     if high:
-        greatest = math.floor(high.value) - (0 if high.inclusive or high.value != int(high.value) else 1)
+        greatest = math.floor(high.value) - (
+            0 if high.inclusive or high.value != int(high.value) else 1
+        )
     return least, greatest
 
 
@@ -79,7 +86,9 @@ def _whole_multiples(step: int, low: Bound | None, high: Bound | None) -> Node:
     endings = either(Literal(str(value).zfill(count)) for value in range(0, 10**count, step))
     long = concat(Chars(((0x31, 0x39),)), Repeat(DIGIT, 0, None), endings)
     short = either(Literal(str(value)) for value in range(step, 10**count, step))
-    return Intersect((within, either([Literal("0"), concat(optional(Literal("-")), either([short, long]))])))
+    return Intersect(
+        (within, either([Literal("0"), concat(optional(Literal("-")), either([short, long]))]))
+    )
 
 
 def _fractions(step: Fraction, low: Bound | None, high: Bound | None) -> Node:
@@ -93,6 +102,8 @@ def _fractions(step: Fraction, low: Bound | None, high: Bound | None) -> Node:
     endings = set()
     for factor in range(step.denominator):
         digits = str(int(factor * step * 10**places)).zfill(places)
-        endings |= {digits[:length] for length in range(1, places + 1) if not digits[length:].strip("0")}
+        endings |= {
+            digits[:length] for length in range(1, places + 1) if not digits[length:].strip("0")
+        }
     fraction = optional(concat(Literal("."), either(map(Literal, sorted(endings)))))
     return Intersect((within, concat(optional(Literal("-")), Repeat(DIGIT, 1, None), fraction)))

@@ -1,7 +1,8 @@
 """JSON numbers between bounds, as syntax trees that compare digit by digit. Knows no schema.
 
-Numbers are written without exponent, without needless zeros in front, and zero has no sign. What the bounds leave open
-ends after INTEGER_DIGITS digits before the point and FRACTION_DIGITS after it, so that every number ends.
+Numbers are written without exponent, without needless zeros in front, and zero has no sign. What
+the bounds leave open ends after INTEGER_DIGITS digits before the point and FRACTION_DIGITS after
+it, so that every number ends.
 """
 
 from __future__ import annotations
@@ -89,8 +90,11 @@ def naturals(low: int, high: int) -> Node:
 
 @lru_cache(maxsize=1024)
 def integers(low: int | None, high: int | None) -> Node:
-    """The integers low .. high; an open end stops after INTEGER_DIGITS digits, or one digit after the other bound."""
-    return _signed(-_widest(high or 0) if low is None else low, _widest(low or 0) if high is None else high)
+    """The integers low .. high; an open end stops after INTEGER_DIGITS digits, or one digit after
+    the other bound."""
+    return _signed(
+        -_widest(high or 0) if low is None else low, _widest(low or 0) if high is None else high
+    )
 
 
 def _widest(bound: int) -> int:
@@ -112,21 +116,31 @@ def _negative(magnitudes: Node) -> Node:
 def numbers(low: Bound | None, high: Bound | None, places: int | None = None) -> Node:
     """The numbers between the bounds, with at most `places` digits after the point.
 
-    By default there are so many places that doubles tell every text from a bound that is not inclusive.
+    By default there are so many places that doubles tell every text from a bound that is not
+    inclusive.
     """
     bounds = [bound for bound in (low, high) if bound]
     if places is None:
         whole = max((len(str(abs(int(bound.value)))) for bound in bounds), default=0)
         inclusive = [len(_split(bound.value)[1]) for bound in bounds if bound.inclusive]
         places = max(0, min(FRACTION_DIGITS, PRECISION - whole), *inclusive)
-    widest = Bound(max(_widest(int(bound.value)) for bound in bounds) + 1 if bounds else 10**INTEGER_DIGITS, False)
+    widest = Bound(
+        max(_widest(int(bound.value)) for bound in bounds) + 1 if bounds else 10**INTEGER_DIGITS,
+        False,
+    )
     low, high = low or Bound(-widest.value, False), high or widest
     from_zero = Bound(0, low.value < 0 or low.inclusive)
-    positive = _magnitudes(low if low.value > 0 else from_zero, high, places) if high.value >= 0 else NOTHING
+    positive = (
+        _magnitudes(low if low.value > 0 else from_zero, high, places)
+        if high.value >= 0
+        else NOTHING
+    )
     if low.value >= 0:
         return positive
     nearest = Bound(-high.value, high.inclusive) if high.value < 0 else Bound(0, False)
-    return either([positive, _negative(_magnitudes(nearest, Bound(-low.value, low.inclusive), places))])
+    return either(
+        [positive, _negative(_magnitudes(nearest, Bound(-low.value, low.inclusive), places))]
+    )
 
 
 def _split(value: int | Decimal) -> tuple[int, str]:
@@ -146,10 +160,14 @@ def _magnitudes(low: Bound, high: Bound, places: int) -> Node:
         return _joined(Literal(str(first)), fraction)
     options = []
     if from_low is not None:
-        options.append(_joined(Literal(str(first)), _fraction(from_low, None, True, places, low.inclusive)))
+        options.append(
+            _joined(Literal(str(first)), _fraction(from_low, None, True, places, low.inclusive))
+        )
         first += 1
     options.append(_joined(naturals(first, last - 1), _fraction(None, None, True, places)))
-    options.append(_joined(Literal(str(last)), _fraction(None, high_digits, high.inclusive, places)))
+    options.append(
+        _joined(Literal(str(last)), _fraction(None, high_digits, high.inclusive, places))
+    )
     return either(options)
 
 
@@ -157,10 +175,17 @@ def _joined(front: Node, back: Node) -> Node:
     return NOTHING if NOTHING in (front, back) else concat(front, back)
 
 
-def _fraction(low: str | None, high: str | None, high_inclusive: bool, places: int, low_inclusive: bool = True) -> Node:
-    """The point with digits, or nothing at all, so that the value is between .low and .high (None: no bound)."""
+def _fraction(
+    low: str | None, high: str | None, high_inclusive: bool, places: int, low_inclusive: bool = True
+) -> Node:
+    """The point with digits, or nothing at all, so that the value is between .low and .high (None:
+    no bound)."""
     tail = _Tail(low_inclusive, high_inclusive)
-    options = [concat(Literal("."), digits)] if (digits := tail.digits(low, high, places, False)) != NOTHING else []
+    options = (
+        [concat(Literal("."), digits)]
+        if (digits := tail.digits(low, high, places, False)) != NOTHING
+        else []
+    )
     if not tail.may_end(low, high):
         return either(options)
     return optional(options[0]) if options else EMPTY
@@ -168,15 +193,20 @@ def _fraction(low: str | None, high: str | None, high_inclusive: bool, places: i
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """The digits after the point between two others. A bound becomes None where the digits before have decided it."""
+    """The digits after the point between two others. A bound becomes None where the digits before
+    have decided it."""
 
     low_inclusive: bool
     high_inclusive: bool
 
     def may_end(self, low: str | None, high: str | None) -> bool:
-        return (low is None or (low == "" and self.low_inclusive)) and (high != "" or self.high_inclusive)
+        return (low is None or (low == "" and self.low_inclusive)) and (
+            high != "" or self.high_inclusive
+        )
 
-    def digits(self, low: str | None, high: str | None, room: int, may_be_empty: bool = True) -> Node:
+    def digits(
+        self, low: str | None, high: str | None, room: int, may_be_empty: bool = True
+    ) -> Node:
         """At most `room` digits."""
         low = None if low == "" and self.low_inclusive else low
         empty = may_be_empty and self.may_end(low, high)
@@ -191,7 +221,9 @@ class _Tail:
             at_low = None if low is None else low[1:]
             at_high = None if high is None else high[1:]
             if first == last:
-                options.append(_joined(_digits(first, first), self.digits(at_low, at_high, room - 1)))
+                options.append(
+                    _joined(_digits(first, first), self.digits(at_low, at_high, room - 1))
+                )
             elif first < last:
                 options += self._apart(first, last, at_low, at_high, room - 1)
         rest = either(options)
@@ -199,7 +231,9 @@ class _Tail:
             return rest
         return EMPTY if rest == NOTHING else optional(rest)
 
-    def _apart(self, first: int, last: int, at_low: str | None, at_high: str | None, room: int) -> list[Node]:
+    def _apart(
+        self, first: int, last: int, at_low: str | None, at_high: str | None, room: int
+    ) -> list[Node]:
         options = []
         if at_low is not None:
             options.append(_joined(_digits(first, first), self.digits(at_low, None, room)))

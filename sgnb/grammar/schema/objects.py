@@ -1,4 +1,5 @@
-"""A `Plain` as the tree of its objects: the named properties in order, then the others. Knows no other types."""
+"""A `FlatSchema` as the tree of its objects: the named properties in order, then the others. Knows
+no other types."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from itertools import combinations, product
 
 from ..syntax import NOTHING, Intersect, Literal, Node, Source, Without
 from .cases import CaseReader
+from .flat import FlatSchema, Schema
 from .members import Part, counted, listed
-from .plain import Plain, Schema
 from .strings import all_but, apart, decoded, pattern_tree
 from .text import ANY_TEXT, Layout, either, string
 
@@ -25,56 +26,60 @@ _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """What is needed inside an object or array. `value(schema, label)`: the values of the schema at that label."""
+    """What is needed inside an object or array. `value(schema, label)`: the values of the schema at
+    that label."""
 
     layout: Layout
     reader: CaseReader
     value: Callable[[Schema, str], Node]
 
 
-def object_tree(plain: Plain, label: str, writer: Writer) -> Node:
-    """The objects that `plain` allows. Raises GrammarError."""
-    plain = _with_listed_names(plain, writer)
-    members = _members(plain, writer)
-    required = frozenset(plain.required)
+def object_tree(flat: FlatSchema, label: str, writer: Writer) -> Node:
+    """The objects that `flat` allows. Raises GrammarError."""
+    flat = _with_listed_names(flat, writer)
+    members = _members(flat, writer)
+    required = frozenset(flat.required)
     parts = [
         Part(_entry(Literal(name), schema, _path(label, name), writer), int(name in required))
         for name, schema in members.items()
     ]
     parts = [part for part in parts if part.least or part.node != NOTHING]
-    others = _others(plain, members, label, writer)
-    inside, empty = _counted_parts(plain, parts, others, writer)
+    others = _others(flat, members, label, writer)
+    inside, empty = _counted_parts(flat, parts, others, writer)
     return writer.layout.braces(inside, empty)
 
 
-def _with_listed_names(plain: Plain, writer: Writer) -> Plain:
-    """The same objects, with the names that propertyNames lists among the properties, and no more beside them."""
-    if plain.names is True:
-        return plain
-    cases = writer.reader.cases(plain.names)
+def _with_listed_names(flat: FlatSchema, writer: Writer) -> FlatSchema:
+    """The same objects, with the names that propertyNames lists among the properties, and no more
+    beside them."""
+    if flat.names is True:
+        return flat
+    cases = writer.reader.cases(flat.names)
     if any(case.values is None for case in cases):
-        return plain
+        return flat
     names = [name for case in cases for name in writer.reader.values(case) if isinstance(name, str)]
-    listed_names = [name for name in plain.properties if name in names]
-    properties: dict[str, Schema] = {name: _whole_member(plain, name, writer) for name in (*listed_names, *names)}
-    properties |= dict.fromkeys((name for name in plain.required if name not in names), False)
-    return replace(plain, properties=properties, names=True, additional=False, pattern_properties={})
+    listed_names = [name for name in flat.properties if name in names]
+    properties: dict[str, Schema] = {
+        name: _whole_member(flat, name, writer) for name in (*listed_names, *names)
+    }
+    properties |= dict.fromkeys((name for name in flat.required if name not in names), False)
+    return replace(flat, properties=properties, names=True, additional=False, pattern_properties={})
 
 
-def _whole_member(plain: Plain, name: str, writer: Writer) -> Schema:
+def _whole_member(flat: FlatSchema, name: str, writer: Writer) -> Schema:
     """The schema of a property, with those of the patterns that fit its name."""
-    schema = plain.member(name)
-    for other in plain.fitting(name):
+    schema = flat.member(name)
+    for other in flat.fitting(name):
         schema = writer.reader.index.join(schema, other)
     return schema
 
 
-def _members(plain: Plain, writer: Writer) -> dict[str, Schema]:
+def _members(flat: FlatSchema, writer: Writer) -> dict[str, Schema]:
     """The named properties with their schemas, those of the patterns included."""
     members = {}
-    for name in dict.fromkeys((*plain.properties, *plain.required)):
-        allowed = plain.names is True or writer.reader.valid(plain.names, name)
-        members[name] = _whole_member(plain, name, writer) if allowed else False
+    for name in dict.fromkeys((*flat.properties, *flat.required)):
+        allowed = flat.names is True or writer.reader.valid(flat.names, name)
+        members[name] = _whole_member(flat, name, writer) if allowed else False
     return members
 
 
@@ -82,7 +87,11 @@ def _path(label: str, name: str) -> str:
     """The label of a property; of one very deep inside, that of what it is in."""
     if len(label) > LONGEST_LABEL:
         return label
-    return f"{label}.{name}" if _IDENTIFIER.fullmatch(name) else f"{label}[{json.dumps(name, ensure_ascii=False)}]"
+    return (
+        f"{label}.{name}"
+        if _IDENTIFIER.fullmatch(name)
+        else f"{label}[{json.dumps(name, ensure_ascii=False)}]"
+    )
 
 
 def _entry(name: Node, schema: Schema, label: str, writer: Writer) -> Node:
@@ -91,37 +100,48 @@ def _entry(name: Node, schema: Schema, label: str, writer: Writer) -> Node:
     return node if node == NOTHING else Source(node, label)
 
 
-def _others(plain: Plain, members: dict[str, Schema], label: str, writer: Writer) -> Node:
+def _others(flat: FlatSchema, members: dict[str, Schema], label: str, writer: Writer) -> Node:
     """One entry whose name is none of `members`."""
-    additional = plain.additional
+    additional = flat.additional
     if additional is None:
-        closed = plain.pattern_properties or any(schema is not False for schema in plain.properties.values())
+        closed = flat.pattern_properties or any(
+            schema is not False for schema in flat.properties.values()
+        )
         additional = not closed
-    patterns = list(plain.pattern_properties)
+    patterns = list(flat.pattern_properties)
     if len(patterns) > MOST_PATTERNS:
         raise writer.reader.index.error(
-            plain.source, "patternProperties", f"{len(patterns)} patterns", f"at most {MOST_PATTERNS} are told apart"
+            flat.source,
+            "patternProperties",
+            f"{len(patterns)} patterns",
+            f"at most {MOST_PATTERNS} are told apart",
         )
     entries = []
     for fits in product((True, False), repeat=len(patterns)):
         schema: Schema = True if any(fits) else additional
         for pattern, fit in zip(patterns, fits, strict=True):
             if fit:
-                schema = writer.reader.index.join(schema, plain.pattern_properties[pattern])
+                schema = writer.reader.index.join(schema, flat.pattern_properties[pattern])
         if schema is not False:
-            name = _names(plain, patterns, fits, members, writer)
+            name = _names(flat, patterns, fits, members, writer)
             entries.append(_entry(name, schema, f"{label}.*", writer))
     return either(entries)
 
 
 def _names(
-    plain: Plain, patterns: Sequence[str], fits: Sequence[bool], taken: dict[str, Schema], writer: Writer
+    flat: FlatSchema,
+    patterns: Sequence[str],
+    fits: Sequence[bool],
+    taken: dict[str, Schema],
+    writer: Writer,
 ) -> Node:
     """The names that fit just the patterns that `fits` says, and that are not taken."""
     wanted = [pattern_tree(pattern) for pattern, fit in zip(patterns, fits, strict=True) if fit]
-    unwanted = [pattern_tree(pattern, True) for pattern, fit in zip(patterns, fits, strict=True) if not fit]
-    if plain.names is not True:
-        cases = writer.reader.cases(plain.names)
+    unwanted = [
+        pattern_tree(pattern, True) for pattern, fit in zip(patterns, fits, strict=True) if not fit
+    ]
+    if flat.names is not True:
+        cases = writer.reader.cases(flat.names)
         wanted.append(either(decoded(case) for case in cases if "string" in case.types))
     chosen = [pattern for pattern, fit in zip(patterns, fits, strict=True) if fit]
     if any(apart(a, b) for a, b in combinations(wanted, 2)):
@@ -135,9 +155,11 @@ def _names(
     return Without(node, either(unwanted)) if unwanted else node
 
 
-def _counted_parts(plain: Plain, parts: list[Part], others: Node, writer: Writer) -> tuple[Node, bool]:
+def _counted_parts(
+    flat: FlatSchema, parts: list[Part], others: Node, writer: Writer
+) -> tuple[Node, bool]:
     """The inside of the braces, with as many entries as minProperties and maxProperties want."""
-    least, most = plain.min_properties, plain.max_properties
+    least, most = flat.min_properties, flat.max_properties
     needed = sum(part.least for part in parts)
     free = len(parts) - needed
     least = 0 if least <= needed else least
@@ -145,14 +167,18 @@ def _counted_parts(plain: Plain, parts: list[Part], others: Node, writer: Writer
     if others != NOTHING:
         if least > needed + 1 or (least > 1 and free):
             raise writer.reader.index.error(
-                plain.source,
+                flat.source,
                 "minProperties",
                 "more than one name that the schema does not list could be the same twice",
                 "list the names in properties, or with enum in propertyNames",
             )
         if not free:
             many = Part(others, int(least > 0), None if most is None else most - needed)
-            parts, least, most = [*parts, many] if many.most is None or many.most > 0 else parts, 0, None
+            parts, least, most = (
+                [*parts, many] if many.most is None or many.most > 0 else parts,
+                0,
+                None,
+            )
             if many.most is not None and many.most < many.least:
                 return NOTHING, False
         else:
@@ -163,5 +189,7 @@ def _counted_parts(plain: Plain, parts: list[Part], others: Node, writer: Writer
     if free > MOST_COUNTED:
         keyword = "minProperties" if least else "maxProperties"
         problem = f"{free} properties may be left out"
-        raise writer.reader.index.error(plain.source, keyword, problem, f"at most {MOST_COUNTED} of them are counted")
+        raise writer.reader.index.error(
+            flat.source, keyword, problem, f"at most {MOST_COUNTED} of them are counted"
+        )
     return counted(parts, least, most, writer.layout)

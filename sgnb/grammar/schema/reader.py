@@ -1,4 +1,5 @@
-"""The keywords of one schema: their values checked, and those that speak of the value itself read into `Plain`.
+"""The keywords of one schema: their values checked, and those that speak of the value itself read
+into `FlatSchema`.
 
 Logic and references are for others.
 """
@@ -10,27 +11,30 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from .flat import NUMBERS, FlatSchema, common_values, tighter
 from .formats import ENCODINGS, FORMATS, NUMBER_FORMATS
 from .index import SchemaIndex
 from .keywords import ANNOTATION, ENFORCED, KEYWORDS, Children
 from .numbers import BOUND_DIGITS, Bound
-from .plain import NUMBERS, Plain, common_values, tighter
 
-TYPES = {name: frozenset({name}) for name in ("null", "boolean", "integer", "string", "array", "object")}
+TYPES = {
+    name: frozenset({name}) for name in ("null", "boolean", "integer", "string", "array", "object")
+}
 TYPES["number"] = NUMBERS
 
 Fields = dict[str, Any]
 
 
 class Wrong(Exception):
-    """A keyword's value is not what it has to be; the message says what is wrong, `cure` what to write."""
+    """A keyword's value is not what it has to be; the message says what is wrong, `cure` what to
+    write."""
 
     def __init__(self, problem: str, cure: str) -> None:
         super().__init__(problem)
         self.cure = cure
 
 
-def read(schema: dict[str, Any], index: SchemaIndex) -> Plain:
+def read(schema: dict[str, Any], index: SchemaIndex) -> FlatSchema:
     """What the keywords of `schema` ask of a value, logic and references left out.
 
     Raises GrammarError for a keyword that is not enforced or whose value is wrong, logic included.
@@ -52,7 +56,7 @@ def read(schema: dict[str, Any], index: SchemaIndex) -> Plain:
     if isinstance(schema.get("items"), list):
         fields["prefix"] = tuple(schema["items"])
         fields["items"] = schema.get("additionalItems")
-    return Plain(spoken=frozenset(spoken), **fields)
+    return FlatSchema(spoken=frozenset(spoken), **fields)
 
 
 def _spoken_by_format(schema: dict[str, Any], fields: Fields) -> frozenset[str]:
@@ -124,12 +128,17 @@ def _check_pattern(pattern: Any) -> None:
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise Wrong(f"{pattern!r:.60} is no regex: {error}", "give a regex that Python and ECMAScript share") from None
+        raise Wrong(
+            f"{pattern!r:.60} is no regex: {error}", "give a regex that Python and ECMAScript share"
+        ) from None
 
 
 def _format(fields: Fields, value: Any) -> None:
     if not isinstance(value, str) or (value not in FORMATS and value not in NUMBER_FORMATS):
-        raise Wrong(f"{value!r:.60} is not a known format", "use pattern, or remove it; docs/JSON_SCHEMA.md has a list")
+        raise Wrong(
+            f"{value!r:.60} is not a known format",
+            "use pattern, or remove it; docs/JSON_SCHEMA.md has a list",
+        )
     if value in FORMATS:
         fields["formats"] = (*fields.get("formats", ()), value)
     elif (ends := NUMBER_FORMATS[value]) is not None:
@@ -139,7 +148,9 @@ def _format(fields: Fields, value: Any) -> None:
 
 def _content_encoding(fields: Fields, value: Any) -> None:
     if not isinstance(value, str) or value not in ENCODINGS:
-        raise Wrong(f"{value!r:.60} is not enforced", f"one of {', '.join(ENCODINGS)}, or use pattern")
+        raise Wrong(
+            f"{value!r:.60} is not enforced", f"one of {', '.join(ENCODINGS)}, or use pattern"
+        )
     fields["formats"] = (*fields.get("formats", ()), value)
 
 
@@ -167,7 +178,10 @@ def _items(fields: Fields, value: Any) -> None:
 
 def _required(fields: Fields, value: Any) -> None:
     if not _is_names(value):
-        raise Wrong(f"{value!r:.60} is no list of names", "give a list of names; draft-04's true is not read")
+        raise Wrong(
+            f"{value!r:.60} is no list of names",
+            "give a list of names; draft-04's true is not read",
+        )
     fields["required"] = tuple(dict.fromkeys(value))
 
 

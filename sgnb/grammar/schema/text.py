@@ -1,7 +1,9 @@
-"""JSON's own grammar as syntax trees: canonical strings, constants, the rules of any value, the places for blanks.
+"""JSON's own grammar as syntax trees: canonical strings, constants, the rules of any value, the
+places for blanks.
 
-Knows no schema. Every character has one spelling: itself, or the short escape, or `\\u00xx` for the other controls.
-A `Decimal` stands for a number with a point or an exponent, as `json.loads(..., parse_float=Decimal)` gives it.
+Knows no schema. Every character has one spelling: itself, or the short escape, or `\\u00xx` for the
+other controls. A `Decimal` stands for a number with a point or an exponent, as `json.loads(...,
+parse_float=Decimal)` gives it.
 """
 
 from __future__ import annotations
@@ -67,7 +69,11 @@ def _written(ranges: Ranges, exact: bool) -> Node:
         for first, last in _RAW
         if low <= last and first <= high
     )
-    special = [point for point in (*range(0x20), 0x22, 0x5C) if any(low <= point <= high for low, high in ranges)]
+    special = [
+        point
+        for point in (*range(0x20), 0x22, 0x5C)
+        if any(low <= point <= high for low, high in ranges)
+    ]
     short = [ord(_SHORT[chr(point)]) for point in special if chr(point) in _SHORT]
     escapes: list[Node] = [characters(short)] if short else []
     if exact or not raw:
@@ -103,9 +109,10 @@ def escape(text: str) -> str:
 def escaped(node: Node, exact: bool = False) -> Node:
     """The tree of the JSON spellings of the texts of `node`; labels inside are dropped.
 
-    Classes that have visible characters lose the control characters that only `\\u00xx` can write, unless `exact`: a
-    model that begins another `\\u` would be led to them, and they make counted strings half as large again. Spellings
-    are prefix-free, so that Intersect and Without keep their meaning.
+    Classes that have visible characters lose the control characters that only `\\u00xx` can write,
+    unless `exact`: a model that begins another `\\u` would be led to them, and they make counted
+    strings half as large again. Spellings are prefix-free, so that Intersect and Without keep their
+    meaning.
     """
     match node:
         case Literal(text):
@@ -135,13 +142,18 @@ def string(node: Node = ANY_TEXT) -> Node:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where JSON allows blanks, at most `whitespace` spaces or line breaks each; never before or after the whole."""
+    """Where JSON allows blanks, at most `whitespace` spaces or line breaks each; never before or
+    after the whole."""
 
     whitespace: int = 0
 
     @cached_property
     def gap(self) -> Node:
-        return Repeat(Chars(((0x0A, 0x0A), (0x20, 0x20))), 0, self.whitespace) if self.whitespace else EMPTY
+        return (
+            Repeat(Chars(((0x0A, 0x0A), (0x20, 0x20))), 0, self.whitespace)
+            if self.whitespace
+            else EMPTY
+        )
 
     @cached_property
     def comma(self) -> Node:
@@ -161,9 +173,15 @@ class Layout:
 
     def _enclosed(self, opening: str, inside: Node, empty: bool, closing: str) -> Node:
         if inside in (NOTHING, EMPTY):
-            return concat(Literal(opening), self.gap, Literal(closing)) if empty or inside == EMPTY else NOTHING
+            return (
+                concat(Literal(opening), self.gap, Literal(closing))
+                if empty or inside == EMPTY
+                else NOTHING
+            )
         inside = concat(inside, self.gap)
-        return concat(Literal(opening), self.gap, optional(inside) if empty else inside, Literal(closing))
+        return concat(
+            Literal(opening), self.gap, optional(inside) if empty else inside, Literal(closing)
+        )
 
     def repeated(self, item: Node, least: int, most: int | None) -> Node:
         """`item,item,...`: at least `least`, but one or more, and at most `most`."""
@@ -180,7 +198,9 @@ class Layout:
     def constant(self, value: Any) -> Node:
         """Exactly this JSON value."""
         if isinstance(value, Mapping):
-            members = [self.entry(string(Literal(key)), self.constant(item)) for key, item in value.items()]
+            members = [
+                self.entry(string(Literal(key)), self.constant(item)) for key, item in value.items()
+            ]
             return self.braces(self.joined(members), False)
         if isinstance(value, (list, tuple)):
             return self.brackets(self.joined(map(self.constant, value)), False)
@@ -197,7 +217,8 @@ class Layout:
 
 
 def value_rules(layout: Layout, number: Node) -> dict[str, Node]:
-    """The rules of "json value", "json object" and "json array"; the latter two in full, recursive ones."""
+    """The rules of "json value", "json object" and "json array"; the latter two in full, recursive
+    ones."""
     member = layout.entry(string(), VALUE)
     return {
         "json value": alternate(

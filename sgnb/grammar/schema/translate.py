@@ -1,8 +1,9 @@
 """A JSON schema as the tree of the JSON texts that are valid under it.
 
-Objects are written in the order of the schema, in one layout, and each value in one way, so that every text of the tree
-is valid, but not every valid text is one of the tree: docs/JSON_SCHEMA.md says where it is narrower. What is not
-enforced is an error. References become rules; whoever runs the tree decides what to do about recursive ones.
+Objects are written in the order of the schema, in one layout, and each value in one way, so that
+every text of the tree is valid, but not every valid text is one of the tree: docs/JSON_SCHEMA.md
+says where it is narrower. What is not enforced is an error. References become rules; whoever runs
+the tree decides what to do about recursive ones.
 """
 
 from __future__ import annotations
@@ -14,20 +15,32 @@ from decimal import Decimal
 from functools import partial
 
 from ...errors import GrammarError
-from ..syntax import NOTHING, Literal, Node, Reference, Repeat, Rules, Source, Without, concat, optional
+from ..syntax import (
+    NOTHING,
+    Literal,
+    Node,
+    Reference,
+    Repeat,
+    Rules,
+    Source,
+    Without,
+    concat,
+    optional,
+)
 from .arrays import array_tree
 from .cases import LOGIC, CaseReader
+from .flat import ALL_TYPES, NUMBERS, FlatSchema, Schema, type_of
 from .index import SchemaIndex, read_schema
 from .keywords import SILENT
 from .multiples import common_multiple, integer_bounds, multiples
 from .numbers import integers, numbers
 from .objects import Writer, object_tree
-from .plain import ALL_TYPES, NUMBERS, Plain, Schema, type_of
 from .strings import decoded
 from .text import ANYTHING, VALUE, Layout, either, string, value_rules
 
 MOST_RULES = 300
-"""So many places get rules of their own for what they refer to; later ones share, and have the label of the first."""
+"""So many places get rules of their own for what they refer to; later ones share, and have the
+label of the first."""
 
 _MOST_NESTED = 150
 _COMBINING = frozenset({*LOGIC, "$ref"})
@@ -35,11 +48,12 @@ _DEEP_CURE = "use fewer levels, or put inner schemas into $defs"
 
 
 def translate(schema_text: str, whitespace: int = 0) -> Rules:
-    """The JSON texts that are valid under the schema, with at most `whitespace` blanks wherever JSON allows them.
+    """The JSON texts that are valid under the schema, with at most `whitespace` blanks wherever
+    JSON allows them.
 
-    Labels are places in the text, such as `$.wand.length` and `$.items[]`. Raises GrammarError for a schema that is
-    wrong, too large, that nothing fits, or with keywords that are not enforced: it names the keyword, its place and a
-    cure.
+    Labels are places in the text, such as `$.wand.length` and `$.items[]`. Raises GrammarError for
+    a schema that is wrong, too large, that nothing fits, or with keywords that are not enforced: it
+    names the keyword, its place and a cure.
     """
     try:
         return _Translation(read_schema(schema_text), Layout(whitespace)).rules()
@@ -49,7 +63,8 @@ def translate(schema_text: str, whitespace: int = 0) -> Rules:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a tree is being made: its label, the rules around it, and those of them without a character so far."""
+    """Where a tree is being made: its label, the rules around it, and those of them without a
+    character so far."""
 
     label: str
     around: tuple[tuple[int, str], ...] = ()
@@ -58,7 +73,8 @@ class _Place:
 
 
 class _Translation:
-    """One schema on its way to `Rules`. Rules wait in a queue, so that long chains of `$ref` do not recurse."""
+    """One schema on its way to `Rules`. Rules wait in a queue, so that long chains of `$ref` do not
+    recurse."""
 
     def __init__(self, root: Schema, layout: Layout) -> None:
         self.layout = layout
@@ -81,7 +97,10 @@ class _Translation:
             self._made[name] = body if body == NOTHING else Source(body, place.label)
         body = self._made[start]
         if body == NOTHING:
-            raise GrammarError("no JSON value is valid under the schema", "look for keywords that exclude each other")
+            raise GrammarError(
+                "no JSON value is valid under the schema",
+                "look for keywords that exclude each other",
+            )
         if not self._used.isdisjoint(ANYTHING):
             self._made |= value_rules(self.layout, numbers(None, None))
             self._used.update(ANYTHING)
@@ -104,7 +123,8 @@ class _Translation:
         return self._cases(schema, place) if node is None else node
 
     def _passed_on(self, schema: Schema, place: _Place) -> Node | None:
-        """The values of a schema that only passes on what others describe; None for any other schema."""
+        """The values of a schema that only passes on what others describe; None for any other
+        schema."""
         if isinstance(schema, bool):
             return self._reference(VALUE.name) if schema else NOTHING
         spoken = schema.keys() - SILENT
@@ -115,9 +135,17 @@ class _Translation:
             return None
         [keyword] = spoken
         parts = schema[keyword]
-        if not isinstance(parts, list) or not parts or not all(isinstance(part, (dict, bool)) for part in parts):
+        if (
+            not isinstance(parts, list)
+            or not parts
+            or not all(isinstance(part, (dict, bool)) for part in parts)
+        ):
             return None  # whoever reads the schema complains
-        if keyword == "anyOf" or len(parts) == 1 or (keyword == "oneOf" and not self._overlap(parts)):
+        if (
+            keyword == "anyOf"
+            or len(parts) == 1
+            or (keyword == "oneOf" and not self._overlap(parts))
+        ):
             return either([self.tree(part, place) for part in parts])
         return None
 
@@ -129,10 +157,13 @@ class _Translation:
         return Reference(name)
 
     def _rule(self, schema: Schema, name: str, place: _Place) -> str:
-        """The name of the rule for `schema` at `place`: one that is around it, or one that will be made."""
+        """The name of the rule for `schema` at `place`: one that is around it, or one that will be
+        made."""
         key = id(schema)
         if key in place.fresh:
-            raise self.index.error(schema, "$ref", "refers to itself with nothing between", "say what the value is")
+            raise self.index.error(
+                schema, "$ref", "refers to itself with nothing between", "say what the value is"
+            )
         for target, rule in place.around:
             if target == key:
                 return rule
@@ -154,78 +185,97 @@ class _Translation:
     def _cases(self, schema: Schema, place: _Place) -> Node:
         return either([self._plain(case, place) for case in self.reader.cases(schema)])
 
-    def _plain(self, plain: Plain, place: _Place) -> Node:
+    def _plain(self, flat: FlatSchema, place: _Place) -> Node:
         """The values of one case."""
         self.reader.spend()
-        if plain.values is not None:
-            return either(self.layout.constant(value) for value in self.reader.values(plain))
-        if plain.types == ALL_TYPES and not plain.spoken and replace(plain, source=None) == _ANY:
+        if flat.values is not None:
+            return either(self.layout.constant(value) for value in self.reader.values(flat))
+        if flat.types == ALL_TYPES and not flat.spoken and replace(flat, source=None) == _ANY:
             return self._reference(VALUE.name)
-        types = plain.narrowed()
-        options = [string(self._decoded(plain))] if "string" in types else []
-        options.append(self._numbers(plain, types & NUMBERS))
+        types = flat.narrowed()
+        options = [string(self._decoded(flat))] if "string" in types else []
+        options.append(self._numbers(flat, types & NUMBERS))
         for kind, value in (("boolean", True), ("boolean", False), ("null", None)):
-            if kind in types and self.reader.holds(plain, value):
+            if kind in types and self.reader.holds(flat, value):
                 options.append(self.layout.constant(value))
         writer = Writer(self.layout, self.reader, partial(self._inside, place))
         for kind, maker, keywords in _CONTAINERS:
             if kind in types:
-                self._check_excluded(plain, kind)
-                free = all(_says_nothing(plain, keyword) for keyword in keywords)
-                options.append(self._reference(f"json {kind}") if free else maker(plain, place.label, writer))
+                self._check_excluded(flat, kind)
+                free = all(_says_nothing(flat, keyword) for keyword in keywords)
+                options.append(
+                    self._reference(f"json {kind}") if free else maker(flat, place.label, writer)
+                )
         return either(options)
 
     def _inside(self, place: _Place, schema: Schema, label: str) -> Node:
         """The values of `schema` at `label`, inside the object or array at `place`."""
         return self.tree(schema, _Place(label, place.around, frozenset(), place.depth + 1))
 
-    def _check_excluded(self, plain: Plain, kind: str) -> None:
-        rest = replace(plain, excluded=())
-        for value in plain.excluded:
+    def _check_excluded(self, flat: FlatSchema, kind: str) -> None:
+        rest = replace(flat, excluded=())
+        for value in flat.excluded:
             if type_of(value) == kind and self.reader.holds(rest, value):
                 problem = f"an {kind} as a forbidden value is not enforced"
-                raise self.index.error(plain.source, "not", problem, "forbid texts, numbers, true, false or null")
+                raise self.index.error(
+                    flat.source, "not", problem, "forbid texts, numbers, true, false or null"
+                )
 
-    def _decoded(self, plain: Plain) -> Node:
+    def _decoded(self, flat: FlatSchema) -> Node:
         try:
-            return decoded(plain)
+            return decoded(flat)
         except GrammarError as error:
-            raise self.index.error(plain.source, "pattern", error.message, error.hint) from None
+            raise self.index.error(flat.source, "pattern", error.message, error.hint) from None
 
-    def _numbers(self, plain: Plain, types: frozenset[str]) -> Node:
+    def _numbers(self, flat: FlatSchema, types: frozenset[str]) -> Node:
         if not types:
             return NOTHING
         if "integer" not in types:
-            raise self.index.error(plain.source, "type", "a number that is no integer", 'use "number"')
+            raise self.index.error(
+                flat.source, "type", "a number that is no integer", 'use "number"'
+            )
         whole = "fraction" not in types
-        low, high = plain.low, plain.high
-        if plain.steps:
+        low, high = flat.low, flat.high
+        if flat.steps:
             try:
-                node = multiples(common_multiple(plain.steps), low, high, whole)
+                node = multiples(common_multiple(flat.steps), low, high, whole)
             except GrammarError as error:
-                raise self.index.error(plain.source, "multipleOf", error.message, error.hint) from None
+                raise self.index.error(
+                    flat.source, "multipleOf", error.message, error.hint
+                ) from None
         else:
             node = integers(*integer_bounds(low, high)) if whole else numbers(low, high)
-        removed = [_spellings(value) for value in plain.excluded if type_of(value) in NUMBERS]
+        removed = [_spellings(value) for value in flat.excluded if type_of(value) in NUMBERS]
         return Without(node, either(removed)) if removed and node != NOTHING else node
 
 
-_ANY = Plain()
+_ANY = FlatSchema()
 
-_CONTAINERS: tuple[tuple[str, Callable[[Plain, str, Writer], Node], tuple[str, ...]], ...] = (
+_CONTAINERS: tuple[tuple[str, Callable[[FlatSchema, str, Writer], Node], tuple[str, ...]], ...] = (
     (
         "object",
         object_tree,
-        ("properties", "required", "additional", "pattern_properties", "names", "min_properties", "max_properties"),
+        (
+            "properties",
+            "required",
+            "additional",
+            "pattern_properties",
+            "names",
+            "min_properties",
+            "max_properties",
+        ),
     ),
     ("array", array_tree, ("prefix", "items", "min_items", "max_items", "unique", "contains")),
 )
-"""The types that have schemas inside, what makes their trees, and the keywords without which anything may be inside."""
+"""The types that have schemas inside, what makes their trees, and the keywords without which
+anything may be inside."""
 
 
-def _says_nothing(plain: Plain, keyword: str) -> bool:
-    value = getattr(plain, keyword)
-    return value == getattr(_ANY, keyword) or (keyword in ("additional", "items") and value in (True, {}))
+def _says_nothing(flat: FlatSchema, keyword: str) -> bool:
+    value = getattr(flat, keyword)
+    return value == getattr(_ANY, keyword) or (
+        keyword in ("additional", "items") and value in (True, {})
+    )
 
 
 def _spellings(value: int | Decimal) -> Node:

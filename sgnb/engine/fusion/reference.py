@@ -1,0 +1,89 @@
+"""The operations between the matrix products in plain torch: for the CPU, and the oracle of the
+Triton kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .types import Angles, AttentionPlan, Backend, Norm, Rotary
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "silu": F.silu,
+    "gelu": F.gelu,
+    "gelu_tanh": partial(F.gelu, approximate="tanh"),
+}
+
+
+def norm(x: Tensor, norm: Norm, residual: Tensor | None = None) -> Tensor:
+    """x [..., n] normed, plus `residual` of the same shape; a new tensor in x's dtype."""
+    if x.dtype == torch.float32:
+        y = F.rms_norm(x, norm.factor.shape, norm.factor, norm.eps)
+    else:
+        y = F.rms_norm(x.float(), norm.factor.shape, None, norm.eps)
+        y = ((y.to(x.dtype) if norm.early else y) * norm.factor).to(x.dtype)
+    return y if residual is None else y.add_(residual)
+
+
+def gate(x: Tensor, activation: str) -> Tensor:
+    """x [T, 2n], the gate beside what it gates: activation(gate) * up, [T, n]."""
+    first, up = x.chunk(2, -1)
+    return ACTIVATIONS[activation](first).mul_(up)
+
+
+def rotate_and_store(
+    qkv: Tensor, plan: AttentionPlan, angles: Angles | None, backend: Backend
+) -> Tensor:
+    """Norm and rotate the heads of qkv [T, sum of widths], store k and v: q [T, heads, dim].
+
+    angles: None when the plan has no rotation.
+    """
+    query, kv, dim = plan.heads
+    heads = qkv.view(len(qkv), query + 2 * kv, dim)
+    v = heads[:, query + kv :]
+    if plan.q_norm is None or plan.k_norm is None:
+        q, k = rotate(heads[:, : query + kv], angles, plan.rotary).split([query, kv], 1)
+    else:
+        q = rotate(norm(heads[:, :query], plan.q_norm), angles, plan.rotary)
+        k = rotate(norm(heads[:, query : query + kv], plan.k_norm), angles, plan.rotary)
+    backend.store(plan.layer, k, v)
+    return q
+
+
+def rotate(x: Tensor, angles: Angles | None, rotary: Rotary | None) -> Tensor:
+    """x [T, heads, dim] rotated, a new tensor; x itself without a rotation."""
+    if rotary is None or angles is None:
+        return x
+    pairs = rotary.pairs(angles[0].shape[-1])
+    c, s = (part[:, None, : pairs * rotary.step : rotary.step] for part in angles)
+    out = torch.empty_like(x) if 2 * pairs == x.shape[-1] else x.clone()
+    a, b = _halves(x, pairs, rotary)
+    out_a, out_b = _halves(out, pairs, rotary)
+    torch.mul(a, c, out=out_a).addcmul_(b, s, value=-1)
+    torch.mul(b, c, out=out_b).addcmul_(a, s)
+    return out
+
+
+def _halves(x: Tensor, pairs: int, rotary: Rotary) -> tuple[Tensor, Tensor]:
+    if rotary.interleaved:
+        return x[..., 0 : 2 * pairs : 2], x[..., 1 : 2 * pairs : 2]
+    return x[..., :pairs], x[..., pairs : 2 * pairs]
+
+
+def activation_name(own: Callable[[Tensor], Tensor]) -> str | None:
+    """The known activation that computes the same over the stretch where the known ones differ."""
+    x = torch.linspace(-8, 8, 401)
+    with torch.inference_mode():
+        y = own(x)
+        return next(
+            (
+                name
+                for name, known in ACTIVATIONS.items()
+                if torch.allclose(known(x), y, 1e-5, 1e-6)
+            ),
+            None,
+        )

@@ -1,0 +1,223 @@
+"""What a folder or hub id has to load: the safetensors files and where in them each tensor lies.
+Reads no weights.
+
+Knows the file format and the hub; knows no device and no model.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import huggingface_hub
+import torch
+from huggingface_hub.errors import EntryNotFoundError
+
+from ...errors import ModelError
+
+SINGLE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+HUB_SECONDS = 5.0
+MAX_HEADER_BYTES = 100_000_000
+DTYPES = {
+    "BOOL": torch.bool,
+    "U8": torch.uint8,
+    "I8": torch.int8,
+    "I16": torch.int16,
+    "I32": torch.int32,
+    "I64": torch.int64,
+    "U16": torch.uint16,
+    "U32": torch.uint32,
+    "U64": torch.uint64,
+    "F8_E4M3": torch.float8_e4m3fn,
+    "F8_E5M2": torch.float8_e5m2,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "F32": torch.float32,
+    "F64": torch.float64,
+}
+"""The format's name of a dtype -> torch's."""
+
+
+class Entry(NamedTuple):
+    """One tensor of a file: `size` bytes from byte `start` of it."""
+
+    file: Path
+    start: int
+    size: int
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A folder's tensors by name."""
+
+    folder: Path
+    entries: dict[str, Entry]
+
+    @property
+    def size(self) -> int:
+        """Bytes to read."""
+        return sum(entry.size for entry in self.entries.values())
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """That of the first tensor of floating point, as a guess at what the model is meant to run
+        in."""
+        kinds = (entry.dtype for entry in self.entries.values())
+        return next(
+            (kind for kind in kinds if kind.is_floating_point and kind.itemsize > 1), torch.float32
+        )
+
+    def size_in(self, dtype: torch.dtype) -> int:
+        """Bytes that the tensors take on a device with those of floating point cast to `dtype`."""
+        return sum(
+            math.prod(entry.shape)
+            * (dtype if entry.dtype.is_floating_point else entry.dtype).itemsize
+            for entry in self.entries.values()
+        )
+
+
+def find_folder(path: str) -> Path:
+    """The folder of a model: `path` itself, or the hub's cache after what is missing there was
+    downloaded.
+
+    Raises ModelError for a local path that is no folder; for a hub id whatever huggingface_hub
+    raises.
+    """
+    folder = Path(path).expanduser()
+    if folder.is_dir():
+        return folder
+    if folder.is_absolute() or path.startswith((".", "~")) or path.count("/") > 1:
+        raise ModelError(
+            f"no model folder at {path!r}",
+            "give a folder with config.json and safetensors, a hub id, or 'tiny'",
+        )
+    return _download(path)
+
+
+def _download(repository: str) -> Path:
+    """Only the files that are needed: many repositories have the same weights a second time."""
+    offline = hub_is_away()
+
+    def fetch(name: str) -> Path:
+        return Path(huggingface_hub.hf_hub_download(repository, name, local_files_only=offline))
+
+    folder = fetch("config.json").parent
+    _try(fetch, "generation_config.json")
+    named = _named_in_config(folder)
+    weights = next(
+        (name for name in ([named] if named else [SINGLE, INDEX]) if _try(fetch, name)), ""
+    )
+    for shard in _shards(folder / weights) if weights.endswith(".json") else ():
+        fetch(shard)
+    return folder
+
+
+def _try(fetch: Callable[[str], Path], name: str) -> bool:
+    try:
+        return fetch(name).is_file()
+    except EntryNotFoundError:
+        return False
+
+
+def hub_is_away() -> bool:
+    """Whether the hub cannot be reached. Without asking first, its library tries again for half a
+    minute."""
+    try:
+        huggingface_hub.get_session().head(huggingface_hub.constants.ENDPOINT, timeout=HUB_SECONDS)
+    except (
+        Exception
+    ):  # kinds of the HTTP library, which changes with the version of huggingface_hub
+        return True
+    return False
+
+
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """The headers of a folder's safetensors files, checked against the files' sizes.
+
+    Raises ModelError when there are none, when a shard that the index names is missing, and when
+    one is cut or spoilt.
+    """
+    entries: dict[str, Entry] = {}
+    for file in _files(folder):
+        entries.update(read_header(file))
+    return Checkpoint(folder, entries)
+
+
+def _files(folder: Path) -> list[Path]:
+    named = _named_in_config(folder)
+    for name in [named] if named else [SINGLE, INDEX]:
+        if (folder / name).is_file():
+            return (
+                [folder / shard for shard in _shards(folder / name)]
+                if name.endswith(".json")
+                else [folder / name]
+            )
+    where = f"{str(folder)!r} has no file named {named or f'{SINGLE} or {INDEX}'}"
+    if any(folder.glob("*.bin")):
+        raise ModelError(
+            f"{where}, only .bin files, which can hold code and are not read",
+            "give a folder with safetensors: transformers' from_pretrained and save_pretrained turn one into the other",
+        )
+    raise ModelError(where, "give a folder with config.json and safetensors, a hub id, or 'tiny'")
+
+
+def _named_in_config(folder: Path) -> str:
+    """A config may name its weights file; a name that leads out of the folder is not followed."""
+    try:
+        name = json.loads((folder / "config.json").read_text()).get("transformers_weights") or ""
+    except (OSError, ValueError, AttributeError):  # the config's own reader says it better
+        return ""
+    return Path(name).name
+
+
+def _shards(index: Path) -> list[str]:
+    try:
+        names = sorted(set(json.loads(index.read_text())["weight_map"].values()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelError(
+            f"{str(index)!r} cannot be loaded: it is no index of safetensors files",
+            "give the model's folder this file again: download or copy it anew",
+        ) from error
+    return [Path(name).name for name in names]
+
+
+def read_header(file: Path) -> dict[str, Entry]:
+    """The tensors of one safetensors file: eight bytes with the header's length, the header in
+    JSON, the data."""
+    cure = "give the model's folder this file again: download or copy it anew"
+    if not file.is_file():
+        raise ModelError(f"{str(file)!r} is missing, though the folder's index names it", cure)
+    size = file.stat().st_size
+    try:
+        with file.open("rb") as stream:
+            length = int.from_bytes(stream.read(8), "little")
+            if not 0 < length <= min(MAX_HEADER_BYTES, size - 8):
+                raise ValueError(f"a header of {length} bytes")
+            header: dict[str, Any] = json.loads(stream.read(length))
+        header.pop("__metadata__", None)
+        entries = {name: _entry(file, 8 + length, fields) for name, fields in header.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ModelError(f"{str(file)!r} cannot be loaded as safetensors: {error}", cure) from error
+    end = max((entry.start + entry.size for entry in entries.values()), default=8 + length)
+    if size < end:
+        raise ModelError(
+            f"{str(file)!r} cannot be loaded: it ends after {size:,} of {end:,} bytes", cure
+        )
+    return entries
+
+
+def _entry(file: Path, base: int, fields: dict[str, Any]) -> Entry:
+    begin, end = fields["data_offsets"]
+    if fields["dtype"] not in DTYPES:
+        raise ValueError(f"numbers of kind {fields['dtype']} are not known here")
+    dtype, shape = DTYPES[fields["dtype"]], tuple(fields["shape"])
+    if begin < 0 or end - begin != math.prod(shape) * dtype.itemsize:
+        raise ValueError(f"{end - begin} bytes for {list(shape)} of {dtype}")
+    return Entry(file, base + begin, end - begin, dtype, shape)

@@ -1,0 +1,295 @@
+"""A local folder or hub id -> a transformers model on the device. Knows nothing of attention or of
+the KV pool.
+
+transformers builds the model without weights, renames and merges what the family's checkpoints name
+otherwise, ties and fills in what is not saved. It takes the weights from us, as it would take them
+from open safetensors files: each is read when it is asked for, by several threads, to the device at
+once, and is cast there.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from concurrent.futures import Future, wait
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import EllipsisType
+from typing import Any
+
+import torch
+from huggingface_hub.errors import LocalEntryNotFoundError
+from torch import Tensor
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    PreTrainedModel,
+)
+from transformers.utils import logging
+
+from ... import models
+from ...errors import ModelError, nearest
+from ..memory import DEVICE_LOST_CURE, check_weights_fit, is_device_lost, is_out_of_memory
+from ..options import DTYPES
+from .checkpoint import Checkpoint, Entry, find_folder, hub_is_away, read_checkpoint
+from .safetensors_reader import REDRAW_SECONDS, Progress, Reader
+
+_one_at_a_time = threading.Lock()
+"""While it loads, transformers replaces functions and the default dtype of the whole process."""
+
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer.model",
+    "vocab.json",
+    "vocab.txt",
+    "tokenizer_config.json",
+)
+
+
+def pick_device(device: str) -> torch.device:
+    """The GPU for "auto", where there is one; a GPU comes with its number. Raises ModelError for a
+    device that torch cannot use here."""
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    cure = "use 'auto', 'cpu' or 'cuda'; `%sglang doctor` tells what is here"
+    try:
+        place = torch.device(("cuda" if count else "cpu") if device == "auto" else device)
+        if place == torch.device("cuda") and count:
+            place = torch.device("cuda", torch.cuda.current_device())
+    except (RuntimeError, TypeError) as error:
+        hint = DEVICE_LOST_CURE if is_device_lost(error) else cure
+        raise ModelError(f"device {device!r} is not usable: {first_line(error)}", hint) from error
+    if place.type not in ("cpu", "cuda"):
+        raise ModelError(
+            f"device {device!r} is not usable: sgnb runs on CPUs and NVIDIA's GPUs", cure
+        )
+    if place.type == "cuda" and (place.index or 0) >= count:
+        raise ModelError(
+            f"device {device!r} is not usable: torch finds {count} GPU{'s' * (count != 1)}", cure
+        )
+    return place
+
+
+def pick_dtype(dtype: str, device: torch.device) -> torch.dtype | None:
+    """The dtype to run in, or None for the checkpoint's own, which "auto" is on a GPU.
+
+    On a CPU "auto" is float32: half precision is slower there. Raises ModelError for an unknown
+    name.
+    """
+    if dtype not in DTYPES:
+        raise ModelError(f"unknown dtype {dtype!r}", nearest(str(dtype), DTYPES))
+    if dtype == "auto":
+        return torch.float32 if device.type == "cpu" else None
+    kind: torch.dtype = getattr(torch, DTYPES[dtype])
+    return kind
+
+
+def load_module(
+    path: str,
+    device: torch.device,
+    dtype: torch.dtype | None = None,
+    memory_limit: float | None = None,
+) -> PreTrainedModel:
+    """Read a causal language model from a local folder or by hub id; weights from safetensors only.
+
+    dtype None: the checkpoint's own. memory_limit: GiB that the engine may use on a GPU. A line on
+    stderr shows the progress of what is large. Host memory never holds more than a few buffers of a
+    model that goes to a GPU, unless the checkpoint is quantized, which only transformers' own way
+    can read. An interrupt stops the reading.
+
+    Raises ModelError when the model cannot be found or read, when a weight is missing from the
+    checkpoint, and, before anything is read, when the weights are too large for the device.
+    """
+    try:
+        folder = find_folder(path)
+        if not (folder / "config.json").is_file():
+            raise ModelError(
+                f"{str(folder)!r} has no config.json", "give the folder of a causal language model"
+            )
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        if getattr(config, "quantization_config", None):
+            with _one_at_a_time:
+                return _read_quantized(folder, dtype).to(device)  # type: ignore[arg-type]
+        checkpoint = read_checkpoint(folder)
+        kind = dtype or getattr(config, "dtype", None) or checkpoint.dtype
+        check_weights_fit(path, checkpoint.size_in(kind), kind, device, memory_limit)
+        return _read(path, checkpoint, config, device, kind)
+    except ModelError:
+        raise
+    except LocalEntryNotFoundError as error:
+        said = f"no model folder at {path!r}, and the hub cannot be reached"
+        raise ModelError(said, _cure(path, error)) from error
+    except Exception as error:  # a spoilt config or weights file can raise anything
+        raise ModelError(
+            f"{path!r} cannot be loaded as a decoder: {first_line(error)}", _cure(path, error)
+        ) from error
+
+
+def _cure(path: str, error: Exception) -> str:
+    if is_out_of_memory(error):
+        return "unload another engine (`%sglang engine unload NAME`), or load a smaller model"
+    return (
+        "give a folder with config.json and safetensors of a causal language model, a hub id, or a bundled one; "
+        + nearest(path, models.names())
+    )
+
+
+def place_module(
+    module: PreTrainedModel, device: torch.device, dtype: torch.dtype | None
+) -> PreTrainedModel:
+    """Move a model that is loaded already, in place. Only its parameters are cast: rotary
+    frequencies and other buffers keep the precision that the model made them in."""
+    if dtype is not None:
+        for parameter in module.parameters():
+            if parameter.is_floating_point():
+                parameter.data = parameter.data.to(device, dtype)
+    module.to(device)  # type: ignore[arg-type]
+    return module
+
+
+class _Weight:
+    """Stands where transformers expects a slice of an open safetensors file, which it takes whole,
+    `weight[...]`, and then moves with `to`. The tensor is read at that point, to the reader's
+    device whichever is asked for: transformers asks for the CPU unless `accelerate` is
+    installed."""
+
+    __slots__ = ("_entry", "_reader")
+
+    def __init__(self, reader: Reader, entry: Entry) -> None:
+        self._reader = reader
+        self._entry = entry
+
+    def __getitem__(self, index: EllipsisType) -> _Weight:
+        if index is not ...:
+            raise TypeError(f"weights are read whole, not {index!r}")
+        return self
+
+    def to(self, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
+        tensor = self._reader.read(self._entry)
+        return tensor if dtype is None else tensor.to(dtype)
+
+
+def _read(
+    path: str, checkpoint: Checkpoint, config: Any, device: torch.device, dtype: torch.dtype
+) -> PreTrainedModel:
+    progress = Progress(path, checkpoint.size, sys.stderr)
+    reader = Reader(device, progress)
+    own = checkpoint.folder / "generation_config.json"
+
+    def work() -> tuple[PreTrainedModel, dict[str, Any]]:
+        while not _one_at_a_time.acquire(timeout=REDRAW_SECONDS):
+            reader.check()
+        with ExitStack() as stack:
+            stack.callback(_one_at_a_time.release)
+            stack.enter_context(_no_bars())
+            reader.check()
+            progress.begin()
+            with torch.device("meta"):
+                family = type(AutoModelForCausalLM.from_config(config))
+            result: tuple[PreTrainedModel, dict[str, Any]] = family.from_pretrained(
+                None,
+                config=config,
+                state_dict={
+                    name: _Weight(reader, entry) for name, entry in checkpoint.entries.items()
+                },
+                dtype=dtype,
+                generation_config=GenerationConfig.from_pretrained(checkpoint.folder)
+                if own.is_file()
+                else None,
+                output_loading_info=True,
+            )
+        return result
+
+    try:
+        module, report = _wait(work, reader, progress)
+    finally:
+        reader.close()
+    progress.finish()
+    _check_complete(path, report)
+    module.config.name_or_path = module.name_or_path = path
+    return module.to(device)
+
+
+def _wait(work: Any, reader: Reader, progress: Progress) -> Any:
+    """Do `work` on a thread of its own and draw the progress on this one, which an interrupt
+    reaches."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    thread = threading.Thread(target=run, name="sgnb-load", daemon=True)
+    thread.start()
+    try:
+        while not wait([future], REDRAW_SECONDS).done:
+            progress.draw()
+        progress.draw()
+    except BaseException:
+        reader.cancel()
+        wait([future])  # not `join`: interrupted, that takes the thread for dead (Python 3.11)
+        raise
+    finally:
+        if future.done():
+            thread.join()
+    return future.result()
+
+
+def _check_complete(path: str, report: dict[str, Any]) -> None:
+    missing = sorted(report["missing_keys"])
+    if missing:
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        raise ModelError(
+            f"{path!r} cannot be loaded: its checkpoint has no {', '.join(missing[:3])}{more}, which would be random",
+            "give the whole checkpoint of a causal language model, with the config that belongs to it",
+        )
+
+
+def _read_quantized(folder: Path, dtype: torch.dtype | None) -> PreTrainedModel:
+    module: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+        str(folder),
+        dtype=dtype or "auto",
+        use_safetensors=True,
+        trust_remote_code=False,
+        local_files_only=True,
+    )
+    return module
+
+
+@contextmanager
+def _no_bars() -> Any:
+    """transformers counts tensors, and ours counts bytes."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+
+
+def load_tokenizer(path: str) -> Any:
+    """The tokenizer that lies beside a model, or None when there is none."""
+    folder = Path(path).expanduser()
+    if folder.is_dir() and not any((folder / name).exists() for name in TOKENIZER_FILES):
+        return None
+    try:
+        return AutoTokenizer.from_pretrained(
+            str(folder) if folder.is_dir() else path,
+            trust_remote_code=False,
+            local_files_only=folder.is_dir() or hub_is_away(),
+        )
+    except Exception as error:  # the tokenizers library raises plain ones
+        raise ModelError(
+            f"the tokenizer of {path!r} cannot be read: {first_line(error)}",
+            "give Engine(..., tokenizer=...) one that works",
+        ) from error
+
+
+def first_line(error: BaseException) -> str:
+    """Of its message; with the next where that only announces it."""
+    first, *rest = (str(error).strip() or type(error).__name__).splitlines()
+    return (f"{first} {rest[0].strip()}" if rest and first.endswith(":") else first)[:300]

@@ -1,0 +1,100 @@
+"""Waiting for outputs that the engine's thread puts into a queue, blocking or not: all of them, or
+one growing.
+
+Whoever stops waiting, by an interrupt, an error or by letting go of a stream that has begun, ends
+the requests: `abort` takes ids.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+from collections.abc import AsyncIterator, Callable, Iterator
+
+from .output import Output
+from .request_state import OnOutput
+
+Abort = Callable[[list[int]], None]
+Indexed = tuple[int, Output]
+"""The number of a sample, and its output."""
+
+
+def numbered_callbacks(put: Callable[[Indexed], None], count: int) -> list[OnOutput]:
+    """One for each of `count` samples; each puts the sample's number with what it is given."""
+    return [_indexed(i, put) for i in range(count)]
+
+
+def _indexed(index: int, put: Callable[[Indexed], None]) -> OnOutput:
+    return lambda output: put((index, output))
+
+
+def gather(results: queue.SimpleQueue[Indexed], ids: list[int], abort: Abort) -> list[Output]:
+    """The outputs of all samples, in order. Raises the first one's error."""
+    outputs: dict[int, Output] = {}
+    try:
+        while len(outputs) < len(ids):
+            index, output = _wait(results)
+            outputs[index] = output
+    except BaseException:
+        abort(ids)
+        raise
+    return _in_order(outputs)
+
+
+async def agather(results: asyncio.Queue[Indexed], ids: list[int], abort: Abort) -> list[Output]:
+    """`gather` without blocking the event loop."""
+    outputs: dict[int, Output] = {}
+    try:
+        while len(outputs) < len(ids):
+            index, output = await results.get()
+            outputs[index] = output
+    except BaseException:
+        abort(ids)
+        raise
+    return _in_order(outputs)
+
+
+def streamed(results: queue.SimpleQueue[Indexed], ids: list[int], abort: Abort) -> Iterator[Output]:
+    """The outputs of one sample as they grow, up to the finished one. Raises its error."""
+    try:
+        while True:
+            _, output = _wait(results)
+            if output.error:
+                raise output.error
+            yield output
+            if output.finish_reason:
+                return
+    finally:
+        abort(ids)
+
+
+async def astreamed(
+    results: asyncio.Queue[Indexed], ids: list[int], abort: Abort
+) -> AsyncIterator[Output]:
+    """`streamed` without blocking the event loop."""
+    try:
+        while True:
+            _, output = await results.get()
+            if output.error:
+                raise output.error
+            yield output
+            if output.finish_reason:
+                return
+    finally:
+        abort(ids)
+
+
+def _wait(results: queue.SimpleQueue[Indexed]) -> Indexed:
+    """The next item; looks up now and then so that an interrupt gets through."""
+    while True:
+        try:
+            return results.get(timeout=0.1)
+        except queue.Empty:
+            continue
+
+
+def _in_order(outputs: dict[int, Output]) -> list[Output]:
+    for _, output in sorted(outputs.items()):
+        if output.error:
+            raise output.error
+    return [outputs[i] for i in range(len(outputs))]

@@ -1,0 +1,307 @@
+"""A request's grammar while it runs: what may come next, what must, and how the text still ends in
+time.
+
+Decides and keeps count; the engine masks, the request holds the tokens. Knows no model and no
+scheduler.
+
+Jump-forward (Zheng et al., arXiv 2312.07104, section 4): text that the grammar forces is appended
+without asking the model. The last tokens are cut anew together with it, because the model knows its
+tokenizer's own way of cutting; the longest common beginning stays, and what follows goes through
+the model in one pass. But for the last one, no more tokens are cut anew than the jump brings in: to
+mend how the model cut its own text is not worth computing it again.
+
+The text ends before the tokens do: at each place the shortest way to an end must fit into what is
+left of max_new_tokens. A token after which it would not is taken back, and the shortest way is
+written instead. A grammar of the library does not tell its shortest way: in the last part of its
+tokens it lands, which means that it closes the JSON strings, arrays and objects that it can close,
+and ends as soon as it may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import GrammarError, RequestError
+from ...events import Jumped
+from ...grammar.matcher import Matcher
+from .output import TokenRecord
+from .request import Request
+from .tokenizer import Tokenizer, common_length, unfinished_bytes
+
+RETOKENIZED = 8
+"""At most so many of the last tokens are cut anew with the text that a jump appends."""
+
+END_SHARE = 0.25
+"""The share of max_new_tokens that is kept for landing."""
+
+
+class Constraint:
+    """`data` is the text that the grammar binds, so far; `reasoning` is what came before it in a
+    thinking section.
+
+    records: one for each output token. jumps: those that nobody has collected yet. closed: the text
+    was ended here.
+    """
+
+    def __init__(
+        self,
+        matcher: Matcher,
+        request: Request,
+        tokenizer: Tokenizer,
+        *,
+        thinking_end: str = "",
+        jump: bool = True,
+    ) -> None:
+        self._matcher, self._request, self._tokenizer = matcher, request, tokenizer
+        self._pieces = tokenizer.vocabulary.pieces
+        self._mark = thinking_end.encode()
+        self._mark_tokens = (
+            tokenizer.hf.encode(thinking_end, add_special_tokens=False) if thinking_end else []
+        )
+        self._jumps = jump
+        self._first = request.num_prompt_tokens
+        self._seen = b""
+        self.binds = not thinking_end
+        self.closed = False
+        self.data, self.reasoning = bytearray(), bytearray()
+        self.records: list[TokenRecord] = []
+        self.jumps: list[Jumped] = []
+
+    @property
+    def state(self) -> int:
+        """The automaton's state; -1 for a grammar without numbered states."""
+        return self._matcher.state
+
+    @property
+    def may_end(self) -> bool:
+        """Whether an end of sequence is allowed here."""
+        return self.binds and self._matcher.is_final
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing can follow."""
+        return self.binds and self._matcher.finished
+
+    def begin(self) -> None:
+        """Write what the grammar forces at once. RequestError if no text of the grammar fits into
+        max_new_tokens."""
+        limit, thinking = self._request.limit, not self.binds
+        if not self._fits(self._matcher, limit - thinking):
+            need = (
+                len(self._mark_tokens)
+                + len(self._tokenizer.write(self._matcher.completion() or b""))
+                + thinking
+            )
+            raise RequestError(
+                f"the grammar's shortest text needs {need} token{'s' * (need != 1)}, and only {limit} may be generated",
+                "raise max_tokens (max_new_tokens in Engine.generate); if the context is full, shorten the prompt",
+            )
+        if self.binds:
+            self._jump()
+
+    def allowed_tokens(self) -> NDArray[np.bool_]:
+        """Which tokens of the vocabulary may follow, bool [size]; no end of sequence. Only where
+        the grammar binds.
+
+        GrammarError when the vocabulary has no token for what must follow.
+        """
+        words = self._matcher.next_token_bitmask()
+        if not words.any() and not self._matcher.is_final:
+            raise GrammarError(
+                f"no token of the vocabulary can follow after {bytes(self.data[-40:])!r}",
+                "the grammar needs bytes that this tokenizer does not have",
+            )
+        bits = np.unpackbits(
+            words.view(np.uint8), count=self._tokenizer.vocabulary.size, bitorder="little"
+        )
+        allowed = bits.view(np.bool_)
+        return self._closing(allowed) if self._ends_early else allowed
+
+    def accept_token(
+        self, token: int, ends: bool, allowed: int, logprob: float, masked_logprob: float
+    ) -> TokenRecord:
+        """Move on by a sampled token, and keep what the mask did to it. `ends`: it ends the text
+        and is no part."""
+        before, text = self._matcher.state, self._tokenizer.text(token)
+        if not self.binds:
+            self._think(token)
+            record = TokenRecord("free", text, -1, -1, allowed, logprob, masked_logprob)
+        else:
+            if not ends:
+                self._matcher.accept_token(token)
+                self.data += self._pieces[token]
+            record = TokenRecord(
+                "sampled", text, before, self._matcher.state, allowed, logprob, masked_logprob
+            )
+        self.records.append(record)
+        return record
+
+    def is_idle(self) -> bool:
+        """Whether the token taken last, which is appended to the request, leaves nothing to
+        settle."""
+        remaining = self._request.remaining
+        return self.binds and remaining > 0 and self._matcher.is_idle(remaining)
+
+    def jump_forward(self) -> None:
+        """The token taken last is appended to the request: end the text if it would not fit any
+        more, else jump."""
+        remaining = self._request.remaining
+        if not self.binds:
+            if self._ends_early or not self._fits(self._matcher, remaining - 1):
+                self._force_end()
+        elif self._fits(self._matcher, remaining):
+            self._jump()
+            self.closed = self.closed or (self._ends_early and self._matcher.is_final)
+        else:
+            self._undo()
+            self._force_end()
+
+    @property
+    def _ends_early(self) -> bool:
+        """Whether it is time to end a text whose shortest way to an end is not known."""
+        if self._matcher.distance() is not None:
+            return False
+        request, data = self._request, self.data
+        depth = sum(map(data.count, (b"{", b"["))) - sum(map(data.count, (b"}", b"]")))
+        return request.remaining <= max(END_SHARE * request.limit, 2 * depth + 8)
+
+    def _closing(self, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Of the allowed tokens those that close a JSON text: where letters may follow, it is in a
+        string."""
+        quotes, brackets, letters = self._tokenizer.closing
+        in_string = (allowed & letters).sum() > len(b"tfn")
+        for group in (quotes, brackets) if in_string else (brackets, quotes):
+            if (allowed & group).any():
+                return allowed & group
+        return allowed
+
+    def _think(self, token: int) -> None:
+        self._seen = (self._seen + self._tokenizer.piece(token))[-4 * len(self._mark) - 256 :]
+        self.reasoning += self._pieces[token]
+        if self._mark in self._seen:
+            self.binds = True
+            self._first = self._request.num_tokens + 1
+            if (place := self.reasoning.rfind(self._mark)) >= 0:
+                del self.reasoning[place:]
+
+    def _fits(self, matcher: Matcher, tokens: int) -> bool:
+        """Whether so many tokens are enough for the shortest way to an end; where that is not
+        known, any are."""
+        tokens -= 0 if self.binds else len(self._mark_tokens)
+        distance = matcher.distance()
+        if tokens < 0 or distance is None or distance <= tokens:
+            return tokens >= 0
+        return len(self._tokenizer.write(matcher.completion() or b"")) <= tokens
+
+    def _undo(self) -> None:
+        """Take the last sampled token back."""
+        self._matcher.rollback(1)
+        self.records.pop()
+        request = self._request
+        token = int(request.tokens[-1])
+        del self.data[len(self.data) - len(self._pieces[token]) :]
+        request.rewrite(request.num_tokens - 1, ())
+
+    def _force_end(self) -> None:
+        """End a thinking section, and write the shortest way to an end if it is known."""
+        if not self.binds:
+            self._request.rewrite(self._request.num_tokens, self._mark_tokens)
+            self.records += [
+                TokenRecord("jumped", self._tokenizer.text(token), -1, -1)
+                for token in self._mark_tokens
+            ]
+            mark, state = self._mark.decode("latin-1"), self._matcher.state
+            self.jumps.append(
+                Jumped(self._request.id, "limit", 0, tuple(self._mark_tokens), mark, -1, state, ())
+            )
+            self.binds, self._first = True, self._request.num_tokens
+        if self._matcher.distance() is None:
+            return
+        end, trial = self._matcher.completion() or b"", self._matcher.fork()
+        tokens = self._tokenizer.write(end)
+        self._write("limit", end, 0, tokens, trial, self._accept(trial, tokens))
+        self.closed = True
+
+    def _jump(self) -> None:
+        """Append what the grammar forces, if it does and a text that ends still fits after it."""
+        data = self._whole(self._matcher.find_jump_forward_string()) if self._jumps else b""
+        if not data:
+            return
+        dropped, tokens = self._retokenize(data)
+        room = self._request.remaining + dropped - len(tokens)
+        trial = self._matcher.fork()
+        trial.rollback(dropped)
+        records = self._accept(trial, tokens)
+        if room >= 0 and self._fits(trial, room):
+            self._write("forced", data, dropped, tokens, trial, records)
+        elif trial.distance() is not None:
+            self._force_end()
+
+    def _retokenize(self, data: bytes) -> tuple[int, Sequence[int]]:
+        """How many of the last tokens give way, and the tokens for their bytes and `data`.
+
+        Where the model cuts as its tokenizer does, only the last token can change, and two are
+        enough to see that. Else the last `RETOKENIZED` are looked at. A token that is put aside
+        costs a row of a step, and one that the jump brings in wins one: so no more may give way
+        than are brought in, and never more than the bytes of `data`. The first of them must stay:
+        else others before it would change too. Where that fails, only the last token is cut anew,
+        for the sake of the boundary.
+        """
+        request, pieces = self._request, self._pieces
+        for count in (2, RETOKENIZED, 1):
+            old = request.tokens[max(self._first, request.num_tokens - count) :].tolist()
+            new = self._tokenizer.write(b"".join([pieces[token] for token in old]) + data)
+            common = common_length(old, new)
+            dropped = len(old) - common
+            if dropped <= 1 or (common and dropped <= min(len(new) - len(old), len(data))):
+                break
+        return dropped, new[common:]
+
+    def _whole(self, data: bytes) -> bytes:
+        """`data` without the beginning of a character at its end: the rest of that one is not
+        forced."""
+        return data[: max(0, len(data) - unfinished_bytes(bytes(self.data[-3:]) + data))]
+
+    def _write(
+        self,
+        reason: str,
+        data: bytes,
+        dropped: int,
+        tokens: Sequence[int],
+        matcher: Matcher,
+        new: list[TokenRecord],
+    ) -> None:
+        """Put `tokens` in place of the `dropped` last ones; `matcher` and the `new` records have
+        them already."""
+        before, labels = self._matcher.state, self._matcher.labels(data) if data else ()
+        self._request.rewrite(self._request.num_tokens - dropped, tokens)
+        del self.records[len(self.records) - dropped :]
+        self.records += new
+        self._matcher = matcher
+        self.data += data
+        text = data.decode("latin-1")
+        self.jumps.append(
+            Jumped(
+                self._request.id,
+                reason,
+                dropped,
+                tuple(tokens),
+                text,
+                before,
+                matcher.state,
+                labels,
+            )
+        )
+
+    def _accept(self, matcher: Matcher, tokens: Sequence[int]) -> list[TokenRecord]:
+        """Move `matcher` on by all of `tokens`."""
+        records, text, after = [], self._tokenizer.text, matcher.state
+        for token in tokens:
+            before = after
+            matcher.accept_token(token)
+            after = matcher.state
+            records.append(TokenRecord("jumped", text(token), before, after))
+        return records

@@ -1,0 +1,186 @@
+"""What may be asked of an engine: prompts become token ids, parameters become samples, limits are
+checked.
+
+All of it runs on the caller's thread, before anything is queued. Knows no model and no request that
+runs.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Integral
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import OptionError, RequestError
+from ...sampling import SamplingParams
+from ..cache.radix import Ints
+from .tokenizer import Tokenizer
+
+Prompt = str | Sequence[int]
+Sampling = SamplingParams | Mapping[str, Any] | None
+
+
+class Samples(NamedTuple):
+    """What to draw: a prompt and the parameters of one sample each. alone: the caller gave one
+    prompt, for one."""
+
+    prompts: list[Prompt]
+    params: list[SamplingParams]
+    alone: bool
+
+
+def read_samples(
+    prompt: Any, sampling_params: Any, sampling: dict[str, Any], stream: bool
+) -> Samples:
+    """The arguments of `Engine.generate`, each prompt n times. Raises OptionError for what does not
+    go together."""
+    if hasattr(prompt, "tolist"):  # a tensor or an array of token ids
+        prompt = prompt.tolist()
+    several = isinstance(prompt, Iterable) and not isinstance(prompt, (str, bytes, Mapping))
+    prompts = list(prompt) if several else [prompt]
+    if several and prompts and isinstance(prompts[0], Integral):
+        several, prompts = False, [prompts]
+    each = (
+        sampling_params
+        if isinstance(sampling_params, (list, tuple))
+        else [sampling_params] * len(prompts)
+    )
+    if len(each) != len(prompts):
+        raise OptionError(
+            f"{len(each)} sampling_params for {len(prompts)} prompts",
+            "give one for all, or one for each prompt",
+        )
+    params = [SamplingParams.make(p, **sampling) for p in each]
+    if stream and (several or params[0].n > 1):
+        raise OptionError("stream=True takes one prompt and n=1", "stream each prompt on its own")
+    samples = [
+        (p, one) for p, param in zip(prompts, params, strict=True) for one in split_samples(param)
+    ]
+    return Samples(
+        [p for p, _ in samples], [one for _, one in samples], not several and len(samples) == 1
+    )
+
+
+def split_samples(params: SamplingParams) -> list[SamplingParams]:
+    """The n samples of one request as requests of one sample, each with a seed of its own when
+    there is a seed."""
+    if params.n == 1:
+        return [params]
+    return [
+        replace(params, n=1, seed=None if params.seed is None else params.seed + i)
+        for i in range(params.n)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class InputProcessor:
+    """The limits of one engine. context_length, pool_tokens: tokens that one request may have, and
+    that all have."""
+
+    model_name: str
+    tokenizer: Tokenizer | None
+    vocab_size: int
+    context_length: int
+    pool_tokens: int
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        if self.tokenizer is None:
+            raise RequestError(
+                f"{self.model_name} has no tokenizer, so text cannot be read",
+                "give token ids, or Engine(..., tokenizer=...)",
+            )
+        return self.tokenizer.encode(texts)
+
+    def tokens(self, prompts: Sequence[Prompt]) -> list[Ints]:
+        """Token ids of each prompt. RequestError for what is no prompt, or not of this
+        vocabulary."""
+        texts = [p for p in prompts if isinstance(p, str)]
+        encoded = iter(self.encode(texts) if texts else [])
+        return [self._checked(next(encoded) if isinstance(p, str) else p) for p in prompts]
+
+    def _checked(self, prompt: Any) -> Ints:
+        tokens = _integers(prompt)
+        if not len(tokens):
+            raise RequestError("the prompt is empty", "give at least one token")
+        if (
+            tokens.dtype == np.int32 and tokens.view(np.uint32).max() < self.vocab_size
+        ):  # negative ones are huge
+            return tokens
+        outside = (tokens < 0) | (tokens >= self.vocab_size)
+        if outside.any():
+            raise RequestError(
+                f"token id {tokens[outside.argmax()]} is outside the vocabulary of {self.vocab_size}",
+                "was the prompt made with another tokenizer?",
+            )
+        return tokens.astype(np.int32)
+
+    def limit(self, tokens: Ints, params: SamplingParams) -> int:
+        """New tokens that context and pool leave room for, at most max_new_tokens. RequestError
+        when the prompt leaves none, or the parameters name what this model does not have."""
+        self._check_params(len(tokens), params)
+        wants = 1 if params.max_new_tokens else 0
+        for what, size, cure in (
+            ("context", self.context_length, "shorten the prompt"),
+            (
+                "KV pool",
+                self.pool_tokens,
+                "shorten the prompt or load with a larger max_total_tokens",
+            ),
+        ):
+            if len(tokens) + wants > size:
+                raise RequestError(
+                    f"the prompt has {len(tokens)} tokens, the {what} holds {size}", cure
+                )
+        return min(
+            params.max_new_tokens, self.context_length - len(tokens), self.pool_tokens - len(tokens)
+        )
+
+    def _check_params(self, prompt_length: int, params: SamplingParams) -> None:
+        for what, used in (
+            ("logit_bias", [token for token, _ in params.logit_bias]),
+            ("stop_token_ids", params.stop_token_ids),
+        ):
+            for token in used:
+                if not 0 <= token < self.vocab_size:
+                    raise RequestError(
+                        f"{what} names token {token}, outside the vocabulary of {self.vocab_size}",
+                        "use ids of this model",
+                    )
+        if params.stop and self.tokenizer is None:
+            raise RequestError(
+                "stop strings need a tokenizer", "use stop_token_ids, or Engine(..., tokenizer=...)"
+            )
+        if params.return_logprob and params.logprob_start_len > prompt_length:
+            raise RequestError(
+                f"logprob_start_len={params.logprob_start_len} is beyond the prompt of {prompt_length} tokens",
+                "use a position in it",
+            )
+
+
+def _integers(prompt: Any) -> NDArray:
+    """The items of a prompt; objects when some are too large for an integer of a machine."""
+    if isinstance(prompt, list):
+        try:
+            return np.frombuffer(struct.pack(f"{len(prompt)}i", *prompt), np.int32)
+        except (struct.error, TypeError):
+            pass  # there are others than numbers, or large ones
+    try:
+        if isinstance(prompt, (bytes, Mapping)):
+            raise TypeError("their items would pass for token ids")
+        array = np.asarray(prompt)
+        return (
+            array
+            if array.dtype.kind in "iu" and array.ndim == 1
+            else np.array([index(t) for t in prompt])
+        )
+    except (TypeError, ValueError):
+        raise RequestError(
+            f"{prompt!r:.80} is no prompt",
+            "give a string or a list of token ids, or a list of either",
+        ) from None

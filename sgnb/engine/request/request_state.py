@@ -1,0 +1,238 @@
+"""A request with its listener: turns sampled tokens into text, decides when it ends. Knows no
+scheduler."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import NamedTuple
+
+from ...errors import GrammarError
+from ...events import Jumped
+from ...grammar.compiler import TokenGrammar
+from ..sampling.torch_sampler import is_plain
+from .constraint import Constraint
+from .output import Output
+from .request import Request
+from .tokenizer import Detokenizer, StopStrings, Tokenizer
+
+OnOutput = Callable[[Output], None]
+
+
+class Finish(NamedTuple):
+    """Why a request ended: an `Output`'s finish_reason, stopped_by and error."""
+
+    reason: str | None
+    by: str | int | None = None
+    error: Exception | None = None
+
+
+class RequestState:
+    """`on_output` gets an `Output` for each piece of text when `stream` is set, and in any case the
+    final one.
+
+    It is called on the engine's thread and must return at once.
+    grammar: what the text must be, perhaps still being compiled; `begin` needs it done. table:
+    where the states of its automaton begin in the tables on the device; None when the host makes
+    the masks. ending: how the request will end once its last tokens are scored.
+    """
+
+    def __init__(
+        self,
+        request: Request,
+        tokenizer: Tokenizer | None,
+        eos: frozenset[int],
+        on_output: OnOutput,
+        *,
+        stream: bool = False,
+        run: str = "",
+        branch: str = "",
+        name: str = "",
+        purpose: str = "generate",
+        grammar: Future[TokenGrammar] | None = None,
+    ) -> None:
+        self.request = request
+        self.grammar = grammar
+        self.constraint: Constraint | None = None
+        self.table: int | None = None
+        self.ending: Finish | None = None
+        self.run, self.branch, self.name, self.purpose = run, branch, name, purpose
+        params = request.params
+        self.stop_tokens = frozenset(params.stop_token_ids) | (
+            frozenset() if params.ignore_eos else eos
+        )
+        self._on_output = on_output
+        self._stream = stream
+        self._penalises = params.penalises
+        self._holds_back = params.min_new_tokens > 0 or bool(params.thinking_end)
+        self._only_counts = not (stream or params.stop or params.return_logprob)
+        self.plain = is_plain(params)
+        self._tokenizer = tokenizer
+        self._detokenizer = None
+        self._characters = codecs.getincrementaldecoder("utf-8")("replace")
+        if tokenizer is not None and grammar is None:
+            self._detokenizer = Detokenizer(
+                tokenizer, request.tokens.tolist(), params.skip_special_tokens
+            )
+        self._stops = StopStrings(params.stop) if params.stop else None
+        self._text = ""
+        self._shown = 0
+        self._pushed = request.num_tokens if grammar is None else 0
+
+    @property
+    def banned(self) -> frozenset[int]:
+        """Tokens that may not be chosen yet."""
+        if not self._holds_back:
+            return frozenset()
+        request = self.request
+        early = (
+            request.num_tokens_with_placeholders - request.num_prompt_tokens
+            < request.params.min_new_tokens
+        )
+        thinks = self.constraint is not None and not self.constraint.binds
+        return self.stop_tokens if early or thinks else frozenset()
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Whether the next token can be chosen before the host has read the last one."""
+        return not self._penalises and (self.grammar is None or self.table is not None)
+
+    @property
+    def ends_when_full(self) -> bool:
+        """Whether nothing is left to compute once its last token is sampled, whatever that token
+        is."""
+        return self.grammar is None and not self.request.params.return_logprob
+
+    def begin(self, jump_forward: bool) -> Finish | None:
+        """Start on the grammar, which is compiled by now; how the request ended, if that was all of
+        it.
+
+        Raises the error of a grammar that failed, or a RequestError when none of its texts fits.
+        """
+        if self.grammar is None:
+            return None
+        assert self._tokenizer is not None
+        params = self.request.params
+        failure = self.grammar.exception()
+        if isinstance(failure, GrammarError):
+            # One error for each request. The future's own is kept for others: raised here, it would
+            # keep this frame.
+            raise GrammarError(failure.message, failure.hint) from failure
+        grammar = self.grammar.result()
+        self.constraint = Constraint(
+            grammar.matcher(),
+            self.request,
+            self._tokenizer,
+            thinking_end=params.thinking_end,
+            jump=params.jump_forward and jump_forward,
+        )
+        self.constraint.begin()
+        return self._check() if self.request.num_output_tokens else None
+
+    def advance(self, token: int) -> Finish | None:
+        """Take the sampled token; how the request ended, if it did."""
+        request = self.request
+        request.append(token)
+        if token in self.stop_tokens:
+            return Finish("stop", token)
+        if self.constraint is None:
+            if self._only_counts:
+                return Finish("length") if request.remaining == 0 else None
+        elif self._only_counts and self.constraint.is_idle():
+            return None
+        else:
+            self.constraint.jump_forward()
+        return self._check()
+
+    def _check(self) -> Finish | None:
+        """Whether the text that there is now is the end; if not, show it to who listens."""
+        if self._stream or self._stops:
+            self._read()
+        ending = self._found_end()
+        if ending is None:
+            if self._stream:
+                self._show()
+        elif self.request.score_from < self.request.num_tokens:
+            self.request.closed, self.ending = True, ending
+            return None
+        return ending
+
+    def _found_end(self) -> Finish | None:
+        if self._stops and (found := self._find_stop()) is not None:
+            return Finish("stop", found)
+        if self.constraint is not None and (self.constraint.closed or self.constraint.finished):
+            return Finish("length" if self.constraint.closed else "stop")
+        return Finish("length") if self.request.remaining == 0 else None
+
+    def take_jumps(self) -> list[Jumped]:
+        """What was written without the model since the last call."""
+        if self.constraint is None:
+            return []
+        jumps, self.constraint.jumps = self.constraint.jumps, []
+        return jumps
+
+    def finish(self, ending: Finish, read: bool = True) -> None:
+        """Call `on_output` for the last time; without `read`, with the text that was decoded so
+        far."""
+        if read and not isinstance(ending.by, str):
+            self._read(skip_last=ending.by is not None)
+            if self._detokenizer is not None:
+                self._text += self._detokenizer.finish()
+            self._text += self._characters.decode(b"", True)
+        self._on_output(self._output(ending))
+
+    def _read(self, skip_last: bool = False) -> None:
+        """Decode what is not decoded yet. A stop token is no text."""
+        if self.constraint is not None:
+            data = bytes(self.constraint.data[self._pushed :])
+            self._pushed += len(data)
+            self._text += self._characters.decode(data)
+            return
+        request = self.request
+        new = request.tokens[self._pushed : request.num_tokens - skip_last].tolist()
+        self._pushed += len(new)
+        if self._detokenizer is not None and new:
+            self._text += self._detokenizer.push(new)
+
+    def _find_stop(self) -> str | None:
+        assert self._stops is not None
+        if self.request.num_output_tokens < self.request.params.min_new_tokens:
+            self._stops.ignore(self._text)
+            return None
+        place = self._stops.find(self._text)
+        if place is None:
+            return None
+        stop = next(
+            s
+            for s in sorted(self.request.params.stop, key=len, reverse=True)
+            if self._text.startswith(s, place)
+        )
+        self._text = self._text[:place]
+        return stop
+
+    def _show(self) -> None:
+        safe = self._stops.safe_length(self._text) if self._stops else len(self._text)
+        if safe > self._shown:
+            self._on_output(self._output(Finish(None), safe))
+
+    def _output(self, ending: Finish, length: int | None = None) -> Output:
+        request = self.request
+        text = self._text[:length]
+        delta, self._shown = text[self._shown :], len(text)
+        return Output(
+            text,
+            request.output,
+            request.num_prompt_tokens,
+            request.cached_tokens or 0,
+            ending.reason,
+            ending.by,
+            ending.error,
+            delta,
+            list(request.logprobs),
+            list(request.prompt_logprobs),
+            list(request.top_logprobs),
+            list(request.prompt_top_logprobs),
+            self.constraint.reasoning.decode(errors="replace") if self.constraint else "",
+            list(self.constraint.records) if self.constraint else [],
+        )

@@ -1,0 +1,266 @@
+"""Between text and tokens: encoding prompts, the bytes of a token, text that grows token by token.
+Knows no engine."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import RequestError
+from ...grammar.vocabulary import Vocabulary
+
+CONTEXT_TOKENS = 6
+"""Decoding starts so many prompt tokens early: some tokenizers drop the space before a first
+word."""
+
+
+class Tokenizer:
+    """A transformers tokenizer, and what sgnb asks of it."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.hf = tokenizer
+        self._fast = getattr(tokenizer, "backend_tokenizer", None)
+        self._byte_level = self._fast is not None and "ByteLevel" in str(self._fast.decoder)
+        self._special = frozenset(tokenizer.all_special_ids) | {
+            token for token, added in tokenizer.added_tokens_decoder.items() if added.special
+        }
+        self._literal = self._special
+        if self._byte_level:
+            self._literal |= frozenset(tokenizer.added_tokens_decoder)
+        self._written = lru_cache(4096)(self._write)
+        self._texts: dict[int, str] = {}
+        self._making = threading.Lock()
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The bytes of all tokens; special ones, and ids that no token has, are no text. Takes a
+        moment when made."""
+        with (
+            self._making
+        ):  # grammars are compiled on several threads, and a cached property has no lock of its own
+            return self._vocabulary
+
+    @cached_property
+    def _vocabulary(self) -> Vocabulary:
+        pieces = [b""] * (1 + max(self.hf.get_vocab().values()))
+        for name, token in self.hf.get_vocab().items():
+            if token not in self._special:
+                pieces[token] = self._bytes(token, name)
+        return Vocabulary(pieces)
+
+    @cached_property
+    def closing(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which tokens of the vocabulary close a JSON string, close only brackets, or are one
+        letter; bool [size]."""
+        pieces = self.vocabulary.pieces
+        quotes = np.array([piece[:1] == b'"' and not piece[1:].strip(b"]}") for piece in pieces])
+        brackets = np.array([bool(piece) and not piece.strip(b"]}") for piece in pieces])
+        return quotes, brackets, np.array([len(piece) == 1 and piece.isalpha() for piece in pieces])
+
+    def write(self, data: bytes) -> tuple[int, ...]:
+        """Tokens for bytes that continue a text, and exactly these bytes.
+
+        The tokenizer's own choice where it gives it; else, as for bytes inside a character, the
+        longest tokens first. GrammarError for bytes that the vocabulary does not have.
+        """
+        return self._written(data)
+
+    def _write(self, data: bytes) -> tuple[int, ...]:
+        lead = next((i for i, byte in enumerate(data) if byte & 0xC0 != 0x80), len(data))
+        end = len(data) - unfinished_bytes(data[lead:])
+        longest = self.vocabulary.longest_match
+        return (*longest(data[:lead]), *self._write_text(data[lead:end]), *longest(data[end:]))
+
+    def _write_text(self, data: bytes) -> Sequence[int]:
+        """The same for whole characters."""
+        text, pieces = data.decode(), self.vocabulary.pieces
+        for before in (
+            "",
+            "\n",
+        ):  # after a line break no tokenizer puts the blank that begins a text
+            skipped = self._encode([before], False)[0] if before else []
+            [tokens] = self._encode([before + text], False)
+            rest = tokens[len(skipped) :]
+            if (
+                tokens[: len(skipped)] == skipped
+                and b"".join([pieces[token] for token in rest]) == data
+            ):
+                return rest
+        return self.vocabulary.longest_match(data)
+
+    def _encode(self, texts: Sequence[str], special: bool) -> list[list[int]]:
+        """The tokens of each text, with what the tokenizer puts around it if `special`.
+
+        Neither padded nor cut: where the tokenizer's file or whoever shares it asks for that,
+        transformers undoes it, which takes longer than the tokenizer itself.
+        """
+        fast = self._fast
+        if fast is None or fast.padding or fast.truncation:
+            return [list(self.hf.encode(text, add_special_tokens=special)) for text in texts]
+        return [
+            encoded.ids
+            for encoded in fast.encode_batch_fast(list(texts), add_special_tokens=special)
+        ]
+
+    @property
+    def eos_token_ids(self) -> frozenset[int]:
+        eos = self.hf.eos_token_id
+        return frozenset() if eos is None else frozenset([eos])
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text. Special tokens written in it are taken as such; a
+        beginning-of-sequence token that the tokenizer would add is not added twice. RequestError
+        for what is no Unicode text."""
+        for text in texts:
+            _check_unicode(text)
+        bos = self.hf.bos_token or ""
+        has_bos = [bool(bos) and text.startswith(bos) for text in texts]
+        if len(set(has_bos)) == 1:
+            result = self._encode(texts, not has_bos[0])
+        else:
+            result = [
+                self._encode([text], not has)[0] for text, has in zip(texts, has_bos, strict=True)
+            ]
+        return [ids or ([self.hf.bos_token_id] if bos else []) for ids in result]
+
+    def decode(self, tokens: Sequence[int], skip_special_tokens: bool = True) -> str:
+        if self._fast is not None:
+            text: str = self._fast.decode(tokens, skip_special_tokens=skip_special_tokens)
+            return text
+        return str(
+            self.hf.decode(
+                tokens, skip_special_tokens=skip_special_tokens, clean_up_tokenization_spaces=False
+            )
+        )
+
+    def piece(self, token: int) -> bytes:
+        """The bytes that a token stands for; special and added ones give their name."""
+        name = self.hf.convert_ids_to_tokens(token)
+        return b"<%d>" % token if name is None else self._bytes(token, name)
+
+    def text(self, token: int) -> str:
+        """The same as text, with U+FFFD for a part of a character."""
+        text = self._texts.get(token)
+        if text is None:
+            text = self._texts[token] = self.piece(token).decode(errors="replace")
+        return text
+
+    def _bytes(self, token: int, name: str) -> bytes:
+        if token in self._literal:
+            return str(name).encode()
+        if self._byte_level:
+            return b"".join(_BYTE_OF[c] if c in _BYTE_OF else c.encode() for c in name)
+        if len(name) == 6 and name.startswith("<0x") and name.endswith(">"):
+            return bytes.fromhex(name[3:5])
+        return str(name).replace("▁", " ").encode()
+
+
+def common_length(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many tokens the two begin with alike."""
+    return next(
+        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+    )
+
+
+def unfinished_bytes(data: bytes) -> int:
+    """How many bytes at the end of UTF-8 `data` begin a character that is not complete."""
+    for count in range(1, min(4, len(data) + 1)):
+        byte = data[-count]
+        if byte & 0xC0 != 0x80:
+            needed = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
+            return count if count < needed else 0
+    return 0
+
+
+def _check_unicode(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise RequestError(
+            f"character {error.start} of the prompt is {text[error.start]!r}, half of a surrogate pair",
+            "read the text as UTF-8, or drop what is broken: text.encode(errors='ignore').decode()",
+        ) from None
+
+
+def _bytes_by_character() -> dict[str, bytes]:
+    """The inverse of byte-level BPE's alphabet: printable bytes stand for themselves, others for
+    U+0100 on."""
+    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [b for b in range(256) if b not in plain]
+    return {chr(b): bytes([b]) for b in plain} | {
+        chr(0x100 + i): bytes([b]) for i, b in enumerate(others)
+    }
+
+
+_BYTE_OF = _bytes_by_character()
+
+
+class Detokenizer:
+    """Text that grows by whole characters: bytes of an unfinished one are held back until it is
+    complete."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, prompt: Sequence[int], skip_special_tokens: bool = True
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._skip = skip_special_tokens
+        self._tokens = list(prompt[-CONTEXT_TOKENS:])
+        self._start, self._read = 0, len(self._tokens)
+
+    def push(self, tokens: Sequence[int]) -> str:
+        """Take tokens, return the text that is now certain."""
+        self._tokens.extend(tokens)
+        text = self._pending()
+        # Special tokens alone give no text; the window must keep a word before the next one, which
+        # would lose its space
+        if not text or text.endswith("\ufffd"):
+            return ""
+        self._start, self._read = self._read, len(self._tokens)
+        return text
+
+    def finish(self) -> str:
+        """What is left, with U+FFFD for a character that was never completed."""
+        text = self._pending()
+        self._start = self._read = len(self._tokens)
+        return text
+
+    def _pending(self) -> str:
+        before = self._tokenizer.decode(self._tokens[self._start : self._read], self._skip)
+        whole = self._tokenizer.decode(self._tokens[self._start :], self._skip)
+        return whole[len(before) :]
+
+
+class StopStrings:
+    """Finds the first stop string in a text that grows, and says how much of the text can be shown
+    already."""
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops = stops
+        self._longest = max((len(s) for s in stops), default=0)
+        self._searched = 0
+
+    def ignore(self, text: str) -> None:
+        """Stop strings that begin in `text` no longer count."""
+        self._searched = len(text)
+
+    def find(self, text: str) -> int | None:
+        """Where the first stop string begins in `text`, which has only grown since the last call,
+        if one does."""
+        places = [place for stop in self._stops if (place := text.find(stop, self._searched)) >= 0]
+        if places:
+            return min(places)
+        self._searched = max(self._searched, len(text) - self._longest + 1)
+        return None
+
+    def safe_length(self, text: str) -> int:
+        """How much of `text` can be in no stop string, however it goes on."""
+        for length in range(min(self._longest - 1, len(text) - self._searched), 0, -1):
+            tail = text[len(text) - length :]
+            if any(stop.startswith(tail) for stop in self._stops):
+                return len(text) - length
+        return len(text)

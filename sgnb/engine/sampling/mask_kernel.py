@@ -1,0 +1,195 @@
+"""Kernels for grammars on the device: which tokens each row may choose, where a token leads, where
+the last step ended.
+
+`device_grammars` holds the tables that they read, and says what is in them. With TRITON_INTERPRET=1
+set before triton is imported, the kernels run on the CPU.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from ..device.precompile import launch
+from . import torch_sampler
+
+BLOCK = 128
+"""Tokens that one program looks at. They take as long as the longest of them; few tokens are longer
+than 20 bytes."""
+
+HEAD = tl.constexpr(8)
+"""So many first bytes of a token come with one load."""
+
+WORDS = tl.constexpr(BLOCK // 32)
+RESUMED = 1024
+"""Rows of one program, unless there are more: one kernel for all steps."""
+
+UNKNOWN, WRITTEN, KEPT = (tl.constexpr(i) for i in range(3))
+"""What is known of a state's mask: nothing; it is written in the step that runs; every later step
+may copy it."""
+
+_PREVIOUS = tl.constexpr(torch_sampler.PREVIOUS)
+
+
+def resume(
+    ids: Tensor,
+    tokens: Tensor,
+    states: Tensor,
+    last: Tensor,
+    seats: Tensor,
+    ids_out: Tensor,
+    states_out: Tensor,
+) -> None:
+    """Fill in what the host did not know yet when it wrote down a step's rows.
+
+    ids, int32 or int64[rows]: a token, or -1 - i for tokens[i], int64. states, int32[rows]: a
+    state, or `torch_sampler.PREVIOUS` for last[seats[row]]; last: int32, seats: int32[rows].
+    ids_out: int32 or int64[rows], states_out: int32[rows]. The outputs may share memory with any of
+    the inputs.
+    """
+    rows = len(ids)
+    if rows:
+        block = max(RESUMED, triton.next_power_of_2(rows))
+        launch(
+            _resume, (1,), ids, tokens, states, last, seats, ids_out, states_out, rows, BLOCK=block
+        )
+
+
+@triton.jit
+def allow(
+    out: tl.tensor,
+    stride: tl.tensor,
+    columns: tl.tensor,
+    states: tl.tensor,
+    table: tl.tensor,
+    final: tl.tensor,
+    text: tl.tensor,
+    offsets: tl.tensor,
+    heads: tl.tensor,
+    lengths: tl.tensor,
+    size: tl.tensor,
+    masks: tl.tensor,
+    words: tl.tensor,
+    progress: tl.tensor,
+    kept: tl.tensor,
+    BLOCK: tl.constexpr,
+) -> None:
+    row = tl.program_id(0)
+    start = tl.load(states + row)
+    if start >= 0:
+        block = tl.program_id(1)
+        place = tl.arange(0, BLOCK)
+        token = block * BLOCK + place
+        mask = masks + start.to(tl.int64) * words + block * WORDS
+        keeps = (start < kept) & (block * BLOCK < size)
+        known = tl.load(progress + start, mask=keeps, other=UNKNOWN)
+        if known == KEPT:
+            allowed = (tl.load(mask + place // 32) >> (place % 32)) & 1
+        else:
+            allowed = _walked(token, start, table, final, text, offsets, heads, lengths, size)
+            if keeps:
+                bits = allowed << (place % 32)
+                for word in tl.static_range(WORDS):
+                    tl.store(mask + word, tl.sum(tl.where(place // 32 == word, bits, 0), axis=0))
+                tl.store(progress + start, WRITTEN)
+        tl.store(
+            out + row.to(tl.int64) * stride + token, allowed.to(tl.uint8), mask=token < columns
+        )
+
+
+@triton.jit
+def _walked(
+    token: tl.tensor,
+    start: tl.tensor,
+    table: tl.tensor,
+    final: tl.tensor,
+    text: tl.tensor,
+    offsets: tl.tensor,
+    heads: tl.tensor,
+    lengths: tl.tensor,
+    size: tl.tensor,
+) -> tl.tensor:
+    """Whether each token's bytes lead on from `start`, as int32."""
+    known = token < size
+    head = tl.load(heads + token, mask=known, other=0)
+    length = tl.load(lengths + token, mask=known, other=0)
+    state = tl.where(length > 0, start, 0)
+    done = 0
+    walking = state > 0
+    while (done < HEAD) & (tl.max(walking.to(tl.int32), axis=0) > 0):
+        entry = state * 256 + (head & 255).to(tl.int32)
+        state = tl.where(walking, tl.load(table + entry, mask=walking, other=0), state)
+        head = head >> 8
+        done += 1
+        walking = (done < length) & (state > 0)
+    byte = text + tl.load(offsets + token, mask=walking, other=0) + done
+    while tl.max(walking.to(tl.int32), axis=0) > 0:
+        entry = state * 256 + tl.load(byte, mask=walking, other=0).to(tl.int32)
+        state = tl.where(walking, tl.load(table + entry, mask=walking, other=0), state)
+        byte += 1
+        done += 1
+        walking = (done < length) & (state > 0)
+    return tl.where(length < 0, tl.load(final + start) > 0, state > 0).to(tl.int32)
+
+
+@triton.jit
+def advance(
+    states: tl.tensor,
+    tokens: tl.tensor,
+    table: tl.tensor,
+    final: tl.tensor,
+    text: tl.tensor,
+    offsets: tl.tensor,
+    lengths: tl.tensor,
+    size: tl.tensor,
+    progress: tl.tensor,
+    kept: tl.tensor,
+) -> None:
+    row = tl.program_id(0)
+    state = tl.load(states + row)
+    token = tl.load(tokens + row)
+    if state >= 0:
+        known = tl.load(progress + state, mask=state < kept, other=UNKNOWN)
+        tl.store(progress + state, KEPT, mask=known == WRITTEN)
+        if token >= size:
+            state = 0
+        else:
+            length = tl.load(lengths + token)
+            if length < 0:
+                state = tl.where(tl.load(final + state) > 0, state, 0)
+            else:
+                place = tl.load(offsets + token)
+                stop = place + length
+                state = tl.where(place < stop, state, 0)
+                while place < stop:
+                    state = tl.load(table + state * 256 + tl.load(text + place).to(tl.int32))
+                    place += 1
+        tl.store(states + row, state)
+
+
+@triton.jit(do_not_specialize=["rows"])
+def _resume(
+    ids: tl.tensor,
+    tokens: tl.tensor,
+    states: tl.tensor,
+    last: tl.tensor,
+    seats: tl.tensor,
+    ids_out: tl.tensor,
+    states_out: tl.tensor,
+    rows: tl.tensor,
+    BLOCK: tl.constexpr,
+) -> None:
+    row = tl.arange(0, BLOCK)
+    known = row < rows
+    token = tl.load(ids + row, mask=known, other=0)
+    token = tl.where(
+        token < 0, tl.load(tokens + (-1 - token), mask=known & (token < 0), other=0), token
+    )
+    state = tl.load(states + row, mask=known, other=0)
+    carried = known & (state == _PREVIOUS)
+    seat = tl.load(seats + row, mask=carried, other=0)
+    state = tl.where(carried, tl.load(last + seat, mask=carried, other=0), state)
+    tl.debug_barrier()  # all is read before anything is written: outputs may be inputs
+    tl.store(ids_out + row, token, mask=known)
+    tl.store(states_out + row, state, mask=known)

@@ -1,0 +1,29 @@
+"""Random numbers that depend on a request's seed and a token's position alone: nothing to keep,
+nothing to rewind."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+def uniforms(seeds: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[np.float64]:
+    """A number in [0, 1) for each pair, float64 [n], a multiple of 2**-53: always the same one for
+    the same pair.
+
+    Number p of a seed is output p of SplitMix64 (Steele, Lea and Flood, "Fast splittable
+    pseudorandom number generators", OOPSLA 2014; constants of Vigna's splitmix64.c), whose state
+    starts at the mixed seed: neighbouring seeds then have nothing to do with each other.
+    """
+    counts = positions.astype(np.uint64) + np.uint64(1)
+    numbers = _mix(_mix(seeds.astype(np.uint64) + _GAMMA) + counts * _GAMMA)
+    return (numbers >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    for shift, factor in zip((30, 27), _FACTORS, strict=True):
+        x = (x ^ (x >> np.uint64(shift))) * factor
+    return x ^ (x >> np.uint64(31))

@@ -1,0 +1,227 @@
+"""From logits to tokens on the device, for rows that are plain: temperature, masks and a draw.
+Needs triton.
+
+Two kernels, whose results lie in tensors of fixed place, so that both can be part of a CUDA graph.
+The first reads the logits once and leaves a few sums for each block of the vocabulary; the second
+chooses a block by these, then a token in it. Log-probabilities come out of the same sums: no tensor
+of float32 [rows, vocab] is ever made. The slow twin is `torch_sampler.pick`; sums in another order
+can move a draw over the edge between two tokens, nothing else differs. With TRITON_INTERPRET=1 set
+before triton is imported, the kernels run on the CPU.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from ..device.precompile import launch
+from . import torch_sampler
+from .torch_sampler import SamplerOutput
+
+BLOCK = 2048
+"""Logits that one program of the first kernel reads."""
+
+WARPS = 4
+
+_UNCONSTRAINED = tl.constexpr(torch_sampler.UNCONSTRAINED)
+_GREEDY = tl.constexpr(torch_sampler.GREEDY)
+_LOWEST = tl.constexpr(torch.finfo(torch.float32).min)
+_SUMS = tl.constexpr(6)
+
+
+class DeviceSampler:
+    """Chooses tokens for up to max_rows rows of a vocabulary. `tokens`, int64[max_rows], holds
+    those of the last call: the next step may take its ids from there."""
+
+    def __init__(self, vocab_size: int, max_rows: int, device: torch.device | str) -> None:
+        self._vocab, self._blocks = vocab_size, triton.cdiv(vocab_size, BLOCK)
+        self.tokens = torch.zeros(max_rows, dtype=torch.int64, device=device)
+        self._logprobs = torch.zeros(max_rows, dtype=torch.float32, device=device)
+        self._kept = torch.zeros(max_rows, dtype=torch.float32, device=device)
+        self._allowed = torch.zeros(max_rows, dtype=torch.int32, device=device)
+        self._sums = torch.zeros(
+            max_rows, _SUMS.value, self._blocks, dtype=torch.float32, device=device
+        )
+
+    def __call__(
+        self,
+        logits: Tensor,
+        temperatures: Tensor,
+        draws: Tensor,
+        allowed: Tensor | None = None,
+        states: Tensor | None = None,
+    ) -> SamplerOutput:
+        """One token for each row of `logits`, float [rows, vocab], columns next to each other;
+        nothing is overwritten.
+
+        temperatures: float32[rows]; up to `torch_sampler.GREEDY` a row is greedy, and of equal
+        logits takes the lowest id. draws: float[rows] in [0, 1], where 1 counts as just below: the
+        token, in the order of ids, at which the cumulative probability passes it. allowed: uint8 or
+        bool [rows, vocab], columns next to each other; heeded in rows whose state, int32[rows], is
+        not `torch_sampler.UNCONSTRAINED`.
+
+        The tensors returned belong to this object: the next call writes over them. Whatever the
+        logits are, a token lies in the vocabulary; NaN counts as less likely than any number.
+        ValueError for another vocabulary, or for more than max_rows rows.
+        """
+        rows, vocab = logits.shape
+        if vocab != self._vocab or rows > len(self.tokens):
+            raise ValueError(
+                f"logits of shape {rows} x {vocab}, made for up to {len(self.tokens)} x {self._vocab}"
+            )
+        picks = SamplerOutput(
+            self.tokens[:rows], self._logprobs[:rows], self._kept[:rows], self._allowed[:rows]
+        )
+        if rows == 0:
+            return picks
+        masked = allowed is not None
+        mask = allowed.view(torch.uint8) if allowed is not None else self._sums
+        shared = (
+            logits, logits.stride(0), vocab, temperatures, mask, mask.stride(0),
+            states if masked else self._allowed, self._sums, self._blocks,
+        )  # fmt: skip
+        launch(
+            _sum_blocks, (rows, self._blocks), *shared, MASKED=masked, BLOCK=BLOCK, num_warps=WARPS
+        )
+        launch(
+            _choose, (rows,), *shared, draws, *picks,
+            MASKED=masked, BLOCK=BLOCK, BLOCKS=max(2, triton.next_power_of_2(self._blocks)), num_warps=WARPS,
+        )  # fmt: skip
+        return picks
+
+
+@triton.jit
+def _load(logits: tl.tensor, known: tl.tensor) -> tl.tensor:
+    """As finite numbers, so that no difference is NaN: the smallest one for -inf and NaN. -inf
+    beyond the end."""
+    x = tl.load(logits, mask=known, other=0.0).to(tl.float32)
+    x = tl.minimum(tl.maximum(tl.where(x == x, x, _LOWEST), _LOWEST), -_LOWEST)
+    return tl.where(known, x, float("-inf"))
+
+
+@triton.jit
+def _sum_blocks(
+    logits: tl.tensor,
+    stride: tl.tensor,
+    vocab: tl.tensor,
+    temperatures: tl.tensor,
+    allowed: tl.tensor,
+    allowed_stride: tl.tensor,
+    states: tl.tensor,
+    sums: tl.tensor,
+    blocks: tl.tensor,
+    MASKED: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
+    """Of one row and block: the largest logit and the sum of exp(logit - largest); of those that
+    are allowed the same two, the sum at the row's temperature, and the count."""
+    row, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    token = block * BLOCK + tl.arange(0, BLOCK)
+    known = token < vocab
+    x = _load(logits + row * stride + token, known)
+    high = tl.max(x, axis=0)
+    total = tl.sum(tl.exp(x - high), axis=0)
+    own_high, own_total = high, total
+    count = tl.minimum(vocab - block * BLOCK, BLOCK)
+    if MASKED:  # noqa: SIM102, decided when the kernel is compiled
+        if tl.load(states + row) != _UNCONSTRAINED:
+            permitted = tl.load(allowed + row * allowed_stride + token, mask=known, other=0) > 0
+            x = tl.where(permitted, x, float("-inf"))
+            own_high = tl.max(x, axis=0)
+            own_total = tl.sum(tl.exp(x - tl.maximum(own_high, _LOWEST)), axis=0)
+            count = tl.sum(permitted.to(tl.int32), axis=0)
+    tempered = own_total
+    temperature = tl.load(temperatures + row)
+    if (temperature > _GREEDY) & (temperature != 1.0):
+        tempered = tl.sum(tl.exp((x - tl.maximum(own_high, _LOWEST)) / temperature), axis=0)
+    place = sums + row * _SUMS * blocks + block
+    tl.store(place, high)
+    tl.store(place + blocks, total)
+    tl.store(place + 2 * blocks, own_high)
+    tl.store(place + 3 * blocks, own_total)
+    tl.store(place + 4 * blocks, tempered)
+    tl.store(place + 5 * blocks, count.to(tl.float32))
+
+
+@triton.jit
+def _pass(weights: tl.tensor, goal: tl.tensor, SIZE: tl.constexpr) -> tl.tensor:
+    """The first index with a weight at which the cumulative weight, float64, passes the goal; else
+    the last one with a weight, and 0 without any. Never an index without a weight, however sums are
+    rounded."""
+    index = tl.arange(0, SIZE)
+    last = tl.max(tl.where(weights > 0, index, 0), axis=0)
+    passed = (weights > 0) & (tl.cumsum(weights, axis=0) > goal)
+    return tl.min(tl.where(passed, index, last), axis=0)
+
+
+@triton.jit
+def _choose(
+    logits: tl.tensor,
+    stride: tl.tensor,
+    vocab: tl.tensor,
+    temperatures: tl.tensor,
+    allowed: tl.tensor,
+    allowed_stride: tl.tensor,
+    states: tl.tensor,
+    sums: tl.tensor,
+    blocks: tl.tensor,
+    draws: tl.tensor,
+    tokens: tl.tensor,
+    logprobs: tl.tensor,
+    kept: tl.tensor,
+    counts: tl.tensor,
+    MASKED: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BLOCKS: tl.constexpr,
+) -> None:
+    row = tl.program_id(0).to(tl.int64)
+    index = tl.arange(0, BLOCKS)
+    there = index < blocks
+    place = sums + row * _SUMS * blocks + index
+    high = tl.load(place, mask=there, other=float("-inf"))
+    total = tl.load(place + blocks, mask=there, other=0.0)
+    own_high = tl.load(place + 2 * blocks, mask=there, other=float("-inf"))
+    own_total = tl.load(place + 3 * blocks, mask=there, other=0.0)
+    tempered = tl.load(place + 4 * blocks, mask=there, other=0.0)
+    count = tl.sum(tl.load(place + 5 * blocks, mask=there, other=0.0).to(tl.int32), axis=0)
+
+    top, own_top = tl.max(high, axis=0), tl.maximum(tl.max(own_high, axis=0), _LOWEST)
+    norm = top + tl.log(tl.sum(total * tl.exp(high - top), axis=0))
+    mass = tl.zeros([], tl.float32)
+    bound = False
+    if MASKED:
+        bound = tl.load(states + row) != _UNCONSTRAINED
+        if bound:
+            mass = own_top + tl.log(tl.sum(own_total * tl.exp(own_high - own_top), axis=0)) - norm
+            mass = tl.where(own_top > _LOWEST, mass, float("-inf"))
+
+    temperature = tl.load(temperatures + row)
+    chosen = tl.argmax(own_high, axis=0)
+    goal = tl.zeros([], tl.float64)
+    if temperature > _GREEDY:
+        scale = tl.exp(((own_high - own_top) / temperature).to(tl.float64))
+        weights = tempered.to(tl.float64) * scale
+        goal = tl.load(draws + row).to(tl.float64) * tl.sum(weights, axis=0)
+        chosen = _pass(weights, goal, BLOCKS)
+        goal -= tl.sum(tl.where(index < chosen, weights, 0.0), axis=0)
+        # In the measure of the block's own sum. Without anything allowed the scale is 0, and the
+        # token has no meaning.
+        goal /= tl.maximum(tl.sum(tl.where(index == chosen, scale, 0.0), axis=0), 1e-300)
+
+    token = chosen * BLOCK + tl.arange(0, BLOCK)
+    known = token < vocab
+    x = _load(logits + row * stride + token, known)
+    if MASKED:
+        permitted = tl.load(allowed + row * allowed_stride + token, mask=known, other=0) > 0
+        x = tl.where(permitted | (bound == 0), x, float("-inf"))
+    within = tl.argmax(x, axis=0)
+    if temperature > _GREEDY:
+        shifted = (x - tl.maximum(tl.max(x, axis=0), _LOWEST)) / temperature
+        within = _pass(tl.exp(shifted).to(tl.float64), goal, BLOCK)
+    result = tl.where(count > 0, tl.minimum(chosen * BLOCK + within, vocab - 1), 0)
+    tl.store(tokens + row, result.to(tl.int64))
+    tl.store(logprobs + row, tl.load(logits + row * stride + result).to(tl.float32) - norm)
+    tl.store(kept + row, mass)
+    tl.store(counts + row, count)

@@ -1,0 +1,197 @@
+"""A schema without references and without logic: `FlatSchema`, how two of them are merged, and JSON
+values compared.
+
+Knows no syntax trees. Sub-schemas stay what they are in JSON; two for one place become one `allOf`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any
+
+from ...errors import GrammarError
+from .numbers import Bound
+
+Schema = dict[str, Any] | bool
+Join = Callable[[Schema, Schema], Schema]
+"""Makes one schema that asks for both."""
+
+ALL_TYPES = frozenset({"null", "boolean", "integer", "fraction", "string", "array", "object"})
+"""JSON's types, with numbers parted into integers and those that are not whole."""
+
+NUMBERS = frozenset({"integer", "fraction"})
+
+
+@dataclass(frozen=True, slots=True)
+class FlatSchema:
+    """What a schema asks of a value, keyword by keyword; the defaults ask nothing.
+
+    types: those allowed. spoken: those that its keywords are about.
+    values: enum and const. excluded: values that are forbidden.
+    negated: whether one of `properties` comes from a schema that does not hold. source: as written,
+    for messages.
+    """
+
+    types: frozenset[str] = ALL_TYPES
+    spoken: frozenset[str] = frozenset()
+    values: tuple[Any, ...] | None = None
+    excluded: tuple[Any, ...] = ()
+    low: Bound | None = None
+    high: Bound | None = None
+    steps: tuple[int | Decimal, ...] = ()
+    min_length: int = 0
+    max_length: int | None = None
+    patterns: tuple[str, ...] = ()
+    other_patterns: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()
+    properties: Mapping[str, Schema] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+    additional: Schema | None = None
+    pattern_properties: Mapping[str, Schema] = field(default_factory=dict)
+    names: Schema = True
+    min_properties: int = 0
+    max_properties: int | None = None
+    prefix: tuple[Schema, ...] = ()
+    items: Schema | None = None
+    min_items: int = 0
+    max_items: int | None = None
+    unique: bool = False
+    contains: Schema | None = None
+    negated: bool = False
+    source: Any = None
+
+    def narrowed(self) -> frozenset[str]:
+        """The types allowed; without any said, those that the keywords are about."""
+        return self.spoken if self.types == ALL_TYPES and self.spoken else self.types
+
+    def item(self, index: int) -> Schema:
+        """The schema of the item at `index`."""
+        if index < len(self.prefix):
+            return self.prefix[index]
+        return True if self.items is None else self.items
+
+    def member(self, name: str) -> Schema:
+        """The schema of a property, without what the patterns for names that fit `name` say."""
+        if name in self.properties:
+            return self.properties[name]
+        return True if self.additional is None or self.fitting(name) else self.additional
+
+    def fitting(self, name: str) -> list[Schema]:
+        """The schemas whose patterns fit `name`."""
+        return [
+            schema
+            for pattern, schema in self.pattern_properties.items()
+            if re.search(pattern, name)
+        ]
+
+
+def canonical(value: Any) -> Any:
+    """A key that is the same for JSON values that are equal: 1 and 1.0 are, 1 and true are not."""
+    if isinstance(value, bool) or value is None:
+        return str(value), None
+    if isinstance(value, Mapping):
+        return "object", frozenset((key, canonical(item)) for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return "array", tuple(canonical(item) for item in value)
+    return "string" if isinstance(value, str) else "number", value
+
+
+def type_of(value: Any) -> str:
+    """The type of a JSON value, as in ALL_TYPES."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, (int, Decimal)):
+        return "integer" if value == int(value) else "fraction"
+    return (
+        "string" if isinstance(value, str) else "object" if isinstance(value, Mapping) else "array"
+    )
+
+
+def merge(a: FlatSchema, b: FlatSchema, join: Join) -> FlatSchema:
+    """What both ask for. Raises GrammarError where that has no `FlatSchema`."""
+    changes: dict[str, Any] = {
+        "types": a.types & b.types,
+        "spoken": a.spoken | b.spoken,
+        "values": common_values(a.values, b.values),
+        "excluded": a.excluded + b.excluded,
+        "low": tighter(a.low, b.low, 1),
+        "high": tighter(a.high, b.high, -1),
+        "names": join(a.names, b.names),
+        "unique": a.unique or b.unique,
+        "negated": a.negated or b.negated,
+        "source": a.source or b.source,
+    }
+    for name in ("steps", "patterns", "other_patterns", "formats", "required"):
+        changes[name] = tuple(dict.fromkeys((*getattr(a, name), *getattr(b, name))))
+    for name in ("min_length", "min_properties", "min_items"):
+        changes[name] = max(getattr(a, name), getattr(b, name))
+    for name in ("max_length", "max_properties", "max_items"):
+        changes[name] = _least(getattr(a, name), getattr(b, name))
+    if a.contains is not None and b.contains is not None:
+        raise GrammarError("contains twice", "say it once")
+    changes["contains"] = b.contains if a.contains is None else a.contains
+    return replace(a, **changes, **_merged_members(a, b, join), **_merged_items(a, b, join))
+
+
+def common_values(a: tuple[Any, ...] | None, b: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+    """The values in both; None stands for all values."""
+    if a is None or b is None:
+        return b if a is None else a
+    known = set(map(canonical, b))
+    return tuple(value for value in a if canonical(value) in known)
+
+
+def tighter(a: Bound | None, b: Bound | None, direction: int) -> Bound | None:
+    """The bound that lets less through: of lower bounds with direction 1, of upper ones with -1."""
+    if a is None or b is None:
+        return b if a is None else a
+    if a.value == b.value:
+        return b if a.inclusive else a
+    return a if (a.value > b.value) == (direction > 0) else b
+
+
+def _least(a: int | None, b: int | None) -> int | None:
+    return min((limit for limit in (a, b) if limit is not None), default=None)
+
+
+def _both(a: Schema | None, b: Schema | None, join: Join) -> Schema | None:
+    if a is None or b is None:
+        return b if a is None else a
+    return join(a, b)
+
+
+def _merged_members(a: FlatSchema, b: FlatSchema, join: Join) -> dict[str, Any]:
+    patterns: dict[str, Schema] = dict(a.pattern_properties)
+    for pattern, schema in b.pattern_properties.items():
+        patterns[pattern] = join(patterns[pattern], schema) if pattern in patterns else schema
+    for one in (a, b):
+        if one.additional is not None and patterns.keys() != one.pattern_properties.keys():
+            raise GrammarError(
+                "additionalProperties and patternProperties in different parts of allOf",
+                "say both in the same part",
+            )
+    return {
+        "properties": {
+            name: join(a.member(name), b.member(name)) for name in {**a.properties, **b.properties}
+        },
+        "pattern_properties": patterns,
+        "additional": _both(a.additional, b.additional, join),
+    }
+
+
+def _merged_items(a: FlatSchema, b: FlatSchema, join: Join) -> dict[str, Any]:
+    length = max(len(a.prefix), len(b.prefix))
+    return {
+        "prefix": tuple(join(a.item(index), b.item(index)) for index in range(length)),
+        "items": _both(a.items, b.items, join),
+    }
+
+
+def distinct(values: Iterable[Any]) -> tuple[Any, ...]:
+    """The values without repetitions, in order."""
+    return tuple({canonical(value): value for value in reversed(list(values))}.values())[::-1]

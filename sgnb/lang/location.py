@@ -1,0 +1,53 @@
+"""Where in the user's program something was said: the file and line that errors name. Knows nothing
+of programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+_OURS = (__name__.partition(".")[0] + ".", "contextlib", "IPython.")
+"""Modules that stand between a line of the program and the code that asks for it: IPython where a
+magic asks."""
+
+
+class Place(NamedTuple):
+    """A line of the user's program; a notebook cell is a file of its own."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        cell = _cell_label(self.file)
+        return f"{cell}, line {self.line}" if cell else f"{self.file}:{self.line}"
+
+
+def _no_cell(file: str) -> str | None:
+    return None
+
+
+_cell_label: Callable[[str], str | None] = _no_cell
+
+
+def name_cells(label: Callable[[str], str | None]) -> None:
+    """From now on places in a file that `label` knows are named as it says, such as "Cell
+    In[3]"."""
+    global _cell_label
+    _cell_label = label
+
+
+def caller() -> Place:
+    """The nearest line on the calling thread that is the user's. About half a microsecond."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_OURS):
+        frame = frame.f_back
+    return Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+def add_place(error: BaseException, what: str, place: Place) -> None:
+    """Note on `error` that it happened in `what`, written at `place`. Once, even when branches
+    share the error."""
+    note = f"in {what}, at {place}"
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)

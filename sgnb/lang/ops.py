@@ -1,0 +1,66 @@
+"""The steps in a branch's queue: nodes of the program with their names and sampling settled.
+`Text`, `RoleBegin` and `RoleEnd` are steps as they are. Knows no execution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..sampling import SamplingParams
+from .ir import RoleBegin, RoleEnd, Select, Text
+from .location import Place
+
+if TYPE_CHECKING:
+    from .branch import Branch
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Generate:
+    name: str
+    params: SamplingParams
+    place: Place
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choose:
+    name: str
+    select: Select
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeBegin:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeEnd:
+    """The text since the scope began becomes the variable `name`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fork:
+    """The children begin with what the branch holds when it comes here."""
+
+    children: tuple[Branch, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Join:
+    """Wait for the children; then gather `names` from them as lists, or, with `append`, append
+    their text."""
+
+    children: tuple[Branch, ...]
+    names: tuple[str, ...]
+    append: bool
+
+
+Step = Text | RoleBegin | RoleEnd | Generate | Choose | Assign | ScopeBegin | ScopeEnd | Fork | Join
