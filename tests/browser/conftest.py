@@ -1,4 +1,7 @@
-"""Fixtures for tests in a browser: one JupyterLab and one Chromium for all, a fresh page for each test."""
+"""Fixtures for tests in a browser: one JupyterLab and one Chromium for all, a fresh page for each test.
+
+They end with the last of these tests: Playwright has an event loop on the main thread, beside which asyncio.run refuses.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     path = find_chromium()
     if path is None:
@@ -33,7 +36,7 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     server = Lab(tmp_path_factory.mktemp("lab"))
     yield server

@@ -1,6 +1,6 @@
 """Triton's kernels on the CPU: what checks them runs in a process of its own, in which triton interprets them.
 
-`python -m tests.engine.interpreter CHECK ...` runs `tests/engine/CHECK.py` by hand.
+`echo CHECK PART | python -m tests.engine.interpreter` runs `tests/engine/CHECK.py` by hand.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ SHARED = ("torch", "triton.language", "transformers.modeling_utils", "sgnb.engin
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="needs triton, which there is for Linux only")
 
 
-def interpreted(check: str) -> list[str]:
-    """Run `tests/engine/CHECK.py`, which raises where something is wrong; the words that it printed."""
+def interpreted(check: str, part: str = "") -> list[str]:
+    """Run `tests/engine/CHECK.py`, or a part of it, which raises where something is wrong; the words that it printed."""
     server = _server()
     assert server.stdin is not None and server.stdout is not None
     try:
-        print(check, file=server.stdin, flush=True)
+        print(f"{check} {part}", file=server.stdin, flush=True)
         answer = json.loads(server.stdout.readline())
     except BaseException:
         server.kill()
@@ -45,11 +45,10 @@ def interpreted(check: str) -> list[str]:
     return words
 
 
-def run_check(check: str) -> list[str]:
+def run_check(check: str, *part: str) -> list[str]:
     """`interpreted` without the interpreter, and without a GPU."""
-    run = subprocess.run(
-        [sys.executable, "-m", f"tests.engine.{check}"], cwd=ROOT, env=_environment(), capture_output=True, text=True
-    )
+    command = [sys.executable, "-m", f"tests.engine.{check}", *part]
+    run = subprocess.run(command, cwd=ROOT, env=_environment(), capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return run.stdout.split()
 
@@ -67,24 +66,25 @@ def _server() -> subprocess.Popen[str]:
     )
 
 
-def _serve(checks: Iterable[str]) -> None:
-    for check in checks:
+def _serve(lines: Iterable[str]) -> None:
+    for line in lines:
         with TemporaryFile("w+") as printed, TemporaryFile("w+") as errors:
             sys.stdout.flush()
             pid = os.fork()
             if pid == 0:
                 os.dup2(printed.fileno(), 1)
                 os.dup2(errors.fileno(), 2)
-                _run(check)
+                _run(*line.split())
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             for file in (printed, errors):
                 file.seek(0)
             print(json.dumps({"code": code, "printed": printed.read(), "errors": errors.read()}), flush=True)
 
 
-def _run(check: str) -> None:
+def _run(check: str, *part: str) -> None:
     """As a program of its own, and end."""
     code = 1
+    sys.argv[1:] = part
     try:
         runpy.run_module(f"tests.engine.{check}", run_name="__main__")
         code = 0
@@ -134,4 +134,4 @@ if __name__ == "__main__":
     interpreter.InterpreterBuilder.create_dot = _dot
     if hasattr(interpreter, "_LangPatchScope"):  # since Triton 3.6
         _patch_once(interpreter)
-    _serve(sys.argv[1:] or map(str.strip, sys.stdin))
+    _serve(sys.stdin)

@@ -109,12 +109,14 @@ def fuse_everything(model: PreTrainedModel) -> list[Swap]:
 
 
 @torch.inference_mode()
-def check_family(family: str, device: str, dtype: torch.dtype, counts: Iterable[int] = (2, 18), **config: Any) -> None:
+def check_family(
+    family: str, device: str, dtype: torch.dtype, counts: Iterable[int], pool: int = POOL, **config: Any
+) -> None:
     """Routers, and whole blocks of router and experts: bits that no neighbour changes, near those of transformers."""
     model = mixture(family, dtype, device, **config)
     blocks = [module for module in model.modules() if any(map(moe.looks_like_experts, module.children()))]
     generator = torch.Generator(device).manual_seed(0)
-    x = torch.randn(POOL, model.config.hidden_size, device=device, generator=generator).to(dtype)
+    x = torch.randn(pool, model.config.hidden_size, device=device, generator=generator).to(dtype)
     own = [_rows(block, x) for block in blocks]
     swaps = fuse_everything(model)
     found = {type(swap.module).__name__ for swap in swaps if swap.kind == "product"}
@@ -126,7 +128,7 @@ def check_family(family: str, device: str, dtype: torch.dtype, counts: Iterable[
         for module in [*blocks, *routers]:
             alone = [torch.cat(parts) for parts in zip(*(_rows(module, row[None]) for row in x), strict=True)]
             for count in counts:
-                picked = torch.randint(POOL, (count,), device=device, generator=generator)
+                picked = torch.randint(pool, (count,), device=device, generator=generator)
                 for together, single in zip(_rows(module, x[picked]), alone, strict=True):
                     assert torch.equal(together, single[picked]), (family, type(module), dtype, count)
     with _spied_tilings() as asked:
@@ -170,5 +172,5 @@ if __name__ == "__main__":
     check_experts(Shape(4, 2, 6, 33, 20), torch.float16, "cpu", (3, 33), act=interleaved, bias=True, transposed=True)
     for family in MIXTURES:
         first = {"first_k_dense_replace": 0} if family == "deepseek_v3" else {}
-        check_family(family, "cpu", torch.float32, **TINY, **first)
+        check_family(family, "cpu", torch.float32, (2, 9), 5, **TINY, **first)
     print("all agree")
