@@ -1,6 +1,7 @@
 """Fixtures for tests in a browser: one JupyterLab and one Chromium for all, a fresh page for each test.
 
-They end with the last of these tests: Playwright has an event loop on the main thread, beside which asyncio.run refuses.
+They end with the last of these tests: while Playwright has an event loop on the main thread,
+asyncio.run refuses.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 def notebook(browser: Browser, lab: Lab) -> Iterator[Notebook]:
     """A page of its own. The test fails on any console error and on any request to another host."""
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
+    page.set_default_timeout(120_000)
     book = Notebook(lab, page)
     yield book
     page.close()

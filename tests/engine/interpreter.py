@@ -29,7 +29,8 @@ needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="needs tri
 
 
 def interpreted(check: str, part: str = "") -> list[str]:
-    """Run `tests/engine/CHECK.py`, or a part of it, which raises where something is wrong; the words that it printed."""
+    """Run `tests/engine/CHECK.py` or a part of it, which raises where something is wrong. The words
+    that it printed."""
     server = _server()
     assert server.stdin is not None and server.stdout is not None
     try:
