@@ -1,4 +1,5 @@
-"""What all tests share, in any number of workers: tests marked `gpu` skip where torch sees no GPU."""
+"""What all tests share, in any number of workers: tests marked `gpu` skip where torch sees no
+GPU, and those in a browser come last."""
 
 from __future__ import annotations
 
@@ -28,8 +29,9 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # First, as they take longest together: one worker has the browser, and one the GPU.
-    items.sort(key=lambda item: item.get_closest_marker("browser") is None)
+    # Playwright keeps an event loop running on the main thread for the rest of the process; asyncio.run refuses that.
+    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    # One worker has the GPU, and one the browser.
     for item in items:
         for name in ("browser", "gpu"):
             if item.get_closest_marker(name):

@@ -1,8 +1,4 @@
-"""Fixtures for tests in a browser: one JupyterLab and one Chromium for all, a fresh page for each test.
-
-They end with the last of these tests: while Playwright has an event loop on the main thread,
-asyncio.run refuses.
-"""
+"""Fixtures for tests in a browser: one JupyterLab and one Chromium for all, a fresh page for each test."""
 
 from __future__ import annotations
 
@@ -26,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     path = find_chromium()
     if path is None:
@@ -37,7 +33,7 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     server = Lab(tmp_path_factory.mktemp("lab"))
     yield server
