@@ -4,6 +4,8 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.ready
 PYTHON ?= python3
 TORCH_INDEX_URL ?=
+# Tests run in a worker for each core.
+PARALLEL := -n auto --maxprocesses 8 --dist loadgroup
 GPU := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L 2>/dev/null | grep -c GPU)
 
 ifeq ($(filter-out 0,$(GPU)),)
@@ -14,11 +16,11 @@ EXTRAS := lab,dev,cuda
 PIP_ARGS := $(if $(TORCH_INDEX_URL),--extra-index-url $(TORCH_INDEX_URL))
 endif
 
-.PHONY: help setup demo test lab lint bench
+.PHONY: help setup demo test test-slow test-all lab lint bench
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## make .venv with sgnb and its tools (without a GPU: the CPU build of torch)
 
@@ -30,8 +32,13 @@ $(STAMP): pyproject.toml constraints/cpu.txt
 demo: $(STAMP)  ## run the quickstart notebook on the bundled model
 	$(PY) tools/demo.py
 
-test: $(STAMP)  ## run the tests (GPU tests with a GPU, browser tests with Chromium)
-	$(PY) -m pytest
+test: $(STAMP)  ## run the tests but the slow ones (GPU tests with a GPU, browser tests with Chromium)
+	$(PY) -m pytest $(PARALLEL) -m "not slow"
+
+test-slow: $(STAMP)  ## run the tests that `make test` leaves out
+	$(PY) -m pytest $(PARALLEL) -m slow
+
+test-all: test test-slow  ## run every test
 
 lab: $(STAMP)  ## open the notebooks in JupyterLab
 	$(PY) -m jupyter lab notebooks/01_quickstart.ipynb

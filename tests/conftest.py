@@ -1,14 +1,24 @@
-"""What all tests share: tests marked `gpu` skip where torch sees no GPU; those in a browser come last."""
+"""What all tests share, in any number of workers: tests marked `gpu` skip where torch sees no
+GPU, and those in a browser come last."""
 
 from __future__ import annotations
 
 import gc
+import os
 import signal
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # A shell ignores interrupts in what it starts in the background, and the tests of interrupts would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Before torch is imported: other tests run beside this one, and the tensors of most are too small for more threads.
+os.environ["OMP_NUM_THREADS"] = "1"
+
+# A busy machine is slow.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 def pytest_collection_finish() -> None:
@@ -21,6 +31,11 @@ def pytest_collection_finish() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # Playwright keeps an event loop running on the main thread for the rest of the process; asyncio.run refuses that.
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    # One worker has the GPU, and one the browser.
+    for item in items:
+        for name in ("browser", "gpu"):
+            if item.get_closest_marker(name):
+                item.add_marker(pytest.mark.xdist_group(name))
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:
         return

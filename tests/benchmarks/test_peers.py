@@ -100,7 +100,7 @@ def test_peers_run_the_workloads_in_a_process_of_their_own(peer: str, version: s
         out = site / "out.json"
         command = [sys.executable, "-m", "benchmarks.gpu.peers", peer, "--site", str(site), "--toy"]
         command += ["--repetitions", "1", "--only", only, "--out", str(out)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=250)
         assert done.returncode == 0, done.stderr[-2000:]
         assert "failed" not in done.stdout, done.stdout + done.stderr
         entry = json.loads(out.read_text(encoding="utf-8"))[peer]

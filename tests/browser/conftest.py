@@ -44,6 +44,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 def notebook(browser: Browser, lab: Lab) -> Iterator[Notebook]:
     """A page of its own. The test fails on any console error and on any request to another host."""
     page = browser.new_page(viewport={"width": 1280, "height": 1000})
+    page.set_default_timeout(120_000)
     book = Notebook(lab, page)
     yield book
     page.close()

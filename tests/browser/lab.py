@@ -77,7 +77,7 @@ class Lab:
         inherited = {name: value for name, value in os.environ.items() if name != "SGNB_STATIC"}
         return {**inherited, **own, "PYTHONPATH": paths}
 
-    def _wait(self, seconds: float = 60) -> None:
+    def _wait(self, seconds: float = 200) -> None:
         end = time.monotonic() + seconds
         while time.monotonic() < end and self._process.poll() is None:
             try:
@@ -159,7 +159,7 @@ class Notebook:
             window.jupyterapp.commands.execute("notebook:run-cell").then(() => { window.__run.done = true; });
         }""", index)
 
-    def watch_cell(self, index: int, seconds: float = 60) -> list[dict[str, Any]]:
+    def watch_cell(self, index: int, seconds: float = 200) -> list[dict[str, Any]]:
         """Run cell `index` to its end. What its views had drawn (nodes, locked, characters, ...) in each frame in which
         that had changed, before the kernel's answer that the cell is over reached the page."""
         self.page.evaluate("""() => {
@@ -197,10 +197,10 @@ class Notebook:
         """Whether cell `index` shows an error, or anything else on stderr."""
         return self.cell(index).locator("[data-mime-type='application/vnd.jupyter.stderr']").count() > 0
 
-    def wait_cell(self, seconds: float = 60) -> None:
+    def wait_cell(self, seconds: float = 200) -> None:
         self.page.wait_for_function("window.__run.done", timeout=1000 * seconds)
 
-    def run_cell(self, index: int, seconds: float = 60) -> None:
+    def run_cell(self, index: int, seconds: float = 200) -> None:
         self.start_cell(index)
         self.wait_cell(seconds)
 

@@ -42,11 +42,11 @@ def graphs() -> int:
     ("family", "kinds", "fuse"),
     [
         ("llama", 1, True),
-        ("llama", 1, False),
-        ("qwen3", 1, True),
-        ("gemma", 1, True),
-        ("gemma2", 2, False),
-        ("gpt2", 1, True),
+        pytest.param("llama", 1, False, marks=pytest.mark.slow),
+        pytest.param("qwen3", 1, True, marks=pytest.mark.slow),
+        pytest.param("gemma", 1, True, marks=pytest.mark.slow),
+        pytest.param("gemma2", 2, False, marks=pytest.mark.slow),
+        pytest.param("gpt2", 1, True, marks=pytest.mark.slow),
     ],
 )
 def test_greedy_tokens_with_compiled_layers(family: str, kinds: int, fuse: bool, make_engine: MakeEngine) -> None:
@@ -73,6 +73,7 @@ class Gate(nn.Module):
 
 
 @needs_compiler
+@pytest.mark.slow
 def test_layers_that_differ_where_nobody_looks() -> None:
     model = random_model("llama")
     for factor, layer in zip((-2.0, 1.0), model.model.layers, strict=True):
@@ -123,6 +124,7 @@ def logits(
 
 
 @needs_compiler
+@pytest.mark.slow
 def test_two_engines_at_once_and_nothing_left_of_them(make_engine: MakeEngine) -> None:
     """Each has code of its own, so any number of them in a process is no recompilation of one."""
     made = []

@@ -256,7 +256,7 @@ def bytes_engine_outputs(engine: Engine, options: list[dict[str, Any]]) -> list[
     params = [bytes_engine_params(p) for p in options]
     engine.submit(["x"] * len(params), params, [partial(take, i) for i in range(len(params))])
     for _ in params:
-        assert done.acquire(timeout=30)
+        assert done.acquire(timeout=60)
     return [results[i] for i in range(len(params))]
 
 
@@ -279,7 +279,7 @@ def test_abort_while_compiling(bytes_engine: Engine, monkeypatch: pytest.MonkeyP
     real: Callable[..., Any] = compiler.compile_spec
 
     def slow(spec: Any) -> Any:
-        released.wait(30)
+        released.wait(60)
         return real(spec)
 
     monkeypatch.setattr(compiler, "compile_spec", slow)
@@ -290,7 +290,7 @@ def test_abort_while_compiling(bytes_engine: Engine, monkeypatch: pytest.MonkeyP
     other = bytes_engine.generate("y", max_new_tokens=4, ignore_eos=True)  # the engine goes on meanwhile
     assert len(other.token_ids) == 4
     bytes_engine.abort(number)
-    assert done.wait(30) and isinstance(results[0].error, Aborted)
+    assert done.wait(60) and isinstance(results[0].error, Aborted)
     released.set()
     assert bytes_engine.generate("x", regex="compiled late", max_new_tokens=20).text == "compiled late"
 

@@ -266,3 +266,9 @@ def test_every_product_goes_through_the_function_given(family: str, monkeypatch:
 @needs_triton
 def test_the_kernels_in_the_interpreter() -> None:
     assert interpreted("fusion_kernel_check") == ["norm", "gate", "rotate_and_store", "models", "agree"]
+
+
+@needs_triton
+@pytest.mark.slow
+def test_more_models_in_the_interpreter() -> None:
+    assert interpreted("fusion_kernel_check", "models") == ["models", "agree"]

@@ -40,6 +40,12 @@ def test_experts_and_routers_in_the_interpreter() -> None:
     assert interpreted("invariant_model_check") == ["all", "agree"]
 
 
+@needs_triton
+@pytest.mark.slow
+def test_more_experts_and_routers_in_the_interpreter() -> None:
+    assert interpreted("invariant_model_check", "families") == ["all", "agree"]
+
+
 def test_tilings_of_one_kind() -> None:
     invariant_model_check.check_tilings()
 

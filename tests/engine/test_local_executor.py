@@ -60,7 +60,7 @@ class OnOutput:
         self.items.put(item)
 
     def end(self) -> Any:
-        while isinstance(item := self.items.get(timeout=20), Delta):
+        while isinstance(item := self.items.get(timeout=60), Delta):
             self.deltas.append(item.text)
         time.sleep(0.02)
         assert self.items.empty()
@@ -255,7 +255,7 @@ def test_a_dropped_executor_lets_go_of_its_thread(engine: Engine) -> None:
     del executor
     gc.collect()
     assert gone() is None
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while all(t.is_alive() for t in threads):
         assert time.monotonic() < deadline
         time.sleep(0.01)

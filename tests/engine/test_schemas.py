@@ -43,7 +43,7 @@ def is_recursive(schema: Any) -> bool:
     return compile_spec(GrammarSpec("json_schema", json.dumps(schema))).automaton is None
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 4))])
 def test_what_is_written_parses_and_validates(engine: Engine, part: int) -> None:
     chosen = SCHEMAS[part::4]
     params: list[dict[str, Any]] = [

@@ -90,7 +90,7 @@ class Setting:
         self.step()
         self.step()
         assert self.attention._background is not None
-        self.attention._background.wait(10)
+        self.attention._background.wait(60)
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +108,7 @@ def test_the_switch(flashinfer: SimpleNamespace) -> None:
     assert setting.step()
     assert setting.attention.name == "flashinfer" and not setting.attention.compiling
     [(before, after, seconds)] = setting.told
-    assert (before, after) == ("triton", "flashinfer") and 0 < seconds < 10
+    assert (before, after) == ("triton", "flashinfer") and seconds > 0
     assert setting.attention.graph_key == ("triton", 0)
 
 
@@ -206,7 +206,7 @@ def test_compiling_keeps_nothing_alive(flashinfer: SimpleNamespace, monkeypatch:
 
     def slow(kernel: object) -> None:
         started.set()
-        go_on.wait(10)
+        go_on.wait(60)
         flashinfer.built.append(kernel)
 
     monkeypatch.setattr(flashinfer_kernels, "build_attention", slow)
@@ -214,22 +214,22 @@ def test_compiling_keeps_nothing_alive(flashinfer: SimpleNamespace, monkeypatch:
     setting.step()
     setting.step()
     warming, pool = setting.attention._background, weakref.ref(setting.kv)
-    assert warming is not None and started.wait(10)
+    assert warming is not None and started.wait(60)
     del setting
     gc.collect()
     assert pool() is None
     go_on.set()
-    assert not warming.wait(10)
+    assert not warming.wait(60)
     assert len(flashinfer.built) == 1 and warming.failure == "stopped"
 
 
 def test_warming() -> None:
     done: list[str] = []
     warming = BackgroundCompile([Job("a", lambda: done.append("a")), Job("b", lambda: done.append("b"))]).start()
-    assert warming.wait(10) and done == ["a", "b"] and warming.failure is None and warming.seconds > 0
+    assert warming.wait(60) and done == ["a", "b"] and warming.failure is None and warming.seconds > 0
 
     def fail() -> None:
         raise ValueError("not today")
 
     warming = BackgroundCompile([Job("c", fail), Job("d", lambda: done.append("d"))]).start()
-    assert not warming.wait(10) and done == ["a", "b"] and warming.failure == "c: ValueError: not today"
+    assert not warming.wait(60) and done == ["a", "b"] and warming.failure == "c: ValueError: not today"

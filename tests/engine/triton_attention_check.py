@@ -124,7 +124,7 @@ def check_padded() -> None:
 def check_following() -> None:
     """Steps that follow one another, in which rows of a tree and rows alone get longer."""
     prompts, _ = chunks_of(Case("", [(1, 20), (3, 9), (7, 4)], 7))
-    room = 12
+    room = 9
     for i, (request, start, _) in enumerate(prompts):
         own = np.arange(SLOTS - (i + 1) * room, SLOTS - i * room, dtype=np.int32)
         request.slots = np.concatenate([request.slots[: start + 1], own])
@@ -171,6 +171,6 @@ if __name__ == "__main__":
     check_padded()
     check_following()
     planning.INVARIANT_PIECE = triton_backend.INVARIANT_PIECE = 32
-    triton_backend.MOST_PARTS = 100  # so that a long chunk takes several passes
-    check_invariant("cpu", torch.float32, SMALL, 70, [3, 69])
+    triton_backend.MOST_PARTS = 50  # so that a long chunk takes several passes
+    check_invariant("cpu", torch.float32, SMALL, 40, [3, 39])
     print("all agree")

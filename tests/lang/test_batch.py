@@ -97,7 +97,7 @@ def test_programs_that_read_share_num_threads(make: Any) -> None:
 
 
 def test_a_tool_that_blocks_does_not_hold_up_the_batch(make: Any) -> None:
-    gate = threading.Barrier(3, timeout=5)
+    gate = threading.Barrier(3, timeout=60)
 
     @function
     def program(s: Any) -> None:
@@ -118,16 +118,17 @@ def test_a_batch_inside_a_batch(make: Any) -> None:
 
 
 def test_generator_style_gives_states_as_they_finish(make: Any) -> None:
-    executor = make("x", delay=lambda call: 0.0 if call.prompt.startswith("0") else 0.3, together=2)
+    executor = make("x", delay=lambda call: 0.0 if call.prompt.startswith("0") else 1000, together=2)
     states = simple.run_batch([{"q": "0"}, {"q": "1"}], generator_style=True, backend=executor)
     assert next(states).text() == "0: x"
     assert executor.running == 1
+    executor.hurry()
     assert next(states).text() == "1: x"
     assert list(states) == []
 
 
 def test_leaving_a_generator_stops_the_rest(make: Any) -> None:
-    executor = make("x", delay=lambda call: 0.0 if call.prompt.startswith("0") else 30, together=5)
+    executor = make("x", delay=lambda call: 0.0 if call.prompt.startswith("0") else 1000, together=5)
     states = simple.run_batch([{"q": str(i)} for i in range(5)], generator_style=True, backend=executor)
     next(states)
     states.close()
