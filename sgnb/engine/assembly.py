@@ -19,7 +19,6 @@ from ..grammar.compiler import GrammarCompiler
 from .attention import AttentionBackend, check_backend, make_backend
 from .cache.kv_cache import KVCache
 from .cache.radix import RadixTree
-from .cache.sizing import make_cache
 from .cache.slot_allocator import SlotAllocator
 from .device.memory import freeze_heap
 from .model.decoder import Decoder, Probe, load_decoder
@@ -30,6 +29,7 @@ from .request.tokenizer import Tokenizer
 from .runner import ModelRunner
 from .sampling.sampler import Sampler, TorchSampler, TritonSampler
 from .scheduler import Scheduler
+from .sizing import make_cache
 
 
 class AttentionStatus:

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .attention import AttentionBackend
-from .cache.sizing import graph_bytes
 from .device.transfer import to_device
 from .model.decoder import Decoder, takes_logits_to_keep
 from .request.batch import Batch
 from .sampling.sampler import Sampler, TritonSampler
 from .sampling.step_output import AsyncStepOutput, read_later, sample_batch
 from .sampling.torch_sampler import SamplerOutput
+from .sizing import graph_bytes
 
 if TYPE_CHECKING:
     from .graphs import DecodeGraphs

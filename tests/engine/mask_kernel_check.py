@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from sgnb.engine.cache import sizing
+from sgnb.engine import sizing
 from sgnb.engine.sampling import device_grammars
 from sgnb.engine.sampling.device_grammars import DeviceGrammars
 from sgnb.engine.sampling.mask_kernel import resume

@@ -427,7 +427,7 @@ def test_a_refused_device_leaves_the_heap_frozen() -> None:
     gc.freeze()  # as it was when the tests began
 
 
-@pytest.mark.parametrize("place", ["sgnb.engine.model.loading.read_checkpoint", "sgnb.engine.cache.sizing.KVCache.__init__"])
+@pytest.mark.parametrize("place", ["sgnb.engine.model.loading.read_checkpoint", "sgnb.engine.sizing.KVCache.__init__"])
 def test_a_load_after_the_gpu_was_lost_says_what_to_do(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: Any, **more: Any) -> Any:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")

@@ -15,16 +15,16 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from sgnb.engine.cache import sizing
+from sgnb.engine import sizing
 from sgnb.engine.cache.kv_cache import KVCache
-from sgnb.engine.cache.sizing import GIB, activation_bytes, logit_bytes, work_bytes
 from sgnb.engine.device.errors import is_device_lost, is_out_of_memory
-from sgnb.engine.device.memory import release_device_memory
+from sgnb.engine.device.memory import GIB, release_device_memory, weight_bytes
 from sgnb.engine.engine import Engine
 from sgnb.engine.model import loading
 from sgnb.engine.model.decoder import load_decoder
 from sgnb.engine.model.loading import load_module
 from sgnb.engine.model.safetensors_reader import Reader
+from sgnb.engine.sizing import activation_bytes, logit_bytes, work_bytes
 from sgnb.errors import ModelError, OptionError
 
 from ..random_models import random_model
@@ -80,7 +80,7 @@ def test_loading_takes_little_more_than_the_weights(folder: Path) -> None:
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     module = load_module(str(folder), torch.device("cuda", 0))
-    weights = sizing.weight_bytes(module)
+    weights = weight_bytes(module)
     assert torch.cuda.memory_allocated() - before < weights * 1.01 + (16 << 20)
     assert torch.cuda.max_memory_allocated() - before < weights * 1.01 + (150 << 20)
 

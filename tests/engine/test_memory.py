@@ -12,22 +12,13 @@ import pytest
 import torch
 from torch import nn
 
-from sgnb.engine.cache import sizing
+from sgnb.engine import sizing
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
-from sgnb.engine.cache.sizing import (
-    GIB,
-    activation_bytes,
-    check_weights_fit,
-    logit_bytes,
-    make_cache,
-    pool_tokens,
-    weight_bytes,
-    work_bytes,
-)
 from sgnb.engine.device import memory
 from sgnb.engine.device.errors import hint_for, is_device_lost, is_out_of_memory
-from sgnb.engine.device.memory import release_device_memory
+from sgnb.engine.device.memory import GIB, check_weights_fit, release_device_memory, weight_bytes
 from sgnb.engine.options import EngineOptions
+from sgnb.engine.sizing import activation_bytes, logit_bytes, make_cache, pool_tokens, work_bytes
 from sgnb.errors import ModelError, OptionError
 
 from ..random_models import random_model
@@ -57,7 +48,8 @@ def free(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Says how many GiB the GPU has free."""
 
     def set_free(gib: float) -> None:
-        monkeypatch.setattr(sizing, "_free", lambda device: int(gib * GIB))
+        for module in (sizing, memory):
+            monkeypatch.setattr(module, "free_bytes", lambda device: int(gib * GIB))
 
     return set_free
 

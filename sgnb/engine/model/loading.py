@@ -31,9 +31,9 @@ from transformers.utils import logging
 
 from ... import models
 from ...errors import ModelError, nearest
-from ..cache.sizing import check_weights_fit
 from ..device.errors import DEVICE_LOST_HINT, is_device_lost, is_out_of_memory
-from ..options import DTYPES
+from ..device.memory import check_weights_fit
+from . import DTYPES
 from .checkpoint import Checkpoint, Entry, find_folder, hub_is_away, read_checkpoint
 from .safetensors_reader import REDRAW_SECONDS, Progress, Reader
 

@@ -10,14 +10,13 @@ from typing import Any
 
 import torch
 
-from ...errors import ModelError, OptionError
-from ..attention.flashinfer_backend import most_gathered
-from ..attention.flashinfer_kernels import refusal
-from ..device.memory import pools
-from ..options import EngineOptions
-from .kv_cache import KVCache
+from ..errors import OptionError
+from .attention.flashinfer_backend import most_gathered
+from .attention.flashinfer_kernels import refusal
+from .cache.kv_cache import KVCache
+from .device.memory import GIB, free_bytes, gib, pools, weight_bytes
+from .options import EngineOptions
 
-GIB = 1 << 30
 CPU_POOL_BYTES = 2 << 30
 CPU_POOL_TOKENS = 1 << 16
 GPU_SHARE = 0.9
@@ -40,34 +39,6 @@ SAMPLED_BYTES = 40
 """For each logit of so many rows while they are sampled with filters: values and indices in order,
 their sums."""
 
-def weight_bytes(module: torch.nn.Module) -> int:
-    """Memory of a module's parameters and buffers; what is tied counts once."""
-    tensors = {t.data_ptr() or id(t): t for t in [*module.parameters(), *module.buffers()]}
-    return sum(t.numel() * t.element_size() for t in tensors.values())
-
-
-def check_weights_fit(
-    name: str, needed: int, dtype: torch.dtype, device: torch.device, memory_limit: float | None
-) -> None:
-    """Raise ModelError when weights of `needed` bytes are more than the GPU has free, or than
-    `memory_limit` GiB."""
-    if device.type != "cuda":
-        return
-    free, kind = _free(device), str(dtype).removeprefix("torch.")
-    limit = free if memory_limit is None else int(memory_limit * GIB)
-    if needed <= min(free, limit):
-        return
-    room = (
-        f"{_gib(free)} are free on {device}"
-        if free <= limit
-        else f"memory_limit is {memory_limit} GiB"
-    )
-    cure = "unload another engine (`%sglang engine unload NAME`), or load a smaller model"
-    if dtype == torch.float32:
-        cure += ', or load with dtype="bfloat16", which halves it'
-    raise ModelError(f"the weights of {name!r} take {_gib(needed)} in {kind}, and {room}", cure)
-
-
 def pool_tokens(decoder: Any, options: EngineOptions) -> int:
     """How many tokens the KV pool is to hold. `decoder`: a `Decoder`; `options`: those of its
     device, see `on`.
@@ -83,7 +54,7 @@ def pool_tokens(decoder: Any, options: EngineOptions) -> int:
     weights, work, free = (
         weight_bytes(decoder.model),
         work_bytes(decoder, options),
-        _free(decoder.device),
+        free_bytes(decoder.device),
     )
     if options.memory_limit is None:
         room = int(free * GPU_SHARE) - work
@@ -100,9 +71,9 @@ def pool_tokens(decoder: Any, options: EngineOptions) -> int:
             "" if options.memory_limit is None else f", memory_limit is {options.memory_limit} GiB"
         )
         raise OptionError(
-            f"a KV pool of {wanted:,} tokens ({_gib(wanted * each)}) does not fit in the memory: beside the weights "
-            f"({_gib(weights)}), {_gib(free)} are free on {decoder.device}{limit}, and a step of "
-            f"{options.max_step_tokens:,} tokens for {options.max_running_requests:,} requests works on {_gib(work)}",
+            f"a KV pool of {wanted:,} tokens ({gib(wanted * each)}) does not fit in the memory: beside the weights "
+            f"({gib(weights)}), {gib(free)} are free on {decoder.device}{limit}, and a step of "
+            f"{options.max_step_tokens:,} tokens for {options.max_running_requests:,} requests works on {gib(work)}",
             "load with a smaller max_step_tokens, max_running_requests or max_total_tokens"
             + (
                 ", or a larger memory_limit"
@@ -121,7 +92,7 @@ def make_cache(decoder: Any, options: EngineOptions) -> KVCache:
     except (RuntimeError, MemoryError) as error:
         size = tokens * KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
         raise OptionError(
-            f"a KV pool of {tokens} tokens ({_gib(size)}) does not fit in the memory",
+            f"a KV pool of {tokens} tokens ({gib(size)}) does not fit in the memory",
             "load with a smaller max_total_tokens",
         ) from error
     pools.add(cache)
@@ -202,14 +173,3 @@ def _number(config: Any, *names: str) -> int:
         if value:
             return int(max(value) if isinstance(value, (list, tuple)) else value)
     return 0
-
-
-def _free(device: torch.device) -> int:
-    """Bytes that can be allocated on a GPU now."""
-    torch.cuda.empty_cache()
-    free, _ = torch.cuda.mem_get_info(device)
-    return int(free)
-
-
-def _gib(size: int) -> str:
-    return f"{size / GIB:.1f} GiB"
