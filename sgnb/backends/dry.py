@@ -23,7 +23,7 @@ from ..grammar.compiler import TokenGrammar, compile_spec
 from ..grammar.report import GrammarReport, explain
 from ..grammar.spec import GrammarSpec
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
-from ..lang.location import Place
+from ..lang.location import Location
 from ..sampling import SamplingParams
 from .local import chat_template
 
@@ -45,7 +45,7 @@ class DryCall:
     """
 
     name: str
-    place: Place | None
+    location: Location | None
     prompt_tokens: int
     cached_tokens: int
     shared_tokens: int
@@ -134,7 +134,7 @@ class DryExecutor:
         )
         figures = len(tokens), cached, shared, limit, params.n, 0
         self.calls.append(
-            DryCall(call.name, call.place, *figures, grammar, warnings, answer, forced)
+            DryCall(call.name, call.location, *figures, grammar, warnings, answer, forced)
         )
         return answer
 
@@ -185,7 +185,7 @@ class DryExecutor:
         self.calls.append(
             DryCall(
                 call.name,
-                call.place,
+                call.location,
                 start,
                 cached,
                 shared,

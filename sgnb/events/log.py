@@ -38,7 +38,7 @@ _TOKENS = {
 """The field of an event that holds tokens: by far the largest part of the memory that a log
 takes."""
 
-_PLAIN = {
+_SCALAR = {
     kind: attrgetter(*names)
     for kind in EVENT_KINDS.values()
     if len(names := [f.name for f in fields(kind) if f.type in ("int", "float", "str")])
@@ -54,7 +54,7 @@ class EventLog:
 
     capacity: records kept. tokens: tokens kept in all records together, 4 to 50 bytes each.
 
-    A record is kept as a tuple (time, tokens, event), or, where the values are `_PLAIN`, longer:
+    A record is kept as a tuple (time, tokens, event), or, where the values are `_SCALAR`, longer:
     (time, tokens, the kind's name, *values). Such tuples, of numbers and strings alone, Python's
     garbage collector leaves alone.
     """
@@ -71,7 +71,7 @@ class EventLog:
         kind = type(event)
         name = _TOKENS.get(kind)
         size = len(getattr(event, name)) if name else 0
-        values = _PLAIN.get(kind)
+        values = _SCALAR.get(kind)
         kept = (kind.__name__, *values(event)) if values else (event,)
         with self._lock:
             self.last += 1

@@ -25,7 +25,7 @@ _DTYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 """dtype -> the pattern of its texts, and what also stops the generation."""
 
 
-def settle(given: dict[str, Any]) -> dict[str, Any]:
+def normalize(given: dict[str, Any]) -> dict[str, Any]:
     """`given` with its dtype as a regex (and stops), and its schema as JSON text. OptionError or
     GrammarError."""
     options = dict(given)

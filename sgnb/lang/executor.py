@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from ..events import EventLog
 from ..sampling import SamplingParams
 from .chat import ChatTemplate
-from .location import Place
+from .location import Location
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Call:
     """One generation. `prompt` is all of the branch's text so far. With `stream`, text comes as it
     is made.
 
-    place: the line of the program that asked for it.
+    location: the line of the program that asked for it.
     """
 
     prompt: str
@@ -27,7 +27,7 @@ class Call:
     branch: str
     name: str
     stream: bool = False
-    place: Place | None = field(default=None, compare=False)
+    location: Location | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class ScoreCall:
     """Score each choice as a continuation of `prompt`. `unconditional` asks for each choice's own
     likelihood too.
 
-    place: the line of the program that asked for it.
+    location: the line of the program that asked for it.
     """
 
     prompt: str
@@ -64,7 +64,7 @@ class ScoreCall:
     run: str
     branch: str
     name: str
-    place: Place | None = field(default=None, compare=False)
+    location: Location | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import ProgramError
 from .executor import ChoiceScore
-from .location import Place, caller
+from .location import Location, caller
 
 ChoicesMethod = Callable[[Sequence[ChoiceScore]], list[float]]
 
@@ -44,7 +44,7 @@ class Gen(Expr):
 
     name: str | None
     options: tuple[tuple[str, Any], ...]
-    place: Place = field(compare=False)
+    location: Location = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Select(Expr):
     method: ChoicesMethod
     temperature: float
     seed: int | None
-    place: Place = field(compare=False)
+    location: Location = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ _OURS = (__name__.partition(".")[0] + ".", "contextlib", "IPython.")
 magic asks."""
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """A line of the user's program; a notebook cell is a file of its own."""
 
     file: str
@@ -37,17 +37,17 @@ def name_cells(label: Callable[[str], str | None]) -> None:
     _cell_label = label
 
 
-def caller() -> Place:
+def caller() -> Location:
     """The nearest line on the calling thread that is the user's. About half a microsecond."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_OURS):
         frame = frame.f_back
-    return Place(frame.f_code.co_filename, frame.f_lineno)
+    return Location(frame.f_code.co_filename, frame.f_lineno)
 
 
-def add_place(error: BaseException, what: str, place: Place) -> None:
-    """Note on `error` that it happened in `what`, written at `place`. Once, even when branches
+def add_location(error: BaseException, what: str, location: Location) -> None:
+    """Note on `error` that it happened in `what`, written at `location`. Once, even when branches
     share the error."""
-    note = f"in {what}, at {place}"
+    note = f"in {what}, at {location}"
     if note not in getattr(error, "__notes__", ()):
         error.add_note(note)

@@ -16,7 +16,7 @@ from ..sampling import SamplingParams
 from .chat import ROLES
 from .choices import ChoicesMethod, token_length_normalized
 from .choices import choices_method as method_of
-from .constraint import settle
+from .constraint import normalize
 from .ir import Concat, Gen, RoleBegin, RoleEnd, Select, parts
 from .location import caller
 
@@ -219,7 +219,7 @@ def _options(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     """The given options under their `SamplingParams` names, checked, in a form that can be a
     dictionary's key."""
     options = tuple(
-        (_RENAMED.get(key, key), _hashable(value)) for key, value in settle(given).items()
+        (_RENAMED.get(key, key), _hashable(value)) for key, value in normalize(given).items()
     )
     try:
         _check(**dict(options))

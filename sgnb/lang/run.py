@@ -26,7 +26,7 @@ from .executor import Executor
 from .program import Program
 from .state import ProgramState
 
-SETTLE_SECONDS = 5.0
+DRAIN_SECONDS = 5.0
 """How long a stopped run waits for its calls to hand over what they have."""
 
 _numbers = itertools.count(1)
@@ -34,7 +34,7 @@ _watchers: list[Callable[[Run], None]] = []
 
 
 def watch(started: Callable[[Run], None]) -> Callable[[], None]:
-    """Have `started(run)` called for every run before its first step, on the thread that starts it.
+    """Have `started(run)` called for every run before its first op, on the thread that starts it.
 
     Returns the function that ends this.
     """
@@ -126,9 +126,9 @@ class Run:
         try:
             if error is not None:
                 self.cancel()
-                deadline = time.monotonic() + SETTLE_SECONDS
+                deadline = time.monotonic() + DRAIN_SECONDS
                 for state in self.states:
-                    state.program.settle(deadline)
+                    state.program.drain(deadline)
         finally:
             self.status, self.message = self._outcome(error)
             self.emit(RunFinished(self.id, self.status, self.message))

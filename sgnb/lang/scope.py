@@ -1,4 +1,4 @@
-"""What is known of a branch before anything has run: its names, its role, how many steps it was
+"""What is known of a branch before anything has run: its names, its role, how many ops it was
 given.
 
 The program writes here, at its own speed; so a name that can never be set and a role inside a role
@@ -15,19 +15,19 @@ from ..sampling import SamplingParams
 from .chat import ROLES
 from .ir import Expr, Gen, RoleBegin, RoleEnd, Select, Text
 from .location import caller
-from .ops import Assign, Choose, Generate, ScopeEnd, Step
+from .ops import Assign, Choose, Generate, Op, VarScopeEnd
 
 ParamsOf = Callable[[tuple[tuple[str, Any], ...], bool], SamplingParams]
 
 
-class Outline:
-    """`names[name]` is the number of the step that sets the name last; steps count from 1, and 0 is
+class Scope:
+    """`names[name]` is the number of the op that sets the name last; ops count from 1, and 0 is
     inherited.
 
     own: names that this branch set itself, and which a join must not overwrite.
     gathered: names that a join set, and which the next join may set again.
     unnamed: names made up for generations without one; a join leaves them alone.
-    joined: the branch takes no more steps. children: how many branches were forked from it.
+    joined: the branch takes no more ops. children: how many branches were forked from it.
     """
 
     def __init__(self) -> None:
@@ -36,49 +36,49 @@ class Outline:
         self.gathered: set[str] = set()
         self.unnamed: set[str] = set()
         self.role: str | None = None
-        self.steps = 0
+        self.num_ops = 0
         self.joined = False
         self.children = 0
 
-    def child(self) -> Outline:
-        """The outline that a fork at this point begins with."""
-        child = Outline()
+    def child(self) -> Scope:
+        """The scope that a fork at this point begins with."""
+        child = Scope()
         child.names = dict.fromkeys(self.names, 0)
         child.unnamed = set(self.unnamed)
         child.role = self.role
         return child
 
-    def settle(self, node: Expr, params_of: ParamsOf) -> Step:
-        """The step for `node`, recorded as the branch's next. A ProgramError or OptionError records
+    def lower(self, node: Expr, params_of: ParamsOf) -> Op:
+        """The op for `node`, recorded as the branch's next. A ProgramError or OptionError records
         nothing."""
         match node:
             case Text():
-                step: Step = node
+                op: Op = node
             case Gen():
                 params = params_of(node.options, self.role == "assistant")
-                step = Generate(self._claim(node.name), params, node.place)
+                op = Generate(self._claim(node.name), params, node.location)
             case Select():
-                step = Choose(self._claim(node.name), node)
+                op = Choose(self._claim(node.name), node)
             case RoleBegin():
-                step = self._begin(node)
+                op = self._begin(node)
             case RoleEnd():
-                step = self._end(node)
+                op = self._end(node)
             case _:
-                raise TypeError(f"no step for {node!r}")
-        self.record(step)
-        return step
+                raise TypeError(f"no op for {node!r}")
+        self.record(op)
+        return op
 
-    def record(self, step: Step) -> None:
-        """Count `step`; a step that sets a name now answers for it."""
-        self.steps += 1
-        if isinstance(step, (Generate, Choose, Assign, ScopeEnd)):
-            self.names[step.name] = self.steps
-            self.own.add(step.name)
-            self.gathered.discard(step.name)
+    def record(self, op: Op) -> None:
+        """Count `op`; an op that sets a name now answers for it."""
+        self.num_ops += 1
+        if isinstance(op, (Generate, Choose, Assign, VarScopeEnd)):
+            self.names[op.name] = self.num_ops
+            self.own.add(op.name)
+            self.gathered.discard(op.name)
 
     def gather(self, names: Iterable[str]) -> None:
-        """The latest step sets all of `names`."""
-        self.names.update(dict.fromkeys(names, self.steps))
+        """The latest op sets all of `names`."""
+        self.names.update(dict.fromkeys(names, self.num_ops))
         self.gathered.update(names)
 
     def new_names(self) -> list[str]:
@@ -96,7 +96,7 @@ class Outline:
             )
 
     def unknown(self, name: str, in_forks: Iterable[str] = ()) -> ProgramError:
-        """The error for a name that no step sets. `in_forks`: names that forks of the branch
+        """The error for a name that no op sets. `in_forks`: names that forks of the branch
         know."""
         if name in in_forks:
             hint = (

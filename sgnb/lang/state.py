@@ -14,7 +14,7 @@ from ..errors import OptionError, ProgramError, nearest
 from .branch import Branch
 from .ir import Expr, RoleBegin, RoleEnd
 from .location import caller
-from .ops import Assign, ScopeBegin, ScopeEnd
+from .ops import Assign, VarScopeBegin, VarScopeEnd
 from .primitives import role
 from .program import Program
 from .streaming import iterate, iterate_async
@@ -59,7 +59,7 @@ class ProgramState:
 
     def __contains__(self, name: str) -> bool:
         """Whether the variable is set, or will be by what was appended so far. Does not wait."""
-        return name in self._branch.outline.names
+        return name in self._branch.scope.names
 
     def get_meta_info(self, name: str) -> Any:
         """What the executor told about a generation (a list for n > 1) or a select; {} for other
@@ -126,10 +126,10 @@ class ProgramState:
     @contextmanager
     def var_scope(self, name: str) -> Iterator[None]:
         """The text appended inside the block becomes the variable `name`."""
-        self._branch.outline.check_new(name)
-        self.program.add(self._branch, ScopeBegin())
+        self._branch.scope.check_new(name)
+        self.program.add(self._branch, VarScopeBegin())
         yield
-        self.program.add(self._branch, ScopeEnd(name))
+        self.program.add(self._branch, VarScopeEnd(name))
 
     def fork(self, size: int = 1) -> ForkGroup:
         """`size` branches that go on from here. Does not wait: they begin when this branch has come
@@ -169,26 +169,23 @@ class ProgramState:
         program.wait(lambda: branch.error is not None or (branch.idle and not program.may_grow()))
 
     def _wait_for(self, name: str) -> None:
-        """Wait until the last step so far that sets `name` is done; raise what keeps it from being
+        """Wait until the last op so far that sets `name` is done; raise what keeps it from being
         set."""
         branch, program = self._branch, self.program
-        outline = branch.outline
-        if name not in outline.names:
-            program.wait(lambda: name in outline.names or not program.may_grow())
-        if name not in outline.names:
-            raise outline.unknown(name, self._names_in_forks())
-        step = outline.names[name]
-        program.wait(lambda: branch.done >= step or branch.error is not None)
-        if branch.done < step:
+        scope = branch.scope
+        if name not in scope.names:
+            program.wait(lambda: name in scope.names or not program.may_grow())
+        if name not in scope.names:
+            raise scope.unknown(name, self._names_in_forks())
+        number = scope.names[name]
+        program.wait(lambda: branch.done >= number or branch.error is not None)
+        if branch.done < number:
             branch.raise_error()
 
     def _names_in_forks(self) -> set[str]:
         inside = self._branch.id + "."
         return {
-            name
-            for b in self.program.branches
-            if b.id.startswith(inside)
-            for name in b.outline.names
+            name for b in self.program.branches if b.id.startswith(inside) for name in b.scope.names
         }
 
 

@@ -34,12 +34,12 @@ class _Cursor:
 
     def _variable(self, name: str) -> str:
         branch = self.branch
-        step = branch.outline.names.get(name)
-        if step is None:
+        number = branch.scope.names.get(name)
+        if number is None:
             if branch.program.may_grow():
                 return ""
-            raise branch.outline.unknown(name)
-        if branch.done >= step:
+            raise branch.scope.unknown(name)
+        if branch.done >= number:
             self.over = True
             value = branch.variables[name]
             return str(value[0] if isinstance(value, list) and value else value)

@@ -2,7 +2,7 @@
 namespace.
 
 The function is `def NAME(s, PARAM ...)`. Its globals are the notebook's own namespace, so other
-names resolve when the body runs; the words of the language are variables of an enclosing function,
+names resolve when the body runs; the primitives of the language are variables of an enclosing function,
 so they need no import and pollute nothing.
 """
 
@@ -31,29 +31,29 @@ def compile_body(
     params: Sequence[Param],
     filename: str,
     namespace: dict[str, Any],
-    words: Mapping[str, Any],
+    primitives: Mapping[str, Any],
 ) -> Callable[..., Any]:
     """The body as a function of `s` and the parameters. Line numbers are the cell's. Raises
     BodySyntaxError."""
     try:
-        code = _compiled(body, name, params, filename, words)
+        code = _compiled(body, name, params, filename, primitives)
     except SyntaxError as error:
         raise BodySyntaxError(error.msg) from error
     made: dict[str, Any] = {}
     exec(code, namespace, made)
-    function: Callable[..., Any] = made["enclosing"](**words)
+    function: Callable[..., Any] = made["enclosing"](**primitives)
     if inspect.isgeneratorfunction(function):
         raise ProgramError("a program cannot `yield`", "use return; the value is state.ret_value")
     return function
 
 
 def _compiled(
-    body: str, name: str, params: Sequence[Param], filename: str, words: Iterable[str]
+    body: str, name: str, params: Sequence[Param], filename: str, primitives: Iterable[str]
 ) -> CodeType:
     statements = ast.parse("\n" * CELL_LINES_BEFORE_BODY + body, filename).body
     signature = ", ".join(["s", *map(str, params)])
     module = ast.parse(
-        f"def enclosing({', '.join(words)}):\n def {name}({signature}): pass\n return {name}"
+        f"def enclosing({', '.join(primitives)}):\n def {name}({signature}): pass\n return {name}"
     )
     enclosing: Any = module.body[0]
     enclosing.body[0].body = statements or [ast.Pass(lineno=1, col_offset=0)]

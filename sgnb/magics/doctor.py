@@ -20,8 +20,8 @@ def check() -> Table:
     return Table({"part": each.__name__.strip("_").replace("_", " "), **each()} for each in checks)
 
 
-def _row(ok: bool, found: str, cure: str = "") -> dict[str, Any]:
-    return {"ok": "yes" if ok else "no", "found": found, "cure": "" if ok else cure}
+def _row(ok: bool, found: str, hint: str = "") -> dict[str, Any]:
+    return {"ok": "yes" if ok else "no", "found": found, "cure": "" if ok else hint}
 
 
 def _version(package: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import SgnbError
 from ..grammar.report import cut
 from ..lang import SglFunction
-from ..lang.location import Place
+from ..lang.location import Location
 from ..viz.plain_text import counted
 from .table import Table
 
@@ -84,7 +84,7 @@ def _row(call: DryCall) -> dict[str, Any]:
     choices = f"{call.scored_tokens} scored" if call.scored_tokens else ""
     return {
         "call": call.name,
-        "line": str(call.place or ""),
+        "line": str(call.location or ""),
         "prompt": call.prompt_tokens,
         "cached": call.cached_tokens,
         "earlier": call.shared_tokens,
@@ -102,5 +102,5 @@ def _stopped(error: Exception, program: SglFunction) -> str:
         if trace.tb_frame.f_code.co_filename == file:
             line = trace.tb_lineno
         trace = trace.tb_next
-    place = f"{Place(file, line)}: " if line else ""
-    return f"{place}the program stopped here on a stand-in: {type(error).__name__}: {error}"
+    location = f"{Location(file, line)}: " if line else ""
+    return f"{location}the program stopped here on a stand-in: {type(error).__name__}: {error}"

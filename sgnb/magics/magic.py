@@ -19,7 +19,7 @@ from .program import CellProgram, rows
 from .report import shorten
 from .session import SESSION, Session
 
-WORDS = {
+PRIMITIVES = {
     name: getattr(lang, name)
     for name in (
         "assistant",
@@ -89,9 +89,9 @@ class SglangMagics:
         return self._in_background(program, line) if line.bg else self._in_cell(program, line)
 
     def _define(self, line: CellLine, text: str, body: str) -> CellProgram:
-        if line.name in WORDS:
+        if line.name in PRIMITIVES:
             raise OptionError(
-                f"{line.name!r} is a word of the language", "give the program another name"
+                f"{line.name!r} is a primitive of the language", "give the program another name"
             )
         cell = f"%%sglang {text}\n{body}"
         running = (
@@ -101,7 +101,7 @@ class SglangMagics:
         file = self.shell.compile.cache(cell, number, raw_code=cell.rstrip("\n"))
         name = line.name or f"cell_{number}"
         program = SglFunction(
-            compile_body(body, name, line.params, file, self.shell.user_ns, WORDS)
+            compile_body(body, name, line.params, file, self.shell.user_ns, PRIMITIVES)
         )
         program.source = cell
         return CellProgram(program, line, self.session)

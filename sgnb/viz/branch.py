@@ -65,7 +65,7 @@ class Branch:
                 return
             new = new[: new.find(old) + len(old)]
             pieces = take(pieces, len(new))
-        common = common_length(old, new)
+        common = common_prefix_chars(old, new)
         pending = next(
             (i for i, (kind, _) in enumerate(self.segments) if kind == "text"), len(self.segments)
         )
@@ -90,7 +90,7 @@ def units(segments: list[list[str]]) -> int:
     return sum(len(text.encode("utf-16-le", "surrogatepass")) for _, text in segments) // 2
 
 
-def common_length(a: str, b: str) -> int:
+def common_prefix_chars(a: str, b: str) -> int:
     """The length of the longest common prefix."""
     shorter = min(len(a), len(b))
     return (

@@ -17,7 +17,7 @@ from typing import Any
 from ..errors import OptionError, nearest
 from ..events import EventLog, load
 from .emitter import Emitter, View
-from .plain_text import Shown, plain
+from .plain_text import Shown, plain_text
 from .run import RunState
 from .state import LogState
 from .twin import twin_bundle
@@ -76,7 +76,7 @@ class Display:
     def text(self) -> str:
         """The same states as plain text."""
         with self._emitter.lock:
-            return plain(self._states)
+            return plain_text(self._states)
 
     def _open_live(self) -> None:
         if in_kernel():
@@ -172,7 +172,7 @@ class Replay(LogState):
         return states
 
     def text(self) -> str:
-        return plain(self._states())
+        return plain_text(self._states())
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return twin_bundle(self._states(), uuid.uuid4().hex[:12])

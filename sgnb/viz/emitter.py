@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from ..events import EventLog, Record
-from .tree import Op, TreeState
+from .tree import PageOp, TreeState
 
 INTERVAL = 0.04
 IDLE_INTERVAL = 0.5
@@ -30,9 +30,9 @@ class State(Protocol):
 
     def apply(self, record: Record) -> None: ...
 
-    def changes(self) -> list[Op]: ...
+    def changes(self) -> list[PageOp]: ...
 
-    def snapshot(self) -> list[Op]: ...
+    def snapshot(self) -> list[PageOp]: ...
 
 
 class Batch(NamedTuple):
@@ -41,7 +41,7 @@ class Batch(NamedTuple):
 
     seq: int
     t: float
-    ops: list[Op]
+    ops: list[PageOp]
 
 
 class View(Protocol):

@@ -28,7 +28,7 @@ class Row(NamedTuple):
     hidden: int = 0
 
 
-def plain(states: Sequence[Shown]) -> str:
+def plain_text(states: Sequence[Shown]) -> str:
     return "\n\n".join(
         run_text(state) if isinstance(state, RunState) else tree_text(state) for state in states
     )

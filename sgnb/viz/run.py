@@ -31,9 +31,9 @@ from ..events import (
     TextAppended,
     TokensNamed,
 )
-from .branch import Branch, common_length, drop, take, units
+from .branch import Branch, common_prefix_chars, drop, take, units
 from .tokens import Vocabulary, visible
-from .tree import Op
+from .tree import PageOp
 
 KEPT_BRANCHES = 12
 
@@ -201,12 +201,12 @@ class RunState:
             branch.append("text", event.text)
 
     def _generated(self, event: GenerationDone) -> None:
-        self._settle(event.branch, event.name, event.text)
+        self._finish_text(event.branch, event.name, event.text)
 
     def _chosen(self, event: ChoiceMade) -> None:
-        self._settle(event.branch, event.name, event.chosen)
+        self._finish_text(event.branch, event.name, event.chosen)
 
-    def _settle(self, name: str, variable: str, text: str) -> None:
+    def _finish_text(self, name: str, variable: str, text: str) -> None:
         """The program's own word on what was generated replaces what was streamed, as far as the
         two differ."""
         branch = self._shown(name)
@@ -214,7 +214,7 @@ class RunState:
             return
         if branch.generated_from is not None:
             streamed = "".join(part for _, part in drop(branch.segments, branch.generated_from))
-            same = common_length(streamed, text)
+            same = common_prefix_chars(streamed, text)
             branch.cut(branch.generated_from + same)
             branch.generated_from = None
         else:
@@ -329,8 +329,8 @@ class RunState:
             yield from self._passages(child)
         yield Passage(branch, drop(branch.segments, at), True)
 
-    def changes(self) -> list[Op]:
-        ops: list[Op] = []
+    def changes(self) -> list[PageOp]:
+        ops: list[PageOp] = []
         for name in self._dirty:
             branch = self.branches[name]
             ops.append(self._branch_op(branch))
@@ -343,13 +343,13 @@ class RunState:
         self._dirty, self._totals = {}, False
         return ops
 
-    def snapshot(self) -> list[Op]:
-        ops: list[Op] = []
+    def snapshot(self) -> list[PageOp]:
+        ops: list[PageOp] = []
         for branch in self.branches.values():
             ops += [self._branch_op(branch), _text_op(branch, 0)]
         return [*ops, self._totals_op()]
 
-    def _branch_op(self, branch: Branch) -> Op:
+    def _branch_op(self, branch: Branch) -> PageOp:
         variables = {visible(name): visible(value) for name, value in branch.variables.items()}
         parent = self.branches.get(branch.parent)
         fork = units(take(parent.own(), branch.forked_at - parent.shared)) if parent else 0
@@ -365,7 +365,7 @@ class RunState:
             variables,
         ]
 
-    def _totals_op(self) -> Op:
+    def _totals_op(self) -> PageOp:
         figures = self.figures
         return [
             "totals",
@@ -386,7 +386,7 @@ class RunState:
         ]
 
 
-def _text_op(branch: Branch, at: int) -> Op:
+def _text_op(branch: Branch, at: int) -> PageOp:
     """Cut the branch's own text at `at` (in the page's UTF-16 units), then append the segments."""
     own = branch.own()
     return [

@@ -32,7 +32,7 @@ TEXT_FEW, TEXT_MANY = 2_000, 200
 """Characters of a node's text sent to the page, in a tree of at most `FEW_NODES` nodes and in a
 larger one."""
 
-Op = list[Any]
+PageOp = list[Any]
 
 
 @dataclass(slots=True, eq=False)
@@ -174,8 +174,8 @@ class TreeState:
         NodeTouched: _touch,
     }
 
-    def changes(self) -> list[Op]:
-        ops: list[Op] = [["gone", node, reason] for node, reason in self._gone.items()]
+    def changes(self) -> list[PageOp]:
+        ops: list[PageOp] = [["gone", node, reason] for node, reason in self._gone.items()]
         ops += [self._node_op(self.nodes[node]) for node in self._shape]
         used = (self.nodes[node] for node in self._use if node not in self._shape)
         ops += [["use", node.id, node.locks, node.tick] for node in used]
@@ -185,13 +185,13 @@ class TreeState:
         self._shape, self._use, self._gone, self._totals = {}, {}, {}, False
         return ops
 
-    def snapshot(self) -> list[Op]:
+    def snapshot(self) -> list[PageOp]:
         return [
             *(self._node_op(node) for node in self.nodes.values() if node.id != ROOT),
             self._totals_op(),
         ]
 
-    def _node_op(self, node: Node) -> Op:
+    def _node_op(self, node: Node) -> PageOp:
         limit = TEXT_FEW if len(self.nodes) <= FEW_NODES else TEXT_MANY
         # A token has at least one byte, so `limit` tokens are enough; decoding more would be
         # wasted.
@@ -208,7 +208,7 @@ class TreeState:
             text,
         ]
 
-    def _totals_op(self) -> Op:
+    def _totals_op(self) -> PageOp:
         step = self.step
         pool = [step.free, step.cached, step.in_flight] if step else [self.capacity, 0, 0]
         return ["totals", {"evicted": self.evicted, "lost": self.lost, "pool": pool}]

@@ -11,13 +11,13 @@ import base64
 from collections.abc import Sequence
 from html import escape
 
-from .plain_text import Shown, label, plain, run_heading, tree_heading
+from .plain_text import Shown, label, plain_text, run_heading, tree_heading
 from .run import RunState
 from .svg import picture
 
 LIMIT = 200_000
 """Characters of the whole bundle at most."""
-PLAIN_LIMIT = 20_000
+TEXT_LIMIT = 20_000
 FIRST_ROWS = 48
 
 NO_PLACEHOLDERS = (
@@ -31,9 +31,9 @@ can send them."""
 def twin_bundle(states: Sequence[Shown], uid: str) -> dict[str, str]:
     """`text/html` and `text/plain`, together at most `LIMIT` characters. The live view of `uid`
     hides it."""
-    text = plain(states)
-    if len(text) > PLAIN_LIMIT:
-        text = text[:PLAIN_LIMIT] + f"\n… and {len(text) - PLAIN_LIMIT} more characters"
+    text = plain_text(states)
+    if len(text) > TEXT_LIMIT:
+        text = text[:TEXT_LIMIT] + f"\n… and {len(text) - TEXT_LIMIT} more characters"
     rows = FIRST_ROWS
     html = _figure(states, uid, rows)
     while len(html) + len(text) > LIMIT and rows > 1:

@@ -50,7 +50,7 @@ def test_gen_int_and_gen_string_are_gen() -> None:
     assert gen_string("a", stop="x") == gen("a", stop="x", dtype=str)
     node = gen_int("a")
     assert isinstance(node, Gen)
-    assert node.place.file == __file__
+    assert node.location.file == __file__
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_a_result_before_its_call_returns_leaves_the_next_call_stoppable(make: A
 
 
 def test_an_executor_that_does_not_answer(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_module, "SETTLE_SECONDS", 0.2)
+    monkeypatch.setattr(run_module, "DRAIN_SECONDS", 0.2)
     executor, began = make(), time.monotonic()
     executor.generate = lambda call, sink: lambda: None
     interrupt_soon()

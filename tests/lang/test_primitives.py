@@ -21,8 +21,8 @@ def test_gen_takes_the_names_of_sampling() -> None:
 
 def test_gen_knows_its_line() -> None:
     node = gen("a")
-    assert node.place.file == __file__
-    assert node.place.line == test_gen_knows_its_line.__code__.co_firstlineno + 1
+    assert node.location.file == __file__
+    assert node.location.line == test_gen_knows_its_line.__code__.co_firstlineno + 1
 
 
 def test_a_generator_of_stops_is_read_once() -> None:
