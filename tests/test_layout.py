@@ -22,7 +22,17 @@ ALLOWED = {
     "backends": {"errors", "events", "sampling", "grammar", "engine", "lang"},
     "viz": {"errors", "events"},
     "models": {"errors"},
-    "magics": {"errors", "events", "sampling", "grammar", "engine", "lang", "backends", "viz", "models"},
+    "magics": {
+        "errors",
+        "events",
+        "sampling",
+        "grammar",
+        "engine",
+        "lang",
+        "backends",
+        "viz",
+        "models",
+    },
 }
 """Part of sgnb -> the other parts it may import."""
 
@@ -60,16 +70,28 @@ def top_level_imports(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("part", sorted(ALLOWED))
 def test_imports_point_one_way(part: str) -> None:
-    files = [ROOT / f"{part}.py"] if (ROOT / f"{part}.py").exists() else sorted((ROOT / part).rglob("*.py"))
+    files = (
+        [ROOT / f"{part}.py"]
+        if (ROOT / f"{part}.py").exists()
+        else sorted((ROOT / part).rglob("*.py"))
+    )
     assert files
     for path in files:
-        parts = {name.split(".")[1] for name in imported(path) if name.startswith("sgnb.") and name.count(".")}
+        parts = {
+            name.split(".")[1]
+            for name in imported(path)
+            if name.startswith("sgnb.") and name.count(".")
+        }
         wrong = {other for other in parts & set(ALLOWED) if other != part} - ALLOWED[part]
         assert not wrong, f"{path.relative_to(ROOT.parent)} imports {', '.join(sorted(wrong))}"
 
 
 def test_every_part_has_its_rule() -> None:
-    parts = {path.stem for path in ROOT.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    parts = {
+        path.stem
+        for path in ROOT.iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
     assert parts - {"__init__"} == set(ALLOWED)
 
 
@@ -87,7 +109,11 @@ def test_import_is_light() -> None:
         "assert not heavy, heavy\nprint(t)"
     )
     times = [
-        float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+        float(
+            subprocess.run(
+                [sys.executable, "-c", code], check=True, capture_output=True, text=True
+            ).stdout
+        )
         for _ in range(3)
     ]
     assert min(times) < 0.3

@@ -28,32 +28,26 @@ if TYPE_CHECKING:
 
 
 class Branch:
-    """`done` ops have run, -1 before the branch begins; `waiting` is the op that runs now;
-    `partial` is its text.
+    """A stream of a program, forked from `parent` or a program's own."""
 
-    error: why the branch will run no further op; `seen` when the program has been told.
-    """
-
-    def __init__(
-        self, program: Program, id: str, scope: Scope, parent: Branch | None = None
-    ) -> None:
+    def __init__(self, program: Program, id: str, scope: Scope, parent: Branch | None = None):
         self.program, self.id, self.scope, self.parent = program, id, scope, parent
         self.queue: deque[Op] = deque()
-        self.waiting: Op | None = None
-        self.cancel: Callable[[], None] | None = None
-        self.done = -1
-        self.busy = False
-        self.finished = False
-        self.text = self.partial = ""
+        self.waiting: Op | None = None  # the op that runs now
+        self.cancel: Callable[[], None] | None = None  # its call
+        self.done = -1  # ops that have run; -1 before the branch begins
+        self.busy = self.finished = False
+        self.text = ""
+        self.partial = ""  # text streamed by the op that runs now
         self.variables: dict[str, Any] = {}
         self.meta: dict[str, Any] = {}
         self.messages: list[dict[str, str]] = []
-        self.fork_at = self.role_at = 0
-        self.var_scopes: list[int] = []
-        self.unjoined = 0
-        self.joiner: Branch | None = None
-        self.error: BaseException | None = None
-        self.seen = False
+        self.fork_at = self.role_at = 0  # characters before the fork, and before the open role
+        self.var_scopes: list[int] = []  # where the open ones began
+        self.unjoined = 0  # children that the join waiting here still needs
+        self.joiner: Branch | None = None  # the parent, while its join waits for this branch
+        self.error: BaseException | None = None  # why no further op will run
+        self.seen = False  # the program has been told of the error
         self._traceback: TracebackType | None = None
 
     def begin(self) -> None:
@@ -66,9 +60,8 @@ class Branch:
             self.variables, self.meta = dict(parent.variables), dict(parent.meta)
             self.messages = list(parent.messages)
         self.done = 0
-        self._emit(
-            BranchStarted(self._run, self.id, self.parent.id if self.parent else "", self.text)
-        )
+        parent_id = self.parent.id if self.parent else ""
+        self._emit(BranchStarted(self._run, self.id, parent_id, self.text))
         self.advance()
 
     def append(self, op: Op) -> None:
@@ -87,8 +80,7 @@ class Branch:
         self._changed()
 
     def deliver(self, op: Op, message: Delta | Result | Scores) -> None:
-        """Take what the executor says about the call of `op`. Anything after the op's end is
-        ignored."""
+        """Take what the executor says about the call of `op`; ignored after the op's end."""
         if self.waiting is not op:
             return
         if isinstance(message, Delta):

@@ -1,5 +1,4 @@
-"""Where in the user's program something was said: the file and line that errors name. Knows nothing
-of programs."""
+"""Source locations: the file and line of the user's program that errors name."""
 
 from __future__ import annotations
 
@@ -8,8 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 _OURS = (__name__.partition(".")[0] + ".", "contextlib", "IPython.")
-"""Modules that stand between a line of the program and the code that asks for it: IPython where a
-magic asks."""
+"""Modules whose frames are not the user's: IPython's where a magic asks."""
 
 
 class Location(NamedTuple):
@@ -31,8 +29,7 @@ _cell_label: Callable[[str], str | None] = _no_cell
 
 
 def name_cells(label: Callable[[str], str | None]) -> None:
-    """From now on places in a file that `label` knows are named as it says, such as "Cell
-    In[3]"."""
+    """Have locations in a file that `label` knows named as it says, such as "Cell In[3]"."""
     global _cell_label
     _cell_label = label
 
@@ -46,8 +43,7 @@ def caller() -> Location:
 
 
 def add_location(error: BaseException, what: str, location: Location) -> None:
-    """Note on `error` that it happened in `what`, written at `location`. Once, even when branches
-    share the error."""
+    """Note on `error` where it happened; once, even when branches share the error."""
     note = f"in {what}, at {location}"
     if note not in getattr(error, "__notes__", ()):
         error.add_note(note)

@@ -55,8 +55,7 @@ class Fork:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Join:
-    """Wait for the children; then gather `names` from them as lists, or, with `append`, append
-    their text."""
+    """Wait for the children; then gather `names` as lists, or, with `append`, append their text."""
 
     children: tuple[Branch, ...]
     names: tuple[str, ...]

@@ -34,18 +34,19 @@ WAIT_SECONDS = 0.1
 
 
 class Program:
-    """closed: the program's code has returned, so no op will be added. finished: and all its
-    ops are over."""
+    """The branches of one program, and its calls."""
 
     def __init__(self, run: Run, number: int) -> None:
         self.run, self.executor = run, run.executor
         self.changed = threading.Condition(threading.Lock())
-        self.outbox: list[tuple[Branch, Op, Call | ScoreCall]] = []
-        self.owner: int | None = None
-        self.closed = self.cancelled = self.finished = False
-        self.value: Any = None
-        self._failure: BaseException | None = None
-        self._busy = 0
+        self.outbox: list[tuple[Branch, Op, Call | ScoreCall]] = []  # calls to be sent
+        self.owner: int | None = None  # the thread that runs the program's code
+        self.closed = False  # that code has returned: no op will be added
+        self.finished = False  # and all ops are over
+        self.cancelled = False
+        self.value: Any = None  # what the code returned
+        self._failure: BaseException | None = None  # what it raised
+        self._busy = 0  # branches with ops to run
         self._listeners: list[Callable[[], None]] = []
         self.root = Branch(self, str(number), Scope())
         self.branches = [self.root]
@@ -109,19 +110,14 @@ class Program:
     def check_open(self, branch: Branch) -> None:
         """Raise unless `branch` can take ops. The lock is held."""
         if self.cancelled:
-            raise Aborted(
-                "the run was stopped", "what it had produced is kept; run it again to go on"
-            )
+            hint = "what it had produced is kept; run it again to go on"
+            raise Aborted("the run was stopped", hint)
         if self.closed:
-            raise ProgramError(
-                f"{caller()}: this program is over",
-                "its state can be read, but nothing can be added",
-            )
+            hint = "its state can be read, but nothing can be added"
+            raise ProgramError(f"{caller()}: this program is over", hint)
         if branch.scope.joined:
-            raise ProgramError(
-                f"{caller()}: branch {branch.id} was joined",
-                "append to the state it was forked from",
-            )
+            hint = "append to the state it was forked from"
+            raise ProgramError(f"{caller()}: branch {branch.id} was joined", hint)
 
     def send(self) -> None:
         """Hand waiting calls to the executor. The lock is not held."""
@@ -133,12 +129,9 @@ class Program:
 
     def _send(self, branch: Branch, op: Op, call: Call | ScoreCall) -> None:
         sink = partial(self._receive, branch, op)
+        send: Any = self.executor.generate if isinstance(call, Call) else self.executor.score
         try:
-            cancel = (
-                self.executor.generate(call, sink)
-                if isinstance(call, Call)
-                else self.executor.score(call, sink)
-            )
+            cancel = send(call, sink)
         except Exception as error:  # refused at once: the same to the program as a call that fails
             self._receive(branch, op, Result(error=error))
             return
@@ -185,15 +178,14 @@ class Program:
         self._notify()
 
     def cancel(self) -> None:
-        """Stop at the next token. Calls in flight still bring what they have; every other op is
-        dropped."""
+        """Stop at the next token. Calls in flight still bring what they have; other ops do not
+        run."""
         with self.changed:
             self.cancelled = True
             stopped = Aborted("the run was stopped")
             for branch in self.branches:
-                if not isinstance(branch.waiting, (Generate, Choose)) and (
-                    branch.busy or branch.done < 0
-                ):
+                in_flight = isinstance(branch.waiting, (Generate, Choose))
+                if not in_flight and (branch.busy or branch.done < 0):
                     branch.fail(stopped)
             cancels = [branch.cancel for branch in self.branches if branch.cancel is not None]
             self._notify()
@@ -201,24 +193,20 @@ class Program:
             cancel()
 
     def drain(self, deadline: float) -> None:
-        """Close, wait until `deadline` (of time.monotonic) for what is in flight, and give up what
-        is then missing."""
+        """Close, wait for calls in flight until `deadline` (of time.monotonic), and fail the
+        rest."""
+        late = Aborted("the run was stopped, and the executor did not answer in time")
         self.close()
         with self.changed:
             while not self.finished and (left := deadline - time.monotonic()) > 0:
                 self.changed.wait(min(left, WAIT_SECONDS))
             for branch in self.branches:
                 if branch.busy:
-                    branch.fail(
-                        Aborted("the run was stopped, and the executor did not answer in time")
-                    )
+                    branch.fail(late)
 
     def wait(self, ready: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> None:
-        """Wait until `ready()`, asked with the lock held.
-
-        `meanwhile` and the run's own are called without it, ten times a second and whenever
-        something arrives.
-        """
+        """Wait until `ready()`, asked with the lock held; without it, ten times a second and
+        whenever something arrives, call `meanwhile` and the run's own."""
         with self.changed:
             if ready():
                 return
@@ -270,8 +258,6 @@ def _gathered(branch: Branch, children: tuple[Branch, ...]) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(name for child in children for name in child.scope.new_names()))
     for name in names:
         if name in branch.scope.own:
-            raise ProgramError(
-                f"{caller()}: join would overwrite the variable {name!r} of the branch that was forked",
-                "give it another name in the fork",
-            )
+            what = f"join would overwrite the variable {name!r} of the branch that was forked"
+            raise ProgramError(f"{caller()}: {what}", "give it another name in the fork")
     return names

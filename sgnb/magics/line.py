@@ -22,15 +22,26 @@ _CLOSER = {"(": ")", "[": "]", "{": "}"}
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """`convert(flag, word)` makes the value; None for a switch. With `many`, values gather in a
-    list."""
-
     flags: tuple[str, ...]
-    dest: str
+    dest: str  # the key of its value
     help: str
     metavar: str = ""
-    convert: Callable[[str, str], Any] | None = None
-    many: bool = False
+    convert: Callable[[str, str], Any] | None = None  # (flag, word) -> value; None for a switch
+    many: bool = False  # repeated: the values make a list
+
+
+def option(
+    flags: str,
+    help: str,
+    metavar: str = "",
+    convert: Callable[[str, str], Any] | None = None,
+    *,
+    dest: str = "",
+    many: bool = False,
+) -> Option:
+    """An `Option` whose flags stand in one string; by default the last of them names its `dest`."""
+    names = tuple(flags.split())
+    return Option(names, dest or names[-1][2:].replace("-", "_"), help, metavar, convert, many)
 
 
 def split(line: str) -> list[str]:

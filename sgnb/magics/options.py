@@ -15,6 +15,7 @@ from .line import (
     integer,
     number,
     on_off,
+    option,
     pair,
     parse,
     parse_raw,
@@ -26,134 +27,49 @@ from .line import (
 )
 
 CELL_OPTIONS = (
-    Option(
-        ("-m", "--model"),
-        "model",
-        "the loaded engine to use (default: the current one)",
-        "ENGINE",
-        text,
+    option("-m --model", "the loaded engine to use (default: the current one)", "ENGINE", text),
+    option("-o --out", "the variable that gets the state (default: s)", "VAR", identifier),
+    option("--over", "run a batch: dicts, tuples, scalars or a data frame", "ITERABLE", text),
+    option("--run", "run the program with this argument; may be repeated", "K=V", pair, many=True),
+    option("--temperature", "0 is greedy", "F", number),
+    option("--top-p", "sample from the smallest set with this probability", "F", number),
+    option("--max-tokens", "the limit of each generation", "N", integer, dest="max_new_tokens"),
+    option("--seed", "makes the samples repeatable", "N", integer),
+    option(
+        "--show", f"the views: none, {', '.join(VIEWS)}, all; several with commas", "VIEWS", views
     ),
-    Option(
-        ("-o", "--out"), "out", "the variable that gets the state (default: s)", "VAR", identifier
-    ),
-    Option(
-        ("--over",), "over", "run a batch: dicts, tuples, scalars or a data frame", "ITERABLE", text
-    ),
-    Option(
-        ("--run",),
-        "run",
-        "run the program with this argument; may be repeated",
-        "K=V",
-        pair,
-        many=True,
-    ),
-    Option(("--temperature",), "temperature", "0 is greedy", "F", number),
-    Option(
-        ("--top-p",), "top_p", "sample from the smallest set with this probability", "F", number
-    ),
-    Option(("--max-tokens",), "max_new_tokens", "the limit of each generation", "N", integer),
-    Option(("--seed",), "seed", "makes the samples repeatable", "N", integer),
-    Option(
-        ("--show",),
-        "show",
-        f"the views: none, {', '.join(VIEWS)}, all; several with commas",
-        "VIEWS",
-        views,
-    ),
-    Option(("--static",), "static", "pictures that need no running kernel, instead of live views"),
-    Option(
-        ("--dry",),
-        "dry",
-        "generate nothing: say what the calls would take, and compile their grammars",
-    ),
-    Option(("--bg",), "bg", "return a handle at once and run in the background"),
-    Option(("--timeout",), "timeout", "stop the run after so many seconds", "S", seconds),
-    Option(("-q", "--quiet"), "quiet", "show nothing, only bind the state"),
+    option("--static", "pictures that need no running kernel, instead of live views"),
+    option("--dry", "generate nothing: say what the calls would take, and compile their grammars"),
+    option("--bg", "return a handle at once and run in the background"),
+    option("--timeout", "stop the run after so many seconds", "S", seconds),
+    option("-q --quiet", "show nothing, only bind the state"),
 )
 
 LOAD_OPTIONS = (
-    Option(
-        ("--as",), "name", "the engine's name (default: the last part of the path)", "NAME", text
+    option(
+        "--as", "the engine's name (default: the last part of the path)", "NAME", text, dest="name"
     ),
-    Option(
-        ("--device",), "device", "cpu, cuda, cuda:1, ... (default: the best there is)", "D", text
+    option("--device", "cpu, cuda, cuda:1, ... (default: the best there is)", "D", text),
+    option("--dtype", "float32, bfloat16, ... (default: what suits the device)", "T", text),
+    option(
+        "--attention", "auto, torch, triton, flashinfer (default: the best there is)", "A", text
     ),
-    Option(
-        ("--dtype",), "dtype", "float32, bfloat16, ... (default: what suits the device)", "T", text
-    ),
-    Option(
-        ("--attention",),
-        "attention",
-        "auto, torch, triton, flashinfer (default: the best there is)",
-        "A",
-        text,
-    ),
-    Option(
-        ("--memory-limit",),
-        "memory_limit",
-        "of the GPU, for all (default: most of what is free)",
-        "GIB",
-        number,
-    ),
-    Option(
-        ("--max-total-tokens",),
-        "max_total_tokens",
-        "the KV pool's size (default: what fits)",
-        "N",
-        integer,
-    ),
-    Option(("--max-step-tokens",), "max_step_tokens", "tokens of one forward pass", "N", integer),
-    Option(
-        ("--max-running-requests",),
-        "max_running_requests",
-        "requests of one forward pass",
-        "N",
-        integer,
-    ),
-    Option(
-        ("--context-length",),
-        "context_length",
-        "at most so many positions for a request",
-        "N",
-        integer,
-    ),
-    Option(("--cuda-graphs",), "cuda_graphs", "replay decode steps as graphs", "on|off", on_off),
-    Option(
-        ("--overlap",), "overlap", "launch a step before the last one is read", "on|off", on_off
-    ),
-    Option(
-        ("--precompile",),
-        "precompile",
-        "compile kernels while loading, not when needed",
-        "on|off",
-        on_off,
-    ),
-    Option(("--fuse",), "fuse", "faster twins of the model's modules", "on|off", on_off),
-    Option(
-        ("--compile",), "compile", "run the model's layers through torch.compile", "on|off", on_off
-    ),
-    Option(
-        ("--fork-attention",),
-        "fork_attention",
-        "read a prefix that is shared once",
-        "on|off",
-        on_off,
-    ),
-    Option(
-        ("--deterministic",),
-        "deterministic",
-        "tokens never depend on cache and neighbours",
-        "on|off",
-        on_off,
-    ),
+    option("--memory-limit", "of the GPU, for all (default: most of what is free)", "GIB", number),
+    option("--max-total-tokens", "the KV pool's size (default: what fits)", "N", integer),
+    option("--max-step-tokens", "tokens of one forward pass", "N", integer),
+    option("--max-running-requests", "requests of one forward pass", "N", integer),
+    option("--context-length", "at most so many positions for a request", "N", integer),
+    option("--cuda-graphs", "replay decode steps as graphs", "on|off", on_off),
+    option("--overlap", "launch a step before the last one is read", "on|off", on_off),
+    option("--precompile", "compile kernels while loading, not when needed", "on|off", on_off),
+    option("--fuse", "faster twins of the model's modules", "on|off", on_off),
+    option("--compile", "run the model's layers through torch.compile", "on|off", on_off),
+    option("--fork-attention", "read a prefix that is shared once", "on|off", on_off),
+    option("--deterministic", "tokens never depend on cache and neighbours", "on|off", on_off),
 )
 
 FSM_OPTIONS = (
-    Option(
-        ("--tokens",),
-        "tokens",
-        "also the tokens that may follow at each choice, for the current engine",
-    ),
+    option("--tokens", "also the tokens that may follow at each choice, for the current engine"),
 )
 
 SAMPLING = ("temperature", "top_p", "max_new_tokens", "seed")

@@ -37,7 +37,9 @@ class FakeExecutor:
         self,
         answer: Callable[[Call], Any] | str = answer_by_hash,
         delay: Callable[[Call | ScoreCall], float] | float = 0.0,
-        logprobs: Callable[[str], list[float]] = lambda choice: [-float(len(choice))] * len(choice.encode()),
+        logprobs: Callable[[str], list[float]] = lambda choice: (
+            [-float(len(choice))] * len(choice.encode())
+        ),
         chat: ChatTemplate = PLAIN,
         together: int = 0,
     ) -> None:
@@ -70,9 +72,12 @@ class FakeExecutor:
         def result() -> Result:
             if failed:
                 return Result(("".join(sent),), error=answer)
-            return Result(tuple(texts), tuple({"finish_reason": "stop", "length": len(t)} for t in texts))
+            return Result(
+                tuple(texts), tuple({"finish_reason": "stop", "length": len(t)} for t in texts)
+            )
 
         pieces = len(texts[0]) if call.stream and not failed else 0
+
         def aborted() -> Result:
             return Result(("".join(sent),), error=Aborted("stopped"))
 
@@ -80,9 +85,14 @@ class FakeExecutor:
 
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
         def result() -> Scores:
-            return Scores(tuple(self._score(choice, call.unconditional) for choice in call.choices), {"cached": 0})
+            return Scores(
+                tuple(self._score(choice, call.unconditional) for choice in call.choices),
+                {"cached": 0},
+            )
 
-        return self._start(call, sink, 0, lambda i: None, result, lambda: Scores(error=Aborted("stopped")))
+        return self._start(
+            call, sink, 0, lambda i: None, result, lambda: Scores(error=Aborted("stopped"))
+        )
 
     def flush_cache(self) -> None:
         pass
@@ -107,7 +117,9 @@ class FakeExecutor:
         alone = (None, *[-1.0] * (len(logprobs) - 1)) if unconditional else ()
         return ChoiceScore(tuple(choice.encode()), logprobs, alone)
 
-    def _start(self, call: Any, sink: Any, pieces: int, letter: Any, result: Any, aborted: Any) -> Callable[[], None]:
+    def _start(
+        self, call: Any, sink: Any, pieces: int, letter: Any, result: Any, aborted: Any
+    ) -> Callable[[], None]:
         ended = threading.Lock()
 
         def end(last: Callable[[], Any]) -> None:

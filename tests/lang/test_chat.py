@@ -13,7 +13,8 @@ from sgnb.lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_re
 
 CHATML = "{% for m in messages %}<|im_start|>{{m.role}}\n{{m.content}}<|im_end|>\n{% endfor %}"
 DEFAULT_SYSTEM = (
-    "{% if messages[0].role != 'system' %}<|im_start|>system\nBe kind.<|im_end|>\n{% endif %}" + CHATML
+    "{% if messages[0].role != 'system' %}<|im_start|>system\nBe kind.<|im_end|>\n{% endif %}"
+    + CHATML
 )
 STRIPS = CHATML.replace("{{m.content}}", "{{m.content | trim}}")
 BRACKETS = (
@@ -56,7 +57,9 @@ def spoken(executor: Any, messages: Messages) -> Any:
     return s
 
 
-@pytest.mark.parametrize("source", [CHATML, DEFAULT_SYSTEM, STRIPS, BRACKETS, MERGES, HEADER, IGNORES])
+@pytest.mark.parametrize(
+    "source", [CHATML, DEFAULT_SYSTEM, STRIPS, BRACKETS, MERGES, HEADER, IGNORES]
+)
 def test_a_program_says_what_the_template_renders(make: Any, source: str) -> None:
     render = renderer(source)
     executor = make(chat=from_render("test", render))
@@ -79,12 +82,18 @@ def test_a_template_without_a_system_role_gives_its_words_to_the_user(source: st
 
 def test_text_stays_exact_where_a_template_would_strip(make: Any) -> None:
     executor = make(chat=from_render("test", renderer(STRIPS)))
-    assert "user\n  Hi \n<|im_end|>" in spoken(executor, [{"role": "user", "content": "  Hi \n"}]).text()
+    assert (
+        "user\n  Hi \n<|im_end|>"
+        in spoken(executor, [{"role": "user", "content": "  Hi \n"}]).text()
+    )
 
 
 @pytest.mark.parametrize(
     "source",
-    ["{{messages[0].content}}", "{% for m in messages %}{{loop.index}}: {{m.content}};{% endfor %}"],
+    [
+        "{{messages[0].content}}",
+        "{% for m in messages %}{{loop.index}}: {{m.content}};{% endfor %}",
+    ],
 )
 def test_a_template_that_is_no_table_is_refused(source: str) -> None:
     with pytest.raises(TemplateError, match="chat template"):

@@ -15,7 +15,12 @@ def test_gen_takes_the_names_of_sampling() -> None:
     node = gen("a", max_tokens=3, min_tokens=1, stop=["x"], logit_bias={5: -1.0})
     assert isinstance(node, Gen)
     options = dict(node.options)
-    assert options == {"max_new_tokens": 3, "min_new_tokens": 1, "stop": ("x",), "logit_bias": ((5, -1.0),)}
+    assert options == {
+        "max_new_tokens": 3,
+        "min_new_tokens": 1,
+        "stop": ("x",),
+        "logit_bias": ((5, -1.0),),
+    }
     hash(node.options)
 
 
@@ -60,7 +65,13 @@ def test_choices_make_a_select() -> None:
 
 @pytest.mark.parametrize(
     ("choices", "said"),
-    [([], "nothing"), (["a", "a"], "twice"), (["a", 1], "1 cannot"), ([""], "'' cannot"), ("yes", "one string")],
+    [
+        ([], "nothing"),
+        (["a", "a"], "twice"),
+        (["a", 1], "1 cannot"),
+        ([""], "'' cannot"),
+        ("yes", "one string"),
+    ],
 )
 def test_select_refuses(choices: Any, said: str) -> None:
     with pytest.raises(OptionError, match=said):

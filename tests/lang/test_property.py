@@ -68,7 +68,7 @@ def interpret(text: str, program: list[Any], names: Any) -> str:
         elif step[0] == "fork":
             children = [interpret(text, inner, names) for inner in step[1]]
             if step[2] == "concate_and_append":
-                text += "".join(child[len(text):] for child in children)
+                text += "".join(child[len(text) :] for child in children)
     return text
 
 

@@ -23,7 +23,9 @@ class Shell:
         self.ipython = InteractiveShell(config=config, ipython_dir=str(folder), colors="nocolor")
         self.ns: dict[str, Any] = self.ipython.user_ns
         self.shown: list[str] = []
-        self.ipython._showtraceback = lambda kind, error, lines: self.shown.extend("\n".join(lines).splitlines())
+        self.ipython._showtraceback = lambda kind, error, lines: self.shown.extend(
+            "\n".join(lines).splitlines()
+        )
 
     def __call__(self, cell: str) -> Any:
         self.shown.clear()
