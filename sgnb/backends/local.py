@@ -1,5 +1,4 @@
-"""Runs programs on an engine in this process: joins the language's `Executor` to the engine's
-requests."""
+"""Runs programs on an engine in this process: an `Executor` over the engine's requests."""
 
 from __future__ import annotations
 

@@ -35,8 +35,7 @@ _TOKENS = {
     TokensNamed: "ids",
     Jumped: "tokens",
 }
-"""The field of an event that holds tokens: by far the largest part of the memory that a log
-takes."""
+"""The field of an event that holds tokens, which take most of a log's memory."""
 
 _SCALAR = {
     kind: attrgetter(*names)
@@ -45,8 +44,7 @@ _SCALAR = {
     == len(fields(kind))
     > 1
 }
-"""What gives the values of an event that has nothing but numbers and strings, at least two of
-them."""
+"""The getter of all values of an event that has only numbers and strings, two or more."""
 
 
 class EventLog:
@@ -54,9 +52,8 @@ class EventLog:
 
     capacity: records kept. tokens: tokens kept in all records together, 4 to 50 bytes each.
 
-    A record is kept as a tuple (time, tokens, event), or, where the values are `_SCALAR`, longer:
-    (time, tokens, the kind's name, *values). Such tuples, of numbers and strings alone, Python's
-    garbage collector leaves alone.
+    A record is kept as a tuple (time, tokens, event), or, of `_SCALAR` kinds, as (time, tokens, the
+    kind's name, *values): the garbage collector untracks tuples of numbers and strings.
     """
 
     def __init__(self, capacity: int = 200_000, tokens: int = 2_000_000) -> None:

@@ -26,8 +26,7 @@ _DTYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 
 def normalize(given: dict[str, Any]) -> dict[str, Any]:
-    """`given` with its dtype as a regex and stops, and its schema as JSON text. Raises OptionError
-    or GrammarError."""
+    """`given`, its dtype as regex and stops, its schema as text. OptionError or GrammarError."""
     options = dict(given)
     if "dtype" in options:
         dtype = options.pop("dtype")

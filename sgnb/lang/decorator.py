@@ -1,5 +1,4 @@
-"""`@function`: a program that can be run, run over a batch, bound, awaited, and called from another
-program."""
+"""`@function`: a program to run, run over a batch, bind, await, and call from another program."""
 
 from __future__ import annotations
 
@@ -66,8 +65,7 @@ class SglFunction:
         functools.update_wrapper(self, func)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """With a state first: run inside that program, and give what the function returns. Else
-        `run`."""
+        """With a state first: run inside that program; what the function returns. Else `run`."""
         if args and isinstance(args[0], ProgramState):
             return self._call(args[0], self._arguments(args[1:], kwargs))
         return self.run(*args, **kwargs)

@@ -1,5 +1,4 @@
-"""What a program needs from whoever executes it. Backends implement this; the language knows no
-engine."""
+"""What a program needs from its executor. Backends implement this; the language knows no engine."""
 
 from __future__ import annotations
 

@@ -178,8 +178,7 @@ class Program:
         self._notify()
 
     def cancel(self) -> None:
-        """Stop at the next token. Calls in flight still bring what they have; other ops do not
-        run."""
+        """Stop at the next token. Calls in flight still bring what they have; nothing else runs."""
         with self.changed:
             self.cancelled = True
             stopped = Aborted("the run was stopped")
@@ -193,8 +192,7 @@ class Program:
             cancel()
 
     def drain(self, deadline: float) -> None:
-        """Close, wait for calls in flight until `deadline` (of time.monotonic), and fail the
-        rest."""
+        """Close, wait until `deadline` (of time.monotonic) for calls in flight, fail the rest."""
         late = Aborted("the run was stopped, and the executor did not answer in time")
         self.close()
         with self.changed:

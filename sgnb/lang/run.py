@@ -79,8 +79,7 @@ class Run:
         return state
 
     def params(self, options: tuple[tuple[str, Any], ...], in_assistant: bool) -> SamplingParams:
-        """The run's defaults, `options` over them, and in the assistant's role the template's
-        stops."""
+        """The run's defaults with `options`, and in the assistant's role the template's stops."""
         key = (options, in_assistant)
         if key not in self._params:
             params = SamplingParams.make(self.defaults, **dict(options))

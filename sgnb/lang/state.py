@@ -93,8 +93,8 @@ class ProgramState:
         self._branch.raise_error()
 
     def cancel(self) -> None:
-        """Stop this program's calls at the next token; what they produced is kept. Does not wait;
-        from any thread."""
+        """Stop this program's calls at the next token; what they produced is kept. Any thread may
+        call this; it does not wait."""
         self.program.cancel()
 
     def text_iter(self, name: str | None = None) -> Iterator[str]:
@@ -108,8 +108,7 @@ class ProgramState:
         return iterate_async(self._branch, name, return_meta_data)
 
     def system(self, expr: Any = None) -> Any:
-        """Append `expr` as the system prompt; `with s.system():` does so for what is appended
-        inside."""
+        """Append `expr` as the system prompt; `with s.system():` takes what is appended inside."""
         return self._role("system", expr)
 
     def user(self, expr: Any = None) -> Any:

@@ -1,9 +1,7 @@
-"""The body of a `%%sglang` cell as a Python function. Knows no shell: it is given a file name and a
-namespace.
+"""The body of a `%%sglang` cell as a Python function, `def NAME(s, PARAM ...)`. Knows no shell.
 
-The function is `def NAME(s, PARAM ...)`. Its globals are the notebook's own namespace, so other
-names resolve when the body runs; the primitives of the language are variables of an enclosing function,
-so they need no import and pollute nothing.
+Its globals are the notebook's own namespace, so that names resolve when the body runs; the
+primitives of the language are variables of an enclosing function: no import, nothing polluted.
 """
 
 from __future__ import annotations
@@ -21,8 +19,7 @@ CELL_LINES_BEFORE_BODY = 1
 
 
 class BodySyntaxError(ProgramError):
-    """The body is no Python; the SyntaxError, which IPython would show in its own way, is the
-    `__cause__`."""
+    """The body is no Python. Its SyntaxError, which IPython would show its own way, is the cause."""
 
 
 def compile_body(
@@ -33,8 +30,7 @@ def compile_body(
     namespace: dict[str, Any],
     primitives: Mapping[str, Any],
 ) -> Callable[..., Any]:
-    """The body as a function of `s` and the parameters. Line numbers are the cell's. Raises
-    BodySyntaxError."""
+    """The body as a function of `s` and the parameters, with the cell's line numbers."""
     try:
         code = _compiled(body, name, params, filename, primitives)
     except SyntaxError as error:

@@ -1,5 +1,4 @@
-"""What the two magics accept: the tables of options and commands, the parsed `%%sglang` line, and
-the help text."""
+"""What the two magics accept: the tables of options and commands, parsed lines, and the help."""
 
 from __future__ import annotations
 
@@ -77,18 +76,15 @@ SAMPLING = ("temperature", "top_p", "max_new_tokens", "seed")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One word after `%sglang`. `actions`: what may come next, first the default. `takes`: an
-    argument's name.
-
-    raw: the argument is the rest of the line, blanks, quotes and dashes included; switches stand
-    before or after it.
-    """
+    """One word after `%sglang`."""
 
     help: str
-    actions: tuple[str, ...] = ()
-    takes: str = ""
+    actions: tuple[str, ...] = ()  # what may come next, first the default
+    takes: str = ""  # an argument's name; in brackets when it may be left out
     options: tuple[Option, ...] = ()
     raw: bool = False
+    """The argument is the rest of the line, blanks, quotes and dashes included; switches stand
+    before or after it."""
 
 
 COMMANDS = {
@@ -119,12 +115,11 @@ NEED_NAME = ("use",)
 
 
 class LineCall(NamedTuple):
-    """A `%sglang` line, checked: the command, its action, its argument ("" for none) and its
-    options."""
+    """A `%sglang` line, checked."""
 
-    name: str
-    action: str
-    argument: str
+    name: str  # of the command
+    action: str  # "" for a command without actions
+    argument: str  # "" for none
     options: dict[str, Any]
 
     @classmethod
@@ -133,27 +128,22 @@ class LineCall(NamedTuple):
         if name not in COMMANDS:
             raise OptionError(f"%sglang has no command {name!r}", nearest(name, COMMANDS))
         command = COMMANDS[name]
-        words = "".join(after)
-        rest, options = (
-            parse_raw(words, command.options)
-            if command.raw
-            else parse(split(words), command.options)
-        )
+        words, table = "".join(after), command.options
+        rest, options = parse_raw(words, table) if command.raw else parse(split(words), table)
+
         action = command.actions[0] if command.actions else ""
         if command.actions and rest:
             action = rest.pop(0)
             if action not in command.actions:
-                raise OptionError(
-                    f"%sglang {name} has no {action!r}", nearest(action, command.actions)
-                )
+                message = f"%sglang {name} has no {action!r}"
+                raise OptionError(message, nearest(action, command.actions))
+
         argument = unquote(rest.pop(0)) if command.takes and rest else ""
         if rest:
-            raise OptionError(
-                f"%sglang {name}: {rest[0]!r} is too much", f"{name} {command.takes}".strip()
-            )
-        if not argument and (
-            action in NEED_NAME or (command.takes and not command.takes.startswith("["))
-        ):
+            message = f"%sglang {name}: {rest[0]!r} is too much"
+            raise OptionError(message, f"{name} {command.takes}".strip())
+        needed = command.takes and not command.takes.startswith("[")
+        if not argument and (needed or action in NEED_NAME):
             usage = f"%sglang {name} {action}".rstrip()
             what = "an argument" if command.raw else "a name"
             raise OptionError(f"{usage} needs {what}", f"{usage} {command.takes.strip('[]')}")
@@ -162,7 +152,7 @@ class LineCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CellLine:
-    """The line of a `%%sglang` cell, checked. `sampling` holds only what was given."""
+    """The line of a `%%sglang` cell, checked."""
 
     name: str = ""
     params: tuple[Param, ...] = ()
@@ -170,7 +160,7 @@ class CellLine:
     out: str = "s"
     over: str = ""
     run: tuple[tuple[str, str], ...] = ()
-    sampling: tuple[tuple[str, Any], ...] = ()
+    sampling: tuple[tuple[str, Any], ...] = ()  # only what was given
     show: tuple[str, ...] = VIEWS
     static: bool = False
     dry: bool = False
@@ -191,8 +181,7 @@ class CellLine:
 
     @property
     def defines_only(self) -> bool:
-        """A program with parameters waits to be called, unless the line says with what to run
-        it."""
+        """A program with parameters waits to be called, unless the line gives them."""
         return bool(self.params) and not self.over and not self.run
 
     def arguments(self) -> dict[str, Any]:
@@ -200,27 +189,23 @@ class CellLine:
         params = {param.name: param for param in self.params}
         for key, _ in self.run:
             if key not in params:
-                raise OptionError(
-                    f"--run {key}=...: the program has no parameter {key!r}", nearest(key, params)
-                )
+                message = f"--run {key}=...: the program has no parameter {key!r}"
+                raise OptionError(message, nearest(key, params))
         return {key: params[key].value(word) for key, word in self.run}
 
     def _check(self) -> None:
         names = [param.name for param in self.params]
         for name in names:
             if names.count(name) > 1:
-                raise OptionError(
-                    f"parameter {name!r} is given twice", "every parameter needs a name of its own"
-                )
+                hint = "every parameter needs a name of its own"
+                raise OptionError(f"parameter {name!r} is given twice", hint)
         if (self.over or self.run) and not self.params:
             option = "--over" if self.over else "--run"
-            raise OptionError(
-                f"{option} needs a program with parameters", f"%%sglang answer q {option} ..."
-            )
+            message = f"{option} needs a program with parameters"
+            raise OptionError(message, f"%%sglang answer q {option} ...")
         if self.over and self.run:
-            raise OptionError(
-                "--over and --run exclude each other", "--over runs a batch, --run a single program"
-            )
+            hint = "--over runs a batch, --run a single program"
+            raise OptionError("--over and --run exclude each other", hint)
         self.arguments()
 
 
@@ -229,9 +214,8 @@ def _check_dry(values: dict[str, Any]) -> None:
     flags = {option.dest: option.flags[-1] for option in CELL_OPTIONS}
     for dest in ("out", "show", "static", "bg", "timeout", "quiet"):
         if values.get("dry") and dest in values:
-            raise OptionError(
-                f"--dry and {flags[dest]} exclude each other", "a dry run shows a table and is over"
-            )
+            message = f"--dry and {flags[dest]} exclude each other"
+            raise OptionError(message, "a dry run shows a table and is over")
 
 
 def _usage(options: tuple[Option, ...]) -> list[str]:
@@ -243,27 +227,26 @@ def _usage(options: tuple[Option, ...]) -> list[str]:
     return [f"  {left:<{width}}{right}" for left, right in rows]
 
 
+CELL_HELP = """\
+Run the cell as a language-model program.
+
+%%sglang [NAME] [PARAM ...] [options]
+BODY
+
+BODY is Python in a function of its own: `s` is the state, the primitives of the
+language (gen, select, system, user, assistant, ...) need no import, other names
+are the notebook's; what is assigned stays local.
+  no NAME         run now; the state is bound to `s`. It is the cell's value only
+                  with --show none: otherwise the views have shown it
+  NAME            the same, and NAME runs it again: NAME(), NAME.run()
+  NAME PARAM ...  define a program: NAME(q=...), NAME.run(q=...),
+                  NAME.run_batch([...]), await NAME.arun(q=...), NAME.dry(q=...).
+                  PARAM is name[:type][=literal], for example q:str n:int=3
+"""
+
+
 def cell_help() -> str:
-    return "\n".join(
-        [
-            "Run the cell as a language-model program.",
-            "",
-            "%%sglang [NAME] [PARAM ...] [options]",
-            "BODY",
-            "",
-            "BODY is Python in a function of its own: `s` is the state, the words of the",
-            "language (gen, select, system, user, assistant, ...) need no import, other names",
-            "are the notebook's; what is assigned stays local.",
-            "  no NAME         run now; the state is bound to `s`. It is the cell's value only",
-            "                  with --show none: otherwise the views have shown it",
-            "  NAME            the same, and NAME runs it again: NAME(), NAME.run()",
-            "  NAME PARAM ...  define a program: NAME(q=...), NAME.run(q=...),",
-            "                  NAME.run_batch([...]), await NAME.arun(q=...), NAME.dry(q=...).",
-            "                  PARAM is name[:type][=literal], for example q:str n:int=3",
-            "",
-            *_usage(CELL_OPTIONS),
-        ]
-    )
+    return "\n".join([CELL_HELP, *_usage(CELL_OPTIONS)])
 
 
 def line_help() -> str:

@@ -17,8 +17,7 @@ from .tree import PageOp, TreeState
 
 INTERVAL = 0.04
 IDLE_INTERVAL = 0.5
-"""Seconds between drains, with a view attached and without: then only so that the log does not run
-over."""
+"""Seconds between drains with a view attached, and without one: the log must not overflow."""
 
 
 class State(Protocol):
@@ -43,8 +42,7 @@ class Batch(NamedTuple):
 
 
 class View(Protocol):
-    """`push` is called on the emitter's thread, under its lock; an exception there ends the view,
-    not the run."""
+    """`push` is called on the emitter's thread, under its lock; its exception ends only the view."""
 
     @property
     def state(self) -> State: ...

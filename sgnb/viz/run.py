@@ -300,8 +300,7 @@ class RunState:
     """A handler that returns False says that the record was not about this run."""
 
     def passages(self) -> Iterator[Passage]:
-        """The text of all branches in reading order: what a branch forks into stands where it
-        forked."""
+        """The text of all branches in reading order: forks stand where they forked."""
         roots = [branch for branch in self.branches.values() if branch.parent not in self.branches]
         return itertools.chain.from_iterable(map(self._passages, roots))
 

@@ -1,5 +1,4 @@
-"""States as one still SVG picture, with the colours and marks of the live views. All text is
-escaped."""
+"""States as one still SVG picture, coloured and marked as the live views. Escapes all text."""
 
 from __future__ import annotations
 
@@ -144,8 +143,7 @@ def wrap(segments: Sequence[Sequence[str]], width: int) -> Iterator[list[Run]]:
 
 
 def _break(piece: str, room: int) -> int:
-    """Characters of `piece` that fit `room` cells, up to the last space if that is not far
-    back."""
+    """Characters of `piece` that fit `room` cells, up to the last space if that is near."""
     cut = len(piece[:room])
     while columns(piece[:cut]) > room:
         cut -= 1

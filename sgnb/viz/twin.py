@@ -28,8 +28,7 @@ NO_PLACEHOLDERS = (
 
 
 def twin_bundle(states: Sequence[Shown], uid: str) -> dict[str, str]:
-    """`text/html` and `text/plain`, together at most `LIMIT` characters; a live view `uid` hides
-    it."""
+    """`text/html` and `text/plain`, at most `LIMIT` characters; the live view of `uid` hides it."""
     text = plain_text(states)
     if len(text) > TEXT_LIMIT:
         text = text[:TEXT_LIMIT] + f"\n… and {len(text) - TEXT_LIMIT} more characters"

@@ -1,4 +1,5 @@
-"""An executor for tests: scripted answers after chosen delays, from threads of its own, and a record of every call."""
+"""An executor for tests: scripted answers after chosen delays, from threads of its own, and a
+record of every call."""
 
 from __future__ import annotations
 
@@ -26,11 +27,13 @@ FOREVER_SECONDS = 1e6
 
 
 class FakeExecutor:
-    """`answer` gives a call's text, a list of n texts, or an exception to fail with; `delay` its seconds.
+    """Two threads deliver the answers when they are due. A streamed text comes letter by letter.
 
-    Two threads deliver the answers when they are due. `logprobs` gives a choice's log-probabilities, one for each
-    byte. A streamed text comes letter by letter, `delay` seconds apart. `together`: no answer comes before so many run
-    at a time, however slow the machine is; after `PATIENCE_SECONDS` it comes all the same.
+    answer: gives a call's text, a list of n texts, or an exception to fail with.
+    delay: seconds before an answer, and between letters.
+    logprobs: gives a choice's log-probabilities, one for each byte.
+    together: no answer comes before this many calls run at a time, however slow the machine is;
+    after `PATIENCE_SECONDS` it comes all the same.
     """
 
     def __init__(

@@ -1,4 +1,5 @@
-"""Tables read off what templates render: the roles of a program give the same text as the template itself."""
+"""Tables read off what templates render: the roles of a program give the same text as the template
+itself."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ DEFAULT_SYSTEM = (
 STRIPS = CHATML.replace("{{m.content}}", "{{m.content | trim}}")
 BRACKETS = (
     "<s>{% for m in messages %}{% if m.role == 'user' %}[INST] {{m.content}} [/INST]"
-    "{% elif m.role == 'assistant' %} {{m.content}}</s>{% else %}{{ refuse() }}{% endif %}{% endfor %}"
+    "{% elif m.role == 'assistant' %} {{m.content}}</s>{% else %}{{ refuse() }}{% "
+    "endif %}{% endfor %}"
 )
 MERGES = (
     "<s>{% set sys = namespace(text='') %}{% for m in messages %}"
@@ -28,7 +30,8 @@ MERGES = (
     "{% else %} {{m.content}} </s>{% endif %}{% endfor %}"
 )
 HEADER = (
-    "<bos>{% if messages[0].role == 'system' %}<h>system</h>Date: now\n\n{{messages[0].content}}<eot>"
+    "<bos>{% if messages[0].role == 'system' %}<h>system</h>Date: "
+    "now\n\n{{messages[0].content}}<eot>"
     "{% else %}<h>system</h>Date: now\n\n<eot>{% endif %}"
     "{% for m in messages if m.role != 'system' %}<h>{{m.role}}</h>{{m.content}}<eot>{% endfor %}"
 )

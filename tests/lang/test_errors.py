@@ -1,4 +1,5 @@
-"""The original exception, with the program's line, wherever a value is missing because of it; and nothing hangs."""
+"""The original exception, with the program's line, wherever a value is missing because of it; and
+nothing hangs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Ctrl-C: the calls of the run are cancelled, what they brought is kept, and control is back at once."""
+"""Ctrl-C: the calls of the run are cancelled, what they brought is kept, and control is back at
+once."""
 
 from __future__ import annotations
 

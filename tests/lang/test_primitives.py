@@ -1,4 +1,5 @@
-"""Words check their arguments at the line that wrote them, and are values that can be joined and used again."""
+"""Words check their arguments at the line that wrote them, and are values that can be joined and
+used again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A shell that raises what its cells raise, with the extension loaded and the bundled model behind it."""
+"""A shell that raises what its cells raise, with the extension loaded and the bundled model behind
+it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from sgnb.magics.session import SESSION
 
 
 class Shell:
-    """`shell(cell)` runs a cell and gives its value; an error is raised, and `shown` is what the cell showed of it."""
+    """`shell(cell)` runs a cell and gives its value; an error is raised, and `shown` is what the
+    cell showed of it."""
 
     def __init__(self, folder: Path) -> None:
         config = Config()

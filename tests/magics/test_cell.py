@@ -76,7 +76,8 @@ def test_a_name_without_parameters_runs_and_stays(shell: Any) -> None:
 def test_a_program_with_parameters(shell: Any, capsys: Any) -> None:
     assert (
         shell(
-            '%%sglang qa q:str n:int=4 --temperature 0\ns += q\ns += gen("a", max_tokens=n)\nreturn n\n'
+            '%%sglang qa q:str n:int=4 --temperature 0\ns += q\ns += gen("a", '
+            "max_tokens=n)\nreturn n\n"
         )
         is None
     )

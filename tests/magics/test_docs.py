@@ -1,4 +1,5 @@
-"""What the documents say works: the README's program, the quickstart notebook, and what `make demo` prints."""
+"""What the documents say works: the README's program, the quickstart notebook, and what `make demo`
+prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`--dry`, `program.dry` and `sgnb.dry`: what a program would ask for, with the bundled model, generating nothing."""
+"""`--dry`, `program.dry` and `sgnb.dry`: what a program would ask for, with the bundled model,
+generating nothing."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def test_a_cell(shell: Any, engine: Any) -> None:
 
 def test_what_is_cached_now(shell: Any, engine: Any) -> None:
     shell(
-        '%%sglang ask q --max-tokens 2\ns += "The capital of " + q + " is"\ns += gen("a", temperature=0)\n'
+        '%%sglang ask q --max-tokens 2\ns += "The capital of " + q + " is"\ns += '
+        'gen("a", temperature=0)\n'
     )
     assert shell("ask.dry('France')").calls[0].cached_tokens == 0
     shell("_ = ask.run('France')")

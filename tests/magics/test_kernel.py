@@ -1,4 +1,5 @@
-"""`%%sglang` in a Jupyter kernel: a real interrupt, the views' outputs, the end of a background run's views."""
+"""`%%sglang` in a Jupyter kernel: a real interrupt, the views' outputs, the end of a background
+run's views."""
 
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ def test_views_are_widgets_and_a_twin(kernel: Kernel) -> None:
 
 def test_the_twin_is_refreshed_while_the_run_goes_on(kernel: Kernel) -> None:
     kernel.run(
-        "import sgnb.viz.display as display; usual, display.TWIN_SECONDS = display.TWIN_SECONDS, 0.1"
+        "import sgnb.viz.display as display; usual, display.TWIN_SECONDS = "
+        "display.TWIN_SECONDS, 0.1"
     )
     messages = kernel.run(
         "%%sglang --show text\ns += 'A story.'\ns += gen('a', max_tokens=200, ignore_eos=True)\n"

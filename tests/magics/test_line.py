@@ -63,7 +63,8 @@ def test_unquote() -> None:
 
 def test_a_full_line() -> None:
     cell = CellLine.parse(
-        "qa q:str n:int=3 -m=small -o out --over questions[:5] --temperature 0 --top-p=0.9 --max-tokens 7 --seed 1 "
+        "qa q:str n:int=3 -m=small -o out --over questions[:5] --temperature 0 "
+        "--top-p=0.9 --max-tokens 7 --seed 1 "
         "--show text --static --bg --timeout 2.5 -q"
     )
     assert (cell.name, cell.params) == ("qa", (Param("q", "str"), Param("n", "int", "3")))
@@ -87,9 +88,12 @@ def test_load_options_are_the_engine_s() -> None:
     from sgnb.engine.options import EngineOptions
 
     line = (
-        "load some/model --as big --device cuda:1 --dtype bfloat16 --attention triton --memory-limit 38.5 "
-        "--max-total-tokens 9000 --max-step-tokens=4096 --max-running-requests 64 --context-length 2048 "
-        "--cuda-graphs off --overlap off --precompile off --fuse off --compile off --fork-attention off "
+        "load some/model --as big --device cuda:1 --dtype bfloat16 --attention triton "
+        "--memory-limit 38.5 "
+        "--max-total-tokens 9000 --max-step-tokens=4096 --max-running-requests 64 "
+        "--context-length 2048 "
+        "--cuda-graphs off --overlap off --precompile off --fuse off --compile off "
+        "--fork-attention off "
         "--deterministic on"
     )
     given = LineCall.parse(line).options

@@ -1,4 +1,5 @@
-"""`%sglang` and its Python twins: engines, cache, runs, doctor, completion, and an engine that fails."""
+"""`%sglang` and its Python twins: engines, cache, runs, doctor, completion, and an engine that
+fails."""
 
 from __future__ import annotations
 
@@ -9,7 +10,10 @@ import pytest
 import sgnb
 from sgnb.errors import EngineError, OptionError
 
-CELL = "%%sglang --show none\ns += 'The capital of France is'\ns += gen('a', max_tokens=4, temperature=0)\n"
+CELL = (
+    "%%sglang --show none\ns += 'The capital of France is'\ns += gen('a', "
+    "max_tokens=4, temperature=0)\n"
+)
 LONG = "%%sglang --bg\ns += 'A story.'\ns += gen('story', max_tokens=3000, ignore_eos=True)\n"
 
 

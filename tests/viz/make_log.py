@@ -1,4 +1,5 @@
-"""Logs as an engine would emit them, built by hand: a radix tree of words and a program that calls on it."""
+"""Logs as an engine would emit them, built by hand: a radix tree of words and a program that calls
+on it."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from sgnb.events import EventLog, Extended, Sampled
 
 
 class WordEngine:
-    """Emits what an engine emits. A token is a word with the space before it, or one byte of a rarer character."""
+    """Emits what an engine emits. A token is a word with the space before it, or one byte of a
+    rarer character."""
 
     def __init__(self, log: EventLog, pool: int = 4096) -> None:
         self.log, self.pool = log, pool
@@ -25,7 +27,8 @@ class WordEngine:
         log.emit(events.EngineStarted("words", "cpu", "float32", "none", pool, 2048))
 
     def encode(self, text: str) -> tuple[int, ...]:
-        """Words; a character outside Latin-1 becomes one token for each byte. Names new tokens first."""
+        """Words; a character outside Latin-1 becomes one token for each byte. Names new tokens
+        first."""
         pieces: list[bytes] = []
         for word in re.findall(r" ?\w+| ?[^\w\s]+|\s", text):
             raw = word.encode("utf-8", "replace")
@@ -42,7 +45,8 @@ class WordEngine:
         return tuple(self.ids[piece] for piece in pieces)
 
     def match(self, tokens: tuple[int, ...]) -> tuple[int, int]:
-        """The deepest node that holds a prefix of `tokens`, split if it must be, and the prefix's length."""
+        """The deepest node that holds a prefix of `tokens`, split if it must be, and the prefix's
+        length."""
         node, length = 0, 0
         while child := next(
             (c for c in self.children[node] if self.tokens[c][0] in tokens[length : length + 1]), 0

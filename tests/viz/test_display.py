@@ -241,7 +241,10 @@ def test_showing_nothing_is_possible(log: EventLog, emitter: Emitter, shown: lis
 
 
 def test_import_is_light() -> None:
-    code = "import sgnb.viz, sys; print({'IPython', 'ipywidgets', 'anywidget', 'rich', 'torch'} & set(sys.modules))"
+    code = (
+        "import sgnb.viz, sys; print({'IPython', 'ipywidgets', 'anywidget', 'rich', "
+        "'torch'} & set(sys.modules))"
+    )
     assert (
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -1,4 +1,5 @@
-"""The tree that a log replays to is the tree of the engine that wrote it, and pages follow it exactly."""
+"""The tree that a log replays to is the tree of the engine that wrote it, and pages follow it
+exactly."""
 
 from __future__ import annotations
 

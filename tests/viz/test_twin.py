@@ -1,4 +1,5 @@
-"""The static twin: bounded, escaped, and complete without any script; the plain form says the same."""
+"""The static twin: bounded, escaped, and complete without any script; the plain form says the
+same."""
 
 from __future__ import annotations
 
