@@ -19,7 +19,7 @@ CELL_LINES_BEFORE_BODY = 1
 
 
 class BodySyntaxError(ProgramError):
-    """The body is no Python. Its SyntaxError, which IPython would show its own way, is the cause."""
+    """The body is no Python. Its SyntaxError, which IPython would show in its way, is the cause."""
 
 
 def compile_body(

@@ -40,7 +40,7 @@ CELL_OPTIONS = (
     option("--static", "pictures that need no running kernel, instead of live views"),
     option("--dry", "generate nothing: say what the calls would take, and compile their grammars"),
     option("--bg", "return a handle at once and run in the background"),
-    option("--timeout", "stop the run after so many seconds", "S", seconds),
+    option("--timeout", "stop the run after this time, in seconds", "S", seconds),
     option("-q --quiet", "show nothing, only bind the state"),
 )
 
@@ -57,7 +57,7 @@ LOAD_OPTIONS = (
     option("--max-total-tokens", "the KV pool's size (default: what fits)", "N", integer),
     option("--max-step-tokens", "tokens of one forward pass", "N", integer),
     option("--max-running-requests", "requests of one forward pass", "N", integer),
-    option("--context-length", "at most so many positions for a request", "N", integer),
+    option("--context-length", "the most positions of one request", "N", integer),
     option("--cuda-graphs", "replay decode steps as graphs", "on|off", on_off),
     option("--overlap", "launch a step before the last one is read", "on|off", on_off),
     option("--precompile", "compile kernels while loading, not when needed", "on|off", on_off),
@@ -107,7 +107,7 @@ COMMANDS = {
     ),
     "runs": Command("the programs that ran or are running"),
     "stop": Command("stop one run, or all", takes="[RUN|all]"),
-    "doctor": Command("what works here, and the cure for what does not"),
+    "doctor": Command("what works here, and what to do where something does not"),
 }
 
 NEED_NAME = ("use",)

@@ -42,7 +42,7 @@ class Batch(NamedTuple):
 
 
 class View(Protocol):
-    """`push` is called on the emitter's thread, under its lock; its exception ends only the view."""
+    """`push` runs on the emitter's thread, under its lock; an error there ends only the view."""
 
     @property
     def state(self) -> State: ...
