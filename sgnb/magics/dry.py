@@ -78,7 +78,7 @@ def _row(call: DryCall) -> dict[str, Any]:
     choices = f"{call.scored_tokens} scored" if call.scored_tokens else ""
     return {
         "call": call.name,
-        "line": str(call.location or ""),
+        "line": str(call.place or ""),
         "prompt": call.prompt_tokens,
         "cached": call.cached_tokens,
         "earlier": call.shared_tokens,
