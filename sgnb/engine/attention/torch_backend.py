@@ -99,7 +99,6 @@ class TorchAttention:
         raise NotImplementedError("torch's attention has no kernels that must be compiled")
 
     def plan(self, chunks: list[Chunk], padded: int | None = None) -> None:
-        if not isinstance(chunks, list): chunks = [Chunk(*c) for c in zip(chunks.requests, chunks.starts.tolist(), chunks.lengths.tolist())]  # TEMP-SHIM
         self._solo = None
         slots = np.concatenate([c.request.slots[c.start : c.end] for c in chunks])
         self.new_slots = self._to_device(slots)

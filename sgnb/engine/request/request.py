@@ -168,14 +168,3 @@ def _first_scored(params: SamplingParams, prompt_length: int) -> int:
     if not params.return_logprob:
         return sys.maxsize
     return prompt_length if params.logprob_start_len < 0 else max(params.logprob_start_len, 1)
-
-
-# TEMP-SHIM
-from typing import NamedTuple  # noqa
-SHORT = 16
-class Chunk(NamedTuple):
-    request: Request
-    start: int
-    length: int
-    @property
-    def end(self): return self.start + self.length
