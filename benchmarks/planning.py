@@ -48,12 +48,12 @@ def requests_of(case: Case) -> list[Chunk]:
 
 def plan_times(case: Case, padded: bool) -> tuple[float, float]:
     """Microseconds of a first step, and of one that follows."""
-    from sgnb.engine.attention import triton_backend, triton_step
+    from sgnb.engine.attention import device_plan, triton_backend
 
     rows = next(size for size in SIZES if size >= case.rows) if padded else None
     kv = KVCache({0: LayerShape(KV_HEADS, DIM, DIM)}, 1_000_000, torch.bfloat16, torch.device("meta"))
     first, following = [], []
-    with patch.object(triton_step, "PROGRAMS_ON_CPU", PROGRAMS):
+    with patch.object(device_plan, "PROGRAMS_ON_CPU", PROGRAMS):
         attention = triton_backend.TritonAttention(kv, {0: HEADS})
         batches = [requests_of(case) for _ in range(2)]  # in turn, so that nothing is left of a first step before
         for turn in range(1 + ROUNDS):

@@ -33,7 +33,7 @@ from .test_attention import SLOTS, random_batch
 
 FAMILIES = ("llama", "gemma2", "qwen3", "mixtral")
 
-ATTENTION = "attend_tiles", "extend_tiles", "merge_parts"
+ATTENTION = "attend_tiles", "extend_tiles", "merge_states"
 """The kernels that are begun before the model is matched."""
 
 noted: dict[str, tuple[str, str]] = {}

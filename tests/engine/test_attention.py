@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from sgnb.engine.attention import LayerOptions, torch_backend, torch_softmax
-from sgnb.engine.attention.sharing import find_sharing
+from sgnb.engine.attention.cascade import find_cascade
 from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.attention.torch_softmax import Mask, attend, attend_slowly
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
@@ -83,7 +83,7 @@ def test_random_batches(kind: str, kv_heads: int, value_dim: int, fork: bool, mo
     options, shared = OPTIONS[kind], 0
     for _ in range(6):
         chunks = random_batch(rng)
-        shared += bool(find_sharing(chunks, [1] * len(chunks), torch_backend._worth_sharing).segments)
+        shared += bool(find_cascade(chunks, [1] * len(chunks), torch_backend._worth_sharing).segments)
         kv = KVCache({0: LayerShape(kv_heads, 8, value_dim)}, SLOTS, torch.float32, torch.device("cpu"))
         kv.keys[0].normal_()
         kv.values[0].normal_()
@@ -119,7 +119,7 @@ def test_shared_segments_cover_what_requests_have_in_common(monkeypatch: pytest.
         chunk.request.node = tree.match(chunk.request.tokens[:-1])
 
     def found() -> list[tuple[int, list[int]]]:
-        starts, _, segments = find_sharing(chunks, [1] * len(chunks), torch_backend._worth_sharing)
+        starts, _, segments = find_cascade(chunks, [1] * len(chunks), torch_backend._worth_sharing)
         order = np.argsort(starts).tolist()
         return [(s.end - s.first, sorted(order[s.low : s.high])) for s in segments]
 

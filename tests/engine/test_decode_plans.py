@@ -19,8 +19,8 @@ from benchmarks.attention_gpu import Case, chunks_of
 from sgnb.engine.attention import decoding
 from sgnb.engine.attention.decoding import DecodePlan, Decodes
 from sgnb.engine.attention.planning import plan_rows
-from sgnb.engine.attention.tables import Tables
-from sgnb.engine.attention.tiles import Lists, Prices, Tiling
+from sgnb.engine.attention.query_tiles import CostModel, KVIndices, TileConfig
+from sgnb.engine.attention.staging import StagingBuffers
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.cache.radix import RadixTree
 from sgnb.engine.cache.slot_allocator import SlotAllocator
@@ -31,7 +31,7 @@ from sgnb.sampling import SamplingParams
 from .interpreter import needs_triton
 from .test_triton_attention import CHEAP, SCRATCH, expected, seen
 
-MIDDLE = Prices(row=2, kernel=0, piece=9, least=40, align=8, detach=20)
+MIDDLE = CostModel(row=2, kernel=0, piece=9, least=40, align=8, detach=20)
 
 
 class Engine:
@@ -69,13 +69,13 @@ class Engine:
                 self.scheduler.requeue_rewritten(request)
 
 
-def check(plan: DecodePlan, chunks: list[Chunk], rows: int, tiling: Tiling, fork: bool) -> None:
+def check(plan: DecodePlan, chunks: list[Chunk], rows: int, config: TileConfig, fork: bool) -> None:
     """What each row reads, and that a plan made from nothing reads the same."""
     count = len(chunks)
     wanted = expected(chunks, list(range(count)))
     padding: dict[int, list[tuple[int, int]]] = {row: [(0, SCRATCH)] for row in range(count, rows)}
-    lists = Lists()
-    anew = plan_rows(chunks, list(range(count)), tiling, lists, fork=fork, rows=rows, scratch=SCRATCH)
+    lists = KVIndices()
+    anew = plan_rows(chunks, list(range(count)), config, lists, fork=fork, rows=rows, scratch=SCRATCH)
     for work, slots in ((plan.work, [plan.slots]), (anew, lists.arrays)):
         found: Any = seen(work, SimpleNamespace(arrays=slots))  # type: ignore[arg-type]
         assert {row: sorted(places) for row, places in found.items()} == wanted | padding
@@ -83,7 +83,7 @@ def check(plan: DecodePlan, chunks: list[Chunk], rows: int, tiling: Tiling, fork
     assert plan.new_slots.tolist() == [int(chunk.request.slots[chunk.start]) for chunk in chunks]
 
 
-def follow(rng: random.Random, tiling: Tiling, *, fork: bool, slots: int, steps: int) -> tuple[int, int]:
+def follow(rng: random.Random, config: TileConfig, *, fork: bool, slots: int, steps: int) -> tuple[int, int]:
     """How many plans were made from nothing, and how many followed another."""
     engine, plan, made, followed = Engine(rng, slots), None, 0, 0
     quiet = 0
@@ -101,9 +101,9 @@ def follow(rng: random.Random, tiling: Tiling, *, fork: bool, slots: int, steps:
                 plan.advance(decodes)
                 followed += 1
             else:
-                plan = DecodePlan(chunks, decodes, tiling, fork=fork, rows=rows, scratch=SCRATCH)
+                plan = DecodePlan(chunks, decodes, config, fork=fork, rows=rows, scratch=SCRATCH)
                 made += 1
-            check(plan, chunks, rows, tiling, fork)
+            check(plan, chunks, rows, config, fork)
         engine.read(chunks)
     return made, followed
 
@@ -114,37 +114,37 @@ def follow(rng: random.Random, tiling: Tiling, *, fork: bool, slots: int, steps:
     small=st.sampled_from([1, 2, 4]),
     large=st.sampled_from([4, 7]),
     bins=st.integers(1, 9),
-    prices=st.sampled_from([CHEAP, MIDDLE]),
+    costs=st.sampled_from([CHEAP, MIDDLE]),
     slots=st.sampled_from([120, 250, 1000]),
     fork=st.booleans(),
 )
-def test_random_steps(seed: int, small: int, large: int, bins: int, prices: Prices, slots: int, fork: bool) -> None:
+def test_random_steps(seed: int, small: int, large: int, bins: int, costs: CostModel, slots: int, fork: bool) -> None:
     """Rows begin, fork, end, are retracted and rewritten; nodes split; slots of duplicates change; prefixes go."""
-    follow(random.Random(seed), Tiling(small, large, bins, bins + 1, prices), fork=fork, slots=slots, steps=60)
+    follow(random.Random(seed), TileConfig(small, large, bins, bins + 1, costs), fork=fork, slots=slots, steps=60)
 
 
 def test_most_steps_follow() -> None:
-    made, followed = follow(random.Random(1), Tiling(2, 4, 5, 5, CHEAP), fork=True, slots=1000, steps=200)
+    made, followed = follow(random.Random(1), TileConfig(2, 4, 5, 5, CHEAP), fork=True, slots=1000, steps=200)
     assert followed > 3 * made > 0
 
 
-@pytest.mark.parametrize("prices", [CHEAP, MIDDLE, Prices(kernel=0)])
+@pytest.mark.parametrize("costs", [CHEAP, MIDDLE, CostModel(kernel=0)])
 @pytest.mark.parametrize(("most", "steps"), [(13, 13), (100, 50)])
-def test_a_tree_grows(prices: Prices, most: int, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tree_grows(costs: CostModel, most: int, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every row, alone, in a tree or with tokens that are read apart, until there is no room or no slot."""
     monkeypatch.setattr(decoding, "MOST_ROOM", most)
     chunks, slots = chunks_of(Case("", [(1, 90), (3, 40), (6, 2), (12, 25), (24, 3)], 24))
     for chunk in chunks:
         request = chunk.request
         request.slots = np.concatenate([request.slots[: chunk.end], np.arange(50, dtype=np.int32) + slots])
-    tiling, cuts = Tiling(2, 5, 6, 5, prices), 0
-    plan = DecodePlan(chunks, Decodes.of(chunks), tiling, fork=True, rows=32, scratch=SCRATCH)
-    check(plan, chunks, 32, tiling, fork=True)
+    config, cuts = TileConfig(2, 5, 6, 5, costs), 0
+    plan = DecodePlan(chunks, Decodes.of(chunks), config, fork=True, rows=32, scratch=SCRATCH)
+    check(plan, chunks, 32, config, fork=True)
     for _ in range(steps):
         chunks = [Chunk(request, start + 1, 1) for request, start, _ in chunks]
         assert plan.precedes(Decodes.of(chunks), 32)
         cuts += plan.advance(Decodes.of(chunks))
-        check(plan, chunks, 32, tiling, fork=True)
+        check(plan, chunks, 32, config, fork=True)
     assert 0 < cuts < steps
     assert not plan.precedes(Decodes.of([Chunk(request, start + 1, 1) for request, start, _ in chunks]), 32)
 
@@ -153,8 +153,8 @@ def test_what_does_not_follow() -> None:
     chunks, _ = chunks_of(Case("", [(1, 40), (4, 6)], 4))
     chunks = [Chunk(request, start - 2, 1) for request, start, _ in chunks]
     after = [Chunk(request, start + 1, 1) for request, start, _ in chunks]
-    tiling = Tiling(2, 5, 6, 5, CHEAP)
-    plan = DecodePlan(chunks, Decodes.of(chunks), tiling, fork=True, rows=4, scratch=-1)
+    config = TileConfig(2, 5, 6, 5, CHEAP)
+    plan = DecodePlan(chunks, Decodes.of(chunks), config, fork=True, rows=4, scratch=-1)
     assert plan.precedes(Decodes.of(after), 4)
     assert not plan.precedes(Decodes.of(after), 8)
     assert not plan.precedes(Decodes.of(after[::-1]), 4) and not plan.precedes(Decodes.of(after[:3]), 4)
@@ -168,7 +168,7 @@ def test_what_does_not_follow() -> None:
     assert not plan.precedes(Decodes.of([*after[:3], Chunk(twin, *after[3][1:])]), 4)
     after[1].request.slots[41] = 7  # a token of its own, as when another request had computed the same
     plan.advance(Decodes.of(after))
-    check(plan, after, 4, tiling, fork=True)
+    check(plan, after, 4, config, fork=True)
     for _ in range(2):
         after = [Chunk(request, start + 1, 1) for request, start, _ in after]
         assert plan.precedes(Decodes.of(after), 4)
@@ -180,7 +180,7 @@ def test_a_plan_keeps_no_request() -> None:
     """It stays until the next step, which may be long in coming."""
     chunks, _ = chunks_of(Case("", [(1, 40), (4, 6)], 4))
     chunks = [Chunk(request, start, 1) for request, start, _ in chunks]
-    plan = DecodePlan(chunks, Decodes.of(chunks), Tiling(2, 5, 6, 5, CHEAP), fork=True, rows=4, scratch=-1)
+    plan = DecodePlan(chunks, Decodes.of(chunks), TileConfig(2, 5, 6, 5, CHEAP), fork=True, rows=4, scratch=-1)
     requests = [weakref.ref(chunk.request) for chunk in chunks]
     chunks.clear()
     gc.collect()
@@ -191,8 +191,8 @@ def test_a_plan_keeps_no_request() -> None:
 @pytest.mark.parametrize("padded", [None, 24])
 def test_tables_on_the_device(padded: int | None) -> None:
     """After each step they hold the whole plan, though most of it was copied before."""
+    from sgnb.engine.attention.device_plan import _tables
     from sgnb.engine.attention.triton_backend import TritonAttention
-    from sgnb.engine.attention.triton_step import _tables
 
     chunks, slots = chunks_of(Case("", [(1, 300), (2, 40), (20, 30)], 20))
     for chunk in chunks:
@@ -217,7 +217,7 @@ def test_tables_on_the_device(padded: int | None) -> None:
 
 def test_tables_that_are_not_filled_stay() -> None:
     """Also between two that are; until one grows."""
-    tables = Tables(torch.device("cpu"), {"a": 100, "b": 100, "c": 100})
+    tables = StagingBuffers(torch.device("cpu"), {"a": 100, "b": 100, "c": 100})
     data = {name: np.full(90, i, np.int32) for i, name in enumerate("abc")}
     tables.fill({name: [array] for name, array in data.items()})
     for turn in range(5):

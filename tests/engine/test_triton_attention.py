@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.attention_gpu import Case, chunks_of
-from sgnb.engine.attention.pieces import Work, cut, number_parts
+from sgnb.engine.attention.cascade import find_cascade
 from sgnb.engine.attention.planning import plan_extend, plan_invariant, plan_rows, worth_sharing
-from sgnb.engine.attention.sharing import find_sharing
-from sgnb.engine.attention.tiles import MARK, Lists, Prices, Tiling
+from sgnb.engine.attention.query_tiles import MASK_BASE, CostModel, KVIndices, TileConfig
+from sgnb.engine.attention.schedule import Schedule, make_scatter_map, split_kv
 from sgnb.engine.cache.radix import RadixTree
 from sgnb.engine.request.request import Chunk, Request
 from sgnb.sampling import SamplingParams
@@ -23,7 +23,7 @@ from .interpreter import interpreted, needs_triton
 from .test_attention import random_batch
 
 SCRATCH = 10_000
-CHEAP = Prices(row=0, kernel=0, piece=3, least=5, align=4, detach=6)
+CHEAP = CostModel(row=0, kernel=0, piece=3, least=5, align=4, detach=6)
 
 
 @needs_triton
@@ -31,7 +31,7 @@ def test_the_kernels_in_the_interpreter() -> None:
     assert interpreted("triton_attention_check") == ["all", "agree"]
 
 
-def seen(work: Work, lists: Lists, causal: bool = False) -> dict[int, list[tuple[int, int]]]:
+def seen(work: Schedule, lists: KVIndices, causal: bool = False) -> dict[int, list[tuple[int, int]]]:
     """What the tables say each row sees: (position, slot), every one as often as it is read for the row."""
     slots = np.concatenate(lists.arrays)
     result: dict[int, list[tuple[int, int]]] = {}
@@ -45,7 +45,7 @@ def seen(work: Work, lists: Lists, causal: bool = False) -> dict[int, list[tuple
                 where, low, high = position + n, 0, members
                 if first_mark >= 0:
                     mark, where = (int(of[first_mark + n]) for of in work.marks)
-                    low, high = mark % MARK, mark % MARK + mark // MARK
+                    low, high = mark % MASK_BASE, mark % MASK_BASE + mark // MASK_BASE
                     assert high <= members and ((low, high) == (0, members) or n >= common)
                 for row in pairs[low:high, 0].tolist():
                     if not causal or where <= work.row_positions[row]:
@@ -53,7 +53,7 @@ def seen(work: Work, lists: Lists, causal: bool = False) -> dict[int, list[tuple
             for row, part in pairs.tolist():
                 parts.setdefault(row, []).append(part)
     for row, numbers in parts.items():
-        first, last = work.first_parts[row : row + 2].tolist()
+        first, last = work.partials_indptr[row : row + 2].tolist()
         assert sorted(numbers) == (list(range(first, last)) if len(numbers) > 1 else [-1 - row])
     return result
 
@@ -77,43 +77,44 @@ def expected(chunks: list[Chunk], first_rows: list[int]) -> dict[int, list[tuple
 def test_every_row_sees_each_of_its_positions_once(seed: int, small: int, large: int, bins: int, fork: bool) -> None:
     chunks = random_batch(random.Random(seed))
     first_rows = [0, *np.cumsum([chunk.length for chunk in chunks]).tolist()]
-    rows, tiling, wanted = first_rows.pop(), Tiling(small, large, bins, bins + 1, CHEAP), expected(chunks, first_rows)
-    lists = Lists()
-    work = plan_rows(chunks, first_rows, tiling, lists, fork=fork, rows=rows, scratch=-1)
+    rows, wanted = first_rows.pop(), expected(chunks, first_rows)
+    config = TileConfig(small, large, bins, bins + 1, CHEAP)
+    lists = KVIndices()
+    work = plan_rows(chunks, first_rows, config, lists, fork=fork, rows=rows, scratch=-1)
     assert {row: sorted(places) for row, places in seen(work, lists).items()} == wanted
     assert lists.count == sum(map(len, lists.arrays))
-    lists = Lists()
-    work = plan_invariant(chunks, first_rows, tiling, lists, rows=rows, scratch=-1)
+    lists = KVIndices()
+    work = plan_invariant(chunks, first_rows, config, lists, rows=rows, scratch=-1)
     assert seen(work, lists, causal=True) == wanted  # and in order
 
 
 @pytest.mark.parametrize("small", [1, 2, 5])
 @pytest.mark.parametrize("large", [5, 16])
-@pytest.mark.parametrize("prices", [CHEAP, Prices(row=2, kernel=0, piece=9, least=40, align=8, detach=30), Prices()])
-def test_a_deep_tree(small: int, large: int, prices: Prices) -> None:
+@pytest.mark.parametrize("costs", [CHEAP, CostModel(row=2, kernel=0, piece=9, least=40, align=8, detach=30), CostModel()])
+def test_a_deep_tree(small: int, large: int, costs: CostModel) -> None:
     """Trees that are cut into several tiles at every level, with long and short tails and short nodes."""
     tree = Case("", [(1, 90), (3, 40), (6, 2), (12, 25), (48, 3)], 48)
     flat = Case("", [(5, 60), (30, 37)], 30)
     for case in (tree, flat):
         chunks, _ = chunks_of(case)
         chunks = [chunks[i] for i in np.random.default_rng(0).permutation(len(chunks))]
-        first_rows, lists = list(range(len(chunks))), Lists()
-        tiling = Tiling(small, large, 6, 5, prices)
-        work = plan_rows(chunks, first_rows, tiling, lists, fork=True, rows=len(chunks), scratch=-1)
+        first_rows, lists = list(range(len(chunks))), KVIndices()
+        config = TileConfig(small, large, 6, 5, costs)
+        work = plan_rows(chunks, first_rows, config, lists, fork=True, rows=len(chunks), scratch=-1)
         found = {row: sorted(places) for row, places in seen(work, lists).items()}
         assert found == expected(chunks, first_rows)
-        assert lists.count <= sum(chunk.end for chunk in chunks) + prices.align * len(chunks)
+        assert lists.count <= sum(chunk.end for chunk in chunks) + costs.align * len(chunks)
 
 
 def test_rows_of_padding_see_the_scratch_slot() -> None:
     request = Request(0, [1] * 9, SamplingParams(), 1)
     request.slots[:9] = range(9)
-    tiling = Tiling(4, 16, 3, 3)
+    config = TileConfig(4, 16, 3, 3)
     for plan in (
-        lambda lists: plan_rows([Chunk(request, 8, 1)], [0], tiling, lists, fork=True, rows=4, scratch=SCRATCH),
-        lambda lists: plan_invariant([Chunk(request, 8, 1)], [0], tiling, lists, rows=4, scratch=SCRATCH),
+        lambda lists: plan_rows([Chunk(request, 8, 1)], [0], config, lists, fork=True, rows=4, scratch=SCRATCH),
+        lambda lists: plan_invariant([Chunk(request, 8, 1)], [0], config, lists, rows=4, scratch=SCRATCH),
     ):
-        lists = Lists()
+        lists = KVIndices()
         found = seen(plan(lists), lists)
         assert found == {0: [(i, i) for i in range(9)], **{row: [(0, SCRATCH)] for row in (1, 2, 3)}}
 
@@ -125,16 +126,16 @@ def test_rows_of_padding_see_the_scratch_slot() -> None:
     every=st.sampled_from([0, 0, 512]),
 )
 def test_bins_hold_equal_work(lengths: list[int], bins: int, every: int) -> None:
-    prices = Prices()
-    index, begin, end, starts = cut(np.array(lengths, np.int64), bins, prices, every)
+    costs = CostModel()
+    index, begin, end, starts = split_kv(np.array(lengths, np.int64), bins, costs, every)
     pieces = list(zip(index.tolist(), begin.tolist(), end.tolist(), strict=True))
     covered = [(i, position) for i, first, last in pieces for position in range(first, last)]
     assert covered == [(i, position) for i, length in enumerate(lengths) for position in range(length)]
     assert len(starts) == bins + 1 and starts[0] == 0 and starts[-1] == len(pieces) and (np.diff(starts) >= 0).all()
-    work = [sum(e - b + prices.piece for _, b, e in pieces[i:j]) for i, j in itertools.pairwise(starts)]
+    work = [sum(e - b + costs.piece for _, b, e in pieces[i:j]) for i, j in itertools.pairwise(starts)]
     fair = sum(work) / bins
-    largest = (512 + prices.piece) if every else 2 * (prices.align + prices.piece)
-    assert max(work) <= max(fair, 2 * prices.least) + largest
+    largest = (512 + costs.piece) if every else 2 * (costs.align + costs.piece)
+    assert max(work) <= max(fair, 2 * costs.least) + largest
     if every:
         assert all(b % every == 0 and (e % every == 0 or e == lengths[i]) for i, b, e in pieces)
     else:
@@ -143,8 +144,8 @@ def test_bins_hold_equal_work(lengths: list[int], bins: int, every: int) -> None
 
 
 def test_parts_of_a_row_lie_together_in_order() -> None:
-    pairs, first_parts = number_parts(np.array([2, 0, 2, 3, 0, 2]), 5)
-    assert first_parts.tolist() == [0, 2, 2, 5, 5, 5]
+    pairs, partials_indptr = make_scatter_map(np.array([2, 0, 2, 3, 0, 2]), 5)
+    assert partials_indptr.tolist() == [0, 2, 2, 5, 5, 5]
     assert pairs.tolist() == [[2, 2], [0, 0], [2, 3], [3, -4], [0, 1], [2, 4]]
 
 
@@ -161,17 +162,17 @@ def forks(trunk: int, tails: list[int]) -> list[Chunk]:
     return chunks
 
 
-def slots_read(chunks: list[Chunk], **prices: int) -> int:
-    lists = Lists()
-    tiling = Tiling(4, 16, 6, 6, Prices(align=1, **prices))
-    plan_rows(chunks, list(range(len(chunks))), tiling, lists, fork=True, rows=len(chunks), scratch=-1)
+def slots_read(chunks: list[Chunk], **costs: int) -> int:
+    lists = KVIndices()
+    config = TileConfig(4, 16, 6, 6, CostModel(align=1, **costs))
+    plan_rows(chunks, list(range(len(chunks))), config, lists, fork=True, rows=len(chunks), scratch=-1)
     return lists.count
 
 
 def test_the_cost_rule() -> None:
-    assert not worth_sharing(1, 100_000, Prices())
-    assert worth_sharing(2, 97, Prices(row=48)) and not worth_sharing(2, 96, Prices(row=48))
-    assert worth_sharing(100, 50, Prices(row=48)) and not worth_sharing(100, 48, Prices(row=48))
+    assert not worth_sharing(1, 100_000, CostModel())
+    assert worth_sharing(2, 97, CostModel(row=48)) and not worth_sharing(2, 96, CostModel(row=48))
+    assert worth_sharing(100, 50, CostModel(row=48)) and not worth_sharing(100, 48, CostModel(row=48))
 
 
 def test_what_sharing_saves_in_reads() -> None:
@@ -186,9 +187,9 @@ def test_what_sharing_saves_in_reads() -> None:
 
 def test_long_tails_have_tiles_of_their_own() -> None:
     chunks = forks(1000, [20] * 15 + [5000])
-    lists = Lists()
-    tiling = Tiling(4, 16, 6, 6, Prices(align=1))
-    work = plan_rows(chunks, list(range(16)), tiling, lists, fork=True, rows=16, scratch=-1)
+    lists = KVIndices()
+    config = TileConfig(4, 16, 6, 6, CostModel(align=1))
+    work = plan_rows(chunks, list(range(16)), config, lists, fork=True, rows=16, scratch=-1)
     assert work.small[1][:, 1].sum() == 5000 and work.large[1][:, 1].sum() == 1300
     assert set(work.small[1][:, 2].tolist()) == {-1}
 
@@ -202,7 +203,7 @@ def test_short_nodes_join_those_below() -> None:
         chunks.append(Chunk(request, len(prompt) - 1, 1))
     for chunk in chunks:
         chunk.request.node = tree.match(chunk.request.tokens[:-1])
-    starts, begins, segments = find_sharing(chunks, [1, 1, 1], lambda rows, tokens: (rows - 1) * tokens >= 50)
+    starts, begins, segments = find_cascade(chunks, [1, 1, 1], lambda rows, tokens: (rows - 1) * tokens >= 50)
     assert segments == [(0, 102, starts[0], starts[0] + 2, 0)]
     assert begins == [102, 102, 0] and sorted(starts) == [0, 1, 2]
     assert starts[1] == starts[0] + 1
@@ -210,7 +211,7 @@ def test_short_nodes_join_those_below() -> None:
 
 def test_extend_tiles_begin_with_those_that_see_most() -> None:
     chunks = forks(10, [30, 5])
-    lists = Lists()
+    lists = KVIndices()
     table = plan_extend(
         [chunk._replace(start=10, length=n) for chunk, n in zip(chunks, (30, 5), strict=True)], [0, 30], 8, lists
     )

@@ -13,7 +13,7 @@ import torch
 
 from benchmarks.attention_gpu import Case, chunks_of
 from sgnb.engine.attention import LayerOptions, planning, triton_backend
-from sgnb.engine.attention.tiles import Prices
+from sgnb.engine.attention.query_tiles import CostModel
 from sgnb.engine.attention.triton_backend import TritonAttention
 from sgnb.engine.attention.tuning import Launch, Tuning
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
@@ -22,7 +22,7 @@ from sgnb.sampling import SamplingParams
 
 from .test_attention import OPTIONS, SLOTS, random_batch, reference
 
-CHEAP = Prices(row=0, kernel=0, piece=1, least=4, align=2, detach=12)
+CHEAP = CostModel(row=0, kernel=0, piece=1, least=4, align=2, detach=12)
 SMALL = Tuning(Launch(16, 16, 4, 1), Launch(64, 16, 4, 1), Launch(32, 16, 4, 1), CHEAP)
 
 
@@ -71,7 +71,7 @@ def error(
 
 
 def check_random_batches() -> None:
-    """Trees, decodes with extends, every option, grouped heads, value dimensions of their own."""
+    """CascadeTiles, decodes with extends, every option, grouped heads, value dimensions of their own."""
     cases = [(kind, kv_heads, dim) for kind in sorted(OPTIONS) for kv_heads, dim in ((4, 5), (2, 8), (1, 8))]
     for number, (kind, kv_heads, value_dim) in enumerate(cases):
         rng = random.Random(f"{kind} {kv_heads} {value_dim}")
@@ -170,7 +170,7 @@ if __name__ == "__main__":
     check_extend()
     check_padded()
     check_following()
-    planning.INVARIANT_PIECE = triton_backend.INVARIANT_PIECE = 32
-    triton_backend.MOST_PARTS = 100  # so that a long chunk takes several passes
+    planning.INVARIANT_SPLIT = triton_backend.INVARIANT_SPLIT = 32
+    triton_backend.MAX_PARTIALS = 100  # so that a long chunk takes several passes
     check_invariant("cpu", torch.float32, SMALL, 70, [3, 69])
     print("all agree")

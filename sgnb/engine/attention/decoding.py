@@ -16,10 +16,10 @@ import numpy as np
 
 from ..cache.radix import Ints
 from ..request.request import Chunk
-from .pieces import Work, finish
-from .planning import NO_MARKS, join, tree_tiles
-from .tiles import Lists, Longs, Marks, Tiles, Tiling, dummy_tiles
-from .trees import Trees
+from .cascade_tiles import CascadeTiles
+from .planning import NO_MASKS, join, tree_tiles
+from .query_tiles import KVIndices, Longs, QueryTiles, RowMasks, TileConfig, dummy_tiles
+from .schedule import Schedule, make_schedule
 
 ROOM = 32
 """At least so many steps follow a first one; then everything is planned anew."""
@@ -59,28 +59,28 @@ class DecodePlan:
     go.
     """
 
-    work: Work
+    work: Schedule
 
     def __init__(
         self,
         chunks: list[Chunk],
         decodes: Decodes,
-        tiling: Tiling,
+        config: TileConfig,
         *,
         fork: bool,
         rows: int,
         scratch: int,
     ) -> None:
-        count, lists, row_positions = len(chunks), Lists(), np.zeros(rows, np.int32)
+        count, lists, row_positions = len(chunks), KVIndices(), np.zeros(rows, np.int32)
         room = min(max(ROOM, MOST_TOKENS // count), MOST_ROOM)
         tiles, trees = tree_tiles(
-            chunks, list(range(count)), tiling, lists, row_positions, fork, room
+            chunks, list(range(count)), config, lists, row_positions, fork, room
         )
         self._places, self._strides = _next_places(count, tiles, trees)
         self._dummies = rows - count if scratch >= 0 else 0
         if self._dummies:
             tiles.append(dummy_tiles(np.arange(count, rows), scratch, lists))
-        self._decodes, self._tiling, self._rows, self._first = decodes, tiling, rows, join(tiles)
+        self._decodes, self._tiling, self._rows, self._first = decodes, config, rows, join(tiles)
         self._steps, self._room = 0, min(room, _held(chunks))
         self._shared = None if trees is None else _Shared(trees)
         self._alone = lists.arrays if trees is None else lists.arrays[1:]
@@ -88,7 +88,7 @@ class DecodePlan:
         self.new_slots: Ints = self.slots[self._places - 1]
         if trees is not None:
             self.new_slots[trees.growth.rows] = trees.slots[trees.growth.sources - 1]
-        self._cut(self._first, NO_MARKS if trees is None else trees.marks, row_positions)
+        self._cut(self._first, NO_MASKS if trees is None else trees.marks, row_positions)
 
     def precedes(self, decodes: Decodes, rows: int) -> bool:
         """Whether `advance` makes this the plan of a step of these chunks, and so many rows."""
@@ -122,7 +122,7 @@ class DecodePlan:
         filled = self._first.filled + self._first.growth * self._steps
         length = filled
         if self._shared is not None:
-            align = self._tiling.prices.align
+            align = self._tiling.costs.align
             length = np.where(self._first.first_mark < 0, filled, -(-filled // align) * align)
         if self._steps < self._cut_at:
             self._lengthen(length)
@@ -136,8 +136,8 @@ class DecodePlan:
         )
         return True
 
-    def _cut(self, tiles: Tiles, marks: Marks, row_positions: Ints) -> None:
-        self.work, tile_of = finish(tiles, self._tiling, marks, row_positions)
+    def _cut(self, tiles: QueryTiles, marks: RowMasks, row_positions: Ints) -> None:
+        self.work, tile_of = make_schedule(tiles, self._tiling, marks, row_positions)
         self._ends, stands = [], MOST_ROOM
         kinds = self.work.small, self.work.large
         for (starts, pieces), tile, dummies in zip(kinds, tile_of, (self._dummies, 0), strict=True):
@@ -163,7 +163,7 @@ class DecodePlan:
 class _Shared:
     """The lists of tiles with marks, as they grow. size: all of them."""
 
-    def __init__(self, trees: Trees) -> None:
+    def __init__(self, trees: CascadeTiles) -> None:
         self.size = len(trees.gather)
         self._trees = trees
         self._sources = trees.growth.sources.copy()
@@ -185,7 +185,9 @@ class _Shared:
         return slots[self.size :]
 
 
-def _next_places(count: int, tiles: list[Tiles], trees: Trees | None) -> tuple[Longs, Longs]:
+def _next_places(
+    count: int, tiles: list[QueryTiles], trees: CascadeTiles | None
+) -> tuple[Longs, Longs]:
     """Where in the lists the next token of each row comes, and how far behind it the one after
     that."""
     places, strides = np.zeros(count, np.int64), np.ones(count, np.int64)
@@ -204,10 +206,10 @@ def _held(chunks: list[Chunk]) -> int:
     return min(len(chunk.request.slots) - chunk.end for chunk in chunks)
 
 
-def _stands(starts: Ints, filled: Longs, growth: Longs, tiling: Tiling) -> int:
+def _stands(starts: Ints, filled: Longs, growth: Longs, config: TileConfig) -> int:
     """How many steps a cut stands. Where each bin has one piece, the longest decides when the
     device is done: until a piece needs another block."""
     if (starts[1:] - starts[:-1]).max() > 1:
         return CUT_ANEW - 1
-    spare = -filled % tiling.prices.align
+    spare = -filled % config.costs.align
     return int(np.where(growth > 0, spare // np.maximum(growth, 1), MOST_ROOM).min())

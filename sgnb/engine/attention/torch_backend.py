@@ -21,7 +21,7 @@ from torch import Tensor
 from ..cache.kv_cache import KVCache
 from ..request.request import Chunk
 from . import LayerOptions
-from .sharing import Segment, find_sharing
+from .cascade import CascadeGroup, find_cascade
 from .torch_softmax import Mask, attend
 
 SHARED_READS_SAVED = 256
@@ -112,9 +112,9 @@ class TorchAttention:
     def _plan_tasks(self, chunks: list[Chunk]) -> None:
         self._masks.clear()
         first_rows = np.cumsum([0, *(c.length for c in chunks[:-1])])
-        starts, begins, segments = list(range(len(chunks))), [0] * len(chunks), list[Segment]()
+        starts, begins, segments = list(range(len(chunks))), [0] * len(chunks), list[CascadeGroup]()
         if self._fork_attention and len(chunks) > 1:
-            starts, begins, segments = find_sharing(chunks, [1] * len(chunks), _worth_sharing)
+            starts, begins, segments = find_cascade(chunks, [1] * len(chunks), _worth_sharing)
         order = np.argsort(starts).tolist()
         self._tasks = [
             self._shared_task(
@@ -229,7 +229,7 @@ class TorchAttention:
         return Mask(add, blind if bool(blind.any()) else None)
 
     def _shared_task(
-        self, segment: Segment, chunks: list[Chunk], members: list[tuple[Chunk, int]]
+        self, segment: CascadeGroup, chunks: list[Chunk], members: list[tuple[Chunk, int]]
     ) -> Task:
         first, end = segment.first, segment.end
         slots = chunks[segment.chunk].request.slots[first:end]

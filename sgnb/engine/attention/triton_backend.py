@@ -1,6 +1,6 @@
 """Attention with Triton kernels of our own, for GPUs: forks of a prefix read it once. Needs triton.
 
-`planning.py` and `decoding.py` plan a step in tiles of rows, `triton_step.py` brings the plan to
+`planning.py` and `decoding.py` plan a step in tiles of rows, `device_plan.py` brings the plan to
 the device and launches the kernels: those of `triton_tiles.py` for decodes and other short chunks,
 of `triton_extend.py` for long ones, and of `triton_rows.py` for what goes row by row.
 """
@@ -19,13 +19,13 @@ from ..device.precompile import launch, precompiling
 from ..request.request import Chunk
 from . import LayerOptions
 from .decoding import Decodes
-from .planning import INVARIANT_PIECE
-from .tables import Tables
+from .device_plan import ROWS, DevicePlan
+from .planning import INVARIANT_SPLIT
+from .staging import StagingBuffers
 from .triton_rows import store_rows
-from .triton_step import ROWS, Step
 from .tuning import Geometry, Tuning, geometry_of, power, tuning_of
 
-MOST_PARTS = 8192
+MAX_PARTIALS = 8192
 """Batch-invariant attention takes as many rows at a time as have no more parts than this."""
 
 
@@ -50,7 +50,7 @@ class TritonAttention:
     ) -> None:
         self.kv = kv
         self._fork, self._invariant = fork_attention, batch_invariant
-        self._new = Tables(kv.device, {"new_slots": 2 * 16 * ROWS})
+        self._new = StagingBuffers(kv.device, {"new_slots": 2 * 16 * ROWS})
         self.new_slots = self._new["new_slots"].view(torch.int64)[:0]
         self._new_slots: dict[tuple[int, int], Tensor] = {}
         self._geometries = {layer: geometry_of(kv, layer, count) for layer, count in heads.items()}
@@ -59,8 +59,8 @@ class TritonAttention:
             for layer, geometry in self._geometries.items()
         }
         self._store_sizes = {layer: _store_sizes(kv, layer) for layer in kv.keys}
-        self._steps: dict[tuple[Geometry, bool], list[Step]] = {}
-        self._active: dict[Geometry, list[Step]] = {}
+        self._steps: dict[tuple[Geometry, bool], list[DevicePlan]] = {}
+        self._active: dict[Geometry, list[DevicePlan]] = {}
 
     @property
     def graph_key(self) -> Hashable:
@@ -108,12 +108,12 @@ class TritonAttention:
             self._new_slots = {where: self._new["new_slots"].view(torch.int64)[:rows]}
         self.new_slots = self._new_slots[where]
 
-    def _take(self, geometry: Geometry, in_graph: bool, count: int) -> list[Step]:
-        """Tables for so many passes. Those of steps that graphs run are kept apart: what else runs
+    def _take(self, geometry: Geometry, in_graph: bool, count: int) -> list[DevicePlan]:
+        """StagingBuffers for so many passes. Those of steps that graphs run are kept apart: what else runs
         cannot move them."""
         steps = self._steps.setdefault((geometry, in_graph), [])
         while len(steps) < count:
-            steps.append(Step(self.kv, geometry, self._tunings[geometry]))
+            steps.append(DevicePlan(self.kv, geometry, self._tunings[geometry]))
         self._active[geometry] = steps[:count]
         return self._active[geometry]
 
@@ -162,15 +162,15 @@ def _affordable(chunks: list[Chunk], first_rows: list[int]) -> list[tuple[list[C
     """Groups of chunks, and of pieces of chunks, that have few enough parts to be computed at a
     time."""
     groups: list[tuple[list[Chunk], list[int]]] = [([], [])]
-    room = MOST_PARTS
+    room = MAX_PARTIALS
     for chunk, first in zip(chunks, first_rows, strict=True):
-        each = -(-chunk.end // INVARIANT_PIECE)
+        each = -(-chunk.end // INVARIANT_SPLIT)
         done = 0
         while done < chunk.length:
             fits = min(room // each, chunk.length - done)
             if not fits and groups[-1][0]:
                 groups.append(([], []))
-                room = MOST_PARTS
+                room = MAX_PARTIALS
                 continue
             fits = max(fits, 1)
             groups[-1][0].append(Chunk(chunk.request, chunk.start + done, fits))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 
 from ..cache.kv_cache import KVCache
-from .tiles import Prices
+from .query_tiles import CostModel
 
 
 class Launch(NamedTuple):
@@ -28,7 +28,7 @@ class Tuning(NamedTuple):
     small: Launch
     large: Launch
     extend: Launch
-    prices: Prices = Prices()
+    costs: CostModel = CostModel()
 
 
 TUNINGS: dict[tuple[int, int], Tuning] = {
@@ -70,7 +70,7 @@ def tuning_of(geometry: Geometry, dtype: torch.dtype) -> Tuning:
     tuning = TUNINGS[dtype.itemsize, min(dim, 256)]
     least = 1 << (geometry.groups - 1).bit_length()
     small, large, extend = (kind._replace(block_m=max(kind.block_m, least)) for kind in tuning[:3])
-    return Tuning(small, large, extend, tuning.prices)
+    return Tuning(small, large, extend, tuning.costs)
 
 
 def power(n: int) -> int:

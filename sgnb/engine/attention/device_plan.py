@@ -19,12 +19,12 @@ from ..device.precompile import launch
 from ..request.request import SHORT, Chunk
 from . import LayerOptions
 from .decoding import ROOM, DecodePlan, Decodes
-from .pieces import Work
 from .planning import plan_extend, plan_invariant, plan_rows
-from .tables import Tables
-from .tiles import Lists, Tiling
+from .query_tiles import KVIndices, TileConfig
+from .schedule import Schedule
+from .staging import StagingBuffers
 from .triton_extend import extend_tiles
-from .triton_rows import merge_parts
+from .triton_rows import merge_states
 from .triton_tiles import attend_tiles
 from .tuning import Geometry, Launch, Tuning, power
 
@@ -34,7 +34,7 @@ ROWS = 1024
 PROGRAMS_ON_CPU = 4
 """Bins of all KV heads together where there is no GPU."""
 
-CHANGING = ("row_positions", "small_pieces", "large_pieces", "slots", "marks")
+CHANGING = ("row_positions", "small_items", "large_items", "slots", "marks")
 """The tables that are new in a step that follows another, though the work is not cut anew."""
 
 
@@ -55,7 +55,7 @@ class _Launches(NamedTuple):
     merge: _Kernel | None
 
 
-class Step:
+class DevicePlan:
     """One plan at a time; the next takes its place."""
 
     def __init__(self, kv: KVCache, geometry: Geometry, tuning: Tuning) -> None:
@@ -68,29 +68,27 @@ class Step:
             max(1, (sms * kind.per_sm if on_gpu else PROGRAMS_ON_CPU) // kv_heads)
             for kind in (small, large)
         ]
-        prices = tuning.prices._replace(
-            align=max(tuning.prices.align, small.block_n, large.block_n)
-        )
-        self._tiling = Tiling(
-            small.block_m // groups, large.block_m // groups, bins[0], bins[1], prices
+        costs = tuning.costs._replace(align=max(tuning.costs.align, small.block_n, large.block_n))
+        self._tiling = TileConfig(
+            small.block_m // groups, large.block_m // groups, bins[0], bins[1], costs
         )
         pairs = 2 * ROWS + bins[0] * self._tiling.small_rows + bins[1] * self._tiling.large_rows
         # Those that change in every step are neighbours, so that they are copied together where
         # they are near.
         capacities = {
-            "small_bins": bins[0] + 1,
-            "large_bins": bins[1] + 1,
-            "first_parts": ROWS + 1,
+            "small_ctas": bins[0] + 1,
+            "large_ctas": bins[1] + 1,
+            "partials_indptr": ROWS + 1,
             "pairs": 2 * pairs,
             "row_positions": ROWS,
-            "small_pieces": 8 * (ROWS + bins[0]),
-            "large_pieces": 8 * (ROWS + bins[1]),
+            "small_items": 8 * (ROWS + bins[0]),
+            "large_items": 8 * (ROWS + bins[1]),
             "slots": max(kv.slots, 8 * ROWS) + ROOM * ROWS,
             "marks": 64 * ROWS,
-            "mark_positions": 64 * ROWS,
+            "kv_positions": 64 * ROWS,
             "extends": 4 * ROWS,
         }
-        self._tables = Tables(kv.device, capacities)
+        self._tables = StagingBuffers(kv.device, capacities)
         self._device = kv.device
         self._parts_generation = 0
         self._allocate_parts(ROWS)
@@ -140,7 +138,7 @@ class Step:
     def plan(
         self, chunks: list[Chunk], first_rows: list[int], padded: int | None, fork: bool
     ) -> None:
-        lists, work, tables = Lists(), None, dict[str, Sequence[Ints]]()
+        lists, work, tables = KVIndices(), None, dict[str, Sequence[Ints]]()
         short = [i for i, chunk in enumerate(chunks) if chunk.length <= SHORT]
         long = (
             [i for i, chunk in enumerate(chunks) if chunk.length > SHORT]
@@ -167,7 +165,7 @@ class Step:
     def plan_invariant(
         self, chunks: list[Chunk], first_rows: list[int], padded: int | None
     ) -> None:
-        lists = Lists()
+        lists = KVIndices()
         self._causal = True
         rows, scratch = self._rows(chunks, first_rows, padded)
         work = plan_invariant(chunks, first_rows, self._tiling, lists, rows=rows, scratch=scratch)
@@ -216,11 +214,11 @@ class Step:
         """All that the layers of such options have in common, until the work is cut anew."""
         kv_heads, groups, _, value_dim = self._geometry
         tables, tuning = self._tables, self._tuning
-        names = "pairs", "slots", "marks", "mark_positions", "row_positions"
+        names = "pairs", "slots", "marks", "kv_positions", "row_positions"
         tiles = []
         for kind, marked_kinds, way, bins in (
-            ("small", self._kinds[0], tuning.small, self._tiling.small_bins),
-            ("large", self._kinds[1], tuning.large, self._tiling.large_bins),
+            ("small", self._kinds[0], tuning.small, self._tiling.small_ctas),
+            ("large", self._kinds[1], tuning.large, self._tiling.large_ctas),
         ):
             for marked in marked_kinds:
                 used = [
@@ -248,22 +246,22 @@ class Step:
             return _Launches(tiles, None)
         heads = kv_heads * groups
         merge = _Kernel(
-            merge_parts, (heads, self._merged_rows), (self._parts, self._lses, tables["first_parts"]),
+            merge_states, (heads, self._merged_rows), (self._parts, self._lses, tables["partials_indptr"]),
             (heads, value_dim, self._blocks[1], with_sinks), {"num_warps": 1},
         )  # fmt: skip
         return _Launches(tiles, merge)
 
-    def _describe(self, work: Work | None) -> None:
+    def _describe(self, work: Schedule | None) -> None:
         """What must be launched for this work, and nothing else."""
         self._launches.clear()
         self._kinds, self._has_parts, self._extends = [(), ()], False, 0
         if work is None:
             return
         self._kinds = [_marked(table) for _, table in (work.small, work.large)]
-        self._has_parts, self._merged_rows = work.part_count > 0, len(work.first_parts) - 1
-        if work.part_count > len(self._lses):
+        self._has_parts, self._merged_rows = work.num_partials > 0, len(work.partials_indptr) - 1
+        if work.num_partials > len(self._lses):
             self._parts_generation += 1
-            self._allocate_parts(power(work.part_count))
+            self._allocate_parts(power(work.num_partials))
 
     def _allocate_parts(self, count: int) -> None:
         kv_heads, groups, _, value_dim = self._geometry
@@ -273,19 +271,19 @@ class Step:
         self._lses = torch.empty(count, kv_heads * groups, dtype=torch.float32, device=self._device)
 
 
-def _tables(work: Work, slots: list[Ints]) -> dict[str, Sequence[Ints]]:
+def _tables(work: Schedule, slots: list[Ints]) -> dict[str, Sequence[Ints]]:
     """The tables by the names that they have in a step."""
     return {
-        "small_bins": [work.small[0]],
-        "large_bins": [work.large[0]],
-        "first_parts": [work.first_parts],
+        "small_ctas": [work.small[0]],
+        "large_ctas": [work.large[0]],
+        "partials_indptr": [work.partials_indptr],
         "pairs": [work.pairs],
         "row_positions": [work.row_positions],
-        "small_pieces": [work.small[1]],
-        "large_pieces": [work.large[1]],
+        "small_items": [work.small[1]],
+        "large_items": [work.large[1]],
         "slots": slots,
         "marks": [work.marks[0]],
-        "mark_positions": [work.marks[1]],
+        "kv_positions": [work.marks[1]],
     }
 
 

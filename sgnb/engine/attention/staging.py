@@ -13,18 +13,18 @@ from torch import Tensor
 from ..cache.radix import Ints
 
 ALIGN = 64
-"""Tables begin at multiples of so many numbers: kernels are compiled for aligned pointers."""
+"""StagingBuffers begin at multiples of so many numbers: kernels are compiled for aligned pointers."""
 
 GAP = 4096
-"""Tables that lie no farther apart are copied together: a copy takes as long as this many numbers
+"""StagingBuffers that lie no farther apart are copied together: a copy takes as long as this many numbers
 more."""
 
 STAGES = 3
 """Steps whose copies may be under way at a time."""
 
 
-class Tables:
-    """Tables by name in one device tensor. They move only when one outgrows its capacity;
+class StagingBuffers:
+    """StagingBuffers by name in one device tensor. They move only when one outgrows its capacity;
     `generation` then changes."""
 
     def __init__(self, device: torch.device, capacities: Mapping[str, int]) -> None:

@@ -14,49 +14,49 @@ from typing import NamedTuple
 import numpy as np
 
 from ..cache.radix import Ints
-from .tiles import Longs, Marks, Prices, Tiles, Tiling
+from .query_tiles import CostModel, Longs, QueryTiles, RowMasks, TileConfig
 
 EVEN = 1.1
 """Pieces of one list each are better than bins of equal work as long as the largest is at most so
 much larger."""
 
 
-class Work(NamedTuple):
+class Schedule(NamedTuple):
     """The tables of a step, for the kernels; all int32.
 
     small, large: (bins [bins + 1], where the pieces of a bin begin; pieces [n, 8]: first slot,
     length, first mark or
     -1, position of the first slot, first pair, rows, lowest position of a row, how many slots of a
     list with marks all rows see before the first that some do not). pairs [n, 2]: a row of a piece,
-    and its part, or -1 - row when it has no other. first_parts [rows + 1]: the parts of a row.
-    marks: [n] and positions [n]. part_count: of all rows.
+    and its part, or -1 - row when it has no other. partials_indptr [rows + 1]: the parts of a row.
+    marks: [n] and positions [n]. num_partials: of all rows.
     """
 
     small: tuple[Ints, Ints]
     large: tuple[Ints, Ints]
     pairs: Ints
-    first_parts: Ints
+    partials_indptr: Ints
     row_positions: Ints
-    marks: Marks
-    part_count: int
+    marks: RowMasks
+    num_partials: int
 
 
-def finish(
-    tiles: Tiles, tiling: Tiling, marks: Marks, row_positions: Ints, every: int = 0
-) -> tuple[Work, tuple[Longs, Longs]]:
+def make_schedule(
+    tiles: QueryTiles, config: TileConfig, marks: RowMasks, row_positions: Ints, every: int = 0
+) -> tuple[Schedule, tuple[Longs, Longs]]:
     """Cut the tiles into pieces and number the parts. Also the tile of each small and of each large
     piece.
 
     every: cut lists at multiples of it.
     """
     kinds, pair_rows, tile_of, first_pair = [], [], [], 0
-    for kind, bins in ((~tiles.large, tiling.small_bins), (tiles.large, tiling.large_bins)):
+    for kind, bins in ((~tiles.large, config.small_ctas), (tiles.large, config.large_ctas)):
         chosen = kind.nonzero()[0]
         tile_of.append(chosen)
         if not len(chosen):
             kinds.append((np.zeros(bins + 1, np.int32), np.empty((0, 8), np.int32)))
             continue
-        index, begin, end, starts = cut(tiles.length[chosen], bins, tiling.prices, every)
+        index, begin, end, starts = split_kv(tiles.length[chosen], bins, config.costs, every)
         tile_of[-1] = tile = chosen[index]
         members, marked, length = tiles.members[tile], tiles.first_mark[tile], end - begin
         ends = members.cumsum()
@@ -76,15 +76,21 @@ def finish(
             tiles.rows[(tiles.first_row[tile] - firsts).repeat(members) + np.arange(pairs)]
         )
         first_pair += pairs
-    pairs_table, first_parts = number_parts(np.concatenate(pair_rows), len(row_positions))
-    work = Work(
-        kinds[0], kinds[1], pairs_table, first_parts, row_positions, marks, int(first_parts[-1])
+    pairs_table, partials_indptr = make_scatter_map(np.concatenate(pair_rows), len(row_positions))
+    work = Schedule(
+        kinds[0],
+        kinds[1],
+        pairs_table,
+        partials_indptr,
+        row_positions,
+        marks,
+        int(partials_indptr[-1]),
     )
     return work, (tile_of[0], tile_of[1])
 
 
-def cut(
-    lengths: Longs, bins: int, prices: Prices, every: int = 0
+def split_kv(
+    lengths: Longs, bins: int, costs: CostModel, every: int = 0
 ) -> tuple[Longs, Longs, Longs, Longs]:
     """Cut lists of these lengths, laid end to end, into bins of equal work.
 
@@ -102,19 +108,19 @@ def cut(
         index = np.repeat(np.arange(len(lengths)), counts)
         begin = (np.arange(len(index)) - np.repeat(np.cumsum(counts) - counts, counts)) * every
         end = np.minimum(begin + every, lengths[index])
-        costs = np.cumsum(end - begin + prices.piece)
-        edges = costs[-1] * np.arange(1, bins) // bins
-        inner = np.searchsorted(costs, edges, side="right")
+        work = np.cumsum(end - begin + costs.piece)
+        edges = work[-1] * np.arange(1, bins) // bins
+        inner = np.searchsorted(work, edges, side="right")
         return index, begin, end, np.concatenate([[0], inner, [len(index)]])
-    costs = np.cumsum(lengths + prices.piece)
-    least = prices.least // 2 if costs[-1] <= 8 * prices.least else prices.least
-    used = int(max(1, min(bins, costs[-1] // least)))
+    work = np.cumsum(lengths + costs.piece)
+    least = costs.least // 2 if work[-1] <= 8 * costs.least else costs.least
+    used = int(max(1, min(bins, work[-1] // least)))
     if len(lengths) <= bins:
-        size = _even_size(lengths, bins, least, prices.align)
-        if size <= EVEN * (int(costs[-1]) // used):
+        size = _even_size(lengths, bins, least, costs.align)
+        if size <= EVEN * (int(work[-1]) // used):
             counts = -(-lengths // size)
             index = np.repeat(np.arange(len(lengths)), counts)
-            each = -(-lengths // (counts * prices.align)) * prices.align
+            each = -(-lengths // (counts * costs.align)) * costs.align
             begin = (np.arange(len(index)) - np.repeat(np.cumsum(counts) - counts, counts)) * each[
                 index
             ]
@@ -122,10 +128,10 @@ def cut(
             index, begin = index[kept], begin[kept]
             end = np.minimum(begin + each[index], lengths[index])
             return index, begin, end, np.minimum(np.arange(bins + 1), len(index))
-    edges = costs[-1] * np.arange(1, used) // used
-    index = np.searchsorted(costs, edges, side="right")
-    inside = edges - (costs[index] - lengths[index]) + prices.align // 2
-    cuts = borders[index] + np.clip(inside // prices.align * prices.align, 0, lengths[index])
+    edges = work[-1] * np.arange(1, used) // used
+    index = np.searchsorted(work, edges, side="right")
+    inside = edges - (work[index] - lengths[index]) + costs.align // 2
+    cuts = borders[index] + np.clip(inside // costs.align * costs.align, 0, lengths[index])
     points = np.unique(np.concatenate([borders, cuts]))
     index = np.searchsorted(borders, points[:-1], side="right") - 1
     begin, end = points[:-1] - borders[index], points[1:] - borders[index]
@@ -146,14 +152,14 @@ def _even_size(lengths: Longs, bins: int, least: int, align: int) -> int:
         size += max(1, size // 16)
 
 
-def number_parts(pair_rows: Longs, rows: int) -> tuple[Ints, Ints]:
+def make_scatter_map(pair_rows: Longs, rows: int) -> tuple[Ints, Ints]:
     """[n, 2]: each pair's row and its part, -1 - row if it is in no other; and where the parts of a
     row begin."""
     counts = np.bincount(pair_rows, minlength=rows)
     kept = np.where(counts > 1, counts, 0)
-    first_parts = np.concatenate([[0], np.cumsum(kept)])
+    partials_indptr = np.concatenate([[0], np.cumsum(kept)])
     by_row = np.argsort(pair_rows, kind="stable")
     rank = np.empty(len(pair_rows), np.int64)
     rank[by_row] = np.arange(len(pair_rows)) - (np.cumsum(counts) - counts)[pair_rows[by_row]]
-    part = np.where(counts[pair_rows] > 1, first_parts[pair_rows] + rank, -1 - pair_rows)
-    return np.stack([pair_rows, part], 1).astype(np.int32), first_parts.astype(np.int32)
+    part = np.where(counts[pair_rows] > 1, partials_indptr[pair_rows] + rank, -1 - pair_rows)
+    return np.stack([pair_rows, part], 1).astype(np.int32), partials_indptr.astype(np.int32)

@@ -10,7 +10,7 @@ from ..cache.radix import Node
 from ..request.request import Chunk
 
 
-class Segment(NamedTuple):
+class CascadeGroup(NamedTuple):
     """Positions first .. end, which rows low .. high of the order have in common.
 
     chunk: one of the chunks below, whose request has the segment's slots at these positions.
@@ -23,7 +23,7 @@ class Segment(NamedTuple):
     chunk: int
 
 
-class Sharing(NamedTuple):
+class Cascade(NamedTuple):
     """The rows of a step in depth-first order of the tree, so that those below a segment are
     neighbours.
 
@@ -33,7 +33,7 @@ class Sharing(NamedTuple):
 
     starts: list[int]
     begins: list[int]
-    segments: list[Segment]
+    segments: list[CascadeGroup]
 
 
 class _Nodes(NamedTuple):
@@ -52,9 +52,9 @@ class _Nodes(NamedTuple):
     numbers: list[int]
 
 
-def find_sharing(
+def find_cascade(
     chunks: list[Chunk], rows: Sequence[int], worth: Callable[[int, int], bool]
-) -> Sharing:
+) -> Cascade:
     """What the chunks have in common, where `worth(rows below, tokens)` says that reading it once
     pays.
 
@@ -77,12 +77,12 @@ def find_sharing(
             end = ends[n]
             if worth(rows_below, end - first) or (taken[parent] and rows_below == below[parent]):
                 taken[n], begins[n] = True, end
-                segments.append(Segment(first, end, low, low + rows_below, holders[n]))
+                segments.append(CascadeGroup(first, end, low, low + rows_below, holders[n]))
     starts = []
     for n, own_rows in zip(numbers, rows, strict=True):
         starts.append(places[n])
         places[n] += own_rows
-    return Sharing(starts, [begins[n] for n in numbers], segments)
+    return Cascade(starts, [begins[n] for n in numbers], segments)
 
 
 def _number(chunks: list[Chunk], rows: Sequence[int]) -> _Nodes:

@@ -1,4 +1,4 @@
-"""Tiles: a few rows of a step's attention, and the slots that they read together. Plain numpy:
+"""QueryTiles: a few rows of a step's attention, and the slots that they read together. Plain numpy:
 knows no device.
 
 A tile is some rows (tokens that ask) and the list of all slots that any of them sees, each slot
@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 from ..cache.radix import Ints
 from ..request.request import Chunk
 
-MARK = 256
-"""A mark is first + MARK * count: so many rows of the tile, from the first on, see the slot. As in
+MASK_BASE = 256
+"""A mark is first + MASK_BASE * count: so many rows of the tile, from the first on, see the slot. As in
 the kernels."""
 
 Longs = NDArray[np.int64]
 
-Marks = tuple[Ints, Ints]
+RowMasks = tuple[Ints, Ints]
 """The marks of all slots of the tiles that have any, and the slots' positions."""
 
 
-class Prices(NamedTuple):
+class CostModel(NamedTuple):
     """What things cost, in tokens whose keys and values are read for one row.
 
     row: a row's place in a tile with others, and a part more to merge. kernel: launching the kernel
@@ -44,17 +44,17 @@ class Prices(NamedTuple):
     detach: int = 256
 
 
-class Tiling(NamedTuple):
+class TileConfig(NamedTuple):
     """Rows that a small and a large tile hold, and bins for each kind."""
 
     small_rows: int
     large_rows: int
-    small_bins: int
-    large_bins: int
-    prices: Prices = Prices()
+    small_ctas: int
+    large_ctas: int
+    costs: CostModel = CostModel()
 
 
-class Tiles(NamedTuple):
+class QueryTiles(NamedTuple):
     """One entry a tile. rows: the rows of all tiles, one tile after the other; first_row: where a
     tile's begin.
 
@@ -79,7 +79,7 @@ class Tiles(NamedTuple):
     growth: Longs
 
 
-class Lists:
+class KVIndices:
     """Collects the slots of a step's tiles. `add` returns where the new ones begin."""
 
     def __init__(self) -> None:
@@ -95,8 +95,8 @@ class Lists:
 
 
 def single_tiles(
-    chunks: list[Chunk], rows: Longs, firsts: Longs, lists: Lists, room: int = 0
-) -> Tiles:
+    chunks: list[Chunk], rows: Longs, firsts: Longs, lists: KVIndices, room: int = 0
+) -> QueryTiles:
     """A tile for the one token of each chunk, that reads its positions from `firsts` on.
 
     room: each list has room for so many slots more, or as many as its request can have.
@@ -112,19 +112,19 @@ def single_tiles(
     lengths = np.array(ends, np.int64) - firsts
     zero = np.zeros(n, np.int64)
     one = zero + 1
-    return Tiles(
+    return QueryTiles(
         rows, np.arange(n), members=one, first_slot=first_slot, length=lengths, first_mark=zero - 1, common=zero,
         position=firsts, lowest=firsts + lengths - 1, large=zero > 0, filled=lengths, growth=one,
     )  # fmt: skip
 
 
-def dummy_tiles(rows: Longs, scratch: int, lists: Lists) -> Tiles:
+def dummy_tiles(rows: Longs, scratch: int, lists: KVIndices) -> QueryTiles:
     """A tile for each of the rows, that sees the slot `scratch` alone."""
     n = len(rows)
     first_slot = int(lists.add([np.full(1, scratch, np.int32)])[0])
     zero = np.zeros(n, np.int64)
     one = zero + 1
-    return Tiles(
+    return QueryTiles(
         rows, np.arange(n), members=one, first_slot=zero + first_slot, length=one, first_mark=zero - 1, common=zero,
         position=zero, lowest=zero, large=zero > 0, filled=one, growth=zero,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Tiles for rows below common prefixes: their lists of slots, with marks for which of the rows see
+"""QueryTiles for rows below common prefixes: their lists of slots, with marks for which of the rows see
 which slot.
 
 Plain numpy: knows chunks and what they share; no device. What a list is made of is kept, so that
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from ..cache.radix import Ints
 from ..request.request import Chunk
-from .sharing import Segment, Sharing
-from .tiles import MARK, Lists, Longs, Marks, Tiles, Tiling
+from .cascade import Cascade, CascadeGroup
+from .query_tiles import MASK_BASE, KVIndices, Longs, QueryTiles, RowMasks, TileConfig
 
 
 class Growth(NamedTuple):
@@ -36,7 +36,7 @@ class Growth(NamedTuple):
     marks: Longs
 
 
-class Trees(NamedTuple):
+class CascadeTiles(NamedTuple):
     """The tiles of rows below common prefixes, with their marks.
 
     detached: chunks whose own tokens are left for tiles of their own. sources: stretches of the
@@ -44,8 +44,8 @@ class Trees(NamedTuple):
     sources, one after the other. gather: for each place of the lists the place in those.
     """
 
-    tiles: Tiles
-    marks: Marks
+    tiles: QueryTiles
+    marks: RowMasks
     detached: list[int]
     sources: list[Ints]
     slots: Ints
@@ -56,7 +56,7 @@ class Trees(NamedTuple):
 class _Lists(NamedTuple):
     """first, filled: where each tile's list begins, and how many of its slots some row sees; the
     rest up to the next list is filled up with a slot of its own that no row sees. common: as in
-    `Tiles`."""
+    `QueryTiles`."""
 
     first: Longs
     filled: Longs
@@ -68,14 +68,14 @@ class _Lists(NamedTuple):
 
 def joined_tiles(
     chunks: list[Chunk],
-    sharing: Sharing,
+    sharing: Cascade,
     joined: list[int],
     order: Longs,
     row_positions: Ints,
-    tiling: Tiling,
-    lists: Lists,
+    config: TileConfig,
+    lists: KVIndices,
     room: int = 0,
-) -> Trees:
+) -> CascadeTiles:
     """joined: the chunks in trees. order: the row at each place of the order.
 
     room: lists have room for so many tokens more of each row; then every chunk is one token.
@@ -87,8 +87,8 @@ def joined_tiles(
     places, begun = _longs(starts)[below], _longs(begins)[below]
     several = lengths > 1
     spans = np.concatenate([shared[:, 2:4], np.stack([places, places + lengths], 1)[several]])
-    bounds, large, tile_of = _cut_trees(spans, len(order), tiling)
-    kept = several | (firsts + 1 - begun < tiling.prices.detach) | ~large[tile_of[places]]
+    bounds, large, tile_of = _cut_trees(spans, len(order), config)
+    kept = several | (firsts + 1 - begun < config.costs.detach) | ~large[tile_of[places]]
     own = np.stack([begun, firsts + 1, places, places + lengths, below], 1)[kept]
     parts = np.concatenate([shared, own, _later_tokens(own)])
     sources = _sources(chunks, parts, len(shared), room)
@@ -96,14 +96,14 @@ def joined_tiles(
     offsets = sizes.cumsum() - sizes
     growing = tile_of[own[:, 2]]
     growth = np.bincount(growing, minlength=len(bounds))
-    align = tiling.prices.align
+    align = config.costs.align
     made = _lay_out(parts, offsets, bounds, tile_of, growth * room, align)
     slots = np.concatenate(sources)
     first_slot = made.first + lists.add([slots[made.gather]])[0]
     members = bounds[:, 1] - bounds[:, 0]
     first_row = members.cumsum() - members
     rows = order[_stretches(bounds[:, 0], members)]
-    tiles = Tiles(
+    tiles = QueryTiles(
         rows, first_row, members, first_slot, length=-(-made.filled // align) * align, first_mark=made.first,
         common=made.common, position=np.zeros(len(members), np.int64),
         lowest=np.minimum.reduceat(row_positions[rows], first_row), large=large, filled=made.filled, growth=growth,
@@ -113,13 +113,13 @@ def joined_tiles(
         made.first[growing] + made.filled[growing] + _ranks(growing, growth),
         growth[growing],
         offsets[len(shared) : len(shared) + len(own)] + own[:, 1] - own[:, 0],
-        own[:, 2] - bounds[growing, 0] + MARK,
+        own[:, 2] - bounds[growing, 0] + MASK_BASE,
     )
     tokens = np.arange(room)
     made.positions[grows.places[:, None] + grows.strides[:, None] * tokens] = (
         own[:, 1, None] + tokens
     )
-    return Trees(
+    return CascadeTiles(
         tiles,
         (made.marks, made.positions),
         below[~kept].tolist(),
@@ -130,7 +130,7 @@ def joined_tiles(
     )
 
 
-def as_table(segments: list[Segment]) -> Longs:
+def as_table(segments: list[CascadeGroup]) -> Longs:
     """[n, 5], in the order of a segment's fields."""
     return np.fromiter(
         itertools.chain.from_iterable(segments), np.int64, 5 * len(segments)
@@ -157,7 +157,9 @@ def _later_tokens(own: Longs) -> Longs:
     return np.stack([position, position + 1, row, own[chunk, 3], own[chunk, 4]], 1)
 
 
-def _cut_trees(spans: Longs, total: int, tiling: Tiling) -> tuple[Longs, NDArray[np.bool_], Longs]:
+def _cut_trees(
+    spans: Longs, total: int, config: TileConfig
+) -> tuple[Longs, NDArray[np.bool_], Longs]:
     """Where tiles begin and end in the order, [tiles, 2], which are large, and the tile of each of
     `total` places.
 
@@ -168,8 +170,8 @@ def _cut_trees(spans: Longs, total: int, tiling: Tiling) -> tuple[Longs, NDArray
     reached = np.maximum.accumulate(spans[:, 1])
     tops = spans[np.concatenate([[True], spans[1:, 0] >= reached[:-1]])]
     sizes = tops[:, 1] - tops[:, 0]
-    large = sizes > tiling.small_rows
-    counts = -(-sizes // np.where(large, tiling.large_rows, tiling.small_rows))
+    large = sizes > config.small_rows
+    counts = -(-sizes // np.where(large, config.large_rows, config.small_rows))
     tree = np.arange(len(tops)).repeat(counts)
     number = np.arange(len(tree)) - (counts.cumsum() - counts)[tree]
     edges = [tops[tree, 0] + sizes[tree] * k // counts[tree] for k in (number, number + 1)]
@@ -182,9 +184,9 @@ def _cut_trees(spans: Longs, total: int, tiling: Tiling) -> tuple[Longs, NDArray
 def _lay_out(
     parts: Longs, offsets: Longs, bounds: Longs, tile_of: Longs, spare: Longs, align: int
 ) -> _Lists:
-    """Lists of slots for tiles, made of the parts, each copied to every tile that it meets.
+    """KVIndices of slots for tiles, made of the parts, each copied to every tile that it meets.
 
-    parts: [n, 5], as `Segment`; offsets: their places in the sources. spare: room of each list;
+    parts: [n, 5], as `CascadeGroup`; offsets: their places in the sources. spare: room of each list;
     lists end at multiples of `align`.
     """
     tiles = np.arange(len(bounds))
@@ -201,7 +203,7 @@ def _lay_out(
     first = sizes.cumsum() - sizes
     # What fills a list up is one more copy, with an empty mark.
     columns = np.zeros((4, len(part) + len(bounds)), np.int64)
-    columns[:, : len(part)] = length, offsets[part], parts[part, 0], low + MARK * (high - low)
+    columns[:, : len(part)] = length, offsets[part], parts[part, 0], low + MASK_BASE * (high - low)
     columns[0, len(part) :] = sizes - filled
     length, source, position, mark = columns[
         :, np.concatenate([tile, tiles]).argsort(kind="stable")
