@@ -1,122 +1,95 @@
-"""Which stretches of the radix tree several chunks of a step have in common. Knows the tree; no
-tensors, no kernels."""
+"""Cascade groups: the prefixes that rows of a step share. Knows the radix tree; no tensors, no
+kernels.
+
+A group is a range of positions whose KV is the same for several requests, so that it can be read
+once for all of their rows (RadixAttention, Zheng et al., arXiv 2312.07104). Groups are nested as
+the nodes of the tree are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..cache.radix import Node
-from ..request.request import Chunk
+from ..request.batch import Batch
 
-
-class CascadeGroup(NamedTuple):
-    """Positions first .. end, which rows low .. high of the order have in common.
-
-    chunk: one of the chunks below, whose request has the segment's slots at these positions.
-    """
-
-    first: int
-    end: int
-    low: int
-    high: int
-    chunk: int
+Longs = NDArray[np.int64]
 
 
 class Cascade(NamedTuple):
-    """The rows of a step in depth-first order of the tree, so that those below a segment are
-    neighbours.
+    """The rows of a step in depth-first order of the tree, where the rows of a group are
+    neighbours."""
 
-    starts[i]: place of chunk i's first row in this order. begins[i]: the first position of chunk i
-    that is in no segment; all from there on are its own. segments: parents before those below them.
+    first_places: Longs  # [requests], place of each request's first row in that order
+    own_from: Longs  # [requests], first position of each that is in no group
+    groups: Longs  # [n, 5], parents first: begin and end position, low and high place, some request
+
+
+def find_cascade(batch: Batch, rows: Sequence[int], worth: Callable[[int, int], bool]) -> Cascade:
+    """rows: how many each request counts for. worth(rows, tokens): whether reading so many common
+    tokens once for so many rows pays; a stretch that is not worth it becomes part of those below.
     """
+    nodes = [
+        # A request that computes anew what the tree has must not read it from there.
+        node if (node := request.node) is not None and node.end <= start else None
+        for request, start in zip(batch.requests, batch.starts.tolist(), strict=True)
+    ]
+    numbers, parents, ends = _number(nodes)
+    count, number_of = len(parents), [numbers.get(node, 0) for node in nodes]
 
-    starts: list[int]
-    begins: list[int]
-    segments: list[CascadeGroup]
+    # Bottom up: rows at and below each node, and a request below it.
+    own, holders = [0] * count, [0] * count
+    for i, number in enumerate(number_of):
+        own[number] += rows[i]
+        holders[number] = i
+    below = own.copy()
+    for n in range(count - 1, 0, -1):
+        below[parents[n]] += below[n]
+        holders[parents[n]] = holders[n]
 
-
-class _Nodes(NamedTuple):
-    """The nodes above some chunk, by number, parents first; number 0 is the root. numbers: of each
-    chunk's node.
-
-    holders: a chunk below. own: rows at the node itself. below: those and the rows of the nodes
-    below.
-    """
-
-    parents: list[int]
-    ends: list[int]
-    holders: list[int]
-    own: list[int]
-    below: list[int]
-    numbers: list[int]
-
-
-def find_cascade(
-    chunks: list[Chunk], rows: Sequence[int], worth: Callable[[int, int], bool]
-) -> Cascade:
-    """What the chunks have in common, where `worth(rows below, tokens)` says that reading it once
-    pays.
-
-    rows: how many rows a chunk counts for. A stretch that is not worth it becomes part of those
-    below. The work is a few operations for each chunk, and for each node above one.
-    """
-    parents, ends, holders, own, below, numbers = _number(chunks, rows)
-    count = len(parents)
-    begins, segments, taken = [0] * count, [], [False] * count
-    places, cursors = (
-        [0] * count,
-        [own[0]] + [0] * (count - 1),
-    )  # for the rows of a node itself, and of those below it
+    # Top down: a node's own rows come before those below it, children in order.
+    begins, grouped, groups = [0] * count, [False] * count, []
+    places, next_places = [0] * count, [own[0]] + [0] * (count - 1)
     for n in range(1, count):
         parent, rows_below = parents[n], below[n]
-        first, low = begins[parent], cursors[parent]
-        cursors[parent] = low + rows_below
-        places[n], cursors[n], begins[n] = low, low + own[n], first
+        begin, low = begins[parent], next_places[parent]
+        next_places[parent] = low + rows_below
+        places[n], next_places[n], begins[n] = low, low + own[n], begin
         if rows_below > 1:
             end = ends[n]
-            if worth(rows_below, end - first) or (taken[parent] and rows_below == below[parent]):
-                taken[n], begins[n] = True, end
-                segments.append(CascadeGroup(first, end, low, low + rows_below, holders[n]))
-    starts = []
-    for n, own_rows in zip(numbers, rows, strict=True):
-        starts.append(places[n])
-        places[n] += own_rows
-    return Cascade(starts, [begins[n] for n in numbers], segments)
+            same_rows = grouped[parent] and rows_below == below[parent]
+            if same_rows or worth(rows_below, end - begin):
+                grouped[n], begins[n] = True, end
+                groups.append((begin, end, low, low + rows_below, holders[n]))
+
+    first_places = []
+    for number, own_rows in zip(number_of, rows, strict=True):
+        first_places.append(places[number])
+        places[number] += own_rows
+    return Cascade(
+        np.array(first_places, np.int64),
+        np.array(begins, np.int64)[number_of],
+        np.array(groups, np.int64).reshape(-1, 5),
+    )
 
 
-def _number(chunks: list[Chunk], rows: Sequence[int]) -> _Nodes:
-    parents, ends, holders, own, numbers = [0], [0], [-1], [0], []
-    known: dict[Node, int] = {}
-    # In steps of a thousand rows, taking a chunk apart as a tuple is slower than asking for its
-    # items.
-    nodes = [chunk[0].node for chunk in chunks]
-    starts = [chunk[1] for chunk in chunks]
-    for i, node in enumerate(nodes):
-        number = 0
-        # One that computes again what the tree has stays at the root: nothing of that may be read
-        # for it.
-        if node is not None and node.end <= starts[i]:
-            found = known.get(node)
-            if found is None:
-                new = []
-                while found is None and node.parent is not None:
-                    new.append(node)
-                    node = node.parent
-                    found = known.get(node)
-                number = found or 0
-                for node in reversed(new):
-                    known[node] = len(parents)
-                    parents.append(number)
-                    ends.append(node.end)
-                    holders.append(i)
-                    own.append(0)
-                    number = len(parents) - 1
-            else:
-                number = found
-        numbers.append(number)
-        own[number] += rows[i]
-    below = list(own)
-    for n in range(len(parents) - 1, 0, -1):
-        below[parents[n]] += below[n]
-    return _Nodes(parents, ends, holders, own, below, numbers)
+def _number(nodes: Sequence[Node | None]) -> tuple[dict[Node | None, int], list[int], list[int]]:
+    """Numbers of the nodes and those above, parents first; of each its parent's number, and its
+    end. Number 0 is the root's, and that of None."""
+    numbers: dict[Node | None, int] = {}
+    parents, ends = [0], [0]
+    for leaf in dict.fromkeys(nodes):
+        node, path = leaf, list[Node]()
+        while node is not None and node.parent is not None and node not in numbers:
+            path.append(node)
+            node = node.parent
+        number = numbers.get(node, 0)
+        for node in reversed(path):
+            parents.append(number)
+            ends.append(node.end)
+            numbers[node] = number = len(parents) - 1
+    return numbers, parents, ends

@@ -1,10 +1,9 @@
-"""Cuts a step's tiles into pieces of work, and numbers the partial results. Plain numpy: knows no
-requests.
+"""Schedules query tiles on persistent CTAs: split-KV work items, and where their results go. Plain
+numpy: knows no requests.
 
-The lists of all tiles, one after the other, are cut into *bins* of equal work, one for each program
-that a device runs at a time (stream-K, Osama et al., arXiv 2301.03598), so that a tile is cut into
-*pieces* only where a bin ends. A row that is in one piece gets its output from there; the *parts*
-of other rows are merged.
+The KV of all tiles, laid end to end, is divided into ranges of equal work, one for each CTA
+(stream-K, Osama et al., arXiv 2301.03598), so that a tile is split only where a range ends. A row
+in one work item is final there; the partial states of others are merged.
 """
 
 from __future__ import annotations
@@ -14,152 +13,168 @@ from typing import NamedTuple
 import numpy as np
 
 from ..cache.radix import Ints
-from .query_tiles import CostModel, Longs, QueryTiles, RowMasks, TileConfig
+from .cascade import Longs
+from .query_tiles import CostModel, QueryTiles, RowMasks, TileConfig, ranks
 
 EVEN = 1.1
-"""Pieces of one list each are better than bins of equal work as long as the largest is at most so
-much larger."""
+"""One work item for each CTA is better than ranges of equal work, as long as the largest is at most
+so much larger."""
+
+
+class WorkItems(NamedTuple):
+    """Of one kernel: small or large tiles. All int32."""
+
+    cta_indptr: Ints  # [CTAs + 1], the work items of each CTA
+    items: Ints
+    """[n, 8]: first KV index, length, first row mask or -1, position of the first token, first
+    entry of the scatter map, rows, lowest position of a row, leading tokens that all rows see."""
 
 
 class Schedule(NamedTuple):
-    """The tables of a step, for the kernels; all int32.
+    """The tables of a step for the kernels; all int32."""
 
-    small, large: (bins [bins + 1], where the pieces of a bin begin; pieces [n, 8]: first slot,
-    length, first mark or
-    -1, position of the first slot, first pair, rows, lowest position of a row, how many slots of a
-    list with marks all rows see before the first that some do not). pairs [n, 2]: a row of a piece,
-    and its part, or -1 - row when it has no other. partials_indptr [rows + 1]: the parts of a row.
-    marks: [n] and positions [n]. num_partials: of all rows.
-    """
-
-    small: tuple[Ints, Ints]
-    large: tuple[Ints, Ints]
-    pairs: Ints
-    partials_indptr: Ints
-    row_positions: Ints
-    marks: RowMasks
+    small: WorkItems
+    large: WorkItems
+    scatter_map: Ints  # [n, 2], of each row of a work item: the row; its partial, or -1 - row
+    partials_indptr: Ints  # [rows + 1], the partials of each row
+    row_positions: Ints  # [rows]
+    masks: RowMasks
     num_partials: int
 
 
 def make_schedule(
-    tiles: QueryTiles, config: TileConfig, marks: RowMasks, row_positions: Ints, every: int = 0
-) -> tuple[Schedule, tuple[Longs, Longs]]:
-    """Cut the tiles into pieces and number the parts. Also the tile of each small and of each large
-    piece.
-
-    every: cut lists at multiples of it.
-    """
-    kinds, pair_rows, tile_of, first_pair = [], [], [], 0
-    for kind, bins in ((~tiles.large, config.small_ctas), (tiles.large, config.large_ctas)):
-        chosen = kind.nonzero()[0]
-        tile_of.append(chosen)
-        if not len(chosen):
-            kinds.append((np.zeros(bins + 1, np.int32), np.empty((0, 8), np.int32)))
+    tiles: QueryTiles, masks: RowMasks, row_positions: Ints, config: TileConfig, every: int = 0
+) -> Schedule:
+    """every: split KV at its multiples only, however many CTAs there are."""
+    costs, first_entry = config.costs, 0
+    items, rows, lengths = [], [], tiles.kv_len
+    if len(masks.masks):
+        padded = -(-lengths // costs.align) * costs.align
+        lengths = np.where(tiles.mask_begin < 0, lengths, padded)
+    for chosen, ctas in ((~tiles.large, config.small_ctas), (tiles.large, config.large_ctas)):
+        if not chosen.any():
+            items.append(WorkItems(np.zeros(ctas + 1, np.int32), np.empty((0, 8), np.int32)))
             continue
-        index, begin, end, starts = split_kv(tiles.length[chosen], bins, config.costs, every)
-        tile_of[-1] = tile = chosen[index]
-        members, marked, length = tiles.members[tile], tiles.first_mark[tile], end - begin
-        ends = members.cumsum()
-        firsts = ends - members
-        pieces = np.empty((len(tile), 8), np.int32)
-        pieces[:, 0] = tiles.first_slot[tile] + begin
-        pieces[:, 1] = length
-        pieces[:, 2] = np.where(marked < 0, -1, marked + begin)
-        pieces[:, 3] = tiles.position[tile] + begin
-        pieces[:, 4] = firsts + first_pair
-        pieces[:, 5] = members
-        pieces[:, 6] = tiles.lowest[tile]
-        pieces[:, 7] = np.minimum(np.maximum(tiles.common[tile] - begin, 0), length)
-        kinds.append((starts.astype(np.int32), pieces))
-        pairs = int(ends[-1])
-        pair_rows.append(
-            tiles.rows[(tiles.first_row[tile] - firsts).repeat(members) + np.arange(pairs)]
-        )
-        first_pair += pairs
-    pairs_table, partials_indptr = make_scatter_map(np.concatenate(pair_rows), len(row_positions))
-    work = Schedule(
-        kinds[0],
-        kinds[1],
-        pairs_table,
-        partials_indptr,
-        row_positions,
-        marks,
-        int(partials_indptr[-1]),
+        which = chosen.nonzero()[0]
+        index, begin, end, cta_indptr = split_kv(lengths[which], ctas, costs, every)
+        table, some_rows = _describe(tiles, which[index], begin, end, first_entry)
+        items.append(WorkItems(cta_indptr.astype(np.int32), table))
+        rows.append(some_rows)
+        first_entry += len(some_rows)
+    all_rows = rows[0] if len(rows) == 1 else np.concatenate(rows)
+    scatter_map, partials_indptr = make_scatter_map(all_rows, len(row_positions))
+    num_partials = int(partials_indptr[-1])
+    return Schedule(
+        items[0], items[1], scatter_map, partials_indptr, row_positions, masks, num_partials
     )
-    return work, (tile_of[0], tile_of[1])
+
+
+def _describe(
+    tiles: QueryTiles, tile: Longs, begin: Longs, end: Longs, first_entry: int
+) -> tuple[Ints, Longs]:
+    """The table of work items begin .. end of these tiles, and the rows of all of them."""
+    num_rows, mask_begin, length = tiles.num_rows[tile], tiles.mask_begin[tile], end - begin
+    entries = num_rows.cumsum() - num_rows
+    table = np.empty((len(tile), 8), np.int32)
+    table[:, 0] = tiles.kv_begin[tile] + begin
+    table[:, 1] = length
+    table[:, 2] = np.where(mask_begin < 0, -1, mask_begin + begin)
+    table[:, 3] = tiles.kv_position[tile] + begin
+    table[:, 4] = entries + first_entry
+    table[:, 5] = num_rows
+    table[:, 6] = tiles.min_position[tile]
+    table[:, 7] = np.minimum(np.maximum(tiles.num_common[tile] - begin, 0), length)
+
+    first_row = tiles.num_rows.cumsum() - tiles.num_rows
+    return table, tiles.rows[first_row[tile].repeat(num_rows) + ranks(num_rows)]
 
 
 def split_kv(
-    lengths: Longs, bins: int, costs: CostModel, every: int = 0
+    lengths: Longs, ctas: int, costs: CostModel, every: int = 0
 ) -> tuple[Longs, Longs, Longs, Longs]:
-    """Cut lists of these lengths, laid end to end, into bins of equal work.
+    """Split the KV of tiles between CTAs.
 
-    When there are more bins than lists, each list is cut evenly instead, so that a bin has one
-    piece, unless that makes the largest clearly larger. every: cut each list at multiples of it,
-    and share out the pieces. Returns for each piece its list, where in the list it begins and ends;
-    and int64[bins + 1], the pieces at which the bins begin.
+    Evenly where there are no fewer CTAs than tiles, so that each has one work item, unless that
+    makes the largest clearly larger than equal ranges would be. every: split each tile at multiples
+    of it instead. Returns for each work item its tile, begin and end; and the CTAs' indptr.
     """
-    if not len(lengths):
-        empty = np.empty(0, np.int64)
-        return empty, empty, empty, np.zeros(bins + 1, np.int64)
-    borders = np.concatenate([[0], np.cumsum(lengths)])
     if every:
-        counts = -(-lengths // every)
-        index = np.repeat(np.arange(len(lengths)), counts)
-        begin = (np.arange(len(index)) - np.repeat(np.cumsum(counts) - counts, counts)) * every
-        end = np.minimum(begin + every, lengths[index])
-        work = np.cumsum(end - begin + costs.piece)
-        edges = work[-1] * np.arange(1, bins) // bins
-        inner = np.searchsorted(work, edges, side="right")
-        return index, begin, end, np.concatenate([[0], inner, [len(index)]])
-    work = np.cumsum(lengths + costs.piece)
-    least = costs.least // 2 if work[-1] <= 8 * costs.least else costs.least
-    used = int(max(1, min(bins, work[-1] // least)))
-    if len(lengths) <= bins:
-        size = _even_size(lengths, bins, least, costs.align)
-        if size <= EVEN * (int(work[-1]) // used):
-            counts = -(-lengths // size)
-            index = np.repeat(np.arange(len(lengths)), counts)
-            each = -(-lengths // (counts * costs.align)) * costs.align
-            begin = (np.arange(len(index)) - np.repeat(np.cumsum(counts) - counts, counts)) * each[
-                index
-            ]
-            kept = begin < lengths[index]
-            index, begin = index[kept], begin[kept]
-            end = np.minimum(begin + each[index], lengths[index])
-            return index, begin, end, np.minimum(np.arange(bins + 1), len(index))
-    edges = work[-1] * np.arange(1, used) // used
-    index = np.searchsorted(work, edges, side="right")
-    inside = edges - (work[index] - lengths[index]) + costs.align // 2
-    cuts = borders[index] + np.clip(inside // costs.align * costs.align, 0, lengths[index])
+        return _split_at_multiples(lengths, ctas, costs, every)
+    work = int(lengths.sum()) + len(lengths) * costs.work_item
+    least = costs.min_work // 2 if work <= 8 * costs.min_work else costs.min_work
+    used = max(1, min(ctas, work // least))
+    if len(lengths) <= ctas:
+        size = _even_size(lengths, ctas, least, costs.align)
+        if size <= EVEN * (work // used):
+            return _split_evenly(lengths, ctas, size, costs.align)
+    return _split_by_work(lengths, ctas, used, costs)
+
+
+def _split_at_multiples(
+    lengths: Longs, ctas: int, costs: CostModel, every: int
+) -> tuple[Longs, Longs, Longs, Longs]:
+    counts = -(-lengths // every)
+    tile, begin = np.arange(len(lengths)).repeat(counts), ranks(counts) * every
+    end = np.minimum(begin + every, lengths[tile])
+    work = (end - begin + costs.work_item).cumsum()
+    inner = work.searchsorted(work[-1] * np.arange(1, ctas) // ctas, side="right")
+    return tile, begin, end, np.concatenate([[0], inner, [len(tile)]])
+
+
+def _split_evenly(
+    lengths: Longs, ctas: int, size: int, align: int
+) -> tuple[Longs, Longs, Longs, Longs]:
+    counts = -(-lengths // size)
+    sizes = -(-lengths // (counts * align)) * align
+    counts = -(-lengths // sizes)
+    tile = np.arange(len(lengths)).repeat(counts)
+    begin = ranks(counts) * sizes[tile]
+    end = np.minimum(begin + sizes[tile], lengths[tile])
+    return tile, begin, end, np.minimum(np.arange(ctas + 1), len(tile))
+
+
+def _split_by_work(
+    lengths: Longs, ctas: int, used: int, costs: CostModel
+) -> tuple[Longs, Longs, Longs, Longs]:
+    """used: CTAs that get a range; the others get none."""
+    ends, work = lengths.cumsum(), (lengths + costs.work_item).cumsum()
+    borders = np.concatenate([[0], ends])
+    targets = work[-1] * np.arange(1, used) // used
+    tile = work.searchsorted(targets, side="right")
+    inside = targets - (work[tile] - lengths[tile]) + costs.align // 2
+    cuts = borders[tile] + np.clip(inside // costs.align * costs.align, 0, lengths[tile])
+
     points = np.unique(np.concatenate([borders, cuts]))
-    index = np.searchsorted(borders, points[:-1], side="right") - 1
-    begin, end = points[:-1] - borders[index], points[1:] - borders[index]
-    starts = np.full(bins + 1, len(points) - 1)
-    starts[0] = 0
-    starts[1:used] = np.searchsorted(points, cuts)
-    return index, begin, end, starts
+    tile = ends.searchsorted(points[:-1], side="right")
+    cta_indptr = np.full(ctas + 1, len(points) - 1)
+    cta_indptr[0] = 0
+    cta_indptr[1:used] = points.searchsorted(cuts)
+    return tile, points[:-1] - borders[tile], points[1:] - borders[tile], cta_indptr
 
 
-def _even_size(lengths: Longs, bins: int, least: int, align: int) -> int:
-    """The largest piece when each list is cut evenly into pieces, as many as there are bins or a
-    little fewer."""
-    size = max(least, -(-int(lengths.sum()) // bins))
+def _even_size(lengths: Longs, ctas: int, least: int, align: int) -> int:
+    """The largest work item when each tile is split evenly, into no more items than CTAs."""
+    size = max(least, -(-int(lengths.sum()) // ctas))
     while True:
         size = -(-size // align) * align
-        if int((-(-lengths // size)).sum()) <= bins:
+        if int((-(-lengths // size)).sum()) <= ctas:
             return size
         size += max(1, size // 16)
 
 
-def make_scatter_map(pair_rows: Longs, rows: int) -> tuple[Ints, Ints]:
-    """[n, 2]: each pair's row and its part, -1 - row if it is in no other; and where the parts of a
-    row begin."""
-    counts = np.bincount(pair_rows, minlength=rows)
-    kept = np.where(counts > 1, counts, 0)
-    partials_indptr = np.concatenate([[0], np.cumsum(kept)])
-    by_row = np.argsort(pair_rows, kind="stable")
-    rank = np.empty(len(pair_rows), np.int64)
-    rank[by_row] = np.arange(len(pair_rows)) - (np.cumsum(counts) - counts)[pair_rows[by_row]]
-    part = np.where(counts[pair_rows] > 1, partials_indptr[pair_rows] + rank, -1 - pair_rows)
-    return np.stack([pair_rows, part], 1).astype(np.int32), partials_indptr.astype(np.int32)
+def make_scatter_map(rows: Longs, num_rows: int) -> tuple[Ints, Ints]:
+    """`Schedule.scatter_map` of the rows of all work items, and `partials_indptr`. A row that has
+    one entry has no partial."""
+    counts = np.bincount(rows, minlength=num_rows)
+    scatter_map, partials_indptr = (
+        np.empty((len(rows), 2), np.int32),
+        np.zeros(num_rows + 1, np.int32),
+    )
+    scatter_map[:, 0], scatter_map[:, 1] = rows, -1 - rows
+    if len(rows) > num_rows or counts.max() > 1:
+        split = counts > 1
+        np.cumsum(np.where(split, counts, 0), out=partials_indptr[1:])
+        entries = split[rows].nonzero()[0]
+        by_row = entries[rows[entries].argsort(kind="stable")]
+        scatter_map[by_row, 1] = np.arange(len(by_row))
+    return scatter_map, partials_indptr
