@@ -18,7 +18,7 @@ from .shapes import LLAMA_8B
 from .workloads import BASIC
 
 KINDS = {
-    "attention": r"attend_tiles|extend_tiles|merge_parts|store_rows|flashinfer",
+    "attention": r"attend_tiles|extend_tiles|merge_states|store_rows|flashinfer",
     "products": r"gemm|nvjet|cutlass|xmma|cublas|splitK|linear_kernel|project_kernel|grouped_kernel",
     "norms, rotary, activations": r"_norm_kernel|_gate_kernel|_rotate_and_store_kernel",
     "choosing": r"_sum_blocks|_pass|_choose|allow|advance|_resume",

@@ -11,7 +11,6 @@ from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -28,7 +27,7 @@ from sgnb.engine.fusion import skinny
 from sgnb.engine.fusion.operations import pick_operations
 from sgnb.engine.graphs import SIZES
 from sgnb.engine.model.decoder import Probe, load_decoder
-from sgnb.engine.request.batch import SHORT, Batch
+from sgnb.engine.request.batch import Batch
 from sgnb.engine.runner import ModelRunner
 from sgnb.engine.sampling.sampler import TritonSampler
 
@@ -37,7 +36,7 @@ from .test_attention import SLOTS, random_batch
 
 FAMILIES = ("llama", "gemma2", "qwen3", "mixtral")
 
-ATTENTION = "attend_tiles", "extend_tiles", "merge_parts"
+ATTENTION = "attend_tiles", "extend_tiles", "merge_states"
 """The kernels that are begun before the model is matched."""
 
 noted: dict[str, tuple[str, str]] = {}
@@ -83,11 +82,8 @@ class _NoProducts(TorchFunctionMode):
 
 
 def step(rng: random.Random) -> Batch:
-    """Decodes, forced tokens and prompts, short ones first."""
-    batch = random_batch(rng)
-    lengths = [n if rng.random() < 0.3 else 1 for n in batch.lengths.tolist()]
-    rows = sorted(zip(batch.requests, batch.ends.tolist(), lengths, strict=True), key=lambda row: row[2] > SHORT)
-    return Batch([r for r, _, _ in rows], [end - n for _, end, n in rows], [n for _, _, n in rows])
+    """Decodes, forced tokens and prompts."""
+    return random_batch(rng, 0.7)
 
 
 def check(family: str, most: int = SIZES[-1], batch_invariant: bool = False, processors: int = 132) -> None:
@@ -119,7 +115,7 @@ def check(family: str, most: int = SIZES[-1], batch_invariant: bool = False, pro
     with precompiling(), torch.inference_mode(), _NoProducts():
         for rows in graphs._sizes:
             some = step(rng).part(0, rows)
-            attention.plan(Batch(some.requests, some.ends - 1, np.ones(len(some))), rows)
+            attention.plan(Batch(some.requests, some.ends - 1, [1] * len(some)), rows)
             graphs._step(rows, True, False)
         for _ in range(100):
             runner._forward(step(rng).part(0, most))
