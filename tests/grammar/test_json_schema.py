@@ -316,7 +316,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refusals_name_keyword_place_and_cure(name):
+def test_refusals_name_keyword_place_and_hint(name):
     schema, message, hint = REFUSED[name]
     with pytest.raises(GrammarError) as caught:
         translate(json.dumps(schema))

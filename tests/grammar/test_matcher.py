@@ -40,7 +40,8 @@ def test_rollback_and_fork(kind: str, text: str) -> None:
     matcher = grammar(kind, text).matcher()
 
     def seen(m):
-        return allowed(m.allowed()), m.forced(), m.is_final, m.finished, m.state, m.completion()
+        bits, forced = allowed(m.next_token_bitmask()), m.find_jump_forward_string()
+        return bits, forced, m.is_final, m.finished, m.state, m.completion()
 
     for _ in range(12):
         before, twin = seen(matcher), matcher.fork()

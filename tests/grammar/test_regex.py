@@ -253,17 +253,17 @@ ERRORS: list[tuple[str, str, int, str]] = [
 
 
 @pytest.mark.parametrize(
-    ("pattern", "construct", "column", "cure"),
+    ("pattern", "construct", "column", "hint"),
     ERRORS,
     ids=range(len(ERRORS)),
 )
-def test_errors_name_the_construct_the_column_and_the_cure(
-    pattern: str, construct: str, column: int, cure: str
+def test_errors_name_the_construct_the_column_and_the_hint(
+    pattern: str, construct: str, column: int, hint: str
 ) -> None:
     with pytest.raises(GrammarError) as caught:
         parse(pattern)
     first, shown, mark = caught.value.message.split("\n")
-    assert construct in first and cure in caught.value.hint
+    assert construct in first and hint in caught.value.hint
     line_start = pattern.rfind("\n", 0, column) + 1
     assert f"column {column - line_start} (counted from 1)" in first or "line" in first
     marked = (shown + " ")[mark.index("^")]
