@@ -121,13 +121,9 @@ class _PieceBuilder:
                 words = [option.text for option in options if isinstance(option, Literal)]
                 found = [self.part(option) for option in options if not isinstance(option, Literal)]
                 found += [self.words(words)] if words else []
+                firsts, lasts = [first for _, first, _ in found], [last for _, _, last in found]
                 nullable = any(empty for empty, _, _ in found)
-                first, last = set[int](), set[int]()
-                return (
-                    nullable,
-                    first.union(*(f for _, f, _ in found)),
-                    last.union(*(e for _, _, e in found)),
-                )
+                return nullable, set().union(*firsts), set().union(*lasts)
             case Repeat(inner, least, most):
                 nullable, first, last = self.part(inner)
                 if most != 1:
