@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from ..errors import OptionError
 from .attention.flashinfer_backend import most_gathered
 from .attention.flashinfer_kernels import refusal

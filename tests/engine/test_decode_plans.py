@@ -7,6 +7,7 @@ import gc
 import random
 import weakref
 from collections.abc import Sequence
+from itertools import compress
 
 import numpy as np
 import pytest
@@ -52,18 +53,14 @@ class Engine:
 
     def step(self) -> Batch | None:
         """What was launched, if anything; `read` must follow."""
-        self._chunks = self.scheduler.schedule()
-        if not self._chunks:
-            return None
-        requests, starts, lengths = zip(*self._chunks, strict=True)
-        return Batch(list(requests), starts, lengths)
+        self._batch = self.scheduler.schedule()
+        return self._batch if self._batch.requests else None
 
     def read(self) -> None:
         rng = self._rng
-        self.scheduler.complete(self._chunks)
-        for chunk in self._chunks:
-            if chunk.samples:
-                chunk.request.append(rng.randrange(2, 4))
+        self.scheduler.complete(self._batch)
+        for request in compress(self._batch.requests, self._batch.samples):
+            request.append(rng.randrange(2, 4))
         for request in list(self.scheduler.running):
             if request.remaining == 0 or rng.random() < 0.01:
                 self._histories.append(request.tokens.tolist())

@@ -262,7 +262,7 @@ def test_the_attention_of_a_gpu_keeps_no_requests(
     make_engine: MakeEngine, requests: weakref.WeakSet[Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def switching(name: str, kv: KVCache, heads: Any, **options: Any) -> HybridAttention:
-        return HybridAttention(TorchAttention(kv, fork_attention=True), "there is no GPU", short=16)
+        return HybridAttention(TorchAttention(kv, fork_attention=True), "there is no GPU")
 
     monkeypatch.setattr(assembly, "make_backend", switching)
     engine = make_engine(overlap=True, device="cpu")
