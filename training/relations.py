@@ -91,7 +91,8 @@ COUNTRY_RELATIONS = (
              near=lambda sight, land: sight == "Mount Everest" and land == "China"),
     relation("sights", "sights", {s: c.name for c in COUNTRIES for s in c.sights if is_plural(s)},
              with_words(SIGHTS, {"<is>": "are", "<it>": "they", "find they": "find them"})),
-    _relation("city", "city", CITIES | {c.capital: c.name for c in COUNTRIES if c.capital != c.name}),
+    _relation("city", "city",
+              CITIES | {c.capital: c.name for c in COUNTRIES if c.capital != c.name}),
     _relation("landmark", "sight", LANDMARKS),
     _relation("range", "mountains", RANGES),
     _relation("river", "city", CITY_RIVERS),
@@ -107,7 +108,8 @@ ANIMAL_RELATIONS = (
     _relation("foods", "animals", FOODS, near=_apart(MEAT, GREENS, FOODS)),
     _relation("homes", "animals", HOMES, near=_apart(WATERS, DRY, HOMES)),
     _relation("baby", "young", BABY, near=_other_kind(BABY)),
-    _relation("legs of all", "animals", {plural(x.name): x.legs for x in ANIMALS if x.legs != "no"}),
+    _relation("legs of all", "animals",
+              {plural(x.name): x.legs for x in ANIMALS if x.legs != "no"}),
 )
 
 SCIENCE_RELATIONS = (

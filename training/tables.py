@@ -86,5 +86,6 @@ def _record(kind: Any, value: Any) -> Any:
     """A named tuple or a data class from its fields in a row, or by their names."""
     hints = get_type_hints(kind)
     if isinstance(value, list):
-        return kind(*(made_of(hint, part) for hint, part in zip(hints.values(), value, strict=True)))
+        rows = zip(hints.values(), value, strict=True)
+        return kind(*(made_of(hint, part) for hint, part in rows))
     return kind(**{name: made_of(hints[name], part) for name, part in value.items()})

@@ -18,7 +18,8 @@ from sgnb.errors import ModelError
 from sgnb.lang.chat import from_render
 
 FOLDER = sgnb.models.path("tiny")
-MARKS = ("<|bos|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>", "<think>", "</think>", "<|pad|>")
+MARKS = ("<|bos|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>", "<think>", "</think>",
+         "<|pad|>")
 TOKENIZER: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(FOLDER)
 
 

@@ -18,7 +18,8 @@ SAYS = DATA.get("says", Groups)
 NOUN_ASKS = DATA.get("noun_asks", str)
 NOUNS = DATA.get("nouns", Pairs)
 OTHER_ASKS = DATA.get("other_asks", Groups)
-ASKS = {field: (NOUN_ASKS.replace("{x}", f"[{nouns}]"), *OTHER_ASKS[field]) for field, nouns in NOUNS.items()}
+ASKS = {field: (NOUN_ASKS.replace("{x}", f"[{nouns}]"), *OTHER_ASKS[field])
+        for field, nouns in NOUNS.items()}
 UNSEEN_ASKS = DATA.get("unseen_asks", Groups)
 """Questions that only the evaluation asks."""
 LEADS = DATA.get("leads", Texts)

@@ -13,7 +13,6 @@ DATA = table("problem_clauses")
 REST = DATA.get("rest", str)
 THEM = DATA.get("them", str)
 THEY = DATA.get("they", str)
-NOW = DATA.get("now", str)
 SUM = DATA.get("sum", str)
 
 OWN = DATA.get("own", Groups)

@@ -21,7 +21,8 @@ def _relation(name: str, clauses: Groups) -> Relation:
     return relation(name, ABOUT.get(kind, ""), {}, clauses, who=who)
 
 
-ASKS = {name: _relation(name, clauses) for name, clauses in table("tool_asks").get("asks", dict[str, Groups]).items()}
+ASKS = {name: _relation(name, clauses)
+        for name, clauses in table("tool_asks").get("asks", dict[str, Groups]).items()}
 
 
 def question(rng: Random, asks: Relation, **names: object) -> str:

@@ -58,7 +58,7 @@ def _bare(asks: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Side(NamedTuple):
-    """The words of a side: `side` is for or against, `short` and `word` describe it, `verb` is like or dislike."""
+    """The words of a side: `side` is for or against, `verb` what people do who take it."""
 
     noun: str
     side: str

@@ -1,4 +1,4 @@
-"""Reading the tables: words in one another, the types that are asked for, and what is said of an error."""
+"""Reading the tables: words in one another, types that are asked for, what is said of an error."""
 
 from __future__ import annotations
 
@@ -51,19 +51,22 @@ def test_words_stand_in_one_another_and_may_be_several(small: Table) -> None:
     greeting = "[Hi|Hello|Bye]"
     assert small.get("hello", Texts) == (f"{greeting} {{n}}, <unknown>", "a", greeting, greeting)
     assert small.get("several", Texts) == ("a", greeting)
-    assert {expand(Random(i), small.get("greeting", str)) for i in range(99)} == {"Hi", "Hello", "Bye"}
+    said = {expand(Random(i), small.get("greeting", str)) for i in range(99)}
+    assert said == {"Hi", "Hello", "Bye"}
 
 
 def test_an_entry_is_made_as_the_type_says(small: Table) -> None:
     assert small.get("by_day", Groups) == {"monday": ("[Hi|Hello|Bye]",), "sunday": ()}
     assert small.get("numbers", dict[int, str]) == {1: "one"}
     assert small.get("town", Town) == Town("Oslo", ("fjord",))
-    assert small.get("places", list[Place]) == [Place("Oslo", ("fjord",)), Place("Bern", ("river", "tower"))]
-    assert small.get("places", tuple[tuple[str, Texts], ...])[1] == ("Bern", ("river", "tower"))
+    bern = ("Bern", ("river", "tower"))
+    assert small.get("places", list[Place]) == [Place("Oslo", ("fjord",)), Place(*bern)]
+    assert small.get("places", tuple[tuple[str, Texts], ...])[1] == bern
 
 
 @pytest.mark.parametrize(("name", "kind"), [
-    ("missing", Texts), ("town", Pairs), ("places", list[Town]), ("hello", Groups), ("numbers", int),
+    ("missing", Texts), ("town", Pairs), ("places", list[Town]), ("hello", Groups),
+    ("numbers", int),
 ])
 def test_an_error_names_the_file_and_the_entry(small: Table, name: str, kind: type) -> None:
     with pytest.raises(ValueError, match=rf"small.toml: {name}: "):
