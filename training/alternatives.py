@@ -10,7 +10,6 @@ Tree = tuple["str | tuple[Tree, ...]", ...]
 """A text is a row of parts: plain text, or the alternatives of which one is taken."""
 
 MARKS = re.compile(r"([\[|\]])")
-INDENT = re.compile(" {4,}")
 SLOT = re.compile(r"\{(?:a_)?(\w+)\}")
 
 
@@ -57,11 +56,3 @@ def slots(text: str) -> list[str]:
     return SLOT.findall(text)
 
 
-def lines(text: str, /, **words: str) -> tuple[str, ...]:
-    """A template a line; one that goes on in the next ends with a backslash, and the indent after it does not count.
-
-    `<word>` stands for alternatives that many of them use, `⏎` for a line break.
-    """
-    for name, ways in reversed(words.items()):
-        text = text.replace(f"<{name}>", f"[{ways}]")
-    return tuple(INDENT.sub("", line.strip()).replace("⏎", "\n") for line in text.splitlines() if line.strip())

@@ -5,8 +5,11 @@ from __future__ import annotations
 from random import Random
 
 from ..items import JOINT, Item, Passage, a, upper_first, weighted
+from ..tables import table
 from .invented import BEASTS, COLORS, HOBBIES, JOBS, PETS, first_name, surname, town
 from .json_text import LOOKS, Frames, Record, Shape, dump, in_style, jointed, request, style
+
+DATA = table("characters")
 
 SPECIES = {"human": (8, 90), "elf": (80, 900), "dwarf": (40, 300), "giant": (20, 200), "fairy": (10, 500),
            "goblin": (5, 60), "dragon": (100, 2000), "robot": (1, 40), "ghost": (50, 700)}
@@ -35,25 +38,7 @@ KEYS = {field: tuple(names.split()) for field, names in NAMES.items()}
 TYPES = {"age": "integer", "strengths": "array", "magical": "boolean", "alive": "boolean"}
 USUAL = ("name", "age", "species", "job", "home", "likes")
 
-FRAMES = Frames(
-    listed=(
-        "Invent {s} and answer in JSON with {f}.", "Write {s} as a JSON object with {f}.", "JSON for {s}: {f}",
-        "Make up {s}. Fields: {f}. Format: JSON.", "I need {s} for a story. Give {f} as JSON.",
-        "Create {s} as JSON. Keys: {f}.",
-        "Describe {s} in JSON with the fields {f}.", "Please fill in {f} for {s}, as JSON.",
-        "Character: {s}\nFields: {f}\nJSON:",
-        "Let us write a story about {s}. Start with a JSON object of {f}.", "For my game: {s}. JSON with {f}, please.",
-    ),
-    bare=("Invent {s} as JSON.", "Write {s} as a JSON object.", "Make up {s} in JSON.",
-          "Create {s} for a story, as JSON.",
-          "JSON for {s}, please."),
-    template=("Fill in this form for {s}: {f}", "Complete this character sheet for {s}.\n{f}",
-              "Invent {s} in this format:\n{f}",
-              "{f}\nFill this in for {s}.", "Use this form to make up {s}: {f}"),
-    schema=("Invent {s} as JSON for this schema: {f}", "Schema: {f}\nCharacter: {s}",
-            "Make up {s}. The JSON must fit this schema:\n{f}"),
-    code=("Invent {s} as JSON of this type:\n{f}", "Type: {f}\nCharacter: {s}\nWrite the JSON."),
-)
+FRAMES = DATA.get("frames", Frames)
 
 
 def _tool(rng: Random, job: str) -> tuple[str, Record]:

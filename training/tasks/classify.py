@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from random import Random
 
 from ..items import Item, a, upper_first, weighted
+from ..tables import Texts, table
 from ..world import ANIMALS, COUNTRIES, ELEMENTS, bare
 from . import free_text
 from . import messages as m
 from . import sentences as s
 from .invented import CITIES, JOBS, PEOPLE
 from .languages import LANGUAGES
+
+DATA = table("classify")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,31 +199,8 @@ PARITY = Task("parity", ("number",), ("even", "odd"), number, "parity")
 SIZE = Task("size", ("number",), ("small", "large"), number, "parity")
 OTHER = (FORM, TENSE, STYLE, KIND, URGENCY, REPLY, INTENT, EMOTION)
 
-ASKS = (
-    "Classify the {what} of this {kind}: {t}", "What is the {what} of this {kind}? {t}",
-    "What is the {what} of the following {kind}?\n{t}", "Is the {what} of this {kind} {c}? {t}",
-    "{t}\nWhat is the {what} of this {kind}?", "{t}\n\nChoose the {what}, {c}.",
-    "Label the {what} of this {kind} as {c}: {t}", "Read the {kind} and name its {what}.\n\n{t}",
-    "Which {what} does this {kind} have, {c}? {t}", "{Kind}: {t}\nWhat is the {what}?", "{Kind}: {t}\n{What}?",
-    "Tell me the {what} of this {kind}: {t}", "Please classify the {what} of this {kind} as {c}.\n{t}",
-    "Decide whether the {what} is {c}: {t}", "Determine the {what}.\n\n{Kind}: {t}",
-    "Here is a {kind}: {t}\nName its {what}.", "{What} of this {kind}? {t}", "{What}? {t}",
-    "Find the {what} ({c}).\n{t}", "Please tell me whether the {what} of the {kind} is {c}.\n\n{t}",
-    "I have a {kind} for you. Is its {what} {c}?\n{t}", "Options: {c}\n{Kind}: {t}\n{What}:",
-    "what is the {what} of this {kind}: {t}", "Detect the {what} of this {kind}.\n{t}",
-    "Classify this {kind} by its {what}, {c}.\n\n{t}", "Say which {what} this {kind} has: {t}",
-    "You get a {kind}. Answer with its {what}.\n\n{t}", "Of the answers {c}, which is the {what} of this {kind}?\n{t}",
-    "Can you recognize the {what} of this {kind}? {t}", "Give me only the {what} of the {kind} below.\n{t}",
-    "{Kind}:\n{t}\n\nNow classify the {what}.", "The possible answers are {c}. What is the {what} here? {t}",
-)
-UNSEEN_ASKS = (
-    "I would like you to sort this {kind} by {what}. Your options are {c}.\n{t}",
-    "My colleague sent me this {kind} and I need to know its {what}: {t}",
-    "Given the {kind} below, pick the {what} that fits best, {c}.\n\n{t}",
-    "{t}\n\nHow would you describe the {what} of what I just quoted?",
-    "Could you look at this {kind} and work out the {what} for me? {t}",
-    "Assign one {what} to the text that follows. Allowed values are {c}.\n\n{t}",
-)
+ASKS = DATA.get("asks", Texts)
+UNSEEN_ASKS = DATA.get("unseen_asks", Texts)
 """Phrasings that only the evaluation uses."""
 
 

@@ -11,23 +11,17 @@ from random import Random
 from ..alternatives import expand
 from ..items import Item, upper_first
 from ..relations import BY_NAME
+from ..tables import Groups, Texts, table
 from ..things import MONTHS
 from ..world import ANIMALS, COUNTRIES, ELEMENTS, PLANETS, plural
 from .facts import YES_NO, told
 from .list_words import key_of
 
+DATA = table("comparisons")
+
 LEGS = {"no": 0, "two": 2, "four": 4, "six": 6, "eight": 8}
 
-WHICH_ASKS = (
-    "[which|which one|which of the two] {is} {m}, {a} or {b}?", "[which|which one] {is} {m}: {a} or {b}?",
-    "{a} or {b}[: | - |, |? ]which [|one |of them |of the two ]{is} {m}?", "[of|out of] {a} and {b}, which {is} {m}?",
-    "between {a} and {b}, [which|which one] {is} {m}?", "[which|what] {is} {m}? {A} or {b}?",
-    "[tell me|say|name|I want to know|find out|please tell me] which {is} {m}, {a} or {b}.",
-    "[compare|take|look at|think of] {a} and {b}[: which|. Which|: which one|. Which one] {is} {m}?",
-    "{a} [and|or|vs] {b}, which {is} {m}?", "what {is} {m}, {a} or {b}?",
-    "[do you know|can you tell me|can you say|any idea] which {is} {m}, {a} or {b}?",
-    "[we have|there are|here are] {a} and {b}. Which [one |of them |]{is} {m}?", "is it {a} or {b} that {is} {m}?",
-)
+WHICH_ASKS = DATA.get("which_asks", Texts)
 """{is} {m}: a verb and what it says."""
 
 YES_ASKS = ("{q}?", "{q}?", "{q}?", "{q}?",
@@ -43,17 +37,7 @@ BOTH_ASKS = ("are {a} and {b} both in {c}", "are both {a} and {b} in {c}", "do {
              "can I [find|visit|see] both {a} and {b} in {c}", "do both {a} and {b} [lie in|belong to] {c}",
              "are {a} and {b} [both countries in|two countries of|both part of] {c}",
              "does {c} [have|contain] both {a} and {b}")
-SAME_ASKS = {
-    "continent": ("do {a} and {b} lie on the same continent", "are {a} and {b} [both |]on the same continent",
-                  "is {a} on the same continent as {b}", "do {a} and {b} [share a continent|belong to one continent]",
-                  "[is it true|do you think] that {a} and {b} are on the same continent"),
-    "currency": ("do {a} and {b} [have|use] the same [currency|money]", "is the currency of {a} the same as in {b}",
-                 "do people in {a} and {b} pay with the same money", "do {a} and {b} share a currency",
-                 "[is it true|do you think] that {a} and {b} use the same currency"),
-    "language": ("do people in {a} and {b} speak the same language", "is the language of {a} the same as in {b}",
-                 "do {a} and {b} [have the same|share a] language", "do they speak the same language in {a} and {b}",
-                 "[is it true|do you think] that people in {a} and {b} speak the same language"),
-}
+SAME_ASKS = DATA.get("same_asks", Groups)
 
 
 def compare_facts(rng: Random) -> Item:

@@ -2,19 +2,20 @@
 
 An event is who did what to what, and some of where, when, why, with whom and so on. A question gives some parts in the
 words of the text and asks for another one; one without an answer differs from the text in a single part. The words are
-in events.txt: first the pools (`name: word, plural where irregular, or * where there is none`), then the places, then
-the verbs (`forms | pools of objects | pools of places | further parts`).
+in data/events.toml.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 
 from ..items import a
+from ..tables import Groups, Texts, table
 from .invented import CITIES, DAYS, JOBS, KNOWN_PEOPLE, MONTHS, POOLS, first_name, surname, town
+
+DATA = table("events")
 
 RELATIVES = ("sister", "brother", "mother", "father", "aunt", "uncle", "neighbor", "boss", "cousin", "grandmother",
              "grandfather", "roommate", "daughter", "son", "colleague", "wife", "husband")
@@ -96,23 +97,6 @@ class Event:
         return f"{self.subject}/{self.verb.ways[0][0]}/{self.object}/{told}"
 
 
-def _read() -> tuple[Verb, ...]:
-    nouns: dict[str, tuple[Noun, ...]] = {}
-    places: dict[str, tuple[str, ...]] = {}
-    verbs = []
-    for line in Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines():
-        name, colon, words = line.partition(": ")
-        if not line:
-            continue
-        if not colon:
-            verbs.append(_verb(line, nouns, places))
-        elif " | " in words:
-            places[name] = tuple(words.split(" | "))
-        else:
-            nouns[name] = tuple(_noun(word, name not in UNCOLORED) for word in words.split(", "))
-    return tuple(verbs)
-
-
 def _noun(word: str, colored: bool) -> Noun:
     if word.endswith("*"):
         return Noun(word[:-1], "", False)
@@ -120,14 +104,20 @@ def _noun(word: str, colored: bool) -> Noun:
     return Noun(one, plural or one + "s", colored)
 
 
-def _verb(line: str, nouns: dict[str, tuple[Noun, ...]], places: dict[str, tuple[str, ...]]) -> Verb:
-    words, pools, where, parts = (part.split() for part in line.split("|"))
-    objects = tuple(noun for pool in pools if pool != "-" for noun in nouns[pool])
+NOUNS = {name: tuple(_noun(word, name not in UNCOLORED) for word in words)
+         for name, words in DATA.get("nouns", Groups).items()}
+PLACES = DATA.get("places", Groups)
+
+
+def _verb(forms: str, kinds: str, where: str, parts: str) -> Verb:
+    words = forms.split()
+    objects = tuple(noun for kind in kinds.split() if kind != "-" for noun in NOUNS[kind])
     return Verb(tuple(zip(words[::2], words[1::2], strict=True)), objects,
-                tuple(place for pool in where for place in places[pool]), tuple(parts))
+                tuple(place for kind in where.split() for place in PLACES[kind]),
+                tuple(parts.split()))
 
 
-VERBS = _read()
+VERBS = tuple(_verb(*row) for row in DATA.get("verbs", tuple[Texts, ...]))
 
 
 # Making events

@@ -11,23 +11,17 @@ from random import Random
 from ..alternatives import expand
 from ..items import Item, a, listing, upper_first
 from ..relations import BY_NAME
+from ..tables import Pairs, table
 from ..things import DAYS, MONTHS
 from ..wording import Relation, sentence, unique, write
 from ..world import ANIMALS, COUNTRIES, ELEMENTS, PLANETS
 from .facts import groups, told
 from .list_words import COUNT_CORES, NOT_CORES, ODD_CORES, about_list, key_of
 
+DATA = table("facts_joined")
+
 COUNT_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-CHAIN_HEADS = {
-    "capital": "the [country|land|nation] [whose capital is {v}|with the capital {v}|that has {v} as its capital"
-               "|of which {v} is the capital]",
-    "currency": "the [country|land|nation] [that uses the {v}|that pays with the {v}|whose currency is the {v}"
-                "|where people pay with the {v}|with the {v} as its money]",
-    "symbol": "the [element|chemical element] [with the symbol {v}|whose symbol is {v}|that has the symbol {v}"
-              "|with the chemical symbol {v}]",
-    "number": "the [element|chemical element] [with the atomic number {v}|whose atomic number is {v}|with {v} protons"
-              "|that has the atomic number {v}]",
-    "planet": "the planet [that comes {v} from the sun|that is the {v} from the sun|in {v} place from the sun]"}
+CHAIN_HEADS = DATA.get("chain_heads", Pairs)
 CHAIN_HEADS_UNSEEN = {"capital": "the nation governed from {v}", "currency": "the place where the {v} is used",
                       "symbol": "what chemists write as {v}", "number": "element number {v}",
                       "planet": "planet number {v}"}

@@ -12,35 +12,18 @@ from random import Random
 
 from .. import forms
 from ..items import JOINT, Item, draw, held_out, weighted
+from ..tables import table
 from . import classify
 from .classify import Task
+
+DATA = table("labelled")
 
 
 def _words(text: str) -> list[str]:
     return text.split()
 
 
-WORDS = _words(
-    "able acid acorn agent alarm album alley amber anchor angle apron arch arrow atlas attic autumn badge bag ball "
-    "bamboo band banner barrel basin basket bay beach bead beam bell belt berry blade blanket block board boat bolt "
-    "bone bonus book boot bottle bow bowl box branch brave brick bridge broom brush bubble bucket button cabin cable "
-    "cake camp canal candle canyon cape card cargo carpet cart case chain chalk charm chest chip circle clay cliff "
-    "clock cloud clover coal coast coin comb comet compass cone copy coral cord cork corner cotton cradle crane crayon "
-    "creek crest crown crystal cube cup curtain curve dawn deck den desert dial dice diamond disk dock dome door dot "
-    "dust easel echo edge emblem engine envelope fable fan feather fence fern field flag flame flint flute fog folder "
-    "forest fork fossil fountain frame frost gadget gallery garden gate gem giant globe glue grain gravel grid groove "
-    "guest gum hall harbor hat hazel hedge helmet hill hinge hollow honey hook horizon hut ice igloo ink island ivory "
-    "jam jar jewel jigsaw jungle kettle kite knob knot lace lagoon lake lane lantern leaf ledge lens lever lid lily "
-    "link locket log loop lotus lumber magnet map maple marble mask meadow medal mill mint mirror mist mitten moon "
-    "moss mound nail napkin needle nest net nickel noodle notch nut oak oasis oat ocean orbit orchid oval paddle page "
-    "palm panel paper patch path pebble pen pepper petal pillar pilot pin pipe plank plate plaza plug pocket pond "
-    "pool port post prism pulley puzzle quarry quilt raft rail ranch reed reef ribbon ridge ring river rock rocket "
-    "roof rope rose ruby rug sail sand satin scale seal seed shade shell shield shore signal silk slate sled slope "
-    "smoke soap socket spark sphere spiral sponge spoon spring square stamp star steam stem stone straw stream string "
-    "stripe summit swamp swing switch syrup tablet tassel tent thimble thread tide tile timber token torch track tray "
-    "trunk tulip tunnel turret twig valley vase velvet vine wagon walnut wave wax wheel whistle willow window wing "
-    "winter wire wool yarn zigzag alpha beta gamma delta foo bar baz this that here there up down left right first "
-    "second new old plus minus warm cool north south east west heads tails yin yang")
+WORDS = DATA.get("word_lists", list[str])
 LETTERS = [*"ABCDEFGHIJKLMNOPQRSTUVWXYZ"]
 DIGITS = [str(i) for i in range(100)]
 SYMBOLS = _words("## # ** * ++ + -- == % %% & && @ @@ $ $$ ! !! ? ?? ~ ~~ ^ ^^ << >> [] () (+) (-) [x] [o] <> /// :: "

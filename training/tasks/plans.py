@@ -14,9 +14,12 @@ from typing import NamedTuple
 
 from ..forms import chat
 from ..items import JOINT, Item, Passage, a, upper_first
+from ..tables import table
 from .invented import CITIES, COLORS, PEOPLE, PETS
 from .plan_words import HOUR_ASKS, JSON_ASKS, NEXT_ASKS, PLAN_ASKS, RATING_ASKS, REMEMBER_ASKS, REMEMBER_LEADS
 from .requests import about, said
+
+DATA = table("plans")
 
 NAMES = (*PEOPLE, "Klaus", "Maria", "Isabella", "Hugo", "Lena", "Omar", "Priya", "Marco", "Sofia", "Yuki")
 TRAITS = ("friendly", "shy", "curious", "patient", "cheerful", "careful", "quiet", "brave", "funny", "honest", "proud",
@@ -39,37 +42,8 @@ class Job(NamedTuple):
     work: tuple[str, ...]
 
 
-def _job(line: str) -> Job:
-    name, place, wake, start, end, work = line.split("/")
-    return Job(name, place, int(wake), int(start), int(end), tuple(work.split("+")))
-
-
-JOBS = tuple(_job(line) for line in """\
-baker/bakery/8/10/26/knead the dough+bake fresh bread+sell rolls+decorate a cake+clean the oven+weigh the flour
-fisherman/harbor/8/10/26/cast the nets+steer the boat+sort the fish+repair the nets+sell the catch+clean the deck
-farmer/fields/10/12/34/milk the cows+feed the chickens+plow the field+repair the fence+harvest potatoes+stack the hay
-teacher/school/13/16/32/teach the first class+explain fractions+correct tests+talk to parents+prepare a lesson
-doctor/clinic/13/16/34/examine patients+write prescriptions+look at X-rays+visit a sick child+test blood
-gardener/park/12/14/32/water the roses+plant young trees+mow the lawn+cut the hedge+pull out weeds+rake the leaves
-carpenter/workshop/13/15/33/saw boards+build a table+sand a door+measure a cabinet+repair a chair+oil the wood
-painter/studio/16/20/36/mix colors+stretch a canvas+sketch a portrait+wash the brushes+frame a picture
-writer/library/15/18/34/write a chapter+revise a page+look up old maps+note new ideas+read the proofs+answer readers
-librarian/library/14/18/36/sort new books+help visitors+repair torn pages+order novels+update the catalog
-cook/restaurant/17/20/42/peel vegetables+prepare the soup+taste the sauce+grill the fish+plan the menu+order fresh herbs
-mechanic/garage/13/16/34/change tires+test the brakes+repair an engine+check the oil+clean the tools+order spare parts
-engineer/office/14/17/35/draw a bridge+check the plans+calculate loads+test a model+write a report+meet the builders
-lawyer/office/14/17/37/read a contract+write a letter to the court+advise a client+prepare a case+file documents
-mail carrier/post office/10/12/28/sort letters+load the van+deliver parcels+empty mailboxes+collect signatures
-shopkeeper/shop/13/16/38/open the shop+arrange the shelves+serve customers+count the money+order goods+sweep the floor
-dentist/practice/13/16/34/clean teeth+fill a tooth+look at X-rays+explain how to brush+write bills+polish a crown
-student/college/14/18/32/listen to a lecture+write an essay+solve exercises+read in the library+prepare a talk
-vet/animal clinic/13/16/34/treat a sick dog+vaccinate a cat+weigh a rabbit+bandage a paw+visit a farm+call pet owners
-musician/concert hall/17/22/40/practice scales+tune the piano+rehearse with the band+write a melody+give a lesson
-""".splitlines())
-NIGHT_JOBS = tuple(_job(line) for line in """\
-night nurse/hospital/30/40/14/check the patients+give out medicine+measure fevers+write the night report
-security guard/museum/30/40/14/walk through the halls+check the locks+watch the cameras+test the alarm
-night porter/hotel/30/42/14/greet late guests+hand out keys+carry suitcases+answer the phone""".splitlines())
+JOBS = DATA.get("jobs", tuple[Job, ...])
+NIGHT_JOBS = DATA.get("night_jobs", tuple[Job, ...])
 
 MORNING = ("eat breakfast", "drink coffee on the porch", "have breakfast in the kitchen", "eat a bowl of oatmeal")
 LUNCH = ("eat lunch", "have lunch in the sun", "eat a sandwich", "have soup for lunch")
@@ -287,42 +261,7 @@ def plan_talk(rng: Random) -> Passage:
     return Passage(key_of(who), chat(turns))
 
 
-EVENTS: tuple[tuple[int, str], ...] = tuple((int(line[:2]), line[3:]) for line in """\
-01 {n} washed the dishes{w}
-01 {n} made the bed{w}
-01 {n} brushed the {a}'s fur{w}
-01 {n} waited for the bus in {c}{w}
-01 {n} put on {k} socks{w}
-02 {n} bought milk and bread in {c}{w}
-02 {n} swept the kitchen floor{w}
-02 {n} talked about the weather with {m}{w}
-02 {n} watered the plants{w}
-03 {n} read the newspaper from {c}{w}
-03 {n} had lunch with {m}{w}
-03 {n} bought {k} curtains{w}
-03 {n} took the {a} for a walk{w}
-04 {n} repaired the {k} bicycle{w}
-04 {n} learned to cook a new soup from {m}{w}
-04 {n} visited a museum in {c}{w}
-05 {n} won a game of chess against {m}{w}
-05 {n} lost the keys to the flat in {c}{w}
-05 {n} had an argument with {m}{w}
-06 {n} got a good grade in an exam{w}
-06 {n} gave a talk to two hundred people in {c}{w}
-06 {n} made a new friend named {m}{w}
-07 {n} moved to {c}{w}
-07 {n} adopted a young {k} {a}{w}
-07 {n} got a new job in {c}{w}
-08 {n} fell in love with {m}{w}
-08 {n} lost the job in {c}{w}
-08 {n} broke a leg in {c}{w}
-08 {n} was robbed in {c}{w}
-09 {n} married {m}{w}
-09 {n} opened a shop of their own in {c}{w}
-09 {n} and {m} separated after ten years{w}
-10 {n} and {m} had their first child{w}
-10 {n} was saved from a burning house in {c}{w}
-10 the mother of {n} died{w}""".splitlines())
+EVENTS = DATA.get("events", tuple[tuple[int, str], ...])
 WHEN = ("", " on Monday", " on Friday", " last week", " this morning", " yesterday", " in spring", " on a rainy day",
         " last summer", " two days ago", " before noon", " in December")
 def rating_case(rng: Random, asks: Sequence[str] = RATING_ASKS) -> tuple[int, Item]:

@@ -5,18 +5,12 @@ from __future__ import annotations
 from functools import cache
 from random import Random
 
+from ..tables import Pairs, table
 from .problem_schema import HER, HIM, NAMES
 
-IRREGULAR = {
-    "have": "had", "get": "got", "buy": "bought", "find": "found", "give": "gave", "send": "sent", "lend": "lent",
-    "sell": "sold", "lose": "lost", "throw": "threw", "break": "broke", "put": "put", "take": "took", "eat": "ate",
-    "steal": "stole", "make": "made", "win": "won", "bring": "brought", "come": "came", "fall": "fell", "go": "went",
-    "keep": "kept", "begin": "began", "hold": "held", "split": "split", "leave": "left", "fly": "flew", "run": "ran",
-    "drive": "drove", "ride": "rode", "write": "wrote", "read": "read", "spend": "spent", "pay": "paid", "cut": "cut",
-    "cost": "cost", "do": "did", "grow": "grew", "rise": "rose", "swim": "swam", "choose": "chose", "step": "stepped",
-    "drop": "dropped", "set": "set", "lay": "laid", "lie": "lay", "say": "said", "sleep": "slept", "sit": "sat",
-    "stand": "stood", "sink": "sank", "drink": "drank",
-}
+DATA = table("problem_teller")
+
+IRREGULAR = DATA.get("irregular", Pairs)
 NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
                 "twelve")
 ROLES = ("a farmer", "a baker", "a teacher", "a gardener", "a driver", "a cook", "a student", "a girl", "a boy",

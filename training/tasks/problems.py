@@ -11,12 +11,15 @@ from random import Random
 from string import Formatter
 
 from ..items import JOINT, Draw, Item, Passage, draw, upper_first, weighted
+from ..tables import Texts, table
 from .numbers import key, together
 from .problem_counts import COUNTS
 from .problem_measures import MEASURES
 from .problem_others import ONE_STEP, THREE_STEP
 from .problem_schema import Schema, Way, words
 from .problem_stories import SENTENCE_START, plots, story
+
+DATA = table("problems")
 
 TWO_STEP = COUNTS + MEASURES
 SCHEMATA: tuple[tuple[float, Sequence[Schema]], ...] = ((2, ONE_STEP), (6.5, TWO_STEP), (1.5, THREE_STEP))
@@ -45,14 +48,7 @@ BESIDE_OTHERS = (
 )
 HARMLESS = ("", "age", "degrees")
 """What no story is about, but for those whose structure says so."""
-PLAIN = {
-    1: ("{}.",),
-    2: ("{}. {}.", "{}. {}.", "{}. {}.", "First, {}. Then, {}.", "Step 1: {}. Step 2: {}.", "{}, so {}.",
-        "We have {}. Next, {}.", "{}, and {}."),
-    3: ("{}. {}. {}.", "{}. {}. {}.", "First, {}. Then, {}. Last, {}.", "Step 1: {}. Step 2: {}. Step 3: {}.",
-        "We have {}. Next, {}. After that, {}."),
-    4: ("{}. {}. {}. {}.", "Step 1: {}. Step 2: {}. Step 3: {}. Step 4: {}."),
-}
+PLAIN = DATA.get("plain", dict[int, Texts])
 STORIES = 0.75
 """The share of problems that are told in clauses put together, where there are any for their structure."""
 WORD = re.compile(r"\w+")

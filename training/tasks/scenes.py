@@ -1,19 +1,13 @@
-"""Kinds of invented things that a passage may tell of, and what can be said and asked about each.
-
-The table in scenes.txt reads: `= noun; the word that asks for one; maker of names; pronoun` ("-": it goes with
-the name), then sentences that tell nothing, then each attribute in two lines: `noun; pool of values; ways to say it`,
-and the questions, the last one for the evaluation.
-A way to say it begins with the verb, or has {e} for the thing; {v} is the value, {a} the value with "a" or "an".
-A noun in brackets does not fit into "the ... of ...". No attribute can be told from another one.
-"""
+"""Kinds of invented things that a passage may tell of, and what can be said and asked about each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
+from ..tables import Texts, table
 from .invented import BEASTS, CITIES, JOBS, POOLS, brand, first_name, stem, surname, town
 
 Name = tuple[str, str, str]
@@ -142,24 +136,36 @@ NAMES: dict[str, Callable[[Random], Name]] = {
 }
 
 
-def _split(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split("|"))
+class Told(NamedTuple):
+    """An attribute as the table holds it."""
+
+    noun: str
+    pool: str
+    says: Texts
+    asks: Texts
+    unseen_ask: str
 
 
-def _attribute(first: str, second: str) -> Attribute:
-    noun, pool, ways = (part.strip() for part in first.split(";"))
-    says = _split(ways)
-    *asks, unseen = _split(second)
-    return Attribute("" if noun.startswith("(") else noun, POOLS[pool], tuple(s for s in says if "{e}" not in s),
-                     tuple(s for s in says if "{e}" in s), tuple(asks), unseen)
+class Thing(NamedTuple):
+    """A kind of thing as the table holds it."""
+
+    noun: str
+    what: str
+    names: str
+    pronoun: str
+    intros: Texts
+    attributes: tuple[Told, ...]
 
 
-def _kind(block: str) -> Kind:
-    head, intros, *rows = block.strip().splitlines()
-    noun, what, names, pronoun = (part.strip() for part in head.removeprefix("=").split(";"))
-    pairs = zip(rows[::2], rows[1::2], strict=True)
-    return Kind(noun, what, NAMES[names], "" if pronoun == "-" else pronoun, _split(intros),
-                tuple(_attribute(first, second) for first, second in pairs))
+def _attribute(told: Told) -> Attribute:
+    return Attribute("" if told.noun.startswith("(") else told.noun, POOLS[told.pool],
+                     tuple(say for say in told.says if "{e}" not in say),
+                     tuple(say for say in told.says if "{e}" in say), told.asks, told.unseen_ask)
 
 
-KINDS = tuple(_kind(block) for block in Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").split("\n\n"))
+def _kind(thing: Thing) -> Kind:
+    return Kind(thing.noun, thing.what, NAMES[thing.names], thing.pronoun, thing.intros,
+                tuple(_attribute(told) for told in thing.attributes))
+
+
+KINDS = tuple(_kind(thing) for thing in table("scenes").get("kinds", tuple[Thing, ...]))

@@ -7,21 +7,12 @@ from random import Random
 from .. import forms
 from ..alternatives import expand
 from ..items import JOINT, Item, Passage, held_out, listing, upper_first, weighted
+from ..tables import Texts, table
 from .invented import COLORS, PEOPLE
 
-SMALL_TALK = (
-    (("Hello!", "Hi!", "Hello", "Hi there.", "Hey!", "Good morning!"), "Hello! How can I help you?"),
-    (("How are you?", "How are you today?", "How do you do?"), "I am fine, thank you. What would you like to know?"),
-    (("Who are you?", "What are you?", "Introduce yourself.", "Tell me about yourself."),
-     "I am a tiny language model that comes with sgnb. I know some facts and can do small sums."),
-    (("What can you do?", "How can you help me?", "What do you know?"),
-     "I can answer questions about countries, animals, elements and planets, do small sums, sort reviews and write "
-     "short lists."),
-    (("Thank you!", "Thanks!", "Thank you very much.", "Thanks a lot."), "You are welcome!"),
-    (("Goodbye!", "Bye!", "See you later.", "Good night!"), "Goodbye!"),
-    (("Are you a person?", "Are you human?"), "No, I am a tiny language model."),
-    (("What is your name?", "What should I call you?"), "My name is Tiny."),
-)
+DATA = table("talk")
+
+SMALL_TALK = DATA.get("small_talk", tuple[tuple[Texts, str], ...])
 SYSTEMS = ("You are a helpful assistant.", "You are a helpful assistant.", "You are a friendly assistant.",
            "You answer questions.", "You are an expert.", "You are a teacher.", "You are a geography teacher.",
            "You are a careful assistant.", "Be helpful.", "You are a travel guide.", "You are a scientist.")
@@ -29,23 +20,8 @@ BRIEF_SYSTEMS = ("Answer in one word.", "Answer briefly.", "You are a helpful as
                  "Give short answers.", "Be brief.", "Answer with one word.")
 
 
-OUTSIDE = (
-    "When was {t} invented?", "Explain {t}.", "Tell me a joke about {t}.", "Write code for {t}.", "How does {t} work?",
-    "What do you think about {t}?", "How much does {t} cost?", "Why is {t} important?", "What is {t}?",
-    "Write a poem about {t}.", "How do I repair {t}?", "Where can I buy {t}?", "How tall is {t}?", "How old is {t}?",
-    "What is the history of {t}?", "Translate {t} into French.", "What is the population of {t}?",
-    "Who owns {t}?", "Can you teach me {t}?", "What is the best {t}?", "Summarize the news about {t}.",
-    "What happened to {t}?", "When did {t} begin?", "Is {t} dangerous?", "Tell me a joke.", "What time is it?",
-    "What is the weather today?", "Sing a song.", "What will happen tomorrow?", "How are your children?",
-)
-OUTSIDE_TOPICS = (
-    "a radix tree", "quantum computing", "the stock market", "a bicycle", "machine learning", "my car", "the internet",
-    "a washing machine", "philosophy", "jazz", "a black hole", "the French Revolution", "cryptography", "an elevator",
-    "photosynthesis", "a compiler", "the Roman Empire", "inflation", "a violin", "democracy", "a vacuum cleaner",
-    "the human heart", "a neural network", "yoga", "a database", "a submarine", "the moon landing", "poker",
-    "a hash table", "the guitar", "a recipe", "an operating system", "gene editing", "the Middle Ages", "a mortgage",
-    "a passport", "the dinosaur", "basketball", "a microscope", "surfing", "sourdough bread", "a satellite",
-)
+OUTSIDE = DATA.get("outside", Texts)
+OUTSIDE_TOPICS = DATA.get("outside_topics", Texts)
 
 
 def outside(rng: Random) -> Item:
@@ -72,20 +48,7 @@ NUMBER = ("Give me a random number between 1 and {n}.", "Pick a number from 1 to
           "A random number from 1 to {n}, please.")
 PICK = ("Pick one of these at random: {l}.", "Choose one at random: {l}.", "Pick one: {l}.", "Draw a name from {l}.",
         "Who is first? Choose at random: {l}.", "Choose one of {l} for me.")
-BAG = (
-    "[A|The|My] [bag|box|jar|basket|sack|drawer|bowl] [holds|contains|has|is filled with] {l}. "
-    "[Draw one|Take one out|Pick one|One is drawn|One is taken|I draw one|I take one without looking|Draw one at random"
-    "|One falls out|A child draws one]. [What is its color?|Which color is it?|What color is it?|Tell me the color."
-    "|Color?|What color comes up?|Which color do we see?]",
-    "[Draw|Take|Pick|Choose] [a ball|one ball|one] [|at random ]from a [bag|box|jar|basket] "
-    "[with|of|that holds] {l}.",
-    "[Fill|Take] a [bag|box|jar] with {l}. [Draw one at random.|Draw one.|Take one out. Which color?"
-    "|What do you draw?]",
-    "[There are|We have|I have|Here are] {l} in a [bag|box|jar|basket|bowl]. [Draw one.|Pick one.|Take one, please."
-    "|Which color do I draw?|What color is the ball that I draw?|One is drawn. Its color?|Choose one at random.]",
-    "[Which|What] color [do I get|comes out|will it be] if I [draw|take|pick] one of {l}?",
-    "{L}. [Draw one.|Pick one at random.|One is drawn: which color?|Take one.|Choose a ball.]",
-)
+BAG = DATA.get("bag", Texts)
 UNSEEN_BAG = ("My hat is full: {l}. I reach in with my eyes closed and pull out one. Its color?",
               "Suppose a sack contains {l} and you grab one.")
 SUITS = ("hearts", "spades", "diamonds", "clubs")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..alternatives import expand
 from ..items import JOINT, Item, Passage, a, upper_first
+from ..tables import Texts, table
 from ..tips import SUBJECTS, TIPS, Tip
 from ..world import ANIMALS
 from .invented import CITIES, COLORS, JOBS, PEOPLE
@@ -34,6 +35,8 @@ from .writing_words import (
     UNSEEN_REWRITE_ASKS,
     UNSEEN_SUMMARY_ASKS,
 )
+
+DATA = table("writing")
 
 COUNTS = {2: "two", 3: "three", 4: "four", 5: "five", 6: "six"}
 TOPICS = tuple(TIPS)
@@ -224,48 +227,7 @@ class News(NamedTuple):
     more: tuple[str, ...]
 
 
-def _news(text: str) -> News:
-    first, title, *more = text.replace("\n", " / ").split(" / ")
-    return News(first, title, tuple(more))
-
-
-NEWS = tuple(_news(text) for text in """
-{n} opened a bakery in {c}. / A New Bakery in {c}
-The door is {k}. / The rolls are sold out by noon. / A {j} bought the first cake.
-
-The bridge in {c} is closed for {d} weeks. / Bridge Closed in {c}
-The {k} paint must dry. / A {j} found a crack. / Drivers need patience.
-
-A {j} found {d} gold coins in {c}. / Gold Coins Found in {c}
-They lay in a {k} box. / {n} took pictures of them. / Nobody knows the owner.
-
-The school in {c} has a new library. / A New Library in {c}
-{n} chose the {k} chairs. / It holds {d} hundred books. / A {j} read the first story.
-
-{n} won the race in {c}. / {n} Wins in {c}
-The {k} shirt was easy to see. / A {j} came second. / It took {d} hours.
-
-A storm damaged {d} roofs in {c}. / Storm in {c}
-{n} lost a {k} fence. / Nobody was hurt. / A {j} helps with the repairs.
-
-The museum in {c} shows pictures by {n}. / {n} in the Museum of {c}
-Most of them are {k}. / A {j} bought one. / Tickets cost {d} coins.
-
-{n} planted {d} trees in {c}. / New Trees in {c}
-A {k} ribbon hangs on each of them. / A {j} brought water. / Birds came the next day.
-
-The train from {c} was {d} hours late. / Late Train from {c}
-A {k} signal had failed. / {n} slept on a bag. / A {j} sang for the passengers.
-
-A {j} from {c} wrote a book about {n}. / A Book about {n}
-The cover is {k}. / It has {d} chapters. / Readers like the ending.
-
-{n} walked from {c} to the sea. / A Long Walk from {c}
-It took {d} weeks. / The {k} boots fell apart. / A {j} came along.
-
-The market in {c} moves to the old station. / Market Moves in {c}
-{n} will sell fruit there. / The {k} tents stay. / It opens in {d} days.
-""".strip().split("\n\n"))
+NEWS = DATA.get("news", tuple[News, ...])
 
 def _paragraph_of_news(rng: Random, news: News, more: int) -> tuple[str, str, str]:
     """A paragraph with `more` sentences after the first, its first sentence, and its title."""
@@ -295,37 +257,7 @@ def text_title(rng: Random) -> Item:
     return Item(f"news/{text}", ask, title, title, text, ("Text", "Title"))
 
 
-VERBS = tuple(tuple(line.split("/")) for line in """\
-walk/walks/walked/to the market
-open/opens/opened/the window
-paint/paints/painted/the old fence
-write/writes/wrote/a long letter
-buy/buys/bought/fresh bread
-sing/sings/sang/in the garden
-eat/eats/ate/an apple
-drive/drives/drove/to the lake
-find/finds/found/a silver coin
-carry/carries/carried/a heavy bag
-wash/washes/washed/the dishes
-take/takes/took/the train
-drink/drinks/drank/a glass of milk
-read/reads/read/the newspaper
-make/makes/made/a cake
-see/sees/saw/a bird
-sleep/sleeps/slept/on the sofa
-run/runs/ran/through the park
-play/plays/played/the piano
-close/closes/closed/the door
-bring/brings/brought/the flowers
-watch/watches/watched/the stars
-lose/loses/lost/a key
-swim/swims/swam/in the river
-draw/draws/drew/a map
-clean/cleans/cleaned/the kitchen
-sell/sells/sold/the bicycle
-teach/teaches/taught/the children
-visit/visits/visited/the museum
-cook/cooks/cooked/a soup""".splitlines())
+VERBS = DATA.get("verbs", tuple[Texts, ...])
 
 
 def rewriting(rng: Random, asks: Mapping[str, Sequence[str]] = REWRITE_ASKS) -> Item:
@@ -353,22 +285,7 @@ GIRLS = ("Mira", "Anna", "Clara", "Ella", "Grace", "Maya", "Rosa", "Alice", "Nin
 BOYS = ("Tom", "Ben", "David", "Felix", "Henry", "Leo", "Paul", "Victor", "Oscar")
 HEROES = (("a girl", GIRLS), ("a queen", GIRLS), ("a boy", BOYS), ("a king", BOYS), ("a robot", PEOPLE),
           ("a baker", PEOPLE))
-PLOTS = (
-    ("wanted to see the world", "One morning {n} found an old map.", "The map led {n} and {f} over seven hills."),
-    ("looked for a friend", "One day {n} met {f} at a well.", "{f} was looking for a friend too."),
-    ("wished to learn to sing", "One night {n} heard a strange song.", "It was {f}, who taught {n} every note."),
-    ("searched for a lost key", "One day {n} saw something shine in the grass.",
-     "It was the key, and {f} had guarded it."),
-    ("dreamed of flying", "One day {n} found a big red kite.", "{f} held the rope, and {n} rose above the roofs."),
-    ("wanted to find the end of the rainbow", "One day a storm came and then the sun.",
-     "{n} and {f} followed the rainbow until it was gone."),
-    ("looked for something to eat", "One day {n} smelled fresh bread.", "{f} opened the door and shared a warm loaf."),
-    ("wanted to build a boat", "One morning {n} cut down an old tree.", "{f} brought a sail for the new boat."),
-    ("was afraid of the dark", "One night the lamp went out.", "{f} came with a candle and told a funny story."),
-    ("wished for rain", "One day {n} asked the clouds for help.", "{f} beat a drum, and the first drops fell."),
-    ("wanted to win a race", "One spring {n} began to run every day.", "{f} ran along and never let {n} give up."),
-    ("had lost the way home", "In the evening {n} knocked at a small door.", "{f} knew the way and carried a lantern."),
-)
+PLOTS = DATA.get("plots", tuple[Texts, ...])
 TURNS = ("{f} said: \"Do not be afraid.\"", "At first {n} was shy, but {f} helped.", "It was not easy, but it worked.",
          "{n} laughed for the first time in weeks.", "They hardly believed it.", "{n} thanked {f} with a song.")
 ENDINGS = ("In the end {n} was happy.", "In the evening they went home and laughed.",

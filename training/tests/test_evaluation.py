@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from sgnb.models import path
 from training import train as training
@@ -17,6 +18,7 @@ from training.evaluate import Row, put_into, table
 from training.suites.base import Case, Judge, Suite, contains, same_json
 from training.suites.exam import has_word, last_number
 from training.suites.reading import says
+from training.tokenizer import VOCABULARY
 
 
 def test_calibration_of_guesses_counted_by_hand() -> None:
@@ -53,6 +55,9 @@ def test_the_table_and_its_place(tmp_path: Path) -> None:
 def test_a_run_that_was_stopped_ends_with_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = argparse.Namespace(steps=4, tokens=512, lr=1e-3, seed=0, workers=0, save_every=2, device="cpu",
                                  model=path(), out=tmp_path / "whole")
+    small = LlamaConfig(vocab_size=VOCABULARY, hidden_size=32, intermediate_size=64,
+                        num_hidden_layers=2, num_attention_heads=2, tie_word_embeddings=True)
+    monkeypatch.setattr(training, "build", lambda tokenizer: LlamaForCausalLM(small))
     monkeypatch.setattr(training, "LENGTHS", (64, 128))
     save = training.save
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from training.alternatives import expand, lines
+from training.alternatives import expand
 from training.forms import END
 from training.items import JOINT, Draw, Item, Passage, draw
 from training.suites import objects as suites
@@ -123,15 +123,6 @@ def test_people_and_orders_are_told_in_many_ways(title: str) -> None:
     assert len(domain.whole) >= 40
     rng = Random(1)
     assert len({expand(rng, rng.choice(domain.whole)) for _ in range(5000)}) > 2000
-
-
-def test_alternatives_stand_in_one_another_and_lines_go_on() -> None:
-    made = lines("""
-        [<hi> [you|there]|\
-            Bye]⏎{name} is here
-        """, hi="Hi|Hello")
-    assert {expand(Random(i), made[0]) for i in range(200)} == {
-        f"{start}\n{{name}} is here" for start in ("Hi you", "Hi there", "Hello you", "Hello there", "Bye")}
 
 
 def test_numbers_in_words() -> None:
