@@ -20,9 +20,9 @@ def skinny(place: Place) -> Report:
     report = Report(
         "Products of few rows, us (GPU)",
         ("product", "rows", "ours", "GB/s", f"of {H200_BYTES / 1e12:.1f} TB/s", "cuBLAS", "cuBLAS / ours"),
-        note="Ours is what a step of so many rows runs: cuBLAS too, for q, k, v from 3 rows on, gate and up from 65, "
-        "the others from 17. It stands between kernels for the norm before, and after: of q, k, v the rotation and "
-        "the pool, else the gate or the residual.",
+        note="Ours is what a step of these rows runs: cuBLAS too, for q, k, v from 3 rows on, the others from 17. It "
+        "stands between kernels for the norm before, and after: of q, k, v the rotation and the pool, else the gate or "
+        "the residual.",
     )
     for name, product in place.sizes.products.items():
         made = place.weights(product)

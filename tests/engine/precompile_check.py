@@ -138,5 +138,5 @@ if __name__ == "__main__":
     for most in (1, 3):
         check("llama", most)
     check("llama", batch_invariant=True)
-    check("llama", processors=1)  # columns enough for products of 3 to 64 rows
+    check("llama", processors=1)  # columns enough for tensor cores
     print("all precompiled")

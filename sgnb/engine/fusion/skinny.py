@@ -23,8 +23,7 @@ from .skinny_kernels import linear_kernel, project_kernel
 from .types import DTYPES, Activation, Angles, AttentionPlan, Backend, Norm
 
 SUMMED_ROWS = 2  # from here on down every GEMM is skinny, and q, k and v's is so only here
-ROWS = 16  # the most of a skinny GEMM on tensor cores
-GATED_ROWS = 64  # and of a gated one
+ROWS = 16  # the most of a skinny GEMM, from 3 on with tensor cores
 
 NARROW = 24
 """Columns for each SM: a GEMM with no more is narrow. Sums of it want small blocks, and tensor
@@ -58,9 +57,7 @@ def serves(x: Tensor, weight: Tensor, gated: bool) -> bool:
     if x.stride(1) != 1 or weight.stride(1) != 1:
         return False
     columns = len(weight) // 2 if gated else len(weight)
-    if columns <= NARROW * _sm_count(x.device):
-        return len(x) <= SUMMED_ROWS
-    return len(x) <= (GATED_ROWS if gated else ROWS)
+    return len(x) <= (SUMMED_ROWS if columns <= NARROW * _sm_count(x.device) else ROWS)
 
 
 def skinny_linear(
