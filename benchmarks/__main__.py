@@ -1,4 +1,5 @@
-"""`python -m benchmarks [NAME ...] [--write]`: run all, or those named; --write puts their tables into RESULTS.md.
+"""`python -m benchmarks [NAME ...] [--write]`: run all, or those named; --write puts their tables
+into RESULTS.md.
 
 All are those that the machine can run: the ones for a GPU only where there is one.
 """

@@ -1,7 +1,9 @@
-"""Attention of one layer on a GPU: ours with and without sharing prefixes, FlashInfer's plain decode, the limit.
+"""Attention of one layer on a GPU: ours with and without sharing prefixes, FlashInfer's plain
+decode, the limit.
 
-Llama-8B shape: 32 query heads, 8 KV heads, 128 wide, bfloat16, slots scattered over the pool. Every time is that of one
-of several layers with pools of their own inside a CUDA graph, so that no layer finds its keys in the cache.
+Llama-8B shape: 32 query heads, 8 KV heads, 128 wide, bfloat16, slots scattered over the pool. Every
+time is that of one of several layers with pools of their own inside a CUDA graph, so that no layer
+finds its keys in the cache.
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ Way = Callable[[int], Any]
 
 
 class Case(NamedTuple):
-    """levels: (nodes, tokens of each) from the root down; the last are the rows' own. times: the bar, as a multiple of
-    FlashInfer's speed; None where nothing is shared: there sharing must cost nothing."""
+    """levels: (nodes, tokens of each) from the root down; the last are the rows' own. times: the
+    bar, as a multiple of FlashInfer's speed; None where nothing is shared: there sharing must cost
+    nothing."""
 
     name: str
     levels: list[tuple[int, int]]
@@ -42,7 +45,12 @@ class Case(NamedTuple):
 
 
 CASES = (
-    Case("tree of thought, 1,024 leaves", [(1, 800), (32, 200), (128, 65), (512, 65), (1024, 32)], 1024, 4.0),
+    Case(
+        "tree of thought, 1,024 leaves",
+        [(1, 800), (32, 200), (128, 65), (512, 65), (1024, 32)],
+        1024,
+        4.0,
+    ),
     Case("64 forks of 4,000 tokens", [(1, 4000), (64, 64)], 64, 4.0),
     Case("16 forks of 16,000 tokens", [(1, 16000), (16, 64)], 16),
     Case("64 rows on 8 prefixes of 1,500", [(8, 1500), (64, 300)], 64),
@@ -59,15 +67,21 @@ def batch_of(case: Case) -> tuple[Batch, int]:
     order = np.random.default_rng(0).permutation(sum(sizes)).astype(np.int32)
     spans = [
         part.reshape(nodes, tokens)
-        for part, (nodes, tokens) in zip(np.split(order, np.cumsum(sizes)[:-1]), case.levels, strict=True)
+        for part, (nodes, tokens) in zip(
+            np.split(order, np.cumsum(sizes)[:-1]), case.levels, strict=True
+        )
     ]
     tree, requests, depth = RadixTree(), [], sum(tokens for _, tokens in case.levels)
     shared = depth - case.levels[-1][1]
     for row in range(case.rows):
         ids = [row * nodes // case.rows for nodes, _ in case.levels]
-        names = np.concatenate([np.full(tokens, i) for i, (_, tokens) in zip(ids, case.levels, strict=True)])
+        names = np.concatenate(
+            [np.full(tokens, i) for i, (_, tokens) in zip(ids, case.levels, strict=True)]
+        )
         request = Request(row, names.tolist(), SamplingParams(), 1)
-        request.slots[:depth] = np.concatenate([span[i] for i, span in zip(ids, spans, strict=True)])
+        request.slots[:depth] = np.concatenate(
+            [span[i] for i, span in zip(ids, spans, strict=True)]
+        )
         request.node = tree.insert(request.tokens[:shared], request.slots[:shared]).node
         requests.append(request)
     return Batch(requests, [depth - 1] * case.rows, [1] * case.rows), len(order)
@@ -83,7 +97,8 @@ def make_pool(slots: int) -> KVCache:
 
 
 def graph_microseconds(ways: Sequence[Way], layers: int, rounds: int = 15) -> list[float]:
-    """One layer's share of the fastest replay of all layers in a CUDA graph: of each way, which take turns."""
+    """One layer's share of the fastest replay of all layers in a CUDA graph: of each way, which
+    take turns."""
     graphs = []
     for way in ways:
         for layer in range(2):
@@ -116,11 +131,14 @@ def ours(kv: KVCache, batch: Batch, q: Tensor, **options: Any) -> tuple[Way, flo
 
 
 def flashinfer_decode(kv: KVCache, batch: Batch, q: Tensor) -> Way:
-    """The same by FlashInfer: decode with tensor cores and pages of one token. ImportError without it."""
+    """The same by FlashInfer: decode with tensor cores and pages of one token. ImportError without
+    it."""
     import flashinfer
 
     kv_indptr = np.cumsum([0, *batch.ends]).astype(np.int32)
-    slots = np.concatenate([request.slots[:end] for request, end in zip(batch.requests, batch.ends, strict=True)])
+    slots = np.concatenate(
+        [request.slots[:end] for request, end in zip(batch.requests, batch.ends, strict=True)]
+    )
     last = torch.ones(len(batch), dtype=torch.int32, device="cuda")
     space = torch.empty(1 << 29, dtype=torch.uint8, device="cuda")
     wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(space, "NHD", use_tensor_cores=True)
@@ -132,7 +150,8 @@ def flashinfer_decode(kv: KVCache, batch: Batch, q: Tensor) -> Way:
 
 
 def memory_speed() -> float:
-    """Bytes a second that a kernel reads and writes; a copy in a graph may go through a slower engine."""
+    """Bytes a second that a kernel reads and writes; a copy in a graph may go through a slower
+    engine."""
     source = torch.randn(1 << 28, device="cuda")
     results = [torch.empty_like(source) for _ in range(2)]
     [each] = graph_microseconds([lambda layer: torch.neg(source, out=results[layer])], len(results))

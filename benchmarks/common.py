@@ -25,9 +25,16 @@ class Report:
     note: str = ""
 
     def markdown(self) -> str:
-        head = [f"### {self.title}", "", "| " + " | ".join(self.columns) + " |", "|" + " --- |" * len(self.columns)]
+        head = [
+            f"### {self.title}",
+            "",
+            "| " + " | ".join(self.columns) + " |",
+            "|" + " --- |" * len(self.columns),
+        ]
         rows = ["| " + " | ".join(str(cell) for cell in row) + " |" for row in self.rows]
-        verdict = f"Bar: {self.bar}: {'met' if self.met else 'NOT met'}." if self.met is not None else ""
+        verdict = (
+            f"Bar: {self.bar}: {'met' if self.met else 'NOT met'}." if self.met is not None else ""
+        )
         return "\n".join([*head, *rows, "", " ".join(x for x in (verdict, self.note) if x), ""])
 
 
@@ -37,7 +44,11 @@ def machine() -> str:
 
     info = Path("/proc/cpuinfo")
     names = (
-        [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        [
+            line.split(":", 1)[1].strip()
+            for line in info.read_text().splitlines()
+            if line.startswith("model name")
+        ]
         if info.exists()
         else []
     )
@@ -53,7 +64,8 @@ def seconds(function: Callable[[], Any]) -> float:
 
 
 def alternate(functions: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each function, run in turn so that a drift of the machine touches all alike. One warm-up each."""
+    """Seconds of each function, run in turn so that a drift of the machine touches all alike. One
+    warm-up each."""
     for function in functions.values():
         function()
     times: dict[str, list[float]] = {name: [] for name in functions}
@@ -73,13 +85,15 @@ def tokens(rng: random.Random, count: int, vocab: int) -> list[int]:
 
 
 def optimal_hit_rate(prompts: list[list[int]]) -> float:
-    """1 - (edge lengths of the tree of all prompts) / (sum of prompt tokens), arXiv 2312.07104, section 3."""
+    """1 - (edge lengths of the tree of all prompts) / (sum of prompt tokens), arXiv 2312.07104,
+    section 3."""
     ordered = sorted(prompts)
     edges = 0
     before: list[int] = []
     for prompt in ordered:
         common = next(
-            (i for i, (x, y) in enumerate(zip(prompt, before, strict=False)) if x != y), min(len(prompt), len(before))
+            (i for i, (x, y) in enumerate(zip(prompt, before, strict=False)) if x != y),
+            min(len(prompt), len(before)),
         )
         edges += len(prompt) - common
         before = prompt

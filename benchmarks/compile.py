@@ -1,7 +1,9 @@
-"""What `compile=True` is worth: tokens a second with layers fused, compiled and neither, and the seconds of compiling.
+"""What `compile=True` is worth: tokens a second with layers fused, compiled and neither, and the
+seconds of compiling.
 
-On a CPU the bundled model, on a GPU a Llama of 8B's shape with random weights; beside it a GPT-2, of which the fusion
-pass knows nothing, on a GPU the product for the logits. Nothing that torch.compile made before is found on the disk.
+On a CPU the bundled model, on a GPU a Llama of 8B's shape with random weights; beside it a GPT-2,
+of which the fusion pass knows nothing, on a GPU the product for the logits. Nothing that
+torch.compile made before is found on the disk.
 """
 
 from __future__ import annotations
@@ -49,12 +51,24 @@ class Work(NamedTuple):
         rng = random.Random(0)
         prompts = [tokens(rng, self.prompt, engine.vocab_size) for _ in range(self.requests)]
         engine.flush_cache()
-        took = seconds(lambda: engine.generate(prompts, temperature=0, max_new_tokens=self.new, ignore_eos=True))
+        took = seconds(
+            lambda: engine.generate(
+                prompts, temperature=0, max_new_tokens=self.new, ignore_eos=True
+            )
+        )
         return self.requests * (self.prompt if self.counts_prompt else self.new) / took
 
 
-CPU = (Work("1 request", 1, 32, 64), Work("16 requests", 16, 32, 32), Work("prompts", 2, 900, 1, counts_prompt=True))
-GPU = (Work("1 request", 1, 32, 64), Work("64 requests", 64, 32, 64), Work("prompts", 16, 900, 1, counts_prompt=True))
+CPU = (
+    Work("1 request", 1, 32, 64),
+    Work("16 requests", 16, 32, 32),
+    Work("prompts", 2, 900, 1, counts_prompt=True),
+)
+GPU = (
+    Work("1 request", 1, 32, 64),
+    Work("64 requests", 64, 32, 64),
+    Work("prompts", 16, 900, 1, counts_prompt=True),
+)
 
 
 def run() -> Report:
@@ -81,7 +95,9 @@ def _measure(name: str, model: Any, works: tuple[Work, ...], rounds: int) -> lis
         for variant, options in variants:
             made: list[sgnb.Engine] = []
             loads[variant].append(
-                seconds(lambda made=made, options=options: made.append(sgnb.Engine(model, **options)))
+                seconds(
+                    lambda made=made, options=options: made.append(sgnb.Engine(model, **options))
+                )
             )
             with made[0] as engine:
                 await_kernels(engine)
@@ -108,7 +124,9 @@ def _make_model(name: str, gpu: bool) -> Any:
             return random_model(LLAMA_8B, "cuda")
         return AutoModelForCausalLM.from_pretrained(models.path("tiny"), dtype=torch.float32).eval()
     shape: dict[str, Any] = (
-        {"n_embd": 1600, "n_layer": 48, "n_head": 25} if gpu else {"n_embd": 320, "n_layer": 5, "n_head": 8}
+        {"n_embd": 1600, "n_layer": 48, "n_head": 25}
+        if gpu
+        else {"n_embd": 320, "n_layer": 5, "n_head": 8}
     )
     config = GPT2Config(**shape, n_positions=1024, vocab_size=50257 if gpu else 4096)
     torch.manual_seed(0)

@@ -1,4 +1,5 @@
-"""From `%load_ext sgnb` to the first token of the bundled model, in a fresh process, less the import of torch."""
+"""From `%load_ext sgnb` to the first token of the bundled model, in a fresh process, less the
+import of torch."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ print("RESULT", torch_seconds, time.perf_counter() - began)
 def run() -> Report:
     runs = []
     for _ in range(5):
-        done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True
+        )
         line = next(line for line in done.stdout.splitlines() if line.startswith("RESULT"))
         runs.append([float(x) for x in line.split()[1:]])
     torch_seconds, rest = (statistics.median(column) for column in zip(*runs, strict=True))

@@ -1,6 +1,7 @@
 """Achieved over optimal cache hit rate where the pool holds only a part of what is shared.
 
-few-shot: prefixes of 300 tokens, 10 questions of 30 each, shuffled. tree: a branching tree of prompts, shuffled.
+few-shot: prefixes of 300 tokens, 10 questions of 30 each, shuffled. tree: a branching tree of
+prompts, shuffled.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def tree_shaped(rng: random.Random, vocab: int) -> list[list[int]]:
 
 def run() -> Report:
     report = Report(
-        f"Cache hit rate, pool of {POOL:,} tokens", ("requests", "order", "hit rate", "optimal", "achieved / optimal")
+        f"Cache hit rate, pool of {POOL:,} tokens",
+        ("requests", "order", "hit rate", "optimal", "achieved / optimal"),
     )
     ratios = []
     for make, policy in itertools.product((few_shot, tree_shaped), ("lpm", "fcfs")):

@@ -1,10 +1,13 @@
-"""Time on the host, per step, of the engine's whole loop: scheduler, tree, grammars, texts, events. Without a model.
+"""Time on the host, per step, of the engine's whole loop: scheduler, tree, grammars, texts, events.
+Without a model.
 
-The model is replaced by tokens that are there at once, as if the device took no time; steps overlap as on a GPU. What
-the attention plans and what a launch costs is not in it. Times are of the engine thread's own processor time, with
-Python's garbage collector, for which all that was made before is put aside, as an engine on a GPU does.
+The model is replaced by tokens that are there at once, as if the device took no time; steps overlap
+as on a GPU. What the attention plans and what a launch costs is not in it. Times are of the engine
+thread's own processor time, with Python's garbage collector, for which all that was made before is
+put aside, as an engine on a GPU does.
 
-The last table is of a device that takes time, and of launches that do: how much of a workload it has nothing to do.
+The last table is of a device that takes time, and of launches that do: how much of a workload it
+has nothing to do.
 """
 
 from __future__ import annotations
@@ -51,10 +54,11 @@ REGEX = r"([a-z]{1,9} ){0,600}"
 
 
 class Player:
-    """In place of a runner: chooses tokens without a model. A request with a grammar gets single bytes that it allows.
+    """In place of a runner: chooses tokens without a model. A request with a grammar gets single
+    bytes that it allows.
 
-    seconds: what this took, by the thread's own processor time. steps: how many there were. gpu: where the tokens come
-    from in their time; without one they are there at once.
+    seconds: what this took, by the thread's own processor time. steps: how many there were. gpu:
+    where the tokens come from in their time; without one they are there at once.
     """
 
     stream = nullcontext()
@@ -123,7 +127,9 @@ class Bench:
 
     def play(self, prompts: list[list[int]], params: SamplingParams) -> tuple[float, int]:
         """Seconds of the loop's thread without the player's, and steps."""
-        grammar = self._grammars.compile(params.grammar) if self._grammars and params.grammar else None
+        grammar = (
+            self._grammars.compile(params.grammar) if self._grammars and params.grammar else None
+        )
         if grammar is not None:
             grammar.result()
         done = threading.Semaphore(0)
@@ -131,7 +137,11 @@ class Bench:
         for prompt in prompts:
             self._count += 1
             request = Request(self._count, prompt, params, params.max_new_tokens)
-            states.append(RequestState(request, self._tokenizer, frozenset(), lambda _: done.release(), grammar=grammar))
+            states.append(
+                RequestState(
+                    request, self._tokenizer, frozenset(), lambda _: done.release(), grammar=grammar
+                )
+            )
         before = self._clock()
         self._loop.submit(states)
         for _ in prompts:
@@ -140,7 +150,9 @@ class Bench:
         return after[0] - before[0], after[1] - before[1]
 
     def _clock(self) -> tuple[float, int]:
-        now: tuple[float, int] = self._loop.call(lambda: (time.thread_time() - self.player.seconds, self.player.steps))
+        now: tuple[float, int] = self._loop.call(
+            lambda: (time.thread_time() - self.player.seconds, self.player.steps)
+        )
         return now
 
     def close(self) -> None:
@@ -196,14 +208,17 @@ def _loop() -> Report:
             took, steps = bench.play(prompts, params)
         bench.close()
         times[case.name] = 1e6 * took / steps
-        report.rows.append((case.name, f"{times[case.name]:,.0f}", f"{times[case.name] / case.rows:,.1f}"))
+        report.rows.append(
+            (case.name, f"{times[case.name]:,.0f}", f"{times[case.name] / case.rows:,.1f}")
+        )
     ends = 1e6 * _borders(rng) / 1024
     report.rows.append(("1,024 requests of one token begin and end", "", f"{ends:,.1f}"))
     return report
 
 
 def _workloads() -> Report:
-    """Submitting, the loop and reading, in all threads. What a GPU does meanwhile hides most of it."""
+    """Submitting, the loop and reading, in all threads. What a GPU does meanwhile hides most of
+    it."""
     report = Report(
         "Host time of whole workloads, with a model that takes none",
         ("workload", "requests", "steps", "processor time, s", "of it the engine's thread"),
@@ -222,7 +237,9 @@ def _served(player: Player) -> Iterator[SgnbServer]:
     """An engine with the player in place of its runner."""
     model = random_model(replace(TOY, vocab=WORKLOAD_VOCAB), "cpu", "float32")
     options = {"max_total_tokens": 400_000, "max_running_requests": ROWS, "max_step_tokens": 8192}
-    with sgnb.Engine(model, tokenizer=None, device="cpu", overlap=True, context_length=8192, **options) as engine:
+    with sgnb.Engine(
+        model, tokenizer=None, device="cpu", overlap=True, context_length=8192, **options
+    ) as engine:
         engine._loop.call(lambda: setattr(engine._loop, "_runner", player))
         gc.collect()
         gc.freeze()
@@ -250,7 +267,15 @@ def _play(server: SgnbServer, player: Player, name: str, seed: int) -> tuple[int
 def _idle() -> Report:
     report = Report(
         "Idle time of a simulated GPU",
-        ("workload", "seconds", "of them busy", "idle", "steps", f"gaps above {1000 * GAP:.0f} ms", "the longest, ms"),
+        (
+            "workload",
+            "seconds",
+            "of them busy",
+            "idle",
+            "steps",
+            f"gaps above {1000 * GAP:.0f} ms",
+            "the longest, ms",
+        ),
         note="The median of three, by the seconds. A gap is before a step; borders between levels are the long ones.",
     )
     gpu = SimulatedGpu()
@@ -280,7 +305,8 @@ def _described(times: Times) -> tuple[str, ...]:
 
 
 def _borders(rng: random.Random) -> float:
-    """Seconds that as many requests take to begin and end as there is room for, below one prompt that is cached."""
+    """Seconds that as many requests take to begin and end as there is room for, below one prompt
+    that is cached."""
     bench = Bench()
     prompt = tokens(rng, 1000, VOCAB)
     params = SamplingParams(max_new_tokens=2, ignore_eos=True)

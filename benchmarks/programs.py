@@ -1,4 +1,5 @@
-"""What a program costs: 2,000 of one generation by `run_batch`, against `Engine.generate` of the same requests."""
+"""What a program costs: 2,000 of one generation by `run_batch`, against `Engine.generate` of the
+same requests."""
 
 from __future__ import annotations
 

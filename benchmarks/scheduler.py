@@ -1,7 +1,8 @@
-"""Time on the host, per step, of the scheduler with its radix tree and of the events. Without a model or a device.
+"""Time on the host, per step, of the scheduler with its radix tree and of the events. Without a
+model or a device.
 
-Tokens are random, and are read one step late as in the engine. Times are of the thread's own processor time, with
-Python's garbage collector.
+Tokens are random, and are read one step late as in the engine. Times are of the thread's own
+processor time, with Python's garbage collector.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ BAR = 1000.0
 
 
 class Driver:
-    """Runs a scheduler. Whenever a request ends, `renew` gives the prompt and the new tokens of the next one."""
+    """Runs a scheduler. Whenever a request ends, `renew` gives the prompt and the new tokens of the
+    next one."""
 
     def __init__(self, slots: int, rows: int, renew: Callable[[], tuple[list[int], int]]) -> None:
         self.log = EventLog()
@@ -89,12 +91,18 @@ class Driver:
         )
         queued, running = len(scheduler.waiting), len(scheduler.running)
         free, cached, own = scheduler.pool.free, scheduler.tree.size, scheduler.in_flight
-        self.log.emit(StepRan(scheduler.step, 0.0, extended, sampled, queued, running, free, cached, own))
+        self.log.emit(
+            StepRan(scheduler.step, 0.0, extended, sampled, queued, running, free, cached, own)
+        )
 
     def cache(self, prefix: list[int]) -> None:
         """Put CACHED sequences below `prefix` into the tree."""
         tree, pool = self.scheduler.tree, self.scheduler.pool
-        above = tree.insert(np.array(prefix, np.int32), pool.allocate(len(prefix))).node if prefix else None
+        above = (
+            tree.insert(np.array(prefix, np.int32), pool.allocate(len(prefix))).node
+            if prefix
+            else None
+        )
         slots = pool.allocate(0) if above is None else above.path_slots()
         for i in range(CACHED):
             sequence = np.array([*prefix, i, *self.rng.integers(0, VOCAB, LENGTH - 1)], np.int32)
@@ -111,10 +119,13 @@ def decoding(rows: int) -> Driver:
 
 
 def cached(prefix: int, spare: int = 500_000) -> Driver:
-    """Rows that end after 32 tokens and are followed by others, above CACHED sequences, with `spare` free slots."""
+    """Rows that end after 32 tokens and are followed by others, above CACHED sequences, with
+    `spare` free slots."""
     rng = random.Random(1)
     shared = tokens(rng, prefix, VOCAB)
-    driver = Driver(CACHED * LENGTH + prefix + spare, ROWS, lambda: (shared + tokens(rng, LENGTH, VOCAB), 32))
+    driver = Driver(
+        CACHED * LENGTH + prefix + spare, ROWS, lambda: (shared + tokens(rng, LENGTH, VOCAB), 32)
+    )
     driver.cache(shared)
     for i in range(ROWS):
         driver.add(shared + tokens(rng, LENGTH, VOCAB), 1 + i % 32)
@@ -149,7 +160,9 @@ CASES = (
     Case("the same without a prefix, in a full pool: all evict", partial(cached, 0, 3000), True),
     Case(f"{ROWS} rows decode, {WAITING:,} requests wait", partial(waiting, 1_000_000, 1000)),
     Case(f"memory full, {WAITING:,} requests wait", partial(waiting, 60_000, 1000)),
-    Case(f"{ROWS} rows, 8 end in a step; {WAITING:,} requests wait", partial(waiting, 1_000_000, 32)),
+    Case(
+        f"{ROWS} rows, 8 end in a step; {WAITING:,} requests wait", partial(waiting, 1_000_000, 32)
+    ),
 )
 
 

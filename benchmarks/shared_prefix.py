@@ -1,6 +1,8 @@
-"""200 requests of one prefix of 1,000 tokens, 50 of their own, 16 out: sgnb against `transformers.generate`.
+"""200 requests of one prefix of 1,000 tokens, 50 of their own, 16 out: sgnb against
+`transformers.generate`.
 
-transformers runs in batches; the best of several batch sizes counts. The ablations turn one technique off at a time.
+transformers runs in batches; the best of several batch sizes counts. The ablations turn one
+technique off at a time.
 """
 
 from __future__ import annotations
@@ -45,14 +47,18 @@ def run() -> Report:
         ("sgnb, no fork-aware attention", {"fork_attention": False}),
         ("sgnb, no prefix cache", {"prefix_cache": False}),
     ):
-        with sgnb.Engine("tiny", max_total_tokens=REQUESTS * (PREFIX + SUFFIX + NEW), **options) as engine:
+        with sgnb.Engine(
+            "tiny", max_total_tokens=REQUESTS * (PREFIX + SUFFIX + NEW), **options
+        ) as engine:
             engine.generate(prompts[:2], temperature=0, max_new_tokens=4, ignore_eos=True)
             times = []
             for _ in range(1 if options else 3):
                 engine.flush_cache()
                 before = engine.stats()["computed_tokens"]
                 began = time.perf_counter()
-                outputs = engine.generate(prompts, temperature=0, max_new_tokens=NEW, ignore_eos=True)
+                outputs = engine.generate(
+                    prompts, temperature=0, max_new_tokens=NEW, ignore_eos=True
+                )
                 times.append(time.perf_counter() - began)
             took = sorted(times)[len(times) // 2]
             same = sum(o.token_ids == e for o, e in zip(outputs, expected, strict=True))
@@ -70,7 +76,9 @@ def run() -> Report:
     return report
 
 
-def _peer(model: torch.nn.Module, prompts: list[list[int]], batch: int) -> tuple[float, int, list[list[int]]]:
+def _peer(
+    model: torch.nn.Module, prompts: list[list[int]], batch: int
+) -> tuple[float, int, list[list[int]]]:
     """Seconds, the batch size and the output tokens of transformers."""
     outputs: list[list[int]] = []
 

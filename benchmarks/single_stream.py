@@ -1,4 +1,5 @@
-"""One request at a time, 32 tokens in, 128 out: sgnb against `transformers.generate`, same weights and threads."""
+"""One request at a time, 32 tokens in, 128 out: sgnb against `transformers.generate`, same weights
+and threads."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def run() -> Report:
         times = alternate(
             {
                 "transformers.generate": generate,
-                "sgnb": lambda: engine.generate(prompt, temperature=0, max_new_tokens=NEW, ignore_eos=True),
+                "sgnb": lambda: engine.generate(
+                    prompt, temperature=0, max_new_tokens=NEW, ignore_eos=True
+                ),
             },
             rounds=31,
         )

@@ -1,8 +1,9 @@
-"""What a thread that computes beside an engine costs it, by how long Python's threads compute in turn.
+"""What a thread that computes beside an engine costs it, by how long Python's threads compute in
+turn.
 
-Tokens a second of one request, alone and beside a thread that adds numbers: on a CPU the bundled model, on a GPU a
-Llama of 8B's shape with random weights. Turns are those of Python and those that an engine asks for, which threads that
-compute beside each other pay for.
+Tokens a second of one request, alone and beside a thread that adds numbers: on a CPU the bundled
+model, on a GPU a Llama of 8B's shape with random weights. Turns are those of Python and those that
+an engine asks for, which threads that compute beside each other pay for.
 """
 
 from __future__ import annotations
@@ -44,12 +45,21 @@ def run() -> Report:
         for _ in range(ROUNDS):
             for turn in turns:
                 with turns_of(turn):
-                    figures[turn].append((tokens_a_second(engine, NEW), beside(engine), threads_seconds()))
-    medians = {turn: tuple(map(statistics.median, zip(*figures[turn], strict=True))) for turn in turns}
+                    figures[turn].append(
+                        (tokens_a_second(engine, NEW), beside(engine), threads_seconds())
+                    )
+    medians = {
+        turn: tuple(map(statistics.median, zip(*figures[turn], strict=True))) for turn in turns
+    }
     times = medians[SWITCH_INTERVAL][1] / medians[PYTHONS][1]
     return Report(
         f"One request beside a busy thread ({'GPU' if torch.cuda.is_available() else 'CPU'})",
-        ("turns of", "alone, tokens a second", "beside a busy thread", f"{THREADS} busy threads without an engine, s"),
+        (
+            "turns of",
+            "alone, tokens a second",
+            "beside a busy thread",
+            f"{THREADS} busy threads without an engine, s",
+        ),
         [
             (f"{1000 * turn:g} ms", f"{alone:,.0f}", f"{beside_one:,.1f}", f"{threads:.2f}")
             for turn, (alone, beside_one, threads) in medians.items()

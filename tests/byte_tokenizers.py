@@ -1,4 +1,5 @@
-"""Small tokenizers made on the spot: byte-level BPE, and pieces with "▁" and byte fallback, as SentencePiece makes."""
+"""Small tokenizers made on the spot: byte-level BPE, and pieces with "▁" and byte fallback, as
+SentencePiece makes."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ BOS, EOS = "<s>", "</s>"
 
 @cache
 def byte_level(vocab_size: int = 400) -> PreTrainedTokenizerFast:
-    """Byte-level BPE: the specials, 256 bytes, then merges. No beginning-of-sequence token is added."""
+    """Byte-level BPE: the specials, 256 bytes, then merges. No beginning-of-sequence token is
+    added."""
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
@@ -44,7 +46,8 @@ def byte_level(vocab_size: int = 400) -> PreTrainedTokenizerFast:
 
 @cache
 def pieces() -> PreTrainedTokenizerFast:
-    """BPE over "▁" words with byte fallback; adds a beginning-of-sequence token, as Llama 2's does."""
+    """BPE over "▁" words with byte fallback; adds a beginning-of-sequence token, as Llama 2's
+    does."""
     alphabet = sorted({c for text in TEXT[:2] for c in text.replace(" ", "▁")})
     names = ["<unk>", BOS, EOS, *(f"<0x{b:02X}>" for b in range(256)), *alphabet]
     merges = []
@@ -61,12 +64,29 @@ def pieces() -> PreTrainedTokenizerFast:
         merges.append((left, right))
         names.append(left + right)
     raw = Tokenizer(
-        models.BPE({n: i for i, n in enumerate(names)}, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True)
+        models.BPE(
+            {n: i for i, n in enumerate(names)},
+            merges,
+            unk_token="<unk>",
+            fuse_unk=True,
+            byte_fallback=True,
+        )
     )
     raw.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
     raw.decoder = decoders.Sequence(
-        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+        [
+            decoders.Replace("▁", " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Strip(" ", 1, 0),
+        ]
     )
-    raw.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in ("<unk>", BOS, EOS)])
-    raw.post_processor = processors.TemplateProcessing(single=f"{BOS} $A", special_tokens=[(BOS, 1)])
-    return PreTrainedTokenizerFast(tokenizer_object=raw, bos_token=BOS, eos_token=EOS, unk_token="<unk>")
+    raw.add_special_tokens(
+        [AddedToken(t, special=True, normalized=False) for t in ("<unk>", BOS, EOS)]
+    )
+    raw.post_processor = processors.TemplateProcessing(
+        single=f"{BOS} $A", special_tokens=[(BOS, 1)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=raw, bos_token=BOS, eos_token=EOS, unk_token="<unk>"
+    )

@@ -10,10 +10,12 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
-# A shell ignores interrupts in what it starts in the background, and the tests of interrupts would wait for ever.
+# A shell ignores interrupts in what it starts in the background, and the tests of interrupts would
+# wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Before torch is imported: other tests run beside this one, and the tensors of most are too small for more threads.
+# Before torch is imported: other tests run beside this one, and the tensors of most are too small
+# for more threads.
 os.environ["OMP_NUM_THREADS"] = "1"
 
 # A busy machine is slow.
@@ -22,14 +24,16 @@ settings.load_profile("untimed")
 
 
 def pytest_collection_finish() -> None:
-    """Every engine that ends collects garbage: what all tests have imported need not be looked at each time."""
+    """Every engine that ends collects garbage: what all tests have imported need not be looked at
+    each time."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # Playwright keeps an event loop running on the main thread for the rest of the process; asyncio.run refuses that.
+    # Playwright keeps an event loop running on the main thread for the rest of the process;
+    # asyncio.run refuses that.
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
     # One worker has the GPU, and one the browser.
     for item in items:

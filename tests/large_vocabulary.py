@@ -1,4 +1,5 @@
-"""A real vocabulary of 131,072 tokens: Mistral's Tekken, whose file the package mistral-common brings along."""
+"""A real vocabulary of 131,072 tokens: Mistral's Tekken, whose file the package mistral-common
+brings along."""
 
 from __future__ import annotations
 
@@ -17,6 +18,9 @@ def pieces() -> list[bytes]:
     package = find_spec("mistral_common")
     assert package is not None and package.origin is not None
     content = json.loads((Path(package.origin).parent / FILE).read_text(encoding="utf-8"))
-    size, special = content["config"]["default_vocab_size"], content["config"]["default_num_special_tokens"]
+    size, special = (
+        content["config"]["default_vocab_size"],
+        content["config"]["default_num_special_tokens"],
+    )
     ranked = sorted(content["vocab"], key=lambda entry: entry["rank"])[: size - special]
     return [b""] * special + [base64.b64decode(entry["token_bytes"]) for entry in ranked]

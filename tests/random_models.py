@@ -1,4 +1,5 @@
-"""Small random-weight models of many families, to compare sgnb's engine with transformers' own `generate`."""
+"""Small random-weight models of many families, to compare sgnb's engine with transformers' own
+`generate`."""
 
 from __future__ import annotations
 
@@ -52,11 +53,14 @@ FAMILIES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 
 
 def random_model(family: str = "llama", **config: Any) -> PreTrainedModel:
-    """A float32 model on the CPU, made anew, with the same weights every time; `config` is put over the family's."""
+    """A float32 model on the CPU, made anew, with the same weights every time; `config` is put over
+    the family's."""
     extra, dropped = FAMILIES[family]
     settings = {k: v for k, v in (COMMON | extra).items() if k not in dropped} | config
     torch.manual_seed(0)
-    model = AutoModelForCausalLM.from_config(CONFIG_MAPPING[family](**settings), attn_implementation="eager")
+    model = AutoModelForCausalLM.from_config(
+        CONFIG_MAPPING[family](**settings), attn_implementation="eager"
+    )
     # Wider weights than the usual 0.02: the tokens then depend on the whole context.
     with torch.no_grad():
         for name, parameter in model.named_parameters():

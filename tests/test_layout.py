@@ -50,7 +50,8 @@ ENGINE_FLOORS = (
     {"engine"},
     {"verify"},
 )
-"""Rooms and files of the engine, lowest floor first: each imports only what lies on floors below."""
+"""Rooms and files of the engine, lowest floor first: each imports only what lies on floors
+below."""
 
 NO_TORCH = (
     "grammar",
@@ -164,7 +165,8 @@ def test_no_torch_when_imported(place: str) -> None:
 
 
 def test_import_is_light() -> None:
-    """It imports nothing that does not come with Python, and the rest of sgnb when it is asked for."""
+    """It imports nothing that does not come with Python, and the rest of sgnb when it is asked
+    for."""
     code = "import sys; old = set(sys.modules); import sgnb; print(*sorted(set(sys.modules) - old))"
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     found = run.stdout.split()

@@ -1,6 +1,7 @@
 """Run the quickstart notebook on the bundled model and print what it made: `make demo`.
 
-Prints the text below each cell as it is executed, then the cache hit rate and where the executed notebook lies.
+Prints the text below each cell as it is executed, then the cache hit rate and where the executed
+notebook lies.
 """
 
 from __future__ import annotations
@@ -38,11 +39,17 @@ def indented(text: str, mark: str) -> str:
 
 
 def run(notebook: nbformat.NotebookNode) -> float:
-    """Execute the cells in order, printing each with its text. Returns the hit rate of the notebook's engine."""
+    """Execute the cells in order, printing each with its text. Returns the hit rate of the
+    notebook's engine."""
     with tempfile.TemporaryDirectory() as folder:
         no_port = Config(ConnectionFileMixin={"transport": "ipc", "ip": f"{folder}/kernel"})
-        client = NotebookClient(notebook, timeout=300, kernel_name="python3", config=no_port,
-                                resources={"metadata": {"path": str(ROOT)}})
+        client = NotebookClient(
+            notebook,
+            timeout=300,
+            kernel_name="python3",
+            config=no_port,
+            resources={"metadata": {"path": str(ROOT)}},
+        )
         return _execute(client, notebook)
 
 

@@ -1,6 +1,7 @@
 """Take the README's pictures: run a notebook in JupyterLab and photograph one of its cells.
 
-    .venv/bin/python tools/screenshot.py [--notebook FILE] [--cell "fork("] [--theme dark] [--out FILE]
+    .venv/bin/python tools/screenshot.py [--notebook FILE] [--cell "fork("] [--theme dark] [--out
+    FILE]
 
 Needs Chromium and playwright; drives the same JupyterLab as the browser tests.
 """
@@ -23,9 +24,12 @@ from tests.browser.lab import FLAGS, Lab, Notebook, find_chromium  # noqa: E402
 
 
 def photograph(page: Page, lab: Lab, source: Path, marker: str, dark: bool, target: Path) -> None:
-    """Run the code cells up to the first that contains `marker`, and save that cell as a picture."""
+    """Run the code cells up to the first that contains `marker`, and save that cell as a
+    picture."""
     cells = nbformat.read(source, as_version=4).cells
-    last = next(i for i, cell in enumerate(cells) if cell.cell_type == "code" and marker in cell.source)
+    last = next(
+        i for i, cell in enumerate(cells) if cell.cell_type == "code" and marker in cell.source
+    )
     shutil.copy(source, lab.work / source.name)
     book = Notebook(lab, page)
     book.open(source.name)
@@ -34,7 +38,9 @@ def photograph(page: Page, lab: Lab, source: Path, marker: str, dark: bool, targ
     for index in range(last + 1):
         if cells[index].cell_type == "code":
             book.run_cell(index, seconds=120)
-    page.evaluate("window.jupyterapp.shell.currentWidget.content.activeCellIndex = 0")  # its toolbar is in the way
+    page.evaluate(
+        "window.jupyterapp.shell.currentWidget.content.activeCellIndex = 0"
+    )  # its toolbar is in the way
     page.wait_for_timeout(1500)  # new nodes have faded to their resting colours
     cell = page.locator(".jp-Notebook .jp-Cell").nth(last)
     cell.scroll_into_view_if_needed()
@@ -42,7 +48,9 @@ def photograph(page: Page, lab: Lab, source: Path, marker: str, dark: bool, targ
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--notebook", type=Path, default=ROOT / "notebooks" / "01_quickstart.ipynb")
     parser.add_argument("--cell", default=".fork(", help="text of the cell to photograph")
     parser.add_argument("--theme", choices=("light", "dark"), default="light")
@@ -56,8 +64,12 @@ def main() -> int:
         lab = Lab(Path(folder))
         try:
             browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
-            page = browser.new_page(viewport={"width": 1180, "height": 1400}, device_scale_factor=1.5)
-            photograph(page, lab, options.notebook, options.cell, options.theme == "dark", options.out)
+            page = browser.new_page(
+                viewport={"width": 1180, "height": 1400}, device_scale_factor=1.5
+            )
+            photograph(
+                page, lab, options.notebook, options.cell, options.theme == "dark", options.out
+            )
         finally:
             lab.close()
     print(options.out)

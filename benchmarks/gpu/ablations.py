@@ -1,7 +1,9 @@
-"""`python -m benchmarks.gpu.ablations`: the same programs with one technique off at a time, on a GPU or on a CPU.
+"""`python -m benchmarks.gpu.ablations`: the same programs with one technique off at a time, on a
+GPU or on a CPU.
 
-On a GPU a Llama of 8B's shape with random weights, on a CPU the bundled model. Each figure is how many times longer a
-program takes without the technique: what it is worth where it applies, about 1 where it does not.
+On a GPU a Llama of 8B's shape with random weights, on a CPU the bundled model. Each figure is how
+many times longer a program takes without the technique: what it is worth where it applies, about 1
+where it does not.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     DETERMINISTIC: {"deterministic": True},
     AGAIN: {},
 }
-"""What is off -> options of the engine. Deterministic mode is no technique: its figure is its price."""
+"""What is off -> options of the engine. Deterministic mode is no technique: its figure is its
+price."""
 
 GPU_ONLY = ("no overlap", "no CUDA graphs", DETERMINISTIC)
 NOISE = {True: 0.05, False: 0.1}
@@ -40,8 +43,8 @@ NOISE = {True: 0.05, False: 0.1}
 
 
 class Program(NamedTuple):
-    """gpu, cpu: its sizes. pool: tokens of a small pool for it alone, on a GPU and on a CPU; None for a large one.
-    gains: the techniques that it must show."""
+    """gpu, cpu: its sizes. pool: tokens of a small pool for it alone, on a GPU and on a CPU; None
+    for a large one. gains: the techniques that it must show."""
 
     maker: Any
     gpu: dict[str, Any]
@@ -102,9 +105,13 @@ def run() -> Report:
 
 
 def measure_all(
-    options: Sequence[str], programs: Sequence[str], results: Results | None = None, repetitions: int = 3
+    options: Sequence[str],
+    programs: Sequence[str],
+    results: Results | None = None,
+    repetitions: int = 3,
 ) -> Report:
-    """Measure, and print each figure as it comes. The first and the last of `OPTIONS` should be among the options."""
+    """Measure, and print each figure as it comes. The first and the last of `OPTIONS` should be
+    among the options."""
     import torch
 
     from .ours import no_compiled_grammars
@@ -131,7 +138,13 @@ def _model(gpu: bool) -> tuple[Any, Any]:
 
 
 def _measure_group(
-    results: Results, option: str, programs: Sequence[str], source: Any, tokenizer: Any, gpu: bool, repetitions: int
+    results: Results,
+    option: str,
+    programs: Sequence[str],
+    source: Any,
+    tokenizer: Any,
+    gpu: bool,
+    repetitions: int,
 ) -> None:
     """Programs that want the same pool, on one engine."""
     from .ours import SgnbServer, await_kernels, sgnb
@@ -143,7 +156,9 @@ def _measure_group(
         for name in programs:
             try:
                 server = SgnbServer(engine)
-                result = measure(server, PROGRAMS[name].kind(gpu), engine.vocab_size, repetitions=repetitions)
+                result = measure(
+                    server, PROGRAMS[name].kind(gpu), engine.vocab_size, repetitions=repetitions
+                )
             except Exception as error:
                 print(f"{option}: {name}: failed: {type(error).__name__}: {error}", flush=True)
                 continue
@@ -153,7 +168,9 @@ def _measure_group(
 
 def make_table(results: Results, gpu: bool) -> Report:
     """Pure: seconds of every option over those of both runs with all on."""
-    names = [name for name in PROGRAMS if name in results.systems.get(ALL_ON, {}).get("results", {})]
+    names = [
+        name for name in PROGRAMS if name in results.systems.get(ALL_ON, {}).get("results", {})
+    ]
     options = [option for option in OPTIONS if option in results.systems and option != ALL_ON]
     noise = NOISE[gpu]
     report = Report(
@@ -167,9 +184,12 @@ def make_table(results: Results, gpu: bool) -> Report:
         base = _seconds(results, (ALL_ON, AGAIN), name)
         first = _seconds(results, (ALL_ON,), name)
         ratios = {
-            option: _ratio(_seconds(results, (option,), name), first if option == AGAIN else base) for option in options
+            option: _ratio(_seconds(results, (option,), name), first if option == AGAIN else base)
+            for option in options
         }
-        report.rows.append((name, f"{base:.3f}", *(number_of_times(ratio) for ratio in ratios.values())))
+        report.rows.append(
+            (name, f"{base:.3f}", *(number_of_times(ratio) for ratio in ratios.values()))
+        )
         for option, ratio in ratios.items():
             if ratio is not None and option not in (AGAIN, DETERMINISTIC):
                 good.append(ratio > 1 if option in PROGRAMS[name].gains else ratio >= 1 - noise)
@@ -179,7 +199,11 @@ def make_table(results: Results, gpu: bool) -> Report:
 
 def _seconds(results: Results, options: Sequence[str], name: str) -> float | None:
     """The median of a program's runs with any of the options."""
-    entries = [results.systems[option]["results"].get(name) for option in options if option in results.systems]
+    entries = [
+        results.systems[option]["results"].get(name)
+        for option in options
+        if option in results.systems
+    ]
     runs = [second for entry in entries if entry for second in entry["seconds"]]
     return statistics.median(runs) if runs else None
 
@@ -190,7 +214,9 @@ def _ratio(seconds: float | None, base: float | None) -> float | None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.ablations", description=__doc__)
-    parser.add_argument("--only", help="what is off, with semicolons between: " + "; ".join(OPTIONS))
+    parser.add_argument(
+        "--only", help="what is off, with semicolons between: " + "; ".join(OPTIONS)
+    )
     parser.add_argument("--programs", help="with semicolons between: " + "; ".join(PROGRAMS))
     parser.add_argument("--out", help="JSON file for the figures")
     parser.add_argument("--measured", nargs="*", default=[], help="JSON files of earlier runs")

@@ -1,4 +1,5 @@
-"""How long the engine's own accounts take: tree, scheduler and events, by a stopwatch around their methods."""
+"""How long the engine's own accounts take: tree, scheduler and events, by a stopwatch around their
+methods."""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ METHODS = ("add", "schedule", "complete", "settle", "retire", "finish")
 
 
 class Stopwatch:
-    """In a `with`: seconds that the engine's thread spends in the scheduler and in the log, by part.
+    """In a `with`: seconds that the engine's thread spends in the scheduler and in the log, by
+    part.
 
-    What the scheduler emits counts as events alone. The clock itself, twice a call, counts as theirs.
+    What the scheduler emits counts as events alone. The clock itself, twice a call, counts as
+    theirs.
     """
 
     def __init__(self, engine: Any) -> None:
@@ -27,7 +30,10 @@ class Stopwatch:
             self._wrap(self._scheduler, name, "tree and scheduler")
         self._wrap(self._log, "emit", "events")
         emit = self._log.emit
-        for owner in (self._scheduler, self._scheduler.tree):  # they were given the log's method itself
+        for owner in (
+            self._scheduler,
+            self._scheduler.tree,
+        ):  # they were given the log's method itself
             self._replace(owner, "_emit", emit)
         return self
 
@@ -62,8 +68,11 @@ class Times(NamedTuple):
     worst: float
 
 
-def schedule_milliseconds(sequences: int = 100_000, length: int = 16, rows: int = 64, steps: int = 200) -> Times:
-    """A step of the scheduler while `sequences` of that length are cached, `rows` requests run and as many wait."""
+def schedule_milliseconds(
+    sequences: int = 100_000, length: int = 16, rows: int = 64, steps: int = 200
+) -> Times:
+    """A step of the scheduler while `sequences` of that length are cached, `rows` requests run and
+    as many wait."""
     import numpy as np
 
     from sgnb.engine.cache.radix import RadixTree

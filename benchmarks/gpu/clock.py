@@ -1,4 +1,5 @@
-"""Times of single kernels on a GPU, with nothing in its caches, and cells of tables that survive what fails."""
+"""Times of single kernels on a GPU, with nothing in its caches, and cells of tables that survive
+what fails."""
 
 from __future__ import annotations
 
@@ -23,12 +24,14 @@ def copies(size: int) -> int:
 
 
 def in_a_graph(calls: Sequence[Call]) -> float:
-    """Microseconds of one of the calls, which are replayed together as a CUDA graph: what the GPU alone takes."""
+    """Microseconds of one of the calls, which are replayed together as a CUDA graph: what the GPU
+    alone takes."""
     return graph_microseconds([lambda i: calls[i]()], len(calls), rounds=8)[0]
 
 
 def eagerly(calls: Sequence[Call]) -> float:
-    """Microseconds of one of the calls, launched one after another: what the host takes, where that is longer."""
+    """Microseconds of one of the calls, launched one after another: what the host takes, where that
+    is longer."""
     import torch
 
     begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)

@@ -1,4 +1,5 @@
-"""Products of few rows against cuBLAS: Llama-8B's one by one, and those of a layer of models of several sizes."""
+"""Products of few rows against cuBLAS: Llama-8B's one by one, and those of a layer of models of
+several sizes."""
 
 from __future__ import annotations
 
@@ -19,10 +20,18 @@ Way = Callable[[Any, Any], Any]
 def skinny(place: Place) -> Report:
     report = Report(
         "Products of few rows, us (GPU)",
-        ("product", "rows", "ours", "GB/s", f"of {H200_BYTES / 1e12:.1f} TB/s", "cuBLAS", "cuBLAS / ours"),
-        note="Ours is what a step of so many rows runs: cuBLAS too, for q, k, v from 3 rows on, gate and up from 65, "
-        "the others from 17. It stands between kernels for the norm before, and after: of q, k, v the rotation and "
-        "the pool, else the gate or the residual.",
+        (
+            "product",
+            "rows",
+            "ours",
+            "GB/s",
+            f"of {H200_BYTES / 1e12:.1f} TB/s",
+            "cuBLAS",
+            "cuBLAS / ours",
+        ),
+        note="Ours is what a step of these rows runs: cuBLAS too, for q, k, v from 3 rows on, the others from 17. It "
+        "stands between kernels for the norm before, and after: of q, k, v the rotation and the pool, else the gate or "
+        "the residual.",
     )
     for name, product in place.sizes.products.items():
         made = place.weights(product)
@@ -30,12 +39,22 @@ def skinny(place: Place) -> Report:
         for rows in place.sizes.few_rows:
             way = _way(place, product, rows)
             ours, base = (
-                attempt(f"skinny, {name}, {rows}", place.graph, [partial(way, operations, *w) for w in made])
+                attempt(
+                    f"skinny, {name}, {rows}",
+                    place.graph,
+                    [partial(way, operations, *w) for w in made],
+                )
                 for operations in _both()
             )
             speed = None if ours is None else size / ours * 1e6
-            shown = ("-", "-") if speed is None else (f"{speed / 1e9:,.0f}", f"{speed / H200_BYTES:.0%}")
-            report.rows.append((name, rows, microseconds(ours), *shown, microseconds(base), times(base, ours)))
+            shown = (
+                ("-", "-")
+                if speed is None
+                else (f"{speed / 1e9:,.0f}", f"{speed / H200_BYTES:.0%}")
+            )
+            report.rows.append(
+                (name, rows, microseconds(ours), *shown, microseconds(base), times(base, ours))
+            )
             print(*report.rows[-1], sep=" | ", flush=True)
         del made
     return report
@@ -57,10 +76,16 @@ def layers(place: Place) -> Report:
                 return [way(operations, weight) for way, weight in zip(ways, own, strict=True)][-1]
 
             ours, base = (
-                attempt(f"layers, {name}, {rows}", place.graph, [partial(layer, operations, own) for own in made])
+                attempt(
+                    f"layers, {name}, {rows}",
+                    place.graph,
+                    [partial(layer, operations, own) for own in made],
+                )
                 for operations in _both()
             )
-            report.rows.append((name, rows, microseconds(ours), microseconds(base), times(base, ours)))
+            report.rows.append(
+                (name, rows, microseconds(ours), microseconds(base), times(base, ours))
+            )
             print(*report.rows[-1], sep=" | ", flush=True)
         del made
     return report
@@ -83,7 +108,9 @@ def _way(place: Place, product: Product, rows: int) -> Way:
 
     x = place.normal(rows, product.size)
     residual = place.normal(rows, product.columns) if product.added else None
-    norm = Norm(torch.ones(product.size, device=place.device), 1e-5, False) if product.norm else None
+    norm = (
+        Norm(torch.ones(product.size, device=place.device), 1e-5, False) if product.norm else None
+    )
     gated = "silu" if product.gated else None
     heads = None if product.heads is None else _heads(place, product.heads, rows)
 
@@ -96,7 +123,8 @@ def _way(place: Place, product: Product, rows: int) -> Way:
 
 
 def _heads(place: Place, sizes: tuple[int, int, int], rows: int) -> tuple[Any, ...]:
-    """A plan of attention with Llama's rotation, angles, and a backend whose pool has room for the rows."""
+    """A plan of attention with Llama's rotation, angles, and a backend whose pool has room for the
+    rows."""
     import torch
 
     from sgnb.engine.attention import LayerOptions
@@ -109,4 +137,8 @@ def _heads(place: Place, sizes: tuple[int, int, int], rows: int) -> tuple[Any, .
     backend = TracingBackend(rows, turns.dtype, torch.device(place.device))
     for pool in (backend.kv.keys, backend.kv.values):
         pool[0] = place.normal(rows + 1, heads.kv, heads.dim)
-    return AttentionPlan(0, heads, LayerOptions(1.0), ROTARIES[0], None, None), (turns.cos(), turns.sin()), backend
+    return (
+        AttentionPlan(0, heads, LayerOptions(1.0), ROTARIES[0], None, None),
+        (turns.cos(), turns.sin()),
+        backend,
+    )

@@ -1,8 +1,9 @@
-"""`python -m benchmarks.gpu.forks`: a decode step of branches of one prompt, with their prefix read once and without.
+"""`python -m benchmarks.gpu.forks`: a decode step of branches of one prompt, with their prefix read
+once and without.
 
-The time of a whole step, from the end of one to the end of the next: on a GPU that is the GPU's, as the host runs a
-step ahead, unless the host takes longer. Both times are sgnb's; `benchmarks.attention_gpu` compares a layer with
-FlashInfer.
+The time of a whole step, from the end of one to the end of the next: on a GPU that is the GPU's, as
+the host runs a step ahead, unless the host takes longer. Both times are sgnb's;
+`benchmarks.attention_gpu` compares a layer with FlashInfer.
 """
 
 from __future__ import annotations
@@ -29,7 +30,12 @@ class Case(NamedTuple):
     barred: bool = False
 
 
-CASES = (Case(64, 4000, 8, 200, True), Case(256, 1000, 16, 100), Case(1024, 1000, 24, 100), Case(1, 4000, 1, 100))
+CASES = (
+    Case(64, 4000, 8, 200, True),
+    Case(256, 1000, 16, 100),
+    Case(1024, 1000, 24, 100),
+    Case(1, 4000, 1, 100),
+)
 NEW, TOY_NEW = 96, 12
 
 
@@ -41,14 +47,25 @@ def run() -> Report:
     gpu = torch.cuda.is_available()
     shape, device, dtype = (LLAMA_8B, "cuda", "bfloat16") if gpu else (TOY, "cpu", "float32")
     model = random_model(shape, device, dtype)
-    columns = ("branches", "tokens of the prompt", "apart, ms a step", "read once, ms a step", "times faster")
+    columns = (
+        "branches",
+        "tokens of the prompt",
+        "apart, ms a step",
+        "read once, ms a step",
+        "times faster",
+    )
     apart, once = _milliseconds(model, False, gpu), _milliseconds(model, True, gpu)
     report = Report("Decode steps of branches of one prompt", columns)
     for case, slow, fast in zip(CASES, apart, once, strict=True):
-        branches, prompt = (case.branches, case.prompt) if gpu else (case.toy_branches, case.toy_prompt)
+        branches, prompt = (
+            (case.branches, case.prompt) if gpu else (case.toy_branches, case.toy_prompt)
+        )
         report.rows.append((branches, prompt, f"{slow:.2f}", f"{fast:.2f}", f"{slow / fast:.2f}"))
         if case.barred and gpu:
-            report.bar, report.met = f"{BAR} times for {branches} branches of {prompt:,} tokens", slow / fast >= BAR
+            report.bar, report.met = (
+                f"{BAR} times for {branches} branches of {prompt:,} tokens",
+                slow / fast >= BAR,
+            )
     return report
 
 

@@ -1,4 +1,5 @@
-"""How much of a profiler's trace the device was idle, and where. Pure: a Chrome trace in, shares out."""
+"""How much of a profiler's trace the device was idle, and where. Pure: a Chrome trace in, shares
+out."""
 
 from __future__ import annotations
 
@@ -29,8 +30,9 @@ def device_work(trace: str | Path) -> list[Piece]:
 
 
 class Idle(NamedTuple):
-    """Shares of a span without work. between: next to a copy from or to the host, with which steps begin and end;
-    within: from kernel to kernel, as a chip leaves it also inside of a CUDA graph."""
+    """Shares of a span without work. between: next to a copy from or to the host, with which steps
+    begin and end; within: from kernel to kernel, as a chip leaves it also inside of a CUDA
+    graph."""
 
     between: float
     within: float

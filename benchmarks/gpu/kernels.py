@@ -1,9 +1,11 @@
-"""`python -m benchmarks.gpu.kernels [--only PART,...]`: single kernels against what they take the place of.
+"""`python -m benchmarks.gpu.kernels [--only PART,...]`: single kernels against what they take the
+place of.
 
-experts: mixtures of experts against transformers' grouped product and its loop. invariant: products whose rows do not
-feel each other against cuBLAS, the price of deterministic mode. skinny, layers: products of few rows against cuBLAS.
-sampling: against torch and, where it can be imported, FlashInfer. loading: reading a checkpoint, against transformers.
-All but loading need an NVIDIA GPU; times are those of bfloat16 with cold caches.
+experts: mixtures of experts against transformers' grouped product and its loop. invariant: products
+whose rows do not feel each other against cuBLAS, the price of deterministic mode. skinny, layers:
+products of few rows against cuBLAS. sampling: against torch and, where it can be imported,
+FlashInfer. loading: reading a checkpoint, against transformers. All but loading need an NVIDIA GPU;
+times are those of bfloat16 with cold caches.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ def experts(place: Place) -> Report:
     for name, mixture in place.sizes.mixtures.items():
         module = _experts_module(place, mixture)
         for tokens in place.sizes.tokens:
-            report.rows.append((name, tokens, *_experts_row(place, f"{name}, {tokens}", module, mixture, tokens)))
+            report.rows.append(
+                (name, tokens, *_experts_row(place, f"{name}, {tokens}", module, mixture, tokens))
+            )
             print(*report.rows[-1], sep=" | ", flush=True)
     return report
 
@@ -53,14 +57,18 @@ def _experts_module(place: Place, mixture: Mixture) -> Any:
     return module.eval()
 
 
-def _experts_row(place: Place, name: str, module: Any, mixture: Mixture, tokens: int) -> tuple[str, ...]:
+def _experts_row(
+    place: Place, name: str, module: Any, mixture: Mixture, tokens: int
+) -> tuple[str, ...]:
     """Every call routes otherwise, so that none finds the experts of the one before."""
     import torch
 
     from sgnb.engine.fusion.moe import FusedExperts
 
     x = place.normal(tokens, mixture.hidden)
-    scores = [torch.rand(tokens, mixture.experts, device=place.device).softmax(-1) for _ in range(8)]
+    scores = [
+        torch.rand(tokens, mixture.experts, device=place.device).softmax(-1) for _ in range(8)
+    ]
     routes = [score.topk(mixture.choices, -1) for score in scores]
 
     def measure(way: str, clock: Clock, forward: Any) -> float | None:
@@ -72,7 +80,9 @@ def _experts_row(place: Place, name: str, module: Any, mixture: Mixture, tokens:
         return measure(implementation, clock, module)
 
     fast, even = (
-        measure("ours", place.graph, FusedExperts(module, "silu", batch_invariant=invariant).forward)
+        measure(
+            "ours", place.graph, FusedExperts(module, "silu", batch_invariant=invariant).forward
+        )
         for invariant in (False, True)
     )
     grouped, launched = (measure_own("grouped_mm", clock) for clock in (place.graph, place.eager))
@@ -81,7 +91,14 @@ def _experts_row(place: Place, name: str, module: Any, mixture: Mixture, tokens:
     size = touched * 3 * mixture.hidden * mixture.inner * x.element_size()
     speed = "-" if fast is None else f"{size / fast / 1e3:,.0f}"
     shown = [microseconds(value) for value in (grouped, launched, loop)]
-    return microseconds(fast), microseconds(even), speed, *shown, times(grouped, fast), times(even, fast)
+    return (
+        microseconds(fast),
+        microseconds(even),
+        speed,
+        *shown,
+        times(grouped, fast),
+        times(even, fast),
+    )
 
 
 def invariant(place: Place) -> Report:
@@ -95,7 +112,9 @@ def invariant(place: Place) -> Report:
         ("product", "rows", "invariant", "cuBLAS", "invariant / cuBLAS"),
         note="The price of deterministic mode, product by product; a layer is all but the logits.",
     )
-    whole: dict[int, list[tuple[float | None, float | None]]] = {rows: [] for rows in place.sizes.rows}
+    whole: dict[int, list[tuple[float | None, float | None]]] = {
+        rows: [] for rows in place.sizes.rows
+    }
     for name, product in place.sizes.products.items():
         weights = [weight for (weight,) in place.weights(product)]
         for rows in place.sizes.rows:
@@ -103,17 +122,25 @@ def invariant(place: Place) -> Report:
                 continue
             x = place.normal(rows, product.size)
             ours, base = (
-                attempt(f"invariant, {name}, {rows}", place.graph, [partial(linear, x, weight) for weight in weights])
+                attempt(
+                    f"invariant, {name}, {rows}",
+                    place.graph,
+                    [partial(linear, x, weight) for weight in weights],
+                )
                 for linear in (invariant_linear, F.linear)
             )
             if name != "logits":
                 whole[rows].append((ours, base))
-            report.rows.append((name, rows, microseconds(ours), microseconds(base), times(ours, base)))
+            report.rows.append(
+                (name, rows, microseconds(ours), microseconds(base), times(ours, base))
+            )
             print(*report.rows[-1], sep=" | ", flush=True)
         del weights
     for rows, found in whole.items():
         ours, base = (_sum(values) for values in zip(*found, strict=True))
-        report.rows.append(("a layer", rows, microseconds(ours), microseconds(base), times(ours, base)))
+        report.rows.append(
+            ("a layer", rows, microseconds(ours), microseconds(base), times(ours, base))
+        )
     return report
 
 
@@ -183,7 +210,8 @@ PARTS = (*KERNELS, LOADING)
 
 
 def measure(part: str) -> Report:
-    """One part's table. What fails leaves a line and an empty table, so that the next part is measured."""
+    """One part's table. What fails leaves a line and an empty table, so that the next part is
+    measured."""
     import torch
 
     gpu = torch.cuda.is_available()

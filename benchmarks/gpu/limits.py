@@ -1,9 +1,10 @@
-"""How fast a workload could be: counted bytes and operations over the speed of memory and of the tensor cores, as a
-large copy and a large product reach them. Weights that are only read can be some percent faster.
+"""How fast a workload could be: counted bytes and operations over the speed of memory and of the
+tensor cores, as a large copy and a large product reach them. Weights that are only read can be some
+percent faster.
 
-Every step takes the longer of the two times. A prefix that calls share is computed once and, while they decode, read
-once a step, as far back as a layer's window goes. Calls that need nothing of each other run in the
-same steps.
+Every step takes the longer of the two times. A prefix that calls share is computed once and, while
+they decode, read once a step, as far back as a layer's window goes. Calls that need nothing of each
+other run in the same steps.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from .shapes import LLAMA_8B, Shape
 from .workloads import Call, Workload
 
 H200_BYTES, H200_OPERATIONS = 4.3e12, 670e12
-"""A second, on one H200, measured: a large copy (read and written), and large bf16 products for seconds
-on end, with the clock that the chip's power allows."""
+"""A second, on one H200, measured: a large copy (read and written), and large bf16 products for
+seconds on end, with the clock that the chip's power allows."""
 
 
 class Edge(NamedTuple):
@@ -28,30 +29,48 @@ class Edge(NamedTuple):
 
 
 def limit_seconds(
-    workload: Workload, shape: Shape = LLAMA_8B, speed: float = H200_BYTES, operations: float = H200_OPERATIONS
+    workload: Workload,
+    shape: Shape = LLAMA_8B,
+    speed: float = H200_BYTES,
+    operations: float = H200_OPERATIONS,
 ) -> float | None:
-    """Seconds that the workload takes at those speeds; None where a schema makes its length unknown."""
+    """Seconds that the workload takes at those speeds; None where a schema makes its length
+    unknown."""
     if workload.constrained:
         return None
     total, done = 0.0, []
     sequences = _sequences(workload.calls)
     for level in _levels(workload):
         calls = [workload.calls[number] for number in level]
-        prompts = [sequences[number][: len(sequences[number]) - workload.calls[number].new] for number in level]
+        prompts = [
+            sequences[number][: len(sequences[number]) - workload.calls[number].new]
+            for number in level
+        ]
         tokens_before, pairs_before = _count(_edges(done), shape)
         tokens, pairs = _count(_edges(done + prompts), shape)
-        scored = [len(p) - c.score_from for p, c in zip(prompts, calls, strict=True) if c.score_from is not None]
+        scored = [
+            len(p) - c.score_from
+            for p, c in zip(prompts, calls, strict=True)
+            if c.score_from is not None
+        ]
         logits = sum(scored) + len(calls) - len(scored)
         new = tokens - tokens_before
         work = shape.operations(new, pairs - pairs_before, logits)
         total += max(work / operations, shape.step_bytes(new) / speed)
         total += _decoding(calls, prompts, shape, speed, operations)
-        done += [sequences[number][:-1] if workload.calls[number].new else sequences[number] for number in level]
+        done += [
+            sequences[number][:-1] if workload.calls[number].new else sequences[number]
+            for number in level
+        ]
     return total
 
 
 def _decoding(
-    calls: Sequence[Call], prompts: Sequence[list[int]], shape: Shape, speed: float, operations: float
+    calls: Sequence[Call],
+    prompts: Sequence[list[int]],
+    shape: Shape,
+    speed: float,
+    operations: float,
 ) -> float:
     """Seconds of all steps after the one that made the first tokens."""
     total = 0.0
@@ -87,7 +106,9 @@ def _levels(workload: Workload) -> list[list[int]]:
     depths: list[int] = []
     for call in workload.calls:
         depths.append(1 + max((depths[need] for need in call.needs), default=-1))
-    return [[n for n, depth in enumerate(depths) if depth == level] for level in range(max(depths) + 1)]
+    return [
+        [n for n, depth in enumerate(depths) if depth == level] for level in range(max(depths) + 1)
+    ]
 
 
 def _sequences(calls: Sequence[Call]) -> list[list[int]]:

@@ -1,6 +1,8 @@
-"""Reading a checkpoint of safetensors to the device: GB/s of sgnb and of transformers. Toy-sized without a GPU.
+"""Reading a checkpoint of safetensors to the device: GB/s of sgnb and of transformers. Toy-sized
+without a GPU.
 
-The folder is written first, so its files lie in the system's page cache: this is no measure of a disk.
+The folder is written first, so its files lie in the system's page cache: this is no measure of a
+disk.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""`python -m benchmarks.gpu.memory_cycle`: load, run, unload, again and again in one process; the memory after each."""
+"""`python -m benchmarks.gpu.memory_cycle`: load, run, unload, again and again in one process; the
+memory after each."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ SHAPE = replace(
 
 
 class Memory(NamedTuple):
-    """MB: used on the device by this and other processes, reserved by torch, and resident on the host."""
+    """MB: used on the device by this and other processes, reserved by torch, and resident on the
+    host."""
 
     used: float
     reserved: float
@@ -34,7 +36,14 @@ def memory() -> Memory:
     host = 0.0
     status = Path("/proc/self/status")
     if status.exists():
-        host = next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmRSS")) / 1e3
+        host = (
+            next(
+                int(line.split()[1])
+                for line in status.read_text().splitlines()
+                if line.startswith("VmRSS")
+            )
+            / 1e3
+        )
     if not torch.cuda.is_available():
         return Memory(0.0, 0.0, host)
     free, total = torch.cuda.mem_get_info()
@@ -68,7 +77,9 @@ def measure_cycles(cycles: int, **options: Any) -> Report:
             _add(report, f"unload {cycle + 1}", after[-1])
     if gpu:
         first, rest = after[0], after[1:]
-        back = all(abs(one.used - first.used) <= ALLOWED_MB and one.reserved <= ALLOWED_MB for one in after)
+        back = all(
+            abs(one.used - first.used) <= ALLOWED_MB and one.reserved <= ALLOWED_MB for one in after
+        )
         grows = len(rest) > 2 and rest[-1].used - rest[0].used > ALLOWED_MB / 4
         report.met = back and not grows
     return report
@@ -106,7 +117,9 @@ def _cycle(folder: str, **options: Any) -> Memory:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.memory_cycle", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu.memory_cycle", description=__doc__
+    )
     parser.add_argument("--cycles", type=int, default=CYCLES)
     print(measure_cycles(parser.parse_args().cycles).markdown(), flush=True)
     return 0

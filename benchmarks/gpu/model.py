@@ -37,7 +37,8 @@ def random_model(
 
 
 def write_folder(folder: Path, shape: Shape, tokenizer: bool) -> Path:
-    """A model folder without weights, for `load_format="dummy"`; with the large tokenizer when it is asked for."""
+    """A model folder without weights, for `load_format="dummy"`; with the large tokenizer when it
+    is asked for."""
     folder.mkdir(parents=True, exist_ok=True)
     config = shape.config()
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")

@@ -1,4 +1,5 @@
-"""The other workloads of the paper (Zheng et al., arXiv 2312.07104, section 6) in the same form: shapes, not words."""
+"""The other workloads of the paper (Zheng et al., arXiv 2312.07104, section 6) in the same form:
+shapes, not words."""
 
 from __future__ import annotations
 
@@ -8,9 +9,17 @@ from .workloads import BASIC, Call, Ids, Kind, Workload, chat, few_shot
 
 
 def select(
-    ids: Ids, rng: random.Random, *, prefix: int, questions: int, question: int, choices: int, choice: int
+    ids: Ids,
+    rng: random.Random,
+    *,
+    prefix: int,
+    questions: int,
+    question: int,
+    choices: int,
+    choice: int,
 ) -> Workload:
-    """HellaSwag as `select` runs it: every choice behind the question, and that behind one prefix, is scored."""
+    """HellaSwag as `select` runs it: every choice behind the question, and that behind one prefix,
+    is scored."""
     shared, calls = ids(prefix), []
     for _ in range(questions):
         asked = shared + ids(question)
@@ -18,14 +27,23 @@ def select(
     return Workload(calls, "req/s")
 
 
-def agents(ids: Ids, rng: random.Random, *, templates: int, template: int, calls: int, own: int, new: int) -> Workload:
+def agents(
+    ids: Ids, rng: random.Random, *, templates: int, template: int, calls: int, own: int, new: int
+) -> Workload:
     """Generative agents replayed: short calls behind a few templates, in any order."""
     shared = [ids(template) for _ in range(templates)]
     return Workload([Call(rng.choice(shared) + ids(own), new) for _ in range(calls)], "req/s")
 
 
 def skeleton(
-    ids: Ids, rng: random.Random, *, questions: int, prompt: int, outline: int, points: int, new: int
+    ids: Ids,
+    rng: random.Random,
+    *,
+    questions: int,
+    prompt: int,
+    outline: int,
+    points: int,
+    new: int,
 ) -> Workload:
     """Skeleton of thought: an outline, then all of its points at the same time."""
     calls: list[Call] = []
@@ -36,19 +54,32 @@ def skeleton(
     return Workload(calls, "req/s")
 
 
-def judge(ids: Ids, rng: random.Random, *, essays: int, prompt: int, dimensions: int, new: int) -> Workload:
-    """Branch, solve, merge: an essay is judged in several ways at once; a last call reads all the judgements."""
+def judge(
+    ids: Ids, rng: random.Random, *, essays: int, prompt: int, dimensions: int, new: int
+) -> Workload:
+    """Branch, solve, merge: an essay is judged in several ways at once; a last call reads all the
+    judgements."""
     calls: list[Call] = []
     shared = ids(128)
     for _ in range(essays):
         essay, first = shared + ids(prompt), len(calls)
         calls += [Call(essay + ids(24), new) for _ in range(dimensions)]
-        calls.append(Call(ids(16), new, context=first, joins=tuple(range(first + 1, first + dimensions))))
+        calls.append(
+            Call(ids(16), new, context=first, joins=tuple(range(first + 1, first + dimensions)))
+        )
     return Workload(calls, "req/s")
 
 
 def retrieval(
-    ids: Ids, rng: random.Random, *, questions: int, instruction: int, passages: int, passage: int, shown: int, new: int
+    ids: Ids,
+    rng: random.Random,
+    *,
+    questions: int,
+    instruction: int,
+    passages: int,
+    passage: int,
+    shown: int,
+    new: int,
 ) -> Workload:
     """Two hops: an answer from a few passages of a common stock, then another with more of them."""
     shared, stock = ids(instruction), [ids(passage) for _ in range(passages)]

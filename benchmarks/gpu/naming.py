@@ -10,7 +10,8 @@ ONLY_HELP = "workloads, or parts of their names, with semicolons between: " + ";
 
 
 def chosen_names(only: str | None) -> list[str]:
-    """The workloads that --only names, all by default; a part of a name will do if it is in one name alone.
+    """The workloads that --only names, all by default; a part of a name will do if it is in one
+    name alone.
 
     Raises SystemExit for what is in none or in several.
     """
@@ -18,8 +19,12 @@ def chosen_names(only: str | None) -> list[str]:
         return list(NAMES)
     names = []
     for word in (word.strip() for word in only.split(";")):
-        found = [word] if word in NAMES else [name for name in NAMES if word.lower() in name.lower()]
+        found = (
+            [word] if word in NAMES else [name for name in NAMES if word.lower() in name.lower()]
+        )
         if len(found) != 1:
-            raise SystemExit(f"{word!r} names {len(found)} workloads; there are: {'; '.join(NAMES)}")
+            raise SystemExit(
+                f"{word!r} names {len(found)} workloads; there are: {'; '.join(NAMES)}"
+            )
         names += found
     return names

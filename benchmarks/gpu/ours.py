@@ -57,7 +57,8 @@ class SgnbServer:
 
 
 def await_kernels(engine: sgnb.Engine) -> None:
-    """Until the kernels that are compiled in the background serve. That can take minutes, so it is said."""
+    """Until the kernels that are compiled in the background serve. That can take minutes, so it is
+    said."""
     if not engine.stats()["compiling"]:
         return
     print("waiting for kernels that are compiled in the background ...", flush=True)

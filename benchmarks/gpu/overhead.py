@@ -1,8 +1,9 @@
 """`python -m benchmarks.gpu.overhead`: what of a run is not the model's work.
 
-Three tables' worth in one: the radix tree, the scheduler and the events as a share of a run without any reuse, and a
-step of the scheduler with 100,000 cached sequences; the GPU's idle time between decode steps and between their kernels,
-from a profiler's trace; and a decode step of 64 rows under a regex against one without.
+Three tables' worth in one: the radix tree, the scheduler and the events as a share of a run without
+any reuse, and a step of the scheduler with 100,000 cached sequences; the GPU's idle time between
+decode steps and between their kernels, from a profiler's trace; and a decode step of 64 rows under
+a regex against one without.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from .shapes import LLAMA_8B, TOY
 PARTS = ("share", "scheduler", "idle", "constrained")
 FREE, MASKED, FORCED = "free", "under a regex", "under a regex that forces text"
 REGEXES = {MASKED: r"[a-z ]{0,4000}", FORCED: r"([a-z]{1,9} ){0,600}"}
-"""Some thousand states, so long that hardly a row comes to its end. The second forces a space after nine letters."""
+"""Some thousand states, so long that hardly a row comes to its end. The second forces a space after
+nine letters."""
 
 
 def run() -> Report:
@@ -55,7 +57,13 @@ def measure_parts(parts: Sequence[str], trace: str | None = None, **options: Any
     if "scheduler" in parts:
         times = schedule_milliseconds()
         _add(report, "schedule() with 100,000 cached sequences, median", times.median, "ms", 1.0)
-        _add(report, "schedule() with 100,000 cached sequences, worst of 200 steps", times.worst, "ms", None)
+        _add(
+            report,
+            "schedule() with 100,000 cached sequences, worst of 200 steps",
+            times.worst,
+            "ms",
+            None,
+        )
     verdicts = [row[-1] for row in report.rows if row[-1]]
     if verdicts and torch.cuda.is_available():  # the bars are a GPU's
         report.met = all(verdict == "yes" for verdict in verdicts)
@@ -72,7 +80,8 @@ def _add(report: Report, name: str, value: float, unit: str, bar: float | None) 
 
 @contextmanager
 def _engine(**options: Any) -> Iterator[tuple[Any, bool]]:
-    """An engine of 8B's shape with the large vocabulary on a GPU, of toy size on a CPU; and whether there is a GPU."""
+    """An engine of 8B's shape with the large vocabulary on a GPU, of toy size on a CPU; and whether
+    there is a GPU."""
     import torch
 
     import sgnb
@@ -116,7 +125,9 @@ def _idle(report: Report, engine: Any, trace: str | None) -> None:
     for rows in (1, 64):
         idle = _traced(engine, rows, Path(trace) if trace else None)
         _add(report, f"GPU idle between decode steps, batch {rows}", idle.between, "%", 0.03)
-        _add(report, f"GPU idle between the kernels of a step, batch {rows}", idle.within, "%", None)
+        _add(
+            report, f"GPU idle between the kernels of a step, batch {rows}", idle.within, "%", None
+        )
         _add(report, f"GPU idle in all, batch {rows}", sum(idle), "%", None)
 
 
@@ -181,7 +192,8 @@ def _decode(engine: Any, prompts: list[list[int]], new: int, watch: Callable[[in
 
 
 def _constrained(report: Report, engine: Any, gpu: bool) -> None:
-    """64 rows in turns: free, and with every row under a regex. The prompts are in the cache, so steps are decodes.
+    """64 rows in turns: free, and with every row under a regex. The prompts are in the cache, so
+    steps are decodes.
 
     Forced text makes fewer steps of more rows: there the time of a token is what can be compared.
     """
@@ -211,7 +223,9 @@ def _constrained(report: Report, engine: Any, gpu: bool) -> None:
 
 def _cost(times: dict[str, list[float]], name: str) -> float:
     """The median over the turns."""
-    return statistics.median(bound / free - 1 for bound, free in zip(times[name], times[FREE], strict=True))
+    return statistics.median(
+        bound / free - 1 for bound, free in zip(times[name], times[FREE], strict=True)
+    )
 
 
 def main() -> int:

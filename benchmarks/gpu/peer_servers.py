@@ -1,6 +1,8 @@
-"""vLLM and SGLang as `Server`s, in this process. Each import happens when its server is made: neither needs be there.
+"""vLLM and SGLang as `Server`s, in this process. Each import happens when its server is made:
+neither needs be there.
 
-Written for vLLM 0.20 and SGLang 0.5.11. Weights are random ("dummy"), prompts are token ids, the prefix cache is on.
+Written for vLLM 0.20 and SGLang 0.5.11. Weights are random ("dummy"), prompts are token ids, the
+prefix cache is on.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ class VllmServer:
     name = "vllm"
 
     def __init__(self, folder: Path, tokenizer: bool, **options: Any) -> None:
-        """tokenizer: the folder has one, which schemas need. options: put over those of `LLM` below."""
+        """tokenizer: the folder has one, which schemas need. options: put over those of `LLM`
+        below."""
         import vllm
 
         self.version = vllm.__version__
@@ -51,9 +54,16 @@ class VllmServer:
     def finished(self) -> list[tuple[int, list[int]]]:
         while True:
             outputs = self._llm.llm_engine.step()
-            outputs = [output for output in outputs if output.finished and output.request_id in self._numbers]
+            outputs = [
+                output
+                for output in outputs
+                if output.finished and output.request_id in self._numbers
+            ]
             if outputs:
-                return [(self._numbers.pop(out.request_id), list(out.outputs[0].token_ids)) for out in outputs]
+                return [
+                    (self._numbers.pop(out.request_id), list(out.outputs[0].token_ids))
+                    for out in outputs
+                ]
 
     def flush(self) -> None:
         for _ in range(100):
@@ -90,12 +100,14 @@ def _vllm_params(new: int, schema: str | None, score_from: int | None) -> Any:
 
 
 class SglangServer:
-    """`Engine` with tasks on its own event loop: one task for a batch that is handed over together, else one a call."""
+    """`Engine` with tasks on its own event loop: one task for a batch that is handed over together,
+    else one a call."""
 
     name = "sglang"
 
     def __init__(self, folder: Path, tokenizer: bool, **options: Any) -> None:
-        """tokenizer: the folder has one, which schemas need. options: put over those of `Engine` below."""
+        """tokenizer: the folder has one, which schemas need. options: put over those of `Engine`
+        below."""
         import sglang
 
         self.version = sglang.__version__
@@ -148,11 +160,16 @@ class SglangServer:
             sampling_params=[self._params(asked.call) for asked in group],
             **options,
         )
-        return [(asked.number, list(out["output_ids"])) for asked, out in zip(group, outputs, strict=True)]
+        return [
+            (asked.number, list(out["output_ids"]))
+            for asked, out in zip(group, outputs, strict=True)
+        ]
 
     def _params(self, call: Call) -> dict[str, Any]:
         options: dict[str, Any] = {"temperature": 0.0, "max_new_tokens": call.new}
-        return options | ({"ignore_eos": True} if call.schema is None else {"json_schema": call.schema})
+        return options | (
+            {"ignore_eos": True} if call.schema is None else {"json_schema": call.schema}
+        )
 
 
 PEERS = {server.name: server for server in (VllmServer, SglangServer)}

@@ -1,8 +1,9 @@
-"""`python -m benchmarks.gpu.peers vllm|sglang --site DIR`: the workloads on a peer, in a process of its own.
+"""`python -m benchmarks.gpu.peers vllm|sglang --site DIR`: the workloads on a peer, in a process of
+its own.
 
-DIR is a folder with the peer's packages, put before all others; without it the installed ones are used. Prints a line
-for each workload as it is done, and writes the figures to --out. The time to the first token is measured by
-`--only ready`, alone.
+DIR is a folder with the peer's packages, put before all others; without it the installed ones are
+used. Prints a line for each workload as it is done, and writes the figures to --out. The time to
+the first token is measured by `--only ready`, alone.
 """
 
 from __future__ import annotations
@@ -40,14 +41,24 @@ def main() -> int:
     parser.add_argument("--out", help="JSON file for the figures")
     parser.add_argument("--toy", action="store_true", help="small sizes and a small model")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS)
-    parser.add_argument("--options", type=json.loads, default={}, help="JSON object of options for the peer's engine")
+    parser.add_argument(
+        "--options",
+        type=json.loads,
+        default={},
+        help="JSON object of options for the peer's engine",
+    )
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    return _inside(arguments) if arguments.inside else run_peer(sys.argv[1:], arguments.site, arguments.only == READY)
+    return (
+        _inside(arguments)
+        if arguments.inside
+        else run_peer(sys.argv[1:], arguments.site, arguments.only == READY)
+    )
 
 
 def run_peer(arguments: list[str], site: str | None, cold: bool) -> int:
-    """This module once more, in an environment for the peer. cold: nothing that was compiled before can be found."""
+    """This module once more, in an environment for the peer. cold: nothing that was compiled before
+    can be found."""
     paths = [path for path in (site, str(ROOT), os.environ.get("PYTHONPATH")) if path]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "HF_HUB_OFFLINE": "1"}
     command = [sys.executable, "-m", "benchmarks.gpu.peers", *arguments, "--inside"]
@@ -68,7 +79,9 @@ def _inside(arguments: argparse.Namespace) -> int:
         try:
             server = PEERS[arguments.peer](Path(folder), constrained, **arguments.options)
         except ModuleNotFoundError as error:
-            raise SystemExit(f"{arguments.peer} is not here ({error}); --site DIR names a folder with it") from None
+            raise SystemExit(
+                f"{arguments.peer} is not here ({error}); --site DIR names a folder with it"
+            ) from None
         if names == [READY]:
             _report(results, server, READY, _first_token(server, began))
         for name in names:
@@ -103,7 +116,10 @@ def _first_token(server: Any, began: float) -> dict[str, Any]:
 
 def _report(results: Results, server: Any, name: str, result: dict[str, Any]) -> None:
     results.add(server.name, server.version, name, result)
-    print(f"{server.name} {server.version}: {name}: {result['figure']:,.2f} {result['unit']} {result}", flush=True)
+    print(
+        f"{server.name} {server.version}: {name}: {result['figure']:,.2f} {result['unit']} {result}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

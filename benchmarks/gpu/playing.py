@@ -14,7 +14,8 @@ from .workloads import Call, Kind, Workload
 WARM_UP_SEED, REPETITIONS = 1000, 3
 
 PORTION = 64
-"""So many calls are submitted at a time, unless they must begin together: a server may begin with the first ones."""
+"""So many calls are submitted at a time, unless they must begin together: a server may begin with
+the first ones."""
 
 
 class Asked(NamedTuple):
@@ -26,7 +27,8 @@ class Asked(NamedTuple):
 
 
 class Server(Protocol):
-    """An engine. All sampling is greedy and does not end at an end-of-sequence token, except with a schema."""
+    """An engine. All sampling is greedy and does not end at an end-of-sequence token, except with a
+    schema."""
 
     name: str
     version: str
@@ -36,7 +38,8 @@ class Server(Protocol):
         ...
 
     def finished(self) -> list[tuple[int, list[int]]]:
-        """Wait for at least one call: number and output tokens of all that are done and were not given before."""
+        """Wait for at least one call: number and output tokens of all that are done and were not
+        given before."""
         ...
 
     def flush(self) -> None:
@@ -53,8 +56,8 @@ class Server(Protocol):
 def play(server: Server, workload: Workload, levels: bool = False) -> list[list[int]]:
     """Run all calls and return their outputs.
 
-    A call is submitted as soon as those it needs are done; with `levels`, only when no call is running.
-    Raises ValueError when an output has not the length that was asked for.
+    A call is submitted as soon as those it needs are done; with `levels`, only when no call is
+    running. Raises ValueError when an output has not the length that was asked for.
     """
     calls = workload.calls
     missing = [len(set(call.needs)) for call in calls]
@@ -72,7 +75,9 @@ def play(server: Server, workload: Workload, levels: bool = False) -> list[list[
             size = len(chosen) if levels else PORTION
             for first in range(0, len(chosen), size):
                 portion = chosen[first : first + size]
-                server.submit([Asked(n, _prompt(calls[n], calls, outputs), calls[n]) for n in portion], levels)
+                server.submit(
+                    [Asked(n, _prompt(calls[n], calls, outputs), calls[n]) for n in portion], levels
+                )
             running += len(chosen)
         for number, output in server.finished():
             _check(calls[number], output, number)
@@ -86,7 +91,8 @@ def play(server: Server, workload: Workload, levels: bool = False) -> list[list[
 
 
 def _prompt(call: Call, calls: Sequence[Call], outputs: dict[int, list[int]]) -> list[int]:
-    """Made when it is asked for: lists of all prompts would be work for Python's garbage collector."""
+    """Made when it is asked for: lists of all prompts would be work for Python's garbage
+    collector."""
     parts = [call.tokens, *(outputs[other] for other in reversed(call.joins))]
     while call.context is not None:
         parts.append(outputs[call.context])
@@ -112,11 +118,13 @@ def measure(
     repetitions: int = REPETITIONS,
     styles: Sequence[bool] = (False,),
 ) -> dict[str, Any]:
-    """The best style's median: {"figure", "unit", "seconds" of each repetition, "levels"}, and the GPU's clock.
+    """The best style's median: {"figure", "unit", "seconds" of each repetition, "levels"}, and the
+    GPU's clock.
 
-    One warm-up of each style; then repetitions with the cache flushed before each, and other tokens in each.
-    styles: values of `play`'s levels that are tried; the better one counts. Without levels in the workload they mean
-    whether the calls are handed over together. An error gives up the calls that are running.
+    One warm-up of each style; then repetitions with the cache flushed before each, and other tokens
+    in each. styles: values of `play`'s levels that are tried; the better one counts. Without levels
+    in the workload they mean whether the calls are handed over together. An error gives up the
+    calls that are running.
     """
     try:
         with watched() as chip:

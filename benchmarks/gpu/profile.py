@@ -1,5 +1,6 @@
-"""`python -m benchmarks.gpu.profile [--only WORKLOAD;...]`: where the GPU's time goes in a workload, from a profiler's
-trace: by kinds of kernels, and the kernels that take longest. The profiler itself costs a little."""
+"""`python -m benchmarks.gpu.profile [--only WORKLOAD;...]`: where the GPU's time goes in a
+workload, from a profiler's trace: by kinds of kernels, and the kernels that take longest. The
+profiler itself costs a little."""
 
 from __future__ import annotations
 
@@ -44,11 +45,16 @@ def measure(names: Sequence[str]) -> Report:
     from .serving import make_tokenizer
 
     kinds = [*KINDS, OTHER]
-    report = Report("Where the GPU's time goes", ("workload", "ms", *kinds, "idle", "longest kernels, ms (calls)"))
+    report = Report(
+        "Where the GPU's time goes",
+        ("workload", "ms", *kinds, "idle", "longest kernels, ms (calls)"),
+    )
     if not torch.cuda.is_available():
         report.note = "Needs an NVIDIA GPU."
         return report
-    tokenizer = make_tokenizer(toy=False) if any(name.startswith("JSON") for name in names) else None
+    tokenizer = (
+        make_tokenizer(toy=False) if any(name.startswith("JSON") for name in names) else None
+    )
     model = random_model(LLAMA_8B, "cuda")
     with no_compiled_grammars(), sgnb.Engine(model, tokenizer=tokenizer) as engine:
         await_kernels(engine)
@@ -76,7 +82,8 @@ def _trace(server: Any, name: str) -> list[Piece]:
 
 
 def shares(pieces: Sequence[Piece]) -> tuple[str, ...]:
-    """Milliseconds from the first kernel to the last; each kind's share of the kernels' time; the share without any."""
+    """Milliseconds from the first kernel to the last; each kind's share of the kernels' time; the
+    share without any."""
     spent = Counter[str]()
     for piece in pieces:
         spent[kind_of(piece.name)] += piece.end - piece.begin
@@ -95,12 +102,17 @@ def longest(pieces: Iterable[Piece]) -> str:
     for piece in pieces:
         times[piece.name] += piece.end - piece.begin
         calls[piece.name] += 1
-    return "; ".join(f"{_short(name)} {time / 1000:.1f} ({calls[name]})" for name, time in times.most_common(LONGEST))
+    return "; ".join(
+        f"{_short(name)} {time / 1000:.1f} ({calls[name]})"
+        for name, time in times.most_common(LONGEST)
+    )
 
 
 def _short(name: str) -> str:
     """Without template arguments and signature."""
-    return re.sub(r"[<(].*", "", name.removeprefix("void ").replace("(anonymous namespace)::", ""))[:60]
+    return re.sub(r"[<(].*", "", name.removeprefix("void ").replace("(anonymous namespace)::", ""))[
+        :60
+    ]
 
 
 def main() -> int:

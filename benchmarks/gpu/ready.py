@@ -1,8 +1,10 @@
-"""`python -m benchmarks.gpu.ready`: from nothing to the first token, with no kernel ever compiled before.
+"""`python -m benchmarks.gpu.ready`: from nothing to the first token, with no kernel ever compiled
+before.
 
-In a fresh process whose caches of compiled kernels are empty folders. The weights are random and made on the device, so
-that reading them from a disk does not count. Counted from before sgnb is imported; torch's own import is given apart.
-Python's bytecode, which an installation writes and some machines lack, is there: a process before this one has made it.
+In a fresh process whose caches of compiled kernels are empty folders. The weights are random and
+made on the device, so that reading them from a disk does not count. Counted from before sgnb is
+imported; torch's own import is given apart. Python's bytecode, which an installation writes and
+some machines lack, is there: a process before this one has made it.
 """
 
 from __future__ import annotations
@@ -75,14 +77,19 @@ def cold_environment(folder: str | Path) -> dict[str, str]:
 
 
 def first_token(shape: Shape = LLAMA_8B) -> dict[str, Any]:
-    """{"figure": seconds to the first token, "unit": "s", "parts": {part: seconds}}; torch's import does not count.
+    """{"figure": seconds to the first token, "unit": "s", "parts": {part: seconds}}; torch's import
+    does not count.
 
     "before": the same of the process that made the bytecode, where there was none.
     """
     with tempfile.TemporaryDirectory() as bytecode:
         runs = [_run_cold(bytecode, shape.name) for _ in range(2)]
     before, figure = (
-        sum(seconds for name, seconds in parts.items() if name not in ("import torch", "8 more tokens"))
+        sum(
+            seconds
+            for name, seconds in parts.items()
+            if name not in ("import torch", "8 more tokens")
+        )
         for parts in runs
     )
     return {"figure": figure, "unit": "s", "seconds": [figure], "parts": runs[1], "before": before}

@@ -1,4 +1,5 @@
-"""What was measured, in a JSON file that grows with every figure, so that a run cut short loses nothing."""
+"""What was measured, in a JSON file that grows with every figure, so that a run cut short loses
+nothing."""
 
 from __future__ import annotations
 

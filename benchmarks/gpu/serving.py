@@ -1,8 +1,9 @@
-"""`python -m benchmarks.gpu.serving`: every workload on sgnb, and on peers that are at hand, beside limits and bars.
+"""`python -m benchmarks.gpu.serving`: every workload on sgnb, and on peers that are at hand, beside
+limits and bars.
 
-One process runs sgnb; peers run in processes of their own, after it. --measured takes figures of earlier runs, so that
-sgnb and the peers can be measured in different commands. --shape chooses the model; each has its
-own table.
+One process runs sgnb; peers run in processes of their own, after it. --measured takes figures of
+earlier runs, so that sgnb and the peers can be measured in different commands. --shape chooses the
+model; each has its own table.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def run_sgnb(
 ) -> None:
     """Add sgnb's figures. A workload that fails is said, and the others go on.
 
-    wait: for kernels that are compiled in the background, before anything is measured. options: of the engine.
+    wait: for kernels that are compiled in the background, before anything is measured. options: of
+    the engine.
     """
     import torch
 
@@ -75,7 +77,10 @@ def run_sgnb(
     constrained = [name for name in names if name.startswith("JSON")]
     plain = [name for name in names if name not in (READY, *constrained)]
     with no_compiled_grammars():
-        for group, tokenizer in ((plain, None), (constrained, make_tokenizer(toy) if constrained else None)):
+        for group, tokenizer in (
+            (plain, None),
+            (constrained, make_tokenizer(toy) if constrained else None),
+        ):
             if group:
                 _run_group(results, group, shape, tokenizer, toy, repetitions, wait, options)
                 gc.collect()
@@ -136,7 +141,10 @@ def _attempt(results: Results, name: str, function: Any) -> None:
         print(f"sgnb: {name}: failed: {type(error).__name__}: {error}", flush=True)
         return
     results.add("sgnb", __version__, name, result)
-    print(f"sgnb: {name}: {result['figure']:,.2f} {result['unit']}, runs {result['seconds']} s", flush=True)
+    print(
+        f"sgnb: {name}: {result['figure']:,.2f} {result['unit']}, runs {result['seconds']} s",
+        flush=True,
+    )
 
 
 def main() -> int:
@@ -193,8 +201,8 @@ def run_peer(
     toy: bool = False,
     repetitions: int = REPETITIONS,
 ) -> None:
-    """Add the figures of a peer, "NAME=DIR" or "NAME": what is plain, what is constrained, and the time to the first
-    token, each in a fresh process."""
+    """Add the figures of a peer, "NAME=DIR" or "NAME": what is plain, what is constrained, and the
+    time to the first token, each in a fresh process."""
     name, _, site = peer.partition("=")
     plain = [n for n in names if n != READY and not n.startswith("JSON")]
     groups = [plain, [n for n in names if n.startswith("JSON")], [READY] if READY in names else []]

@@ -1,5 +1,5 @@
-"""What the benchmark of single kernels measures, and where: mixtures of experts, Llama-8B's products and those of other
-models' layers, its logits."""
+"""What the benchmark of single kernels measures, and where: mixtures of experts, Llama-8B's
+products and those of other models' layers, its logits."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ class Mixture(NamedTuple):
 
 
 class Product(NamedTuple):
-    """A weight [columns, size]. norm: its input is normed; gated: its halves are gate and up; added: to a residual.
-    heads: of queries, of keys, and their size: the product is rotated, and keys and values are stored."""
+    """A weight [columns, size]. norm: its input is normed; gated: its halves are gate and up;
+    added: to a residual. heads: of queries, of keys, and their size: the product is rotated, and
+    keys and values are stored."""
 
     columns: int
     size: int
@@ -40,8 +41,8 @@ def layer(heads: tuple[int, int, int], hidden: int, inner: int) -> dict[str, Pro
 
 
 class Sizes(NamedTuple):
-    """What is measured: tokens of mixtures, rows of products, and of products of few rows, of `models` too, rows of
-    logits."""
+    """What is measured: tokens of mixtures, rows of products, and of products of few rows, of
+    `models` too, rows of logits."""
 
     mixtures: dict[str, Mixture]
     tokens: tuple[int, ...]
@@ -97,6 +98,9 @@ class Place(NamedTuple):
 
     def weights(self, *products: Product) -> list[list[Any]]:
         """A weight for each product, so many times that none is found in the cache."""
-        first = [self.normal(product.columns, product.size, width=product.size**-0.5) for product in products]
+        first = [
+            self.normal(product.columns, product.size, width=product.size**-0.5)
+            for product in products
+        ]
         size = sum(weight.numel() * weight.element_size() for weight in first)
         return [first, *([weight.clone() for weight in first] for _ in range(copies(size) - 1))]

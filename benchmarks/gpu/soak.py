@@ -1,8 +1,10 @@
-"""`python -m benchmarks.gpu.soak --minutes 10`: random programs under memory pressure, with checks all the while.
+"""`python -m benchmarks.gpu.soak --minutes 10`: random programs under memory pressure, with checks
+all the while.
 
-Programs run in several threads on a small random model whose pool is much too small for them. Every few seconds: no
-error; free + cached + in flight = the pool; a fixed probe gives the same tokens as at the beginning, alone and under
-load; the GPU's memory has not grown since the warm-up. Now and then the programs rest, and nothing may be left over.
+Programs run in several threads on a small random model whose pool is much too small for them. Every
+few seconds: no error; free + cached + in flight = the pool; a fixed probe gives the same tokens as
+at the beginning, alone and under load; the GPU's memory has not grown since the warm-up. Now and
+then the programs rest, and nothing may be left over.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ PROBE_PROMPT, PROBE_NEW = 150, 48
 
 @dataclass
 class Sizes:
-    """pool, longest_prompt, longest_output: tokens. rest: seconds from one rest of all programs to the next."""
+    """pool, longest_prompt, longest_output: tokens. rest: seconds from one rest of all programs to
+    the next."""
 
     threads: int = 12
     pool: int = 12_000
@@ -51,7 +54,9 @@ class Sizes:
     warm_up: float = 60.0
 
 
-TOY_SIZES = Sizes(threads=4, pool=360, longest_prompt=160, longest_output=60, interval=0.5, rest=2.0, warm_up=2.0)
+TOY_SIZES = Sizes(
+    threads=4, pool=360, longest_prompt=160, longest_output=60, interval=0.5, rest=2.0, warm_up=2.0
+)
 
 
 @dataclass
@@ -99,7 +104,8 @@ class Gate:
             self._change.notify_all()
 
     def shut(self, timeout: float = 180) -> bool:
-        """Let no one in and wait until nobody is inside; False when somebody stays longer than `timeout` seconds."""
+        """Let no one in and wait until nobody is inside; False when somebody stays longer than
+        `timeout` seconds."""
         with self._change:
             self._open = False
             return self._change.wait_for(lambda: self._inside == 0, timeout)
@@ -135,7 +141,10 @@ class Soak:
 
     def run(self, seconds: float) -> Findings:
         began = time.perf_counter()
-        workers = [threading.Thread(target=self._work, args=(i,), daemon=True) for i in range(self._sizes.threads)]
+        workers = [
+            threading.Thread(target=self._work, args=(i,), daemon=True)
+            for i in range(self._sizes.threads)
+        ]
         for worker in workers:
             worker.start()
         rested = began
@@ -173,7 +182,9 @@ class Soak:
                 self.findings.faults.append(text[:300])
 
     def _ask(self) -> list[int]:
-        output = self._engine.generate(self._probe, temperature=0, max_new_tokens=PROBE_NEW, ignore_eos=True)
+        output = self._engine.generate(
+            self._probe, temperature=0, max_new_tokens=PROBE_NEW, ignore_eos=True
+        )
         ids: list[int] = output.token_ids
         return ids
 
@@ -188,7 +199,9 @@ class Soak:
         if found == self._expected:
             self.findings.probes += 1
         else:
-            place = next(i for i, (a, b) in enumerate(zip(found, self._expected, strict=False)) if a != b)
+            place = next(
+                i for i, (a, b) in enumerate(zip(found, self._expected, strict=False)) if a != b
+            )
             self._fault(f"{when}: the probe differs from token {place} on")
         if stats["free"] + stats["cached"] + stats["in_flight"] != stats["pool_tokens"]:
             self._fault(f"{when}: the pool does not add up: {stats}")
@@ -216,7 +229,8 @@ class Soak:
         self._gate.open()
 
     def _settle(self) -> None:
-        """Streams that were left are aborted by commands on the way; an engine one step ahead reads its last one."""
+        """Streams that were left are aborted by commands on the way; an engine one step ahead reads
+        its last one."""
         for _ in range(100):
             stats = self._engine.stats()
             if not (stats["running"] or stats["waiting"]):
@@ -224,7 +238,8 @@ class Soak:
             time.sleep(0.05)
 
     def _live_requests(self) -> int:
-        """Requests in memory that came since the beginning. The engine's thread may hold the last one a moment."""
+        """Requests in memory that came since the beginning. The engine's thread may hold the last
+        one a moment."""
         for _ in range(4):
             alive = sum(request not in self._others for request in _requests())
             if not alive:
@@ -254,7 +269,9 @@ class Soak:
         read = self._engine.log.read(self._seen)
         if read.records:
             self._seen = read.records[-1].seq
-        self.findings.retractions += sum(isinstance(record.event, RequestRetracted) for record in read.records)
+        self.findings.retractions += sum(
+            isinstance(record.event, RequestRetracted) for record in read.records
+        )
 
 
 def _requests() -> list[Any]:
@@ -266,7 +283,8 @@ def _requests() -> list[Any]:
 
 
 def soak(seconds: float, sizes: Sizes, seed: int = 0, **options: Any) -> tuple[Findings, float]:
-    """Make the model and the engine, and run. Float32 unless said: equal tokens are then a fair demand.
+    """Make the model and the engine, and run. Float32 unless said: equal tokens are then a fair
+    demand.
 
     options: of the engine, put over those of the soak. Returns the findings and the seconds it ran.
     """
@@ -281,7 +299,11 @@ def soak(seconds: float, sizes: Sizes, seed: int = 0, **options: Any) -> tuple[F
     tokenizer = AutoTokenizer.from_pretrained(models.path("tiny"))
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model = random_model(replace(SHAPE, vocab=len(tokenizer)), device, "float32", scale=0.08)
-    settings: dict[str, Any] = {"dtype": "float32", "max_total_tokens": sizes.pool, "max_step_tokens": 1024}
+    settings: dict[str, Any] = {
+        "dtype": "float32",
+        "max_total_tokens": sizes.pool,
+        "max_step_tokens": 1024,
+    }
     with sgnb.Engine(model, tokenizer=tokenizer, device=device, **(settings | options)) as engine:
         began = time.perf_counter()
         findings = Soak(engine, sizes, seed).run(seconds)
@@ -291,7 +313,9 @@ def soak(seconds: float, sizes: Sizes, seed: int = 0, **options: Any) -> tuple[F
 def run() -> Report:
     """A minute of it."""
     findings, seconds = soak(60, Sizes(rest=15.0, warm_up=20.0))
-    report = Report("Soak", ("seconds", "programs", "requests", "steps", "probes the same", "faults"))
+    report = Report(
+        "Soak", ("seconds", "programs", "requests", "steps", "probes the same", "faults")
+    )
     stats = findings.stats
     report.rows.append(
         (f"{seconds:.0f}", findings.programs.total(), stats["requests"], stats["steps"], findings.probes,
@@ -307,9 +331,13 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--toy", action="store_true", help="few threads and a small pool")
-    parser.add_argument("--deterministic", action="store_true", help="the engine's option, in bfloat16")
+    parser.add_argument(
+        "--deterministic", action="store_true", help="the engine's option, in bfloat16"
+    )
     arguments = parser.parse_args()
-    options: dict[str, Any] = {"deterministic": True, "dtype": "bfloat16"} if arguments.deterministic else {}
+    options: dict[str, Any] = (
+        {"deterministic": True, "dtype": "bfloat16"} if arguments.deterministic else {}
+    )
     sizes = TOY_SIZES if arguments.toy else Sizes()
     try:
         findings, seconds = soak(arguments.minutes * 60, sizes, arguments.seed, **options)

@@ -1,6 +1,8 @@
-"""Random programs for the soak: each draws what it does, runs it on the engine, and checks what came back.
+"""Random programs for the soak: each draws what it does, runs it on the engine, and checks what
+came back.
 
-A program raises AssertionError when an output is not what was asked for. All draw from the generator they are given.
+A program raises AssertionError when an output is not what was asked for. All draw from the
+generator they are given.
 """
 
 from __future__ import annotations
@@ -79,25 +81,39 @@ class Programs:
     def _plain(self, rng: random.Random) -> None:
         prompts = [self._prompt(rng) for _ in range(rng.randint(1, 6))]
         new = self._length(rng)
-        outputs = self._engine.generate(prompts, self._sampling(rng), max_new_tokens=new, ignore_eos=True)
-        assert all(len(output.token_ids) == new for output in outputs), "a plain output has another length"
+        outputs = self._engine.generate(
+            prompts, self._sampling(rng), max_new_tokens=new, ignore_eos=True
+        )
+        assert all(len(output.token_ids) == new for output in outputs), (
+            "a plain output has another length"
+        )
 
     def _forks(self, rng: random.Random) -> None:
         """A prompt, several branches behind it, and a few behind each of those."""
         begins = [self._prompt(rng)]
         for _ in range(rng.randint(1, 3)):
-            prompts = [begin + tokens(rng, 2, self._engine.vocab_size) for begin in begins for _ in range(3)]
+            prompts = [
+                begin + tokens(rng, 2, self._engine.vocab_size)
+                for begin in begins
+                for _ in range(3)
+            ]
             prompts = rng.sample(prompts, min(len(prompts), 6))
             new = rng.randint(1, max(1, self._longest_output // 4))
             options = {"max_new_tokens": new, "ignore_eos": True, "temperature": 0}
             outputs = self._engine.generate(prompts, options)
-            assert all(len(output.token_ids) == new for output in outputs), "a fork has another length"
-            begins = [prompt + output.token_ids for prompt, output in zip(prompts, outputs, strict=True)]
+            assert all(len(output.token_ids) == new for output in outputs), (
+                "a fork has another length"
+            )
+            begins = [
+                prompt + output.token_ids for prompt, output in zip(prompts, outputs, strict=True)
+            ]
 
     def _samples(self, rng: random.Random) -> None:
         n = rng.randint(2, 5)
         options = {"max_new_tokens": self._length(rng), "n": n, "temperature": 1.0}
-        assert len(self._engine.generate(self._prompt(rng), options)) == n, "another number of samples"
+        assert len(self._engine.generate(self._prompt(rng), options)) == n, (
+            "another number of samples"
+        )
 
     def _abort(self, rng: random.Random) -> None:
         """Requests that are stopped after a moment, at whatever they are then."""
@@ -110,7 +126,9 @@ class Programs:
             done.release()
 
         params = sgnb.SamplingParams(max_new_tokens=self._longest_output, ignore_eos=True)
-        ids = self._engine.submit([self._prompt(rng) for _ in range(count)], [params] * count, [sink] * count)
+        ids = self._engine.submit(
+            [self._prompt(rng) for _ in range(count)], [params] * count, [sink] * count
+        )
         threading.Event().wait(rng.random() * 0.05)
         self._engine.abort(ids)
         for _ in range(count):
@@ -122,7 +140,9 @@ class Programs:
         options = {"max_new_tokens": self._length(rng), "temperature": 1.0, "ignore_eos": True}
         stop_after = rng.choice((None, rng.randint(0, 5)))
         text = ""
-        for count, output in enumerate(self._engine.generate(self._prompt(rng), options, stream=True)):
+        for count, output in enumerate(
+            self._engine.generate(self._prompt(rng), options, stream=True)
+        ):
             assert output.text.startswith(text), "a stream took text back"
             text = output.text
             if count == stop_after:
@@ -131,33 +151,54 @@ class Programs:
     def _regex(self, rng: random.Random) -> None:
         pattern = rng.choice(PATTERNS)
         options = {"regex": pattern, "max_new_tokens": 200, "jump_forward": rng.random() < 0.7}
-        outputs = self._engine.generate([self._prompt(rng) for _ in range(rng.randint(1, 4))], options)
+        outputs = self._engine.generate(
+            [self._prompt(rng) for _ in range(rng.randint(1, 4))], options
+        )
         for output in outputs:
             if output.finish_reason == "stop":
-                assert re.fullmatch(pattern, output.text), f"{output.text!r} does not match {pattern}"
+                assert re.fullmatch(pattern, output.text), (
+                    f"{output.text!r} does not match {pattern}"
+                )
 
     def _schema(self, rng: random.Random) -> None:
         schema = rng.choice(SCHEMAS)
-        output = self._engine.generate(self._prompt(rng), self._sampling(rng), json_schema=schema, max_new_tokens=200)
+        output = self._engine.generate(
+            self._prompt(rng), self._sampling(rng), json_schema=schema, max_new_tokens=200
+        )
         if output.finish_reason == "stop":
-            assert isinstance(json.loads(output.text), dict if schema["type"] == "object" else list), output.text
+            assert isinstance(
+                json.loads(output.text), dict if schema["type"] == "object" else list
+            ), output.text
 
     def _stop(self, rng: random.Random) -> None:
         stops = rng.sample(["a", "e", " t", "\n", "in"], 2)
         options = {"stop": stops, "max_new_tokens": self._length(rng), "temperature": 1.0}
         output = self._engine.generate(self._prompt(rng), options)
         if output.finish_reason == "stop":
-            assert not any(stop in output.text for stop in stops), f"a stop string is in {output.text!r}"
+            assert not any(stop in output.text for stop in stops), (
+                f"a stop string is in {output.text!r}"
+            )
 
     def _scored(self, rng: random.Random) -> None:
         prompt, new = self._prompt(rng), rng.randint(0, max(1, self._longest_output // 4))
         output = self._engine.generate(
-            prompt, max_new_tokens=new, return_logprob=True, logprob_start_len=0, top_logprobs_num=2, ignore_eos=True
+            prompt,
+            max_new_tokens=new,
+            return_logprob=True,
+            logprob_start_len=0,
+            top_logprobs_num=2,
+            ignore_eos=True,
         )
         assert len(output.prompt_logprobs) == len(prompt) - 1, "another number of prompt scores"
         assert len(output.logprobs) == new, "another number of scores"
-        assert all(value <= 1e-3 for value in output.prompt_logprobs + output.logprobs), "a probability above 1"
+        assert all(value <= 1e-3 for value in output.prompt_logprobs + output.logprobs), (
+            "a probability above 1"
+        )
 
     def _penalties(self, rng: random.Random) -> None:
-        options = {"max_new_tokens": self._length(rng), "frequency_penalty": 0.5, "repetition_penalty": 1.1}
+        options = {
+            "max_new_tokens": self._length(rng),
+            "frequency_penalty": 0.5,
+            "repetition_penalty": 1.1,
+        }
         self._engine.generate(self._prompt(rng), options)

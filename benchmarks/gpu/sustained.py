@@ -1,7 +1,9 @@
-"""`python -m benchmarks.gpu.sustained`: how fast large products are for a moment and for seconds on end.
+"""`python -m benchmarks.gpu.sustained`: how fast large products are for a moment and for seconds on
+end.
 
-A GPU that reaches the power it may draw lowers its clock. So a prompt of seconds is computed more slowly than one of
-milliseconds, by any engine. Llama-8B's products of 8,192 rows, by cuBLAS, with random numbers.
+A GPU that reaches the power it may draw lowers its clock. So a prompt of seconds is computed more
+slowly than one of milliseconds, by any engine. Llama-8B's products of 8,192 rows, by cuBLAS, with
+random numbers.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ def run() -> Report:
     return report
 
 
-def _rate(product: Callable[[], Any], operations: int, seconds: float) -> tuple[float, dict[str, float]]:
+def _rate(
+    product: Callable[[], Any], operations: int, seconds: float
+) -> tuple[float, dict[str, float]]:
     """Operations a second over about so many seconds, and the chip meanwhile."""
     import torch
 
@@ -70,7 +74,9 @@ def _rate(product: Callable[[], Any], operations: int, seconds: float) -> tuple[
 
 
 def main() -> int:
-    argparse.ArgumentParser(prog="python -m benchmarks.gpu.sustained", description=__doc__).parse_args()
+    argparse.ArgumentParser(
+        prog="python -m benchmarks.gpu.sustained", description=__doc__
+    ).parse_args()
     print(run().markdown(), flush=True)
     return 0
 

@@ -109,13 +109,13 @@ def _earlier(names: Sequence[str], bars: Mapping[str, Bar]) -> str:
     return f"*: an earlier run on one H200 with {versions}{ratios}. "
 
 
-def _row(
-    name: str, results: Results, bar: Bar | None, toy: bool, shape: Shape
-) -> tuple[str, ...]:
+def _row(name: str, results: Results, bar: Bar | None, toy: bool, shape: Shape) -> tuple[str, ...]:
     unit = "s" if name == READY else WORKLOADS[name].make(0, shape.token_ids, toy).unit
     ours = results.figure("sgnb", name)
     measured = {peer: results.figure(peer, name) for peer in KNOWN_VERSIONS}
-    peers = {peer: figure or (getattr(bar, peer) if bar else None) for peer, figure in measured.items()}
+    peers = {
+        peer: figure or (getattr(bar, peer) if bar else None) for peer, figure in measured.items()
+    }
     there = [figure for figure in peers.values() if figure]
     better = (min if unit == "s" else max)(there) if there else None
     limit = None if toy else limit_figure(name, shape)
@@ -124,7 +124,10 @@ def _row(
         name,
         unit,
         number(ours),
-        *(number(figure) + ("*" if figure and not measured[peer] else "") for peer, figure in peers.items()),
+        *(
+            number(figure) + ("*" if figure and not measured[peer] else "")
+            for peer, figure in peers.items()
+        ),
         f"{_ratio(ours, better, unit):.2f}" if ours and better else "",
         number(limit),
         f"{ours / limit:.0%}" if ours and limit else "",

@@ -1,4 +1,5 @@
-"""A real tokenizer of 131,072 tokens: Mistral's Tekken, whose ranks the package mistral-common brings along."""
+"""A real tokenizer of 131,072 tokens: Mistral's Tekken, whose ranks the package mistral-common
+brings along."""
 
 from __future__ import annotations
 
@@ -17,13 +18,18 @@ def tekken() -> dict[str, Any]:
     """The package's file as it is. Raises FileNotFoundError without the package."""
     package = find_spec("mistral_common")
     if package is None or package.origin is None:
-        raise FileNotFoundError("the large vocabulary needs the package mistral-common: pip install mistral-common")
-    content: dict[str, Any] = json.loads((Path(package.origin).parent / FILE).read_text(encoding="utf-8"))
+        raise FileNotFoundError(
+            "the large vocabulary needs the package mistral-common: pip install mistral-common"
+        )
+    content: dict[str, Any] = json.loads(
+        (Path(package.origin).parent / FILE).read_text(encoding="utf-8")
+    )
     return content
 
 
 def write_tokenizer(folder: Path) -> None:
-    """tokenizer.json and tokenizer_config.json of a byte-level BPE with Tekken's tokens, in their order."""
+    """tokenizer.json and tokenizer_config.json of a byte-level BPE with Tekken's tokens, in their
+    order."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "tokenizer.json").write_text(json.dumps(_tokenizer(tekken())), encoding="utf-8")
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "bos_token": BOS, "eos_token": EOS}
@@ -33,20 +39,34 @@ def write_tokenizer(folder: Path) -> None:
 def _tokenizer(content: dict[str, Any]) -> dict[str, Any]:
     config = content["config"]
     specials = config["default_num_special_tokens"]
-    ranked = sorted(content["vocab"], key=lambda entry: entry["rank"])[: config["default_vocab_size"] - specials]
+    ranked = sorted(content["vocab"], key=lambda entry: entry["rank"])[
+        : config["default_vocab_size"] - specials
+    ]
     pieces = [base64.b64decode(entry["token_bytes"]) for entry in ranked]
     names = {1: BOS, 2: EOS}
     special = [names.get(i, f"<special_{i}>") for i in range(specials)]
     shown = _shown_bytes()
     vocab = {name: i for i, name in enumerate(special)}
-    vocab |= {"".join(shown[byte] for byte in piece): specials + rank for rank, piece in enumerate(pieces)}
+    vocab |= {
+        "".join(shown[byte] for byte in piece): specials + rank for rank, piece in enumerate(pieces)
+    }
     added = [
         {"id": i, "content": name, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
          "special": True}
         for i, name in enumerate(special)
     ]  # fmt: skip
-    cut = {"type": "Split", "pattern": {"Regex": config["pattern"]}, "behavior": "Isolated", "invert": False}
-    to_bytes = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
+    cut = {
+        "type": "Split",
+        "pattern": {"Regex": config["pattern"]},
+        "behavior": "Isolated",
+        "invert": False,
+    }
+    to_bytes = {
+        "type": "ByteLevel",
+        "add_prefix_space": False,
+        "trim_offsets": True,
+        "use_regex": False,
+    }
     return {
         "version": "1.0",
         "truncation": None,
@@ -77,7 +97,14 @@ def _merges(pieces: list[bytes], shown: dict[int, str]) -> list[list[str]]:
 
 
 def _shown_bytes() -> dict[int, str]:
-    """Byte-level BPE's characters for the 256 bytes: printable ones stand for themselves, the others come after 255."""
-    plain = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    """Byte-level BPE's characters for the 256 bytes: printable ones stand for themselves, the
+    others come after 255."""
+    plain = [
+        *range(ord("!"), ord("~") + 1),
+        *range(ord("¡"), ord("¬") + 1),
+        *range(ord("®"), ord("ÿ") + 1),
+    ]
     others = [byte for byte in range(256) if byte not in plain]
-    return {byte: chr(byte) for byte in plain} | {byte: chr(256 + i) for i, byte in enumerate(others)}
+    return {byte: chr(byte) for byte in plain} | {
+        byte: chr(256 + i) for i, byte in enumerate(others)
+    }

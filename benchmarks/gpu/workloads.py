@@ -1,7 +1,9 @@
-"""What the engines are given to do, as data: calls with token ids, some of which begin with what others made.
+"""What the engines are given to do, as data: calls with token ids, some of which begin with what
+others made.
 
-Knows no engine, and imports neither torch nor sgnb, so that a peer runs the same in a process of its own. The prompts
-are random token ids: shapes, not words, decide. Workloads of one kind but another seed have the same shape.
+Knows no engine, and imports neither torch nor sgnb, so that a peer runs the same in a process of
+its own. The prompts are random token ids: shapes, not words, decide. Workloads of one kind but
+another seed have the same shape.
 """
 
 from __future__ import annotations
@@ -20,11 +22,13 @@ UNITS = ("tok/s", "prompt tok/s", "req/s", "s")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request. Its prompt: prompt and output of the call `context`, the outputs of the calls `joins`, `tokens`.
+    """One request. Its prompt: prompt and output of the call `context`, the outputs of the calls
+    `joins`, `tokens`.
 
-    new: output tokens, exactly so many unless there is a schema, with which they are at most so many.
-    score_from: instead of making tokens, the log-probabilities of its own from this prompt position on.
-    schema: the output is JSON of this schema. Calls are named by their places in the workload's list.
+    new: output tokens, exactly so many unless there is a schema, with which they are at most so
+    many. score_from: instead of making tokens, the log-probabilities of its own from this prompt
+    position on. schema: the output is JSON of this schema. Calls are named by their places in the
+    workload's list.
     """
 
     tokens: list[int]
@@ -42,7 +46,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Workload:
-    """Calls in an order in which each comes after those that it needs. one_at_a_time: the next when one is done."""
+    """Calls in an order in which each comes after those that it needs. one_at_a_time: the next when
+    one is done."""
 
     calls: list[Call]
     unit: str
@@ -72,7 +77,9 @@ class Workload:
 Ids = Callable[[int], list[int]]
 
 
-def plain(ids: Ids, rng: random.Random, *, requests: int, prompt: int, new: int, unit: str = "tok/s") -> Workload:
+def plain(
+    ids: Ids, rng: random.Random, *, requests: int, prompt: int, new: int, unit: str = "tok/s"
+) -> Workload:
     return Workload([Call(ids(prompt), new) for _ in range(requests)], unit)
 
 
@@ -93,7 +100,9 @@ def _spread(count: int, low: int, high: int) -> list[int]:
     return [round(low * (high / low) ** (i / (count - 1))) for i in range(count)]
 
 
-def few_shot(ids: Ids, rng: random.Random, *, prefixes: int, prefix: int, questions: int, question: int) -> Workload:
+def few_shot(
+    ids: Ids, rng: random.Random, *, prefixes: int, prefix: int, questions: int, question: int
+) -> Workload:
     """Questions in any order, each behind one of the prefixes; one token out."""
     shared = [ids(prefix) for _ in range(prefixes)]
     calls = [Call(shared[i % prefixes] + ids(question), 1) for i in range(questions)]
@@ -114,13 +123,22 @@ def tree_of_thought(
                 for _ in range(width):
                     grown.append(len(calls))
                     own = ids(1)
-                    calls.append(Call(root + own, new) if parent is None else Call(own, new, context=parent))
+                    calls.append(
+                        Call(root + own, new) if parent is None else Call(own, new, context=parent)
+                    )
             level = grown
     return Workload(calls, "tok/s")
 
 
 def chat(
-    ids: Ids, rng: random.Random, *, sessions: int, turns: int, message: int, new: int, system: int = 0
+    ids: Ids,
+    rng: random.Random,
+    *,
+    sessions: int,
+    turns: int,
+    message: int,
+    new: int,
+    system: int = 0,
 ) -> Workload:
     """Turns of sessions; all begin with the same `system` tokens."""
     calls: list[Call] = []
@@ -128,15 +146,25 @@ def chat(
     for _ in range(sessions):
         for turn in range(turns):
             first = turn == 0
-            calls.append(Call((shared if first else []) + ids(message), new, None if first else len(calls) - 1))
+            calls.append(
+                Call(
+                    (shared if first else []) + ids(message), new, None if first else len(calls) - 1
+                )
+            )
     return Workload(calls, "tok/s")
 
 
 def json_records(
-    ids: Ids, rng: random.Random, *, requests: int, prompt: int, new: int, one_at_a_time: bool = False
+    ids: Ids,
+    rng: random.Random,
+    *,
+    requests: int,
+    prompt: int,
+    new: int,
+    one_at_a_time: bool = False,
 ) -> Workload:
-    """Records of one schema. Its name of one field is drawn, so that no engine has compiled it before: after the
-    prompts, so that workloads of other sizes draw another from the same seed."""
+    """Records of one schema. Its name of one field is drawn, so that no engine has compiled it
+    before: after the prompts, so that workloads of other sizes draw another from the same seed."""
     prompts = [ids(prompt) for _ in range(requests)]
     text = json.dumps(order_schema(f"reference_{rng.randrange(10**9)}"))
     calls = [Call(own, new, schema=text) for own in prompts]
@@ -144,8 +172,8 @@ def json_records(
 
 
 def order_schema(reference: str) -> dict[str, Any]:
-    """Seven fields in nested objects, all bounded, so that random weights come to an end: after about 105 tokens, of
-    which about 40 are forced."""
+    """Seven fields in nested objects, all bounded, so that random weights come to an end: after
+    about 105 tokens, of which about 40 are forced."""
 
     def record(**properties: Any) -> dict[str, Any]:
         closed = {"required": list(properties), "additionalProperties": False}
@@ -157,7 +185,8 @@ def order_schema(reference: str) -> dict[str, Any]:
         customer=record(name=text, city=text),
         item=record(product=text, quantity={"type": "integer", "minimum": 1, "maximum": 99}),
         delivery=record(
-            status={"enum": ["waiting for payment", "in preparation", "on its way"]}, express={"type": "boolean"}
+            status={"enum": ["waiting for payment", "in preparation", "on its way"]},
+            express={"type": "boolean"},
         ),
     )
 

@@ -283,7 +283,9 @@ class EngineLoop:
         if state.grammar is None:
             self._scheduler.add(request)
         else:
-            id = request.id  # not `state`: the grammar is kept for others, and its callbacks with it
+            id = (
+                request.id
+            )  # not `state`: the grammar is kept for others, and its callbacks with it
             state.grammar.add_done_callback(lambda _: self._send_quietly(lambda: self._begin(id)))
 
     def _begin(self, id: int) -> None:
@@ -331,7 +333,8 @@ class EngineLoop:
         state.finish(finish)
 
     def _fail(self, requests: list[Request], error: Exception) -> None:
-        """A forward pass failed: its requests end with the error, the others and the cache live on."""
+        """A forward pass failed: its requests end with the error, the others and the cache live
+        on."""
         for request in requests:
             message = f"the forward pass failed: {type(error).__name__}: {error}"
             failure = EngineError(message, hint_for(error))

@@ -168,7 +168,8 @@ class Scheduler:
 
     def _make_room_to_grow(self, draft: _Draft) -> list[Request]:
         """Give every running request slots for the tokens it appended; retract requests until that
-        is possible. Those with one token to compute go into the draft, those with more are returned.
+        is possible. Those with one token to compute go into the draft, those with more are
+        returned.
         """
         self._reserve = max(0.3, self._reserve * 0.99)
         while True:
@@ -191,7 +192,9 @@ class Scheduler:
                     need += size - request.num_slots
             if self._make_free(need):
                 break
-            self._retract(min(self.running, key=lambda r: (r.num_output_tokens, -r.num_prompt_tokens)))
+            self._retract(
+                min(self.running, key=lambda r: (r.num_output_tokens, -r.num_prompt_tokens))
+            )
 
         _grow(growing, self.pool.allocate(need))
         draft.begin()
@@ -392,12 +395,15 @@ class _Draft:
 
 
 def _grow(requests: list[Request], slots: Ints) -> None:
-    """Give each request slots for the tokens that have none; `slots` are as many as they need together."""
+    """Give each request slots for the tokens that have none; `slots` are as many as they need
+    together."""
     new, first = slots.tolist(), 0
     for request in requests:
         begin, end = request.num_slots, request.num_tokens_with_placeholders
         last = first + end - begin
-        if last == first + 1:  # as in every step of a decode: a slice would cost several times as much
+        if (
+            last == first + 1
+        ):  # as in every step of a decode: a slice would cost several times as much
             request.slots[begin] = new[first]
         else:
             request.slots[begin:end] = slots[first:last]

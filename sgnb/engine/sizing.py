@@ -37,6 +37,7 @@ SAMPLED_BYTES = 40
 """For each logit of so many rows while they are sampled with filters: values and indices in order,
 their sums."""
 
+
 def pool_tokens(decoder: Any, options: EngineOptions) -> int:
     """How many tokens the KV pool is to hold. `decoder`: a `Decoder`; `options`: those of its
     device, see `on`.

@@ -57,8 +57,8 @@ class Columns(Sequence[_Row]):
     __slots__ = ("_columns", "_kind")
 
     def __init__(self, kind: Any, *columns: Iterable[Any]) -> None:
-        """kind: the class of the named tuples. columns: one for each field, of equal lengths; arrays
-        are kept as they are, and must not change."""
+        """kind: the class of the named tuples. columns: one for each field, of equal lengths;
+        arrays are kept as they are, and must not change."""
         self._kind = kind
         self._columns: tuple[Any, ...] = tuple(
             [c if hasattr(c, "tolist") else tuple(c) for c in columns]

@@ -1,4 +1,5 @@
-"""The benchmark of single kernels at toy sizes in triton's interpreter: every call that it would time runs to its end.
+"""The benchmark of single kernels at toy sizes in triton's interpreter: every call that it would
+time runs to its end.
 
 Run as a program: the interpreter must be chosen before triton is imported.
 """

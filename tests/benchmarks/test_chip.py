@@ -21,7 +21,9 @@ def test_only_moments_of_work_count() -> None:
 def test_readings_end_with_the_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = tmp_path / "nvidia-smi"
     told = tmp_path / "told"
-    command.write_text(f'#!/bin/sh\nwhile true; do echo "1800, 600.0, 100"; : > "{told}"; sleep 0.02; done\n')
+    command.write_text(
+        f'#!/bin/sh\nwhile true; do echo "1800, 600.0, 100"; : > "{told}"; sleep 0.02; done\n'
+    )
     command.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     with watched() as chip:

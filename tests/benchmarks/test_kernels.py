@@ -1,4 +1,5 @@
-"""The benchmark of single kernels: its calls in triton's interpreter, what it says without a GPU, how it fails."""
+"""The benchmark of single kernels: its calls in triton's interpreter, what it says without a GPU,
+how it fails."""
 
 from __future__ import annotations
 
@@ -35,7 +36,11 @@ def test_what_is_timed_runs_in_the_interpreter() -> None:
 
 def test_loading_has_a_toy_size() -> None:
     report = loading.run()
-    assert [row[0] for row in report.rows] == ["sgnb", "sgnb, cast to float16", "transformers, then to the device"]
+    assert [row[0] for row in report.rows] == [
+        "sgnb",
+        "sgnb, cast to float16",
+        "transformers, then to the device",
+    ]
     assert all(float(row[1]) > 0 for row in report.rows)
 
 
@@ -47,7 +52,10 @@ def test_kernels_say_that_they_need_a_gpu(capsys: pytest.CaptureFixture[str]) ->
 def test_unknown_parts_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         kernels.main(["--only", "experts,attention"])
-    assert "no 'attention'; there are experts, invariant, skinny, layers, sampling, loading" in capsys.readouterr().err
+    assert (
+        "no 'attention'; there are experts, invariant, skinny, layers, sampling, loading"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_case_that_fails_leaves_a_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,7 +71,9 @@ def test_a_case_that_fails_leaves_a_line(capsys: pytest.CaptureFixture[str]) -> 
     assert clock.microseconds(None) == clock.times(None, 1.0) == clock.times(1.0, None) == "-"
 
 
-def test_a_part_that_fails_hides_no_other(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_part_that_fails_hides_no_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def broken() -> None:
         raise RuntimeError("no folder")
 

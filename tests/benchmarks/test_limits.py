@@ -1,4 +1,5 @@
-"""The limits of the GPU benchmarks: counted by hand, against brute force, and near those of the table."""
+"""The limits of the GPU benchmarks: counted by hand, against brute force, and near those of the
+table."""
 
 from __future__ import annotations
 
@@ -115,7 +116,8 @@ def test_limits_are_those_of_the_table(name: str, figure: float, within: float) 
 
 
 def test_one_decode_by_hand() -> None:
-    """A prompt of 3 and 4 tokens out: one pass and three steps, all bound by the weights they read."""
+    """A prompt of 3 and 4 tokens out: one pass and three steps, all bound by the weights they
+    read."""
     workload = Workload([Call([20, 21, 22], 4)], "tok/s")
     weights, token = LLAMA_8B.step_bytes(1), 131_072
     reads = [weights] + [weights + seen * token for seen in (4, 5, 6)]
@@ -126,7 +128,9 @@ def test_shared_prefixes_count_once() -> None:
     shared = list(range(100, 3100))
     apart = Workload([Call([i, *shared], 1) for i in range(8)], "req/s")
     same = Workload([Call([*shared, i], 1) for i in range(8)], "req/s")
-    assert limit_seconds(apart) == pytest.approx(8 * limit_seconds(Workload(apart.calls[:1], "req/s")), rel=0.01)
+    assert limit_seconds(apart) == pytest.approx(
+        8 * limit_seconds(Workload(apart.calls[:1], "req/s")), rel=0.01
+    )
     work = LLAMA_8B.operations(3008, 32 * (3000 * 3001 / 2 + 8 * 3001), 8)
     assert limit_seconds(same) == pytest.approx(work / H200_OPERATIONS)
 
@@ -149,7 +153,9 @@ def test_the_tree_against_brute_force(toy: Shape) -> None:
         sequences = [
             [rng.randrange(2) for _ in range(rng.randint(1, 14))] for _ in range(rng.randint(1, 9))
         ]
-        prefixes = {tuple(sequence[: i + 1]) for sequence in sequences for i in range(len(sequence))}
+        prefixes = {
+            tuple(sequence[: i + 1]) for sequence in sequences for i in range(len(sequence))
+        }
         seen = sum(
             layers * min(len(prefix), window)
             for layers, window in toy.windows

@@ -1,4 +1,5 @@
-"""The GPU benchmarks at toy sizes on a CPU: they run to their ends, and what they count is what happened."""
+"""The GPU benchmarks at toy sizes on a CPU: they run to their ends, and what they count is what
+happened."""
 
 from __future__ import annotations
 
@@ -117,7 +118,9 @@ def test_the_tree_of_thought_hits_the_cache(engine: sgnb.Engine) -> None:
 def test_the_stopwatch_counts_and_leaves_no_trace(engine: sgnb.Engine) -> None:
     before = dict(vars(engine._scheduler)), dict(vars(engine.log))
     with Stopwatch(engine) as watch:
-        outputs = engine.generate([[20, 21, 22]] * 3, temperature=0, max_new_tokens=4, ignore_eos=True)
+        outputs = engine.generate(
+            [[20, 21, 22]] * 3, temperature=0, max_new_tokens=4, ignore_eos=True
+        )
     assert all(len(output.token_ids) == 4 for output in outputs)
     assert 0 < watch.seconds["tree and scheduler"] < 5
     assert 0 < watch.seconds["events"] < 5
@@ -154,7 +157,9 @@ def test_memory_cycles() -> None:
 def test_a_soak_of_a_few_seconds() -> None:
     tokenizer = AutoTokenizer.from_pretrained(models.path("tiny"))
     model = random_model(replace(TOY, vocab=len(tokenizer)), "cpu", "float32", scale=0.3)
-    with sgnb.Engine(model, tokenizer=tokenizer, max_total_tokens=TOY_SIZES.pool, max_step_tokens=300) as small:
+    with sgnb.Engine(
+        model, tokenizer=tokenizer, max_total_tokens=TOY_SIZES.pool, max_step_tokens=300
+    ) as small:
         findings = Soak(small, TOY_SIZES).run(4)
     assert findings.faults == []
     assert findings.programs.total() > 3
@@ -163,7 +168,9 @@ def test_a_soak_of_a_few_seconds() -> None:
     assert "SOAK ok" in findings.line(4)
 
 
-def test_a_soak_sees_a_changed_probe_and_a_wrong_pool(engine: sgnb.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_soak_sees_a_changed_probe_and_a_wrong_pool(
+    engine: sgnb.Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     soak = Soak(engine, TOY_SIZES)
     soak._check("as it is")
     assert soak.findings.faults == []
@@ -187,7 +194,10 @@ def test_a_folder_for_the_peers(tmp_path: Path) -> None:
     import mistral_common
 
     theirs = Tekkenizer.from_file(str(Path(mistral_common.__file__).parent / FILE))
-    for text in ('Hello! 1234\n\n  {"name": "Größe", "x": [1, 2.5]}', "naïve 🦊 日本語 текст\t\r\n def f(x): x**2"):
+    for text in (
+        'Hello! 1234\n\n  {"name": "Größe", "x": [1, 2.5]}',
+        "naïve 🦊 日本語 текст\t\r\n def f(x): x**2",
+    ):
         ids = tokenizer.encode(text, add_special_tokens=False)
         assert ids == theirs.encode(text, bos=False, eos=False)
         assert tokenizer.decode(ids) == text

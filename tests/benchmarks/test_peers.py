@@ -1,4 +1,5 @@
-"""The runners of the peers against fakes of vLLM and SGLang that take the arguments which the real ones take."""
+"""The runners of the peers against fakes of vLLM and SGLang that take the arguments which the real
+ones take."""
 
 from __future__ import annotations
 
@@ -93,8 +94,14 @@ def site(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("peer", "version"), [("vllm", "0.20.0"), ("sglang", "0.5.11")])
-def test_peers_run_the_workloads_in_a_process_of_their_own(peer: str, version: str, site: Path) -> None:
-    for only, cold in (("tree;chat, short;HellaSwag;prefill", False), (READY, True), ("JSON, 128", False)):
+def test_peers_run_the_workloads_in_a_process_of_their_own(
+    peer: str, version: str, site: Path
+) -> None:
+    for only, cold in (
+        ("tree;chat, short;HellaSwag;prefill", False),
+        (READY, True),
+        ("JSON, 128", False),
+    ):
         if only.startswith("JSON"):
             pytest.importorskip("mistral_common")
         out = site / "out.json"

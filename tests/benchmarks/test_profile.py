@@ -42,7 +42,10 @@ def test_kinds_of_kernels(name: str, kind: str) -> None:
 
 def test_the_longest_come_first() -> None:
     assert longest(PIECES).split("; ")[:2] == ["gemm_kernel 0.5 (1)", "attend_tiles 0.5 (2)"]
-    assert longest([Piece("void at::(anonymous namespace)::softmax<float>(int)", 0, 100)]) == "at::softmax 0.1 (1)"
+    assert (
+        longest([Piece("void at::(anonymous namespace)::softmax<float>(int)", 0, 100)])
+        == "at::softmax 0.1 (1)"
+    )
 
 
 def test_without_a_gpu_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,13 +120,24 @@ def test_results_are_on_the_disk_after_each_figure(tmp_path: Path) -> None:
 
 
 def test_numbers_are_short() -> None:
-    assert [number(x) for x in (None, 0.4567, 12.345, 345.6, 1234.5)] == ["", "0.457", "12.3", "346", "1,234"]
+    assert [number(x) for x in (None, 0.4567, 12.345, 345.6, 1234.5)] == [
+        "",
+        "0.457",
+        "12.3",
+        "346",
+        "1,234",
+    ]
 
 
 def ablation_results(**seconds: float) -> Results:
     results = Results()
     for option, value in seconds.items():
-        results.add(option.replace("_", " "), "1", "chat", {"seconds": [value], "unit": "tok/s", "figure": 1.0})
+        results.add(
+            option.replace("_", " "),
+            "1",
+            "chat",
+            {"seconds": [value], "unit": "tok/s", "figure": 1.0},
+        )
     return results
 
 
@@ -134,7 +145,13 @@ def test_ablations_say_what_each_technique_is_worth() -> None:
     results = ablation_results(all_on=1.0, no_prefix_cache=2.0, no_fork_attention=1.02)
     results.add(ablations.AGAIN, "1", "chat", {"seconds": [1.04], "unit": "tok/s", "figure": 1.0})
     table = ablations.make_table(results, gpu=True)
-    assert table.columns == ("program", "all on, s", "no prefix cache", "no fork attention", ablations.AGAIN)
+    assert table.columns == (
+        "program",
+        "all on, s",
+        "no prefix cache",
+        "no fork attention",
+        ablations.AGAIN,
+    )
     assert table.rows == [("chat", "1.020", "1.96", "1.00", "1.04")]
     assert table.met is True
 
@@ -147,7 +164,10 @@ def test_ablations_are_not_met_by_a_missing_gain_or_a_loss(changed: dict[str, fl
 
 def test_idle_time_between_pieces_of_work() -> None:
     def idle(*work: tuple[float, float], margin: float = 0.0, copies: tuple[int, ...] = ()) -> Any:
-        pieces = [Piece("Memcpy HtoD" if i in copies else "Memset", *times) for i, times in enumerate(work)]
+        pieces = [
+            Piece("Memcpy HtoD" if i in copies else "Memset", *times)
+            for i, times in enumerate(work)
+        ]
         return pytest.approx(idle_of(pieces, margin))
 
     assert idle((0, 10)) == (0, 0)

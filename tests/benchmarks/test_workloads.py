@@ -1,4 +1,5 @@
-"""The GPU benchmarks' workloads as data: their shapes, and how they are played on an engine that is a fake."""
+"""The GPU benchmarks' workloads as data: their shapes, and how they are played on an engine that is
+a fake."""
 
 from __future__ import annotations
 
@@ -48,13 +49,18 @@ def output_tokens(workload: Workload) -> int:
 
 def test_full_sizes_are_those_of_the_table() -> None:
     made = {name: kind.make(0, 131072) for name, kind in BASIC.items()}
-    assert [(len(w.calls), output_tokens(w)) for w in (made["decode 1"], made["batch 256"])] == [(1, 256), (256, 65536)]
+    assert [(len(w.calls), output_tokens(w)) for w in (made["decode 1"], made["batch 256"])] == [
+        (1, 256),
+        (256, 65536),
+    ]
     assert [len(call.tokens) for call in made["prefill"].calls] == [8192] * 12
     few_shot = made["few-shot"].calls
     assert len(few_shot) == 1600
     assert {len(call.tokens) for call in few_shot} == {920}
     assert len({tuple(call.tokens[:800]) for call in few_shot}) == 40
-    assert len({tuple(call.tokens[:800]) for call in few_shot[:40]}) > 10, "the questions are not shuffled"
+    assert len({tuple(call.tokens[:800]) for call in few_shot[:40]}) > 10, (
+        "the questions are not shuffled"
+    )
     tree = made["tree of thought"].calls
     assert len(tree) == 32 * (4 + 16 + 32)
     assert sum(call.context is None for call in tree) == 32 * 4
@@ -68,7 +74,9 @@ def test_full_sizes_are_those_of_the_table() -> None:
 def test_no_schema_comes_twice(toy: bool) -> None:
     """Else the second workload, or repetition, would find it compiled."""
     made = [kind.make(seed, 512, toy) for kind in WORKLOADS.values() for seed in (0, 1, 2, 1000)]
-    schemas = [{call.schema for call in workload.calls} for workload in made if workload.constrained]
+    schemas = [
+        {call.schema for call in workload.calls} for workload in made if workload.constrained
+    ]
     assert all(len(own) == 1 for own in schemas) and len(set.union(*schemas)) == len(schemas) == 8
 
 
@@ -78,7 +86,9 @@ def test_the_same_seed_makes_the_same_and_another_the_same_shape(name: str) -> N
     one, same, other = kind.make(3, 500, True), kind.make(3, 500, True), kind.make(4, 500, True)
     assert one == same
     assert one != other
-    assert sorted((len(c.tokens), c.new, c.context, c.joins) for c in one.calls if c.context is not None) == sorted(
+    assert sorted(
+        (len(c.tokens), c.new, c.context, c.joins) for c in one.calls if c.context is not None
+    ) == sorted(
         (len(c.tokens), c.new, c.context, c.joins) for c in other.calls if c.context is not None
     )
     assert all(16 <= token < 500 for call in one.calls for token in call.tokens)
@@ -106,7 +116,9 @@ def test_levels_wait_for_each_other_and_others_do_not() -> None:
     play(flowing, workload)
     assert [len(batch) for batch in together.batches] == [4, 8, 8]
     assert len(flowing.batches) > 3
-    assert flowing.batches[1] == [n for n, c in enumerate(workload.calls) if c.context == flowing.batches[0][-1]]
+    assert flowing.batches[1] == [
+        n for n, c in enumerate(workload.calls) if c.context == flowing.batches[0][-1]
+    ]
 
 
 def test_many_calls_are_submitted_in_portions_unless_they_begin_together() -> None:
@@ -155,7 +167,11 @@ def test_figures() -> None:
 
 def test_workloads_are_chosen_by_a_part_of_their_names() -> None:
     assert chosen_names(None) == list(NAMES)
-    assert chosen_names("tree; prefill ;JSON, 128 requests") == ["tree of thought", "prefill", "JSON, 128 requests"]
+    assert chosen_names("tree; prefill ;JSON, 128 requests") == [
+        "tree of thought",
+        "prefill",
+        "JSON, 128 requests",
+    ]
     with pytest.raises(SystemExit, match="'json' names 2 workloads"):
         chosen_names("json")
     with pytest.raises(SystemExit, match="names 0 workloads"):

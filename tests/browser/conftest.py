@@ -1,4 +1,5 @@
-"""Fixtures for tests in a browser: one JupyterLab and one Chromium for all, a fresh page for each test."""
+"""Fixtures for tests in a browser: one JupyterLab and one Chromium for all, a fresh page for each
+test."""
 
 from __future__ import annotations
 

@@ -20,11 +20,17 @@ from playwright.sync_api import Locator, Page, Request
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
 )
 HARMLESS = ("favicon", "[LSP]", "Cannot read properties of null (reading 'kernel')")
-"""Parts of errors that say nothing about what is tested. The last is ipywidgets' own, in a notebook without kernel."""
+"""Parts of errors that say nothing about what is tested. The last is ipywidgets' own, in a notebook
+without kernel."""
 
 SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
@@ -49,8 +55,13 @@ class Lab:
             self.port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._log = (root / "lab.log").open("w")
-        self._process = subprocess.Popen(self._command(), cwd=self.work, env=self._environment(), stdout=self._log,
-                                         stderr=subprocess.STDOUT)
+        self._process = subprocess.Popen(
+            self._command(),
+            cwd=self.work,
+            env=self._environment(),
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+        )
         self._wait()
 
     def _settings(self) -> None:
@@ -62,15 +73,27 @@ class Lab:
 
     def _command(self) -> list[str]:
         return [
-            sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1",
-            f"--ServerApp.port={self.port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={self.token}",
-            f"--ServerApp.root_dir={self.work}", "--LabApp.expose_app_in_browser=True", "--LabApp.news_url=",
+            sys.executable,
+            "-m",
+            "jupyterlab",
+            "--no-browser",
+            "--allow-root",
+            "--ServerApp.ip=127.0.0.1",
+            f"--ServerApp.port={self.port}",
+            "--ServerApp.port_retries=0",
+            f"--IdentityProvider.token={self.token}",
+            f"--ServerApp.root_dir={self.work}",
+            "--LabApp.expose_app_in_browser=True",
+            "--LabApp.news_url=",
             f"--LabApp.user_settings_dir={self.root / 'settings'}",
             f"--LabApp.workspaces_dir={self.root / 'workspaces'}",
         ]
 
     def _environment(self) -> dict[str, str]:
-        own = {f"JUPYTER_{kind}_DIR": str(self.root / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
+        own = {
+            f"JUPYTER_{kind}_DIR": str(self.root / kind.lower())
+            for kind in ("CONFIG", "DATA", "RUNTIME")
+        }
         own["IPYTHONDIR"] = str(self.root / "ipython")
         here = str(Path(__file__).parents[2])
         paths = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -86,12 +109,18 @@ class Lab:
             except OSError:
                 time.sleep(0.1)
         self.close()
-        raise RuntimeError("JupyterLab did not start:\n" + (self.root / "lab.log").read_text()[-2000:])
+        raise RuntimeError(
+            "JupyterLab did not start:\n" + (self.root / "lab.log").read_text()[-2000:]
+        )
 
     def write(self, name: str, *cells: str) -> Path:
         """A notebook whose code cells are `cells`."""
         book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-        book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        book.metadata["kernelspec"] = {
+            "name": "python3",
+            "display_name": "Python 3",
+            "language": "python",
+        }
         path = self.work / name
         nbformat.write(book, path)
         return path
@@ -107,12 +136,16 @@ class Lab:
 
 
 class Notebook:
-    """One notebook in one page. Every console error and every request to another host is kept in `problems`."""
+    """One notebook in one page. Every console error and every request to another host is kept in
+    `problems`."""
 
     def __init__(self, lab: Lab, page: Page) -> None:
         self.lab, self.page = lab, page
         self.problems: list[str] = []
-        page.on("console", lambda message: self._heard(message.text) if message.type == "error" else None)
+        page.on(
+            "console",
+            lambda message: self._heard(message.text) if message.type == "error" else None,
+        )
         page.on("pageerror", lambda error: self._heard(error.stack or error.message))
         page.on("request", self._requested)
 
@@ -141,7 +174,8 @@ class Notebook:
     def _show(self, name: str, start: bool) -> None:
         self.page.goto(f"{self.lab.url}/lab?reset&token={self.lab.token}")
         self.page.wait_for_function("() => window.jupyterapp")
-        self.page.evaluate("""async ({ name, start }) => {
+        self.page.evaluate(
+            """async ({ name, start }) => {
             const app = window.jupyterapp;
             await app.restored;
             if (!start) await app.serviceManager.sessions.shutdownAll();
@@ -149,19 +183,25 @@ class Notebook:
             const options = { path: name, factory: "Notebook", kernelPreference };
             const panel = await app.commands.execute("docmanager:open", options);
             await panel.context.ready;
-        }""", {"name": name, "start": start})
+        }""",
+            {"name": name, "start": start},
+        )
 
     def start_cell(self, index: int) -> None:
         """Run cell `index` and return at once."""
-        self.page.evaluate("""index => {
+        self.page.evaluate(
+            """index => {
             window.jupyterapp.shell.currentWidget.content.activeCellIndex = index;
             window.__run = { done: false };
             window.jupyterapp.commands.execute("notebook:run-cell").then(() => { window.__run.done = true; });
-        }""", index)
+        }""",
+            index,
+        )
 
     def watch_cell(self, index: int, seconds: float = 200) -> list[dict[str, Any]]:
-        """Run cell `index` to its end. What its views had drawn (nodes, locked, characters, ...) in each frame in which
-        that had changed, before the kernel's answer that the cell is over reached the page."""
+        """Run cell `index` to its end. What its views had drawn (nodes, locked, characters, ...) in
+        each frame in which that had changed, before the kernel's answer that the cell is over
+        reached the page."""
         self.page.evaluate("""() => {
             const old = new Set(Object.keys(window.__sgnb ?? {}));
             const seen = window.__seen = [];
@@ -195,7 +235,10 @@ class Notebook:
 
     def failed(self, index: int) -> bool:
         """Whether cell `index` shows an error, or anything else on stderr."""
-        return self.cell(index).locator("[data-mime-type='application/vnd.jupyter.stderr']").count() > 0
+        return (
+            self.cell(index).locator("[data-mime-type='application/vnd.jupyter.stderr']").count()
+            > 0
+        )
 
     def wait_cell(self, seconds: float = 200) -> None:
         self.page.wait_for_function("window.__run.done", timeout=1000 * seconds)
@@ -205,7 +248,8 @@ class Notebook:
         self.wait_cell(seconds)
 
     def stats(self, kind: str) -> list[dict[str, Any]]:
-        """The numbers of the live views of a kind ("text" or "tree"), in the order in which they were made."""
+        """The numbers of the live views of a kind ("text" or "tree"), in the order in which they
+        were made."""
         views: dict[str, Any] = self.page.evaluate("window.__sgnb ?? {}")
         return [view["stats"] for name, view in views.items() if name.endswith("-" + kind)]
 
@@ -213,5 +257,8 @@ class Notebook:
         self.page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
 
     def theme(self, name: str) -> None:
-        self.page.evaluate("name => window.jupyterapp.commands.execute('apputils:change-theme', { theme: name })", name)
+        self.page.evaluate(
+            "name => window.jupyterapp.commands.execute('apputils:change-theme', { theme: name })",
+            name,
+        )
         self.page.wait_for_timeout(500)

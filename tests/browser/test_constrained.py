@@ -1,4 +1,5 @@
-"""The notebook on constrained text in JupyterLab: what a grammar forced is marked, and its tables show."""
+"""The notebook on constrained text in JupyterLab: what a grammar forced is marked, and its tables
+show."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ def test_forced_text_is_marked(notebook: Notebook, lab: Lab) -> None:
     book = nbformat.read(SOURCE, as_version=4)
     nbformat.write(book, lab.work / SOURCE.name)
     notebook.open(SOURCE.name)
-    cells = {index: cell.source for index, cell in enumerate(book.cells) if cell.cell_type == "code"}
+    cells = {
+        index: cell.source for index, cell in enumerate(book.cells) if cell.cell_type == "code"
+    }
     for index, source in cells.items():
         notebook.run_cell(index)
         assert not notebook.failed(index), source

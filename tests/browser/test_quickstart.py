@@ -1,4 +1,5 @@
-"""The quickstart in JupyterLab, cell by cell; an interrupt and an error; saved and opened without a kernel."""
+"""The quickstart in JupyterLab, cell by cell; an interrupt and an error; saved and opened without a
+kernel."""
 
 from __future__ import annotations
 
@@ -51,8 +52,13 @@ def shows_views(source: str) -> bool:
 
 
 def grows_before_the_end(seen: list[dict[str, int]]) -> None:
-    """The views were drawn again and again, and tree and text grew, while the kernel was still busy with the cell."""
-    drawn = [(state["nodes"], state["characters"]) for state in seen if "nodes" in state and "characters" in state]
+    """The views were drawn again and again, and tree and text grew, while the kernel was still busy
+    with the cell."""
+    drawn = [
+        (state["nodes"], state["characters"])
+        for state in seen
+        if "nodes" in state and "characters" in state
+    ]
     assert len({nodes for nodes, _ in drawn}) >= 2, drawn
     assert len({characters for _, characters in drawn}) >= 2, drawn
     assert any(state.get("locked") for state in seen), "no node was ever in use"
@@ -73,7 +79,8 @@ def test_interrupt_and_error_leave_the_next_cell_working(notebook: Notebook, lab
     notebook.run_cell(0)
     notebook.start_cell(1)
     notebook.page.wait_for_function(
-        "() => Object.values(window.__sgnb ?? {}).some(view => view.stats.characters > 200)")
+        "() => Object.values(window.__sgnb ?? {}).some(view => view.stats.characters > 200)"
+    )
     notebook.interrupt()
     notebook.wait_cell(5)
     assert "stopped; what it had produced: s.text()" in notebook.output(1)

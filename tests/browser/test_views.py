@@ -1,4 +1,5 @@
-"""The first views on a real page: live while the cell runs, safe, and still there without a kernel."""
+"""The first views on a real page: live while the cell runs, safe, and still there without a
+kernel."""
 
 from __future__ import annotations
 
@@ -95,9 +96,15 @@ def test_a_large_tree_folds_and_can_be_shown_whole(notebook: Notebook, lab: Lab)
 
 
 def reopened_shows_twin_only(notebook: Notebook, path: Path) -> bool:
-    html = [output.data["text/html"] for output in nbformat.read(path, as_version=4).cells[0].outputs
-            if "text/html" in output.get("data", {})]
+    html = [
+        output.data["text/html"]
+        for output in nbformat.read(path, as_version=4).cells[0].outputs
+        if "text/html" in output.get("data", {})
+    ]
     assert len(html) == 1 and html[0].startswith("<figure") and len(html[0]) < 200_000
     notebook.open_without_kernel(path.name)
     notebook.page.wait_for_selector("figure.sgnb-twin img")
-    return notebook.page.locator("figure.sgnb-twin").is_visible() and not notebook.page.locator(".sgnb-card").count()
+    return (
+        notebook.page.locator("figure.sgnb-twin").is_visible()
+        and not notebook.page.locator(".sgnb-card").count()
+    )

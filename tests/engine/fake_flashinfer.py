@@ -1,4 +1,5 @@
-"""A stand-in for FlashInfer on a CPU: what of it we call, with its rules, and attention in plain torch."""
+"""A stand-in for FlashInfer on a CPU: what of it we call, with its rules, and attention in plain
+torch."""
 
 from __future__ import annotations
 
@@ -22,14 +23,27 @@ class Wrapper:
 
     log: list[tuple[str, Any, dict[str, Any]]]
 
-    def __init__(self, float_workspace_buffer: Tensor, kv_layout: str = "NHD", backend: str = "auto") -> None:
-        assert float_workspace_buffer.dtype == torch.uint8 and len(float_workspace_buffer) and kv_layout == "NHD"
+    def __init__(
+        self, float_workspace_buffer: Tensor, kv_layout: str = "NHD", backend: str = "auto"
+    ) -> None:
+        assert (
+            float_workspace_buffer.dtype == torch.uint8
+            and len(float_workspace_buffer)
+            and kv_layout == "NHD"
+        )
         assert backend in ("fa2", "fa3")
         self.log.append(("made", self, {}))
 
-    def _plan(self, row_ends: Tensor, ends: Tensor, shape: tuple[int, int, int], settings: dict[str, Any]) -> None:
+    def _plan(
+        self, row_ends: Tensor, ends: Tensor, shape: tuple[int, int, int], settings: dict[str, Any]
+    ) -> None:
         assert row_ends.dtype == ends.dtype == torch.int32 and len(row_ends) == len(ends)
-        self.row_ends, self.ends, self.shape, self.settings = row_ends.clone(), ends.clone(), shape, settings
+        self.row_ends, self.ends, self.shape, self.settings = (
+            row_ends.clone(),
+            ends.clone(),
+            shape,
+            settings,
+        )
         self.log.append(("plan", self, settings))
 
     def _run(self, q: Tensor, keys: Tensor, values: Tensor, out: Tensor, return_lse: bool) -> Any:
@@ -69,7 +83,9 @@ class BatchPrefillWithPagedKVCacheWrapper(Wrapper):
     ) -> None:
         assert paged_kv_indices.dtype == paged_kv_last_page_len.dtype == torch.int32
         assert causal and page_size == 1 and len(paged_kv_indptr) == len(paged_kv_last_page_len) + 1
-        assert int(paged_kv_indptr[-1]) == len(paged_kv_indices) and bool((paged_kv_last_page_len == 1).all())
+        assert int(paged_kv_indptr[-1]) == len(paged_kv_indices) and bool(
+            (paged_kv_last_page_len == 1).all()
+        )
         self.indices = paged_kv_indices
         self._plan(qo_indptr, paged_kv_indptr, (num_qo_heads, num_kv_heads, head_dim_qk), settings)
 
@@ -99,14 +115,16 @@ class BatchPrefillWithRaggedKVCacheWrapper(Wrapper):
 
 
 def _log2_sum(q: Tensor, k: Tensor, options: LayerOptions) -> Tensor:
-    """A sink of score s takes the share 1 / (1 + exp(lse - s)): from what a sink of 0 leaves, the log-sum-exp."""
+    """A sink of score s takes the share 1 / (1 + exp(lse - s)): from what a sink of 0 leaves, the
+    log-sum-exp."""
     ones = torch.ones_like(k)
     left = reference(q, k, ones, options._replace(sinks=torch.zeros(len(q))))[..., 0]
     return torch.logit(left) / math.log(2)
 
 
 def install(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Put the stand-in where `import flashinfer` finds it. Returns `log` and `built`, what was compiled."""
+    """Put the stand-in where `import flashinfer` finds it. Returns `log` and `built`, what was
+    compiled."""
     record = SimpleNamespace(log=[], built=[], fails=None)
 
     def get_batch_prefill_module(*args: Any) -> None:

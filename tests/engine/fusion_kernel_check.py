@@ -1,4 +1,5 @@
-"""Compares the fusion pass's kernels with float64, and whole models. Run as a program: in triton's interpreter.
+"""Compares the fusion pass's kernels with float64, and whole models. Run as a program: in triton's
+interpreter.
 
 The interpreter must be chosen before triton is imported, so it needs a process of its own.
 """
@@ -22,19 +23,25 @@ from sgnb.engine.fusion.types import Angles, AttentionPlan, Heads, Norm
 from .fusion_models import Pooled, own_logits, varied_model
 
 ROUNDINGS = {torch.float32: 2e-6, torch.float16: 4e-3, torch.bfloat16: 3.2e-2}
-"""Relative error of a number that is rounded three times, or cut off, as the interpreter does, to the coarser dtypes;
-in float32 that of a long sum."""
+"""Relative error of a number that is rounded three times, or cut off, as the interpreter does, to
+the coarser dtypes; in float32 that of a long sum."""
 
 
 def close(mine: Tensor, exact: Tensor, terms: Tensor | None = None) -> None:
     """Each number within a few roundings of the terms that it is the sum of, which may cancel.
 
-    terms: the sum of their magnitudes, float64 of the same shape; by default |exact|, for a number that is no sum.
+    terms: the sum of their magnitudes, float64 of the same shape; by default |exact|, for a number
+    that is no sum.
     """
     kind = torch.finfo(mine.dtype)
-    bound = ROUNDINGS[mine.dtype] * (exact.abs() if terms is None else terms) + kind.eps * kind.smallest_normal
+    bound = (
+        ROUNDINGS[mine.dtype] * (exact.abs() if terms is None else terms)
+        + kind.eps * kind.smallest_normal
+    )
     error = (mine.double() - exact).abs() / bound
-    assert float(error.max()) <= 1, f"{mine.dtype}: {float(error.max()):.2f} times the error that rounding makes"
+    assert float(error.max()) <= 1, (
+        f"{mine.dtype}: {float(error.max()):.2f} times the error that rounding makes"
+    )
 
 
 def check_norm(sizes: list[int], rows: list[int], dtype: torch.dtype, device: str) -> None:
@@ -43,7 +50,11 @@ def check_norm(sizes: list[int], rows: list[int], dtype: torch.dtype, device: st
         x = wide[:, 8 : 8 + size] if strided else wide[:, :size].contiguous()
         norm = Norm(torch.rand(size, device=device) + 0.5, 1e-5, early)
         residual = torch.randn(count, size, device=device).to(dtype) if add else None
-        exact = x.double() * (x.double().square().mean(-1, keepdim=True) + norm.eps).rsqrt() * norm.factor.double()
+        exact = (
+            x.double()
+            * (x.double().square().mean(-1, keepdim=True) + norm.eps).rsqrt()
+            * norm.factor.double()
+        )
         before = x.clone()
         out = kernels.norm(x, norm, residual)
         added = torch.zeros_like(exact) if residual is None else residual.double()
@@ -58,13 +69,18 @@ def check_gate(sizes: list[int], rows: list[int], dtype: torch.dtype, device: st
     for size, count, activation in itertools.product(sizes, rows, reference.ACTIVATIONS):
         x = 3 * torch.randn(count, 2 * size, device=device).to(dtype)
         first, up = x.double().chunk(2, -1)
-        close(kernels.gate(x, activation), reference.gate(x.double(), activation), (first * up).abs())
+        close(
+            kernels.gate(x, activation), reference.gate(x.double(), activation), (first * up).abs()
+        )
 
 
 def check_rotate(shapes: list[Heads], rows: list[int], dtype: torch.dtype, device: str) -> None:
-    """All ways to rotate, all of a head or a part of it, with norms and without; padding rows share the last slot."""
+    """All ways to rotate, all of a head or a part of it, with norms and without; padding rows share
+    the last slot."""
     options = LayerOptions(1.0)
-    for heads, count, rotary, part, normed in itertools.product(shapes, rows, ROTARIES, (1, 2), (False, True)):
+    for heads, count, rotary, part, normed in itertools.product(
+        shapes, rows, ROTARIES, (1, 2), (False, True)
+    ):
         if (rotary is None and part == 2) or (heads.dim // part) % 2:
             continue
         factors = torch.rand(2, heads.dim, device=device) + 0.5
@@ -79,15 +95,21 @@ def check_rotate(shapes: list[Heads], rows: list[int], dtype: torch.dtype, devic
         parts = [heads.query, heads.kv, heads.kv]
         exact, terms = (part.split(parts, 1) for part in exact_rotation(qkv.double(), plan, angles))
         pools = mine.kv.keys[3], mine.kv.values[3]
-        for found, right, size in zip((q, *(pool[mine.new_slots] for pool in pools)), exact, terms, strict=True):
+        for found, right, size in zip(
+            (q, *(pool[mine.new_slots] for pool in pools)), exact, terms, strict=True
+        ):
             close(found, right, size)
         assert not any(pool[-1].any() for pool in pools)
 
 
-def exact_rotation(qkv: Tensor, plan: AttentionPlan, angles: Angles | None) -> tuple[Tensor, Tensor]:
-    """One pair of numbers at a time, in float64, as a complex number. All heads, and the terms of each number.
+def exact_rotation(
+    qkv: Tensor, plan: AttentionPlan, angles: Angles | None
+) -> tuple[Tensor, Tensor]:
+    """One pair of numbers at a time, in float64, as a complex number. All heads, and the terms of
+    each number.
 
-    The terms of a pair's numbers are at most as large as the pair, |(a, b)|, which a rotation does not change.
+    The terms of a pair's numbers are at most as large as the pair, |(a, b)|, which a rotation does
+    not change.
     """
     query, kv, dim = plan.heads
     out = qkv.view(len(qkv), query + 2 * kv, dim).clone()
@@ -101,7 +123,9 @@ def exact_rotation(qkv: Tensor, plan: AttentionPlan, angles: Angles | None) -> t
         pairs = plan.rotary.pairs(cos.shape[-1])
         for i in range(pairs):
             a, b = (2 * i, 2 * i + 1) if plan.rotary.interleaved else (i, i + pairs)
-            turn = torch.complex(cos[:, i * plan.rotary.step], sin[:, i * plan.rotary.step])[:, None]
+            turn = torch.complex(cos[:, i * plan.rotary.step], sin[:, i * plan.rotary.step])[
+                :, None
+            ]
             turned = torch.complex(out[:, : query + kv, a], out[:, : query + kv, b]) * turn
             out[:, : query + kv, a], out[:, : query + kv, b] = turned.real, turned.imag
             terms[:, : query + kv, a] = terms[:, : query + kv, b] = turned.abs()
@@ -116,7 +140,8 @@ def backend(rows: int, heads: Heads, dtype: torch.dtype, device: str) -> Tracing
 
 
 def check_models(families: list[str], runs: tuple[int, int] = trace.ROWS) -> None:
-    """The pass with a GPU's kernels in it, on models of the CPU. runs: rows of those that modules are matched by."""
+    """The pass with a GPU's kernels in it, on models of the CPU. runs: rows of those that modules
+    are matched by."""
     trace.ROWS = runs
     operations = pick_operations(torch.device("cuda"), torch.bfloat16, None)
     assert operations.skinny is not None

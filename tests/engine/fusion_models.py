@@ -1,4 +1,5 @@
-"""Models and an attention for the tests of the fusion pass: what they need on a CPU, in the interpreter, on a GPU."""
+"""Models and an attention for the tests of the fusion pass: what they need on a CPU, in the
+interpreter, on a GPU."""
 
 from __future__ import annotations
 
@@ -15,7 +16,17 @@ from sgnb.engine.model.decoder import ATTENTION
 
 from ..random_models import VOCAB, random_model
 
-FAMILIES_ON_GPU = ("llama", "qwen2", "qwen3", "mistral", "gemma", "gemma2", "gemma3_text", "mixtral", "qwen3_moe")
+FAMILIES_ON_GPU = (
+    "llama",
+    "qwen2",
+    "qwen3",
+    "mistral",
+    "gemma",
+    "gemma2",
+    "gemma3_text",
+    "mixtral",
+    "qwen3_moe",
+)
 
 
 class DenseBackend(TracingBackend):
@@ -30,10 +41,16 @@ class DenseBackend(TracingBackend):
             scores = options.softcap * torch.tanh(scores / options.softcap)
         row = torch.arange(len(q), device=q.device)
         distance = row[:, None] - row
-        hidden = distance < 0 if options.window is None else (distance < 0) | (distance >= options.window)
+        hidden = (
+            distance < 0
+            if options.window is None
+            else (distance < 0) | (distance >= options.window)
+        )
         scores = scores.masked_fill(hidden, -torch.inf)
         if options.sinks is not None:
-            scores = torch.cat([scores, options.sinks.double()[:, None, None].expand(-1, len(q), 1)], -1)
+            scores = torch.cat(
+                [scores, options.sinks.double()[:, None, None].expand(-1, len(q), 1)], -1
+            )
         weights = scores.softmax(-1)[..., : len(q)]
         return torch.einsum("hts,shd->thd", weights, v).to(q.dtype).contiguous()
 
@@ -62,7 +79,9 @@ def varied_model(family: str, **config: object) -> PreTrainedModel:
 
 
 def tokens(rows: int, device: torch.device | str = "cpu") -> Tensor:
-    return torch.randint(3, VOCAB, (1, rows), generator=torch.Generator().manual_seed(rows)).to(device)
+    return torch.randint(3, VOCAB, (1, rows), generator=torch.Generator().manual_seed(rows)).to(
+        device
+    )
 
 
 def own_logits(model: PreTrainedModel, rows: int) -> Tensor:
@@ -72,7 +91,8 @@ def own_logits(model: PreTrainedModel, rows: int) -> Tensor:
 
 
 class Pooled:
-    """A model with sgnb's attention or fused, its KV going through a pool; options: what its layers ask for."""
+    """A model with sgnb's attention or fused, its KV going through a pool; options: what its layers
+    ask for."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         self.model = model
@@ -98,4 +118,6 @@ class Pooled:
         ids = tokens(rows, self.model.device)
         positions = torch.arange(rows, device=self.model.device)[None]
         with torch.inference_mode():
-            return self.model(input_ids=ids, position_ids=positions, use_cache=False, sgnb=backend).logits[0]
+            return self.model(
+                input_ids=ids, position_ids=positions, use_cache=False, sgnb=backend
+            ).logits[0]

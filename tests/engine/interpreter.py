@@ -1,4 +1,5 @@
-"""Triton's kernels on the CPU: what checks them runs in a process of its own, in which triton interprets them.
+"""Triton's kernels on the CPU: what checks them runs in a process of its own, in which triton
+interprets them.
 
 `echo CHECK PART | python -m tests.engine.interpreter` runs `tests/engine/CHECK.py` by hand.
 """
@@ -22,10 +23,18 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SHARED = ("torch", "triton.language", "transformers.modeling_utils", "sgnb.engine.engine", "tests.random_models")
+SHARED = (
+    "torch",
+    "triton.language",
+    "transformers.modeling_utils",
+    "sgnb.engine.engine",
+    "tests.random_models",
+)
 """What most checks import, which takes longer than most of them."""
 
-needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="needs triton, which there is for Linux only")
+needs_triton = pytest.mark.skipif(
+    find_spec("triton") is None, reason="needs triton, which there is for Linux only"
+)
 
 
 def interpreted(check: str, part: str = "") -> list[str]:
@@ -60,10 +69,16 @@ def _environment() -> dict[str, str]:
 
 @cache
 def _server() -> subprocess.Popen[str]:
-    """It has imported what is shared, and forks for each check. It ends with this process, which closes its input."""
+    """It has imported what is shared, and forks for each check. It ends with this process, which
+    closes its input."""
     command = [sys.executable, "-m", "tests.engine.interpreter"]
     return subprocess.Popen(
-        command, cwd=ROOT, env=_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command,
+        cwd=ROOT,
+        env=_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -79,7 +94,10 @@ def _serve(lines: Iterable[str]) -> None:
             code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             for file in (printed, errors):
                 file.seek(0)
-            print(json.dumps({"code": code, "printed": printed.read(), "errors": errors.read()}), flush=True)
+            print(
+                json.dumps({"code": code, "printed": printed.read(), "errors": errors.read()}),
+                flush=True,
+            )
 
 
 def _run(check: str, *part: str) -> None:
@@ -98,10 +116,12 @@ def _run(check: str, *part: str) -> None:
 
 
 def _dot(self: object, a: Any, b: Any, d: Any, *precision: object) -> Any:
-    """One product after the other, by element: a row's bits are the same anywhere in a block, on any processor.
+    """One product after the other, by element: a row's bits are the same anywhere in a block, on
+    any processor.
 
-    The interpreter's own is numpy's matmul. BLAS sums a row in an order that depends on the row's place, in a way
-    that differs between processors; no kernel could be shown to give a row the same bits beside any others.
+    The interpreter's own is numpy's matmul. BLAS sums a row in an order that depends on the row's
+    place, in a way that differs between processors; no kernel could be shown to give a row the same
+    bits beside any others.
     """
     from triton.runtime.interpreter import TensorHandle
 
@@ -113,8 +133,8 @@ def _dot(self: object, a: Any, b: Any, d: Any, *precision: object) -> Any:
 
 
 def _patch_once(interpreter: Any) -> None:
-    """The interpreter puts its functions into triton.language anew for each call of a function; here they stay there,
-    which saves almost half of the time."""
+    """The interpreter puts its functions into triton.language anew for each call of a function;
+    here they stay there, which saves almost half of the time."""
     patch, patched = interpreter._patch_lang, set[int]()
 
     def patch_lang(function: Any) -> Any:

@@ -1,7 +1,8 @@
-"""Compares the batch-invariant product with float64, and its rows with themselves. Run as a program: interpreted.
+"""Compares the batch-invariant product with float64, and its rows with themselves. Run as a
+program: interpreted.
 
-The interpreter must be chosen before triton is imported, so it needs a process of its own. It shows the kernel's
-arithmetic right, not its bits: those are the GPU's.
+The interpreter must be chosen before triton is imported, so it needs a process of its own. It shows
+the kernel's arithmetic right, not its bits: those are the GPU's.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from sgnb.engine.fusion.invariant import (
     FULL_PRECISION,
     LARGE,
     TILINGS,
-    Tiling,
     invariant_linear,
     pick_tiling,
 )
+from sgnb.engine.fusion.types import GemmTiling
 
 ROUNDINGS = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 """Relative to a number plus their mean size."""
@@ -26,7 +27,12 @@ COUNTS = (1, 2, 7, 16, 33, 64, 65, 100, 128, 256, 513, 1000, 8192)
 
 
 def check(
-    rows: int, columns: int, size: int, dtype: torch.dtype, device: str, tilings: Iterable[Tiling | None] = (None,)
+    rows: int,
+    columns: int,
+    size: int,
+    dtype: torch.dtype,
+    device: str,
+    tilings: Iterable[GemmTiling | None] = (None,),
 ) -> None:
     from sgnb.engine.fusion.invariant_kernel import multiply
 
@@ -49,9 +55,10 @@ def check_bits(
     dtype: torch.dtype,
     device: str,
     counts: Iterable[int] = COUNTS,
-    tilings: Iterable[Tiling | None] = (None,),
+    tilings: Iterable[GemmTiling | None] = (None,),
 ) -> None:
-    """Rows drawn at random from a pool, in any number and order, give the bits that each gives alone."""
+    """Rows drawn at random from a pool, in any number and order, give the bits that each gives
+    alone."""
     generator = torch.Generator(device).manual_seed(columns + size)
     pool = torch.randn(64, size, device=device, generator=generator)
     pool = (pool * torch.rand(64, 1, device=device, generator=generator) * 10).to(dtype)
@@ -86,7 +93,7 @@ def check_refusals(device: str) -> None:
 
 
 if __name__ == "__main__":
-    small = Tiling(16, 32, 32, 4, 2)
+    small = GemmTiling(16, 32, 32, 4, 2)
     every = [None, *(tiling for _, tiling in TILINGS), LARGE, FULL_PRECISION, small]
     check(37, 45, 72, torch.float16, "cpu", every)
     check(150, 140, 33, torch.float32, "cpu", [None, LARGE, small])

@@ -1,4 +1,5 @@
-"""Loads what triton builds for launches in several threads at a time. Run as a program: it changes triton.
+"""Loads what triton builds for launches in several threads at a time. Run as a program: it changes
+triton.
 
 The functions of the modules, which all have one name, tell which module they are of.
 """

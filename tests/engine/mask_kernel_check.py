@@ -1,4 +1,5 @@
-"""Compares the mask kernels with the masks and automata of the CPU. Run as a program: in triton's interpreter.
+"""Compares the mask kernels with the masks and automata of the CPU. Run as a program: in triton's
+interpreter.
 
 The interpreter must be chosen before triton is imported, so it needs a process of its own.
 """
@@ -37,23 +38,35 @@ def small_vocabulary(seed: int) -> Vocabulary:
     """Two special tokens, some bytes, some random pieces, duplicates among them."""
     rng = random.Random(seed)
     alphabet = [*'0123456789.{}":abc ', "é", "素"]
-    texts = ["".join(rng.choices(alphabet, k=rng.randint(1, rng.choice([5, 16])))).encode() for _ in range(280)]
+    texts = [
+        "".join(rng.choices(alphabet, k=rng.randint(1, rng.choice([5, 16])))).encode()
+        for _ in range(280)
+    ]
     cut = [text[: rng.randint(1, len(text))] for text in texts]
     return Vocabulary([b"", *cut, *(c.encode() for c in alphabet), b"\xc3", b"\xa9", b""])
 
 
-def check(vocabulary: Vocabulary, automata: list[Automaton], *, rows: int, device: str, seed: int) -> DeviceGrammars:
-    """Random rows, some of them unconstrained: the masks, the states after a token of each row, and the masks again, of
-    which those that are kept need no table any more."""
+def check(
+    vocabulary: Vocabulary, automata: list[Automaton], *, rows: int, device: str, seed: int
+) -> DeviceGrammars:
+    """Random rows, some of them unconstrained: the masks, the states after a token of each row, and
+    the masks again, of which those that are kept need no table any more."""
     rng = random.Random(seed)
     ends = [vocabulary.size - 1, 0]
-    grammars = DeviceGrammars(vocabulary, ends, device, capacity=sum(len(a.table) for a in automata))
+    grammars = DeviceGrammars(
+        vocabulary, ends, device, capacity=sum(len(a.table) for a in automata)
+    )
     offsets = [acquired(grammars, automaton) for automaton in automata]
-    places = [None, *((g, rng.randrange(len(a.table))) for g, a in enumerate(automata) for _ in range(rows))]
+    places = [
+        None,
+        *((g, rng.randrange(len(a.table))) for g, a in enumerate(automata) for _ in range(rows)),
+    ]
     places += [(g, START) for g in range(len(automata))]
     rng.shuffle(places)
     places = places[:rows]
-    states = torch.tensor([_device_state(offsets, place) for place in places], dtype=torch.int32, device=device)
+    states = torch.tensor(
+        [_device_state(offsets, place) for place in places], dtype=torch.int32, device=device
+    )
 
     out = torch.full((rows, vocabulary.size + 8), UNTOUCHED, dtype=torch.uint8, device=device)
     expected_states = states.clone()
@@ -64,10 +77,16 @@ def check(vocabulary: Vocabulary, automata: list[Automaton], *, rows: int, devic
     assert torch.equal(states, expected_states)
 
     choices = [np.flatnonzero(row == 1) for row in allowed]
-    tokens = [int(rng.choice(c)) if len(c) and rng.random() < 0.7 else rng.randrange(vocabulary.size) for c in choices]
+    tokens = [
+        int(rng.choice(c)) if len(c) and rng.random() < 0.7 else rng.randrange(vocabulary.size)
+        for c in choices
+    ]
     grammars.advance_(states, torch.tensor(tokens, device=device))
     pairs = zip(places, tokens, strict=True)
-    expected = [_device_state(offsets, _after(vocabulary, automata, place, token, ends)) for place, token in pairs]
+    expected = [
+        _device_state(offsets, _after(vocabulary, automata, place, token, ends))
+        for place, token in pairs
+    ]
     assert states.tolist() == expected
 
     kept = (expected_states >= 0) & (expected_states < len(grammars.masks))
@@ -92,20 +111,29 @@ def _device_state(offsets: list[int], place: tuple[int, int] | None) -> int:
 
 
 def _allowed(
-    vocabulary: Vocabulary, automata: list[Automaton], place: tuple[int, int] | None, ends: list[int]
+    vocabulary: Vocabulary,
+    automata: list[Automaton],
+    place: tuple[int, int] | None,
+    ends: list[int],
 ) -> np.ndarray:
     row = np.zeros(vocabulary.size + 3, np.uint8)
     if place is None:
         return row + UNTOUCHED
     grammar, state = place
     mask = TokenMasks(automata[grammar], vocabulary).mask(state)
-    row[: vocabulary.size] = np.unpackbits(mask.view(np.uint8), bitorder="little")[: vocabulary.size]
+    row[: vocabulary.size] = np.unpackbits(mask.view(np.uint8), bitorder="little")[
+        : vocabulary.size
+    ]
     row[ends] = automata[grammar].final[state]
     return row
 
 
 def _after(
-    vocabulary: Vocabulary, automata: list[Automaton], place: tuple[int, int] | None, token: int, ends: list[int]
+    vocabulary: Vocabulary,
+    automata: list[Automaton],
+    place: tuple[int, int] | None,
+    token: int,
+    ends: list[int],
 ) -> tuple[int, int] | None:
     if place is None or (token in ends and automata[place[0]].final[place[1]]):
         return place
@@ -115,7 +143,8 @@ def _after(
 
 
 def check_room(device: str) -> None:
-    """Grammars are shared, kept without users, dropped when room is needed, the longest unused first, and refused."""
+    """Grammars are shared, kept without users, dropped when room is needed, the longest unused
+    first, and refused."""
     one, two, three, four = compile_all(PATTERNS[:3] + PATTERNS[4:])
     sizes = [len(a.table) - 1 for a in (one, two, three)]
     vocabulary = small_vocabulary(0)
@@ -132,7 +161,9 @@ def check_room(device: str) -> None:
     assert grammars.acquire(four) is None, "the second has one user left"
     grammars.release(places[1])
     assert grammars.used == sizes[0] + sizes[2]
-    assert grammars.acquire(two) == places[1] and torch.equal(grammars.table, before), "was still there"
+    assert grammars.acquire(two) == places[1] and torch.equal(grammars.table, before), (
+        "was still there"
+    )
     check_masks(grammars, vocabulary, two, places[1])
     grammars.release(places[1])
     grammars.release(places[2])
@@ -174,11 +205,15 @@ def check_size() -> None:
     assert sizing.GRAMMAR_BYTES - (64 << 20) < taken <= sizing.GRAMMAR_BYTES, taken
 
 
-def check_masks(grammars: DeviceGrammars, vocabulary: Vocabulary, automaton: Automaton, offset: int) -> None:
+def check_masks(
+    grammars: DeviceGrammars, vocabulary: Vocabulary, automaton: Automaton, offset: int
+) -> None:
     """The masks of all its states; afterwards those that find room are kept."""
     numbers = range(1, len(automaton.table))
     states = offset + torch.tensor(numbers, dtype=torch.int32, device=grammars.table.device)
-    out = torch.full((len(states), vocabulary.size + 3), UNTOUCHED, dtype=torch.uint8, device=states.device)
+    out = torch.full(
+        (len(states), vocabulary.size + 3), UNTOUCHED, dtype=torch.uint8, device=states.device
+    )
     grammars.allowed(states, out)
     expected = np.stack([_allowed(vocabulary, [automaton], (0, number), [0]) for number in numbers])
     assert np.array_equal(out.cpu().numpy(), expected)
@@ -186,7 +221,8 @@ def check_masks(grammars: DeviceGrammars, vocabulary: Vocabulary, automaton: Aut
 
 
 def check_resume(device: str) -> None:
-    """Ids and states that the host knew, and those that the last step left; written beside the inputs and over them."""
+    """Ids and states that the host knew, and those that the last step left; written beside the
+    inputs and over them."""
 
     def ints(values: list[int], dtype: torch.dtype = torch.int32) -> torch.Tensor:
         return torch.tensor(values, dtype=dtype, device=device)

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from sgnb.engine.fusion import moe
-from sgnb.engine.fusion.moe import Act, Tiling, fused_experts
+from sgnb.engine.fusion.moe import Act, fused_experts
 from sgnb.engine.fusion.reference import ACTIVATIONS
+from sgnb.engine.fusion.types import GemmTiling
 
 ROUNDINGS = {torch.float32: 2e-5, torch.float16: 6e-3, torch.bfloat16: 5e-2}
 """Relative to a number plus their mean size."""
@@ -37,7 +38,9 @@ class Layer(NamedTuple):
     down_bias: Tensor | None
 
 
-def make_layer(shape: Shape, dtype: torch.dtype, device: str, *, bias: bool = False, transposed: bool = False) -> Layer:
+def make_layer(
+    shape: Shape, dtype: torch.dtype, device: str, *, bias: bool = False, transposed: bool = False
+) -> Layer:
     def weight(columns: int, terms: int) -> Tensor:
         w = torch.randn(shape.experts, columns, terms, device=device).mul_(terms**-0.5).to(dtype)
         return w.transpose(1, 2).contiguous().transpose(1, 2) if transposed else w
@@ -89,14 +92,15 @@ def check(
     bias: bool = False,
     transposed: bool = False,
     favourites: int | None = None,
-    tilings: tuple[Tiling, Tiling] | None = None,
+    tilings: tuple[GemmTiling, GemmTiling] | None = None,
 ) -> None:
     torch.manual_seed(sum(shape))
     layer = make_layer(shape, dtype, device, bias=bias, transposed=transposed)
     x = torch.randn(shape.tokens, shape.hidden + 8, device=device).to(dtype)[:, : shape.hidden]
     ids, weights = route(shape, device, favourites)
     y = fused_experts(
-        x, layer.gate_up, layer.down, ids, weights, act, gate_up_bias=layer.gate_up_bias, down_bias=layer.down_bias,
+        x, layer.gate_up, layer.down, ids, weights, act, gate_up_bias=layer.gate_up_bias,
+        down_bias=layer.down_bias,
         tilings=tilings,
     )  # fmt: skip
     expected = exact(x, layer, ids, weights, act)
@@ -106,16 +110,19 @@ def check(
 
 
 def check_order(device: str) -> None:
-    """Both ways to order give the stable order, and where each expert's pairs begin; experts without pairs too."""
+    """Both ways to order give the stable order, and where each expert's pairs begin; experts
+    without pairs too."""
     for pairs, experts in ((1, 1), (7, 5), (70, 128), (300, 3)):
-        ids = torch.randint(experts, (pairs,), device=device, generator=torch.Generator(device).manual_seed(pairs))
+        ids = torch.randint(
+            experts, (pairs,), device=device, generator=torch.Generator(device).manual_seed(pairs)
+        )
         order = torch.sort(ids, stable=True).indices
-        firsts = [int((ids < expert).sum()) for expert in range(experts + 1)]
+        indptr = [int((ids < expert).sum()) for expert in range(experts + 1)]
         for compared in (0, pairs):
             with _setting("COMPARED_PAIRS", compared):
-                found = moe._order(ids, experts)
-            assert torch.equal(found.order.long(), order) and found.firsts.tolist() == firsts
-            assert found.order.dtype == found.firsts.dtype == torch.int32
+                found = moe._group(ids, experts)
+            assert torch.equal(found.order.long(), order) and found.indptr.tolist() == indptr
+            assert found.order.dtype == found.indptr.dtype == torch.int32
 
 
 class _setting:
@@ -135,15 +142,17 @@ FAMILIES: list[tuple[str, str, str | None]] = [
     ("gpt_oss.modeling_gpt_oss", "GptOssExperts", None),
     ("nemotron_h.modeling_nemotron_h", "NemotronHExperts", None),
 ]
-"""transformers' modules and the gate that is fused: gpt-oss has its own, interleaved with biases; Nemotron-H none."""
+"""transformers' modules and the gate that is fused: gpt-oss has its own, interleaved with biases;
+Nemotron-H none."""
 
 
 def make_experts(module: str, name: str, dtype: torch.dtype, device: str) -> Any:
     """An experts module of transformers with random weights, which computes by its own loop."""
     python = import_module(f"transformers.models.{module}")
     config = SimpleNamespace(
-        num_local_experts=6, num_experts=6, n_routed_experts=6, hidden_size=40, intermediate_size=24,
-        moe_intermediate_size=24, moe_latent_size=None, hidden_act="silu", mlp_hidden_act="relu2", mlp_bias=False,
+        num_local_experts=6, num_experts=6, n_routed_experts=6, hidden_size=40,
+        intermediate_size=24, moe_intermediate_size=24, moe_latent_size=None, hidden_act="silu",
+        mlp_hidden_act="relu2", mlp_bias=False,
         swiglu_alpha=1.702, swiglu_limit=7.0, _experts_implementation="eager",
     )  # fmt: skip
     experts = getattr(python, name)(config)
@@ -166,7 +175,9 @@ def check_families(device: str, dtype: torch.dtype = torch.float32) -> None:
         ids, weights = route(shape, device)
         expected = experts(x, ids, weights.to(dtype)).double()
         y = moe.FusedExperts(experts, act).forward(x, ids, weights.to(dtype))
-        error = float(((y.double() - expected).abs() / (expected.abs() + expected.abs().mean())).max())
+        error = float(
+            ((y.double() - expected).abs() / (expected.abs() + expected.abs().mean())).max()
+        )
         assert y.dtype == dtype and error <= 2 * ROUNDINGS[dtype], (name, error)
 
 
@@ -177,7 +188,8 @@ def check_refusals(device: str) -> None:
     ids, weights = route(shape, device)
     good = (x, layer.gate_up, layer.down, ids, weights, "silu")
     wrong: list[tuple[int, Tensor | str | Callable[[Tensor], Tensor]]] = [
-        (0, x[0]), (0, x[:2]), (0, x.half()), (0, x[:, :8]), (1, layer.gate_up[:2]), (1, layer.gate_up[:, :8]),
+        (0, x[0]), (0, x[:2]), (0, x.half()), (0, x[:, :8]), (1, layer.gate_up[:2]),
+        (1, layer.gate_up[:, :8]),
         (2, layer.down[:, :8]), (3, ids[:, :1]), (3, ids.float()), (5, "relu"),
     ]  # fmt: skip
     for position, value in wrong:
@@ -193,14 +205,25 @@ def check_refusals(device: str) -> None:
         assert "down_bias" in str(error)
     else:
         raise AssertionError("a bias of another shape")
-    assert fused_experts(x[:0], layer.gate_up, layer.down, ids[:0], weights[:0], "silu").shape == (0, 16)
+    assert fused_experts(x[:0], layer.gate_up, layer.down, ids[:0], weights[:0], "silu").shape == (
+        0,
+        16,
+    )
 
 
 if __name__ == "__main__":
-    small = Tiling(16, 32, 32, 4, 2), Tiling(32, 64, 32, 4, 2)
+    small = GemmTiling(16, 32, 32, 4, 2), GemmTiling(32, 64, 32, 4, 2)
     check(Shape(1, 2, 5, 40, 24), torch.float16, "cpu")
     check(Shape(9, 3, 7, 72, 40), torch.float16, "cpu", "gelu_tanh", bias=True, tilings=small)
-    check(Shape(9, 3, 7, 72, 40), torch.float16, "cpu", interleaved, bias=True, transposed=True, tilings=small)
+    check(
+        Shape(9, 3, 7, 72, 40),
+        torch.float16,
+        "cpu",
+        interleaved,
+        bias=True,
+        transposed=True,
+        tilings=small,
+    )
     check(Shape(9, 3, 7, 72, 40), torch.float16, "cpu", transposed=True, tilings=small)
     check(Shape(50, 1, 6, 33, 20), torch.float32, "cpu", "gelu", favourites=2)
     check(Shape(40, 2, 4, 64, 32), torch.float16, "cpu", tilings=moe.TILINGS[math.inf])

@@ -1,6 +1,8 @@
-"""The sampler of a GPU on the CPU, through triton's interpreter; run by `test_picking.py` in a process of its own.
+"""The sampler of a GPU on the CPU, through triton's interpreter; run by `test_picking.py` in a
+process of its own.
 
-A request whose mask the host makes comes and goes beside one whose grammar is walked on the device, one step ahead.
+A request whose mask the host makes comes and goes beside one whose grammar is walked on the device,
+one step ahead.
 """
 
 from __future__ import annotations
@@ -20,8 +22,19 @@ from sgnb.sampling import SamplingParams
 from ..byte_tokenizers import byte_level
 from ..random_models import random_model
 
-ON_THE_DEVICE = {"regex": "([ab][cd][ef][gh]){10}", "temperature": 1, "seed": 1, "max_new_tokens": 50}
-BY_THE_HOST = {"regex": "[a-z]{3,30}", "min_new_tokens": 1, "temperature": 1, "seed": 2, "max_new_tokens": 8}
+ON_THE_DEVICE = {
+    "regex": "([ab][cd][ef][gh]){10}",
+    "temperature": 1,
+    "seed": 1,
+    "max_new_tokens": 50,
+}
+BY_THE_HOST = {
+    "regex": "[a-z]{3,30}",
+    "min_new_tokens": 1,
+    "temperature": 1,
+    "seed": 2,
+    "max_new_tokens": 8,
+}
 FREE = {"temperature": 1, "seed": 3, "top_p": 0.9, "max_new_tokens": 12}
 
 
@@ -29,16 +42,22 @@ pickers: list[TritonSampler] = []
 
 
 def kernel_picker(decoder: Any, rows: int, tokenizer: Any, eos: frozenset[int]) -> TritonSampler:
-    pickers.append(TritonSampler(decoder.vocab_size, rows, decoder.device, eos, lambda: tokenizer.vocabulary))
+    pickers.append(
+        TritonSampler(decoder.vocab_size, rows, decoder.device, eos, lambda: tokenizer.vocabulary)
+    )
     return pickers[-1]
 
 
 def tokens(overlap: bool, company: bool) -> list[int]:
-    """Of the request on the device; with `company` others are submitted while it runs, one of them aborted at once."""
+    """Of the request on the device; with `company` others are submitted while it runs, one of them
+    aborted at once."""
     ended, seen = threading.Event(), [0]
     result: list[Output] = []
     with Engine(
-        random_model(vocab_size=400), tokenizer=byte_level(), overlap=overlap, max_running_requests=8
+        random_model(vocab_size=400),
+        tokenizer=byte_level(),
+        overlap=overlap,
+        max_running_requests=8,
     ) as one:
         one.generate("q", BY_THE_HOST)
 
@@ -56,7 +75,9 @@ def tokens(overlap: bool, company: bool) -> list[int]:
                 result.append(output)
                 ended.set()
 
-        one.submit(["The "], [SamplingParams.make(ON_THE_DEVICE, jump_forward=False)], [sink], stream=True)
+        one.submit(
+            ["The "], [SamplingParams.make(ON_THE_DEVICE, jump_forward=False)], [sink], stream=True
+        )
         assert ended.wait(240)
     (output,) = result
     assert output.error is None, output.error
@@ -78,7 +99,10 @@ if __name__ == "__main__":
     step_output.to_host = lambda *parts: tuple(part.clone() for part in parts)  # type: ignore[assignment]
     alone = tokens(overlap=False, company=False)
     assert len(alone) > 28
-    assert all(tokens(overlap, company) == alone for overlap, company in ((False, True), (True, False), (True, True)))
+    assert all(
+        tokens(overlap, company) == alone
+        for overlap, company in ((False, True), (True, False), (True, True))
+    )
     assert len(pickers) == 4 and all(sampler._grammars is not None for sampler in pickers)
     an_end_that_the_tokenizer_does_not_have()
     print("all agree")

@@ -12,7 +12,8 @@ from sgnb.events import NodeAdded, NodeEvicted, NodeLocked, NodeSplit, NodeTouch
 
 @dataclass
 class Mirror:
-    """A node as the events tell it. `hits` is kept by the test: looking up is no event of its own."""
+    """A node as the events tell it. `hits` is kept by the test: looking up is no event of its
+    own."""
 
     id: int
     parent: int
@@ -35,13 +36,24 @@ class Replay:
         nodes = self.nodes
         match event:
             case NodeAdded(node, parent, tokens, namespace):
-                assert node not in nodes and (parent in nodes or parent == 0) and (not namespace or parent == 0)
+                assert (
+                    node not in nodes
+                    and (parent in nodes or parent == 0)
+                    and (not namespace or parent == 0)
+                )
                 nodes[node] = Mirror(node, parent, tokens, namespace, born=node)
             case NodeSplit(node, upper, length):
                 old = nodes[node]
                 assert 0 < length < len(old.tokens)
                 nodes[upper] = Mirror(
-                    upper, old.parent, old.tokens[:length], old.namespace, old.born, old.locks, old.tick, old.hits
+                    upper,
+                    old.parent,
+                    old.tokens[:length],
+                    old.namespace,
+                    old.born,
+                    old.locks,
+                    old.tick,
+                    old.hits,
                 )
                 old.parent, old.tokens, old.namespace = upper, old.tokens[length:], ""
             case NodeEvicted(node, reason):
@@ -76,7 +88,8 @@ class Replay:
         return self.path(node)[-1].namespace
 
     def victims(self, count: int, key: Callable[[Mirror], Any]) -> list[int]:
-        """Which nodes an eviction of `count` tokens takes, in order: always the unlocked leaf with the smallest key."""
+        """Which nodes an eviction of `count` tokens takes, in order: always the unlocked leaf with
+        the smallest key."""
         left, taken = dict(self.nodes), []
         while count > 0:
             parents = {node.parent for node in left.values()}

@@ -1,4 +1,5 @@
-"""Compares the sampling kernels with the sampler in torch. Run as a program: in triton's interpreter.
+"""Compares the sampling kernels with the sampler in torch. Run as a program: in triton's
+interpreter.
 
 The interpreter must be chosen before triton is imported, so it needs a process of its own.
 """
@@ -20,12 +21,15 @@ LAST = 1 - 2**-53
 
 
 class Case:
-    """Random rows: greedy, warm and hot; with masks of all kinds, draws at both edges, ties, -inf, +inf and NaN."""
+    """Random rows: greedy, warm and hot; with masks of all kinds, draws at both edges, ties, -inf,
+    +inf and NaN."""
 
     def __init__(self, rows: int, vocab: int, dtype: torch.dtype, device: str, seed: int) -> None:
         rng = np.random.default_rng(seed)
         self.odd = np.arange(rows) % 16 == 15  # of these only the tokens' range is certain
-        logits = torch.from_numpy(rng.normal(size=(rows, vocab + 5)) * rng.choice([0.5, 4, 30], (rows, 1))).to(dtype)
+        logits = torch.from_numpy(
+            rng.normal(size=(rows, vocab + 5)) * rng.choice([0.5, 4, 30], (rows, 1))
+        ).to(dtype)
         logits[::3, rng.integers(0, vocab, vocab // 4 + 1)] = -torch.inf
         logits[1::4] = logits[1::4].round()
         for row in np.flatnonzero(self.odd):
@@ -35,20 +39,27 @@ class Case:
         self.draws = rng.random(rows)
         self.draws[::5], self.draws[1::5] = 0.0, LAST
         self.states = rng.choice([UNCONSTRAINED, 0, 7], rows).astype(np.int32)
-        self.allowed = rng.random((rows, vocab)) < rng.choice([0, 2 / vocab, 0.1, 0.9, 1], (rows, 1))
+        self.allowed = rng.random((rows, vocab)) < rng.choice(
+            [0, 2 / vocab, 0.1, 0.9, 1], (rows, 1)
+        )
 
     def by_torch(self, masked: bool) -> SamplerOutput:
         bound = torch.from_numpy(np.flatnonzero(self.states != UNCONSTRAINED))
         allowed = torch.from_numpy(self.allowed)[bound]
         device = self.logits.device
         mask = Mask(bound.to(device), allowed.to(device)) if masked else None
-        requests = [Request(i, [1], SamplingParams(temperature=t), 1) for i, t in enumerate(self.temperatures)]
+        requests = [
+            Request(i, [1], SamplingParams(temperature=t), 1)
+            for i, t in enumerate(self.temperatures)
+        ]
         return pick(self.logits.clone(), requests, [()] * len(requests), self.draws, mask)
 
     def by_kernel(self, sampler: DeviceSampler, masked: bool) -> SamplerOutput:
         device = self.logits.device
         temperatures = torch.from_numpy(self.temperatures).to(device, torch.float32)
-        short = torch.float64 if self.logits.dtype == torch.float32 else torch.float32  # where LAST becomes 1
+        short = (
+            torch.float64 if self.logits.dtype == torch.float32 else torch.float32
+        )  # where LAST becomes 1
         draws = torch.from_numpy(self.draws).to(device, short)
         if not masked:
             return sampler(self.logits, temperatures, draws)
@@ -78,19 +89,27 @@ def _compare(case: Case, found: SamplerOutput, expected: SamplerOutput, masked: 
         assert not bound or case.allowed[row, mine]
         logits = case.logits[row].double()
         if bound:
-            assert abs(found.kept[row] - expected.kept[row]) < 1e-4 or found.kept[row] == expected.kept[row]
-            logits = logits.masked_fill(~torch.from_numpy(case.allowed[row]).to(logits.device), -torch.inf)
+            assert (
+                abs(found.kept[row] - expected.kept[row]) < 1e-4
+                or found.kept[row] == expected.kept[row]
+            )
+            logits = logits.masked_fill(
+                ~torch.from_numpy(case.allowed[row]).to(logits.device), -torch.inf
+            )
         else:
             assert found.kept[row] == 0
         if mine == other or not logits.isfinite().any():
-            assert mine != other or torch.isclose(found.logprobs[row], expected.logprobs[row], rtol=0, atol=1e-4)
+            assert mine != other or torch.isclose(
+                found.logprobs[row], expected.logprobs[row], rtol=0, atol=1e-4
+            )
             continue
         assert case.temperatures[row] > 1e-6, "greedy rows agree to the token"
         _assert_borderline(logits, float(case.temperatures[row]), float(case.draws[row]), mine)
 
 
 def _assert_borderline(logits: Tensor, temperature: float, draw: float, token: int) -> None:
-    """In exact numbers, the draw lies in the token's part of the cumulative probability, or next to it."""
+    """In exact numbers, the draw lies in the token's part of the cumulative probability, or next to
+    it."""
     probabilities = (logits / temperature).softmax(-1)
     after = float(probabilities[: token + 1].sum())
     before = after - float(probabilities[token])
@@ -98,7 +117,8 @@ def _assert_borderline(logits: Tensor, temperature: float, draw: float, token: i
 
 
 def check_frequencies(device: str, grid: int) -> None:
-    """Draws spread evenly hit each allowed token as often as its probability says, give or take one."""
+    """Draws spread evenly hit each allowed token as often as its probability says, give or take
+    one."""
     vocab = 37
     torch.manual_seed(0)
     logits = (torch.randn(vocab, device=device) * 2).expand(grid, vocab)

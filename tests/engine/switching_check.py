@@ -1,7 +1,7 @@
 """Steps that Triton and FlashInfer serve together, against the float64 reference. Run as a program.
 
-Triton's kernels run in its interpreter, which must be chosen before triton is imported: that needs a process of its
-own. A stand-in serves for FlashInfer.
+Triton's kernels run in its interpreter, which must be chosen before triton is imported: that needs
+a process of its own. A stand-in serves for FlashInfer.
 """
 
 from __future__ import annotations
@@ -30,8 +30,12 @@ def check() -> None:
     for _ in range(4):
         assert error(attention, random_batch(rng, 0.5), 4, OPTIONS["all"]) < 1e-4
         borders.add(attention._border)
-        assert error(attention, new_batch((9, 1), (20, 1), (3, 1)), 4, OPTIONS["all"], padded=4) < 1e-4
-        assert error(attention, new_batch((9, 1), (20, 3), (30, 12), (7, 7)), 4, OPTIONS["all"]) < 1e-4
+        assert (
+            error(attention, new_batch((9, 1), (20, 1), (3, 1)), 4, OPTIONS["all"], padded=4) < 1e-4
+        )
+        assert (
+            error(attention, new_batch((9, 1), (20, 3), (30, 12), (7, 7)), 4, OPTIONS["all"]) < 1e-4
+        )
         borders.add(attention._border)
         assert attention._background is not None
         attention._background.wait(60)

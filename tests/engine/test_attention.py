@@ -27,7 +27,8 @@ SLOTS = 256
 
 
 def reference(q: Tensor, k: Tensor, v: Tensor, options: LayerOptions) -> Tensor:
-    """The last rows of a sequence: q [heads, rows, dim] against all its keys [tokens, kv heads, dim] and values."""
+    """The last rows of a sequence: q [heads, rows, dim] against all its keys [tokens, kv heads,
+    dim] and values."""
     groups, rows, tokens = len(q) // k.shape[1], q.shape[1], len(k)
     k, v = (x.double().repeat_interleave(groups, 1) for x in (k, v))
     scores = torch.einsum("hrd,thd->hrt", q.double(), k) * options.scaling
@@ -69,22 +70,26 @@ def batch_of_spans(spans: Iterable[tuple[Request, int, int]]) -> Batch:
 
 
 def random_batch(rng: random.Random, decodes: float = 0) -> Batch:
-    """Requests below a random tree: some decode one token, some extend by several. With so much probability more, one
-    decodes."""
+    """Requests below a random tree: some decode one token, some extend by several. With so much
+    probability more, one decodes."""
     tree, pool = RadixTree(), SlotAllocator(SLOTS)
     order = np.random.default_rng(rng.randrange(1 << 30))
     pool._stack = order.permutation(SLOTS).astype(np.int32) if rng.random() < 0.7 else pool._stack
     trunk = [1] * rng.choice([0, 3, 30])
     spans = []
     for i in range(rng.randint(1, 5)):
-        prompt = (trunk + rng.choice([[], [2] * 10, [2] * 10 + [3] * 4])) + [10 + i] * rng.randint(1, 8)
+        prompt = (trunk + rng.choice([[], [2] * 10, [2] * 10 + [3] * 4])) + [10 + i] * rng.randint(
+            1, 8
+        )
         request = Request(i, prompt, SamplingParams(), 1)
         tokens = request.tokens
         node = tree.match(tokens[:-1])
         tree.lock(node)
         request.slots[: node.end] = node.path_slots()
         request.slots[node.end : request.num_tokens] = pool.allocate(request.num_tokens - node.end)
-        start = rng.randint(node.end, request.num_tokens - 1)  # what lies between was computed and is the request's own
+        start = rng.randint(
+            node.end, request.num_tokens - 1
+        )  # what lies between was computed and is the request's own
         if rng.random() < 0.5:
             old, node = node, tree.insert(tokens[:start], request.slots[:start], start=node).node
             tree.lock(node)
@@ -109,7 +114,9 @@ OPTIONS = {
 @pytest.mark.parametrize("kv_heads", [4, 2, 1])
 @pytest.mark.parametrize("value_dim", [8, 5])
 @pytest.mark.parametrize("fork", [True, False])
-def test_random_batches(kind: str, kv_heads: int, value_dim: int, fork: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_batches(
+    kind: str, kv_heads: int, value_dim: int, fork: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(torch_backend, "SHARED_READS_SAVED", 4)
     rng = random.Random(f"{kind} {kv_heads} {value_dim}")
     torch.manual_seed(0)
@@ -118,11 +125,17 @@ def test_random_batches(kind: str, kv_heads: int, value_dim: int, fork: bool, mo
         batch = random_batch(rng)
         cascade = find_cascade(batch, [1] * len(batch), torch_backend._worth_sharing)
         shared += len(cascade.groups)
-        kv = KVCache({0: LayerShape(kv_heads, 8, value_dim)}, SLOTS, torch.float32, torch.device("cpu"))
+        kv = KVCache(
+            {0: LayerShape(kv_heads, 8, value_dim)}, SLOTS, torch.float32, torch.device("cpu")
+        )
         kv.keys[0].normal_()
         kv.values[0].normal_()
         total = batch.num_tokens
-        q, k, v = torch.randn(4, total, 8), torch.randn(kv_heads, total, 8), torch.randn(kv_heads, total, value_dim)
+        q, k, v = (
+            torch.randn(4, total, 8),
+            torch.randn(kv_heads, total, 8),
+            torch.randn(kv_heads, total, value_dim),
+        )
         attention = TorchAttention(kv, fork_attention=fork)
         attention.plan(batch)
         attention.store(0, k.transpose(0, 1), v.transpose(0, 1))
@@ -131,7 +144,9 @@ def test_random_batches(kind: str, kv_heads: int, value_dim: int, fork: bool, mo
         for span in each(batch):
             slots, rows = torch.from_numpy(span.request.slots).long(), span.rows
             assert torch.equal(kv.keys[0][slots[span.start : span.end]], k[:, rows].transpose(0, 1))
-            assert torch.equal(kv.values[0][slots[span.start : span.end]], v[:, rows].transpose(0, 1))
+            assert torch.equal(
+                kv.values[0][slots[span.start : span.end]], v[:, rows].transpose(0, 1)
+            )
             seen = slots[: span.end]
             expected = reference(q[:, rows], kv.keys[0][seen], kv.values[0][seen], options)
             torch.testing.assert_close(out[rows].double(), expected, atol=2e-5, rtol=1e-4)
@@ -152,9 +167,13 @@ def test_groups_cover_what_requests_have_in_common(monkeypatch: pytest.MonkeyPat
         request.node = tree.match(request.tokens[:-1])
 
     def found() -> list[tuple[int, list[int]]]:
-        first_places, _, groups = find_cascade(batch, [1] * len(batch), torch_backend._worth_sharing)
+        first_places, _, groups = find_cascade(
+            batch, [1] * len(batch), torch_backend._worth_sharing
+        )
         order = np.argsort(first_places).tolist()
-        return [(end - begin, sorted(order[low:high])) for begin, end, low, high, _ in groups.tolist()]
+        return [
+            (end - begin, sorted(order[low:high])) for begin, end, low, high, _ in groups.tolist()
+        ]
 
     assert found() == [(200, [0, 1, 2])]
     monkeypatch.setattr(torch_backend, "SHARED_READS_SAVED", 50)
@@ -164,11 +183,17 @@ def test_groups_cover_what_requests_have_in_common(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("rows", [1, 7])
 @pytest.mark.parametrize("heads", [1, 3])
-def test_fast_and_slow_agree(causal: bool, rows: int, heads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fast_and_slow_agree(
+    causal: bool, rows: int, heads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(torch_softmax, "SCORE_ELEMENTS", 40)
     torch.manual_seed(rows * heads)
     length = rows if causal else 11
-    q, k, v = torch.randn(2, heads, rows, 8), torch.randn(2, heads, length, 8), torch.randn(2, heads, length, 8)
+    q, k, v = (
+        torch.randn(2, heads, rows, 8),
+        torch.randn(2, heads, length, 8),
+        torch.randn(2, heads, length, 8),
+    )
     if causal:
         mask = Mask(causal=True)
     else:
@@ -185,6 +210,8 @@ def test_a_row_that_sees_nothing(function: object) -> None:
     hidden = torch.zeros(1, 1, 3, 4, dtype=torch.bool)
     hidden[:, :, 1] = True
     mask = Mask(torch.zeros(hidden.shape).masked_fill(hidden, -torch.inf), hidden.all(-1))
-    out, lse = function(q, torch.randn(1, 2, 4, 8), torch.randn(1, 2, 4, 8), mask, LayerOptions(1.0))  # type: ignore[operator]
+    out, lse = function(
+        q, torch.randn(1, 2, 4, 8), torch.randn(1, 2, 4, 8), mask, LayerOptions(1.0)
+    )  # type: ignore[operator]
     assert (out[:, :, 1] == 0).all() and (lse[:, :, 1] == -torch.inf).all()
     assert torch.isfinite(out).all() and torch.isfinite(lse[:, :, [0, 2]]).all()

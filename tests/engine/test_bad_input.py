@@ -48,12 +48,20 @@ def engine() -> Iterator[Engine]:
 @pytest.mark.parametrize(
     ("options", "value", "cure"),
     [
-        ({"max_totl_tokens": 5}, "unknown engine option 'max_totl_tokens'", "did you mean 'max_total_tokens'?"),
+        (
+            {"max_totl_tokens": 5},
+            "unknown engine option 'max_totl_tokens'",
+            "did you mean 'max_total_tokens'?",
+        ),
         ({"zzz": 5}, "unknown engine option 'zzz'", "known: attention, compile"),
         ({"max_total_tokens": 0}, "max_total_tokens=0", "None or an int from 1"),
         ({"max_total_tokens": 10**19}, "max_total_tokens=10000000000000000000", "to 2**53"),
         ({"dtype": ["float16"]}, "unknown dtype", "float16"),
-        ({"max_total_tokens": 10**14}, "a KV pool of 100000000000000 tokens", "smaller max_total_tokens"),
+        (
+            {"max_total_tokens": 10**14},
+            "a KV pool of 100000000000000 tokens",
+            "smaller max_total_tokens",
+        ),
         ({"context_length": -5}, "context_length=-5", "an int from 1"),
         ({"max_step_tokens": 2.5}, "max_step_tokens=2.5", "an int from 1"),
         ({"max_running_requests": True}, "max_running_requests=True", "an int from 1"),
@@ -80,13 +88,20 @@ def test_engine_options(options: dict[str, Any], value: str, cure: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("backend", "missing"), [("triton", "triton"), ("flashinfer", "flashinfer"), ("flashinfer", "triton")]
+    ("backend", "missing"),
+    [("triton", "triton"), ("flashinfer", "flashinfer"), ("flashinfer", "triton")],
 )
-def test_attention_without_its_packages(backend: str, missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attention_without_its_packages(
+    backend: str, missing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As on a machine with a GPU. Said before anything is read."""
     monkeypatch.setattr(assembly, "pick_device", lambda name: torch.device("cuda", 0))
-    monkeypatch.setattr(attention, "find_spec", lambda name: None if name == missing else find_spec("torch"))
-    with refused(OptionError, f"attention={backend!r} needs {missing}, which cannot be found", "'sgnb[cuda]'"):
+    monkeypatch.setattr(
+        attention, "find_spec", lambda name: None if name == missing else find_spec("torch")
+    )
+    with refused(
+        OptionError, f"attention={backend!r} needs {missing}, which cannot be found", "'sgnb[cuda]'"
+    ):
         Engine("nowhere", attention=backend)
 
 
@@ -120,7 +135,8 @@ def test_prompts(engine: Engine, prompt: Any, value: str, cure: str) -> None:
 
 
 def test_empty_text() -> None:
-    """A tokenizer with a beginning-of-sequence token makes it one token; an empty text is then a prompt."""
+    """A tokenizer with a beginning-of-sequence token makes it one token; an empty text is then a
+    prompt."""
     with Engine(random_model(vocab_size=400), tokenizer=byte_level()) as engine:
         assert engine.generate("", max_new_tokens=1).prompt_tokens == 1
 
@@ -129,7 +145,11 @@ def test_empty_text() -> None:
     ("options", "value", "cure"),
     [
         ({"max_new_tokens": -1}, "max_new_tokens=-1", "0 or more"),
-        ({"max_new_token": 5}, "unknown sampling option 'max_new_token'", "did you mean 'max_new_tokens'?"),
+        (
+            {"max_new_token": 5},
+            "unknown sampling option 'max_new_token'",
+            "did you mean 'max_new_tokens'?",
+        ),
         ({"temperature": -0.5}, "temperature=-0.5", "0 (greedy) or more"),
         ({"temperature": float("nan")}, "temperature=nan", "0 (greedy) or more"),
         ({"top_p": 0}, "top_p=0", "above 0 and at most 1"),
@@ -153,7 +173,11 @@ def test_sampling(engine: Engine, options: dict[str, Any], value: str, cure: str
     [
         ({"stop": "x"}, "stop strings need a tokenizer", "stop_token_ids"),
         ({"logit_bias": {97: 1.0}}, "logit_bias names token 97", "ids of this model"),
-        ({"stop_token_ids": [4000], "min_new_tokens": 2}, "stop_token_ids names token 4000", "ids of this model"),
+        (
+            {"stop_token_ids": [4000], "min_new_tokens": 2},
+            "stop_token_ids names token 4000",
+            "ids of this model",
+        ),
         (
             {"return_logprob": True, "logprob_start_len": 2},
             "logprob_start_len=2 is beyond the prompt of 1",
@@ -181,7 +205,12 @@ def test_one_bad_prompt_stops_the_list_before_it_runs(engine: Engine) -> None:
     assert engine.stats()["requests"] == before
 
 
-SMALL: dict[str, Any] = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+SMALL: dict[str, Any] = {
+    "vocab_size": 50,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+}
 OTHERS: dict[str, tuple[Any, Any, str]] = {
     "bert": (
         BertConfig(**SMALL, intermediate_size=16, architectures=["BertForMaskedLM"]),
@@ -226,7 +255,9 @@ def test_a_model_of_the_users_that_is_refused_stays_as_it_was() -> None:
     llama.generation_config.eos_token_id = [[1]]  # type: ignore[assignment]
     with refused(ModelError, "[1] in eos_token_id is no token id", "config"):
         Engine(llama)
-    assert llama.config._attn_implementation == before and "forward" not in vars(llama.model.layers[0])
+    assert llama.config._attn_implementation == before and "forward" not in vars(
+        llama.model.layers[0]
+    )
 
 
 @pytest.fixture
@@ -246,13 +277,25 @@ def test_a_good_folder(folder: Path) -> None:
 
 SPOILT: dict[str, tuple[Callable[[Path], object], str]] = {
     "no weights": (lambda f: (f / "model.safetensors").unlink(), "no file named"),
-    "corrupt weights": (lambda f: (f / "model.safetensors").write_bytes(b"\xff" * 50), "cannot be loaded"),
+    "corrupt weights": (
+        lambda f: (f / "model.safetensors").write_bytes(b"\xff" * 50),
+        "cannot be loaded",
+    ),
     "cut weights": (lambda f: cut(f / "model.safetensors"), "cannot be loaded"),
     "corrupt config": (lambda f: (f / "config.json").write_text("{"), "config"),
     "no config": (lambda f: (f / "config.json").unlink(), "config"),
-    "unknown architecture": (lambda f: (f / "config.json").write_text(json.dumps({"model_type": "nosuch"})), "nosuch"),
-    "weights of another shape": (lambda f: edit(f / "config.json", hidden_size=32), "cannot be loaded"),
-    "corrupt tokenizer": (lambda f: (f / "tokenizer.json").write_text('{"version": 3}'), "tokenizer"),
+    "unknown architecture": (
+        lambda f: (f / "config.json").write_text(json.dumps({"model_type": "nosuch"})),
+        "nosuch",
+    ),
+    "weights of another shape": (
+        lambda f: edit(f / "config.json", hidden_size=32),
+        "cannot be loaded",
+    ),
+    "corrupt tokenizer": (
+        lambda f: (f / "tokenizer.json").write_text('{"version": 3}'),
+        "tokenizer",
+    ),
 }
 
 
@@ -278,7 +321,11 @@ def test_spoilt_folders(damage: str, folder: Path) -> None:
     [
         ("config.json", {"num_hidden_layers": 0}, "has no layers"),
         ("config.json", {"hidden_size": "wide"}, "'hidden_size'.*'wide'"),
-        ("generation_config.json", {"eos_token_id": [1, "x"]}, "'x' in eos_token_id is no token id"),
+        (
+            "generation_config.json",
+            {"eos_token_id": [1, "x"]},
+            "'x' in eos_token_id is no token id",
+        ),
     ],
 )
 def test_spoilt_configs(file: str, changes: dict[str, Any], value: str, folder: Path) -> None:
@@ -298,7 +345,9 @@ def test_devices_that_are_not_here(device: Any) -> None:
         Engine(random_model(), device=device)
 
 
-@pytest.mark.parametrize("name", ["/no/such/folder", "./no/such/folder", "~/no/such/folder", "no/such/folder"])
+@pytest.mark.parametrize(
+    "name", ["/no/such/folder", "./no/such/folder", "~/no/such/folder", "no/such/folder"]
+)
 def test_no_such_folder(name: str) -> None:
     with refused(ModelError, f"no model folder at {name!r}", "a hub id, or 'tiny'"):
         Engine(name)
@@ -306,7 +355,11 @@ def test_no_such_folder(name: str) -> None:
 
 def test_no_such_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with refused(ModelError, "no model folder at 'tinny', and the hub cannot be reached", "did you mean 'tiny'?"):
+    with refused(
+        ModelError,
+        "no model folder at 'tinny', and the hub cannot be reached",
+        "did you mean 'tiny'?",
+    ):
         Engine("tinny")
 
 
@@ -319,7 +372,11 @@ def test_a_hub_out_of_reach_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> 
         return fetch(*arguments, local_files_only=local_files_only)
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", noted)
-    with refused(ModelError, "no model folder at 'some/model', and the hub cannot be reached", "give a folder"):
+    with refused(
+        ModelError,
+        "no model folder at 'some/model', and the hub cannot be reached",
+        "give a folder",
+    ):
         Engine("some/model")
     assert local and all(local), "its library would try again and again"
 
@@ -355,6 +412,9 @@ def test_what_is_no_prompt(prompt: Any, make_engine: Callable[..., Engine]) -> N
 def test_tensors_are_prompts(make_engine: Callable[..., Engine]) -> None:
     engine = make_engine()
     expected = engine.generate([5, 6, 7], temperature=0, max_new_tokens=4).token_ids
-    assert engine.generate(torch.tensor([5, 6, 7]), temperature=0, max_new_tokens=4).token_ids == expected
+    assert (
+        engine.generate(torch.tensor([5, 6, 7]), temperature=0, max_new_tokens=4).token_ids
+        == expected
+    )
     both = engine.generate(torch.tensor([[5, 6, 7], [5, 6, 7]]), temperature=0, max_new_tokens=4)
     assert [output.token_ids for output in both] == [expected, expected]

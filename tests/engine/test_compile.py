@@ -1,4 +1,5 @@
-"""`compile=True`: the same tokens, two graphs for a kind of layer whatever the batches, and a way back."""
+"""`compile=True`: the same tokens, two graphs for a kind of layer whatever the batches, and a way
+back."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ def graphs() -> int:
         pytest.param("gpt2", 1, True, marks=pytest.mark.slow),
     ],
 )
-def test_greedy_tokens_with_compiled_layers(family: str, kinds: int, fuse: bool, make_engine: MakeEngine) -> None:
+def test_greedy_tokens_with_compiled_layers(
+    family: str, kinds: int, fuse: bool, make_engine: MakeEngine
+) -> None:
     """And no step compiles anything: not a chunk of a prompt, nor a batch of any size."""
     expected = greedy(family, PROMPTS, 6)
     before = graphs()
@@ -99,7 +102,9 @@ def test_logits_are_those_of_the_model_until_released() -> None:
         assert torch.allclose(logits(model, n), expected[n], atol=2e-4, rtol=1e-4)
     for n in range(1, 256, 6):
         logits(model, n)
-    with torch.inference_mode():  # as a step makes its inputs; a CUDA graph's are made outside, as above
+    with (
+        torch.inference_mode()
+    ):  # as a step makes its inputs; a CUDA graph's are made outside, as above
         ids, positions = tokens(2).clone(), torch.arange(2, dtype=torch.int32)[None]
     assert torch.allclose(logits(model, 2, ids, positions), expected[2], atol=2e-4, rtol=1e-4)
     assert graphs() == before
@@ -151,7 +156,10 @@ def test_a_model_that_cannot_be_compiled_is_left_as_it_was() -> None:
     own = mlp.act_fn
     mlp.act_fn = ReadsTheDevice()
     attention, expected = model.config._attn_implementation, own_logits(model, 3)
-    with pytest.raises(ModelError, match=r"LlamaForCausalLM cannot be compiled by torch: .*\n  hint: load it without"):
+    with pytest.raises(
+        ModelError,
+        match=r"LlamaForCausalLM cannot be compiled by torch: .*\n  hint: load it without",
+    ):
         Engine(model, compile=True)
     assert model.config._attn_implementation == attention
     assert not any("forward" in vars(module) for module in model.modules())
@@ -171,7 +179,9 @@ def test_without_a_compiler_the_load_says_so(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(config.cpp, "cxx", ("/nowhere/g++",))
     monkeypatch.setattr(config, "force_disable_caches", True)
-    with pytest.raises(OptionError, match=r"compile=True cannot be had here: .*\n  hint: install a C\+\+ compiler"):
+    with pytest.raises(
+        OptionError, match=r"compile=True cannot be had here: .*\n  hint: install a C\+\+ compiler"
+    ):
         Engine(random_model("llama", num_hidden_layers=1), compile=True)
 
 

@@ -1,4 +1,5 @@
-"""Grammars in the engine: every text obeys, whatever the tokenizer, the limits, the neighbours and the memory."""
+"""Grammars in the engine: every text obeys, whatever the tokenizer, the limits, the neighbours and
+the memory."""
 
 from __future__ import annotations
 
@@ -55,7 +56,9 @@ def own_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("jump", [True, False])
 def test_text_obeys(engine: Engine, pattern: str, jump: bool) -> None:
-    outputs = engine.generate([PROMPT] * 8, regex=pattern, max_new_tokens=200, jump_forward=jump, seed=7)
+    outputs = engine.generate(
+        [PROMPT] * 8, regex=pattern, max_new_tokens=200, jump_forward=jump, seed=7
+    )
     for out in outputs:
         assert re.fullmatch(pattern, out.text), out.text
         assert out.finish_reason == "stop"
@@ -78,7 +81,11 @@ def test_text_ends_in_time(bytes_engine: Engine, limit: int) -> None:
 
 
 def test_jumps_save_passes(bytes_engine: Engine) -> None:
-    options = {"regex": r'\{"first name":"[a-c]","last name":"[a-c]","age":[1-3]\}', "max_new_tokens": 100, "seed": 1}
+    options = {
+        "regex": r'\{"first name":"[a-c]","last name":"[a-c]","age":[1-3]\}',
+        "max_new_tokens": 100,
+        "seed": 1,
+    }
     counts = {}
     for jump in (True, False):
         before = bytes_engine.stats()
@@ -95,9 +102,14 @@ def test_jumps_put_aside_no_more_than_they_bring_in(engine: Engine) -> None:
     mark = engine.log.last
     pattern = r"([a-z]{1,5} ){4}((the answer|their fox|what) is [a-z]{3,6}, ){4}"
     outputs = engine.generate([PROMPT] * 24, regex=pattern, max_new_tokens=200, seed=3)
-    jumps = [record.event for record in engine.log.read(mark).records if isinstance(record.event, Jumped)]
+    jumps = [
+        record.event for record in engine.log.read(mark).records if isinstance(record.event, Jumped)
+    ]
     assert len(jumps) > 80 and any(jump.dropped for jump in jumps)
-    assert all(jump.dropped <= max(1, min(len(jump.tokens) - jump.dropped, len(jump.data))) for jump in jumps)
+    assert all(
+        jump.dropped <= max(1, min(len(jump.tokens) - jump.dropped, len(jump.data)))
+        for jump in jumps
+    )
     pieces_ = engine.tokenizer.vocabulary.pieces
     for out in outputs:
         data = b"".join(pieces_[token] for token in out.token_ids)
@@ -114,14 +126,18 @@ def test_a_text_without_choice_takes_no_pass(bytes_engine: Engine) -> None:
 
 def scored(engine: Engine, prompt: list[int], tokens: list[int]) -> list[float]:
     """The oracle of log-probabilities: the same tokens as a prompt."""
-    given = engine.generate(prompt + tokens, max_new_tokens=0, return_logprob=True, logprob_start_len=len(prompt))
+    given = engine.generate(
+        prompt + tokens, max_new_tokens=0, return_logprob=True, logprob_start_len=len(prompt)
+    )
     return given.prompt_logprobs
 
 
 @pytest.mark.parametrize("start", [-1, 2])
 @pytest.mark.parametrize("limit", [24, 60])
 @pytest.mark.parametrize("pattern", [*PATTERNS, "always the same"])
-def test_logprobs_of_jumped_tokens(bytes_engine: Engine, pattern: str, limit: int, start: int) -> None:
+def test_logprobs_of_jumped_tokens(
+    bytes_engine: Engine, pattern: str, limit: int, start: int
+) -> None:
     [prompt] = bytes_engine.encode([PROMPT])
     out = bytes_engine.generate(
         prompt, regex=pattern, max_new_tokens=limit, seed=5, return_logprob=True, logprob_start_len=start,
@@ -129,12 +145,17 @@ def test_logprobs_of_jumped_tokens(bytes_engine: Engine, pattern: str, limit: in
     )  # fmt: skip
     assert re.fullmatch(pattern, out.text)
     assert out.logprobs == pytest.approx(scored(bytes_engine, prompt, out.token_ids), abs=1e-4)
-    assert all(pair[0][1] >= value - 1e-4 for pair, value in zip(out.top_logprobs, out.logprobs, strict=True))
+    assert all(
+        pair[0][1] >= value - 1e-4
+        for pair, value in zip(out.top_logprobs, out.logprobs, strict=True)
+    )
     assert len(out.prompt_logprobs) == (len(prompt) - start if start >= 0 else 0)
 
 
 def test_what_the_mask_did(bytes_engine: Engine) -> None:
-    out = bytes_engine.generate("x", regex="[ab]{3}(zz)?", max_new_tokens=9, seed=2, return_logprob=True)
+    out = bytes_engine.generate(
+        "x", regex="[ab]{3}(zz)?", max_new_tokens=9, seed=2, return_logprob=True
+    )
     rows = out.meta_info["grammar"]
     assert [row["token"] for row in rows] == out.token_ids
     shown = rows if out.stopped_by is None else rows[:-1]
@@ -144,10 +165,16 @@ def test_what_the_mask_did(bytes_engine: Engine) -> None:
         assert row["states"][0] == state
         state = row["states"][1]
         if row["kind"] == "sampled":
-            assert row["allowed"] >= 1 and row["probability"] == pytest.approx(2.718281828459045**logprob, rel=1e-3)
+            assert row["allowed"] >= 1 and row["probability"] == pytest.approx(
+                2.718281828459045**logprob, rel=1e-3
+            )
             assert row["probability"] <= row["masked_probability"] <= 1 + 1e-6
-            assert row["removed"] == pytest.approx(1 - row["probability"] / row["masked_probability"], abs=1e-6)
-            assert row["removed"] > 0.5  # a random model gives most of its probability to the forbidden tokens
+            assert row["removed"] == pytest.approx(
+                1 - row["probability"] / row["masked_probability"], abs=1e-6
+            )
+            assert (
+                row["removed"] > 0.5
+            )  # a random model gives most of its probability to the forbidden tokens
         else:
             assert row["probability"] is None
 
@@ -159,7 +186,9 @@ def test_events(bytes_engine: Engine) -> None:
     [ready] = [e for e in events if isinstance(e, GrammarReady)]
     assert ready.kind == "regex" and ready.states > 5
     jumps = [e for e in events if isinstance(e, Jumped)]
-    assert [j.data for j in jumps] == ["id: ", " (new)"] and all(j.reason == "forced" for j in jumps)
+    assert [j.data for j in jumps] == ["id: ", " (new)"] and all(
+        j.reason == "forced" for j in jumps
+    )
     steps = [e for e in events if isinstance(e, StepRan)]
     sampled = [s.token for step in steps for s in step.sampled]
     masked = [m for step in steps for m in step.masked]
@@ -178,13 +207,16 @@ def test_events(bytes_engine: Engine) -> None:
 def test_a_stop_token_that_leaves_nothing_fails_alone(bytes_engine: Engine) -> None:
     [[line_break]] = bytes_engine.encode(["\n"])
     [other, bad] = bytes_engine_outputs(
-        bytes_engine, [{}, {"regex": "[ab]\n[ab]", "stop_token_ids": [line_break], "jump_forward": False}]
+        bytes_engine,
+        [{}, {"regex": "[ab]\n[ab]", "stop_token_ids": [line_break], "jump_forward": False}],
     )
     assert isinstance(bad.error, GrammarError) and "stop_token_ids" in str(bad.error)
     assert other.error is None and len(other.token_ids) == 8
 
 
-def test_a_matcher_that_gives_up_fails_alone(bytes_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_matcher_that_gives_up_fails_alone(
+    bytes_engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def give_up(self: Any, token: int) -> None:
         raise GrammarError("the limit of the library is reached")
 
@@ -201,13 +233,23 @@ def test_a_closed_engine_says_so() -> None:
 
 
 def test_scores_of_a_stream_may_lag_behind(bytes_engine: Engine) -> None:
-    parts = list(bytes_engine.generate("x", regex=PATTERNS[1], max_new_tokens=60, stream=True, return_logprob=True))
-    assert all(len(p.meta_info["output_token_logprobs"]) <= len(p.token_ids) for p in parts if p.logprobs)
+    parts = list(
+        bytes_engine.generate(
+            "x", regex=PATTERNS[1], max_new_tokens=60, stream=True, return_logprob=True
+        )
+    )
+    assert all(
+        len(p.meta_info["output_token_logprobs"]) <= len(p.token_ids) for p in parts if p.logprobs
+    )
     assert len(parts[-1].logprobs) == len(parts[-1].token_ids)
 
 
 def test_stop_string_inside_forced_text(bytes_engine: Engine) -> None:
-    options: dict[str, Any] = {"regex": "[a-f]{2}, the end of it, really", "max_new_tokens": 60, "seed": 4}
+    options: dict[str, Any] = {
+        "regex": "[a-f]{2}, the end of it, really",
+        "max_new_tokens": 60,
+        "seed": 4,
+    }
     whole = bytes_engine.generate("x", **options)
     cut = bytes_engine.generate("x", **options, stop=["end"])
     assert (cut.finish_reason, cut.stopped_by) == ("stop", "end")
@@ -217,14 +259,23 @@ def test_stop_string_inside_forced_text(bytes_engine: Engine) -> None:
 
 
 def test_streams_grow(bytes_engine: Engine) -> None:
-    options: dict[str, Any] = {"regex": r"(🦊|é){2}: [0-9]{2}, naïve [a-z]{3}", "max_new_tokens": 80, "seed": 6}
+    options: dict[str, Any] = {
+        "regex": r"(🦊|é){2}: [0-9]{2}, naïve [a-z]{3}",
+        "max_new_tokens": 80,
+        "seed": 6,
+    }
     parts = list(bytes_engine.generate("x", **options, stream=True))
-    assert "".join(part.delta for part in parts) == parts[-1].text == bytes_engine.generate("x", **options).text
+    assert (
+        "".join(part.delta for part in parts)
+        == parts[-1].text
+        == bytes_engine.generate("x", **options).text
+    )
     assert len(parts) > 3 and not any("\ufffd" in part.delta for part in parts)
 
 
 def test_neighbours_memory_and_chunks_change_nothing() -> None:
-    """The texts of a crowd in too little memory, with retractions and short steps, are those of each alone."""
+    """The texts of a crowd in too little memory, with retractions and short steps, are those of
+    each alone."""
     patterns = PATTERNS * 4
     prompts = [f"{PROMPT} number {i % 5} of this kind: " for i in range(len(patterns))]
     params = [{"regex": p, "max_new_tokens": 40, "temperature": 0, "return_logprob": i % 3 == 0}
@@ -238,7 +289,9 @@ def test_neighbours_memory_and_chunks_change_nothing() -> None:
         with engine_of(byte_level(), **options) as crowded:
             together = crowded.generate(prompts, params)
             state = crowded.stats()
-            assert state["free"] + state["cached"] == crowded.pool_tokens and state["in_flight"] == 0
+            assert (
+                state["free"] + state["cached"] == crowded.pool_tokens and state["in_flight"] == 0
+            )
         assert [o.token_ids for o in together] == [o.token_ids for o in alone]
         for one, other in zip(together, alone, strict=True):
             assert one.logprobs == pytest.approx(other.logprobs, abs=1e-3)
@@ -264,7 +317,11 @@ def test_a_bad_grammar_fails_alone(bytes_engine: Engine) -> None:
     good, bad = ({"regex": "[a-z]{3}"}, {"json_schema": {"type": "string", "contentSchema": {}}})
     results = bytes_engine_outputs(bytes_engine, [good, bad, {}, good])
     errors = [o.error for o in results if o.error]
-    assert len(errors) == 1 and isinstance(errors[0], GrammarError) and "contentSchema" in str(errors[0])
+    assert (
+        len(errors) == 1
+        and isinstance(errors[0], GrammarError)
+        and "contentSchema" in str(errors[0])
+    )
     assert sorted(o.finish_reason for o in results) == ["error", "length", "stop", "stop"]
 
 
@@ -285,14 +342,20 @@ def test_abort_while_compiling(bytes_engine: Engine, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(compiler, "compile_spec", slow)
     done = threading.Event()
     [number] = bytes_engine.submit(
-        ["x"], [bytes_engine_params({"regex": "compiled late"})], [lambda o: (results.append(o), done.set())]
+        ["x"],
+        [bytes_engine_params({"regex": "compiled late"})],
+        [lambda o: (results.append(o), done.set())],
     )
-    other = bytes_engine.generate("y", max_new_tokens=4, ignore_eos=True)  # the engine goes on meanwhile
+    other = bytes_engine.generate(
+        "y", max_new_tokens=4, ignore_eos=True
+    )  # the engine goes on meanwhile
     assert len(other.token_ids) == 4
     bytes_engine.abort(number)
     assert done.wait(60) and isinstance(results[0].error, Aborted)
     released.set()
-    assert bytes_engine.generate("x", regex="compiled late", max_new_tokens=20).text == "compiled late"
+    assert (
+        bytes_engine.generate("x", regex="compiled late", max_new_tokens=20).text == "compiled late"
+    )
 
 
 def test_thinking_is_free_until_its_mark(bytes_engine: Engine) -> None:
@@ -313,24 +376,40 @@ def test_thinking_ends_in_time(bytes_engine: Engine, limit: int) -> None:
     mark = bytes_engine.log.last
     out = bytes_engine.generate("x", **options, max_new_tokens=limit, return_logprob=True)
     assert re.fullmatch("[0-9]{2}", out.text) and len(out.token_ids) == limit == len(out.logprobs)
-    jumps = [record.event for record in bytes_engine.log.read(mark).records if isinstance(record.event, Jumped)]
-    assert jumps[0].data == "@@@@" and sum(len(j.tokens) for j in jumps) == out.meta_info["jumped_tokens"]
+    jumps = [
+        record.event
+        for record in bytes_engine.log.read(mark).records
+        if isinstance(record.event, Jumped)
+    ]
+    assert (
+        jumps[0].data == "@@@@"
+        and sum(len(j.tokens) for j in jumps) == out.meta_info["jumped_tokens"]
+    )
 
 
 @pytest.mark.parametrize("limit", [5, 20, 60])
 def test_thinking_before_a_grammar_of_the_library(bytes_engine: Engine, limit: int) -> None:
-    out = bytes_engine.generate("x", ebnf='root ::= "a" | "b"', thinking="@@", max_new_tokens=limit, seed=1)
+    out = bytes_engine.generate(
+        "x", ebnf='root ::= "a" | "b"', thinking="@@", max_new_tokens=limit, seed=1
+    )
     assert out.text in ("a", "b") and len(out.token_ids) <= limit
 
 
 @pytest.mark.parametrize(("limit", "least"), [(16, 20), (24, 5), (40, 5), (64, 20)])
 def test_a_recursive_text_lands(bytes_engine: Engine, limit: int, least: int) -> None:
-    """It is tried, and not promised: with little room, an object that begins late does not end in time."""
-    node = {"type": "object", "properties": {"v": {"type": "boolean"}, "n": {"$ref": "#/$defs/n"}}, "required": ["v"]}
+    """It is tried, and not promised: with little room, an object that begins late does not end in
+    time."""
+    node = {
+        "type": "object",
+        "properties": {"v": {"type": "boolean"}, "n": {"$ref": "#/$defs/n"}},
+        "required": ["v"],
+    }
     schema = {"$ref": "#/$defs/n", "$defs": {"n": node}}
     outs = bytes_engine.generate("x", json_schema=schema, max_new_tokens=limit, seed=1, n=20)
     assert all(len(out.token_ids) <= limit for out in outs)
-    landed = [out for out in outs if out.text.endswith("}") and out.text.count("{") == out.text.count("}")]
+    landed = [
+        out for out in outs if out.text.endswith("}") and out.text.count("{") == out.text.count("}")
+    ]
     assert len(landed) >= least and all("v" in json.loads(out.text) for out in landed)
 
 
@@ -338,7 +417,9 @@ def test_a_vocabulary_without_the_bytes() -> None:
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    words = Tokenizer(models.WordLevel({"</s>": 0, "<unk>": 1, "yes": 2, "no": 3, "may": 4}, unk_token="<unk>"))
+    words = Tokenizer(
+        models.WordLevel({"</s>": 0, "<unk>": 1, "yes": 2, "no": 3, "may": 4}, unk_token="<unk>")
+    )
     words.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, eos_token="</s>", unk_token="<unk>")
     with engine_of(tokenizer) as engine:
@@ -358,8 +439,15 @@ def test_schemas_and_grammars(bytes_engine: Engine) -> None:
         "type": "array", "items": {"enum": ["x", "y"]}, "maxItems": 3}}, "required": ["name", "tags"]}  # fmt: skip
     for out in bytes_engine.generate(["x"] * 5, json_schema=schema, max_new_tokens=200, seed=1):
         value = json.loads(out.text)
-        assert list(value) == ["name", "tags"] and len(value["name"]) <= 8 and set(value["tags"]) <= {"x", "y"}
-    tree = {"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}, "maxItems": 2}}}
+        assert (
+            list(value) == ["name", "tags"]
+            and len(value["name"]) <= 8
+            and set(value["tags"]) <= {"x", "y"}
+        )
+    tree = {
+        "$ref": "#/$defs/t",
+        "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}, "maxItems": 2}},
+    }
     for out in bytes_engine.generate(["x"] * 5, json_schema=tree, max_new_tokens=2000, seed=1):
         assert isinstance(json.loads(out.text), list)
     lark = 'start: "(" start? ")"'
@@ -377,6 +465,9 @@ def test_verify_reports_differences(bytes_engine: Engine) -> None:
         assert re.fullmatch(PATTERNS[1], difference.jumping.text) and re.fullmatch(
             PATTERNS[1], difference.stepping.text
         )
-        assert difference.jumping.text[: difference.position] == difference.stepping.text[: difference.position]
+        assert (
+            difference.jumping.text[: difference.position]
+            == difference.stepping.text[: difference.position]
+        )
     same = verify_jump_forward(bytes_engine, ["x"], regex="[a-c]", max_new_tokens=3)
     assert not same.differences and "0 texts differ" in str(same)

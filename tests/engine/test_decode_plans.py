@@ -1,4 +1,5 @@
-"""Plans of decode steps that follow one another read what plans made anew read, whatever happens between steps."""
+"""Plans of decode steps that follow one another read what plans made anew read, whatever happens
+between steps."""
 
 from __future__ import annotations
 
@@ -36,18 +37,23 @@ MIDDLE = CostModel(shared_row=2, launch=0, work_item=9, min_work=40, align=8, de
 
 
 class Engine:
-    """A scheduler whose requests begin, fork, end, wait for memory and are rewritten at random, without a model."""
+    """A scheduler whose requests begin, fork, end, wait for memory and are rewritten at random,
+    without a model."""
 
     def __init__(self, rng: random.Random, slots: int) -> None:
         pool = SlotAllocator(slots)
-        self.scheduler = Scheduler(RadixTree(), pool, context_length=200, max_step_tokens=64, max_running=12)
+        self.scheduler = Scheduler(
+            RadixTree(), pool, context_length=200, max_step_tokens=64, max_running=12
+        )
         self._rng, self._count, self._histories = rng, 0, [[1] * rng.choice([3, 30])]
 
     def begin(self) -> None:
         """A request below the beginning of what some request had."""
         rng = self._rng
         history = rng.choice(self._histories)
-        prompt = history[: rng.randint(1, len(history))] + [rng.randrange(2, 4) for _ in range(rng.randint(1, 12))]
+        prompt = history[: rng.randint(1, len(history))] + [
+            rng.randrange(2, 4) for _ in range(rng.randint(1, 12))
+        ]
         self._count += 1
         self.scheduler.add(Request(self._count, prompt, SamplingParams(), rng.choice([1, 5, 60])))
 
@@ -65,7 +71,11 @@ class Engine:
             if request.remaining == 0 or rng.random() < 0.01:
                 self._histories.append(request.tokens.tolist())
                 self.scheduler.finish(request)
-            elif request.num_output_tokens > 2 and request.num_uncomputed == 1 and rng.random() < 0.02:
+            elif (
+                request.num_output_tokens > 2
+                and request.num_uncomputed == 1
+                and rng.random() < 0.02
+            ):
                 request.rewrite(request.num_tokens - 2, [rng.randrange(2, 4)])
                 self.scheduler.requeue_rewritten(request)
 
@@ -79,8 +89,8 @@ class Plans:
         self._config, self._fork = config, fork
 
     def step(self, batch: Batch, rows: int) -> bool:
-        """Whether it followed the step before. What each row reads is what it should, and what it would read by a plan
-        made from nothing."""
+        """Whether it followed the step before. What each row reads is what it should, and what it
+        would read by a plan made from nothing."""
         reserved = self.plans._reserved
         schedule, indices = self.plans.plan(batch, batch.new_slots(), rows)
         check(schedule, [indices], batch, rows)
@@ -93,7 +103,9 @@ class Plans:
 
 def check(schedule: Schedule, indices: Sequence[np.ndarray], batch: Batch, rows: int) -> None:
     padding = {row: [(0, SCRATCH)] for row in range(len(batch), rows)}
-    assert {row: sorted(places) for row, places in seen(schedule, indices).items()} == expected(batch) | padding
+    assert {row: sorted(places) for row, places in seen(schedule, indices).items()} == expected(
+        batch
+    ) | padding
     assert schedule.row_positions.tolist() == [*batch.starts, *[0] * len(padding)]
 
 
@@ -129,13 +141,24 @@ def follow(rng: random.Random, config: TileConfig, *, fork: bool, slots: int, st
     slots=st.sampled_from([120, 250, 1000]),
     fork=st.booleans(),
 )
-def test_random_steps(seed: int, small: int, large: int, ctas: int, costs: CostModel, slots: int, fork: bool) -> None:
-    """Rows begin, fork, end, are retracted and rewritten; nodes split; slots of duplicates change; prefixes go."""
-    follow(random.Random(seed), TileConfig(small, large, ctas, ctas + 1, costs), fork=fork, slots=slots, steps=60)
+def test_random_steps(
+    seed: int, small: int, large: int, ctas: int, costs: CostModel, slots: int, fork: bool
+) -> None:
+    """Rows begin, fork, end, are retracted and rewritten; nodes split; slots of duplicates change;
+    prefixes go."""
+    follow(
+        random.Random(seed),
+        TileConfig(small, large, ctas, ctas + 1, costs),
+        fork=fork,
+        slots=slots,
+        steps=60,
+    )
 
 
 def test_most_steps_follow() -> None:
-    plans = follow(random.Random(1), TileConfig(2, 4, 5, 5, CHEAP), fork=True, slots=1000, steps=200)
+    plans = follow(
+        random.Random(1), TileConfig(2, 4, 5, 5, CHEAP), fork=True, slots=1000, steps=200
+    )
     assert plans.followed > 3 * plans.made > 0
 
 
@@ -151,7 +174,8 @@ def growing(case: Case, room: int) -> Batch:
 @pytest.mark.parametrize("costs", [CHEAP, MIDDLE, CostModel(launch=0)])
 @pytest.mark.parametrize("reserve", [13, 100])
 def test_a_tree_grows(costs: CostModel, reserve: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every row: alone, in a tree, or with tokens that are read apart; until nothing is reserved."""
+    """Every row: alone, in a tree, or with tokens that are read apart; until nothing is
+    reserved."""
     monkeypatch.setattr(decode_plans, "MAX_RESERVE", reserve)
     batch = growing(Case("", [(1, 90), (3, 40), (6, 2), (12, 25), (24, 3)], 24), 50)
     plans = Plans(TileConfig(2, 5, 6, 5, costs))
@@ -216,10 +240,18 @@ def test_tables_on_the_device(padded: int | None) -> None:
         attention.plan(now, padded)
         [plan] = attention._active[attention._geometries[0]]
         decodes, tables = plan._decodes, plan._tables
-        assert tables["kv_indices"][: len(decodes._kv_indices)].tolist() == decodes._kv_indices.tolist()
-        assert tables["row_masks"][: len(decodes._masks.masks)].tolist() == decodes._masks.masks.tolist()
+        assert (
+            tables["kv_indices"][: len(decodes._kv_indices)].tolist()
+            == decodes._kv_indices.tolist()
+        )
+        assert (
+            tables["row_masks"][: len(decodes._masks.masks)].tolist()
+            == decodes._masks.masks.tolist()
+        )
         assert attention.new_slots[: len(now)].tolist() == now.new_slots().tolist()
-        assert attention.new_slots[len(now) :].tolist() == [kv.slots] * ((padded or len(now)) - len(now))
+        assert attention.new_slots[len(now) :].tolist() == [kv.slots] * (
+            (padded or len(now)) - len(now)
+        )
 
 
 def test_staging() -> None:

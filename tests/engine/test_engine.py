@@ -1,4 +1,5 @@
-"""The engine as its user meets it: results, streams, stops, aborts, failures, two threads, little memory."""
+"""The engine as its user meets it: results, streams, stops, aborts, failures, two threads, little
+memory."""
 
 from __future__ import annotations
 
@@ -68,7 +69,9 @@ def test_one_and_many(shared: Engine) -> None:
     assert isinstance(one, Output) and one.token_ids == expected
     many = shared.generate([PROMPT, PROMPT[:5]], {"max_new_tokens": 6, **GREEDY})
     assert [len(o.token_ids) for o in many] == [6, 6] and many[0].token_ids == expected
-    each = shared.generate([PROMPT, PROMPT], [{"max_new_tokens": 2}, SamplingParams(max_new_tokens=4)], **GREEDY)
+    each = shared.generate(
+        [PROMPT, PROMPT], [{"max_new_tokens": 2}, SamplingParams(max_new_tokens=4)], **GREEDY
+    )
     assert [len(o.token_ids) for o in each] == [2, 4]
     assert (one.text, one.finish_reason, one.prompt_tokens) == ("", "length", 20)
     assert shared.generate([]) == []
@@ -88,7 +91,9 @@ def test_text_in_text_out(text: Engine) -> None:
     assert out.prompt_tokens == len(ids)
     assert text.generate(ids, max_new_tokens=12, **GREEDY).token_ids == out.token_ids
     assert text.tokenizer is not None and out.text == text.tokenizer.decode(out.token_ids)
-    assert [o.text for o in text.generate(["The quick 🦊", ids], max_new_tokens=12, **GREEDY)] == [out.text] * 2
+    assert [o.text for o in text.generate(["The quick 🦊", ids], max_new_tokens=12, **GREEDY)] == [
+        out.text
+    ] * 2
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -98,19 +103,26 @@ def test_a_stream_is_the_text_in_parts(text: Engine, seed: int) -> None:
     parts = list(text.generate("die Füchse", stream=True, **options))
     assert "".join(part.delta for part in parts) == parts[-1].text == whole_output.text
     for before, after in itertools.pairwise(parts):
-        assert after.text.startswith(before.text) and after.token_ids[: len(before.token_ids)] == before.token_ids
+        assert (
+            after.text.startswith(before.text)
+            and after.token_ids[: len(before.token_ids)] == before.token_ids
+        )
     assert [part.finish_reason for part in parts] == [None] * (len(parts) - 1) + ["length"]
     assert all("\ufffd" not in part.text or "\ufffd" in whole_output.text for part in parts)
 
 
-def test_a_stream_that_nobody_reads_to_the_end(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_that_nobody_reads_to_the_end(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = make_engine(config={"vocab_size": 400}, tokenizer=byte_level())
     slow_down(engine, monkeypatch)
     for part in engine.generate("The", stream=True, max_new_tokens=200, **GREEDY):
         assert part.token_ids and not part.finish_reason
         break
     wait_until(lambda: whole(engine))
-    [finished] = [r.event for r in engine.log.read().records if isinstance(r.event, RequestFinished)]
+    [finished] = [
+        r.event for r in engine.log.read().records if isinstance(r.event, RequestFinished)
+    ]
     assert finished.reason == "abort"
 
 
@@ -121,13 +133,18 @@ def test_async(text: Engine) -> None:
             text.agenerate(["The", "dog"], max_new_tokens=8, **GREEDY),
         )
         assert one == many[0] or one.text == many[0].text
-        parts = [part async for part in await text.agenerate("The", stream=True, max_new_tokens=8, **GREEDY)]
+        parts = [
+            part
+            async for part in await text.agenerate("The", stream=True, max_new_tokens=8, **GREEDY)
+        ]
         assert "".join(p.delta for p in parts) == one.text
 
     asyncio.run(everything())
 
 
-def test_async_cancelled_and_its_event_loop_closed(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_async_cancelled_and_its_event_loop_closed(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The engine's thread hears of the abort when nobody can be told any more."""
     engine = make_engine()
     slow_down(engine, monkeypatch)
@@ -142,7 +159,9 @@ def test_async_cancelled_and_its_event_loop_closed(make_engine: MakeEngine, monk
     assert len(engine.generate(PROMPT, max_new_tokens=2, **GREEDY).token_ids) == 2
 
 
-def test_abort_keeps_what_there_is(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_abort_keeps_what_there_is(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = make_engine()
     slow_down(engine, monkeypatch)
     results: queue.SimpleQueue[Output] = queue.SimpleQueue()
@@ -155,7 +174,10 @@ def test_abort_keeps_what_there_is(make_engine: MakeEngine, monkeypatch: pytest.
     while (output := results.get(timeout=60)).finish_reason is None:
         pass
     assert output.finish_reason == "abort" and isinstance(output.error, Aborted)
-    assert output.token_ids == greedy("llama", [PROMPT], 30)[0][: len(output.token_ids)] and output.token_ids
+    assert (
+        output.token_ids == greedy("llama", [PROMPT], 30)[0][: len(output.token_ids)]
+        and output.token_ids
+    )
     wait_until(lambda: whole(engine))
     assert engine.generate(PROMPT, max_new_tokens=1).cached_tokens == len(PROMPT) - 1
 
@@ -190,7 +212,12 @@ def test_closed(make_engine: MakeEngine) -> None:
     engine.close()
     engine.close()
     assert engine.closed and repr(engine).endswith("closed>")
-    uses: list[Callable[[], Any]] = [lambda: engine.generate(PROMPT), engine.stats, engine.flush_cache, engine.tree]
+    uses: list[Callable[[], Any]] = [
+        lambda: engine.generate(PROMPT),
+        engine.stats,
+        engine.flush_cache,
+        engine.tree,
+    ]
     for use in uses:
         with pytest.raises(EngineError, match=r"the engine is closed(.|\n)*new Engine"):
             use()
@@ -228,7 +255,8 @@ def test_a_dropped_engine_lets_go_of_thread_and_model(close: bool) -> None:
 
 @pytest.mark.parametrize("fuse", [True, False])
 def test_a_closed_engine_holds_nothing(fuse: bool) -> None:
-    """Neither the pool at its end, nor the model once its owner drops it too. Frozen, as on a GPU; collected once."""
+    """Neither the pool at its end, nor the model once its owner drops it too. Frozen, as on a GPU;
+    collected once."""
     model = random_model()
     engine = Engine(model, fuse=fuse, overlap=True)
     pool = weakref.ref(engine._loop._runner._attention.kv)
@@ -274,7 +302,9 @@ def test_the_attention_of_a_gpu_keeps_no_requests(
     wait_until(lambda: gc.collect() >= 0 and not requests)
 
 
-def test_a_grammar_that_failed_keeps_no_requests(text: Engine, requests: weakref.WeakSet[Request]) -> None:
+def test_a_grammar_that_failed_keeps_no_requests(
+    text: Engine, requests: weakref.WeakSet[Request]
+) -> None:
     """Its error is kept, for whoever asks for the same."""
     for _ in range(3):
         with pytest.raises(GrammarError, match=r"\( without its \)") as caught:
@@ -287,7 +317,10 @@ def test_a_grammar_that_failed_keeps_no_requests(text: Engine, requests: weakref
 def test_threads_share_an_engine(shared: Engine) -> None:
     prompts = [[10 + i, 40, 50, 60 + i] for i in range(6)]
     expected = greedy("llama", prompts, 8)
-    found = [in_thread(lambda p=p: shared.generate(p, max_new_tokens=8, **GREEDY).token_ids) for p in prompts]
+    found = [
+        in_thread(lambda p=p: shared.generate(p, max_new_tokens=8, **GREEDY).token_ids)
+        for p in prompts
+    ]
     assert [f.get(timeout=60) for f in found] == expected
 
 
@@ -303,12 +336,19 @@ def test_a_failing_forward_pass_fails_its_requests_only(
         return run(self, batch)
 
     monkeypatch.setattr(loop_module.ModelRunner, "run", sometimes)
-    with pytest.raises(EngineError, match="the forward pass failed: RuntimeError: no kernel today") as failed:
+    with pytest.raises(
+        EngineError, match="the forward pass failed: RuntimeError: no kernel today"
+    ) as failed:
         engine.generate([77, 78, 79], max_new_tokens=3)
     assert isinstance(failed.value.__cause__, RuntimeError)
     assert whole(engine)
-    assert engine.generate(PROMPT, max_new_tokens=4, **GREEDY).token_ids == greedy("llama", [PROMPT], 4)[0]
-    assert [r.event.reason for r in engine.log.read().records if isinstance(r.event, RequestFinished)] == [
+    assert (
+        engine.generate(PROMPT, max_new_tokens=4, **GREEDY).token_ids
+        == greedy("llama", [PROMPT], 4)[0]
+    )
+    assert [
+        r.event.reason for r in engine.log.read().records if isinstance(r.event, RequestFinished)
+    ] == [
         "error",
         "length",
     ]
@@ -319,7 +359,13 @@ SCORED = {"return_logprob": True, "logprob_start_len": 0}
 
 @pytest.mark.parametrize(
     "options",
-    [{"temperature": 0}, {"temperature": 1}, {"regex": "[a-z]{5}"}, SCORED, SCORED | {"max_new_tokens": 0}],
+    [
+        {"temperature": 0},
+        {"temperature": 1},
+        {"regex": "[a-z]{5}"},
+        SCORED,
+        SCORED | {"max_new_tokens": 0},
+    ],
     ids=str,
 )
 def test_nan_is_an_error_of_its_requests(options: dict[str, Any]) -> None:
@@ -364,7 +410,9 @@ def test_an_interrupt_as_the_thread_starts_leaves_none(monkeypatch: pytest.Monke
     wait_until(lambda: set(engines()) <= set(before))
 
 
-def test_without_a_thread_the_model_is_left_as_it_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_thread_the_model_is_left_as_it_was_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def none_left(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -373,7 +421,9 @@ def test_without_a_thread_the_model_is_left_as_it_was_found(monkeypatch: pytest.
     monkeypatch.setattr(threading.Thread, "start", none_left)
     with pytest.raises(RuntimeError, match="new thread"):
         Engine(model)
-    assert model.config._attn_implementation == before and "forward" not in vars(model.model.layers[0])
+    assert model.config._attn_implementation == before and "forward" not in vars(
+        model.model.layers[0]
+    )
 
 
 def test_an_interrupted_close_can_be_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -393,7 +443,9 @@ def test_an_interrupted_close_can_be_repeated(monkeypatch: pytest.MonkeyPatch) -
     assert released.is_set()
 
 
-@pytest.mark.parametrize("options, error", [({"max_total_tokens": 10**14}, OptionError), ({}, KeyboardInterrupt)])
+@pytest.mark.parametrize(
+    "options, error", [({"max_total_tokens": 10**14}, OptionError), ({}, KeyboardInterrupt)]
+)
 def test_a_load_that_fails_does_not_keep_what_it_made(
     options: dict[str, Any], error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -427,18 +479,26 @@ def test_a_refused_device_leaves_the_heap_frozen() -> None:
     gc.freeze()  # as it was when the tests began
 
 
-@pytest.mark.parametrize("place", ["sgnb.engine.model.loading.read_checkpoint", "sgnb.engine.sizing.KVCache.__init__"])
-def test_a_load_after_the_gpu_was_lost_says_what_to_do(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "place", ["sgnb.engine.model.loading.read_checkpoint", "sgnb.engine.sizing.KVCache.__init__"]
+)
+def test_a_load_after_the_gpu_was_lost_says_what_to_do(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*arguments: Any, **more: Any) -> Any:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
-    with pytest.raises(OptionError, match="needs a GPU"):  # an older error that is being handled is not this one's
+    with pytest.raises(
+        OptionError, match="needs a GPU"
+    ):  # an older error that is being handled is not this one's
         try:
             fail()
         except RuntimeError:
             Engine("tiny", device="cpu", attention="triton")
     monkeypatch.setattr(place, fail)
-    with pytest.raises(ModelError, match=r"(?s)cannot be loaded: CUDA error: an illegal.*hint: restart the kernel"):
+    with pytest.raises(
+        ModelError, match=r"(?s)cannot be loaded: CUDA error: an illegal.*hint: restart the kernel"
+    ):
         Engine("tiny")
 
 
@@ -457,12 +517,17 @@ def test_an_error_in_the_scheduler_ends_the_engine_for_everybody(
         return original(*args)
 
     monkeypatch.setattr(engine._scheduler, place, broken)
-    errors = [in_thread(lambda: engine.generate([PROMPT, [5]], max_new_tokens=100, **GREEDY)) for _ in range(3)]
+    errors = [
+        in_thread(lambda: engine.generate([PROMPT, [5]], max_new_tokens=100, **GREEDY))
+        for _ in range(3)
+    ]
     wait_until(lambda: engine.stats()["running"] == 6)
     release.set()
     for error in errors:
         failure = error.get(timeout=60)
-        assert isinstance(failure, EngineError) and "the engine ended on IndexError: lost a node" in str(failure)
+        assert isinstance(
+            failure, EngineError
+        ) and "the engine ended on IndexError: lost a node" in str(failure)
         assert isinstance(failure.__cause__, IndexError)
     assert engine.closed
     with pytest.raises(EngineError, match="lost a node"):
@@ -473,12 +538,19 @@ def test_an_error_in_the_text_ends_the_engine_and_nobody_waits(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = make_engine(config={"vocab_size": 400}, tokenizer=byte_level())
-    monkeypatch.setattr("sgnb.engine.request.tokenizer.Detokenizer.push", lambda self, tokens: 1 / 0)
-    results = [in_thread(lambda: engine.generate("The", max_new_tokens=50, stop="xyz", **GREEDY)) for _ in range(2)]
+    monkeypatch.setattr(
+        "sgnb.engine.request.tokenizer.Detokenizer.push", lambda self, tokens: 1 / 0
+    )
+    results = [
+        in_thread(lambda: engine.generate("The", max_new_tokens=50, stop="xyz", **GREEDY))
+        for _ in range(2)
+    ]
     assert all(isinstance(r.get(timeout=60), EngineError) for r in results)
 
 
-def test_a_listener_that_fails_keeps_nobody_waiting(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listener_that_fails_keeps_nobody_waiting(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine = make_engine(config={"vocab_size": 400}, tokenizer=byte_level())
     slow_down(engine, monkeypatch)
     ready = threading.Event()
@@ -508,7 +580,13 @@ def test_little_memory(make_engine: MakeEngine) -> None:
 
 
 def test_prompt_scores_survive_retraction(make_engine: MakeEngine) -> None:
-    options = {"max_new_tokens": 20, "return_logprob": True, "logprob_start_len": 0, "top_logprobs_num": 2, **GREEDY}
+    options = {
+        "max_new_tokens": 20,
+        "return_logprob": True,
+        "logprob_start_len": 0,
+        "top_logprobs_num": 2,
+        **GREEDY,
+    }
     prompts = [[3 + i, 5 + i, 8 + i] for i in range(6)]
     expected = make_engine().generate(prompts, **options)
     engine = make_engine(max_total_tokens=40, max_step_tokens=16, max_running_requests=8)
@@ -516,7 +594,10 @@ def test_prompt_scores_survive_retraction(make_engine: MakeEngine) -> None:
     assert any(isinstance(r.event, RequestRetracted) for r in engine.log.read().records)
     for a, b in zip(found, expected, strict=True):
         assert a.token_ids == b.token_ids
-        assert a.prompt_logprobs == pytest.approx(b.prompt_logprobs, abs=1e-4) and len(a.prompt_logprobs) == 2
+        assert (
+            a.prompt_logprobs == pytest.approx(b.prompt_logprobs, abs=1e-4)
+            and len(a.prompt_logprobs) == 2
+        )
         assert a.logprobs == pytest.approx(b.logprobs, abs=1e-4) and len(a.logprobs) == 20
         assert [len(x) for x in (a.prompt_top_logprobs, a.top_logprobs)] == [2, 20]
 
@@ -524,8 +605,12 @@ def test_prompt_scores_survive_retraction(make_engine: MakeEngine) -> None:
 def test_sampled_tokens_survive_retraction(make_engine: MakeEngine) -> None:
     """A seeded request goes on with its own random numbers."""
     prompts = [[3 + i, 5 + i, 8 + i] for i in range(6)]
-    params = [{"max_new_tokens": 20, "seed": i, "temperature": 0.7, "ignore_eos": True} for i in range(6)]
-    expected = [make_engine().generate(p, s).token_ids for p, s in zip(prompts, params, strict=True)]
+    params = [
+        {"max_new_tokens": 20, "seed": i, "temperature": 0.7, "ignore_eos": True} for i in range(6)
+    ]
+    expected = [
+        make_engine().generate(p, s).token_ids for p, s in zip(prompts, params, strict=True)
+    ]
     engine = make_engine(max_total_tokens=40, max_step_tokens=16, max_running_requests=8)
     assert [o.token_ids for o in engine.generate(prompts, params)] == expected
 
@@ -533,9 +618,15 @@ def test_sampled_tokens_survive_retraction(make_engine: MakeEngine) -> None:
 def test_cache_and_counts(make_engine: MakeEngine) -> None:
     engine = make_engine()
     for turn in range(2):
-        assert engine.generate(PROMPT, max_new_tokens=5, **GREEDY).cached_tokens == turn * (len(PROMPT) - 1)
+        assert engine.generate(PROMPT, max_new_tokens=5, **GREEDY).cached_tokens == turn * (
+            len(PROMPT) - 1
+        )
     stats = engine.stats()
-    assert stats["prompt_tokens"] == 40 and stats["cached_tokens"] == 19 and stats["hit_rate"] == 19 / 40
+    assert (
+        stats["prompt_tokens"] == 40
+        and stats["cached_tokens"] == 19
+        and stats["hit_rate"] == 19 / 40
+    )
     assert stats["output_tokens"] == 10 and stats["requests"] == stats["finished"] == 2
     assert stats["computed_tokens"] == 20 + 4 + 1 + 4 and stats["steps"] == 10
     assert stats["cached"] == 24 == sum(len(node["tokens"]) for node in engine.tree())
@@ -570,9 +661,18 @@ def test_prompt_as_long_as_the_context(make_engine: MakeEngine) -> None:
 def test_end_of_sequence(text: Engine) -> None:
     """Token 2 is the model's, 1 the tokenizer's; both end the text, and neither is in it."""
     for eos in (1, 2):
-        options: dict[str, Any] = {"temperature": 0, "logit_bias": {eos: 100.0}, "max_new_tokens": 6}
+        options: dict[str, Any] = {
+            "temperature": 0,
+            "logit_bias": {eos: 100.0},
+            "max_new_tokens": 6,
+        }
         out = text.generate("The", **options)
-        assert (out.token_ids, out.text, out.finish_reason, out.stopped_by) == ([eos], "", "stop", eos)
+        assert (out.token_ids, out.text, out.finish_reason, out.stopped_by) == (
+            [eos],
+            "",
+            "stop",
+            eos,
+        )
         out = text.generate("The", ignore_eos=True, **options)
         assert out.token_ids == [eos] * 6 and out.finish_reason == "length"
         out = text.generate("The", min_new_tokens=3, **options)
@@ -584,12 +684,20 @@ def test_stop_token_ids(shared: Engine) -> None:
     stop = tokens[5]
     out = shared.generate(PROMPT, max_new_tokens=10, stop_token_ids=[stop], **GREEDY)
     first = tokens.index(stop)
-    assert out.token_ids == tokens[: first + 1] and (out.finish_reason, out.stopped_by) == ("stop", stop)
+    assert out.token_ids == tokens[: first + 1] and (out.finish_reason, out.stopped_by) == (
+        "stop",
+        stop,
+    )
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_stop_strings(text: Engine, stream: bool) -> None:
-    options: dict[str, Any] = {"max_new_tokens": 40, "seed": 4, "temperature": 2.0, "ignore_eos": True}
+    options: dict[str, Any] = {
+        "max_new_tokens": 40,
+        "seed": 4,
+        "temperature": 2.0,
+        "ignore_eos": True,
+    }
     full = text.generate("The", **options)
     for start, length in ((0, 1), (7, 3), (15, 6)):
         stop = full.text[start : start + length]
@@ -603,8 +711,15 @@ def test_stop_strings(text: Engine, stream: bool) -> None:
 
 
 def test_logprobs(shared: Engine) -> None:
-    out = shared.generate(PROMPT, max_new_tokens=4, return_logprob=True, top_logprobs_num=2, **GREEDY)
-    assert [len(out.logprobs), len(out.top_logprobs), len(out.prompt_logprobs), len(out.prompt_top_logprobs)] == [
+    out = shared.generate(
+        PROMPT, max_new_tokens=4, return_logprob=True, top_logprobs_num=2, **GREEDY
+    )
+    assert [
+        len(out.logprobs),
+        len(out.top_logprobs),
+        len(out.prompt_logprobs),
+        len(out.prompt_top_logprobs),
+    ] == [
         4,
         4,
         0,
@@ -613,30 +728,50 @@ def test_logprobs(shared: Engine) -> None:
     assert [top[0] for top in out.top_logprobs] == [
         pytest.approx((t, lp)) for t, lp in zip(out.token_ids, out.logprobs, strict=True)
     ]
-    assert out.meta_info["output_token_logprobs"] == list(zip(out.token_ids, out.logprobs, strict=True))
+    assert out.meta_info["output_token_logprobs"] == list(
+        zip(out.token_ids, out.logprobs, strict=True)
+    )
     scored = shared.generate(PROMPT, max_new_tokens=0, return_logprob=True, logprob_start_len=15)
     assert len(scored.prompt_logprobs) == 5 and all(lp <= 0 for lp in scored.prompt_logprobs)
-    assert shared.generate(PROMPT, max_new_tokens=0, return_logprob=True, logprob_start_len=20).prompt_logprobs == []
+    assert (
+        shared.generate(
+            PROMPT, max_new_tokens=0, return_logprob=True, logprob_start_len=20
+        ).prompt_logprobs
+        == []
+    )
     plain = shared.generate(PROMPT, max_new_tokens=2)
     assert plain.logprobs == [] and "output_token_logprobs" not in plain.meta_info
 
 
 def test_logprobs_are_the_models_own(shared: Engine) -> None:
     """Before temperature, filters, penalties and bias."""
-    base = shared.generate(PROMPT, max_new_tokens=1, return_logprob=True, top_logprobs_num=97, **GREEDY)
+    base = shared.generate(
+        PROMPT, max_new_tokens=1, return_logprob=True, top_logprobs_num=97, **GREEDY
+    )
     own = dict(base.top_logprobs[0])
-    for options in ({"temperature": 3.0}, {"top_k": 2}, {"logit_bias": {40: 50.0}}, {"repetition_penalty": 1.5}):
-        out = shared.generate(PROMPT, max_new_tokens=1, return_logprob=True, ignore_eos=True, seed=1, **options)
+    for options in (
+        {"temperature": 3.0},
+        {"top_k": 2},
+        {"logit_bias": {40: 50.0}},
+        {"repetition_penalty": 1.5},
+    ):
+        out = shared.generate(
+            PROMPT, max_new_tokens=1, return_logprob=True, ignore_eos=True, seed=1, **options
+        )
         assert out.logprobs[0] == pytest.approx(own[out.token_ids[0]], abs=1e-4)
 
 
 def test_seeds(shared: Engine) -> None:
     options: dict[str, Any] = {"max_new_tokens": 12, "temperature": 1.5, "ignore_eos": True}
     alone = shared.generate(PROMPT, seed=3, **options).token_ids
-    crowd = shared.generate([[7], PROMPT, [9] * 30, PROMPT], [{}, {"seed": 3}, {"top_p": 0.5}, {"seed": 4}], **options)
+    crowd = shared.generate(
+        [[7], PROMPT, [9] * 30, PROMPT], [{}, {"seed": 3}, {"top_p": 0.5}, {"seed": 4}], **options
+    )
     assert crowd[1].token_ids == alone != crowd[3].token_ids
     samples = shared.generate(PROMPT, n=4, seed=3, **options)
-    assert [o.token_ids for o in samples] == [o.token_ids for o in shared.generate(PROMPT, n=4, seed=3, **options)]
+    assert [o.token_ids for o in samples] == [
+        o.token_ids for o in shared.generate(PROMPT, n=4, seed=3, **options)
+    ]
     assert samples[0].token_ids == alone and len({tuple(o.token_ids) for o in samples}) == 4
     unseeded = [tuple(o.token_ids) for o in shared.generate([PROMPT, PROMPT], n=2, **options)]
     assert len(set(unseeded)) == 4

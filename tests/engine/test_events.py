@@ -1,4 +1,5 @@
-"""The log of a run, through a file, says what the engine did: the same tree, the same tokens, the same accounts."""
+"""The log of a run, through a file, says what the engine did: the same tree, the same tokens, the
+same accounts."""
 
 from __future__ import annotations
 
@@ -42,8 +43,13 @@ def run(engine: Engine, watch: Callable[[], None] = lambda: None) -> list[Output
     outputs: list[Output] = []
     stems = [[rng.randrange(3, 90) for _ in range(20)] for _ in range(4)]
     for wave in range(1, 4):
-        prompts = [[*rng.choice(stems)[: rng.randrange(1, 20)], rng.randrange(3, 90)] for _ in range(8)]
-        params = [SamplingParams(max_new_tokens=rng.randrange(16), temperature=0, ignore_eos=True) for _ in prompts]
+        prompts = [
+            [*rng.choice(stems)[: rng.randrange(1, 20)], rng.randrange(3, 90)] for _ in range(8)
+        ]
+        params = [
+            SamplingParams(max_new_tokens=rng.randrange(16), temperature=0, ignore_eos=True)
+            for _ in prompts
+        ]
         engine.submit(prompts, params, [outputs.append] * 8)
         while len(outputs) < 8 * wave:
             watch()
@@ -57,8 +63,11 @@ def state_rows(state: TreeState) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def recorded(make_engine: MakeEngine, tmp_path: Path) -> tuple[Path, list[dict[str, Any]], list[Output]]:
-    """A run in a small pool: the file, the engine's own tree at the end, and its requests' outputs."""
+def recorded(
+    make_engine: MakeEngine, tmp_path: Path
+) -> tuple[Path, list[dict[str, Any]], list[Output]]:
+    """A run in a small pool: the file, the engine's own tree at the end, and its requests'
+    outputs."""
     engine = make_engine(max_total_tokens=64, max_step_tokens=16, max_running_requests=8)
     path = tmp_path / "run.jsonl"
     with Recorder(engine.log, path) as recorder:
@@ -69,11 +78,21 @@ def recorded(make_engine: MakeEngine, tmp_path: Path) -> tuple[Path, list[dict[s
     return path, tree, outputs
 
 
-def test_the_log_replays_to_the_engines_tree(recorded: tuple[Path, list[dict[str, Any]], list[Output]]) -> None:
+def test_the_log_replays_to_the_engines_tree(
+    recorded: tuple[Path, list[dict[str, Any]], list[Output]],
+) -> None:
     path, tree, _ = recorded
     records = list(load(path))
     kinds = {type(record.event) for record in records}
-    assert kinds >= {EngineStarted, EngineStopped, NodeEvicted, NodeSplit, RequestRetracted, StepRan, TokensNamed}
+    assert kinds >= {
+        EngineStarted,
+        EngineStopped,
+        NodeEvicted,
+        NodeSplit,
+        RequestRetracted,
+        StepRan,
+        TokensNamed,
+    }
     assert [record.seq for record in records] == list(range(1, len(records) + 1))
     replay, state = Replay(), TreeState()
     for record in records:
@@ -81,7 +100,9 @@ def test_the_log_replays_to_the_engines_tree(recorded: tuple[Path, list[dict[str
         state.apply(record)
     assert tree and replay.rows() == state_rows(state) == tree
     assert state.tokens == sum(len(node["tokens"]) for node in tree) and state.missing == 0
-    assert state.capacity == 64 and state.evicted == sum(type(r.event) is NodeEvicted for r in records)
+    assert state.capacity == 64 and state.evicted == sum(
+        type(r.event) is NodeEvicted for r in records
+    )
 
 
 def test_in_the_middle_of_a_run(make_engine: MakeEngine) -> None:
@@ -141,7 +162,10 @@ def test_steps_tell_every_token(recorded: tuple[Path, list[dict[str, Any]], list
                     sampled[request].append(token)
     assert finished.keys() == prompts.keys() and len(finished) == 24
     for request, end in finished.items():
-        assert (end.prompt_tokens, end.output_tokens) == (len(prompts[request]), len(sampled[request]))
+        assert (end.prompt_tokens, end.output_tokens) == (
+            len(prompts[request]),
+            len(sampled[request]),
+        )
         assert (end.reason, end.cached_tokens) == ("length", cached[request])
     assert sorted(o.token_ids for o in outputs) == sorted(sampled[r] for r in finished)
 
@@ -152,7 +176,10 @@ def test_names_are_the_bytes(make_engine: MakeEngine) -> None:
     names: dict[int, bytes] = {}
     for record in engine.log.read().records:
         if isinstance(record.event, TokensNamed):
-            names |= {t: p.encode("latin-1") for t, p in zip(record.event.ids, record.event.pieces, strict=True)}
+            names |= {
+                t: p.encode("latin-1")
+                for t, p in zip(record.event.ids, record.event.pieces, strict=True)
+            }
     [tokens] = engine.encode(["Größe 🦊"])
     assert b"".join(names[t] for t in tokens).decode() == "Größe 🦊"
 
@@ -160,7 +187,10 @@ def test_names_are_the_bytes(make_engine: MakeEngine) -> None:
 def test_requests_say_where_they_come_from(make_engine: MakeEngine) -> None:
     engine = make_engine()
     engine.submit(
-        [[5]], [SamplingParams(max_new_tokens=1)], [lambda output: None], origin=Origin("run", "0.1", "answer", "score")
+        [[5]],
+        [SamplingParams(max_new_tokens=1)],
+        [lambda output: None],
+        origin=Origin("run", "0.1", "answer", "score"),
     )
     engine.close()
     [queued] = [r.event for r in engine.log.read().records if isinstance(r.event, RequestQueued)]

@@ -32,7 +32,9 @@ def flashinfer(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def random_kv(layers: int = 1, kv_heads: int = 2, dim: int = 8) -> KVCache:
-    kv = KVCache({i: LayerShape(kv_heads, dim, dim) for i in range(layers)}, SLOTS, torch.float32, CPU)
+    kv = KVCache(
+        {i: LayerShape(kv_heads, dim, dim) for i in range(layers)}, SLOTS, torch.float32, CPU
+    )
     for pool in (*kv.keys.values(), *kv.values.values()):
         pool.normal_()
     return kv
@@ -55,7 +57,9 @@ def new_batch(*sizes: tuple[int, int]) -> Batch:
     """Requests with slots of their own: (tokens in all, new ones)."""
     free, spans = torch.randperm(SLOTS).int().numpy(), []
     for total, new in sizes:
-        spans.append((SimpleNamespace(id=next(_ids), slots=free[:total], node=None), total - new, new))
+        spans.append(
+            (SimpleNamespace(id=next(_ids), slots=free[:total], node=None), total - new, new)
+        )
         free = free[total:]
     return batch_of_spans(spans)
 
@@ -64,7 +68,9 @@ def events(record: SimpleNamespace) -> list[str]:
     return [name for name, *_ in record.log]
 
 
-def check(attention: FlashInferAttention, kv: KVCache, batch: Batch, layers: list[LayerOptions]) -> None:
+def check(
+    attention: FlashInferAttention, kv: KVCache, batch: Batch, layers: list[LayerOptions]
+) -> None:
     """The next step, with random queries: each layer against the reference."""
     attention.plan(batch)
     rows = batch.num_tokens
@@ -72,14 +78,20 @@ def check(attention: FlashInferAttention, kv: KVCache, batch: Batch, layers: lis
         q = torch.randn(rows, 3 * 4, 8)[:, :4]  # a slice, as of merged projections
         out = torch.full((rows, 4, 8), torch.nan)
         attention.attend(layer, q, options, out)
-        torch.testing.assert_close(out.double(), expected(kv, layer, q, batch, options), atol=2e-5, rtol=1e-4)
+        torch.testing.assert_close(
+            out.double(), expected(kv, layer, q, batch, options), atol=2e-5, rtol=1e-4
+        )
 
 
 @pytest.mark.parametrize("kind", sorted(OPTIONS))
 @pytest.mark.parametrize("kv_heads", [4, 2, 1])
 @pytest.mark.parametrize("generation", ["fa2", "fa3"])
 def test_random_batches(
-    generation: str, kv_heads: int, kind: str, flashinfer: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+    generation: str,
+    kv_heads: int,
+    kind: str,
+    flashinfer: SimpleNamespace,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(flashinfer_backend, "extend_generation", lambda device: generation)
     rng = random.Random(f"{kind} {kv_heads}")
@@ -90,11 +102,16 @@ def test_random_batches(
         check(attention, kv, random_batch(rng, 0.5), [OPTIONS[kind]])
     assert [event for event in events(flashinfer) if event != "made"] == ["plan", "run"] * 8
     gathers = generation == "fa3" and OPTIONS[kind].window is None
-    assert events(flashinfer).count("made") == (2 if gathers else 1), "a wrapper for each way to read"
+    assert events(flashinfer).count("made") == (2 if gathers else 1), (
+        "a wrapper for each way to read"
+    )
 
 
-def test_what_is_brought_together(flashinfer: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On Hopper, where there are few keys and values for a new token; a wrapper is planned only in its own steps."""
+def test_what_is_brought_together(
+    flashinfer: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Hopper, where there are few keys and values for a new token; a wrapper is planned only in
+    its own steps."""
     monkeypatch.setattr(flashinfer_backend, "extend_generation", lambda device: "fa3")
     torch.manual_seed(0)
     kv, layers = random_kv(), [OPTIONS["plain"]]
@@ -106,7 +123,9 @@ def test_what_is_brought_together(flashinfer: SimpleNamespace, monkeypatch: pyte
     assert used == [ragged, ragged, paged, paged, ragged]
     assert events(flashinfer).count("plan") == 5
     check(FlashInferAttention(kv), kv, new_batch((20, 20)), [OPTIONS["window"]])
-    assert type(flashinfer.log[-1][1]).__name__ == paged, "a window reads little, and would be copied whole"
+    assert type(flashinfer.log[-1][1]).__name__ == paged, (
+        "a window reads little, and would be copied whole"
+    )
 
 
 def test_layers_that_differ_have_plans_of_their_own(flashinfer: SimpleNamespace) -> None:
@@ -117,7 +136,9 @@ def test_layers_that_differ_have_plans_of_their_own(flashinfer: SimpleNamespace)
     assert events(flashinfer) == ["made", "plan", "run", "made", "plan", "run", "run"]
     del flashinfer.log[:]
     check(attention, kv, new_batch((30, 7)), layers)
-    assert events(flashinfer) == ["plan"] * 2 + ["run"] * 3, "what is known is planned before the first layer"
+    assert events(flashinfer) == ["plan"] * 2 + ["run"] * 3, (
+        "what is known is planned before the first layer"
+    )
 
 
 def test_a_step_must_be_planned(flashinfer: SimpleNamespace) -> None:
@@ -137,11 +158,15 @@ def test_verify(flashinfer: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("wrong", ["Ragged", "Paged"])
-def test_verify_tries_both_ways(wrong: str, flashinfer: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verify_tries_both_ways(
+    wrong: str, flashinfer: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(flashinfer_backend, "extend_generation", lambda device: "fa3")
     wrapper = getattr(fake_flashinfer, f"BatchPrefillWith{wrong}KVCacheWrapper")
     run = wrapper.run
-    monkeypatch.setattr(wrapper, "run", lambda self, *args, **settings: run(self, *args, **settings).mul_(1.05))
+    monkeypatch.setattr(
+        wrapper, "run", lambda self, *args, **settings: run(self, *args, **settings).mul_(1.05)
+    )
     with pytest.raises(ArithmeticError, match=r"off by 0\.05"):
         verify([LayerKind(4, 2, 8, 0.3, None, None)], torch.float32, CPU)
 
@@ -194,7 +219,8 @@ def test_compilers_that_are_missing(hopper: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "capability, toolkit, generation", [((9, 0), "12.1", "fa2"), ((8, 0), "13.0", "fa2"), ((10, 0), "13.0", "fa2")]
+    "capability, toolkit, generation",
+    [((9, 0), "12.1", "fa2"), ((8, 0), "13.0", "fa2"), ((10, 0), "13.0", "fa2")],
 )
 def test_hopper_kernels_are_for_hopper(
     hopper: pytest.MonkeyPatch, capability: tuple[int, int], toolkit: str, generation: str
@@ -204,10 +230,14 @@ def test_hopper_kernels_are_for_hopper(
     assert flashinfer_kernels.extend_generation(GPU) == generation
 
 
-def test_what_is_compiled_is_what_is_planned(hopper: pytest.MonkeyPatch, flashinfer: SimpleNamespace) -> None:
+def test_what_is_compiled_is_what_is_planned(
+    hopper: pytest.MonkeyPatch, flashinfer: SimpleNamespace
+) -> None:
     bf16 = torch.bfloat16
     kernel = LayerKind(32, 8, 128, 0.1, 4096, None).kernel(bf16, GPU)
     assert kernel == AttentionKernel("fa3", bf16, 128, True, False)
     build_attention(kernel)
-    assert flashinfer.built == [("fa3", bf16, bf16, bf16, torch.int32, 128, 128, 0, True, False, False)]
+    assert flashinfer.built == [
+        ("fa3", bf16, bf16, bf16, torch.int32, 128, 128, 0, True, False, False)
+    ]
     assert AttentionKernel("fa3", bf16, 64, True, True).job().name == "fa3 64 window softcap"

@@ -1,4 +1,5 @@
-"""The fusion pass: what is fused in each family, that it computes the same, and that it can be undone."""
+"""The fusion pass: what is fused in each family, that it computes the same, and that it can be
+undone."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ FUSED: dict[str, dict[str, int]] = {
     "exaone4": {"rotary": 1, "norm": 9, **WHOLE},
     "ernie4_5": {"rotary": 1, "norm": 5, **WHOLE},
 }
-"""What the pass must find in the random model of each family, so that a pattern that ceases to match is seen."""
+"""What the pass must find in the random model of each family, so that a pattern that ceases to
+match is seen."""
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -80,7 +82,9 @@ def test_merged_weights_are_in_memory_once() -> None:
     Pooled(model).fuse()
     for kind in ("weight", "bias"):
         assert len({getattr(linear, kind).untyped_storage().data_ptr() for linear in names}) == 1
-    gate, up = (linear.weight.untyped_storage().data_ptr() for linear in (mlp.gate_proj, mlp.up_proj))
+    gate, up = (
+        linear.weight.untyped_storage().data_ptr() for linear in (mlp.gate_proj, mlp.up_proj)
+    )
     assert gate == up
     for linear, (weight, bias) in zip(names, before, strict=True):
         assert torch.equal(linear.weight, weight)
@@ -100,16 +104,27 @@ def test_a_bias_may_be_on_some_of_the_projections_only() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("part", ["norm", "attention", "mlp", "layer"])
 def test_a_module_with_a_twist_keeps_its_own_forward(part: str, dtype: torch.dtype) -> None:
-    """And what contains it is fused around it, or keeps its own too; the others are fused as ever."""
+    """And what contains it is fused around it, or keeps its own too; the others are fused as
+    ever."""
     model = varied_model("llama").to(dtype)  # type: ignore[arg-type]
     layer = model.model.layers[0]
-    module = {"norm": layer.input_layernorm, "attention": layer.self_attn, "mlp": layer.mlp, "layer": layer}[part]
+    module = {
+        "norm": layer.input_layernorm,
+        "attention": layer.self_attn,
+        "mlp": layer.mlp,
+        "layer": layer,
+    }[part]
     twist(module)
     expected = own_logits(model, ROWS).float()
     pooled = Pooled(model)
     swaps = pooled.fuse()
     assert module not in [swap.module for swap in swaps]
-    missing = {"norm": ["norm", "layer"], "attention": ["attention", "layer"], "mlp": ["mlp"], "layer": ["layer"]}
+    missing = {
+        "norm": ["norm", "layer"],
+        "attention": ["attention", "layer"],
+        "mlp": ["mlp"],
+        "layer": ["layer"],
+    }
     assert Counter(FUSED["llama"]) - Counter(swap.kind for swap in swaps) == Counter(missing[part])
     error = (pooled.logits(ROWS).float() - expected).norm() / expected.norm()
     assert float(error) < 4 * torch.finfo(dtype).eps
@@ -178,9 +193,12 @@ def test_layers_whose_inputs_are_read_again_are_not_fused() -> None:
 
 
 @pytest.mark.parametrize(
-    "family", ["llama", "qwen2", "qwen3", "olmo2", "gemma2", "granite", "phi", "mixtral", "starcoder2"]
+    "family",
+    ["llama", "qwen2", "qwen3", "olmo2", "gemma2", "granite", "phi", "mixtral", "starcoder2"],
 )
-def test_few_rows_go_to_the_kernels_for_few_rows(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_rows_go_to_the_kernels_for_few_rows(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A dense layer is then four products with everything between them inside."""
     calls: list[str] = []
 
@@ -194,15 +212,21 @@ def test_few_rows_go_to_the_kernels_for_few_rows(family: str, monkeypatch: pytes
         gated: str | None = None,
     ) -> Tensor:
         assert len(x) <= (6 if gated else 4)
-        calls.append("gate" if gated else "add" if residual is not None else "norm" if norm else "linear")
+        calls.append(
+            "gate" if gated else "add" if residual is not None else "norm" if norm else "linear"
+        )
         y = F.linear(x if norm is None else reference.norm(x, norm), weight, bias)
         y = y if gated is None else reference.gate(y, gated)
         return y if residual is None else y + residual
 
-    def project(x: Tensor, weight: Tensor, bias: Tensor | None, *arguments: Any, norm: Norm | None = None) -> Tensor:
+    def project(
+        x: Tensor, weight: Tensor, bias: Tensor | None, *arguments: Any, norm: Norm | None = None
+    ) -> Tensor:
         assert len(x) <= 2
         calls.append("project")
-        return reference.rotate_and_store(F.linear(x if norm is None else reference.norm(x, norm), weight, bias), *arguments)
+        return reference.rotate_and_store(
+            F.linear(x if norm is None else reference.norm(x, norm), weight, bias), *arguments
+        )
 
     def serves(x: Tensor, weight: Tensor, gated: bool) -> bool:
         return len(x) <= (6 if gated else 4)
@@ -235,14 +259,18 @@ def test_a_scaled_product_is_none_for_few_rows() -> None:
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2", "gemma2", "granite", "phi", "phi3", "cohere"])
-def test_every_product_goes_through_the_function_given(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_product_goes_through_the_function_given(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls: list[int] = []
     multiply = torch._C._nn.linear
 
     def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         assert x.dim() == weight.dim() == 2
         calls.append(len(weight))
-        return multiply(x.double(), weight.double(), None if bias is None else bias.double()).to(x.dtype)
+        return multiply(x.double(), weight.double(), None if bias is None else bias.double()).to(
+            x.dtype
+        )
 
     model = varied_model(family)
     expected = own_logits(model, ROWS)
@@ -258,14 +286,24 @@ def test_every_product_goes_through_the_function_given(family: str, monkeypatch:
     calls.clear()
     pooled.logits(ROWS)
     assert len(calls) == 2 * 4 + 1
-    assert pooled.model.lm_head(torch.empty(1, 0, 64)).shape == (1, 0, pooled.model.config.vocab_size), "no row samples"
+    assert pooled.model.lm_head(torch.empty(1, 0, 64)).shape == (
+        1,
+        0,
+        pooled.model.config.vocab_size,
+    ), "no row samples"
     unfuse(swaps)
     assert not any("forward" in vars(module) for module in model.modules())
 
 
 @needs_triton
 def test_the_kernels_in_the_interpreter() -> None:
-    assert interpreted("fusion_kernel_check") == ["norm", "gate", "rotate_and_store", "models", "agree"]
+    assert interpreted("fusion_kernel_check") == [
+        "norm",
+        "gate",
+        "rotate_and_store",
+        "models",
+        "agree",
+    ]
 
 
 @needs_triton

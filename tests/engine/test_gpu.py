@@ -21,14 +21,18 @@ POOL = {"max_total_tokens": 2048}
 """Small, so that several tests can use one GPU at a time: by default a pool takes all of it."""
 
 
-@pytest.mark.parametrize("family", ["llama", "gemma2", "gemma3_text", "gpt_oss", "deepseek_v3", "mixtral"])
+@pytest.mark.parametrize(
+    "family", ["llama", "gemma2", "gemma3_text", "gpt_oss", "deepseek_v3", "mixtral"]
+)
 def test_greedy_tokens_equal_those_on_the_cpu(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch_backend, "SHARED_READS_SAVED", 8)
     expected = greedy(family, PROMPTS, NEW_TOKENS)
     for options in (POOL, TIGHT):
         with Engine(random_model(family), device="cuda", dtype="float32", **options) as engine:
             for _ in range(2):
-                outputs = engine.generate(PROMPTS, temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True)
+                outputs = engine.generate(
+                    PROMPTS, temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True
+                )
                 assert [o.token_ids for o in outputs] == expected
 
 
@@ -37,10 +41,14 @@ def test_greedy_tokens_equal_those_on_the_cpu(family: str, monkeypatch: pytest.M
 def test_the_second_gpu(attention: str) -> None:
     tokens = []
     for device in ("cuda:0", "cuda:1"):
-        with Engine(random_model(), device=device, dtype="bfloat16", attention=attention, **POOL) as engine:
+        with Engine(
+            random_model(), device=device, dtype="bfloat16", attention=attention, **POOL
+        ) as engine:
             assert engine.device == device
             for _ in range(2):
-                outputs = engine.generate(PROMPTS, temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True)
+                outputs = engine.generate(
+                    PROMPTS, temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True
+                )
             tokens.append([output.token_ids for output in outputs])
     assert tokens[0] == tokens[1]
 
@@ -59,10 +67,14 @@ def test_a_model_that_waits_for_the_device_runs_kernel_by_kernel() -> None:
     with Engine(model, device="cuda", dtype="float32", **POOL) as engine:
         expected = greedy("llama", PROMPTS, NEW_TOKENS)
         for count in (1, len(PROMPTS), 2, len(PROMPTS), len(PROMPTS)):
-            outputs = engine.generate(PROMPTS[:count], temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True)
+            outputs = engine.generate(
+                PROMPTS[:count], temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True
+            )
             assert [o.token_ids for o in outputs] == expected[:count]
     assert waited[0] > 0
-    assert torch.rand(1, device="cuda") < 1, "a capture that CUDA gave up leaves the generator to the user"
+    assert torch.rand(1, device="cuda") < 1, (
+        "a capture that CUDA gave up leaves the generator to the user"
+    )
 
 
 def test_few_graphs_and_captures_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,24 +96,40 @@ def test_few_graphs_and_captures_without_memory(monkeypatch: pytest.MonkeyPatch)
     expected = greedy("llama", PROMPTS, NEW_TOKENS)
     with Engine(model, device="cuda", dtype="float32", **POOL) as engine:
         for count in (1, 2, 4, 8, 16, 20, 1, 2, 4, 8, 16, 20, 1, 1):
-            outputs = engine.generate(prompts[:count], temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True)
-            assert [o.token_ids for o in outputs] == [expected[i % len(PROMPTS)] for i in range(count)]
+            outputs = engine.generate(
+                prompts[:count], temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True
+            )
+            assert [o.token_ids for o in outputs] == [
+                expected[i % len(PROMPTS)] for i in range(count)
+            ]
         graphs = engine._loop._runner._graphs
         assert graphs is not None and len(graphs._graphs) <= 2
     assert captures[0] > 5
 
 
 def test_constrained_texts_equal_those_on_the_cpu() -> None:
-    patterns = [r'\{"name":"[a-z]{1,12}","age":[0-9]{1,3}\}', r"(🦊🐶|🦊🐱|Größe|naïve){1,3} end", r"[\w ]{0,20}\."]
+    patterns = [
+        r'\{"name":"[a-z]{1,12}","age":[0-9]{1,3}\}',
+        r"(🦊🐶|🦊🐱|Größe|naïve){1,3} end",
+        r"[\w ]{0,20}\.",
+    ]
     params = [
-        {"regex": pattern, "max_new_tokens": 80, "temperature": 0, "jump_forward": jump, "return_logprob": True}
+        {
+            "regex": pattern,
+            "max_new_tokens": 80,
+            "temperature": 0,
+            "jump_forward": jump,
+            "return_logprob": True,
+        }
         for pattern in patterns
         for jump in (True, False)
     ]
     outputs = {}
     for device in ("cpu", "cuda"):
         model = random_model(vocab_size=400)
-        with Engine(model, tokenizer=byte_level(), device=device, dtype="float32", **POOL) as engine:
+        with Engine(
+            model, tokenizer=byte_level(), device=device, dtype="float32", **POOL
+        ) as engine:
             outputs[device] = engine.generate(["The answer is "] * len(params), params)
     for param, cpu, cuda in zip(params, outputs["cpu"], outputs["cuda"], strict=True):
         assert re.fullmatch(param["regex"], cuda.text)
@@ -110,11 +138,14 @@ def test_constrained_texts_equal_those_on_the_cpu() -> None:
 
 
 def test_closing_returns_the_memory() -> None:
-    """The first engine also fetches what CUDA keeps for good; after the second there must be no more."""
+    """The first engine also fetches what CUDA keeps for good; after the second there must be no
+    more."""
     left = []
     for _ in range(2):
         engine = Engine(
-            random_model("llama", hidden_size=512, intermediate_size=2048), device="cuda", max_total_tokens=100_000
+            random_model("llama", hidden_size=512, intermediate_size=2048),
+            device="cuda",
+            max_total_tokens=100_000,
         )
         used = torch.cuda.memory_allocated()
         engine.generate(PROMPTS, max_new_tokens=4)

@@ -1,4 +1,5 @@
-"""The Triton attention on a GPU: against the float64 reference, in CUDA graphs, and batch-invariant."""
+"""The Triton attention on a GPU: against the float64 reference, in CUDA graphs, and
+batch-invariant."""
 
 from __future__ import annotations
 
@@ -43,9 +44,18 @@ def test_random_batches(dtype: torch.dtype, kind: str) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize(
     ("kv_heads", "heads", "key_dim", "value_dim"),
-    [(8, 32, 128, 128), (4, 28, 80, 80), (1, 16, 96, 64), (8, 8, 192, 128), (2, 16, 256, 256), (1, 24, 16, 16)],
+    [
+        (8, 32, 128, 128),
+        (4, 28, 80, 80),
+        (1, 16, 96, 64),
+        (8, 8, 192, 128),
+        (2, 16, 256, 256),
+        (1, 24, 16, 16),
+    ],
 )
-def test_shapes(dtype: torch.dtype, kv_heads: int, heads: int, key_dim: int, value_dim: int) -> None:
+def test_shapes(
+    dtype: torch.dtype, kv_heads: int, heads: int, key_dim: int, value_dim: int
+) -> None:
     """Decodes below a long prefix, and long chunks, with the tuning of the shape."""
     from sgnb.engine.attention.triton_backend import TritonAttention
 
@@ -54,7 +64,9 @@ def test_shapes(dtype: torch.dtype, kv_heads: int, heads: int, key_dim: int, val
     torch.manual_seed(0)
     options = LayerOptions(key_dim**-0.5)
     batch, slots = forks(40, 700, 30)
-    attention = TritonAttention(pool(kv_heads, key_dim, value_dim, "cuda", dtype, slots + 1), {0: heads})
+    attention = TritonAttention(
+        pool(kv_heads, key_dim, value_dim, "cuda", dtype, slots + 1), {0: heads}
+    )
     assert error(attention, batch, heads, options) < TOLERANCES[dtype]
     order = np.random.default_rng(0).permutation(slots).astype(np.int32)
     batch = plain_batch([(900, 1), (5, 1), (0, 300), (170, 90)], order)
@@ -81,7 +93,13 @@ def test_a_graph_serves_later_plans() -> None:
 
     graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, torch.Tensor]] = {}
     replays = 0
-    for lengths in ([(9, 1), (30, 1), (11, 1)], [(50, 1)] * 5, [(0, 1)] * 8, [(20, 1), (100, 1)], [(60, 1)] * 3):
+    for lengths in (
+        [(9, 1), (30, 1), (11, 1)],
+        [(50, 1)] * 5,
+        [(0, 1)] * 8,
+        [(20, 1), (100, 1)],
+        [(60, 1)] * 3,
+    ):
         batch = plain_batch(lengths, order)
         attention.plan(batch, padded=8)
         replays += attention.graph_key in graphs

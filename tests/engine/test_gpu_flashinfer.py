@@ -60,12 +60,15 @@ def check(out: Tensor, kv: KVCache, q: Tensor, batch: Batch, options: LayerOptio
         seen = torch.from_numpy(span.request.slots[: span.end]).long().cuda()
         rows = span.rows
         with torch.device("cuda"):
-            expected = reference(q[rows].transpose(0, 1), kv.keys[0][seen], kv.values[0][seen], options)
+            expected = reference(
+                q[rows].transpose(0, 1), kv.keys[0][seen], kv.values[0][seen], options
+            )
         torch.testing.assert_close(out[rows].double(), expected, atol=0.02, rtol=0.02)
 
 
 def step(attention: AttentionBackend, kv: KVCache, batch: Batch, options: LayerOptions) -> Tensor:
-    """The output of a step with random queries and new keys and values, once it was compared with the reference."""
+    """The output of a step with random queries and new keys and values, once it was compared with
+    the reference."""
     merged = torch.randn(batch.num_tokens, HEADS + 2 * KV_HEADS, DIM, device="cuda", dtype=DTYPE)
     q, k, v = merged.split([HEADS, KV_HEADS, KV_HEADS], dim=1)
     attention.plan(batch)
@@ -77,7 +80,9 @@ def step(attention: AttentionBackend, kv: KVCache, batch: Batch, options: LayerO
     check(out, kv, q, batch, options)
     plain = TorchAttention(kv, fork_attention=False)
     plain.plan(batch)
-    torch.testing.assert_close(out.float(), plain.attend(0, q, on_gpu(options)).float(), atol=0.03, rtol=0.03)
+    torch.testing.assert_close(
+        out.float(), plain.attend(0, q, on_gpu(options)).float(), atol=0.03, rtol=0.03
+    )
     return out
 
 
@@ -143,7 +148,10 @@ def test_planning_does_not_wait_for_the_gpu(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_switch() -> None:
     kv, told = random_kv(), list[tuple[str, str]]()
     attention = make_gpu_attention(
-        kv, {0: HEADS}, fork_attention=True, on_switch=lambda before, after, _: told.append((before, after))
+        kv,
+        {0: HEADS},
+        fork_attention=True,
+        on_switch=lambda before, after, _: told.append((before, after)),
     )
     rng = random.Random(1)
     for _ in range(600):

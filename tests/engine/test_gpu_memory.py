@@ -1,4 +1,5 @@
-"""Loading to an NVIDIA GPU, the memory that an engine takes there, and that it gives all of it back."""
+"""Loading to an NVIDIA GPU, the memory that an engine takes there, and that it gives all of it
+back."""
 
 from __future__ import annotations
 
@@ -72,7 +73,9 @@ def test_large_tensors_come_whole_through_the_buffers(folder: Path) -> None:
     expected = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
     for _ in range(3):
         module = load_module(str(folder), torch.device("cuda", 0))
-        for (name, tensor), (_, reference) in zip(module.named_parameters(), expected.named_parameters(), strict=True):
+        for (name, tensor), (_, reference) in zip(
+            module.named_parameters(), expected.named_parameters(), strict=True
+        ):
             assert torch.equal(tensor.cpu(), reference), name
 
 
@@ -99,7 +102,9 @@ def test_ten_engines_give_everything_back(source: str, folder: Path) -> None:
         engine.close()
         del engine, model
         gc.collect()
-        if source == "module":  # it outlived the engine: what its owner then drops, torch keeps in its cache
+        if (
+            source == "module"
+        ):  # it outlived the engine: what its owner then drops, torch keeps in its cache
             torch.cuda.empty_cache()
         reserved.append(torch.cuda.memory_reserved())
         free.append(torch.cuda.mem_get_info()[0])
@@ -119,7 +124,10 @@ def test_an_engine_stays_within_its_limit(folder: Path) -> None:
 
 def test_two_engines_share_the_gpu(folder: Path) -> None:
     engines = [Engine(str(folder), device="cuda", tokenizer=None, memory_limit=4) for _ in range(2)]
-    outputs = [e.generate([5, 6, 7], temperature=0, max_new_tokens=8, ignore_eos=True).token_ids for e in engines]
+    outputs = [
+        e.generate([5, 6, 7], temperature=0, max_new_tokens=8, ignore_eos=True).token_ids
+        for e in engines
+    ]
     assert outputs[0] == outputs[1]
     engines[0].close()
     again = engines[1].generate([5, 6, 8], temperature=0, max_new_tokens=8, ignore_eos=True)
@@ -139,10 +147,13 @@ def test_a_limit_that_is_too_small_leaves_nothing_behind(folder: Path) -> None:
 
 @pytest.mark.parametrize(("tokens", "rows"), [(4096, 64), (1024, 256)])
 def test_a_step_works_on_no_more_than_is_set_aside(folder: Path, tokens: int, rows: int) -> None:
-    """One pass of transformers' own modules over `tokens` tokens, unfused, and the sampling of `rows` of its logits."""
+    """One pass of transformers' own modules over `tokens` tokens, unfused, and the sampling of
+    `rows` of its logits."""
     decoder = load_decoder(str(folder), "cuda", "auto", False)
     kv = KVCache(decoder.shapes, 1, decoder.dtype, decoder.device)
-    backend = SimpleNamespace(store=lambda *a: None, attend=lambda layer, q, options: q.clone(), kv=kv)
+    backend = SimpleNamespace(
+        store=lambda *a: None, attend=lambda layer, q, options: q.clone(), kv=kv
+    )
     ids = torch.zeros(1, tokens, dtype=torch.long, device="cuda")
     keep = torch.arange(rows, device="cuda")
     torch.cuda.synchronize()
@@ -163,8 +174,16 @@ def test_a_step_works_on_no_more_than_is_set_aside(folder: Path, tokens: int, ro
             torch.cuda.synchronize()
             peaks.append(torch.cuda.max_memory_allocated() - before)
             del out, logits, logprobs
-    formula = [activation_bytes(decoder, tokens) + logit_bytes(decoder, rows, sampled) for sampled in (False, True)]
-    print([f"{peak / 1e6:.0f} of {set_aside / 1e6:.0f} MB" for peak, set_aside in zip(peaks, formula, strict=True)])
+    formula = [
+        activation_bytes(decoder, tokens) + logit_bytes(decoder, rows, sampled)
+        for sampled in (False, True)
+    ]
+    print(
+        [
+            f"{peak / 1e6:.0f} of {set_aside / 1e6:.0f} MB"
+            for peak, set_aside in zip(peaks, formula, strict=True)
+        ]
+    )
     for peak, set_aside in zip(peaks, formula, strict=True):
         assert peak <= set_aside + sizing.WORKSPACE_BYTES / 2
         assert set_aside <= 3 * peak + sizing.WORKSPACE_BYTES, "too much is kept from the pool"
@@ -173,7 +192,9 @@ def test_a_step_works_on_no_more_than_is_set_aside(folder: Path, tokens: int, ro
 
 def test_an_engine_s_largest_steps_stay_within_what_is_set_aside(folder: Path) -> None:
     options = {"max_step_tokens": 4096, "max_running_requests": 256}
-    with Engine(str(folder), device="cuda", tokenizer=None, max_total_tokens=100_000, **options) as engine:
+    with Engine(
+        str(folder), device="cuda", tokenizer=None, max_total_tokens=100_000, **options
+    ) as engine:
         torch.cuda.synchronize()
         before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
@@ -221,18 +242,29 @@ def test_a_request_for_more_than_the_gpu_has_is_out_of_memory() -> None:
 
 @pytest.mark.parametrize("family", ["llama", "gemma2"])
 def test_graphs_work_in_one_place(family: str) -> None:
-    """Steps of ever more rows: the logits of each are larger than all that was before, and none takes memory anew.
+    """Steps of ever more rows: the logits of each are larger than all that was before, and none
+    takes memory anew.
 
     Gemma 2 caps its logits, which takes them twice.
     """
     model = random_model(family, vocab_size=100_000)
     with Engine(
-        model, device="cuda", dtype="bfloat16", max_total_tokens=8192, max_running_requests=512, max_step_tokens=512
+        model,
+        device="cuda",
+        dtype="bfloat16",
+        max_total_tokens=8192,
+        max_running_requests=512,
+        max_step_tokens=512,
     ) as engine:
         for temperature, more in ((0, {}), (1, {"top_p": 0.9})):
             taken = []
             for rows in (1, 2, 64, 128, 256, 512):
-                params = {"temperature": temperature, "max_new_tokens": 4, "ignore_eos": True, **more}
+                params = {
+                    "temperature": temperature,
+                    "max_new_tokens": 4,
+                    "ignore_eos": True,
+                    **more,
+                }
                 engine.generate([[5]] * rows, params)
                 torch.cuda.synchronize()
                 taken.append(torch.cuda.memory_reserved())
@@ -241,4 +273,6 @@ def test_graphs_work_in_one_place(family: str) -> None:
             largest = 512 * 100_000 * 2
             if not more:  # sampling with filters works outside of graphs, on memory of its own
                 assert taken[-1] - taken[1] < largest / 2
-        assert sum(graph.pool() == graphs._memory for graph, _ in graphs._graphs.values()) == len(graphs._graphs)
+        assert sum(graph.pool() == graphs._memory for graph, _ in graphs._graphs.values()) == len(
+            graphs._graphs
+        )

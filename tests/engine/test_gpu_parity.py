@@ -1,6 +1,6 @@
-"""The engine on an NVIDIA GPU against transformers: log-probabilities in float32 and bf16, and greedy tokens of mixed
-batches whatever is switched on: sharing, chunks, retraction, overlap, CUDA graphs, each attention backend, grammars;
-and deterministic mode bit for bit."""
+"""The engine on an NVIDIA GPU against transformers: log-probabilities in float32 and bf16, and
+greedy tokens of mixed batches whatever is switched on: sharing, chunks, retraction, overlap, CUDA
+graphs, each attention backend, grammars; and deterministic mode bit for bit."""
 
 from __future__ import annotations
 
@@ -30,10 +30,12 @@ DEVICE = "cuda"
 FAMILIES = ("llama", "qwen2", "qwen3", "mistral", "gemma", "gemma2", "gemma3_text", "mixtral", "qwen3_moe", "gpt_oss",
             "deepseek_v3")  # fmt: skip
 VARIED = ("llama", "gemma2", "gpt_oss", "deepseek_v3")
-"""Of these every variant is run: plain, window and soft cap, sinks and experts, latent attention."""
+"""Of these every variant is run: plain, window and soft cap, sinks and experts, latent
+attention."""
 
 POOL = 8192
-"""Tokens of an engine's pool, so that several tests can use one GPU at a time: by default a pool takes all of it."""
+"""Tokens of an engine's pool, so that several tests can use one GPU at a time: by default a pool
+takes all of it."""
 
 NEW_TOKENS = 16
 SMALL = TIGHT | {"max_total_tokens": 72}
@@ -56,32 +58,39 @@ WIDE = {"head_dim": 64, "hidden_size": 256, "intermediate_size": 512}
 PROBE_LENGTH, PROBE_CACHED, OTHERS = 100, 60, 33
 
 
-def make_engine(family: str, dtype: str = "float32", config: dict[str, Any] | None = None, **options: Any) -> Engine:
+def make_engine(
+    family: str, dtype: str = "float32", config: dict[str, Any] | None = None, **options: Any
+) -> Engine:
     options = {"max_total_tokens": POOL, "precompile": False} | options
     return Engine(random_model(family, **(config or {})), device=DEVICE, dtype=dtype, **options)
 
 
 def engine_logprobs(engine: Engine, prompts: list[list[int]]) -> Tensor:
-    """float64[positions, vocab]: of all tokens of the prompts but their first ones, with every token's probability."""
+    """float64[positions, vocab]: of all tokens of the prompts but their first ones, with every
+    token's probability."""
     outputs = engine.generate(
         prompts, max_new_tokens=0, return_logprob=True, logprob_start_len=0, top_logprobs_num=VOCAB
     )
     rows = [dict(row) for output in outputs for row in output.prompt_top_logprobs]
     assert len(rows) == sum(len(prompt) - 1 for prompt in prompts)
-    return torch.tensor([[row[token] for token in range(VOCAB)] for row in rows], dtype=torch.float64)
+    return torch.tensor(
+        [[row[token] for token in range(VOCAB)] for row in rows], dtype=torch.float64
+    )
 
 
 def reference_logprobs(model: Any, prompts: list[list[int]]) -> Tensor:
     """The same by transformers."""
     device = next(model.parameters()).device
     with torch.inference_mode():
-        logits = [model(torch.tensor([p], device=device), use_cache=False).logits[0, :-1] for p in prompts]
+        logits = [
+            model(torch.tensor([p], device=device), use_cache=False).logits[0, :-1] for p in prompts
+        ]
     return torch.cat(logits).double().log_softmax(-1).cpu()
 
 
 def error(found: Tensor, exact: Tensor) -> float:
-    """The median over the positions of |found - exact| / |exact|: where an expert is chosen by a hair, one rounding
-    makes another row of it, and the mean would tell of nothing else."""
+    """The median over the positions of |found - exact| / |exact|: where an expert is chosen by a
+    hair, one rounding makes another row of it, and the mean would tell of nothing else."""
     return float(((found - exact).norm(dim=-1) / exact.norm(dim=-1)).median())
 
 
@@ -98,7 +107,9 @@ def test_float32_log_probabilities(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_bf16_log_probabilities_are_as_near_as_those_of_transformers(family: str) -> None:
     exact = reference_logprobs(reference_model(family), SCORED)
-    theirs = error(reference_logprobs(random_model(family).to(DEVICE, torch.bfloat16), SCORED), exact)
+    theirs = error(
+        reference_logprobs(random_model(family).to(DEVICE, torch.bfloat16), SCORED), exact
+    )
     with make_engine(family, "bfloat16") as engine:
         ours = error(engine_logprobs(engine, SCORED), exact)
     print(f"{family}: relative error {ours:.2e}, of transformers {theirs:.2e}")
@@ -107,27 +118,39 @@ def test_bf16_log_probabilities_are_as_near_as_those_of_transformers(family: str
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_greedy_tokens(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mixed batch, twice: cold, and with a cache to hit, by when the decode steps are replayed graphs."""
+    """A mixed batch, twice: cold, and with a cache to hit, by when the decode steps are replayed
+    graphs."""
     monkeypatch.setattr(torch_backend, "SHARED_READS_SAVED", 8)
     expected = greedy(family, PROMPTS, NEW_TOKENS)
     wrong = {}
     for name, options in (EVERYWHERE | (VARIANTS if family in VARIED else {})).items():
         with make_engine(family, **options) as engine:
             for turn in ("cold", "cached"):
-                outputs = engine.generate(PROMPTS, temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True)
+                outputs = engine.generate(
+                    PROMPTS, temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True
+                )
                 found = [output.token_ids for output in outputs]
                 if found != expected:
                     wrong[name, turn] = [i for i, pair in enumerate(zip(found, expected, strict=True)) if len(set(map(
                         tuple, pair))) > 1]  # fmt: skip
             if "max_total_tokens" in options:
-                assert any(isinstance(r.event, RequestRetracted) for r in engine.log.read().records), name
+                assert any(
+                    isinstance(r.event, RequestRetracted) for r in engine.log.read().records
+                ), name
     assert not wrong, f"requests with other tokens: {wrong}"
 
 
 def test_overlap_and_graphs_change_no_sample() -> None:
-    """Random sampling with seeds, long enough for the batch to shrink through several sizes of graphs."""
+    """Random sampling with seeds, long enough for the batch to shrink through several sizes of
+    graphs."""
     params = [
-        {"temperature": 1.0, "seed": i, "max_new_tokens": 8 + 5 * i, "ignore_eos": True, "top_p": 0.9 if i % 3 else 1.0}
+        {
+            "temperature": 1.0,
+            "seed": i,
+            "max_new_tokens": 8 + 5 * i,
+            "ignore_eos": True,
+            "top_p": 0.9 if i % 3 else 1.0,
+        }
         for i in range(12)
     ]
     prompts = [PROMPTS[i % len(PROMPTS)] for i in range(12)]
@@ -135,7 +158,9 @@ def test_overlap_and_graphs_change_no_sample() -> None:
     for overlap in (True, False):
         for graphs in (True, False):
             with make_engine("llama", overlap=overlap, cuda_graphs=graphs) as engine:
-                found[overlap, graphs] = [output.token_ids for output in engine.generate(prompts, params)]
+                found[overlap, graphs] = [
+                    output.token_ids for output in engine.generate(prompts, params)
+                ]
     assert len(set(map(str, found.values()))) == 1
 
 
@@ -145,17 +170,29 @@ def draw(rng: random.Random, length: int) -> list[int]:
 
 @pytest.mark.parametrize("family", ["llama", "qwen2", "mixtral", "qwen3_moe"])
 def test_deterministic_mode_keeps_every_bit(family: str) -> None:
-    """Tokens and log-probabilities of a probe: alone and among others, cached, in part and not, in chunks and at once.
+    """Tokens and log-probabilities of a probe: alone and among others, cached, in part and not, in
+    chunks and at once.
 
     Of the others every third shares a part of the probe's prompt, and all end at different steps.
     """
     rng = random.Random(0)
     probe = draw(rng, PROBE_LENGTH)
     others = [(probe[:40] if i % 3 == 0 else []) + draw(rng, 1 + 3 * i) for i in range(OTHERS)]
-    greedily = {"temperature": 0, "max_new_tokens": NEW_TOKENS, "ignore_eos": True, "return_logprob": True}
-    beside = [{"temperature": i % 2, "seed": i, "max_new_tokens": 4 + i, "ignore_eos": True} for i in range(OTHERS)]
+    greedily = {
+        "temperature": 0,
+        "max_new_tokens": NEW_TOKENS,
+        "ignore_eos": True,
+        "return_logprob": True,
+    }
+    beside = [
+        {"temperature": i % 2, "seed": i, "max_new_tokens": 4 + i, "ignore_eos": True}
+        for i in range(OTHERS)
+    ]
     found: dict[tuple[str, ...], tuple[list[int], list[float]]] = {}
-    for steps, options in {"whole": {}, "chunks": {"max_step_tokens": 48, "max_running_requests": 40}}.items():
+    for steps, options in {
+        "whole": {},
+        "chunks": {"max_step_tokens": 48, "max_running_requests": 40},
+    }.items():
         with make_engine(family, "bfloat16", WIDE, deterministic=True, **options) as engine:
             for company, count in (("alone", 0), ("among others", OTHERS)):
                 half = count // 2
@@ -170,7 +207,9 @@ def test_deterministic_mode_keeps_every_bit(family: str) -> None:
                     if cached == "cached":
                         assert output.cached_tokens == PROBE_LENGTH - 1
                     elif not count:
-                        assert (output.cached_tokens >= PROBE_CACHED - 1) == (cached == "cached in part")
+                        assert (output.cached_tokens >= PROBE_CACHED - 1) == (
+                            cached == "cached in part"
+                        )
                     found[steps, company, cached] = output.token_ids, output.logprobs
     tokens, logprobs = found["whole", "alone", "not cached"]
     assert len(tokens) == len(logprobs) == NEW_TOKENS
@@ -182,7 +221,10 @@ COLOURS = ["red", "green", "blue"]
 COLOUR = {
     "type": "object",
     "required": ["colour", "depth"],
-    "properties": {"colour": {"enum": COLOURS}, "depth": {"type": "integer", "minimum": 0, "maximum": 99}},
+    "properties": {
+        "colour": {"enum": COLOURS},
+        "depth": {"type": "integer", "minimum": 0, "maximum": 99},
+    },
 }
 CONSTRAINED: list[dict[str, Any]] = [
     {"regex": PERSON, "temperature": 1},
@@ -206,10 +248,16 @@ FILTERED: list[dict[str, Any]] = [
 def test_constrained_rows_among_free_ones(
     more: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With jumps, a step ahead and in graphs; twice, to meet graphs and a cache that are there. Then without."""
+    """With jumps, a step ahead and in graphs; twice, to meet graphs and a cache that are there.
+    Then without."""
     monkeypatch.setenv("SGNB_CACHE", str(tmp_path))
-    rows = [row | {"seed": i, "max_new_tokens": 90} for i, row in enumerate(3 * (CONSTRAINED + FREE + more))]
-    prompts = [("The answer is ", "x", "The answer is not ", "zzzz")[i % 4] for i in range(len(rows))]
+    rows = [
+        row | {"seed": i, "max_new_tokens": 90}
+        for i, row in enumerate(3 * (CONSTRAINED + FREE + more))
+    ]
+    prompts = [
+        ("The answer is ", "x", "The answer is not ", "zzzz")[i % 4] for i in range(len(rows))
+    ]
     found = []
     for fast in (True, False):
         model = random_model(vocab_size=400)
@@ -237,9 +285,12 @@ def test_constrained_rows_among_free_ones(
 
 @pytest.mark.parametrize("family", ["llama", "gemma2"])
 def test_flashinfer_agrees_with_triton(family: str) -> None:
-    """In bf16, with heads for which other tests compile its kernels too; gemma2 has a window and a soft cap."""
+    """In bf16, with heads for which other tests compile its kernels too; gemma2 has a window and a
+    soft cap."""
     pytest.importorskip("flashinfer", reason="FlashInfer is not installed")
-    config = {"head_dim": 128, "query_pre_attn_scalar": 128} if family == "gemma2" else {"head_dim": 128}
+    config = (
+        {"head_dim": 128, "query_pre_attn_scalar": 128} if family == "gemma2" else {"head_dim": 128}
+    )
     exact = reference_logprobs(random_model(family, **config), SCORED)
     try:
         engine = make_engine(family, "bfloat16", config, attention="flashinfer")
@@ -248,11 +299,17 @@ def test_flashinfer_agrees_with_triton(family: str) -> None:
     with engine:
         wait_for_flashinfer(engine)
         flashinfer = engine_logprobs(engine, SCORED)
-        outputs = engine.generate(PROMPTS, temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True)
-        follow = [prompt + output.token_ids for prompt, output in zip(PROMPTS, outputs, strict=True)]
+        outputs = engine.generate(
+            PROMPTS, temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True
+        )
+        follow = [
+            prompt + output.token_ids for prompt, output in zip(PROMPTS, outputs, strict=True)
+        ]
     with make_engine(family, "bfloat16", config, attention="triton") as engine:
         triton = engine_logprobs(engine, SCORED)
-    theirs = error(reference_logprobs(random_model(family, **config).to(DEVICE, torch.bfloat16), SCORED), exact)
+    theirs = error(
+        reference_logprobs(random_model(family, **config).to(DEVICE, torch.bfloat16), SCORED), exact
+    )
     assert error(flashinfer, exact) <= 1.5 * theirs
     assert error(flashinfer, triton) <= 2 * theirs
     # Each greedy token is, to bf16's precision, the likeliest one.
@@ -266,7 +323,8 @@ def test_flashinfer_agrees_with_triton(family: str) -> None:
 
 
 def wait_for_flashinfer(engine: Engine) -> None:
-    """Generate until its kernels serve; skips the test when that takes long, and fails it when they never will."""
+    """Generate until its kernels serve; skips the test when that takes long, and fails it when they
+    never will."""
     began = time.perf_counter()
     while engine.stats()["compiling"]:
         if time.perf_counter() - began > WARM_SECONDS:

@@ -1,4 +1,5 @@
-"""Sampling and masks on a GPU: the kernels against their slow twins, in a CUDA graph, and that nothing waits."""
+"""Sampling and masks on a GPU: the kernels against their slow twins, in a CUDA graph, and that
+nothing waits."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ def test_the_mask_kernels() -> None:
 
 
 def test_a_graph_of_mask_sample_and_advance() -> None:
-    """Twelve steps by replay: each row's token is allowed, its state is the automaton's, as the host finds them."""
+    """Twelve steps by replay: each row's token is allowed, its state is the automaton's, as the
+    host finds them."""
     from sgnb.engine.sampling.device_grammars import DeviceGrammars
     from sgnb.engine.sampling.sample_kernel import DeviceSampler
 
@@ -93,7 +95,10 @@ def test_a_graph_of_mask_sample_and_advance() -> None:
     for _ in range(12):
         logits.normal_()
         draws.uniform_()
-        masks = [kernels._allowed(vocabulary, automata, place, [0])[: vocabulary.size] for place in places]
+        masks = [
+            kernels._allowed(vocabulary, automata, place, [0])[: vocabulary.size]
+            for place in places
+        ]
         graph.replay()
         tokens = sampler.tokens.tolist()
         for row, (place, mask) in enumerate(zip(places, masks, strict=True)):
@@ -116,7 +121,9 @@ def test_nothing_waits_for_the_device() -> None:
         def allowed_tokens(self) -> np.ndarray:
             return np.arange(1000) % 3 == 0
 
-    lives: Any = {i: SimpleNamespace(constraint=Grammar(), stop_tokens={1}, banned=()) for i in (1, 4)}
+    lives: Any = {
+        i: SimpleNamespace(constraint=Grammar(), stop_tokens={1}, banned=()) for i in (1, 4)
+    }
     batch = [Request(i, [1, 2], SamplingParams(**case), 5) for i, case in enumerate(CASES.values())]
     for request in batch:
         request.append(7)
@@ -125,8 +132,12 @@ def test_nothing_waits_for_the_device() -> None:
     draws = np.random.default_rng(0).random(len(batch))
     automata = kernels.compile_all()
     with nothing_waits():
-        sampled = pick(logits.clone(), batch, [{3}] * len(batch), draws, host_mask(lives, 1000, CUDA))
+        sampled = pick(
+            logits.clone(), batch, [{3}] * len(batch), draws, host_mask(lives, 1000, CUDA)
+        )
         for automaton in automata:
             grammars.acquire(automaton)
-    expected = pick(logits.cpu(), batch, [{3}] * len(batch), draws, host_mask(lives, 1000, torch.device("cpu")))
+    expected = pick(
+        logits.cpu(), batch, [{3}] * len(batch), draws, host_mask(lives, 1000, torch.device("cpu"))
+    )
     assert sampled.tokens.tolist() == expected.tokens.tolist()

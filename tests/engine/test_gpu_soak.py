@@ -12,19 +12,33 @@ from benchmarks.gpu.soak import Sizes, soak
 
 pytestmark = pytest.mark.gpu
 
-SHORT = Sizes(threads=8, pool=3500, longest_prompt=1500, longest_output=100, interval=1.0, rest=6.0, warm_up=7.0)
+SHORT = Sizes(
+    threads=8,
+    pool=3500,
+    longest_prompt=1500,
+    longest_output=100,
+    interval=1.0,
+    rest=6.0,
+    warm_up=7.0,
+)
 
-KINDS: dict[str, dict[str, Any]] = {"float32": {}, "deterministic": {"dtype": "bfloat16", "deterministic": True}}
+KINDS: dict[str, dict[str, Any]] = {
+    "float32": {},
+    "deterministic": {"dtype": "bfloat16", "deterministic": True},
+}
 
 
 def own_memory() -> Memory:
-    """The device's memory that torch holds in this process: other tests may use the GPU at the same time."""
+    """The device's memory that torch holds in this process: other tests may use the GPU at the same
+    time."""
     now = memory()
     return now._replace(used=now.reserved)
 
 
 @pytest.mark.parametrize("options", KINDS.values(), ids=list(KINDS))
-def test_random_programs_under_memory_pressure(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_programs_under_memory_pressure(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(soak_module, "memory", own_memory)
     findings, seconds = soak(20, SHORT, **options)
     print(findings.line(seconds))

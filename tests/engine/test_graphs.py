@@ -1,4 +1,5 @@
-"""When a decode step is captured, replayed, or run kernel by kernel: with a stand-in for CUDA's graphs."""
+"""When a decode step is captured, replayed, or run kernel by kernel: with a stand-in for CUDA's
+graphs."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ pytestmark = needs_triton
 
 
 class Graph:
-    """As torch's. A capture opens a pool of memory, its end closes it, unless CUDA gave the capture up. A pool that no
-    graph uses any more is gone."""
+    """As torch's. A capture opens a pool of memory, its end closes it, unless CUDA gave the capture
+    up. A pool that no graph uses any more is gone."""
 
     log: ClassVar[list[str]] = []
     open: ClassVar[set[Any]] = set()
@@ -75,7 +76,8 @@ class Generator:
 
 
 class Steps:
-    """`run` asks for a step of so many rows; returns what came of it. errors: what the model raises, by turn.
+    """`run` asks for a step of so many rows; returns what came of it. errors: what the model
+    raises, by turn.
 
     room: as of `DecodeGraphs`.
     """
@@ -98,7 +100,9 @@ class Steps:
         self.sampled = self.states = torch.zeros(64, dtype=torch.int64)
         self.rehearsed: list[int] = []
         anything: Any = self
-        self._graphs = graphs.DecodeGraphs(self._forward, anything, anything, 64, torch.device("cpu"), room)
+        self._graphs = graphs.DecodeGraphs(
+            self._forward, anything, anything, 64, torch.device("cpu"), room
+        )
 
     def run(self, rows: int = 1, constrained: bool = False) -> list[str]:
         del Graph.log[:]
@@ -160,9 +164,13 @@ def test_a_capture_that_fails_is_tried_once_more(
     with monkeypatch.context() as patch:
         if how != "ended well":
             patch.setattr(Graph, how, True)
-        assert steps.run(2) == ["capture", "step", "step"], "a step that was captured only was not run"
+        assert steps.run(2) == ["capture", "step", "step"], (
+            "a step that was captured only was not run"
+        )
     gc.collect()  # the error that this test keeps holds the frame that has the graph
-    assert not Graph.open and sum(Graph.uses.values()) == 0, "as often given back as taken, and all graphs went"
+    assert not Graph.open and sum(Graph.uses.values()) == 0, (
+        "as often given back as taken, and all graphs went"
+    )
     assert (steps.generator.state == "the user's") == (how == "ended well")
     assert steps.run(2) == ["capture", "step", "replay"]
     assert steps.run(2) == ["replay"]
@@ -223,7 +231,9 @@ def test_the_memory_of_all_graphs_is_taken_at_once(monkeypatch: pytest.MonkeyPat
         steps._graphs._cannot = False  # as if no step like it had run
         gc.collect()
         assert not Graph.open and set(Graph.uses.values()) == {0}
-        assert steps.run(1) == ["capture", "capture", "step", "replay"], "elsewhere, in one place again"
+        assert steps.run(1) == ["capture", "capture", "step", "replay"], (
+            "elsewhere, in one place again"
+        )
 
 
 def test_no_memory_to_take_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,7 +258,9 @@ def test_logits_lie_in_one_place(steps: Steps) -> None:
     assert len(kept) == 1
 
 
-def test_a_graph_that_is_too_large_in_the_end(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_that_is_too_large_in_the_end(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps.run(1)
     with monkeypatch.context() as patch:
         patch.setattr(Graph, "too_large", True)

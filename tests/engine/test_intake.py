@@ -1,4 +1,5 @@
-"""Prompts as lists, which are read the fast way, against the same prompts as tuples, which are not."""
+"""Prompts as lists, which are read the fast way, against the same prompts as tuples, which are
+not."""
 
 from __future__ import annotations
 

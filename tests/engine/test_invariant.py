@@ -1,4 +1,5 @@
-"""Rows multiplied without feeling each other: the bits on the CPU, the kernel in triton's interpreter."""
+"""Rows multiplied without feeling each other: the bits on the CPU, the kernel in triton's
+interpreter."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ def test_bits_on_the_cpu(dtype: torch.dtype) -> None:
 
 def test_it_is_a_linear_layer() -> None:
     x, weight, bias = torch.randn(3, 5, 40), torch.randn(7, 40), torch.randn(7)
-    assert torch.allclose(invariant_linear(x, weight, bias), torch.nn.functional.linear(x, weight, bias), atol=1e-5)
+    assert torch.allclose(
+        invariant_linear(x, weight, bias), torch.nn.functional.linear(x, weight, bias), atol=1e-5
+    )
     strided = torch.randn(40, 6).T
     assert torch.allclose(invariant_linear(strided, weight), strided @ weight.T, atol=1e-5)
 

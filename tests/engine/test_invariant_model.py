@@ -1,4 +1,5 @@
-"""Whole models whose rows do not feel each other: what is replaced, what is refused, and that it can be undone."""
+"""Whole models whose rows do not feel each other: what is replaced, what is refused, and that it
+can be undone."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ class Head(nn.Module):
             return F.linear(input=x, weight=self.weight)
         if self.way == "einsum":
             return torch.einsum("btk,nk->btn", x, self.weight)
-        return x @ self.weight.t() if self.way == "operator" else torch.bmm(x, self.weight.t()[None])
+        return (
+            x @ self.weight.t() if self.way == "operator" else torch.bmm(x, self.weight.t()[None])
+        )
 
 
 @needs_triton
@@ -113,11 +116,15 @@ def test_a_deterministic_load_goes_this_way() -> None:
         load_decoder(varied_model("gpt2"), "cpu", deterministic=True)
 
 
-@pytest.mark.parametrize(("way", "said"), [("operator", "matmul"), ("bmm", "bmm"), ("einsum", "einsum")])
+@pytest.mark.parametrize(
+    ("way", "said"), [("operator", "matmul"), ("bmm", "bmm"), ("einsum", "einsum")]
+)
 def test_products_that_are_refused(way: str, said: str) -> None:
     pooled = Pooled(varied_model("llama"))
     pooled.model.lm_head = Head(way, pooled.model.lm_head)
-    with pytest.raises(ModelError, match=rf"lm_head .Head.: {said}, which deterministic=True does not cover"):
+    with pytest.raises(
+        ModelError, match=rf"lm_head .Head.: {said}, which deterministic=True does not cover"
+    ):
         fuse_invariant(pooled.model, pooled.options)
 
 

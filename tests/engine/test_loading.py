@@ -1,4 +1,5 @@
-"""Folders to modules: bitwise what transformers loads, with errors that name the file, and one line of progress."""
+"""Folders to modules: bitwise what transformers loads, with errors that name the file, and one line
+of progress."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def refused(said: str, cure: str) -> Any:
 
 
 def same_tensors(model: PreTrainedModel, other: PreTrainedModel) -> None:
-    """Bitwise: parameters, buffers, also those that are not saved, and which of them are one tensor."""
+    """Bitwise: parameters, buffers, also those that are not saved, and which of them are one
+    tensor."""
     mine = dict([*model.named_parameters(), *model.named_buffers()])
     theirs = dict([*other.named_parameters(), *other.named_buffers()])
     assert mine.keys() == theirs.keys()
@@ -53,7 +55,9 @@ def same_tensors(model: PreTrainedModel, other: PreTrainedModel) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, None])
 @pytest.mark.parametrize("saved", [torch.float32, torch.bfloat16])
-@pytest.mark.parametrize("family", ["llama", "mixtral", "qwen3_moe", "gemma3_text", "gpt_oss", "gpt2", "deepseek_v3"])
+@pytest.mark.parametrize(
+    "family", ["llama", "mixtral", "qwen3_moe", "gemma3_text", "gpt_oss", "gpt2", "deepseek_v3"]
+)
 def test_the_module_is_the_one_that_transformers_loads(
     family: str, saved: torch.dtype, dtype: torch.dtype | None, tmp_path: Path
 ) -> None:
@@ -90,7 +94,9 @@ def test_a_weights_file_that_the_config_names(tmp_path: Path) -> None:
     random_model().save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").rename(tmp_path / "other.safetensors")
     config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"transformers_weights": "../other.safetensors"}))
+    (tmp_path / "config.json").write_text(
+        json.dumps(config | {"transformers_weights": "../other.safetensors"})
+    )
     same_tensors(load_module(str(tmp_path), CPU), random_model())
 
 
@@ -142,27 +148,30 @@ def lost(folder: Path) -> None:
     save_file(tensors, file, metadata={"format": "pt"})
 
 
+def header(tensors: dict[str, Any]) -> bytes:
+    text = json.dumps(tensors).encode()
+    return struct.pack("<Q", len(text)) + text + b"\0" * 64
+
+
+def one(dtype: str, shape: list[int], size: int) -> dict[str, Any]:
+    return {"a": {"dtype": dtype, "shape": shape, "data_offsets": [0, size]}}
+
+
+def spoil(content: bytes) -> Callable[[Path], object]:
+    return lambda folder: shard(folder).write_bytes(content)
+
+
 SPOILT: dict[str, tuple[Callable[[Path], object], str, str]] = {
-    "missing shard": (lambda f: shard(f).unlink(), "model-00002-of-.*is missing", "download or copy it anew"),
-    "cut shard": (cut, r"model-00002-of-.*it ends after [\d,]+ of [\d,]+ bytes", "download or copy it anew"),
-    "empty shard": (lambda f: shard(f).write_bytes(b""), "model-00002-of-.*cannot be loaded", "download or copy"),
-    "header not JSON": (
-        lambda f: shard(f).write_bytes(struct.pack("<Q", 8) + b"{" * 8), "cannot be loaded as safe", "anew"),
-    "unknown numbers": (
-        lambda f: shard(f).write_bytes(header({"a": {"dtype": "F3", "shape": [], "data_offsets": [0, 1]}})),
-        "numbers of kind F3", "anew"),
-    "wrong offsets": (
-        lambda f: shard(f).write_bytes(header({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}})),
-        "4 bytes for \\[2\\]", "anew"),
+    "missing shard": (lambda f: shard(f).unlink(), "00002-of-.*is missing", "copy it anew"),
+    "cut shard": (cut, r"00002-of-.*it ends after [\d,]+ of [\d,]+ bytes", "copy it anew"),
+    "empty shard": (spoil(b""), "00002-of-.*cannot be loaded", "download or copy"),
+    "header not JSON": (spoil(struct.pack("<Q", 8) + b"{" * 8), "cannot be loaded as safe", "anew"),
+    "unknown numbers": (spoil(header(one("F3", [], 1))), "numbers of dtype F3", "anew"),
+    "wrong offsets": (spoil(header(one("F32", [2], 4))), "4 bytes for \\[2\\]", "anew"),
     "spoilt index": (lambda f: (f / checkpoint.INDEX).write_text("[]"), "is no index", "anew"),
     "only .bin": (only_bin, r"only \.bin files", "from_pretrained and save_pretrained"),
     "lost tensor": (lost, "its checkpoint has no .*which would be random", "the whole checkpoint"),
 }  # fmt: skip
-
-
-def header(tensors: dict[str, Any]) -> bytes:
-    text = json.dumps(tensors).encode()
-    return struct.pack("<Q", len(text)) + text + b"\0" * 64
 
 
 @pytest.mark.parametrize("damage", SPOILT)
@@ -194,7 +203,11 @@ def test_headers_say_what_the_library_reads(sharded: Path) -> None:
             for name in opened.keys():  # noqa: SIM118
                 tensor, entry = opened.get_tensor(name), found.entries[name]
                 raw = file.read_bytes()[entry.start : entry.start + entry.size]
-                assert (entry.file, entry.dtype, entry.shape) == (file, tensor.dtype, tuple(tensor.shape))
+                assert (entry.file, entry.dtype, entry.shape) == (
+                    file,
+                    tensor.dtype,
+                    tuple(tensor.shape),
+                )
                 assert raw == tensor.numpy().tobytes()
                 seen.add(name)
     assert seen == found.entries.keys()
@@ -205,7 +218,10 @@ def test_headers_say_what_the_library_reads(sharded: Path) -> None:
 
 
 def test_sizes_in_a_dtype_leave_integers() -> None:
-    entries = {"a": Entry(Path("f"), 0, 24, torch.int64, (3,)), "b": Entry(Path("f"), 24, 8, torch.float32, (2,))}
+    entries = {
+        "a": Entry(Path("f"), 0, 24, torch.int64, (3,)),
+        "b": Entry(Path("f"), 24, 8, torch.float32, (2,)),
+    }
     found = checkpoint.Checkpoint(Path(), entries)
     assert found.size_in(torch.float16) == 24 + 4
     assert found.dtype == torch.float32
@@ -216,7 +232,10 @@ def test_weights_that_do_not_fit_are_refused_before_they_are_read(
 ) -> None:
     monkeypatch.setattr(memory, "free_bytes", lambda device: 1000)
     monkeypatch.setattr(loading, "_read", lambda *args: pytest.fail("it was read"))
-    with refused(r"take 0\.0 GiB in float32, and 0\.0 GiB are free on cuda", 'dtype="bfloat16", which halves it'):
+    with refused(
+        r"take 0\.0 GiB in float32, and 0\.0 GiB are free on cuda",
+        'dtype="bfloat16", which halves it',
+    ):
         load_module(str(sharded), torch.device("cuda"), torch.float32)
 
 
@@ -272,7 +291,9 @@ def test_an_interrupt_ends_the_reading(sharded: Path, monkeypatch: pytest.Monkey
     assert not [name for name in names if name.startswith(("sgnb-read", "sgnb-load"))]
 
 
-def test_an_interrupt_waits_for_the_reading_thread(sharded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_waits_for_the_reading_thread(
+    sharded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A real one, while `load_module` waits."""
     told, finished, reads = threading.Event(), threading.Event(), itertools.count()
 
@@ -292,12 +313,19 @@ def test_an_interrupt_waits_for_the_reading_thread(sharded: Path, monkeypatch: p
 
 
 def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine with two GPUs, of which the second is current; then with a context that is lost."""
+    """As on a machine with two GPUs, of which the second is current; then with a context that is
+    lost."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
     found = {name: str(pick_device(name)) for name in ("auto", "cuda", "cuda:0", "cuda:1", "cpu")}
-    assert found == {"auto": "cuda:1", "cuda": "cuda:1", "cuda:0": "cuda:0", "cuda:1": "cuda:1", "cpu": "cpu"}
+    assert found == {
+        "auto": "cuda:1",
+        "cuda": "cuda:1",
+        "cuda:0": "cuda:0",
+        "cuda:1": "cuda:1",
+        "cpu": "cpu",
+    }
     with refused("device 'cuda:2' is not usable: torch finds 2 GPUs", "doctor"):
         pick_device("cuda:2")
 
@@ -381,7 +409,9 @@ class Hub:
         return str(self.folder / name)
 
 
-def test_from_the_hub_only_what_is_needed_is_fetched(sharded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_the_hub_only_what_is_needed_is_fetched(
+    sharded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hub = Hub(sharded)
     (sharded / "consolidated.safetensors").write_bytes(b"the same again")
     monkeypatch.setattr(checkpoint.huggingface_hub, "hf_hub_download", hub.fetch)

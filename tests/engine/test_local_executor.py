@@ -1,4 +1,5 @@
-"""The language's executor over an engine: generations and scores reach their sinks, once, whatever happens."""
+"""The language's executor over an engine: generations and scores reach their sinks, once, whatever
+happens."""
 
 from __future__ import annotations
 
@@ -42,7 +43,14 @@ def executor(engine: Engine) -> Iterator[LocalExecutor]:
 
 
 def call(prompt: str = "The", stream: bool = False, **params: Any) -> Call:
-    return Call(prompt, SamplingParams(**{**GREEDY, "max_new_tokens": 8, **params}), "run", "0", "answer", stream)
+    return Call(
+        prompt,
+        SamplingParams(**{**GREEDY, "max_new_tokens": 8, **params}),
+        "run",
+        "0",
+        "answer",
+        stream,
+    )
 
 
 def score_call(prompt: str, *choices: str, unconditional: bool = False) -> ScoreCall:
@@ -93,9 +101,21 @@ def test_generate(executor: LocalExecutor, engine: Engine) -> None:
     expected = engine.generate("The", max_new_tokens=8, **GREEDY)
     result = generate(executor, call())
     assert result.error is None and result.texts == (expected.text,)
-    assert result.meta[0]["token_ids"] == expected.token_ids and result.meta[0]["finish_reason"] == "length"
-    [queued] = [e for e in (r.event for r in executor.log.read().records) if isinstance(e, RequestQueued) and e.run]
-    assert (queued.run, queued.branch, queued.name, queued.purpose) == ("run", "0", "answer", "generate")
+    assert (
+        result.meta[0]["token_ids"] == expected.token_ids
+        and result.meta[0]["finish_reason"] == "length"
+    )
+    [queued] = [
+        e
+        for e in (r.event for r in executor.log.read().records)
+        if isinstance(e, RequestQueued) and e.run
+    ]
+    assert (queued.run, queued.branch, queued.name, queued.purpose) == (
+        "run",
+        "0",
+        "answer",
+        "generate",
+    )
 
 
 def test_streamed_text_is_the_text(executor: LocalExecutor) -> None:
@@ -116,9 +136,12 @@ def test_several_samples(executor: LocalExecutor, engine: Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    "choices", [(" dog", " fox", " question"), (" a", " ab", " abc"), (" dog", " dog"), ("", " dog")]
+    "choices",
+    [(" dog", " fox", " question"), (" a", " ab", " abc"), (" dog", " dog"), ("", " dog")],
 )
-def test_scores_are_the_models(executor: LocalExecutor, engine: Engine, choices: tuple[str, ...]) -> None:
+def test_scores_are_the_models(
+    executor: LocalExecutor, engine: Engine, choices: tuple[str, ...]
+) -> None:
     prompt = "The quick brown"
     result = score(executor, score_call(prompt, *choices))
     assert result.error is None and len(result.choices) == len(choices)
@@ -135,11 +158,17 @@ def test_choices_that_merge_with_the_prompts_end(executor: LocalExecutor, engine
     [tokens] = engine.encode([TEXT[0][:60]])
     assert engine.tokenizer is not None
     long = max(tokens, key=lambda t: len(engine.tokenizer.piece(t)))
-    before, piece = engine.tokenizer.decode(tokens[: tokens.index(long)]), engine.tokenizer.piece(long).decode()
+    before, piece = (
+        engine.tokenizer.decode(tokens[: tokens.index(long)]),
+        engine.tokenizer.piece(long).decode(),
+    )
     prompt, choices = before + piece[:-1], (piece[-1], "x", "zz")
     whole = engine.encode([prompt + c for c in choices])
     [cut] = engine.encode([prompt])
-    start = min(next((i for i, (a, b) in enumerate(zip(cut, w, strict=False)) if a != b), len(cut)) for w in whole)
+    start = min(
+        next((i for i, (a, b) in enumerate(zip(cut, w, strict=False)) if a != b), len(cut))
+        for w in whole
+    )
     assert start < len(cut), "nothing merges over the end of the prompt"
     result = score(executor, score_call(prompt, *choices, unconditional=True))
     for tokens, found in zip(whole, result.choices, strict=True):
@@ -151,7 +180,9 @@ def test_scores_without_the_prompt(executor: LocalExecutor) -> None:
     result = score(executor, score_call("The quick brown", " x", " question", unconditional=True))
     for found in result.choices:
         first, *rest = found.unconditional
-        assert first is None and len(found.unconditional) == len(found.tokens) == len(found.logprobs)
+        assert first is None and len(found.unconditional) == len(found.tokens) == len(
+            found.logprobs
+        )
         assert rest == pytest.approx(reference(list(found.tokens), 1), abs=2e-4)
 
 
@@ -160,8 +191,12 @@ def test_scoring_shares_the_prompt(executor: LocalExecutor, engine: Engine) -> N
     [tokens] = engine.encode([prompt])
     generate(executor, call(prompt, max_new_tokens=1))
     before = engine.stats()["computed_tokens"]
-    result = score(executor, score_call(prompt, *(f" {word}" for word in ("so", "what", "dog", "fox"))))
-    assert engine.stats()["computed_tokens"] - before <= sum(len(c.tokens) + 1 for c in result.choices)
+    result = score(
+        executor, score_call(prompt, *(f" {word}" for word in ("so", "what", "dog", "fox")))
+    )
+    assert engine.stats()["computed_tokens"] - before <= sum(
+        len(c.tokens) + 1 for c in result.choices
+    )
     assert result.meta["cached_tokens"] >= 4 * (len(tokens) - 2)
 
 
@@ -213,7 +248,9 @@ def test_cancel(executor: LocalExecutor, stream: bool) -> None:
     ("word " * 300, {}, RequestError),
     ("The", {"logit_bias": {4000: 1.0}}, RequestError),
 ])  # fmt: skip
-def test_errors_come_through_the_sink(executor: LocalExecutor, prompt: str, params: dict[str, Any], kind: type) -> None:
+def test_errors_come_through_the_sink(
+    executor: LocalExecutor, prompt: str, params: dict[str, Any], kind: type
+) -> None:
     result = generate(executor, call(prompt, **params))
     assert isinstance(result.error, kind) and result.texts == ()
 
@@ -235,13 +272,17 @@ def test_a_closed_engine() -> None:
     executor.close()
 
 
-def test_a_failing_pass(executor: LocalExecutor, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_pass(
+    executor: LocalExecutor, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(engine._loop._runner, "run", lambda batch: 1 / 0)
     assert isinstance(generate(executor, call()).error, EngineError)
     assert isinstance(score(executor, score_call("The", " a")).error, EngineError)
 
 
-def test_a_sink_that_fails_does_not_stop_the_others(executor: LocalExecutor, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_sink_that_fails_does_not_stop_the_others(
+    executor: LocalExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
     executor.generate(call(), lambda item: 1 / 0)  # type: ignore[arg-type, return-value]
     assert generate(executor, call()).error is None
     assert "ZeroDivisionError" in caplog.text
@@ -276,7 +317,12 @@ def test_chat_templates(engine: Engine) -> None:
         tokenizer.chat_template = template
         return Engine(random_model(vocab_size=400), tokenizer=tokenizer)
 
-    with with_template("{% for m in messages %}[{{ m.role }}]{{ m.content }}[end]{% endfor %}") as good:
+    with with_template(
+        "{% for m in messages %}[{{ m.role }}]{{ m.content }}[end]{% endfor %}"
+    ) as good:
         assert chat_template(good).roles["user"] == ("[user]", "[end]")
-    with with_template("{{ messages[0].content }}") as poor, pytest.warns(UserWarning, match="cannot be taken apart"):
+    with (
+        with_template("{{ messages[0].content }}") as poor,
+        pytest.warns(UserWarning, match="cannot be taken apart"),
+    ):
         assert chat_template(poor) is PLAIN

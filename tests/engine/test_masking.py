@@ -29,7 +29,9 @@ class Grammar:
 
 
 def live(tokens: list[int], may_end: bool = False, banned: tuple[int, ...] = ()) -> Any:
-    return SimpleNamespace(constraint=Grammar(tokens, may_end), stop_tokens={5}, banned=frozenset(banned))
+    return SimpleNamespace(
+        constraint=Grammar(tokens, may_end), stop_tokens={5}, banned=frozenset(banned)
+    )
 
 
 def test_masks_have_the_columns_of_the_logits() -> None:
@@ -43,17 +45,26 @@ def test_masks_have_the_columns_of_the_logits() -> None:
 
 
 def test_ends_of_sequence() -> None:
-    """Allowed where the text may end and the request may stop, whatever the grammar says about their bytes."""
-    lives = [live([0], may_end=True), live([0, 5]), live([0], may_end=True, banned=(5,)), live([], may_end=True)]
+    """Allowed where the text may end and the request may stop, whatever the grammar says about
+    their bytes."""
+    lives = [
+        live([0], may_end=True),
+        live([0, 5]),
+        live([0], may_end=True, banned=(5,)),
+        live([], may_end=True),
+    ]
     mask = host_mask(dict(enumerate(lives)), 6, CPU)
     assert mask is not None
     assert [np.flatnonzero(row).tolist() for row in mask.allowed] == [[0, 5], [0], [0], [5]]
 
 
 def test_rows_without_a_token() -> None:
-    """One grammar that cannot go on keeps nobody else from it; why it cannot is told when it is asked."""
+    """One grammar that cannot go on keeps nobody else from it; why it cannot is told when it is
+    asked."""
     stuck, stopped = live([]), live([5])
     mask = host_mask({0: stuck, 1: live([2]), 2: stopped}, 6, CPU)
     assert mask is not None and mask.allowed.sum(1).tolist() == [0, 1, 0]
     assert explain(stuck).message == "no token can follow"
-    assert "only tokens that stop" in explain(stopped).message and "so far" in explain(stopped).message
+    assert (
+        "only tokens that stop" in explain(stopped).message and "so far" in explain(stopped).message
+    )

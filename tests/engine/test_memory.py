@@ -34,9 +34,13 @@ def fake_decoder(device: torch.device = GPU, **config: Any) -> Any:
     settings = SimpleNamespace(**(LLAMA_8B | config))
     settings.get_text_config = lambda: settings
     model = nn.Module()
-    model.register_parameter("weight", nn.Parameter(torch.empty(8 * GIB, dtype=torch.bfloat16, device="meta")))
+    model.register_parameter(
+        "weight", nn.Parameter(torch.empty(8 * GIB, dtype=torch.bfloat16, device="meta"))
+    )
     model.config = settings
-    return SimpleNamespace(model=model, shapes=LAYERS, dtype=torch.bfloat16, device=device, vocab_size=128_256)
+    return SimpleNamespace(
+        model=model, shapes=LAYERS, dtype=torch.bfloat16, device=device, vocab_size=128_256
+    )
 
 
 def options(**given: Any) -> EngineOptions:
@@ -58,7 +62,10 @@ def test_without_a_limit_the_pool_takes_most_of_what_is_free(free: Callable[[flo
     decoder, given = fake_decoder(), options()
     for gib in (30, 60, 120):
         free(gib)
-        assert pool_tokens(decoder, given) == (int(gib * GIB * 0.9) - work_bytes(decoder, given)) // EACH
+        assert (
+            pool_tokens(decoder, given)
+            == (int(gib * GIB * 0.9) - work_bytes(decoder, given)) // EACH
+        )
     free(10_000)
     assert pool_tokens(decoder, given) == sizing.GPU_POOL_TOKENS
 
@@ -67,7 +74,11 @@ def test_a_limit_counts_weights_pool_and_work(free: Callable[[float], None]) -> 
     decoder = fake_decoder()
     free(120)
     given = options(memory_limit=40)
-    total = pool_tokens(decoder, given) * EACH + work_bytes(decoder, given) + weight_bytes(decoder.model)
+    total = (
+        pool_tokens(decoder, given) * EACH
+        + work_bytes(decoder, given)
+        + weight_bytes(decoder.model)
+    )
     assert 40 * GIB - EACH < total <= 40 * GIB
     free(20)  # others have the rest
     assert pool_tokens(decoder, given) == (20 * GIB - work_bytes(decoder, given)) // EACH
@@ -85,16 +96,33 @@ def test_two_engines_share_a_card(free: Callable[[float], None]) -> None:
 @pytest.mark.parametrize(
     ("gib", "given", "said", "hint"),
     [
-        (2.0, {}, r"of 1,024 tokens \(0\.1 GiB\).*\(16\.0 GiB\), 2\.0 GiB are free on cuda:0", "unload another"),
-        (90, {"memory_limit": 17}, r"memory_limit is 17 GiB, and a step of 8,192 tokens for 1,024 req", "memory_limit"),
-        (90, {"memory_limit": 24, "max_total_tokens": 10**6}, r"1,000,000 tokens \(122\.1 GiB\)", "max_total_tokens"),
+        (
+            2.0,
+            {},
+            r"of 1,024 tokens \(0\.1 GiB\).*\(16\.0 GiB\), 2\.0 GiB are free on cuda:0",
+            "unload another",
+        ),
+        (
+            90,
+            {"memory_limit": 17},
+            r"memory_limit is 17 GiB, and a step of 8,192 tokens for 1,024 req",
+            "memory_limit",
+        ),
+        (
+            90,
+            {"memory_limit": 24, "max_total_tokens": 10**6},
+            r"1,000,000 tokens \(122\.1 GiB\)",
+            "max_total_tokens",
+        ),
     ],
 )
 def test_no_room_is_said_with_figures(
     gib: float, given: dict[str, Any], said: str, hint: str, free: Callable[[float], None]
 ) -> None:
     free(gib)
-    with pytest.raises(OptionError, match=rf"(?s){said}.*hint: load with a smaller max_step_tokens.*{hint}"):
+    with pytest.raises(
+        OptionError, match=rf"(?s){said}.*hint: load with a smaller max_step_tokens.*{hint}"
+    ):
         pool_tokens(fake_decoder(), options(**given))
 
 
@@ -114,7 +142,8 @@ def test_on_a_cpu_the_pool_is_modest() -> None:
 
 
 def test_the_work_of_a_step() -> None:
-    """Llama 8B in bf16, by hand: per token 3 x 4096 x 2 of hidden states and 4 x 14336 x 2 of the feed-forward."""
+    """Llama 8B in bf16, by hand: per token 3 x 4096 x 2 of hidden states and 4 x 14336 x 2 of the
+    feed-forward."""
     decoder = fake_decoder()
     assert activation_bytes(decoder, 1) == 3 * 4096 * 2 + 4 * 14336 * 2
     assert activation_bytes(decoder, 8192) == 8192 * activation_bytes(decoder, 1)
@@ -152,7 +181,9 @@ def test_the_work_of_experts_and_of_wide_heads() -> None:
     assert activation_bytes(per_layer, 1) == dense
 
 
-@pytest.mark.parametrize("family", ["llama", "gpt2", "opt", "mixtral", "qwen3_moe", "gemma3_text", "deepseek_v3"])
+@pytest.mark.parametrize(
+    "family", ["llama", "gpt2", "opt", "mixtral", "qwen3_moe", "gemma3_text", "deepseek_v3"]
+)
 def test_every_family_has_figures(family: str) -> None:
     model = random_model(family)
     shapes = {0: LayerShape(2, 16, 16)}
@@ -170,9 +201,13 @@ def test_weights_against_the_free_memory(free: Callable[[float], None]) -> None:
     check_weights_fit("m", 16 * GIB, torch.bfloat16, GPU, None)
     check_weights_fit("m", 16 * GIB, torch.bfloat16, GPU, 16)
     check_weights_fit("m", 999 * GIB, torch.bfloat16, torch.device("cpu"), None)
-    with pytest.raises(ModelError, match=r"'m' take 32\.0 GiB in float32, and 20\.0 GiB are free on.*\n.*bfloat16"):
+    with pytest.raises(
+        ModelError, match=r"'m' take 32\.0 GiB in float32, and 20\.0 GiB are free on.*\n.*bfloat16"
+    ):
         check_weights_fit("m", 32 * GIB, torch.float32, GPU, None)
-    with pytest.raises(ModelError, match=r"take 16\.0 GiB in bfloat16, and memory_limit is 12 GiB\n  hint: unload"):
+    with pytest.raises(
+        ModelError, match=r"take 16\.0 GiB in bfloat16, and memory_limit is 12 GiB\n  hint: unload"
+    ):
         check_weights_fit("m", 16 * GIB, torch.bfloat16, GPU, 12)
 
 
@@ -185,7 +220,10 @@ def test_the_cache_is_of_that_size_and_known_while_it_lives() -> None:
     del cache
     gc.collect()
     assert gone() is None
-    with pytest.raises(OptionError, match=r"of 100000000000000 tokens .* does not fit.*\n.*smaller max_total_tokens"):
+    with pytest.raises(
+        OptionError,
+        match=r"of 100000000000000 tokens .* does not fit.*\n.*smaller max_total_tokens",
+    ):
         make_cache(decoder, EngineOptions(max_total_tokens=10**14).on("cpu"))
 
 
@@ -243,7 +281,13 @@ ERRORS = [
 def test_kinds_of_errors(error: Exception, memory_ran_out: bool, lost: bool) -> None:
     assert is_out_of_memory(error) is memory_ran_out
     assert is_device_lost(error) is lost
-    expected = "smaller max_step_tokens" if memory_ran_out else "restart the kernel" if lost else "the engine goes on"
+    expected = (
+        "smaller max_step_tokens"
+        if memory_ran_out
+        else "restart the kernel"
+        if lost
+        else "the engine goes on"
+    )
     assert expected in hint_for(error)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -28,4 +30,4 @@ def test_modules_that_the_kernels_do_not_serve() -> None:
     module, name, _ = moe_check.FAMILIES[0]
     experts = moe_check.make_experts(module, name, torch.float32, "cpu")
     assert moe.looks_like_experts(experts) and not moe.looks_like_experts(nn.Linear(2, 2))
-    assert moe.match_experts(experts) is None, "not on a GPU"
+    assert moe.match_experts(experts, SimpleNamespace()) is None, "not on a GPU"

@@ -1,4 +1,5 @@
-"""The eviction example of the SGLang paper (arXiv 2312.07104, figure 3), step by step. Every character is a token."""
+"""The eviction example of the SGLang paper (arXiv 2312.07104, figure 3), step by step. Every
+character is a token."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ class Cache:
         """Edge -> what hangs below it."""
 
         def below(node: Node) -> dict[str, object]:
-            return {"".join(map(chr, child.tokens)): below(child) for child in node.children.values()}
+            return {
+                "".join(map(chr, child.tokens)): below(child) for child in node.children.values()
+            }
 
         return below(self.tree.root)
 
@@ -52,22 +55,33 @@ def test_the_nine_steps() -> None:
     assert cache.run(SYSTEM + HELLO + SOLVE) == len(SYSTEM + HELLO)  # 3: its second turn
     assert cache.outline() == {SYSTEM + HELLO: {SOLVE: {}}}
 
-    assert cache.run(SYSTEM + SECOND) == len(SYSTEM)  # 4: a second chat shares the system prompt, the node splits
+    assert cache.run(SYSTEM + SECOND) == len(
+        SYSTEM
+    )  # 4: a second chat shares the system prompt, the node splits
     assert cache.outline() == {SYSTEM: {HELLO: {SOLVE: {}}, SECOND: {}}}
 
-    assert cache.run(SYSTEM + SECOND + MORE) == len(SYSTEM + SECOND)  # 5: memory: the first chat's second turn goes
+    assert cache.run(SYSTEM + SECOND + MORE) == len(
+        SYSTEM + SECOND
+    )  # 5: memory: the first chat's second turn goes
     assert cache.outline() == {SYSTEM: {HELLO: {}, SECOND: {MORE: {}}}}
 
     assert cache.run(EXAMPLES + ADD) == 0  # 6: a few-shot query, a second child of the root
     assert cache.outline() == {SYSTEM: {HELLO: {}, SECOND: {MORE: {}}}, EXAMPLES + ADD: {}}
 
-    assert cache.run(EXAMPLES + BEE) == cache.run(EXAMPLES + CEE) == len(EXAMPLES)  # 7: more of them: their node splits
+    assert (
+        cache.run(EXAMPLES + BEE) == cache.run(EXAMPLES + CEE) == len(EXAMPLES)
+    )  # 7: more of them: their node splits
     few_shot = {ADD: {}, BEE: {}, CEE: {}}
     assert cache.outline() == {SYSTEM: {HELLO: {}, SECOND: {MORE: {}}}, EXAMPLES: few_shot}
 
-    assert cache.run(SYSTEM + HELLO + BACK) == len(SYSTEM + HELLO)  # 8: the first chat again: all of the second goes
+    assert cache.run(SYSTEM + HELLO + BACK) == len(
+        SYSTEM + HELLO
+    )  # 8: the first chat again: all of the second goes
     assert cache.outline() == {SYSTEM: {HELLO: {BACK: {}}}, EXAMPLES: few_shot}
 
     for answer in "DEF":  # 9: more answers to the last question: the other questions go
         assert cache.run(EXAMPLES + "c" + answer) == len(EXAMPLES + "c")
-    assert cache.outline() == {SYSTEM: {HELLO: {BACK: {}}}, EXAMPLES: {"c": {"C": {}, "D": {}, "E": {}, "F": {}}}}
+    assert cache.outline() == {
+        SYSTEM: {HELLO: {BACK: {}}},
+        EXAMPLES: {"c": {"C": {}, "D": {}, "E": {}, "F": {}}},
+    }

@@ -23,7 +23,13 @@ ROWS: list[dict[str, Any]] = [
     {"temperature": 1, "seed": 1, "stop_token_ids": list(range(0, 400, 7))},
     {"temperature": 1, "seed": 2, "min_new_tokens": 12, "stop_token_ids": list(range(0, 400, 5))},
     {"temperature": 1, "seed": 9, "frequency_penalty": 1.5, "repetition_penalty": 1.2},
-    {"temperature": 1, "seed": 4, "return_logprob": True, "logprob_start_len": 0, "top_logprobs_num": 2},
+    {
+        "temperature": 1,
+        "seed": 4,
+        "return_logprob": True,
+        "logprob_start_len": 0,
+        "top_logprobs_num": 2,
+    },
     {"temperature": 1, "seed": 7, "regex": r'\{"name":"[a-z]{1,12}","age":[0-9]{1,3}\}'},
     {"temperature": 1, "seed": 8, "regex": "(yes|no), (never|always)", "return_logprob": True},
     {"temperature": 1, "seed": 6, "regex": "[a-z]{3,9}", "jump_forward": False},
@@ -45,7 +51,9 @@ def seen(outputs: list[Output]) -> list[Any]:
     return [(o.text, o.token_ids, o.finish_reason, o.stopped_by) for o in outputs]
 
 
-@pytest.mark.parametrize("options", [{}, {"max_total_tokens": 110, "max_step_tokens": 40, "max_running_requests": 12}])
+@pytest.mark.parametrize(
+    "options", [{}, {"max_total_tokens": 110, "max_step_tokens": 40, "max_running_requests": 12}]
+)
 def test_mixed_requests(options: dict[str, Any]) -> None:
     with engine(overlap=False, **options) as plain, engine(overlap=True, **options) as ahead:
         expected, found = run(plain, ROWS), run(ahead, ROWS)
@@ -63,7 +71,8 @@ def test_mixed_requests(options: dict[str, Any]) -> None:
 
 
 def test_it_does_run_ahead() -> None:
-    """A request that stops by a token has one more row computed, for nothing; one that ends by its limit does not."""
+    """A request that stops by a token has one more row computed, for nothing; one that ends by its
+    limit does not."""
     stop = {"temperature": 1, "seed": 1, "stop_token_ids": list(range(0, 400, 3))}
     computed = []
     for overlap in (False, True):
@@ -82,21 +91,33 @@ def test_a_row_that_needs_the_host_holds_the_others_back() -> None:
     for overlap in (False, True):
         with engine(overlap=overlap) as one:
             one.generate(["x", "y"], [stop, penalty], max_new_tokens=40)
-            rows.append(sum(len(r.event.sampled) for r in one.log.read().records if isinstance(r.event, StepRan)))
+            rows.append(
+                sum(
+                    len(r.event.sampled)
+                    for r in one.log.read().records
+                    if isinstance(r.event, StepRan)
+                )
+            )
             rows.append(one.stats()["computed_tokens"])
     assert rows[:2] == rows[2:]
 
 
 @pytest.mark.parametrize("overlap", [False, True])
 def test_the_tree_has_a_request_before_its_last_token_is_read(overlap: bool) -> None:
-    """What is left to do at the end is done while the device works; what is logged stays in order."""
+    """What is left to do at the end is done while the device works; what is logged stays in
+    order."""
     with engine(overlap=overlap) as one:
         output = one.generate("The answer is ", temperature=0, max_new_tokens=6, ignore_eos=True)
         events = [record.event for record in one.log.read().records]
-        assert one.cached_length(one.encode(["The answer is "])[0] + output.token_ids) == output.prompt_tokens + 5
+        assert (
+            one.cached_length(one.encode(["The answer is "])[0] + output.token_ids)
+            == output.prompt_tokens + 5
+        )
     steps = [place for place, event in enumerate(events) if isinstance(event, StepRan)]
     added = [place for place, event in enumerate(events) if isinstance(event, NodeAdded)]
-    (finished,) = [place for place, event in enumerate(events) if isinstance(event, RequestFinished)]
+    (finished,) = [
+        place for place, event in enumerate(events) if isinstance(event, RequestFinished)
+    ]
     assert max(added) < max(steps) < finished
     assert events[max(steps)].running == 0 and events[max(steps)].in_flight == 0
     assert len(output.token_ids) == 6
@@ -107,17 +128,24 @@ def test_whoever_waits_for_a_place_gets_it_before_the_last_token_is_read() -> No
     with engine(overlap=True, max_running_requests=1) as one:
         one.generate(["x", "y", "z"], temperature=0, max_new_tokens=3, ignore_eos=True)
         events = [record.event for record in one.log.read().records]
-    admitted = [event.request for event in events if isinstance(event, (RequestAdmitted, RequestFinished))]
+    admitted = [
+        event.request for event in events if isinstance(event, (RequestAdmitted, RequestFinished))
+    ]
     assert admitted == [1, 2, 1, 3, 2, 3]
 
 
 def test_abort_and_a_new_request_in_the_same_breath() -> None:
     with engine(overlap=True) as one:
-        stream = one.generate("The answer is ", temperature=0, max_new_tokens=200, ignore_eos=True, stream=True)
+        stream = one.generate(
+            "The answer is ", temperature=0, max_new_tokens=200, ignore_eos=True, stream=True
+        )
         assert next(stream).text
         stream.close()
         after = one.generate("The answer is ", temperature=0, max_new_tokens=8, ignore_eos=True)
     with engine(overlap=False) as other:
-        assert after.token_ids == other.generate(
-            "The answer is ", temperature=0, max_new_tokens=8, ignore_eos=True
-        ).token_ids
+        assert (
+            after.token_ids
+            == other.generate(
+                "The answer is ", temperature=0, max_new_tokens=8, ignore_eos=True
+            ).token_ids
+        )

@@ -1,4 +1,5 @@
-"""The engine against transformers: the same greedy tokens, and the same log-probabilities, for every family."""
+"""The engine against transformers: the same greedy tokens, and the same log-probabilities, for
+every family."""
 
 from __future__ import annotations
 
@@ -50,7 +51,9 @@ def test_greedy_tokens_equal_those_of_transformers(
     for name, options in VARIANTS.items():
         engine = make_engine(family, **options)
         for turn in range(2 if name == "plain" else 1):
-            outputs = engine.generate(PROMPTS, temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True)
+            outputs = engine.generate(
+                PROMPTS, temperature=0, max_new_tokens=NEW_TOKENS, ignore_eos=True
+            )
             assert [o.token_ids for o in outputs] == expected, name
             if turn:
                 assert [o.cached_tokens for o in outputs] == [len(p) - 1 for p in PROMPTS]
@@ -60,7 +63,9 @@ def test_greedy_tokens_equal_those_of_transformers(
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_log_probabilities_equal_those_of_transformers(family: str, make_engine: MakeEngine) -> None:
+def test_log_probabilities_equal_those_of_transformers(
+    family: str, make_engine: MakeEngine
+) -> None:
     prompts = [PROMPTS[2], PROMPTS[5]]
     engine = make_engine(family, **TIGHT)
     outputs = engine.generate(

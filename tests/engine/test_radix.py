@@ -1,4 +1,5 @@
-"""The radix tree against a dictionary that maps every stored prefix to the slot of its last token."""
+"""The radix tree against a dictionary that maps every stored prefix to the slot of its last
+token."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def ints(tokens: Sequence) -> np.ndarray:
 
 
 class Checked:
-    """A tree under random operations. `stored` is the oracle; `replay` is the same tree, made from the events only."""
+    """A tree under random operations. `stored` is the oracle; `replay` is the same tree, made from
+    the events only."""
 
     def __init__(self, policy: str, seed: int) -> None:
         self.policy = policy
@@ -44,14 +46,20 @@ class Checked:
 
     def known(self, namespace: str, tokens: Sequence) -> int:
         """Length of the longest stored prefix."""
-        return next(n for n in range(len(tokens), -1, -1) if n == 0 or (namespace, tokens[:n]) in self.stored)
+        return next(
+            n
+            for n in range(len(tokens), -1, -1)
+            if n == 0 or (namespace, tokens[:n]) in self.stored
+        )
 
     def expected_slots(self, namespace: str, tokens: Sequence) -> list[int]:
         return [self.stored[namespace, tokens[: i + 1]] for i in range(len(tokens))]
 
     def draw(self) -> tuple[str, Sequence]:
         """A namespace and a short sequence of few different tokens."""
-        return self.rng.choice(["", "", "adapter"]), tuple(self.rng.choices(range(3), k=self.rng.randint(1, 9)))
+        return self.rng.choice(["", "", "adapter"]), tuple(
+            self.rng.choices(range(3), k=self.rng.randint(1, 9))
+        )
 
     def insert(self) -> None:
         """From the root, or below a node that is locked."""
@@ -107,7 +115,11 @@ class Checked:
         self._remove(unlocked, self.tree.flush, "flush", in_order=False)
 
     def _remove(
-        self, victims: list[int], act: Callable[[], list[np.ndarray]], reason: str, in_order: bool = True
+        self,
+        victims: list[int],
+        act: Callable[[], list[np.ndarray]],
+        reason: str,
+        in_order: bool = True,
     ) -> None:
         gone = []
         for node in victims:
@@ -118,19 +130,29 @@ class Checked:
         freed = act()
         happened = [node for node, why in self.replay.evicted if why == reason]
         assert happened == victims if in_order else sorted(happened) == sorted(victims)
-        assert sorted(int(s) for part in freed for s in part) == sorted(self.stored.pop(prefix) for prefix in gone)
+        assert sorted(int(s) for part in freed for s in part) == sorted(
+            self.stored.pop(prefix) for prefix in gone
+        )
 
     def check(self) -> None:
         assert self.replay.rows() == tree_rows(self.tree)
-        locked = {(namespace, tokens[: n + 1]) for namespace, tokens, _ in self.held for n in range(len(tokens))}
+        locked = {
+            (namespace, tokens[: n + 1])
+            for namespace, tokens, _ in self.held
+            for n in range(len(tokens))
+        }
         assert locked <= self.stored.keys(), "a locked node was evicted"
         assert (self.tree.size, self.tree.locked) == (len(self.stored), len(locked))
         assert self.tree.evictable == len(self.stored) - len(locked)
         for node in [self.tree.root, *self.tree.nodes()]:
             for key, child in node.children.items():
                 first = child.tokens[0].item()
-                assert child.parent is node and child.key == key == (first if node.parent else (key[0], first))
-                assert child.end == node.end + len(child.tokens) and len(child.slots) == len(child.tokens)
+                assert child.parent is node and child.key == key == (
+                    first if node.parent else (key[0], first)
+                )
+                assert child.end == node.end + len(child.tokens) and len(child.slots) == len(
+                    child.tokens
+                )
 
 
 OPERATIONS = {"insert": 6, "match": 5, "peek": 1, "unlock": 4, "evict": 2, "flush": 0.1}
@@ -175,7 +197,8 @@ def test_a_flushed_tree_holds_no_node() -> None:
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "expected"), [((), (1,), 0), ((1, 2), (1, 2, 3), 2), ((1, 2), (1, 3), 1), ((4,), (5,), 0)]
+    ("a", "b", "expected"),
+    [((), (1,), 0), ((1, 2), (1, 2, 3), 2), ((1, 2), (1, 3), 1), ((4,), (5,), 0)],
 )
 def test_common_length(a: Sequence, b: Sequence, expected: int) -> None:
     assert common_length(ints(a), ints(b)) == common_length(ints(b), ints(a)) == expected

@@ -1,4 +1,5 @@
-"""How forced text is joined to what the model wrote: a constraint without an engine, on every cut of some texts."""
+"""How forced text is joined to what the model wrote: a constraint without an engine, on every cut
+of some texts."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ class Walk:
 
     def __init__(self, tokenizer: Tokenizer, pattern: str) -> None:
         self.tokenizer = tokenizer
-        self.grammar = TokenGrammar(compile_spec(GrammarSpec("regex", pattern)), tokenizer.vocabulary)
+        self.grammar = TokenGrammar(
+            compile_spec(GrammarSpec("regex", pattern)), tokenizer.vocabulary
+        )
         self.request = Request(1, PROMPT, SamplingParams(max_new_tokens=LIMIT), LIMIT)
         self.constraint = Constraint(self.grammar.matcher(), self.request, tokenizer)
         self.constraint.begin()
@@ -56,10 +59,15 @@ class Walk:
         for token in output:
             matcher.accept_token(token)
             states.append(matcher.state)
-        assert b"".join(self.tokenizer.vocabulary.pieces[token] for token in output) == bytes(self.constraint.data)
+        assert b"".join(self.tokenizer.vocabulary.pieces[token] for token in output) == bytes(
+            self.constraint.data
+        )
         assert [(r.before, r.after) for r in records] == list(pairwise(states))
         assert [r.text for r in records] == [self.tokenizer.text(token) for token in output]
-        assert self.constraint.state == matcher.state and self.request.tokens[: len(PROMPT)].tolist() == PROMPT
+        assert (
+            self.constraint.state == matcher.state
+            and self.request.tokens[: len(PROMPT)].tolist() == PROMPT
+        )
 
 
 def any_cut(tokenizer: Tokenizer, data: bytes, rng: random.Random) -> list[int]:
@@ -71,8 +79,11 @@ def any_cut(tokenizer: Tokenizer, data: bytes, rng: random.Random) -> list[int]:
     return tokens
 
 
-def joined(tokenizer: Tokenizer, tokens: Sequence[int], data: bytes, end: bytes) -> tuple[list[int], int]:
-    """The output when `tokens` for `data` were chosen and `end` is forced, and how many of them gave way."""
+def joined(
+    tokenizer: Tokenizer, tokens: Sequence[int], data: bytes, end: bytes
+) -> tuple[list[int], int]:
+    """The output when `tokens` for `data` were chosen and `end` is forced, and how many of them
+    gave way."""
     walk = Walk(tokenizer, f"(.|\\n){{{len(data.decode())}}}{re.escape(end.decode())}")
     for token in tokens:
         walk.give(token)
@@ -85,7 +96,9 @@ def joined(tokenizer: Tokenizer, tokens: Sequence[int], data: bytes, end: bytes)
 def places(text: str, rng: random.Random) -> list[tuple[bytes, bytes]]:
     """What is chosen and what is forced after it, a single character now and then."""
     cuts = rng.sample(range(1, len(text) - 1), 12)
-    return [(text[:cut].encode(), text[cut : cut + rng.choice((1, 4, 25))].encode()) for cut in cuts]
+    return [
+        (text[:cut].encode(), text[cut : cut + rng.choice((1, 4, 25))].encode()) for cut in cuts
+    ]
 
 
 def test_whatever_the_cut_the_text_is_the_same(tokenizer: Tokenizer) -> None:
@@ -113,7 +126,8 @@ def test_a_model_that_cuts_as_its_tokenizer_goes_on_so(tokenizer: Tokenizer) -> 
 
 
 def test_a_beginning_that_is_cut_otherwise_stays() -> None:
-    """Letters where the tokenizer has words: only the last one is cut anew, however much is forced."""
+    """Letters where the tokenizer has words: only the last one is cut anew, however much is
+    forced."""
     tokenizer = Tokenizer(byte_level())
     data, end = b"The quick brow", b"n fox jumps over the lazy dog."
     tokens = [token for byte in data for token in tokenizer.write(bytes([byte]))]

@@ -1,4 +1,5 @@
-"""The sampling kernels agree with the sampler in torch, in triton's interpreter. On a GPU: test_gpu_sampling.py."""
+"""The sampling kernels agree with the sampler in torch, in triton's interpreter. On a GPU:
+test_gpu_sampling.py."""
 
 from __future__ import annotations
 

@@ -21,12 +21,20 @@ GRID = 400
 
 
 def oracle(
-    logits: np.ndarray, params: SamplingParams, prompt: list[int], output: list[int], banned: set[int]
+    logits: np.ndarray,
+    params: SamplingParams,
+    prompt: list[int],
+    output: list[int],
+    banned: set[int],
 ) -> np.ndarray:
     """The probability of every token."""
     x = logits.astype(np.float64).copy()
     for token in set(prompt + output):
-        x[token] = x[token] / params.repetition_penalty if x[token] > 0 else x[token] * params.repetition_penalty
+        x[token] = (
+            x[token] / params.repetition_penalty
+            if x[token] > 0
+            else x[token] * params.repetition_penalty
+        )
     for token, count in Counter(output).items():
         x[token] -= params.frequency_penalty * count + params.presence_penalty
     for token, bias in params.logit_bias:
@@ -47,7 +55,9 @@ def oracle(
     return result
 
 
-def requests(params: SamplingParams, prompt: list[int], output: list[int], count: int) -> list[Request]:
+def requests(
+    params: SamplingParams, prompt: list[int], output: list[int], count: int
+) -> list[Request]:
     made = [Request(0, prompt, params, len(output) + 1) for _ in range(count)]
     for request in made:
         for token in output:
@@ -88,7 +98,12 @@ def test_every_token_is_as_likely_as_the_oracle_says(case: str, seed: int) -> No
     banned = {int(rng.integers(VOCAB))} if seed else set()
     logits = (rng.normal(size=VOCAB) * 2).astype(np.float32)
     rows = requests(params, prompt, output, GRID)
-    tokens = sample(torch.from_numpy(logits).repeat(GRID, 1), rows, [banned] * GRID, (np.arange(GRID) + 0.5) / GRID)
+    tokens = sample(
+        torch.from_numpy(logits).repeat(GRID, 1),
+        rows,
+        [banned] * GRID,
+        (np.arange(GRID) + 0.5) / GRID,
+    )
     found = np.bincount(tokens, minlength=VOCAB) / GRID
     expected = oracle(logits, params, prompt, output, banned)
     np.testing.assert_allclose(found, expected, atol=1.01 / GRID)
@@ -97,21 +112,27 @@ def test_every_token_is_as_likely_as_the_oracle_says(case: str, seed: int) -> No
 
 @pytest.mark.parametrize("ties", [False, True])
 def test_the_neighbours_of_a_request_do_not_change_its_tokens(ties: bool) -> None:
-    """A request gives the same tokens alone as beside requests with other filters; also where logits are equal."""
+    """A request gives the same tokens alone as beside requests with other filters; also where
+    logits are equal."""
     torch.manual_seed(0)
     logits = torch.randn(50, VOCAB)
     logits = logits.round() if ties else logits
     draws = np.random.default_rng(0).random(50)
     for case in CASES.values():
         own = Request(0, [1, 2], SamplingParams(**case), 60)
-        alone = [int(sample(logits[i : i + 1].clone(), [own], [()], draws[i : i + 1])[0]) for i in range(50)]
+        alone = [
+            int(sample(logits[i : i + 1].clone(), [own], [()], draws[i : i + 1])[0])
+            for i in range(50)
+        ]
         others = [Request(1, [3], SamplingParams(**other), 60) for other in CASES.values()]
         beside = []
         for i in range(50):
             batch = [*others[: i % 7], own, *others[i % 7 :]]
             rows = torch.randn(len(batch), VOCAB)
             rows[i % 7] = logits[i]
-            beside.append(int(sample(rows, batch, [()] * len(batch), np.full(len(batch), draws[i]))[i % 7]))
+            beside.append(
+                int(sample(rows, batch, [()] * len(batch), np.full(len(batch), draws[i]))[i % 7])
+            )
         assert beside == alone
 
 
@@ -129,12 +150,15 @@ def test_selecting_a_few_tokens_is_sorting_them_all(monkeypatch: pytest.MonkeyPa
 
 
 def test_frequencies_over_many_seeds() -> None:
-    """Pearson's statistic stays below the 99.9 % quantile of chi-square with 22 degrees of freedom."""
+    """Pearson's statistic stays below the 99.9 % quantile of chi-square with 22 degrees of
+    freedom."""
     torch.manual_seed(1)
     logits, count = torch.randn(VOCAB), 5000
     batch = [Request(i, [1], SamplingParams(), 1) for i in range(count)]
     draws = uniforms(np.arange(count, dtype=np.uint64), np.zeros(count, np.int64))
-    found = np.bincount(sample(logits.repeat(count, 1), batch, [()] * count, draws), minlength=VOCAB)
+    found = np.bincount(
+        sample(logits.repeat(count, 1), batch, [()] * count, draws), minlength=VOCAB
+    )
     expected = logits.double().softmax(-1).numpy() * count
     assert ((found - expected) ** 2 / expected).sum() < 48.3
 
@@ -144,7 +168,9 @@ def test_draws_at_the_edges_take_tokens_that_can_be(draw: float) -> None:
     logits = torch.full((1, 100_000), -20.0)
     logits[0, [0, 99_999]] = -torch.inf
     for params in (SamplingParams(), SamplingParams(top_p=0.999), SamplingParams(top_k=900)):
-        [token] = sample(logits.clone(), requests(params, [1], [], 1), [()], np.array([draw])).tolist()
+        [token] = sample(
+            logits.clone(), requests(params, [1], [], 1), [()], np.array([draw])
+        ).tolist()
         assert token not in (0, 99_999)
 
 
@@ -160,7 +186,11 @@ def test_a_temperature_next_to_zero_is_greedy(temperature: float, top_p: float) 
 
 def test_samples_of_one_request() -> None:
     samples = split_samples(SamplingParams(n=3, seed=7, temperature=0.5))
-    assert [(p.n, p.seed, p.temperature) for p in samples] == [(1, 7, 0.5), (1, 8, 0.5), (1, 9, 0.5)]
+    assert [(p.n, p.seed, p.temperature) for p in samples] == [
+        (1, 7, 0.5),
+        (1, 8, 0.5),
+        (1, 9, 0.5),
+    ]
     assert [p.seed for p in split_samples(SamplingParams(n=2))] == [None, None]
 
 
@@ -172,7 +202,8 @@ def test_what_is_plain() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_picks_with_masks(dtype: torch.dtype) -> None:
-    """Rows without a mask, with one, and with an empty one: tokens, and what the mask did to the probabilities."""
+    """Rows without a mask, with one, and with an empty one: tokens, and what the mask did to the
+    probabilities."""
     torch.manual_seed(0)
     logits = torch.randn(6, VOCAB).to(dtype)
     allowed = torch.rand(3, VOCAB) < 0.3
@@ -187,14 +218,28 @@ def test_picks_with_masks(dtype: torch.dtype) -> None:
     expected = sample(masked, batch, [()] * 6, draws)
     expected[3] = 0
     assert sampled.tokens.tolist() == expected.tolist()
-    assert sampled.allowed.tolist() == [VOCAB, int(allowed[0].sum()), VOCAB, 0, int(allowed[2].sum()), VOCAB]
-    assert sampled.logprobs.exp().tolist() == pytest.approx([float(probabilities[i, expected[i]]) for i in range(6)])
+    assert sampled.allowed.tolist() == [
+        VOCAB,
+        int(allowed[0].sum()),
+        VOCAB,
+        0,
+        int(allowed[2].sum()),
+        VOCAB,
+    ]
+    assert sampled.logprobs.exp().tolist() == pytest.approx(
+        [float(probabilities[i, expected[i]]) for i in range(6)]
+    )
     mass = [1.0] * 6
     for row, line in zip(bound, allowed, strict=True):
         mass[row] = float(probabilities[row][line].sum())
     assert sampled.kept.exp().tolist() == pytest.approx(mass)
     assert [sampled.kept[row] for row in (0, 2, 5)] == [0, 0, 0]
-    assert [column.dtype for column in sampled] == [torch.int64, torch.float32, torch.float32, torch.int32]
+    assert [column.dtype for column in sampled] == [
+        torch.int64,
+        torch.float32,
+        torch.float32,
+        torch.int32,
+    ]
 
 
 def test_picks_of_rows_without_any_number() -> None:

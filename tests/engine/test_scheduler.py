@@ -22,7 +22,8 @@ from .replay import Replay
 
 
 class Row(NamedTuple):
-    """A request in a launched step; `position` is where its new token belongs, None if it gets none."""
+    """A request in a launched step; `position` is where its new token belongs, None if it gets
+    none."""
 
     request: Request
     position: int | None
@@ -33,9 +34,10 @@ class Row(NamedTuple):
 class Simulation:
     """A scheduler whose model puts out `next_token`, and which is checked after every step.
 
-    jumps: called for each request that took a token, as a grammar is: it may rewrite the request's last tokens.
-    overlap: a step is read after the next one was launched, as the engine does it. retires: requests leave the
-    scheduler before their last token is read; not for those that rewrite.
+    jumps: called for each request that took a token, as a grammar is: it may rewrite the request's
+    last tokens. overlap: a step is read after the next one was launched, as the engine does it.
+    retires: requests leave the scheduler before their last token is read; not for those that
+    rewrite.
     """
 
     def __init__(
@@ -50,7 +52,12 @@ class Simulation:
         self.total = total
         self.events: list[Any] = []
         self.replay = Replay()
-        self.next_token, self.jumps, self.overlap, self.retires = next_token, jumps, overlap, retires
+        self.next_token, self.jumps, self.overlap, self.retires = (
+            next_token,
+            jumps,
+            overlap,
+            retires,
+        )
         self.launched: list[Row] = []
         self.ended: set[int] = set()
         self.dropped = 0
@@ -91,7 +98,9 @@ class Simulation:
         self.check()
         self.computed += batch.num_tokens
         self.launched = rows
-        assert last == [row.request for row in rows if row.position is not None and row.request.full]
+        assert last == [
+            row.request for row in rows if row.position is not None and row.request.full
+        ]
         self.land(before)
         if self.retires:
             self.retire(last)
@@ -127,7 +136,11 @@ class Simulation:
 
     def retire(self, requests: list[Request]) -> None:
         for request in requests:
-            if request.full and request in self.scheduler.running and not request.params.return_logprob:
+            if (
+                request.full
+                and request in self.scheduler.running
+                and not request.params.return_logprob
+            ):
                 self.scheduler.free_early(request)
                 assert request not in self.scheduler.running
                 self.check()
@@ -147,10 +160,15 @@ class Simulation:
         assert s.pool.free + s.tree.size + s.in_flight == self.total
         own = [r.slots[r.node.end : r.num_slots] for r in s.running if r.node is not None]
         assert len(own) == len(s.running) and sum(map(len, own)) == s.in_flight
-        slots = np.concatenate([s.pool._stack[: s.pool.free], *(n.slots for n in s.tree.nodes()), *own])
+        slots = np.concatenate(
+            [s.pool._stack[: s.pool.free], *(n.slots for n in s.tree.nodes()), *own]
+        )
         assert (np.bincount(slots, minlength=self.total) == 1).all()
         for r in s.running:
-            assert r.node is not None and r.slots[: r.node.end].tolist() == r.node.path_slots().tolist()
+            assert (
+                r.node is not None
+                and r.slots[: r.node.end].tolist() == r.node.path_slots().tolist()
+            )
             assert r.node.end <= r.num_computed <= min(r.num_slots, r.num_tokens_with_placeholders)
 
     def admitted(self) -> list[int]:
@@ -159,7 +177,8 @@ class Simulation:
 
 @pytest.mark.parametrize("trial", range(20))
 def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
-    """500 random steps each, 10,000 together: aborts, retraction, chunks, scored prompts, cache on and off."""
+    """500 random steps each, 10,000 together: aborts, retraction, chunks, scored prompts, cache on
+    and off."""
     rng = random.Random(trial)
     total = (60, 150, 600)[trial % 3]
     sim = Simulation(
@@ -169,10 +188,16 @@ def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
     scheduler = sim.scheduler
     for step in range(500):
         while rng.random() < 0.4 and len(scheduler.waiting) < 20:
-            prompt = [7] * rng.randrange(20) + [rng.randrange(2) for _ in range(rng.randrange(1, total // 2))]
+            prompt = [7] * rng.randrange(20) + [
+                rng.randrange(2) for _ in range(rng.randrange(1, total // 2))
+            ]
             prompt = prompt[: total // 2]
             scored = {"return_logprob": True, "logprob_start_len": rng.randrange(-1, len(prompt))}
-            sim.add(prompt, min(rng.randrange(30), total - len(prompt)), **(scored if rng.random() < 0.2 else {}))
+            sim.add(
+                prompt,
+                min(rng.randrange(30), total - len(prompt)),
+                **(scored if rng.random() < 0.2 else {}),
+            )
         sim.step()
         while rng.random() < 0.1 and scheduler.has_work:
             scheduler.finish(rng.choice(scheduler.running + scheduler.waiting))
@@ -189,7 +214,8 @@ def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
 
 @pytest.mark.parametrize("trial", range(12))
 def test_every_slot_has_one_owner_when_requests_rewrite_their_ends(trial: int) -> None:
-    """As grammars do: text is forced before the first step and after any token, and last tokens are cut anew."""
+    """As grammars do: text is forced before the first step and after any token, and last tokens are
+    cut anew."""
     rng = random.Random(trial)
     total = (40, 120, 500)[trial % 3]
 
@@ -197,7 +223,9 @@ def test_every_slot_has_one_owner_when_requests_rewrite_their_ends(trial: int) -
         if rng.random() < 0.5:
             position = max(request.num_prompt_tokens, request.num_tokens - rng.randrange(4))
             room = request.limit - (position - request.num_prompt_tokens)
-            request.rewrite(position, [rng.randrange(3) for _ in range(rng.randrange(min(room, 6) + 1))])
+            request.rewrite(
+                position, [rng.randrange(3) for _ in range(rng.randrange(min(room, 6) + 1))]
+            )
 
     sim = Simulation(
         total, lambda request: rng.randrange(3), rewrite, max_step_tokens=(5, 32, 500)[trial // 3 % 3], max_running=8,
@@ -206,7 +234,9 @@ def test_every_slot_has_one_owner_when_requests_rewrite_their_ends(trial: int) -
     scheduler = sim.scheduler
     for _ in range(400):
         while rng.random() < 0.4 and len(scheduler.waiting) < 20:
-            prompt = [7] * rng.randrange(12) + [rng.randrange(2) for _ in range(rng.randrange(1, total // 3))]
+            prompt = [7] * rng.randrange(12) + [
+                rng.randrange(2) for _ in range(rng.randrange(1, total // 3))
+            ]
             request = Request(
                 len(sim.requests),
                 prompt,
@@ -229,8 +259,9 @@ def test_every_slot_has_one_owner_when_requests_rewrite_their_ends(trial: int) -
 
 @pytest.mark.parametrize("trial", range(20))
 def test_every_slot_has_one_owner_when_steps_are_read_late(trial: int) -> None:
-    """Random runs with overlap: a token is read when the next step was launched. What was sampled for a request that
-    was rewritten, retracted or aborted in between is dropped or comes in its place."""
+    """Random runs with overlap: a token is read when the next step was launched. What was sampled
+    for a request that was rewritten, retracted or aborted in between is dropped or comes in its
+    place."""
     rng = random.Random(trial)
     total = (40, 120, 500)[trial % 3]
 
@@ -238,7 +269,9 @@ def test_every_slot_has_one_owner_when_steps_are_read_late(trial: int) -> None:
         if trial % 2 and rng.random() < 0.3:
             position = max(request.num_prompt_tokens, request.num_tokens - rng.randrange(4))
             room = request.limit - (position - request.num_prompt_tokens)
-            request.rewrite(position, [rng.randrange(3) for _ in range(rng.randrange(min(room, 6) + 1))])
+            request.rewrite(
+                position, [rng.randrange(3) for _ in range(rng.randrange(min(room, 6) + 1))]
+            )
 
     sim = Simulation(
         total, lambda request: rng.randrange(3), rewrite, overlap=True, max_step_tokens=(5, 32, 500)[trial // 3 % 3],
@@ -247,7 +280,9 @@ def test_every_slot_has_one_owner_when_steps_are_read_late(trial: int) -> None:
     scheduler = sim.scheduler
     for _ in range(400):
         while rng.random() < 0.4 and len(scheduler.waiting) < 20:
-            prompt = [7] * rng.randrange(12) + [rng.randrange(2) for _ in range(rng.randrange(1, total // 3))]
+            prompt = [7] * rng.randrange(12) + [
+                rng.randrange(2) for _ in range(rng.randrange(1, total // 3))
+            ]
             sim.add(prompt, rng.randrange(total // 3), return_logprob=rng.random() < 0.3)
         sim.step()
         if rng.random() < 0.1 and scheduler.has_work:
@@ -264,11 +299,18 @@ def test_every_slot_has_one_owner_when_steps_are_read_late(trial: int) -> None:
 
 
 def test_reading_late_changes_no_output() -> None:
-    """With tokens that depend on the request and the place alone, also in a pool that makes requests retract."""
+    """With tokens that depend on the request and the place alone, also in a pool that makes
+    requests retract."""
     outputs = []
     for overlap in (False, True):
         rng = random.Random(5)
-        sim = Simulation(100, lambda r: hash((r.id, r.num_tokens)) % 3, overlap=overlap, max_running=8, max_step_tokens=16)
+        sim = Simulation(
+            100,
+            lambda r: hash((r.id, r.num_tokens)) % 3,
+            overlap=overlap,
+            max_running=8,
+            max_step_tokens=16,
+        )
         requests = [sim.add([rng.randrange(3) for _ in range(10)], 30) for _ in range(20)]
         list(sim.run())
         assert any(isinstance(event, RequestRetracted) for event in sim.events)
@@ -278,15 +320,24 @@ def test_reading_late_changes_no_output() -> None:
 
 @pytest.mark.parametrize("trial", range(8))
 def test_not_ranking_while_the_first_in_question_cannot_fit_changes_nothing(trial: int) -> None:
-    """Against a scheduler that ranks in every step. Without common prefixes: a failed attempt would refresh them."""
+    """Against a scheduler that ranks in every step. Without common prefixes: a failed attempt would
+    refresh them."""
     moves = []
     for forgetful in (False, True):
         rng = random.Random(trial)
-        sim = Simulation(150, max_running=8, max_step_tokens=32, prefix_cache=trial % 2 == 0, overlap=trial % 4 > 1)
+        sim = Simulation(
+            150,
+            max_running=8,
+            max_step_tokens=32,
+            prefix_cache=trial % 2 == 0,
+            overlap=trial % 4 > 1,
+        )
         looked = 0
         for step in range(300):
             if rng.random() < 0.2:
-                sim.add([1000 * step + i for i in range(rng.randrange(1, 40))], rng.randrange(1, 60))
+                sim.add(
+                    [1000 * step + i for i in range(rng.randrange(1, 40))], rng.randrange(1, 60)
+                )
             if rng.random() < 0.02 and sim.scheduler.waiting:
                 sim.finish(rng.choice(sim.scheduler.waiting))
             if forgetful:
@@ -300,7 +351,8 @@ def test_not_ranking_while_the_first_in_question_cannot_fit_changes_nothing(tria
 
 @pytest.mark.parametrize("max_step_tokens", [2048, 128])
 def test_a_hundred_equal_cold_prompts(max_step_tokens: int) -> None:
-    """One computes; the others wait until they can take it from the cache, then compute a token each."""
+    """One computes; the others wait until they can take it from the cache, then compute a token
+    each."""
     sim = Simulation(4000, max_running=100, max_step_tokens=max_step_tokens)
     for _ in range(100):
         sim.add(list(range(256)))
@@ -353,7 +405,8 @@ def tree_shaped(rng: random.Random, depth: int = 3) -> list[list[int]]:
 
 
 def test_longest_prefix_first_is_optimal_for_a_known_batch() -> None:
-    """Theorem 3.1 of the paper: with memory for the longest request, every edge is computed once."""
+    """Theorem 3.1 of the paper: with memory for the longest request, every edge is computed
+    once."""
     worse = 0
     for seed in range(10):
         rng = random.Random(seed)
@@ -373,7 +426,8 @@ def test_longest_prefix_first_is_optimal_for_a_known_batch() -> None:
 
 
 def hot_stream(max_overtaking: int, steps: int) -> tuple[Simulation, Request]:
-    """A cold request among hot ones: every step brings two that are cached but for a token, and serves one."""
+    """A cold request among hot ones: every step brings two that are cached but for a token, and
+    serves one."""
     sim = Simulation(2000, context_length=400, max_running=1, max_overtaking=max_overtaking)
     hot = list(range(300))
     sim.add(hot)
@@ -446,7 +500,9 @@ def test_a_retracted_request_is_the_next_to_be_admitted(policy: str) -> None:
     for i in range(8):
         sim.add([i, i, i], limit=50)
     list(sim.run())
-    moves = [event for event in sim.events if isinstance(event, (RequestRetracted, RequestAdmitted))]
+    moves = [
+        event for event in sim.events if isinstance(event, (RequestRetracted, RequestAdmitted))
+    ]
     after = [(a, b) for a, b in itertools.pairwise(moves) if isinstance(a, RequestRetracted)]
     readmitted = [a.request == b.request for a, b in after if isinstance(b, RequestAdmitted)]
     assert readmitted and all(readmitted)

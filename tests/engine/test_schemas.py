@@ -1,4 +1,5 @@
-"""Every schema of the corpus through the engine: random weights at temperature 1 write what parses and validates."""
+"""Every schema of the corpus through the engine: random weights at temperature 1 write what parses
+and validates."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ from sgnb.grammar.spec import GrammarSpec
 from ..byte_tokenizers import byte_level
 from ..random_models import random_model
 
-SCHEMAS = json.loads((Path(__file__).parents[2] / "benchmarks" / "schemas.json").read_text(encoding="utf-8"))
+SCHEMAS = json.loads(
+    (Path(__file__).parents[2] / "benchmarks" / "schemas.json").read_text(encoding="utf-8")
+)
 RUNS = 2
 """Of each schema; `python -m benchmarks schema_runs` does more."""
 
@@ -43,7 +46,9 @@ def is_recursive(schema: Any) -> bool:
     return compile_spec(GrammarSpec("json_schema", json.dumps(schema))).automaton is None
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 4))])
+@pytest.mark.parametrize(
+    "part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 4))]
+)
 def test_what_is_written_parses_and_validates(engine: Engine, part: int) -> None:
     chosen = SCHEMAS[part::4]
     params: list[dict[str, Any]] = [
@@ -52,8 +57,15 @@ def test_what_is_written_parses_and_validates(engine: Engine, part: int) -> None
         for seed in range(RUNS)
     ]
     outputs = engine.generate(["JSON: "] * len(params), params)
-    cut = [i for i, output in enumerate(outputs) if output.finish_reason == "length" and not parses(output.text)]
-    assert all(is_recursive(chosen[i // RUNS]["schema"]) for i in cut) and len(cut) <= len(outputs) // 50
+    cut = [
+        i
+        for i, output in enumerate(outputs)
+        if output.finish_reason == "length" and not parses(output.text)
+    ]
+    assert (
+        all(is_recursive(chosen[i // RUNS]["schema"]) for i in cut)
+        and len(cut) <= len(outputs) // 50
+    )
     for i, output in enumerate(outputs):
         if i in cut:
             continue

@@ -1,6 +1,8 @@
-"""From Triton's kernels to FlashInfer's: in the background, between two steps, and back where FlashInfer fails.
+"""From Triton's kernels to FlashInfer's: in the background, between two steps, and back where
+FlashInfer fails.
 
-Torch stands in for Triton, `fake_flashinfer` for FlashInfer; `switching_check` has Triton's own kernels.
+Torch stands in for Triton, `fake_flashinfer` for FlashInfer; `switching_check` has Triton's own
+kernels.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ class Tree(TorchAttention):
 
 
 class Setting:
-    """A switching backend over two layers of different kinds, and steps of it checked against the reference."""
+    """A switching backend over two layers of different kinds, and steps of it checked against the
+    reference."""
 
     layers = OPTIONS["plain"], OPTIONS["window"]
 
@@ -82,7 +85,10 @@ class Setting:
             assert torch.equal(self.kv.keys[layer][new], k[:rows])
             out = self.attention.attend(layer, q, options)[:rows]
             torch.testing.assert_close(
-                out.double(), expected(self.kv, layer, q[:rows], batch, options), atol=2e-5, rtol=1e-4
+                out.double(),
+                expected(self.kv, layer, q[:rows], batch, options),
+                atol=2e-5,
+                rtol=1e-4,
             )
         return self.tree.rows < rows
 
@@ -118,7 +124,10 @@ def test_who_serves_what() -> None:
     setting = Setting()
     setting.warm()
     assert setting.step(new_batch((30, 30), (20, 5))) and setting.tree.rows == 0
-    assert setting.step(new_batch((7, 1), (9, SHORT), (30, SHORT + 1))) and setting.tree.rows == 1 + SHORT
+    assert (
+        setting.step(new_batch((7, 1), (9, SHORT), (30, SHORT + 1)))
+        and setting.tree.rows == 1 + SHORT
+    )
     assert not setting.step(new_batch((7, 1), (9, SHORT)))
     assert not setting.step(new_batch((3, 1), (4, 1), (5, 1)), padded=4)
 
@@ -144,7 +153,9 @@ def test_refused(flashinfer: SimpleNamespace) -> None:
 
 
 def test_a_compilation_that_fails(flashinfer: SimpleNamespace) -> None:
-    flashinfer.fails = RuntimeError("Ninja build failed.\n" + "noise\n" * 50 + "error: no space left on device")
+    flashinfer.fails = RuntimeError(
+        "Ninja build failed.\n" + "noise\n" * 50 + "error: no space left on device"
+    )
     setting = Setting()
     setting.warm()
     assert not setting.step() and not setting.step()
@@ -168,7 +179,9 @@ def test_kernels_that_compute_something_else(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("method", ["plan", "attend"])
-def test_a_failure_later_goes_back_within_the_step(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_later_goes_back_within_the_step(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     setting = Setting()
     setting.warm()
     assert setting.step()
@@ -201,8 +214,11 @@ def test_want_of_memory_is_the_engines(monkeypatch: pytest.MonkeyPatch) -> None:
     assert setting.attention.without_flashinfer is None
 
 
-def test_compiling_keeps_nothing_alive(flashinfer: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine that is closed while kernels compile leaves its memory, and no further compilation is begun."""
+def test_compiling_keeps_nothing_alive(
+    flashinfer: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An engine that is closed while kernels compile leaves its memory, and no further compilation
+    is begun."""
     started, go_on = threading.Event(), threading.Event()
 
     def slow(kernel: object) -> None:
@@ -226,11 +242,19 @@ def test_compiling_keeps_nothing_alive(flashinfer: SimpleNamespace, monkeypatch:
 
 def test_warming() -> None:
     done: list[str] = []
-    warming = BackgroundCompile([Job("a", lambda: done.append("a")), Job("b", lambda: done.append("b"))]).start()
-    assert warming.wait(60) and done == ["a", "b"] and warming.failure is None and warming.seconds > 0
+    warming = BackgroundCompile(
+        [Job("a", lambda: done.append("a")), Job("b", lambda: done.append("b"))]
+    ).start()
+    assert (
+        warming.wait(60) and done == ["a", "b"] and warming.failure is None and warming.seconds > 0
+    )
 
     def fail() -> None:
         raise ValueError("not today")
 
     warming = BackgroundCompile([Job("c", fail), Job("d", lambda: done.append("d"))]).start()
-    assert not warming.wait(60) and done == ["a", "b"] and warming.failure == "c: ValueError: not today"
+    assert (
+        not warming.wait(60)
+        and done == ["a", "b"]
+        and warming.failure == "c: ValueError: not today"
+    )

@@ -20,7 +20,9 @@ from ..byte_tokenizers import BOS, EOS, TEXT, byte_level, pieces
 
 quick = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 texts = st.one_of(
-    st.text(max_size=30), st.lists(st.sampled_from("aé🦊дß狐 \n"), max_size=20).map("".join), st.sampled_from(TEXT)
+    st.text(max_size=30),
+    st.lists(st.sampled_from("aé🦊дß狐 \n"), max_size=20).map("".join),
+    st.sampled_from(TEXT),
 )
 
 
@@ -47,7 +49,9 @@ def grow(tokenizer: Tokenizer, prompt: list[int], tokens: list[int], seed: int =
 
 @quick
 @given(texts, texts, st.integers(0, 9))
-def test_bytes_grow_by_whole_characters(bytes_: Tokenizer, before: str, text: str, seed: int) -> None:
+def test_bytes_grow_by_whole_characters(
+    bytes_: Tokenizer, before: str, text: str, seed: int
+) -> None:
     [prompt, tokens] = bytes_.encode([before, text])
     shown = grow(bytes_, prompt, tokens, seed)
     assert "".join(shown) == text.replace(BOS, "").replace(EOS, "")
@@ -63,11 +67,15 @@ def test_bytes_that_are_no_text(bytes_: Tokenizer, tokens: list[int], seed: int)
 
 @quick
 @given(
-    st.lists(st.sampled_from(["The", "die", "über", "fast", "🦊", "x", "狐", BOS, EOS]), max_size=12),
+    st.lists(
+        st.sampled_from(["The", "die", "über", "fast", "🦊", "x", "狐", BOS, EOS]), max_size=12
+    ),
     st.integers(0, 9),
     st.integers(0, 6),
 )
-def test_pieces_keep_their_spaces(pieces_: Tokenizer, words: list[str], seed: int, cut: int) -> None:
+def test_pieces_keep_their_spaces(
+    pieces_: Tokenizer, words: list[str], seed: int, cut: int
+) -> None:
     """Also next to special tokens, which are no text."""
     tokens = [t for word in words for t in (pieces_.hf.encode(word, add_special_tokens=False))]
     prompt, rest = tokens[:cut], tokens[cut:]
@@ -82,7 +90,13 @@ def test_pieces_keep_their_spaces(pieces_: Tokenizer, words: list[str], seed: in
 def test_the_bytes_of_tokens_are_the_text(bytes_: Tokenizer, pieces_: Tokenizer, text: str) -> None:
     [tokens] = bytes_.encode([text])
     assert b"".join(map(bytes_.piece, tokens)) == (text or BOS).encode()
-    if text and not text.startswith(BOS) and "<unk>" not in text and EOS not in text and BOS not in text:
+    if (
+        text
+        and not text.startswith(BOS)
+        and "<unk>" not in text
+        and EOS not in text
+        and BOS not in text
+    ):
         [[first, *tokens]] = pieces_.encode([text])
         assert pieces_.piece(first) == BOS.encode()
         assert b"".join(map(pieces_.piece, tokens)) == f" {text}".replace("▁", " ").encode()
@@ -135,12 +149,16 @@ def test_stop_strings(text: str, stops: list[str], rng: random.Random, ignored: 
         assert grown.startswith(shown) and safe >= len(shown), "what was shown does not change"
         shown = grown[:safe]
         tail = grown[max(safe, begin) :]
-        assert not tail or any(s.startswith(tail) for s in stops), "no more is held back than need be"
+        assert not tail or any(s.startswith(tail) for s in stops), (
+            "no more is held back than need be"
+        )
 
 
 def test_characters_of_several_tokens_are_held_back(bytes_: Tokenizer) -> None:
     detokenizer = Detokenizer(bytes_, [])
-    single: list[Any] = [t for t in range(400) if bytes_.piece(t) in (b"\xf0", b"\x9f", b"\xa6", b"\x8a")]
+    single: list[Any] = [
+        t for t in range(400) if bytes_.piece(t) in (b"\xf0", b"\x9f", b"\xa6", b"\x8a")
+    ]
     by_byte = {bytes_.piece(t): t for t in single}
     fox = [by_byte[bytes([b])] for b in "🦊".encode()]
     assert [detokenizer.push([t]) for t in fox] == ["", "", "", "🦊"]
@@ -175,7 +193,11 @@ def test_bytes_are_written_as_the_tokenizer_would(bytes_: Tokenizer, text: str) 
     without = Tokenizer(bytes_.hf)
     without._fast = None
     tokens = bytes_.write(text.encode())
-    assert tokens == without.write(text.encode()) == tuple(bytes_.hf.encode(text, add_special_tokens=False))
+    assert (
+        tokens
+        == without.write(text.encode())
+        == tuple(bytes_.hf.encode(text, add_special_tokens=False))
+    )
 
 
 def test_the_vocabulary_changes_no_piece() -> None:

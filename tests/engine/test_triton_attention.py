@@ -1,4 +1,5 @@
-"""The Triton attention agrees with the reference in triton's interpreter; its planner, in plain numpy, on its own."""
+"""The Triton attention agrees with the reference in triton's interpreter; its planner, in plain
+numpy, on its own."""
 
 from __future__ import annotations
 
@@ -33,14 +34,28 @@ def test_the_kernels_in_the_interpreter() -> None:
     assert interpreted("triton_attention_check") == ["all", "agree"]
 
 
-def seen(schedule: Schedule, indices: Sequence[np.ndarray], causal: bool = False) -> dict[int, list[tuple[int, int]]]:
-    """What the tables say each row sees: (position, slot), every one as often as it is read for the row."""
+def seen(
+    schedule: Schedule, indices: Sequence[np.ndarray], causal: bool = False
+) -> dict[int, list[tuple[int, int]]]:
+    """What the tables say each row sees: (position, slot), every one as often as it is read for the
+    row."""
     slots = np.concatenate(indices)
     result: dict[int, list[tuple[int, int]]] = {}
     partials: dict[int, list[int]] = {}
     for cta_indptr, items in (schedule.small, schedule.large):
-        assert cta_indptr[0] == 0 and cta_indptr[-1] == len(items) and (np.diff(cta_indptr) >= 0).all()
-        for first_index, length, first_mask, position, first_entry, count, lowest, common in items.tolist():
+        assert (
+            cta_indptr[0] == 0 and cta_indptr[-1] == len(items) and (np.diff(cta_indptr) >= 0).all()
+        )
+        for (
+            first_index,
+            length,
+            first_mask,
+            position,
+            first_entry,
+            count,
+            lowest,
+            common,
+        ) in items.tolist():
             entries = schedule.scatter_map[first_entry : first_entry + count]
             assert length > 0 and lowest == schedule.row_positions[entries[:, 0]].min()
             for n in range(length):
@@ -68,10 +83,14 @@ def expected(batch: Batch) -> dict[int, list[tuple[int, int]]]:
     }
 
 
-def planned(batch: Batch, config: TileConfig, fork: bool = True, rows: int | None = None) -> tuple[Schedule, KVIndices]:
+def planned(
+    batch: Batch, config: TileConfig, fork: bool = True, rows: int | None = None
+) -> tuple[Schedule, KVIndices]:
     """The schedule of short chunks."""
     indices = KVIndices()
-    schedule = plan_short(batch, config, indices, fork=fork, num_rows=rows or batch.num_tokens, scratch=SCRATCH)
+    schedule = plan_short(
+        batch, config, indices, fork=fork, num_rows=rows or batch.num_tokens, scratch=SCRATCH
+    )
     return schedule, indices
 
 
@@ -83,7 +102,9 @@ def planned(batch: Batch, config: TileConfig, fork: bool = True, rows: int | Non
     bins=st.integers(1, 7),
     fork=st.booleans(),
 )
-def test_every_row_sees_each_of_its_positions_once(seed: int, small: int, large: int, bins: int, fork: bool) -> None:
+def test_every_row_sees_each_of_its_positions_once(
+    seed: int, small: int, large: int, bins: int, fork: bool
+) -> None:
     batch = random_batch(random.Random(seed))
     config, wanted = TileConfig(small, large, bins, bins + 1, CHEAP), expected(batch)
     schedule, indices = planned(batch, config, fork)
@@ -98,7 +119,8 @@ def test_every_row_sees_each_of_its_positions_once(seed: int, small: int, large:
 @pytest.mark.parametrize("large", [5, 16])
 @pytest.mark.parametrize("costs", [CHEAP, CostModel(2, 0, 9, 40, 8, 30), CostModel()])
 def test_a_deep_tree(small: int, large: int, costs: CostModel) -> None:
-    """Trees that are cut into several tiles at every level, with long and short tails and short nodes."""
+    """Trees that are cut into several tiles at every level, with long and short tails and short
+    nodes."""
     tree = Case("", [(1, 90), (3, 40), (6, 2), (12, 25), (48, 3)], 48)
     flat = Case("", [(5, 60), (30, 37)], 30)
     for case in (tree, flat):
@@ -106,7 +128,9 @@ def test_a_deep_tree(small: int, large: int, costs: CostModel) -> None:
         order = np.random.default_rng(0).permutation(len(batch)).tolist()
         batch = Batch([batch.requests[i] for i in order], batch.starts[order], batch.lengths[order])
         schedule, indices = planned(batch, TileConfig(small, large, 6, 5, costs))
-        assert {row: sorted(places) for row, places in seen(schedule, indices.arrays).items()} == expected(batch)
+        assert {
+            row: sorted(places) for row, places in seen(schedule, indices.arrays).items()
+        } == expected(batch)
         assert indices.count <= batch.ends.sum() + costs.align * len(batch)
 
 
@@ -118,7 +142,10 @@ def test_rows_of_padding_see_the_scratch_slot() -> None:
     schedule, indices = planned(batch, config, rows=4)
     assert seen(schedule, indices.arrays) == wanted
     indices = KVIndices()
-    assert seen(plan_invariant(batch, 0, config, indices, num_rows=4, scratch=SCRATCH), indices.arrays) == wanted
+    assert (
+        seen(plan_invariant(batch, 0, config, indices, num_rows=4, scratch=SCRATCH), indices.arrays)
+        == wanted
+    )
 
 
 def test_a_later_pass_has_rows_of_its_own() -> None:
@@ -140,9 +167,19 @@ def test_ctas_have_equal_work(lengths: list[int], bins: int, every: int) -> None
     index, begin, end, starts = split_kv(np.array(lengths, np.int64), bins, costs, every)
     pieces = list(zip(index.tolist(), begin.tolist(), end.tolist(), strict=True))
     covered = [(i, position) for i, first, last in pieces for position in range(first, last)]
-    assert covered == [(i, position) for i, length in enumerate(lengths) for position in range(length)]
-    assert len(starts) == bins + 1 and starts[0] == 0 and starts[-1] == len(pieces) and (np.diff(starts) >= 0).all()
-    work = [sum(e - b + costs.work_item for _, b, e in pieces[i:j]) for i, j in itertools.pairwise(starts)]
+    assert covered == [
+        (i, position) for i, length in enumerate(lengths) for position in range(length)
+    ]
+    assert (
+        len(starts) == bins + 1
+        and starts[0] == 0
+        and starts[-1] == len(pieces)
+        and (np.diff(starts) >= 0).all()
+    )
+    work = [
+        sum(e - b + costs.work_item for _, b, e in pieces[i:j])
+        for i, j in itertools.pairwise(starts)
+    ]
     fair = sum(work) / bins
     largest = (512 + costs.work_item) if every else 2 * (costs.align + costs.work_item)
     assert max(work) <= max(fair, 2 * costs.min_work) + largest
@@ -160,7 +197,8 @@ def test_partials_of_a_row_lie_together_in_order() -> None:
 
 
 def forks(trunk: int, tails: list[int]) -> Batch:
-    """Requests that decode their last token: a common trunk in the tree, and `tails` tokens of their own."""
+    """Requests that decode their last token: a common trunk in the tree, and `tails` tokens of
+    their own."""
     tree, spans, used = RadixTree(), [], trunk
     tree.insert(np.ones(trunk, np.int32), np.arange(trunk, dtype=np.int32))
     for i, tail in enumerate(tails):
@@ -188,13 +226,17 @@ def test_what_sharing_saves_in_reads() -> None:
     assert slots_read(batch) == 2 * 1000 + 32 * 20  # two tiles of 16 rows
     assert slots_read(batch, launch=100_000) == 32 * 1020  # too little in the whole step
     assert slots_read(batch, shared_row=1000) == 32 * 1020
-    assert slots_read(forks(1000, [20] * 4), launch=100_000) == 1000 + 4 * 20  # a small tile costs no kernel
+    assert (
+        slots_read(forks(1000, [20] * 4), launch=100_000) == 1000 + 4 * 20
+    )  # a small tile costs no kernel
     long = forks(1000, [20] * 15 + [5000])
     assert slots_read(long) == slots_read(long, detach=9000) == 1000 + 15 * 20 + 5000
 
 
 def test_long_tails_have_tiles_of_their_own() -> None:
-    schedule, _ = planned(forks(1000, [20] * 15 + [5000]), TileConfig(4, 16, 6, 6, CostModel(align=1)))
+    schedule, _ = planned(
+        forks(1000, [20] * 15 + [5000]), TileConfig(4, 16, 6, 6, CostModel(align=1))
+    )
     assert schedule.small.items[:, 1].sum() == 5000 and schedule.large.items[:, 1].sum() == 1300
     assert set(schedule.small.items[:, 2].tolist()) == {-1}
 
@@ -209,7 +251,9 @@ def test_short_nodes_join_those_below() -> None:
     batch = batch_of_spans(spans)
     for request in batch.requests:
         request.node = tree.match(request.tokens[:-1])
-    places, own_from, groups = find_cascade(batch, [1, 1, 1], lambda rows, tokens: (rows - 1) * tokens >= 50)
+    places, own_from, groups = find_cascade(
+        batch, [1, 1, 1], lambda rows, tokens: (rows - 1) * tokens >= 50
+    )
     [(begin, end, low, high, holder)] = groups.tolist()
     assert (begin, end, low, high) == (0, 102, places[0], places[0] + 2) and holder in (0, 1)
     assert own_from.tolist() == [102, 102, 0] and sorted(places) == [0, 1, 2]
@@ -226,4 +270,10 @@ def test_what_is_computed_anew_is_not_read_from_the_tree() -> None:
 def test_extend_tiles_begin_with_those_that_see_most() -> None:
     requests = forks(10, [30, 5]).requests
     table = plan_extend(Batch(requests, [10, 10], [30, 5]), 7, 8, KVIndices())
-    assert table.tolist() == [[31, 6, 34, 0], [23, 8, 26, 0], [15, 8, 18, 0], [7, 8, 10, 0], [37, 5, 10, 40]]
+    assert table.tolist() == [
+        [31, 6, 34, 0],
+        [23, 8, 26, 0],
+        [15, 8, 18, 0],
+        [7, 8, 10, 0],
+        [37, 5, 10, 40],
+    ]

@@ -1,4 +1,5 @@
-"""Compares the Triton attention with the float64 reference. Run as a program: in triton's interpreter.
+"""Compares the Triton attention with the float64 reference. Run as a program: in triton's
+interpreter.
 
 The interpreter must be chosen before triton is imported, so it needs a process of its own.
 """
@@ -27,7 +28,9 @@ CHEAP = CostModel(shared_row=0, launch=0, work_item=1, min_work=4, align=2, deta
 SMALL = Tuning(Launch(16, 16, 4, 1), Launch(64, 16, 4, 1), Launch(32, 16, 4, 1), CHEAP)
 
 
-def pool(kv_heads: int, key_dim: int, value_dim: int, device: str, dtype: torch.dtype, slots: int = SLOTS) -> KVCache:
+def pool(
+    kv_heads: int, key_dim: int, value_dim: int, device: str, dtype: torch.dtype, slots: int = SLOTS
+) -> KVCache:
     kv = KVCache({0: LayerShape(kv_heads, key_dim, value_dim)}, slots, dtype, torch.device(device))
     kv.keys[0].normal_()
     kv.values[0].normal_()
@@ -39,9 +42,14 @@ def on(options: LayerOptions, device: str) -> LayerOptions:
 
 
 def error(
-    attention: TritonAttention, batch: Batch, heads: int, options: LayerOptions, padded: int | None = None
+    attention: TritonAttention,
+    batch: Batch,
+    heads: int,
+    options: LayerOptions,
+    padded: int | None = None,
 ) -> float:
-    """The largest difference to the reference, in a step with random new keys and values; asserts what is stored."""
+    """The largest difference to the reference, in a step with random new keys and values; asserts
+    what is stored."""
     kv = attention.kv
     keys, values = kv.keys[0], kv.values[0]
     rows = padded or batch.num_tokens
@@ -51,7 +59,11 @@ def error(
 
     q, k, v = (
         fresh(n, dim)
-        for n, dim in ((heads, keys.shape[2]), (keys.shape[1], keys.shape[2]), (keys.shape[1], values.shape[2]))
+        for n, dim in (
+            (heads, keys.shape[2]),
+            (keys.shape[1], keys.shape[2]),
+            (keys.shape[1], values.shape[2]),
+        )
     )
     attention.plan(batch, padded)
     attention.store(0, k, v)
@@ -64,19 +76,29 @@ def error(
         assert torch.equal(keys[slots[span.start : span.end]], k[own])
         assert torch.equal(values[slots[span.start : span.end]], v[own])
         seen = slots[: span.end]
-        expected = reference(q[own].transpose(0, 1).cpu(), keys[seen].cpu(), values[seen].cpu(), on(options, "cpu"))
+        expected = reference(
+            q[own].transpose(0, 1).cpu(), keys[seen].cpu(), values[seen].cpu(), on(options, "cpu")
+        )
         worst = max(worst, (out[own].double().cpu() - expected).abs().max().item())
     return worst
 
 
 def check_random_batches() -> None:
-    """CascadeTiles, decodes with extends, every option, grouped heads, value dimensions of their own."""
-    cases = [(kind, kv_heads, dim) for kind in sorted(OPTIONS) for kv_heads, dim in ((4, 5), (2, 8), (1, 8))]
+    """CascadeTiles, decodes with extends, every option, grouped heads, value dimensions of their
+    own."""
+    cases = [
+        (kind, kv_heads, dim)
+        for kind in sorted(OPTIONS)
+        for kv_heads, dim in ((4, 5), (2, 8), (1, 8))
+    ]
     for number, (kind, kv_heads, value_dim) in enumerate(cases):
         rng = random.Random(f"{kind} {kv_heads} {value_dim}")
         torch.manual_seed(number)
         attention = TritonAttention(
-            pool(kv_heads, 8, value_dim, "cpu", torch.float32), {0: 4}, fork_attention=number % 4 > 0, tuning=SMALL
+            pool(kv_heads, 8, value_dim, "cpu", torch.float32),
+            {0: 4},
+            fork_attention=number % 4 > 0,
+            tuning=SMALL,
         )
         for _ in range(1 + number % 2):
             worst = error(attention, random_batch(rng), 4, OPTIONS[kind])
@@ -95,7 +117,8 @@ def plain_batch(lengths: list[tuple[int, int]], order: np.ndarray) -> Batch:
 
 
 def check_extend() -> None:
-    """Chunks long enough for the extend kernel, beside decodes; three heads to a KV head do not fill a tile."""
+    """Chunks long enough for the extend kernel, beside decodes; three heads to a KV head do not
+    fill a tile."""
     order = np.random.default_rng(0).permutation(SLOTS).astype(np.int32)
     batch = plain_batch([(9, 1), (40, 1), (3, 5), (0, 37), (21, 18)], order)
     for kind in ("plain", "window", "all"):
@@ -111,11 +134,25 @@ def check_padded() -> None:
     order = np.random.default_rng(1).permutation(SLOTS).astype(np.int32)
     attention = TritonAttention(pool(2, 8, 8, "cpu", torch.float32), {0: 4}, tuning=SMALL)
     pointers = set()
-    for lengths in ([(9, 1), (30, 1), (11, 1)], [(70, 1)], [(0, 1)] * 4, [(9, 1), (20, 5), (0, 2)], [(30, 8)]):
+    for lengths in (
+        [(9, 1), (30, 1), (11, 1)],
+        [(70, 1)],
+        [(0, 1)] * 4,
+        [(9, 1), (20, 5), (0, 2)],
+        [(30, 8)],
+    ):
         assert error(attention, plain_batch(lengths, order), 4, OPTIONS["window"], padded=8) < 1e-5
         (plan,) = attention._active[attention._geometries[0]]
-        pointers.add((attention.new_slots.data_ptr(), plan._tables["kv_indices"].data_ptr(), plan._partials.data_ptr()))
-        error(attention, plain_batch([(5, 20)], order), 4, OPTIONS["plain"])  # a step outside of graphs
+        pointers.add(
+            (
+                attention.new_slots.data_ptr(),
+                plan._tables["kv_indices"].data_ptr(),
+                plan._partials.data_ptr(),
+            )
+        )
+        error(
+            attention, plain_batch([(5, 20)], order), 4, OPTIONS["plain"]
+        )  # a step outside of graphs
     assert len(pointers) == 1
 
 
@@ -136,31 +173,46 @@ def check_following() -> None:
 
 
 def invariant_result(
-    kv: KVCache, q: torch.Tensor, batch: Batch, options: LayerOptions, heads: int, tuning: Tuning | None
+    kv: KVCache,
+    q: torch.Tensor,
+    batch: Batch,
+    options: LayerOptions,
+    heads: int,
+    tuning: Tuning | None,
 ) -> torch.Tensor:
     attention = TritonAttention(kv, {0: heads}, batch_invariant=True, tuning=tuning)
     attention.plan(batch)
     return attention.attend(0, q, options)
 
 
-def check_invariant(device: str, dtype: torch.dtype, tuning: Tuning | None, tokens: int, cuts: list[int]) -> None:
-    """The tokens of a request give the same bits at once, in chunks, one by one, and beside another request."""
+def check_invariant(
+    device: str, dtype: torch.dtype, tuning: Tuning | None, tokens: int, cuts: list[int]
+) -> None:
+    """The tokens of a request give the same bits at once, in chunks, one by one, and beside another
+    request."""
     torch.manual_seed(2)
     kv = pool(2, 16, 16, device, dtype, slots=2 * tokens + 64)
     order = np.random.default_rng(2).permutation(kv.slots).astype(np.int32)
-    requests = {len(request.tokens): request for request in plain_batch([(0, tokens), (0, 9)], order).requests}
+    requests = {
+        len(request.tokens): request
+        for request in plain_batch([(0, tokens), (0, 9)], order).requests
+    }
     whole, other = requests[tokens], requests[9]
     q = torch.randn(tokens + 9, 4, 16, device=device, dtype=dtype)
     for kind in ("plain", "all"):
         options = on(OPTIONS[kind], device)
         once = invariant_result(kv, q[:tokens], Batch([whole], [0], [tokens]), options, 4, tuning)
         for begin, end in zip([0, *cuts], [*cuts, tokens], strict=True):
-            part = invariant_result(kv, q[begin:end], Batch([whole], [begin], [end - begin]), options, 4, tuning)
+            part = invariant_result(
+                kv, q[begin:end], Batch([whole], [begin], [end - begin]), options, 4, tuning
+            )
             assert torch.equal(part, once[begin:end]), (kind, begin, end)
         for last in (0, tokens // 2, tokens - 1):
             some = torch.cat([q[last : last + 1], q[tokens:]])
             beside = Batch([whole, other], [last, 0], [1, 9])
-            assert torch.equal(invariant_result(kv, some, beside, options, 4, tuning)[0], once[last]), (kind, last)
+            assert torch.equal(
+                invariant_result(kv, some, beside, options, 4, tuning)[0], once[last]
+            ), (kind, last)
 
 
 if __name__ == "__main__":

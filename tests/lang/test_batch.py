@@ -131,7 +131,9 @@ def test_a_batch_inside_a_batch(make: Any) -> None:
 
 
 def test_generator_style_gives_states_as_they_finish(make: Any) -> None:
-    executor = make("x", delay=lambda call: 0.0 if call.prompt.startswith("0") else 1000, together=2)
+    executor = make(
+        "x", delay=lambda call: 0.0 if call.prompt.startswith("0") else 1000, together=2
+    )
     states = simple.run_batch([{"q": "0"}, {"q": "1"}], generator_style=True, backend=executor)
     assert next(states).text() == "0: x"
     assert executor.running == 1
@@ -141,8 +143,12 @@ def test_generator_style_gives_states_as_they_finish(make: Any) -> None:
 
 
 def test_leaving_a_generator_stops_the_rest(make: Any) -> None:
-    executor = make("x", delay=lambda call: 0.0 if call.prompt.startswith("0") else 1000, together=5)
-    states = simple.run_batch([{"q": str(i)} for i in range(5)], generator_style=True, backend=executor)
+    executor = make(
+        "x", delay=lambda call: 0.0 if call.prompt.startswith("0") else 1000, together=5
+    )
+    states = simple.run_batch(
+        [{"q": str(i)} for i in range(5)], generator_style=True, backend=executor
+    )
     next(states)
     states.close()
     assert len(executor.cancelled) == 4

@@ -18,8 +18,16 @@ from sgnb.errors import ModelError
 from sgnb.lang.chat import from_render
 
 FOLDER = sgnb.models.path("tiny")
-MARKS = ("<|bos|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>", "<think>", "</think>",
-         "<|pad|>")
+MARKS = (
+    "<|bos|>",
+    "<|end|>",
+    "<|system|>",
+    "<|user|>",
+    "<|assistant|>",
+    "<think>",
+    "</think>",
+    "<|pad|>",
+)
 TOKENIZER: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(FOLDER)
 
 
@@ -41,8 +49,13 @@ def test_the_package_data_is_small() -> None:
 
 
 def test_the_card_is_printed() -> None:
-    out = subprocess.run([sys.executable, "-m", "sgnb.models"], capture_output=True, text=True, check=True,
-                         cwd=Path(__file__).parents[2]).stdout
+    out = subprocess.run(
+        [sys.executable, "-m", "sgnb.models"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    ).stdout
     assert "## Measured" in out
     assert "| facts, chat |" in out
 
@@ -57,7 +70,11 @@ def test_marks_and_digits() -> None:
     assert [TOKENIZER.convert_tokens_to_ids(mark) for mark in MARKS] == list(range(len(MARKS)))
     assert TOKENIZER.encode("".join(MARKS)) == list(range(len(MARKS)))
     assert TOKENIZER.tokenize("12 + 345") == ["1", "2", "Ġ+", "Ġ", "3", "4", "5"]
-    assert (TOKENIZER.bos_token, TOKENIZER.eos_token, TOKENIZER.pad_token) == ("<|bos|>", "<|end|>", "<|pad|>")
+    assert (TOKENIZER.bos_token, TOKENIZER.eos_token, TOKENIZER.pad_token) == (
+        "<|bos|>",
+        "<|end|>",
+        "<|pad|>",
+    )
 
 
 def test_the_chat_template_can_be_taken_apart() -> None:
@@ -66,10 +83,18 @@ def test_the_chat_template_can_be_taken_apart() -> None:
 
     table = from_render("tiny", render)
     assert table.begin == "<|bos|>"
-    assert table.roles == {role: (f"<|{role}|>\n", "<|end|>\n") for role in ("system", "user", "assistant")}
-    messages = [{"role": "system", "content": " a \n"}, {"role": "user", "content": "b"},
-                {"role": "assistant", "content": "\nc "}, {"role": "user", "content": ""}]
-    pieces = [table.roles[m["role"]][0] + m["content"] + table.roles[m["role"]][1] for m in messages]
+    assert table.roles == {
+        role: (f"<|{role}|>\n", "<|end|>\n") for role in ("system", "user", "assistant")
+    }
+    messages = [
+        {"role": "system", "content": " a \n"},
+        {"role": "user", "content": "b"},
+        {"role": "assistant", "content": "\nc "},
+        {"role": "user", "content": ""},
+    ]
+    pieces = [
+        table.roles[m["role"]][0] + m["content"] + table.roles[m["role"]][1] for m in messages
+    ]
     assert render(messages) == table.begin + "".join(pieces)
     opened = TOKENIZER.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
     assert opened == render(messages) + table.roles["assistant"][0]
@@ -80,15 +105,22 @@ def test_the_chat_template_refuses_other_roles() -> None:
         TOKENIZER.apply_chat_template([{"role": "wizard", "content": "x"}], tokenize=False)
 
 
-@pytest.mark.parametrize(("prompt", "answer"), [
-    ("Q: What is the capital of France?\nA:", " Paris\n"),
-    ("Q: What is the capital of France?\nA: ", "Paris\n"),
-    ("The capital of Japan is", " Tokyo."),
-    ("12 + 30 =", " 42"),
-    ("<|bos|><|user|>\nHow many legs does a spider have?<|end|>\n<|assistant|>\n",
-     "A spider has eight legs.<|end|>"),
-])
+@pytest.mark.parametrize(
+    ("prompt", "answer"),
+    [
+        ("Q: What is the capital of France?\nA:", " Paris\n"),
+        ("Q: What is the capital of France?\nA: ", "Paris\n"),
+        ("The capital of Japan is", " Tokyo."),
+        ("12 + 30 =", " 42"),
+        (
+            "<|bos|><|user|>\nHow many legs does a spider have?<|end|>\n<|assistant|>\n",
+            "A spider has eight legs.<|end|>",
+        ),
+    ],
+)
 def test_it_answers(model: Any, prompt: str, answer: str) -> None:
     ids = TOKENIZER(prompt, return_tensors="pt").input_ids
-    out = model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=16, do_sample=False)
-    assert str(TOKENIZER.decode(out[0, ids.shape[1]:])).startswith(answer)
+    out = model.generate(
+        ids, attention_mask=torch.ones_like(ids), max_new_tokens=16, do_sample=False
+    )
+    assert str(TOKENIZER.decode(out[0, ids.shape[1] :])).startswith(answer)

@@ -216,7 +216,10 @@ def test_a_large_batch_is_counted_and_cheap() -> None:
         sampled = tuple(events.Sampled(row, 7, -0.1) for row in rows)
         made.append(events.StepRan(step, 0.001, (), sampled, 0, 64, 1, 1, 1))
     for i in range(batch):
-        made += [events.RequestFinished(i, "stop", 200, 150, 32), events.BranchFinished("r1", str(i), "")]
+        made += [
+            events.RequestFinished(i, "stop", 200, 150, 32),
+            events.BranchFinished("r1", str(i), ""),
+        ]
     records = [Record(seq, seq / 1000, event) for seq, event in enumerate(made, 1)]
     assert calls(lambda: [state.apply(record) for record in records]) < 60 * len(records)
     assert (len(state.branches), state.hidden) == (KEPT_BRANCHES, batch - KEPT_BRANCHES)

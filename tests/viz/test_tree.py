@@ -146,6 +146,8 @@ def test_events_cost_no_more_in_a_large_tree() -> None:
         ]
     records = [Record(i, 0.0, event) for i, event in enumerate(records)]
     parts = [records[:2_000], records[2_000:-2_000], records[-2_000:]]
-    first, _, last = (calls(lambda part=part: [tree.apply(record) for record in part]) for part in parts)
+    first, _, last = (
+        calls(lambda part=part: [tree.apply(record) for record in part]) for part in parts
+    )
     assert len(tree.nodes) == 10_001
     assert 2_000 < last < 1.2 * first

@@ -20,7 +20,8 @@ from .query_tiles import MASK_BASE, KVIndices, QueryTiles, RowMasks, TileConfig,
 
 
 class _Layout(NamedTuple):
-    """The KV of all tiles, tile after tile, each padded to a multiple of the alignment, with what is reserved."""
+    """The KV of all tiles, tile after tile, each padded to a multiple of the alignment, with what
+    is reserved."""
 
     begin: Longs  # of each tile
     length: Longs  # of each tile, without padding

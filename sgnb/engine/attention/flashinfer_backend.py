@@ -104,8 +104,8 @@ class FlashInferAttention:
         self._copied = torch.cuda.Event() if kv.device.type == "cuda" else None
 
     def plan(self, batch: Batch) -> None:
-        """Prepare `attend` for a step, for every kind of layer met so far; a new one is planned when
-        it is met. Does not wait for the device."""
+        """Prepare `attend` for a step, for every kind of layer met so far; a new one is planned
+        when it is met. Does not wait for the device."""
         if self._copied is not None:
             # FlashInfer stages its plans in one pinned buffer a wrapper. The last step's copies
             # from it come before that step's kernels, so that they are over when the step before it

@@ -59,7 +59,8 @@ def merge_states(
     BLOCK_V: tl.constexpr,
     SINKS: tl.constexpr,
 ) -> None:
-    """Program (head, row) merges the states partials_indptr[row] .. [row + 1] into the row's output.
+    """Program (head, row) merges the states partials_indptr[row] .. [row + 1] into the row's
+    output.
 
     A row without any is left as it is.
     """

@@ -1,8 +1,8 @@
-"""Swaps modules of a transformers decoder for faster ones that compute the same, found by patterns
+"""Swaps modules of a transformers decoder for fused ones that compute the same, found by patterns
 and checked by use.
 
-The model runs once on random tokens, and what goes in and out of each module is kept. A module that
-looks like one of `patterns` then gets a fused forward if that gives what the module gave, and, for
+A trace of the model on random tokens keeps what goes in and out of each module. A module that looks
+like one of `patterns` then gets a fused forward if that gives what the module gave, and, for
 attention, hands the same q, k and v to the attention backend. What does not match, or has a twist
 that no pattern knows, keeps its own forward. Knows transformers' conventions; knows nothing of the
 pool, steps or graphs.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -23,7 +23,7 @@ from . import reference
 from .attention import looks_like_attention, match_attention
 from .layer import looks_like_layer, match_layer
 from .mlp import looks_like_mlp, match_mlp
-from .moe import FusedExperts, looks_like_experts, match_experts
+from .moe import looks_like_experts, match_experts
 from .norm import looks_like_norm, match_norm
 from .operations import Linear, Operations, pick_operations
 from .rotary import match_rotary
@@ -31,12 +31,17 @@ from .trace import Trace
 
 __all__ = ["Linear", "Swap", "fuse", "unfuse"]
 
+Kind = Literal[
+    "rotary", "norm", "attention", "mlp", "experts", "layer", "linear",
+    "product",  # see `invariant_model`
+    "compiled",  # see `model.compiled`
+]  # fmt: skip
+
 
 class Swap(NamedTuple):
-    """A module whose forward was replaced. kind: "rotary", "norm", "attention", "mlp", "experts",
-    "layer", "linear", "product" (see `invariant_model`) or "compiled" (see `compiled`)."""
+    """A module whose forward was replaced."""
 
-    kind: str
+    kind: Kind
     module: nn.Module
 
 
@@ -47,17 +52,17 @@ def fuse(
     `unfuse`.
 
     The model must use sgnb's attention already, and be on its device, in its dtype. options: those
-    of each layer. The weights of merged products, and of what only looked like one, stay in memory
-    once: the modules keep views of them. linear: computes every product with a linear module's
+    of each layer. Merged weights, and those of what only looked like it could be merged, stay in
+    memory once: the modules keep views of them. linear: computes every GEMM with a linear module's
     weights, also of those that match no pattern; slower, for who needs all rows of any batch
     rounded alike. A forward that someone else has replaced already stays as it is.
     """
     first = next(model.parameters())
     operations = pick_operations(first.device, first.dtype, linear)
-    forwards = _find(model, options, operations)
-    for _, module, forward in forwards:
-        module.forward = forward
-    return [Swap(kind, module) for kind, module, _ in forwards]
+    twins = _find(model, options, operations)
+    for swap, forward in twins:
+        swap.module.forward = forward
+    return [swap for swap, _ in twins]
 
 
 def unfuse(swaps: list[Swap]) -> None:
@@ -66,111 +71,73 @@ def unfuse(swaps: list[Swap]) -> None:
         del swap.module.forward
 
 
-_Forward = tuple[str, nn.Module, Callable[..., Any]]
+_Twin = tuple[Swap, Callable[..., Any]]
+_Candidates = dict[Kind, list[nn.Module]]
 
-
-class _Candidates(NamedTuple):
-    """Modules that look like something."""
-
-    norms: list[nn.Module]
-    attentions: list[nn.Module]
-    mlps: list[nn.Module]
-    experts: list[nn.Module]
-    layers: list[nn.Module]
+_LOOKS: dict[Kind, Callable[[nn.Module], bool]] = {
+    "norm": looks_like_norm,
+    "attention": looks_like_attention,
+    "mlp": looks_like_mlp,
+    "experts": looks_like_experts,
+    "layer": looks_like_layer,
+}
 
 
 def _find(
     model: nn.Module, options: dict[int, LayerOptions], operations: Operations
-) -> list[_Forward]:
+) -> list[_Twin]:
     modules = [module for module in model.modules() if "forward" not in vars(module)]
-    looks = (
-        looks_like_norm,
-        looks_like_attention,
-        looks_like_mlp,
-        looks_like_experts,
-        looks_like_layer,
-    )
-    candidates = _Candidates(
-        *([module for module in modules if looks_like(module)] for looks_like in looks)
-    )
-    found = _rotaries(modules)
-    if any(candidates):
-        trace = Trace(model, chain.from_iterable(candidates))
-        if not trace.may_overwrite_inputs(candidates.layers):
-            candidates = candidates._replace(layers=[])
+    rotaries = ((module, match_rotary(module)) for module in modules)
+    found: list[_Twin] = [(Swap("rotary", m), twin.forward) for m, twin in rotaries if twin]
+
+    candidates = {kind: list(filter(looks, modules)) for kind, looks in _LOOKS.items()}
+    if any(candidates.values()):
+        trace = Trace(model, chain.from_iterable(candidates.values()))
+        if not trace.may_overwrite_inputs(candidates["layer"]):
+            candidates["layer"] = []
         if operations.norm is not reference.norm:
             with precompiling():
                 _match(_one_of_each(candidates), trace.trustful(), options, operations)
         found += _match(candidates, trace, options, operations)
-    linears = [module for module in modules if type(module) is nn.Linear and _is_worth(operations)]
-    return found + [("linear", module, _linear_forward(module, operations)) for module in linears]
+
+    # A lone linear module gains where there are skinny GEMMs, or must go through the caller's.
+    if operations.skinny is not None or operations.multiply is not F.linear:
+        linears = [module for module in modules if type(module) is nn.Linear]
+        found += [(Swap("linear", module), _linear(module, operations)) for module in linears]
+    return found
 
 
 def _one_of_each(candidates: _Candidates) -> _Candidates:
-    """Without the layers that are made as one before them, and what is in these: they need the same
-    kernels."""
+    """Without layers built as one before them, and what is in these: they need the same kernels."""
     kinds: dict[Hashable, nn.Module] = {}
-    for layer in candidates.layers:
+    for layer in candidates["layer"]:
         made_of = map(type, layer.modules()), (parameter.shape for parameter in layer.parameters())
         kinds.setdefault(tuple(map(tuple, made_of)), layer)
-    alike = set(candidates.layers) - set(kinds.values())
+    alike = set(candidates["layer"]) - set(kinds.values())
     left_out = {module for layer in alike for module in layer.modules()}
-    return _Candidates(
-        *([module for module in some if module not in left_out] for some in candidates)
-    )
+    return {kind: [m for m in some if m not in left_out] for kind, some in candidates.items()}
 
 
 def _match(
     candidates: _Candidates, trace: Trace, options: dict[int, LayerOptions], operations: Operations
-) -> list[_Forward]:
-    norms = _matched(candidates.norms, lambda module: match_norm(module, trace, operations))
-    attentions = _matched(
-        candidates.attentions,
-        lambda module: match_attention(module, trace, norms, options, operations),
-    )
-    mlps = _matched(candidates.mlps, lambda module: match_mlp(module, trace, operations))
-    experts = _matched(
-        candidates.experts, lambda module: _agreeing(match_experts(module), module, trace)
-    )
-    layers = _matched(
-        candidates.layers,
-        lambda module: match_layer(module, trace, norms, attentions, mlps, operations),
-    )
-    kinds = {
-        "norm": norms,
-        "attention": attentions,
-        "mlp": mlps,
-        "experts": experts,
-        "layer": layers,
-    }
-    return [
-        (kind, module, fused.forward)
-        for kind, matched in kinds.items()
-        for module, fused in matched.items()
-    ]
+) -> list[_Twin]:
+    twins: list[_Twin] = []
+
+    def matched(kind: Kind, match: Callable[..., Any], *more: Any) -> dict[nn.Module, Any]:
+        pairs = ((module, match(module, trace, *more)) for module in candidates[kind])
+        found = {module: fused for module, fused in pairs if fused is not None}
+        twins.extend((Swap(kind, module), fused.forward) for module, fused in found.items())
+        return found
+
+    norms = matched("norm", match_norm, operations)
+    attentions = matched("attention", match_attention, norms, options, operations)
+    mlps = matched("mlp", match_mlp, operations)
+    matched("experts", match_experts)
+    matched("layer", match_layer, norms, attentions, mlps, operations)
+    return twins
 
 
-def _agreeing(fused: FusedExperts | None, module: nn.Module, trace: Trace) -> FusedExperts | None:
-    return fused if fused is not None and trace.agrees(module, fused.forward) else None
-
-
-def _rotaries(modules: list[nn.Module]) -> list[_Forward]:
-    matched = ((module, match_rotary(module)) for module in modules)
-    return [("rotary", module, fused.forward) for module, fused in matched if fused is not None]
-
-
-def _matched(modules: list[nn.Module], match: Callable[[nn.Module], Any]) -> dict[nn.Module, Any]:
-    found = ((module, match(module)) for module in modules)
-    return {module: fused for module, fused in found if fused is not None}
-
-
-def _is_worth(operations: Operations) -> bool:
-    """Whether a lone linear module gains: there are kernels for few rows, or products must go
-    through the caller's."""
-    return operations.skinny is not None or operations.multiply is not F.linear
-
-
-def _linear_forward(module: nn.Linear, operations: Operations) -> Callable[[Tensor], Tensor]:
+def _linear(module: nn.Linear, operations: Operations) -> Callable[[Tensor], Tensor]:
     def forward(input: Tensor) -> Tensor:
         out = operations.linear(input.reshape(-1, input.shape[-1]), module.weight, module.bias)
         return out.view(*input.shape[:-1], out.shape[1])

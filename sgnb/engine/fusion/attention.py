@@ -1,4 +1,5 @@
-"""Attention with q, k and v from one product, and everything up to the pool as one operation."""
+"""Attention whose q, k and v come from one GEMM, with everything up to the KV pool as one
+operation."""
 
 from __future__ import annotations
 
@@ -20,19 +21,18 @@ Positions = tuple[Tensor, Tensor] | None
 """cos and sin [1, T, n] as transformers hands them to its layers; None where positions are in the
 embeddings."""
 
+_OUTPUTS = [(name,) for name in ATTENTION_OUTPUTS]
+
 
 class FusedAttention:
-    """`forward` is `attend`, then a product with `output`; a fused layer does the two itself.
-
-    wide_norms: norms of all of q and of all of k, before they are cut into heads (OLMo2).
-    """
+    """`forward` is `attend`, then a GEMM with `output`; a fused layer does the two itself."""
 
     def __init__(
         self,
         merged: Merged,
         output: nn.Linear,
         plan: AttentionPlan,
-        wide_norms: list[Norm],
+        wide_norms: list[Norm],  # of all of q and of all of k, before heads are cut (OLMo2)
         operations: Operations,
     ) -> None:
         self.output, self.layer = output, plan.layer
@@ -55,17 +55,9 @@ class FusedAttention:
         self, x: Tensor, norm: Norm | None, position_embeddings: Positions, backend: Backend
     ) -> Tensor:
         """From x [T, K], which is first normed if asked, to what all heads saw: [T, q]."""
-        operations, plan, weight, bias = (
-            self._operations,
-            self._plan,
-            self._merged.weight,
-            self._merged.bias,
-        )
-        angles = (
-            None
-            if position_embeddings is None
-            else (position_embeddings[0][0], position_embeddings[1][0])
-        )
+        operations, plan, (weight, bias, _) = self._operations, self._plan, self._merged
+        cos, sin = position_embeddings or (None, None)
+        angles = None if cos is None or sin is None else (cos[0], sin[0])
         if self._wide_norms:
             qkv = operations.merged(x, weight, bias, norm)
             for part, wide in zip(qkv.split(plan.heads.widths, -1), self._wide_norms, strict=False):
@@ -77,11 +69,8 @@ class FusedAttention:
 
 
 def looks_like_attention(module: nn.Module) -> bool:
-    return (
-        isinstance(getattr(module, "layer_idx", None), int)
-        and bool(find_linears(module, PROJECTIONS))
-        and bool(find_linears(module, [(name,) for name in ATTENTION_OUTPUTS]))
-    )
+    numbered = isinstance(getattr(module, "layer_idx", None), int)
+    return numbered and all(find_linears(module, names) for names in (PROJECTIONS, _OUTPUTS))
 
 
 def match_attention(
@@ -93,17 +82,13 @@ def match_attention(
 ) -> FusedAttention | None:
     """The first way to norm and rotate that hands over the module's own q, k and v, and gives its
     output."""
-    layer = module.layer_idx
+    layer: Any = module.layer_idx
     heads, angles = _heads(module, trace), _angles(module, trace)
     merged = merge(find_linears(module, PROJECTIONS))
-    if (
-        not isinstance(layer, int)
-        or heads is None
-        or angles is None
-        or sum(heads.widths) != len(merged.weight)
-    ):
+    if heads is None or angles is None or sum(heads.widths) != len(merged.weight):
         return None
-    (output,) = find_linears(module, [(name,) for name in ATTENTION_OUTPUTS])
+
+    (output,) = find_linears(module, _OUTPUTS)
     rotaries = [r for r in ROTARIES if r is None or 0 < 2 * r.pairs(angles) <= heads.dim]
     for (q_norm, k_norm, wide), rotary in product(_norms(module, norms, heads.dim), rotaries):
         plan = AttentionPlan(layer, heads, options[layer], rotary, q_norm, k_norm)
@@ -116,17 +101,12 @@ def match_attention(
 
 def _heads(module: nn.Module, trace: Trace) -> Heads | None:
     """As seen in the run; None when the module did not run, or keys and values differ in width."""
-    if not trace.calls[module]:
-        return None
-    backend = trace.calls[module][0].kwargs.get("sgnb")
+    backend = trace.calls[module][0].kwargs.get("sgnb") if trace.calls[module] else None
     if backend is None or module.layer_idx not in backend.queries:
         return None
     q, k, v = backend.handed(module.layer_idx)
-    return (
-        Heads(q.shape[1], k.shape[1], q.shape[2])
-        if k.shape == v.shape and q.shape[2] == k.shape[2]
-        else None
-    )
+    same = k.shape == v.shape and q.shape[2] == k.shape[2]
+    return Heads(q.shape[1], k.shape[1], q.shape[2]) if same else None
 
 
 def _angles(module: nn.Module, trace: Trace) -> int | None:
@@ -135,20 +115,20 @@ def _angles(module: nn.Module, trace: Trace) -> int | None:
     found = {call.kwargs.get("position_embeddings") for call in trace.calls[module]}
     if found == {None}:
         return 0
-    sizes = {
-        (angles.dim(), len(angles), angles.shape[-1]) for pair in found for angles in pair or ()
-    }
-    return next(iter(sizes))[2] if len(sizes) == 1 and next(iter(sizes))[:2] == (3, 1) else None
+    sizes = {(a.dim(), len(a), a.shape[-1]) for pair in found for a in pair or ()}
+    dim, batch, size = sizes.pop() if len(sizes) == 1 else (0, 0, 0)
+    return size if (dim, batch) == (3, 1) else None
 
 
 def _norms(
     module: nn.Module, norms: dict[nn.Module, FusedNorm], dim: int
 ) -> Iterator[tuple[Norm | None, Norm | None, list[Norm]]]:
     """(norm of each head of q, of k, norms of all of q and k) as the module's parts suggest."""
-    pair = [norms.get(getattr(module, name, None)) for name in (QUERY_NORM, KEY_NORM)]  # type: ignore[arg-type]
-    if pair[0] is None or pair[1] is None:
+    found = [norms.get(getattr(module, name, None)) for name in (QUERY_NORM, KEY_NORM)]  # type: ignore[arg-type]
+    pair = [fused.norm for fused in found if fused is not None]
+    if len(pair) < 2:
         yield None, None, []
-    elif all(len(fused.norm.factor) == dim for fused in pair if fused is not None):
-        yield pair[0].norm, pair[1].norm, []
+    elif all(len(norm.factor) == dim for norm in pair):
+        yield pair[0], pair[1], []
     else:
-        yield None, None, [pair[0].norm, pair[1].norm]
+        yield None, None, pair

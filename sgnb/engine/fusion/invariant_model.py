@@ -1,11 +1,10 @@
-"""A model whose rows do not feel each other: what is left to do when every linear module is an
-`invariant_linear`.
+"""A batch-invariant model: what is left to do when every linear module is an `invariant_linear`.
 
-Routers multiply by weights of their own, experts in groups, and a module that no pattern knows may
-do anything. So the fused model runs once on random tokens, and each product and each long sum that
-torch computes is laid to the module that asked for it. There it is replaced, or the model is
-refused. Relied on in torch on a GPU: softmax, top-k, layer norms and sums of few numbers go row by
-row. Not seen: products inside of other libraries' operators.
+Routers multiply by weights of their own, experts in grouped GEMMs, and a module that no pattern
+knows may do anything. So the fused model runs once on random tokens, and each GEMM and each long
+reduction that torch computes is laid to the module that asked for it. There it is replaced, or the
+model is refused. Relied on in torch on a GPU: softmax, top-k, layer norms and sums of few numbers
+go row by row. Not seen: GEMMs inside of other libraries' operators.
 """
 
 from __future__ import annotations
@@ -27,31 +26,30 @@ from .moe import FusedExperts, activation_of, looks_like_experts
 from .trace import Trace
 
 LINEAR = "linear"
+"""Names of torch's functions: GEMMs and their like, and reductions."""
 
 PRODUCTS = {
-    LINEAR, "bilinear", "matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "mv", "dot", "vdot", "inner", "addmm",
-    "addbmm", "baddbmm", "addmv", "einsum", "tensordot", "chain_matmul", "multi_dot", "conv1d", "conv2d", "conv3d",
-    "grouped_mm", "_grouped_mm", "grouped_mm_fallback", "_scaled_mm", "scaled_dot_product_attention",
-    "multi_head_attention_forward",
+    LINEAR, "bilinear", "matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "mv", "dot", "vdot",
+    "inner", "addmm", "addbmm", "baddbmm", "addmv", "einsum", "tensordot", "chain_matmul",
+    "multi_dot", "conv1d", "conv2d", "conv3d", "grouped_mm", "_grouped_mm", "grouped_mm_fallback",
+    "_scaled_mm", "scaled_dot_product_attention", "multi_head_attention_forward",
 }  # fmt: skip
 SUMS = {
-    "sum", "mean", "var", "std", "var_mean", "std_mean", "norm", "vector_norm", "normalize", "logsumexp",
-    "cosine_similarity",
+    "sum", "mean", "var", "std", "var_mean", "std_mean", "norm", "vector_norm", "normalize",
+    "logsumexp", "cosine_similarity",
 }  # fmt: skip
-"""Names of torch's functions."""
 
 FEW = 32
-"""Sums of so many numbers are in an order that the number of rows does not change: one warp has
-them all."""
+"""A sum of no more numbers has an order that the number of rows does not change: one warp has them
+all."""
 
 
 def fuse_invariant(model: nn.Module, options: dict[int, LayerOptions]) -> list[Swap]:
-    """As `fuse`, but no row of any batch changes a bit of another row, in whatever it multiplies or
-    sums.
+    """As `fuse`, and batch-invariant: no row of any batch changes a bit of another row.
 
     Also swaps modules that multiply by themselves (routers), kind "product". Raises ModelError,
     with every forward as it was, when one computes what cannot be replaced: experts without a
-    kernel, products by other functions than F.linear, norms that no pattern knows.
+    kernel, GEMMs by other functions than F.linear, norms that no pattern knows.
     """
     trace = Trace(model, [])
     swaps = fuse(model, options, linear=invariant_linear)
@@ -73,9 +71,8 @@ def _make_experts_invariant(model: nn.Module, swaps: list[Swap]) -> None:
         if looks_like_experts(module):
             if module not in swapped:
                 raise _refusal(model, f"has experts that sgnb's kernels do not serve ({name})")
-            module.forward = FusedExperts(
-                module, activation_of(module), batch_invariant=True
-            ).forward
+            fused = FusedExperts(module, activation_of(module), batch_invariant=True)
+            module.forward = fused.forward
 
 
 def _replace_products(model: nn.Module, swapped: set[nn.Module], trace: Trace) -> list[Swap]:
@@ -85,8 +82,9 @@ def _replace_products(model: nn.Module, swapped: set[nn.Module], trace: Trace) -
         if module in swapped:
             continue
         if found != {LINEAR} or "forward" in vars(module):
-            whole = f"{names[module] or 'the model'} ({type(module).__name__}): {', '.join(sorted(found))}"
-            raise _refusal(model, f"computes what has no such twin, in {whole}")
+            where = f"{names[module] or 'the model'} ({type(module).__name__})"
+            what = f"computes what has no such twin, in {where}: {', '.join(sorted(found))}"
+            raise _refusal(model, what)
         swaps.append(Swap("product", module))
     for swap in swaps:
         swap.module.forward = _with_products(swap.module.forward)
@@ -94,21 +92,18 @@ def _replace_products(model: nn.Module, swapped: set[nn.Module], trace: Trace) -
 
 
 def _refusal(model: nn.Module, what: str) -> ModelError:
-    return ModelError(
-        f"{type(model).__name__} {what}, which deterministic=True does not cover", "load without it"
-    )
+    said = f"{type(model).__name__} {what}, which deterministic=True does not cover"
+    return ModelError(said, "load without it")
 
 
 def _computed(model: nn.Module, trace: Trace) -> dict[nn.Module, set[str]]:
-    """The products and long sums of a run of the model, by the innermost module that was at
-    work."""
+    """The GEMMs and long reductions of a run, by the innermost module that was at work."""
     watch = _Watch()
     with ExitStack() as hooks:
         for module in model.modules():
-            handle = module.register_forward_pre_hook(watch.enter)
-            hooks.callback(handle.remove)
-            handle = module.register_forward_hook(watch.leave, always_call=True)
-            hooks.callback(handle.remove)
+            hooks.callback(module.register_forward_pre_hook(watch.enter).remove)
+            leave = module.register_forward_hook(watch.leave, always_call=True)
+            hooks.callback(leave.remove)
         with watch:
             trace.run()
     return watch.found
@@ -137,17 +132,13 @@ class _Watch(TorchFunctionMode):
 
 
 def _has_terms(name: str, args: Any, out: Any) -> bool:
-    """Whether an output is a sum of so many terms that their order counts; where that is not known,
-    yes."""
+    """Whether an output has enough terms that their order counts; where that is not known, yes."""
     first = args[0] if args else None
     if not isinstance(first, Tensor) or first.dim() == 0:
         return True
     if name in SUMS:
-        return (
-            not isinstance(out, Tensor)
-            or first.numel() > FEW * out.numel()
-            or out.shape == first.shape
-        )
+        known = isinstance(out, Tensor) and out.shape != first.shape
+        return not known or first.numel() > FEW * out.numel()
     return name == LINEAR or first.shape[-1] > 1
 
 

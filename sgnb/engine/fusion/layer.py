@@ -1,5 +1,5 @@
-"""A whole decoder layer over its fused parts, with the residual added where the products are
-written."""
+"""A whole decoder layer over its fused parts, with the residual added in the epilogue of the
+GEMMs."""
 
 from __future__ import annotations
 
@@ -11,36 +11,27 @@ from .attention import FusedAttention, Positions
 from .mlp import FusedMLP
 from .norm import FusedNorm
 from .operations import Operations
-from .patterns import ATTENTION, LAYERS, MLP, RESIDUAL_MULTIPLIER, LayerPattern
+from .patterns import ATTENTION, LAYERS, MLP, RESIDUAL_MULTIPLIER
 from .trace import Trace
 from .types import Backend, Norm
 
 
 class FusedLayer:
-    """In a step of one row a layer like Llama's is four kernels and attention itself: each product
-    has in it what comes before and after. Norms of heads, norms after a product and other kinds of
-    MLPs add theirs.
-
-    mlp is a `FusedMLP`, or a module of another kind (mixture of experts), which is called as it is.
-    norms: before and after attention, before and after the MLP. scale: factor of what is added to
-    the residual.
-    """
+    """In a step of one row a layer like Llama's is four kernels and attention itself: each GEMM has
+    in it what comes before and after. Norms of heads, norms after a GEMM and other kinds of MLPs
+    add theirs."""
 
     def __init__(
         self,
         attention: FusedAttention,
-        mlp: FusedMLP | nn.Module,
-        norms: tuple[Norm | None, ...],
-        scale: float,
+        mlp: FusedMLP | nn.Module,  # another module (mixture of experts) is called as it is
+        norms: list[Norm | None],  # before and after attention, before and after the MLP
+        scale: float,  # factor of what is added to the residual
         operations: Operations,
     ) -> None:
-        self._attention, self._mlp, self._scale, self._operations = (
-            attention,
-            mlp,
-            scale,
-            operations,
-        )
+        self._attention, self._mlp = attention, mlp
         self._before_attention, self._after_attention, self._before_mlp, self._after_mlp = norms
+        self._scale, self._operations = scale, operations
 
     def forward(
         self,
@@ -55,30 +46,23 @@ class FusedLayer:
         x = hidden_states[0]
         mixed = self._attention.attend(x, self._before_attention, position_embeddings, sgnb)
         x = self._add_product(x, mixed, self._attention.output, self._after_attention)
-        x = (
-            self._add_mlp(x, self._mlp)
-            if isinstance(self._mlp, FusedMLP)
-            else self._add_module(x, self._mlp)
-        )
+        mlp = self._mlp
+        x = self._add_mlp(x, mlp) if isinstance(mlp, FusedMLP) else self._add_module(x, mlp)
         return x[None]
 
     def _add_mlp(self, x: Tensor, mlp: FusedMLP) -> Tensor:
-        merged = mlp.merged
-        inner = self._operations.linear(
-            x, merged.weight, merged.bias, norm=self._before_mlp, gated=mlp.activation
-        )
+        weight, bias, _ = mlp.merged
+        norm, gated = self._before_mlp, mlp.activation
+        inner = self._operations.linear(x, weight, bias, norm=norm, gated=gated)
         return self._add_product(x, inner, mlp.output, self._after_mlp)
 
     def _add_module(self, x: Tensor, mlp: nn.Module) -> Tensor:
-        out = mlp(
-            (x if self._before_mlp is None else self._operations.norm(x, self._before_mlp))[None]
-        )
-        out = (out[0] if isinstance(out, tuple) else out)[
-            0
-        ]  # some give the router's scores besides
+        norm = self._operations.norm
+        out = mlp((x if self._before_mlp is None else norm(x, self._before_mlp))[None])
+        out = (out[0] if isinstance(out, tuple) else out)[0]  # some give router scores besides
         if self._after_mlp is None:
             return x.add_(out, alpha=self._scale)
-        return self._operations.norm(out, self._after_mlp, residual=x)
+        return norm(out, self._after_mlp, residual=x)
 
     def _add_product(
         self, x: Tensor, inner: Tensor, output: nn.Linear, after: Norm | None
@@ -90,9 +74,7 @@ class FusedLayer:
 
 
 def looks_like_layer(module: nn.Module) -> bool:
-    return isinstance(getattr(module, ATTENTION, None), nn.Module) and isinstance(
-        getattr(module, MLP, None), nn.Module
-    )
+    return all(isinstance(getattr(module, name, None), nn.Module) for name in (ATTENTION, MLP))
 
 
 def match_layer(
@@ -109,22 +91,11 @@ def match_layer(
     if attention is None or not isinstance(scale, (int, float)):
         return None
     for pattern in LAYERS:
-        found = _pattern_norms(module, pattern, norms)
-        if found is None:
+        found = [norms.get(getattr(module, name or "", None)) for name in pattern]  # type: ignore[arg-type]
+        if any(name and norm is None for name, norm in zip(pattern, found, strict=True)):
             continue
-        fused = FusedLayer(attention, mlps.get(mlp, mlp), found, float(scale), operations)
+        own = [None if norm is None else norm.norm for norm in found]
+        fused = FusedLayer(attention, mlps.get(mlp, mlp), own, float(scale), operations)
         if trace.agrees(module, fused.forward, attention.layer, median=mlp not in mlps):
             return fused
     return None
-
-
-def _pattern_norms(
-    module: nn.Module, pattern: LayerPattern, norms: dict[nn.Module, FusedNorm]
-) -> tuple[Norm | None, ...] | None:
-    found: list[Norm | None] = []
-    for name in pattern:
-        fused = None if name is None else norms.get(getattr(module, name, None))  # type: ignore[arg-type]
-        if name is not None and fused is None:
-            return None
-        found.append(None if fused is None else fused.norm)
-    return tuple(found)

@@ -1,10 +1,8 @@
-"""The Triton kernels of `moe`: order pairs of token and expert, multiply by experts' weights, add
-up per token.
+"""The Triton kernels of `moe`: sort pairs of token and expert, a grouped GEMM, add up per token.
 
-A pair is entry (token, choice) of the routing, number token * choices + choice. Launches depend on
+A pair is entry (token, choice) of the routing, number token * top_k + choice. Launches depend on
 shapes only, and nothing is read back: how many rows an expert has is known on the device alone, so
-the grid is for the worst case and programs without work end at once. With TRITON_INTERPRET=1 set
-before triton is imported, the kernels run on the CPU.
+the grid is for the worst case and programs without work end at once.
 """
 
 from __future__ import annotations
@@ -17,11 +15,10 @@ from .skinny_kernels import activated
 
 @triton.jit(do_not_specialize=["pairs"])
 def order_kernel(
-    ids: tl.tensor, order: tl.tensor, firsts: tl.tensor, pairs: tl.tensor,
+    ids: tl.tensor, order: tl.tensor, indptr: tl.tensor, pairs: tl.tensor,
     EXPERTS: tl.constexpr, BLOCK: tl.constexpr, COMPARED: tl.constexpr,
 ) -> None:  # fmt: skip
-    """A stable counting sort by comparing all with all. order: pair at each place; firsts: first
-    place of each expert.
+    """A stable counting sort by comparing all with all; see `moe._Groups`.
 
     Query q below `pairs` asks how many pairs come before pair q; query pairs + e, how many come
     before expert e's.
@@ -38,16 +35,16 @@ def order_kernel(
         lower = lower | ((other[None, :] == key[:, None]) & (j[None, :] < equals[:, None]))
         before += tl.sum(lower.to(tl.int32), 1)
     tl.store(order + before, q, mask=is_pair)
-    tl.store(firsts + (q - pairs), before, mask=(q >= pairs) & (q <= pairs + EXPERTS))
+    tl.store(indptr + (q - pairs), before, mask=(q >= pairs) & (q <= pairs + EXPERTS))
 
 
 @triton.jit
 def grouped_kernel(
-    x: tl.tensor, weight: tl.tensor, bias: tl.tensor, scales: tl.tensor, order: tl.tensor, firsts: tl.tensor,
-    out: tl.tensor, x_stride: tl.tensor, expert_stride: tl.tensor, column_stride: tl.tensor, term_stride: tl.tensor,
-    EXPERTS: tl.constexpr, EXPERTS_BLOCK: tl.constexpr, CHOICES: tl.constexpr,
-    COLUMNS: tl.constexpr, SIZE: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
+    x: tl.tensor, weight: tl.tensor, bias: tl.tensor, scales: tl.tensor, order: tl.tensor,
+    indptr: tl.tensor, out: tl.tensor, x_stride: tl.tensor, expert_stride: tl.tensor,
+    column_stride: tl.tensor, term_stride: tl.tensor, EXPERTS: tl.constexpr,
+    EXPERTS_BLOCK: tl.constexpr, TOP_K: tl.constexpr, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
     BIAS: tl.constexpr, GATE: tl.constexpr, LAST: tl.constexpr,
 ) -> None:  # fmt: skip
     """A block of an expert's pairs times a block of its columns, front to back over SIZE.
@@ -56,27 +53,27 @@ def grouped_kernel(
     place, and row p of out is pair p, multiplied by scales[p].
     """
     experts = tl.arange(0, EXPERTS_BLOCK)
-    first = tl.load(firsts + experts, mask=experts < EXPERTS, other=0)
-    last = tl.load(firsts + experts + 1, mask=experts < EXPERTS, other=0)
+    first = tl.load(indptr + experts, mask=experts < EXPERTS, other=0)
+    last = tl.load(indptr + experts + 1, mask=experts < EXPERTS, other=0)
     blocks = (last - first + BLOCK_M - 1) // BLOCK_M
     ends = tl.cumsum(blocks, 0)
     down = tl.sum(blocks, 0)
     across = tl.cdiv(COLUMNS, BLOCK_N)
     if tl.program_id(0) < down * across:
-        group = tl.program_id(0) // (GROUP * across)
-        within = tl.program_id(0) % (GROUP * across)
-        height = tl.minimum(down - group * GROUP, GROUP)
-        block = group * GROUP + within % height
+        group = tl.program_id(0) // (GROUP_M * across)
+        within = tl.program_id(0) % (GROUP_M * across)
+        height = tl.minimum(down - group * GROUP_M, GROUP_M)
+        block = group * GROUP_M + within % height
         n = within // height * BLOCK_N + tl.arange(0, BLOCK_N)
         expert = tl.sum((ends <= block).to(tl.int32), 0)
         mine = experts == expert
-        place = tl.sum(tl.where(mine, first + (block - ends + blocks) * BLOCK_M, 0), 0) + tl.arange(
-            0, BLOCK_M
-        )
+        begin = tl.sum(tl.where(mine, first + (block - ends + blocks) * BLOCK_M, 0), 0)
+        place = begin + tl.arange(0, BLOCK_M)
         live = place < tl.sum(tl.where(mine, last, 0), 0)
         pair = tl.load(order + place, mask=live, other=0)
-        row = place if LAST else pair // CHOICES
+        row = place if LAST else pair // TOP_K
         k = tl.arange(0, BLOCK_K)
+
         exists = (n < COLUMNS) | (COLUMNS % BLOCK_N == 0)
         columns = n.to(tl.int64)[None, :] * column_stride
         ups = (n.to(tl.int64) + COLUMNS)[None, :] * column_stride
@@ -86,48 +83,42 @@ def grouped_kernel(
         acc_up = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
         for start in range(0, SIZE, BLOCK_K):
             at = start + k
-            inside = (at < SIZE) | (
-                SIZE % BLOCK_K == 0
-            )  # all true where the compiler can see it: loads without masks
+            # All true where the compiler can see it: loads without masks.
+            inside = (at < SIZE) | (SIZE % BLOCK_K == 0)
             a = tl.load(rows + at[None, :], mask=live[:, None] & inside[None, :], other=0.0)
             terms = matrix + at.to(tl.int64)[:, None] * term_stride
             there = inside[:, None] & exists[None, :]
-            acc = tl.dot(
-                a, tl.load(terms + columns, mask=there, other=0.0), acc, input_precision="ieee"
-            )
+            w = tl.load(terms + columns, mask=there, other=0.0)
+            acc = tl.dot(a, w, acc, input_precision="ieee")
             if GATE != "":
                 up = tl.load(terms + ups, mask=there, other=0.0)
                 acc_up = tl.dot(a, up, acc_up, input_precision="ieee")
+
         if BIAS:
             biases = bias + expert * (2 * COLUMNS if GATE != "" else COLUMNS) + n
             acc += tl.load(biases, mask=n < COLUMNS, other=0.0).to(tl.float32)[None, :]
             if GATE != "":
-                acc_up += tl.load(biases + COLUMNS, mask=n < COLUMNS, other=0.0).to(tl.float32)[
-                    None, :
-                ]
+                ups_bias = tl.load(biases + COLUMNS, mask=n < COLUMNS, other=0.0)
+                acc_up += ups_bias.to(tl.float32)[None, :]
         if GATE != "":
             acc = activated(acc, GATE) * acc_up
         if LAST:
             acc *= tl.load(scales + pair, mask=live, other=0.0).to(tl.float32)[:, None]
         target = (pair if LAST else place).to(tl.int64)
         inside_out = live[:, None] & (n < COLUMNS)[None, :]
-        tl.store(
-            out + target[:, None] * COLUMNS + n[None, :],
-            acc.to(out.dtype.element_ty),
-            mask=inside_out,
-        )
+        places = out + target[:, None] * COLUMNS + n[None, :]
+        tl.store(places, acc.to(out.dtype.element_ty), mask=inside_out)
 
 
 @triton.jit
 def combine_kernel(
-    parts: tl.tensor, out: tl.tensor, CHOICES: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr
+    pairs: tl.tensor, out: tl.tensor, TOP_K: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr
 ) -> None:
     """Adds the pairs of a token, in the order of its choices."""
     token = tl.program_id(0).to(tl.int64)
     at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     total = tl.zeros([BLOCK], tl.float32)
-    for choice in range(CHOICES):
-        total += tl.load(
-            parts + (token * CHOICES + choice) * SIZE + at, mask=at < SIZE, other=0.0
-        ).to(tl.float32)
+    for choice in range(TOP_K):
+        pair = pairs + (token * TOP_K + choice) * SIZE
+        total += tl.load(pair + at, mask=at < SIZE, other=0.0).to(tl.float32)
     tl.store(out + token * SIZE + at, total.to(out.dtype.element_ty), mask=at < SIZE)

@@ -1,4 +1,4 @@
-"""Root mean square norms: found by the name of their class, their kind by trying."""
+"""RMSNorm: found by the name of its class, its variant by trying."""
 
 from __future__ import annotations
 
@@ -31,10 +31,8 @@ def match_norm(module: nn.Module, trace: Trace, operations: Operations) -> Fused
     """The variant that comes closest, where one agrees."""
     weight, eps = module.weight, _eps(module)
     assert isinstance(weight, nn.Parameter) and eps is not None
-    variants = [
-        FusedNorm(Norm(weight.data.float() + add, eps, early), operations)
-        for add, early in NORM_VARIANTS
-    ]
+    norms = [Norm(weight.data.float() + add, eps, early) for add, early in NORM_VARIANTS]
+    variants = [FusedNorm(norm, operations) for norm in norms]
     errors = [trace.error(module, variant.forward) for variant in variants]
     best = min(range(len(variants)), key=errors.__getitem__)
     return variants[best] if errors[best] <= tolerance(weight.dtype) else None

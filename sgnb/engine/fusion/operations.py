@@ -1,5 +1,4 @@
-"""How the fused forwards compute: one way to multiply by weights, and the operations between,
-chosen once a model."""
+"""How the fused forwards compute: a GEMM, and the operations between GEMMs, chosen once a model."""
 
 from __future__ import annotations
 
@@ -13,16 +12,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from . import reference
-from .types import Angles, AttentionPlan, Backend, Norm
+from .types import Activation, Angles, AttentionPlan, Backend, Norm
 
 Linear = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """(x [T, K], weight [N, K], bias [N] or None) -> [T, N]."""
 
-
-class RotateAndStore(Protocol):
-    def __call__(
-        self, qkv: Tensor, plan: AttentionPlan, angles: Angles | None, backend: Backend
-    ) -> Tensor: ...
+RotateAndStore = Callable[[Tensor, AttentionPlan, Angles | None, Backend], Tensor]
 
 
 class NormRows(Protocol):
@@ -30,30 +25,24 @@ class NormRows(Protocol):
 
 
 class Skinny(NamedTuple):
-    """serves: whether `linear` is the choice for (x, weight, gated). project_rows: of q, k and v,
-    at most so many, by `project` where it serves, see `can_project`, else by `linear`. See
-    `skinny`, the module."""
+    """GEMMs of few rows; see `skinny`, the module."""
 
-    serves: Callable[[Tensor, Tensor, bool], bool]
+    serves: Callable[[Tensor, Tensor, bool], bool]  # is `linear` the choice for x, weight, gated?
     linear: Callable[..., Tensor]
-    project_rows: int
-    project: Callable[..., Tensor]
+    project_rows: int  # QKV projections of up to this many rows are skinny, of more cuBLAS's
+    project: Callable[..., Tensor]  # where `can_project`, else `linear`
     can_project: Callable[[AttentionPlan, Angles | None], bool]
 
 
 @dataclass(frozen=True)
 class Operations:
-    """norm, gate, rotate_and_store: see `reference`. multiply: the product with weights where
-    `skinny` does not serve.
-
-    skinny: `linear` and `project` below in a kernel or two, for few rows, where reading the weights
-    is all that counts.
-    """
+    """skinny: `linear` and `project` below in a kernel or two, where reading the weights is all
+    that counts."""
 
     norm: NormRows = reference.norm
-    gate: Callable[[Tensor, str], Tensor] = reference.gate
+    gate: Callable[[Tensor, Activation], Tensor] = reference.gate
     rotate_and_store: RotateAndStore = reference.rotate_and_store
-    multiply: Linear = F.linear
+    multiply: Linear = F.linear  # where `skinny` does not serve
     skinny: Skinny | None = None
 
     def linear(
@@ -65,7 +54,7 @@ class Operations:
         norm: Norm | None = None,
         residual: Tensor | None = None,
         scale: float = 1.0,
-        gated: str | None = None,
+        gated: Activation | None = None,
     ) -> Tensor:
         """x [T, K], normed first if asked, times weight [N, K]: [T, N].
 
@@ -94,27 +83,26 @@ class Operations:
         *,
         norm: Norm | None = None,
     ) -> Tensor:
-        """q [T, heads, dim], rotated, of x [T, K], which is first normed if asked; k and v go to
-        the pool.
+        """The QKV projection of x [T, K], which is first normed if asked: q [T, heads, dim],
+        rotated; k and v go to the pool.
 
-        weight and bias are those of q, k and v, one after the other. angles: None without a
-        rotation.
+        weight and bias: those of q, k and v, one after the other. angles: None without a rotary
+        embedding.
         """
-        skinny = self.skinny
-        if (
-            skinny is not None
-            and len(x) <= skinny.project_rows
-            and skinny.can_project(plan, angles)
-        ):
+        skinny = self._skinny_projection(x)
+        if skinny is not None and skinny.can_project(plan, angles):
             return skinny.project(x, weight, bias, plan, angles, backend, norm=norm)
         return self.rotate_and_store(self.merged(x, weight, bias, norm), plan, angles, backend)
 
     def merged(self, x: Tensor, weight: Tensor, bias: Tensor | None, norm: Norm | None) -> Tensor:
-        """q, k and v, not cut into heads yet: [T, sum of widths]. cuBLAS is the faster for more
-        than `project_rows`."""
-        if self.skinny is not None and len(x) <= self.skinny.project_rows:
-            return self.skinny.linear(x, weight, bias, norm=norm)
+        """q, k and v, not cut into heads yet: [T, sum of widths]."""
+        skinny = self._skinny_projection(x)
+        if skinny is not None:
+            return skinny.linear(x, weight, bias, norm=norm)
         return self.multiply(x if norm is None else self.norm(x, norm), weight, bias)
+
+    def _skinny_projection(self, x: Tensor) -> Skinny | None:
+        return self.skinny if self.skinny and len(x) <= self.skinny.project_rows else None
 
     def _add_product(
         self, residual: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None, scale: float
@@ -126,19 +114,17 @@ class Operations:
 
 
 def pick_operations(device: torch.device, dtype: torch.dtype, linear: Linear | None) -> Operations:
-    """The fastest that work there. linear: takes the place of every product, for who needs its
+    """The fastest that work there. linear: takes the place of every GEMM, for who needs its
     rounding."""
     if device.type != "cuda" or find_spec("triton") is None:
         return Operations(multiply=linear or F.linear)
     from . import kernels
 
-    fast = Operations(
-        kernels.norm, kernels.gate, kernels.rotate_and_store, multiply=linear or F.linear
-    )
+    rotate = kernels.rotate_and_store
+    fast = Operations(kernels.norm, kernels.gate, rotate, multiply=linear or F.linear)
     if linear is not None or dtype not in (torch.bfloat16, torch.float16):
         return fast
     from .skinny import SUMMED_ROWS, can_project, serves, skinny_linear, skinny_project
 
-    return replace(
-        fast, skinny=Skinny(serves, skinny_linear, SUMMED_ROWS, skinny_project, can_project)
-    )
+    skinny = Skinny(serves, skinny_linear, SUMMED_ROWS, skinny_project, can_project)
+    return replace(fast, skinny=skinny)

@@ -1,13 +1,11 @@
-"""What the pass looks for in a model, as data: names of parts, ways to rotate, orders of a layer.
-Nothing else.
+"""What the pass looks for in a model, as data: names of parts, rotary embeddings, orders of a
+layer's norms. Nothing else.
 
 A name that matches is a guess; the pass compares each guess with the module itself before it swaps
 anything.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 from .types import Rotary
 
@@ -18,8 +16,7 @@ ROTARY_TYPES = {"default", "linear", "llama3", "yarn"}
 NORM_SUFFIX = "RMSNorm"
 NORM_EPS = ("variance_epsilon", "eps")
 NORM_VARIANTS = ((0.0, True), (0.0, False), (1.0, False))
-"""(what is added to the weight, whether the normed values are rounded first): Llama, OLMo2,
-Gemma."""
+"""(added to the weight, rounded before the weight is applied): Llama, OLMo2, Gemma."""
 
 PROJECTIONS = (("q_proj", "k_proj", "v_proj"), ("qkv_proj",))
 ATTENTION_OUTPUTS = ("o_proj", "dense", "out_proj")
@@ -40,34 +37,12 @@ MLP_ACTIVATIONS = ("act_fn", "activation_fn", "act")
 ATTENTION, MLP = "self_attn", "mlp"
 RESIDUAL_MULTIPLIER = "residual_multiplier"
 
-
-class LayerPattern(NamedTuple):
-    """Names of a decoder layer's norms: before and after each half, None where there is none."""
-
-    before_attention: str | None
-    after_attention: str | None
-    before_mlp: str | None
-    after_mlp: str | None
-
-
-LAYERS = (
-    LayerPattern(
-        "input_layernorm",
-        "post_attention_layernorm",
-        "pre_feedforward_layernorm",
-        "post_feedforward_layernorm",
-    ),  # Gemma 2 and 3
-    LayerPattern(
-        "input_layernorm",
-        "post_self_attn_layernorm",
-        "post_attention_layernorm",
-        "post_mlp_layernorm",
-    ),  # GLM4
-    LayerPattern(
-        None, "post_attention_layernorm", None, "post_feedforward_layernorm"
-    ),  # OLMo2, EXAONE4
-    LayerPattern(
-        "input_layernorm", None, "post_attention_layernorm", None
-    ),  # Llama and most others
+_INPUT, _POST = "input_layernorm", "post_attention_layernorm"
+LAYERS: tuple[tuple[str | None, str | None, str | None, str | None], ...] = (
+    (_INPUT, _POST, "pre_feedforward_layernorm", "post_feedforward_layernorm"),  # Gemma 2 and 3
+    (_INPUT, "post_self_attn_layernorm", _POST, "post_mlp_layernorm"),  # GLM4
+    (None, _POST, None, "post_feedforward_layernorm"),  # OLMo2, EXAONE4
+    (_INPUT, None, _POST, None),  # Llama and most others
 )
-"""Names alone do not tell them apart; the comparison with the layer does."""
+"""Norms before and after attention, before and after the MLP; None where there is none. Names alone
+do not tell the orders apart; the comparison with the layer does."""

@@ -1,5 +1,5 @@
-"""The operations between the matrix products in plain torch: for the CPU, and the oracle of the
-Triton kernels."""
+"""The operations between the GEMMs in plain torch: for the CPU, and the oracle of the Triton
+kernels."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .types import Angles, AttentionPlan, Backend, Norm, Rotary
+from .types import Activation, Angles, AttentionPlan, Backend, Norm, Rotary
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
     "gelu": F.gelu,
     "gelu_tanh": partial(F.gelu, approximate="tanh"),
@@ -20,7 +20,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def norm(x: Tensor, norm: Norm, residual: Tensor | None = None) -> Tensor:
-    """x [..., n] normed, plus `residual` of the same shape; a new tensor in x's dtype."""
+    """RMSNorm of x [..., n], plus `residual` of the same shape; a new tensor in x's dtype."""
     if x.dtype == torch.float32:
         y = F.rms_norm(x, norm.factor.shape, norm.factor, norm.eps)
     else:
@@ -29,8 +29,8 @@ def norm(x: Tensor, norm: Norm, residual: Tensor | None = None) -> Tensor:
     return y if residual is None else y.add_(residual)
 
 
-def gate(x: Tensor, activation: str) -> Tensor:
-    """x [T, 2n], the gate beside what it gates: activation(gate) * up, [T, n]."""
+def gate(x: Tensor, activation: Activation) -> Tensor:
+    """x [T, 2n], gate and up side by side: activation(gate) * up, [T, n]."""
     first, up = x.chunk(2, -1)
     return ACTIVATIONS[activation](first).mul_(up)
 
@@ -40,7 +40,7 @@ def rotate_and_store(
 ) -> Tensor:
     """Norm and rotate the heads of qkv [T, sum of widths], store k and v: q [T, heads, dim].
 
-    angles: None when the plan has no rotation.
+    angles: None when the plan has no rotary embedding.
     """
     query, kv, dim = plan.heads
     heads = qkv.view(len(qkv), query + 2 * kv, dim)
@@ -55,7 +55,7 @@ def rotate_and_store(
 
 
 def rotate(x: Tensor, angles: Angles | None, rotary: Rotary | None) -> Tensor:
-    """x [T, heads, dim] rotated, a new tensor; x itself without a rotation."""
+    """x [T, heads, dim] rotated, a new tensor; x itself without a rotary embedding."""
     if rotary is None or angles is None:
         return x
     pairs = rotary.pairs(angles[0].shape[-1])
@@ -74,16 +74,10 @@ def _halves(x: Tensor, pairs: int, rotary: Rotary) -> tuple[Tensor, Tensor]:
     return x[..., :pairs], x[..., pairs : 2 * pairs]
 
 
-def activation_name(own: Callable[[Tensor], Tensor]) -> str | None:
+def activation_name(own: Callable[[Tensor], Tensor]) -> Activation | None:
     """The known activation that computes the same over the stretch where the known ones differ."""
     x = torch.linspace(-8, 8, 401)
     with torch.inference_mode():
         y = own(x)
-        return next(
-            (
-                name
-                for name, known in ACTIVATIONS.items()
-                if torch.allclose(known(x), y, 1e-5, 1e-6)
-            ),
-            None,
-        )
+        same = (name for name, f in ACTIVATIONS.items() if torch.allclose(f(x), y, 1e-5, 1e-6))
+        return next(same, None)

@@ -1,5 +1,4 @@
-"""Rotary embeddings: cosines and sines by position, looked up in a table that the module itself has
-filled."""
+"""Rotary embeddings: cos and sin by position, from a table that the module itself filled."""
 
 from __future__ import annotations
 
@@ -10,14 +9,13 @@ from torch import Tensor, nn
 
 from .patterns import ROTARY_SUFFIX, ROTARY_TYPES
 
-MOST_POSITIONS = 1 << 18
+MAX_POSITIONS = 1 << 18
 """A table has two numbers for each position and dimension: at most 128 MiB with 128 dimensions of
 bfloat16."""
 
 
 class FusedRotary:
-    """A table for each kind of layer that the module distinguishes; made when it is first asked
-    for."""
+    """A table for each kind of layer that the module tells apart, made when first asked for."""
 
     def __init__(self, own: Callable[..., tuple[Tensor, Tensor]], positions: int) -> None:
         self._own, self._positions = own, positions
@@ -39,7 +37,7 @@ def match_rotary(module: nn.Module) -> FusedRotary | None:
     """Where the frequencies never change, and the table is not too large."""
     kinds = getattr(module, "rope_type", None)
     positions = getattr(module, "max_seq_len_cached", 0)
-    if not type(module).__name__.endswith(ROTARY_SUFFIX) or not 0 < positions <= MOST_POSITIONS:
+    if not type(module).__name__.endswith(ROTARY_SUFFIX) or not 0 < positions <= MAX_POSITIONS:
         return None
     if not set(kinds.values() if isinstance(kinds, dict) else [kinds]) <= ROTARY_TYPES:
         return None

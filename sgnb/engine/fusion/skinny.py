@@ -1,6 +1,6 @@
-"""Products of a few rows with a weight matrix in one kernel with what comes after: the residual,
-the gate, or the rotation of heads and their way to the pool. For one row also with the norm before,
-for two with that of q, k and v.
+"""Skinny GEMMs: a few rows times a weight matrix, in one kernel with the epilogue (residual, gate,
+or rotary embedding and the KV pool). For one row also with RMSNorm before, for two with that of q,
+k and v.
 
 With so few rows the time is that of reading the weights once, so everything else hides behind that.
 Needs triton; with TRITON_INTERPRET=1 set before triton is imported, it runs on the CPU. Knows
@@ -18,56 +18,46 @@ from torch import Tensor
 
 from ..device.precompile import launch
 from . import kernels
+from .reference import ACTIVATIONS
 from .skinny_kernels import linear_kernel, project_kernel
-from .types import Angles, AttentionPlan, Backend, Norm
+from .types import DTYPES, Activation, Angles, AttentionPlan, Backend, Norm
 
-SUMMED_ROWS, ROWS, GATED_ROWS = 2, 16, 64
-"""Up to so many rows the kernels here are meant for: of q, k, v and narrow products, of others, of
-gated ones."""
+SUMMED_ROWS = 2  # from here on down every GEMM is skinny, and q, k and v's is so only here
+ROWS = 16  # the most of a skinny GEMM, from 3 on with tensor cores
 
 NARROW = 24
-"""Columns for each processor: a product with no more is narrow. Sums of it want small blocks, and
-tensor cores make too few programs."""
-
-ACTIVATIONS = ("silu", "gelu", "gelu_tanh")
-"""What `gated` may be: SiLU, GELU by the error function, GELU by tanh."""
+"""Columns for each SM: a GEMM with no more is narrow. Sums of it want small blocks, and tensor
+cores make too few programs."""
 
 SMALLEST = 16
-"""The fewest columns, and numbers of a row, that the tensor cores take."""
+"""The fewest columns, and numbers of a row, that tensor cores take."""
 
 PAIRS = 4
 """The most pairs of a head that a program of `skinny_project` makes."""
 
-DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 
+class SkinnyTiling(NamedTuple):
+    """A program's part of a skinny GEMM, for all rows."""
 
-class Tiling(NamedTuple):
-    """How the work is cut. dot: by tensor cores, else by sums of products. block_n: output columns
-    of a program (of gate and up each). block_k: numbers of a row read at a time. stages: of the
-    loads, 1 for none in advance. unroll: so many turns of the loop are one, so that loads of the
-    later ones need not wait for the sums of the first."""
-
-    dot: bool
-    block_n: int
-    block_k: int
+    dot: bool  # on tensor cores, else by sums of products
+    block_n: int  # output columns, of gate and up each
+    block_k: int  # numbers of a row read at a time
     warps: int
-    stages: int
-    unroll: int = 1
+    stages: int  # of software pipelining, 1 for no loads in advance
+    unroll: int = 1  # of the loop: later loads need not wait for the first sums
 
 
 def serves(x: Tensor, weight: Tensor, gated: bool) -> bool:
     """Whether `skinny_linear` is the choice for x [T, K] and weight [N, K], and not cuBLAS. Rows
     must be contiguous.
 
-    Up to `SUMMED_ROWS` it is; above, where columns make enough programs: else cuBLAS divides long
-    sums too.
+    Up to `SUMMED_ROWS` it is; above, where columns make enough programs: else cuBLAS is better,
+    which also splits K.
     """
     if x.stride(1) != 1 or weight.stride(1) != 1:
         return False
     columns = len(weight) // 2 if gated else len(weight)
-    if columns <= NARROW * _processors(x.device):
-        return len(x) <= SUMMED_ROWS
-    return len(x) <= (GATED_ROWS if gated else ROWS)
+    return len(x) <= (SUMMED_ROWS if columns <= NARROW * _sm_count(x.device) else ROWS)
 
 
 def skinny_linear(
@@ -77,15 +67,15 @@ def skinny_linear(
     *,
     norm: Norm | None = None,
     residual: Tensor | None = None,
-    gated: str | None = None,
-    tiling: Tiling | None = None,
+    gated: Activation | None = None,
+    tiling: SkinnyTiling | None = None,
 ) -> Tensor:
     """x [T, K] times weight [N, K], plus bias [N], plus residual [T, N]: a new tensor [T, N].
 
     norm: of x, before. In the same kernel, with nothing rounded between, where `tiling` has no
-    `dot`. gated: one of `ACTIVATIONS`; the first half of weight's rows (and of bias) are the gate,
-    the others what it gates, and the product is activation(gate) * up, [T, N / 2]. Sums run in
-    float32 and are rounded once, at the end.
+    `dot`. gated: the first half of weight's rows (and of bias) are the gate, the others what it
+    gates, and the product is activation(gate) * up, [T, N / 2]. Sums run in float32 and are rounded
+    once, at the end.
 
     x, weight and residual have one dtype, bfloat16, float16 or float32, and contiguous rows.
     tiling: instead of the one chosen by shape. ValueError for other shapes or dtypes.
@@ -96,32 +86,18 @@ def skinny_linear(
     out = torch.empty(rows, columns, dtype=x.dtype, device=x.device)
     if rows == 0 or columns == 0:
         return out
-    tiling = tiling or pick_tiling(rows, columns, size, gated is not None, _processors(x.device))
+
+    tiling = tiling or pick_tiling(rows, columns, size, gated is not None, _sm_count(x.device))
     if norm is not None and tiling.dot:
         x, norm = kernels.norm(x, norm), None
     launch(
-        linear_kernel,
-        (triton.cdiv(columns, tiling.block_n),),
-        x,
-        weight,
-        x if bias is None else bias,
-        x if residual is None else residual,
-        x if norm is None else norm.factor,
-        out,
-        x.stride(0),
-        weight.stride(0),
-        0 if residual is None else residual.stride(0),
-        0.0 if norm is None else norm.eps,
-        rows,
-        COLUMNS=columns,
-        SIZE=size,
-        BIAS=bias is not None,
-        NORM=norm is not None,
-        ADD=residual is not None,
-        GATE=gated or "",
-        DOT=tiling.dot,
-        **_constants(tiling, rows),
-    )
+        linear_kernel, (triton.cdiv(columns, tiling.block_n),), x, weight,
+        x if bias is None else bias, x if residual is None else residual,
+        x if norm is None else norm.factor, out, x.stride(0), weight.stride(0),
+        0 if residual is None else residual.stride(0), 0.0 if norm is None else norm.eps, rows,
+        COLUMNS=columns, SIZE=size, BIAS=bias is not None, NORM=norm is not None,
+        ADD=residual is not None, GATE=gated or "", DOT=tiling.dot, **_constants(tiling, rows),
+    )  # fmt: skip
     return out
 
 
@@ -142,68 +118,45 @@ def skinny_project(
     backend: Backend,
     *,
     norm: Norm | None = None,
-    tiling: Tiling | None = None,
+    tiling: SkinnyTiling | None = None,
 ) -> Tensor:
-    """x [T, K] times weight [sum of widths, K], plus bias, the heads rotated: q [T, heads, dim].
+    """The QKV projection: x [T, K] times weight [sum of widths, K], plus bias, the heads rotated:
+    q [T, heads, dim].
 
     k and v go to the pool, at `backend.new_slots`. norm: of x, in the same kernel. Sums and
-    rotations are in float32. Only where `can_project`; angles: None when the plan has no rotation.
-    tiling: without `dot`.
+    rotations are in float32. Only where `can_project`; angles: None when the plan has no rotary
+    embedding. tiling: without `dot`.
     """
     _check(x, weight, bias, norm)
-    if len(weight) != sum(plan.heads.widths):
-        raise ValueError(
-            f"weight has {len(weight)} rows, not the {sum(plan.heads.widths)} of {plan.heads}"
-        )
     query, kv, dim = plan.heads
+    if len(weight) != sum(plan.heads.widths):
+        raise ValueError(f"weight has {len(weight)} rows, not those of {plan.heads}")
     rows, size = x.shape
-    keys, values = backend.kv.keys[plan.layer], backend.kv.values[plan.layer]
     q = torch.empty(rows, query, dim, dtype=x.dtype, device=x.device)
     if rows == 0:
         return q
+
     tiling = tiling or pick_projection(rows, size)
     if tiling.dot or dim // 2 % tiling.block_n:
-        raise ValueError(
-            f"{tiling} has tensor cores, or does not divide the {dim // 2} pairs of a head"
-        )
+        raise ValueError(f"{tiling} has tensor cores, or does not divide {dim // 2} pairs")
     rotary = None if angles is None else plan.rotary
     cos, sin = angles or (x, x)
     launch(
-        project_kernel,
-        ((query + 2 * kv) * dim // 2 // tiling.block_n,),
-        x,
-        weight,
-        x if bias is None else bias,
-        x if norm is None else norm.factor,
-        cos,
-        sin,
-        backend.new_slots,
-        q,
-        keys,
-        values,
-        x.stride(0),
-        weight.stride(0),
-        cos.stride(0),
-        sin.stride(0),
-        0.0 if norm is None else norm.eps,
-        rows,
-        QUERY=query,
-        KV=kv,
-        DIM=dim,
-        SIZE=size,
-        BIAS=bias is not None,
-        NORM=norm is not None,
-        ROTATES=rotary is not None,
+        project_kernel, ((query + 2 * kv) * dim // 2 // tiling.block_n,), x, weight,
+        x if bias is None else bias, x if norm is None else norm.factor, cos, sin,
+        backend.new_slots, q, backend.kv.keys[plan.layer], backend.kv.values[plan.layer],
+        x.stride(0), weight.stride(0), cos.stride(0), sin.stride(0),
+        0.0 if norm is None else norm.eps, rows, QUERY=query, KV=kv, DIM=dim, SIZE=size,
+        BIAS=bias is not None, NORM=norm is not None, ROTATES=rotary is not None,
         INTERLEAVED=rotary is not None and rotary.interleaved,
-        STEP=1 if rotary is None else rotary.step,
-        **_constants(tiling, rows),
-    )
+        STEP=1 if rotary is None else rotary.step, **_constants(tiling, rows),
+    )  # fmt: skip
     return q
 
 
 @cache
-def pick_tiling(rows: int, columns: int, size: int, gated: bool, processors: int) -> Tiling:
-    """For a product of so many rows and columns, summed over `size`, on so many processors.
+def pick_tiling(rows: int, columns: int, size: int, gated: bool, sms: int) -> SkinnyTiling:
+    """For a GEMM of `rows` and `columns`, summed over `size`, on a GPU with `sms` SMs.
 
     The best, or nearly, of those tried on an H200 for models of 0.5B to 14B. Few columns want small
     blocks, for enough programs; many want large ones, so that x is not read more often than need
@@ -214,60 +167,57 @@ def pick_tiling(rows: int, columns: int, size: int, gated: bool, processors: int
         return max(SMALLEST, min(most, triton.next_power_of_2(size)))
 
     if gated and rows == 1:
-        return Tiling(False, 2, 512, 2, 1) if size > 3072 and size % 2048 else _one_pair(size)
-    if gated and (rows > SUMMED_ROWS or columns > NARROW * processors):
-        # More programs than two a processor want room for a third.
-        return Tiling(True, 64, block(64), 4, 4 if columns <= 128 * processors else 3)
-    if rows == 1 and columns <= NARROW * processors:
-        return Tiling(False, 1, block(2048), 4, 1, unroll=2)
-    if rows == 1 and columns <= 32 * processors:
-        return Tiling(False, 2, block(1024), 4, 1, unroll=4 if size > 8192 else 1)
-    if rows <= SUMMED_ROWS and columns <= 64 * processors:
-        return Tiling(False, 4 if columns <= NARROW * processors else 8, block(256), 4, 4)
-    if columns <= 32 * processors:
-        return Tiling(True, 16, block(256), 1, 6)
-    if columns <= 64 * processors:
-        return Tiling(True, 32, block(128), 2, 6)
-    return Tiling(True, 64, block(128), 4, 4)
+        if size > 3072 and size % 2048:
+            return SkinnyTiling(False, 2, 512, 2, 1)
+        return _one_pair(size)
+    if gated and (rows > SUMMED_ROWS or columns > NARROW * sms):
+        # More programs than two an SM want room for a third.
+        return SkinnyTiling(True, 64, block(64), 4, 4 if columns <= 128 * sms else 3)
+    if rows == 1 and columns <= NARROW * sms:
+        return SkinnyTiling(False, 1, block(2048), 4, 1, unroll=2)
+    if rows == 1 and columns <= 32 * sms:
+        return SkinnyTiling(False, 2, block(1024), 4, 1, unroll=4 if size > 8192 else 1)
+    if rows <= SUMMED_ROWS and columns <= 64 * sms:
+        return SkinnyTiling(False, 4 if columns <= NARROW * sms else 8, block(256), 4, 4)
+    if columns <= 32 * sms:
+        return SkinnyTiling(True, 16, block(256), 1, 6)
+    if columns <= 64 * sms:
+        return SkinnyTiling(True, 32, block(128), 2, 6)
+    return SkinnyTiling(True, 64, block(128), 4, 4)
 
 
 @cache
-def pick_projection(rows: int, size: int) -> Tiling:
+def pick_projection(rows: int, size: int) -> SkinnyTiling:
     """For `skinny_project`; block_n counts pairs. Found as those above."""
     if rows == 1 and size < 3072:
         return _one_pair(size)
-    return Tiling(False, PAIRS, min(256, triton.next_power_of_2(size)), 4, 3)
+    return SkinnyTiling(False, PAIRS, min(256, triton.next_power_of_2(size)), 4, 3)
 
 
-def _one_pair(size: int) -> Tiling:
+def _one_pair(size: int) -> SkinnyTiling:
     """Two columns a program, and many loads at a time: blocks of 256 to 2,048 numbers of each
-    column, which divide `size` where a power of two does, and so many turns of the loop in one as
-    leave none over, up to 8,192 numbers."""
+    column, which divide `size` where a power of two does, unrolled as far as leaves no turn over,
+    up to 8,192 numbers."""
     block = min(max(size & -size, 256), triton.next_power_of_2(size), 2048)
     turns = triton.cdiv(size, block)
     unroll = max(n for n in range(1, 8192 // block + 1) if turns % n == 0)
-    return Tiling(False, 1, block, max(1, block // 512), 1, unroll)
+    return SkinnyTiling(False, 1, block, max(1, block // 512), 1, unroll)
 
 
 @cache
-def _constants(tiling: Tiling, rows: int) -> dict[str, Any]:
+def _constants(tiling: SkinnyTiling, rows: int) -> dict[str, Any]:
     return {
         "BLOCK_T": max(8 if tiling.dot else 1, triton.next_power_of_2(rows)),
-        "BLOCK_N": tiling.block_n,
-        "BLOCK_K": tiling.block_k,
-        "STAGES": tiling.stages,
-        "UNROLL": tiling.unroll,
-        "num_warps": tiling.warps,
-    }
+        "BLOCK_N": tiling.block_n, "BLOCK_K": tiling.block_k, "STAGES": tiling.stages,
+        "UNROLL": tiling.unroll, "num_warps": tiling.warps,
+    }  # fmt: skip
 
 
 @cache
-def _processors(device: torch.device) -> int:
-    return (
-        torch.cuda.get_device_properties(device).multi_processor_count
-        if device.type == "cuda"
-        else 1
-    )
+def _sm_count(device: torch.device) -> int:
+    if device.type != "cuda":
+        return 1
+    return torch.cuda.get_device_properties(device).multi_processor_count
 
 
 def _check(
@@ -276,26 +226,25 @@ def _check(
     bias: Tensor | None,
     norm: Norm | None,
     residual: Tensor | None = None,
-    gated: str | None = None,
+    gated: Activation | None = None,
 ) -> None:
     if x.dim() != 2 or weight.dim() != 2 or x.shape[1] != weight.shape[1] or x.shape[1] == 0:
-        raise ValueError(
-            f"x is {tuple(x.shape)} and weight {tuple(weight.shape)}: not [T, K] and [N, K]"
-        )
+        shapes = f"x is {tuple(x.shape)} and weight {tuple(weight.shape)}"
+        raise ValueError(f"{shapes}: not [T, K] and [N, K]")
     if gated is not None and (gated not in ACTIVATIONS or len(weight) % 2):
-        raise ValueError(f"gated is {gated!r} of {ACTIVATIONS}, with {len(weight)} rows of weights")
+        known = f"one of {tuple(ACTIVATIONS)}, with an even number of weight's rows"
+        raise ValueError(f"gated is {gated!r}, with {len(weight)} rows: not {known}")
     columns = len(weight) // 2 if gated else len(weight)
-    shapes = {"bias": (bias, (len(weight),)), "residual": (residual, (len(x), columns))}
+    shaped = {"bias": (bias, (len(weight),)), "residual": (residual, (len(x), columns))}
     if norm is not None:
-        shapes["norm"] = norm.factor, (x.shape[1],)
-    for name, (tensor, shape) in shapes.items():
+        shaped["norm"] = norm.factor, (x.shape[1],)
+    for name, (tensor, shape) in shaped.items():
         if tensor is not None and tensor.shape != shape:
             raise ValueError(f"{name} is {tuple(tensor.shape)}, not {tuple(shape)}")
     matrices = [x, weight] if residual is None else [x, weight, residual]
-    if x.dtype not in DTYPES or any(matrix.dtype != x.dtype for matrix in matrices):
-        raise ValueError(
-            f"dtypes are {[matrix.dtype for matrix in matrices]}, not one of {DTYPES} for all"
-        )
+    dtypes = [matrix.dtype for matrix in matrices]
+    if x.dtype not in DTYPES or {*dtypes} != {x.dtype}:
+        raise ValueError(f"dtypes are {dtypes}, not one of {DTYPES} for all")
     vectors = [vector for vector in (bias, norm and norm.factor) if vector is not None]
     if any(tensor.stride(-1) != 1 for tensor in (*matrices, *vectors) if tensor.shape[-1] > 1):
         raise ValueError("rows must be contiguous")

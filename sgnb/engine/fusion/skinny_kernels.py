@@ -12,11 +12,12 @@ import triton.language as tl
 
 @triton.jit(do_not_specialize=["rows"])
 def linear_kernel(
-    x: tl.tensor, weight: tl.tensor, bias: tl.tensor, residual: tl.tensor, factor: tl.tensor, out: tl.tensor,
-    x_stride: tl.tensor, weight_stride: tl.tensor, residual_stride: tl.tensor, eps: tl.tensor,
-    rows: tl.tensor, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
-    BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr,
-    DOT: tl.constexpr, BIAS: tl.constexpr, NORM: tl.constexpr, ADD: tl.constexpr, GATE: tl.constexpr,
+    x: tl.tensor, weight: tl.tensor, bias: tl.tensor, residual: tl.tensor, factor: tl.tensor,
+    out: tl.tensor, x_stride: tl.tensor, weight_stride: tl.tensor, residual_stride: tl.tensor,
+    eps: tl.tensor, rows: tl.tensor, COLUMNS: tl.constexpr, SIZE: tl.constexpr,
+    BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
+    UNROLL: tl.constexpr, DOT: tl.constexpr, BIAS: tl.constexpr, NORM: tl.constexpr,
+    ADD: tl.constexpr, GATE: tl.constexpr,
 ) -> None:  # fmt: skip
     n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     t = tl.arange(0, BLOCK_T)
@@ -27,24 +28,14 @@ def linear_kernel(
     if DOT:
         tl.static_assert(not NORM)
         product, up = _dots(
-            x, weights, others, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, GATE != ""
-        )
+            x, weights, others, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, GATE != "",
+        )  # fmt: skip
     else:
         product, up = _sums(
-            x,
-            weights,
-            others,
-            factor,
-            eps,
-            SIZE,
-            BLOCK_T,
-            BLOCK_N,
-            BLOCK_K,
-            STAGES,
-            UNROLL,
-            NORM,
-            GATE != "",
-        )
+            x, weights, others, factor, eps, SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL,
+            NORM, GATE != "",
+        )  # fmt: skip
+
     if BIAS:
         product += tl.load(bias + n, mask=live, other=0.0).to(tl.float32)[None, :]
     if GATE != "":
@@ -53,20 +44,19 @@ def linear_kernel(
         product = activated(product, GATE) * up
     inside = (t < rows)[:, None] & live[None, :]
     if ADD:
-        product += tl.load(
-            residual + t[:, None] * residual_stride + n[None, :], mask=inside, other=0.0
-        ).to(tl.float32)
+        added = residual + t[:, None] * residual_stride + n[None, :]
+        product += tl.load(added, mask=inside, other=0.0).to(tl.float32)
     tl.store(out + t[:, None] * COLUMNS + n[None, :], product.to(out.dtype.element_ty), mask=inside)
 
 
 @triton.jit(do_not_specialize=["rows"])
 def project_kernel(
-    x: tl.tensor, weight: tl.tensor, bias: tl.tensor, factor: tl.tensor, cos: tl.tensor, sin: tl.tensor,
-    slots: tl.tensor, q: tl.tensor, keys: tl.tensor, values: tl.tensor,
-    x_stride: tl.tensor, weight_stride: tl.tensor, cos_stride: tl.tensor, sin_stride: tl.tensor, eps: tl.tensor,
-    rows: tl.tensor, QUERY: tl.constexpr, KV: tl.constexpr, DIM: tl.constexpr, SIZE: tl.constexpr,
-    BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr,
-    BIAS: tl.constexpr, NORM: tl.constexpr,
+    x: tl.tensor, weight: tl.tensor, bias: tl.tensor, factor: tl.tensor, cos: tl.tensor,
+    sin: tl.tensor, slots: tl.tensor, q: tl.tensor, keys: tl.tensor, values: tl.tensor,
+    x_stride: tl.tensor, weight_stride: tl.tensor, cos_stride: tl.tensor, sin_stride: tl.tensor,
+    eps: tl.tensor, rows: tl.tensor, QUERY: tl.constexpr, KV: tl.constexpr, DIM: tl.constexpr,
+    SIZE: tl.constexpr, BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    STAGES: tl.constexpr, UNROLL: tl.constexpr, BIAS: tl.constexpr, NORM: tl.constexpr,
     ROTATES: tl.constexpr, INTERLEAVED: tl.constexpr, STEP: tl.constexpr,
 ) -> None:  # fmt: skip
     """A program makes BLOCK_N of one head's pairs (a, b) of numbers: those that an angle turns
@@ -84,6 +74,7 @@ def project_kernel(
         x, weight + column_a * weight_stride, weight + column_b * weight_stride, factor, eps,
         SIZE, BLOCK_T, BLOCK_N, BLOCK_K, STAGES, UNROLL, NORM, True,
     )  # fmt: skip
+
     if BIAS:
         a += tl.load(bias + column_a).to(tl.float32)[None, :]
         b += tl.load(bias + column_b).to(tl.float32)[None, :]
@@ -94,25 +85,22 @@ def project_kernel(
         turned = a * c - b * s
         b = b * c + a * s
         a = turned
+
     if head < QUERY:
         _store(q + (t[:, None] * QUERY + head) * DIM, a, b, at_a, at_b, inside)
     else:
-        place = tl.load(slots + t, mask=t < rows, other=0).to(tl.int64)[:, None] * KV
+        slot = tl.load(slots + t, mask=t < rows, other=0).to(tl.int64)[:, None] * KV
         if head < QUERY + KV:
-            _store(keys + (place + head - QUERY) * DIM, a, b, at_a, at_b, inside)
+            _store(keys + (slot + head - QUERY) * DIM, a, b, at_a, at_b, inside)
         else:
-            _store(values + (place + head - QUERY - KV) * DIM, a, b, at_a, at_b, inside)
+            _store(values + (slot + head - QUERY - KV) * DIM, a, b, at_a, at_b, inside)
 
 
 @triton.jit
 def _store(
-    target: tl.tensor,
-    a: tl.tensor,
-    b: tl.tensor,
-    at_a: tl.tensor,
-    at_b: tl.tensor,
+    target: tl.tensor, a: tl.tensor, b: tl.tensor, at_a: tl.tensor, at_b: tl.tensor,
     inside: tl.tensor,
-) -> None:
+) -> None:  # fmt: skip
     """target [BLOCK_T, 1]: where each row's head begins."""
     tl.store(target + at_a[None, :], a.to(target.dtype.element_ty), mask=inside)
     tl.store(target + at_b[None, :], b.to(target.dtype.element_ty), mask=inside)
@@ -120,29 +108,26 @@ def _store(
 
 @triton.jit
 def _sums(
-    x: tl.tensor, weights: tl.tensor, others: tl.tensor, factor: tl.tensor, eps: tl.tensor, SIZE: tl.constexpr,
-    BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr,
-    NORM: tl.constexpr, TWO: tl.constexpr,
+    x: tl.tensor, weights: tl.tensor, others: tl.tensor, factor: tl.tensor, eps: tl.tensor,
+    SIZE: tl.constexpr, BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    STAGES: tl.constexpr, UNROLL: tl.constexpr, NORM: tl.constexpr, TWO: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
     """The rows that begin at x [BLOCK_T, 1], normed if asked, times the rows of weights that begin
-    at `weights` and, with TWO, at `others`: [BLOCK_T, BLOCK_N] each. A partial sum for each place
-    of a block, added up at the end."""
+    at `weights` and, with TWO, at `others`: [BLOCK_T, BLOCK_N] each. Without tensor cores: a
+    partial sum for each place of a block, added up at the end."""
     k = tl.arange(0, BLOCK_K)
     product = tl.zeros([BLOCK_T, BLOCK_N, BLOCK_K], tl.float32)
     other_product = tl.zeros([BLOCK_T, BLOCK_N, BLOCK_K], tl.float32)
     squares = tl.zeros([BLOCK_T, 1, BLOCK_K], tl.float32)
     for start in tl.range(0, SIZE, BLOCK_K, num_stages=STAGES, loop_unroll_factor=UNROLL):
         at = (start + k)[None, None, :]
-        inside = (at < SIZE) | (
-            SIZE % BLOCK_K == 0
-        )  # all true where the compiler can see it: loads without masks
-        w = tl.load(
-            weights[None, :, None] + at, mask=inside, other=0.0, eviction_policy="evict_first"
-        )
+        # All true where the compiler can see it: loads without masks.
+        inside = (at < SIZE) | (SIZE % BLOCK_K == 0)
+        w = weights[None, :, None] + at
+        w = tl.load(w, mask=inside, other=0.0, eviction_policy="evict_first")
         if TWO:
-            other_w = tl.load(
-                others[None, :, None] + at, mask=inside, other=0.0, eviction_policy="evict_first"
-            )
+            other_w = others[None, :, None] + at
+            other_w = tl.load(other_w, mask=inside, other=0.0, eviction_policy="evict_first")
         numbers = tl.load(x[:, :, None] + at, mask=inside, other=0.0).to(tl.float32)
         if NORM:
             squares += numbers * numbers
@@ -160,11 +145,11 @@ def _sums(
 
 @triton.jit
 def _dots(
-    x: tl.tensor, weights: tl.tensor, others: tl.tensor, SIZE: tl.constexpr,
-    BLOCK_T: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr,
+    x: tl.tensor, weights: tl.tensor, others: tl.tensor, SIZE: tl.constexpr, BLOCK_T: tl.constexpr,
+    BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr, UNROLL: tl.constexpr,
     TWO: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
-    """The same by the tensor cores, without a norm."""
+    """The same on tensor cores, without a norm."""
     k = tl.arange(0, BLOCK_K)
     product = tl.zeros([BLOCK_N, BLOCK_T], tl.float32)
     other_product = tl.zeros([BLOCK_N, BLOCK_T], tl.float32)
@@ -175,9 +160,8 @@ def _dots(
         numbers = tl.trans(tl.load(x + at, mask=inside, other=0.0))
         product = tl.dot(w, numbers, product, input_precision="ieee")
         if TWO:
-            other_w = tl.load(
-                others[:, None] + at, mask=inside, other=0.0, eviction_policy="evict_first"
-            )
+            other_w = others[:, None] + at
+            other_w = tl.load(other_w, mask=inside, other=0.0, eviction_policy="evict_first")
             other_product = tl.dot(other_w, numbers, other_product, input_precision="ieee")
     return tl.trans(product), tl.trans(other_product)
 

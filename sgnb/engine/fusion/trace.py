@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_map_only
 
 from ..attention import LayerOptions
 from ..cache.kv_cache import KVCache
@@ -20,23 +21,19 @@ from ..device.errors import is_out_of_memory
 _log = logging.getLogger(__name__)
 
 ROWS = (80, 2)
-"""Tokens of the runs: more than the kernels for few rows take, and so few that some of them sum,
-see `skinny`."""
+"""Tokens of the runs: more than skinny GEMMs take, and as few as all of them do, see `skinny`."""
 
 TOLERANCE = 1e-4
-"""Relative error that two ways to compute the same in float32 may have; four roundings in a coarser
-dtype."""
+"""Relative error of two ways to compute the same in float32; in a coarser dtype four roundings."""
 
-GAIN = 8
-"""How much less a common factor may differ from 1 than single numbers from each other, in
-`GAIN_ROWS` rows or more. In few rows rounding may make one: that of the weight of an expert, where
-one row outweighs the others. Rows: all dimensions but the last."""
-
-GAIN_ROWS = 20
+GAIN, GAIN_ROWS = 8, 20
+"""How much less a common factor may differ from 1 than single numbers from each other, from this
+many rows on (all dimensions but the last). In few rows rounding may make one: that of the weight of
+an expert, where one row outweighs the others."""
 
 
 class Call(NamedTuple):
-    """One call of a module, and what it gave."""
+    """Of a module."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -58,18 +55,16 @@ class TracingBackend:
         self.queries: dict[int, Tensor] = {}
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
-        for pool, new in ((self.kv.keys, k), (self.kv.values, v)):
-            pool.setdefault(layer, new.new_zeros(len(new) + 1, *new.shape[1:])).index_copy_(
-                0, self.new_slots, new
-            )
+        for pools, new in ((self.kv.keys, k), (self.kv.values, v)):
+            pool = pools.setdefault(layer, new.new_zeros(len(new) + 1, *new.shape[1:]))
+            pool.index_copy_(0, self.new_slots, new)
 
     def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
         self.queries[layer] = q.clone()
         v = self.kv.values[layer][self.new_slots]
         seen = torch.arange(1, len(v) + 1, device=v.device)[:, None, None]
-        return (
-            (v.float().cumsum(0) / seen).to(v.dtype).repeat_interleave(q.shape[1] // v.shape[1], 1)
-        )
+        means = (v.float().cumsum(0) / seen).to(v.dtype)
+        return means.repeat_interleave(q.shape[1] // v.shape[1], 1)
 
     def blank(self) -> TracingBackend:
         """The same with nothing in the pool."""
@@ -80,16 +75,15 @@ class TracingBackend:
 
     def handed(self, layer: int) -> tuple[Tensor, ...]:
         """q, k and v of a layer, [T, heads, dim] each."""
-        return self.queries[layer], *(
-            pool[layer][self.new_slots] for pool in (self.kv.keys, self.kv.values)
-        )
+        pools = (self.kv.keys[layer], self.kv.values[layer])
+        return self.queries[layer], *(pool[self.new_slots] for pool in pools)
 
 
 class Trace:
-    """calls[module]: its calls in the runs, in order. trusts: every forward that takes them agrees.
+    """What went in and out of modules in runs of random tokens, at positions over all of the
+    context: there are models that scale by the position.
 
-    Runs are of random tokens, at positions over all of the context, because there are models that
-    scale by the position.
+    calls[module]: in order. trusts: every forward that takes them agrees.
     """
 
     def __init__(self, model: nn.Module, modules: Iterable[nn.Module]) -> None:
@@ -98,7 +92,8 @@ class Trace:
         self.calls: dict[nn.Module, list[Call]] = {module: [] for module in modules}
         self.trusts = False
         self._model = model
-        self._backends: dict[int, TracingBackend] = {}
+        first = next(model.parameters())
+        self._backends = {rows: TracingBackend(rows, first.dtype, first.device) for rows in ROWS}
         with _hooked(self.calls, self._keep):
             self.run()
 
@@ -111,36 +106,27 @@ class Trace:
     def _run(self, rows: int) -> Tensor:
         """The logits."""
         config: Any = self._model.config.get_text_config()  # type: ignore[operator, union-attr]
-        context = (
-            getattr(config, "max_position_embeddings", None)
-            or getattr(config, "n_positions", None)
-            or 1 << 12
-        )
-        first = next(self._model.parameters())
-        ids = torch.randint(
-            config.vocab_size, (1, rows), generator=torch.Generator().manual_seed(0)
-        )
-        positions = torch.tensor(
-            [[round(math.expm1(math.log(context) * i / (rows - 1))) for i in range(rows)]]
-        )
-        inputs = {"input_ids": ids.to(first.device), "position_ids": positions.to(first.device)}
-        before = self._backends.get(rows)
-        backend = (
-            TracingBackend(rows, first.dtype, first.device) if before is None else before.blank()
-        )
-        self._backends[rows] = backend
+        context = getattr(config, "max_position_embeddings", 0) or getattr(config, "n_positions", 0)
+        step = math.log(context or 1 << 12) / (rows - 1)
+        positions = torch.tensor([[round(math.expm1(step * i)) for i in range(rows)]])
+        generator = torch.Generator().manual_seed(0)
+        ids = torch.randint(config.vocab_size, (1, rows), generator=generator)
+
+        backend = self._backends[rows] = self._backends[rows].blank()
+        device = backend.kv.device
+        inputs = {"input_ids": ids.to(device), "position_ids": positions.to(device)}
         with torch.inference_mode():
             return self._model(**inputs, use_cache=False, sgnb=backend).logits
 
     def may_overwrite_inputs(self, layers: list[nn.Module]) -> bool:
-        """Whether nothing reads what goes into a layer after the layer: with NaN put there, none
-        comes out of a run."""
+        """Whether nothing reads a layer's input after the layer: with NaN put there, none comes out
+        of a run."""
         with _hooked(layers, _spoil_input):
             return bool(self._run(ROWS[-1]).isfinite().all())
 
     def trustful(self) -> Trace:
-        """With the same calls, and content with whatever numbers a forward gives: a `precompiling`
-        block computes none."""
+        """The same calls, content with whatever numbers a forward gives: in a `precompiling` block
+        they have no meaning."""
         twin = copy(self)
         twin.trusts = True
         return twin
@@ -162,27 +148,20 @@ class Trace:
         `layer` of q, k, v.
 
         Infinite when the module never ran, or `forward` cannot take or give what the module does.
-        median: that of the median row, for modules that make choices by row: where two are near,
-        rounding decides, and the row is lost. Want of memory is raised: it says nothing of the
-        module.
+        median: that of the median row, for modules that choose by row (routers): where two choices
+        are near, rounding decides, and the row is lost. Out of memory is raised: it says nothing of
+        the module.
         """
         relative = _no_error if self.trusts else _median_error if median else _whole_error
         try:
             with torch.inference_mode():
-                return max(
-                    (_replay(call, forward, layer, relative) for call in self.calls[module]),
-                    default=math.inf,
-                )
+                errors = [_replay(call, forward, layer, relative) for call in self.calls[module]]
         except Exception as error:  # whatever comes of a module that only looks like the pattern
             if is_out_of_memory(error):
                 raise
-            _log.debug(
-                "%s keeps its own forward: %s: %s",
-                type(module).__name__,
-                type(error).__name__,
-                error,
-            )
+            _log.debug("%s keeps its own forward: %r", type(module).__name__, error)
             return math.inf
+        return max(errors, default=math.inf)
 
     def agrees(
         self,
@@ -193,18 +172,12 @@ class Trace:
         median: bool = False,
     ) -> bool:
         """Whether that error is within the rounding of the module's dtype."""
-        error, most = (
-            self.error(module, forward, layer, median=median),
-            tolerance(next(module.parameters()).dtype),
-        )
-        if most < error < math.inf:
-            _log.debug(
-                "%s keeps its own forward: the twin is off by %.3g, of %.3g",
-                type(module).__name__,
-                error,
-                most,
-            )
-        return error <= most
+        error = self.error(module, forward, layer, median=median)
+        bound = tolerance(next(module.parameters()).dtype)
+        if bound < error < math.inf:
+            said = "%s keeps its own forward: the twin is off by %.3g, of %.3g"
+            _log.debug(said, type(module).__name__, error, bound)
+        return error <= bound
 
 
 @contextmanager
@@ -232,10 +205,7 @@ _Error = Callable[[Tensor, Tensor], float]
 
 def _replay(call: Call, forward: Callable[..., Any], layer: int | None, relative: _Error) -> float:
     """Inputs are cloned: a fused forward may write to them."""
-    args = [arg.clone() if isinstance(arg, Tensor) else arg for arg in call.args]
-    kwargs = {
-        name: arg.clone() if isinstance(arg, Tensor) else arg for name, arg in call.kwargs.items()
-    }
+    args, kwargs = tree_map_only(Tensor, Tensor.clone, (call.args, call.kwargs))
     backend: Any = kwargs.get("sgnb")
     if backend is not None:
         kwargs["sgnb"] = mine = backend.blank()
@@ -251,11 +221,8 @@ def _errors(mine: Any, its: Any, relative: _Error) -> list[float]:
     if type(mine) is not type(its):
         return [math.inf]
     if isinstance(its, Tensor):
-        return [
-            relative(mine.float(), its.float())
-            if (mine.shape, mine.dtype) == (its.shape, its.dtype)
-            else math.inf
-        ]
+        alike = (mine.shape, mine.dtype) == (its.shape, its.dtype)
+        return [relative(mine.float(), its.float()) if alike else math.inf]
     if its is None:
         return []
     return [error for pair in zip(mine, its, strict=True) for error in _errors(*pair, relative)]
@@ -266,8 +233,8 @@ def _no_error(mine: Tensor, its: Tensor) -> float:
 
 
 def _whole_error(mine: Tensor, its: Tensor) -> float:
-    """Of the norms, or `GAIN` times that of the best factor between the two: rounding makes none, a
-    twist may."""
+    """Of the norms, or `GAIN` times that of the best common factor: rounding makes none, a twist
+    may."""
     square = its.square().sum().clamp(min=1e-30)
     gain = (mine * its).sum() / square - 1
     rows = its[..., 0].numel() if its.dim() else 1

@@ -33,7 +33,8 @@ class Merged(NamedTuple):
 def merge(sources: list[nn.Linear]) -> Merged:
     """The weights of the sources, copied; those of a single source as they are."""
     if len(sources) == 1:
-        return Merged(sources[0].weight.data, _data(sources[0].bias), sources)
+        bias = sources[0].bias
+        return Merged(sources[0].weight.data, None if bias is None else bias.data, sources)
     weight = torch.cat([source.weight.data for source in sources])
     if all(source.bias is None for source in sources):
         return Merged(weight, None, sources)
@@ -42,15 +43,10 @@ def merge(sources: list[nn.Linear]) -> Merged:
 
 
 def find_linears(module: nn.Module, choices: Sequence[tuple[str, ...]]) -> list[nn.Linear]:
-    """The first of the choices of names that the module has as plain linear modules; empty when it
-    has none."""
+    """The first of the choices of names that are nn.Linear modules of one input; else empty."""
     for names in choices:
         found = [getattr(module, name, None) for name in names]
         linears = [part for part in found if type(part) is nn.Linear]
         if len(linears) == len(names) and len({part.in_features for part in linears}) == 1:
             return linears
     return []
-
-
-def _data(bias: Tensor | None) -> Tensor | None:
-    return None if bias is None else bias.data

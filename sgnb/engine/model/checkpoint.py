@@ -24,23 +24,15 @@ INDEX = "model.safetensors.index.json"
 HUB_SECONDS = 5.0
 MAX_HEADER_BYTES = 100_000_000
 DTYPES = {
-    "BOOL": torch.bool,
-    "U8": torch.uint8,
-    "I8": torch.int8,
-    "I16": torch.int16,
-    "I32": torch.int32,
-    "I64": torch.int64,
-    "U16": torch.uint16,
-    "U32": torch.uint32,
-    "U64": torch.uint64,
-    "F8_E4M3": torch.float8_e4m3fn,
-    "F8_E5M2": torch.float8_e5m2,
-    "F16": torch.float16,
-    "BF16": torch.bfloat16,
-    "F32": torch.float32,
-    "F64": torch.float64,
-}
+    "BOOL": torch.bool, "U8": torch.uint8, "I8": torch.int8, "U16": torch.uint16,
+    "I16": torch.int16, "U32": torch.uint32, "I32": torch.int32, "U64": torch.uint64,
+    "I64": torch.int64, "F8_E4M3": torch.float8_e4m3fn, "F8_E5M2": torch.float8_e5m2,
+    "F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32, "F64": torch.float64,
+}  # fmt: skip
 """The format's name of a dtype -> torch's."""
+
+_FOLDER_HINT = "give a folder with config.json and safetensors, a hub id, or 'tiny'"
+_FILE_HINT = "give the model's folder this file again: download or copy it anew"
 
 
 class Entry(NamedTuple):
@@ -69,18 +61,18 @@ class Checkpoint:
     def dtype(self) -> torch.dtype:
         """That of the first tensor of floating point, as a guess at what the model is meant to run
         in."""
-        kinds = (entry.dtype for entry in self.entries.values())
-        return next(
-            (kind for kind in kinds if kind.is_floating_point and kind.itemsize > 1), torch.float32
-        )
+        dtypes = (entry.dtype for entry in self.entries.values())
+        floats = (dtype for dtype in dtypes if dtype.is_floating_point and dtype.itemsize > 1)
+        return next(floats, torch.float32)
 
     def size_in(self, dtype: torch.dtype) -> int:
         """Bytes that the tensors take on a device with those of floating point cast to `dtype`."""
-        return sum(
-            math.prod(entry.shape)
-            * (dtype if entry.dtype.is_floating_point else entry.dtype).itemsize
-            for entry in self.entries.values()
-        )
+
+        def size(entry: Entry) -> int:
+            cast = dtype if entry.dtype.is_floating_point else entry.dtype
+            return math.prod(entry.shape) * cast.itemsize
+
+        return sum(map(size, self.entries.values()))
 
 
 def find_folder(path: str) -> Path:
@@ -94,10 +86,7 @@ def find_folder(path: str) -> Path:
     if folder.is_dir():
         return folder
     if folder.is_absolute() or path.startswith((".", "~")) or path.count("/") > 1:
-        raise ModelError(
-            f"no model folder at {path!r}",
-            "give a folder with config.json and safetensors, a hub id, or 'tiny'",
-        )
+        raise ModelError(f"no model folder at {path!r}", _FOLDER_HINT)
     return _download(path)
 
 
@@ -110,10 +99,7 @@ def _download(repository: str) -> Path:
 
     folder = fetch("config.json").parent
     _try(fetch, "generation_config.json")
-    named = _named_in_config(folder)
-    weights = next(
-        (name for name in ([named] if named else [SINGLE, INDEX]) if _try(fetch, name)), ""
-    )
+    weights = next((name for name in _weight_files(folder) if _try(fetch, name)), "")
     for shard in _shards(folder / weights) if weights.endswith(".json") else ():
         fetch(shard)
     return folder
@@ -131,9 +117,7 @@ def hub_is_away() -> bool:
     minute."""
     try:
         huggingface_hub.get_session().head(huggingface_hub.constants.ENDPOINT, timeout=HUB_SECONDS)
-    except (
-        Exception
-    ):  # kinds of the HTTP library, which changes with the version of huggingface_hub
+    except Exception:  # of the HTTP library, which changes with the version of huggingface_hub
         return True
     return False
 
@@ -151,49 +135,46 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 
 
 def _files(folder: Path) -> list[Path]:
-    named = _named_in_config(folder)
-    for name in [named] if named else [SINGLE, INDEX]:
-        if (folder / name).is_file():
-            return (
-                [folder / shard for shard in _shards(folder / name)]
-                if name.endswith(".json")
-                else [folder / name]
-            )
-    where = f"{str(folder)!r} has no file named {named or f'{SINGLE} or {INDEX}'}"
+    names = _weight_files(folder)
+    for file in (folder / name for name in names):
+        if file.is_file():
+            shards = _shards(file) if file.suffix == ".json" else [file.name]
+            return [folder / shard for shard in shards]
+    where = f"{str(folder)!r} has no file named {' or '.join(names)}"
     if any(folder.glob("*.bin")):
         raise ModelError(
             f"{where}, only .bin files, which can hold code and are not read",
-            "give a folder with safetensors: transformers' from_pretrained and save_pretrained turn one into the other",
+            "give a folder with safetensors: transformers' from_pretrained and save_pretrained "
+            "turn one into the other",
         )
-    raise ModelError(where, "give a folder with config.json and safetensors, a hub id, or 'tiny'")
+    raise ModelError(where, _FOLDER_HINT)
 
 
-def _named_in_config(folder: Path) -> str:
-    """A config may name its weights file; a name that leads out of the folder is not followed."""
+def _weight_files(folder: Path) -> list[str]:
+    """The names to look for, in order. A config may name its weights file; a name that leads out of
+    the folder is not followed."""
     try:
         name = json.loads((folder / "config.json").read_text()).get("transformers_weights") or ""
     except (OSError, ValueError, AttributeError):  # the config's own reader says it better
-        return ""
-    return Path(name).name
+        name = ""
+    return [Path(name).name] if Path(name).name else [SINGLE, INDEX]
 
 
 def _shards(index: Path) -> list[str]:
     try:
         names = sorted(set(json.loads(index.read_text())["weight_map"].values()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ModelError(
-            f"{str(index)!r} cannot be loaded: it is no index of safetensors files",
-            "give the model's folder this file again: download or copy it anew",
-        ) from error
+        said = f"{str(index)!r} cannot be loaded: it is no index of safetensors files"
+        raise ModelError(said, _FILE_HINT) from error
     return [Path(name).name for name in names]
 
 
 def read_header(file: Path) -> dict[str, Entry]:
     """The tensors of one safetensors file: eight bytes with the header's length, the header in
     JSON, the data."""
-    cure = "give the model's folder this file again: download or copy it anew"
     if not file.is_file():
-        raise ModelError(f"{str(file)!r} is missing, though the folder's index names it", cure)
+        said = f"{str(file)!r} is missing, though the folder's index names it"
+        raise ModelError(said, _FILE_HINT)
     size = file.stat().st_size
     try:
         with file.open("rb") as stream:
@@ -204,19 +185,19 @@ def read_header(file: Path) -> dict[str, Entry]:
         header.pop("__metadata__", None)
         entries = {name: _entry(file, 8 + length, fields) for name, fields in header.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ModelError(f"{str(file)!r} cannot be loaded as safetensors: {error}", cure) from error
+        said = f"{str(file)!r} cannot be loaded as safetensors: {error}"
+        raise ModelError(said, _FILE_HINT) from error
     end = max((entry.start + entry.size for entry in entries.values()), default=8 + length)
     if size < end:
-        raise ModelError(
-            f"{str(file)!r} cannot be loaded: it ends after {size:,} of {end:,} bytes", cure
-        )
+        said = f"{str(file)!r} cannot be loaded: it ends after {size:,} of {end:,} bytes"
+        raise ModelError(said, _FILE_HINT)
     return entries
 
 
 def _entry(file: Path, base: int, fields: dict[str, Any]) -> Entry:
     begin, end = fields["data_offsets"]
     if fields["dtype"] not in DTYPES:
-        raise ValueError(f"numbers of kind {fields['dtype']} are not known here")
+        raise ValueError(f"numbers of dtype {fields['dtype']} are not known here")
     dtype, shape = DTYPES[fields["dtype"]], tuple(fields["shape"])
     if begin < 0 or end - begin != math.prod(shape) * dtype.itemsize:
         raise ValueError(f"{end - begin} bytes for {list(shape)} of {dtype}")

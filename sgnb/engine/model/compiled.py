@@ -1,10 +1,10 @@
 """Decoder layers through `torch.compile`: one function for all layers of a kind, compiled before
 the engine serves.
 
-What torch compiles is a layer as transformers wrote it. Attention is one operator in it that torch
-does not look into: the operator asks the running thread which backend and which layer it works for,
-so neither is part of what is compiled. A pass over one row and a pass over several, of any number,
-are compiled apart, and nothing else is. Knows transformers' conventions; knows nothing of the pool,
+What torch compiles is a layer as transformers wrote it. Attention is one custom operator in it,
+opaque to torch: it asks the running thread which backend and which layer it works for, so neither
+is part of what is compiled. A pass over one row and a pass over several, of dynamic number, are
+compiled apart, and nothing else is. Knows transformers' conventions; knows nothing of the pool,
 steps or graphs.
 """
 
@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Hashable
 from contextlib import ExitStack
 from types import FunctionType, NoneType
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,11 +25,11 @@ from transformers import PreTrainedModel
 from ...errors import ModelError, OptionError, SgnbError
 from ..attention import LayerOptions
 from ..fusion import Swap, unfuse
+from ..fusion.types import LayerBackend
 from .loading import first_line
 
 ROWS = 61
-"""Of the pass that is compiled for several rows: a number that no other dimension of a model
-has."""
+"""Of the pass that is compiled for several: no other dimension of a model has this size."""
 
 NO_COMPILER = ("InvalidCxxCompiler", "TritonMissing", "GPUTooOldForTriton")
 """torch's errors where nothing can be compiled on this machine, as names: they move between its
@@ -43,55 +43,30 @@ COMPILED = object()
 """Stands for the attention backend inside a compiled layer; see `attend`."""
 
 
-class Backend(Protocol):
-    """What a layer needs of an `AttentionBackend`."""
-
-    def store(self, layer: int, k: Tensor, v: Tensor) -> None: ...
-
-    def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor: ...
-
-
-_CURE = "load it without compile"
+_HINT = "load it without compile"
 _here = threading.local()  # backend, layer: what the thread's operator works for
 _numbers = itertools.count()
 
 # A name that is free: this module may be imported again in the same process, and operators stay.
 _NAME = next(name for i in itertools.count() if not hasattr(torch.ops.sgnb, name := f"attend_{i}"))
 
+_OPTIONS = "float scaling, int? window, float? softcap, Tensor? sinks"
 torch.library.define(
     f"sgnb::{_NAME}",
-    "(Tensor q, Tensor k, Tensor v, float scaling, int? window, float? softcap, Tensor? sinks) -> Tensor",
+    f"(Tensor q, Tensor k, Tensor v, {_OPTIONS}) -> Tensor",
     tags=torch.Tag.needs_fixed_stride_order,
 )
 
 
 @torch.library.impl(f"sgnb::{_NAME}", "default")
-def _attend(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    scaling: float,
-    window: int | None,
-    softcap: float | None,
-    sinks: Tensor | None,
-) -> Tensor:
-    backend: Backend = _here.backend
+def _attend(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> Tensor:
+    backend: LayerBackend = _here.backend
     backend.store(_here.layer, k, v)
-    return backend.attend(
-        _here.layer, q, LayerOptions(scaling, window, softcap, sinks)
-    ).contiguous()
+    return backend.attend(_here.layer, q, LayerOptions(*options)).contiguous()
 
 
 @torch.library.register_fake(f"sgnb::{_NAME}")
-def _shape(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    scaling: float,
-    window: int | None,
-    softcap: float | None,
-    sinks: Tensor | None,
-) -> Tensor:
+def _shape(q: Tensor, k: Tensor, v: Tensor, *options: Any) -> Tensor:
     return q.new_empty(q.shape[0], q.shape[1], v.shape[2])
 
 
@@ -106,7 +81,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, options: LayerOptions) -> Tensor:
 
 
 def compile_layers(
-    name: str, model: PreTrainedModel, swaps: list[Swap], backend: Backend
+    name: str, model: PreTrainedModel, swaps: list[Swap], backend: LayerBackend
 ) -> list[Swap]:
     """Compile the forward of every decoder layer, by running the model with `backend`, and return
     what is replaced now.
@@ -127,9 +102,8 @@ def compile_layers(
             unfuse([swap])
             replaced.remove(swap)
         if not layers:
-            raise ModelError(
-                f"{name} ({type(model).__name__}) has no list of layers to compile", _CURE
-            )
+            said = f"{name} ({type(model).__name__}) has no list of layers to compile"
+            raise ModelError(said, _HINT)
         functions: dict[Hashable, Callable[..., Any]] = {}
         for layer, index in layers.items():
             kind = _kind(layer)
@@ -154,7 +128,7 @@ class _Layer:
     def __init__(self, layer: nn.Module, index: int, compiled: Callable[..., Any]) -> None:
         self._layer, self._index, self._compiled = layer, index, compiled
 
-    def forward(self, *args: Any, sgnb: Backend, **kwargs: Any) -> Any:
+    def forward(self, *args: Any, sgnb: LayerBackend, **kwargs: Any) -> Any:
         _here.backend, _here.layer = sgnb, self._index
         try:
             return self._compiled(self._layer, *args, sgnb=COMPILED, **kwargs)
@@ -180,15 +154,14 @@ def _find_layers(model: nn.Module, ours: set[nn.Module]) -> dict[nn.Module, int]
     found = {}
     for parts in model.modules():
         for part in parts if isinstance(parts, nn.ModuleList) else ():
-            numbers = {
-                index for m in part.modules() if isinstance(index := getattr(m, NUMBER, None), int)
-            }
+            indices = (getattr(module, NUMBER, None) for module in part.modules())
+            numbers = {index for index in indices if isinstance(index, int)}
             if len(numbers) == 1 and (part in ours or "forward" not in vars(part)):
                 found[part] = numbers.pop()
     return found
 
 
-def _run(model: PreTrainedModel, layers: list[nn.Module], rows: int, backend: Backend) -> None:
+def _run(model: PreTrainedModel, layers: list[nn.Module], rows: int, backend: LayerBackend) -> None:
     ids = torch.zeros(1, rows, dtype=torch.long, device=model.device)
     with ExitStack() as stack, torch.inference_mode():
         for layer in layers:
@@ -204,8 +177,7 @@ def _run(model: PreTrainedModel, layers: list[nn.Module], rows: int, backend: Ba
 
 
 def _mark_rows(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Tell torch which dimension is that of the rows, so that it compiles for any number of
-    them."""
+    """Tell torch which dimension is that of the rows: a dynamic one."""
     for value in tree_leaves((args, kwargs)):
         if isinstance(value, Tensor):
             for dimension, size in enumerate(value.shape):
@@ -216,22 +188,17 @@ def _mark_rows(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 def _kind(layer: nn.Module) -> Hashable:
     """Layers of one kind share a function, so that each kind is compiled once, however many layers
     it has. Where they still differ, torch's guards notice, and it compiles for each."""
-    return tuple(
-        (
-            name,
+
+    def made_of(part: nn.Module) -> Hashable:
+        settings = ((k, v) for k, v in vars(part).items() if k != NUMBER)
+        weights = part.named_parameters(recurse=False)
+        return (
             type(part),
-            tuple(
-                (key, value)
-                for key, value in vars(part).items()
-                if key != NUMBER and isinstance(value, SETTINGS)
-            ),
-            tuple(
-                (key, weight.shape, weight.dtype)
-                for key, weight in part.named_parameters(recurse=False)
-            ),
+            tuple((key, value) for key, value in settings if isinstance(value, SETTINGS)),
+            tuple((key, weight.shape, weight.dtype) for key, weight in weights),
         )
-        for name, part in layer.named_modules()
-    )
+
+    return tuple((name, made_of(part)) for name, part in layer.named_modules())
 
 
 def _failure(name: str, error: Exception) -> SgnbError:
@@ -241,4 +208,4 @@ def _failure(name: str, error: Exception) -> SgnbError:
             f"compile=True cannot be had here: {reason}",
             "install a C++ compiler (g++), and on a GPU triton; or load without compile",
         )
-    return ModelError(f"{name} cannot be compiled by torch: {reason}", _CURE)
+    return ModelError(f"{name} cannot be compiled by torch: {reason}", _HINT)

@@ -69,24 +69,19 @@ ALL_MASK_ATTENTION_FUNCTIONS.register(ATTENTION, _no_mask)
 
 @dataclass(frozen=True)
 class Decoder:
-    """A model ready to run: `shapes` gives each layer's KV, `context_length` the positions it was
-    made for.
-
-    heads: query heads of each layer. fused: modules whose forward was replaced. own_attention: what
-    the model used before.
-    """
+    """A model ready to run."""
 
     model: PreTrainedModel
     name: str
-    shapes: dict[int, LayerShape]
-    heads: dict[int, int]
+    shapes: dict[int, LayerShape]  # KV of each layer
+    heads: dict[int, int]  # query heads of each layer
     dtype: torch.dtype
     device: torch.device
-    context_length: int
+    context_length: int  # the positions that it was made for
     vocab_size: int
     eos_token_ids: frozenset[int]
-    fused: list[Swap]
-    own_attention: str
+    fused: list[Swap]  # modules whose forward was replaced
+    own_attention: str  # what the model used before
 
     def release(self) -> None:
         """Leave the model as it was found, for whoever else holds it."""
@@ -129,34 +124,33 @@ def load_decoder(
     safetensors only.
 
     dtype "auto" is the checkpoint's own on a GPU and float32 on a CPU, where half precision is
-    slower. deterministic: every matrix product rounds a row in the same way whatever the other rows
-    are. compiled: the layers go through torch.compile, and `fused` serves what lies outside them.
-    probed: told as soon as it is known what the layers ask for, and on which device.
+    slower. deterministic: the model is batch-invariant. compiled: the layers go through
+    torch.compile, and `fused` serves what lies outside them. probed: told as soon as it is known
+    what the layers ask for, and on which device.
+
     Raises ModelError when it cannot be found, read, fit within memory_limit (GiB), or run as a
     decoder on the KV pool; with compiled see `compile_layers`.
     """
     if not isinstance(model, (str, Path, PreTrainedModel)) or model == "":
-        raise ModelError(
-            f"{model!r} is no model", "give a folder, a hub id, 'tiny', or a transformers model"
-        )
-    place = pick_device(device)
-    kind = pick_dtype(dtype, place)
-    if place.type == "cuda":
+        hint = "give a folder, a hub id, 'tiny', or a transformers model"
+        raise ModelError(f"{model!r} is no model", hint)
+    target = pick_device(device)
+    torch_dtype = pick_dtype(dtype, target)
+    on_gpu = target.type == "cuda"
+    if on_gpu:
         load_triton()
-    with (
-        torch.cuda.device(place) if place.type == "cuda" else nullcontext()
-    ):  # kernels are launched on the current one
+    with torch.cuda.device(target) if on_gpu else nullcontext():  # kernels launch on the current
         if isinstance(model, PreTrainedModel):
-            name, module = type(model).__name__, place_module(model, place, kind)
+            name, module = type(model).__name__, place_module(model, target, torch_dtype)
         else:
-            name, module = str(model), load_module(str(model), place, kind, memory_limit)
-        return _decoder(name, module, place, fused, deterministic, compiled, probed)
+            name, module = str(model), load_module(str(model), target, torch_dtype, memory_limit)
+        return _decoder(name, module, target, fused, deterministic, compiled, probed)
 
 
 def _decoder(
     name: str,
     module: PreTrainedModel,
-    place: torch.device,
+    device: torch.device,
     fused: bool,
     deterministic: bool,
     compiled: bool,
@@ -167,7 +161,7 @@ def _decoder(
     own_attention, eos = module.config._attn_implementation, _eos_token_ids(name, module)
     try:
         module.set_attn_implementation(ATTENTION)
-        probe = _run_probe(module, place)
+        probe = _run_probe(module, device)
     except BaseException as error:  # whatever a model's own code raises
         module.set_attn_implementation(own_attention)
         if not isinstance(error, Exception):
@@ -177,61 +171,38 @@ def _decoder(
             _DECODERS,
         ) from error
     config = module.config.get_text_config()
-    context = (
-        getattr(config, "max_position_embeddings", None)
-        or getattr(config, "n_positions", None)
-        or 1 << 20
-    )
+    context = getattr(config, "max_position_embeddings", 0) or getattr(config, "n_positions", 0)
     vocab = module.get_input_embeddings().weight.shape[0]  # type: ignore[index]
     try:
-        probed(probe, place)
-        swapped = _make_faster(name, module, probe, fused, deterministic, compiled)
+        probed(probe, device)
+        if deterministic:
+            swaps = fuse_invariant(module, probe.options)
+        else:
+            swaps = fuse(module, probe.options) if fused else []
+            swaps = compile_layers(name, module, swaps, probe) if compiled else swaps
     except BaseException:
         cancel_unclaimed()
         module.set_attn_implementation(own_attention)
         raise
     return Decoder(
-        module,
-        name,
-        probe.shapes,
-        probe.heads,
-        probe.dtype,
-        place,
-        int(context),
-        int(vocab),
-        eos,
-        swapped,
-        own_attention,
-    )
+        module, name, probe.shapes, probe.heads, probe.dtype, device, int(context or 1 << 20),
+        int(vocab), eos, swaps, own_attention,
+    )  # fmt: skip
 
 
-def _make_faster(
-    name: str,
-    module: PreTrainedModel,
-    probe: Probe,
-    fused: bool,
-    deterministic: bool,
-    compiled: bool,
-) -> list[Swap]:
-    """What is replaced in the module now."""
-    if deterministic:
-        return fuse_invariant(module, probe.options)
-    swaps = fuse(module, probe.options) if fused else []
-    return compile_layers(name, module, swaps, probe) if compiled else swaps
-
-
-_DECODERS = "sgnb runs decoders whose layers keep keys and values, such as Llama, Qwen, Mistral, Gemma, Mixtral or DeepSeek"
+_DECODERS = (
+    "sgnb runs decoders whose layers keep keys and values, such as Llama, Qwen, Mistral, Gemma, "
+    "Mixtral or DeepSeek"
+)
 
 
 def _check_layers(name: str, module: PreTrainedModel) -> None:
     config = module.config.get_text_config()
-    kinds = set(getattr(config, "layer_types", None) or ())
+    unknown = set(getattr(config, "layer_types", None) or ()) - LAYER_TYPES
     if getattr(config, "num_hidden_layers", 1) < 1:
         raise ModelError(f"{name} has no layers", _DECODERS)
-    if kinds - LAYER_TYPES:
-        raise ModelError(
-            f"{name} has layers of kind {', '.join(sorted(kinds - LAYER_TYPES))}", _DECODERS
-        )
+    if unknown:
+        raise ModelError(f"{name} has layers of kind {', '.join(sorted(unknown))}", _DECODERS)
     if getattr(module.config, "is_encoder_decoder", False) or not module.can_generate():
         raise ModelError(f"{name} ({type(module).__name__}) is not a decoder", _DECODERS)
     if any(getattr(layer, "is_causal", True) is False for layer in module.modules()):
@@ -240,19 +211,13 @@ def _check_layers(name: str, module: PreTrainedModel) -> None:
 
 def _run_probe(module: PreTrainedModel, device: torch.device) -> Probe:
     probe = Probe()
-    ids = torch.zeros(1, 2, dtype=torch.long, device=device)
+    ids, positions = torch.tensor([[[0, 0]], [[0, 1]]], device=device)
     with torch.inference_mode():
-        module(
-            input_ids=ids,
-            position_ids=torch.arange(2, device=device)[None],
-            use_cache=False,
-            sgnb=probe,
-        )
+        module(input_ids=ids, position_ids=positions, use_cache=False, sgnb=probe)
     layers = getattr(module.config.get_text_config(), "num_hidden_layers", len(probe.shapes))
     if len(probe.shapes) != layers:
-        raise ValueError(
-            f"{len(probe.shapes)} of {layers} layers use transformers' attention interface"
-        )
+        found = len(probe.shapes)
+        raise ValueError(f"{found} of {layers} layers use transformers' attention interface")
     return probe
 
 
@@ -262,11 +227,8 @@ def takes_logits_to_keep(module: PreTrainedModel) -> bool:
 
 def _eos_token_ids(name: str, module: PreTrainedModel) -> frozenset[int]:
     found: list[Any] = []
-    for config in (
-        getattr(module, "generation_config", None),
-        module.config,
-        module.config.get_text_config(),
-    ):
+    own, generation = module.config, getattr(module, "generation_config", None)
+    for config in (generation, own, own.get_text_config()):
         eos = getattr(config, "eos_token_id", None)
         found += eos if isinstance(eos, (list, tuple)) else [] if eos is None else [eos]
     for eos in found:

@@ -41,35 +41,28 @@ _one_at_a_time = threading.Lock()
 """While it loads, transformers replaces functions and the default dtype of the whole process."""
 
 TOKENIZER_FILES = (
-    "tokenizer.json",
-    "tokenizer.model",
-    "vocab.json",
-    "vocab.txt",
-    "tokenizer_config.json",
-)
+    "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tokenizer_config.json"
+)  # fmt: skip
 
 
 def pick_device(device: str) -> torch.device:
     """The GPU for "auto", where there is one; a GPU comes with its number. Raises ModelError for a
     device that torch cannot use here."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    cure = "use 'auto', 'cpu' or 'cuda'; `%sglang doctor` tells what is here"
+    hint = "use 'auto', 'cpu' or 'cuda'; `%sglang doctor` tells what is here"
+    unusable = f"device {device!r} is not usable"
     try:
-        place = torch.device(("cuda" if count else "cpu") if device == "auto" else device)
-        if place == torch.device("cuda") and count:
-            place = torch.device("cuda", torch.cuda.current_device())
+        target = torch.device(("cuda" if count else "cpu") if device == "auto" else device)
+        if target == torch.device("cuda") and count:
+            target = torch.device("cuda", torch.cuda.current_device())
     except (RuntimeError, TypeError) as error:
-        hint = DEVICE_LOST_HINT if is_device_lost(error) else cure
-        raise ModelError(f"device {device!r} is not usable: {first_line(error)}", hint) from error
-    if place.type not in ("cpu", "cuda"):
-        raise ModelError(
-            f"device {device!r} is not usable: sgnb runs on CPUs and NVIDIA's GPUs", cure
-        )
-    if place.type == "cuda" and (place.index or 0) >= count:
-        raise ModelError(
-            f"device {device!r} is not usable: torch finds {count} GPU{'s' * (count != 1)}", cure
-        )
-    return place
+        hint = DEVICE_LOST_HINT if is_device_lost(error) else hint
+        raise ModelError(f"{unusable}: {first_line(error)}", hint) from error
+    if target.type not in ("cpu", "cuda"):
+        raise ModelError(f"{unusable}: sgnb runs on CPUs and NVIDIA's GPUs", hint)
+    if target.type == "cuda" and (target.index or 0) >= count:
+        raise ModelError(f"{unusable}: torch finds {count} GPU{'s' * (count != 1)}", hint)
+    return target
 
 
 def pick_dtype(dtype: str, device: torch.device) -> torch.dtype | None:
@@ -82,8 +75,8 @@ def pick_dtype(dtype: str, device: torch.device) -> torch.dtype | None:
         raise ModelError(f"unknown dtype {dtype!r}", nearest(str(dtype), DTYPES))
     if dtype == "auto":
         return torch.float32 if device.type == "cpu" else None
-    kind: torch.dtype = getattr(torch, DTYPES[dtype])
-    return kind
+    torch_dtype: torch.dtype = getattr(torch, DTYPES[dtype])
+    return torch_dtype
 
 
 def load_module(
@@ -105,34 +98,32 @@ def load_module(
     try:
         folder = find_folder(path)
         if not (folder / "config.json").is_file():
-            raise ModelError(
-                f"{str(folder)!r} has no config.json", "give the folder of a causal language model"
-            )
+            hint = "give the folder of a causal language model"
+            raise ModelError(f"{str(folder)!r} has no config.json", hint)
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         if getattr(config, "quantization_config", None):
             with _one_at_a_time:
                 return _read_quantized(folder, dtype).to(device)  # type: ignore[arg-type]
         checkpoint = read_checkpoint(folder)
-        kind = dtype or getattr(config, "dtype", None) or checkpoint.dtype
-        check_weights_fit(path, checkpoint.size_in(kind), kind, device, memory_limit)
-        return _read(path, checkpoint, config, device, kind)
+        dtype = dtype or getattr(config, "dtype", None) or checkpoint.dtype
+        check_weights_fit(path, checkpoint.size_in(dtype), dtype, device, memory_limit)
+        return _read(path, checkpoint, config, device, dtype)
     except ModelError:
         raise
     except LocalEntryNotFoundError as error:
         said = f"no model folder at {path!r}, and the hub cannot be reached"
-        raise ModelError(said, _cure(path, error)) from error
+        raise ModelError(said, _hint(path, error)) from error
     except Exception as error:  # a spoilt config or weights file can raise anything
-        raise ModelError(
-            f"{path!r} cannot be loaded as a decoder: {first_line(error)}", _cure(path, error)
-        ) from error
+        said = f"{path!r} cannot be loaded as a decoder: {first_line(error)}"
+        raise ModelError(said, _hint(path, error)) from error
 
 
-def _cure(path: str, error: Exception) -> str:
+def _hint(path: str, error: Exception) -> str:
     if is_out_of_memory(error):
         return "unload another engine (`%sglang engine unload NAME`), or load a smaller model"
     return (
-        "give a folder with config.json and safetensors of a causal language model, a hub id, or a bundled one; "
-        + nearest(path, models.names())
+        "give a folder with config.json and safetensors of a causal language model, a hub id, or a "
+        f"bundled one; {nearest(path, models.names())}"
     )
 
 
@@ -176,7 +167,6 @@ def _read(
 ) -> PreTrainedModel:
     progress = Progress(path, checkpoint.size, sys.stderr)
     reader = Reader(device, progress)
-    own = checkpoint.folder / "generation_config.json"
 
     def work() -> tuple[PreTrainedModel, dict[str, Any]]:
         while not _one_at_a_time.acquire(timeout=REDRAW_SECONDS):
@@ -188,16 +178,14 @@ def _read(
             progress.begin()
             with torch.device("meta"):
                 family = type(AutoModelForCausalLM.from_config(config))
+            folder, entries = checkpoint.folder, checkpoint.entries.items()
+            own = (folder / "generation_config.json").is_file()
             result: tuple[PreTrainedModel, dict[str, Any]] = family.from_pretrained(
                 None,
                 config=config,
-                state_dict={
-                    name: _Weight(reader, entry) for name, entry in checkpoint.entries.items()
-                },
+                state_dict={name: _Weight(reader, entry) for name, entry in entries},
                 dtype=dtype,
-                generation_config=GenerationConfig.from_pretrained(checkpoint.folder)
-                if own.is_file()
-                else None,
+                generation_config=GenerationConfig.from_pretrained(folder) if own else None,
                 output_loading_info=True,
             )
         return result
@@ -243,9 +231,10 @@ def _check_complete(path: str, report: dict[str, Any]) -> None:
     missing = sorted(report["missing_keys"])
     if missing:
         more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+        names = f"{', '.join(missing[:3])}{more}"
         raise ModelError(
-            f"{path!r} cannot be loaded: its checkpoint has no {', '.join(missing[:3])}{more}, which would be random",
-            "give the whole checkpoint of a causal language model, with the config that belongs to it",
+            f"{path!r} cannot be loaded: its checkpoint has no {names}, which would be random",
+            "give the whole checkpoint of a causal language model, with its own config",
         )
 
 
@@ -275,19 +264,17 @@ def _no_bars() -> Any:
 def load_tokenizer(path: str) -> Any:
     """The tokenizer that lies beside a model, or None when there is none."""
     folder = Path(path).expanduser()
-    if folder.is_dir() and not any((folder / name).exists() for name in TOKENIZER_FILES):
+    local = folder.is_dir()
+    if local and not any((folder / name).exists() for name in TOKENIZER_FILES):
         return None
+    source, offline = str(folder) if local else path, local or hub_is_away()
     try:
         return AutoTokenizer.from_pretrained(
-            str(folder) if folder.is_dir() else path,
-            trust_remote_code=False,
-            local_files_only=folder.is_dir() or hub_is_away(),
+            source, trust_remote_code=False, local_files_only=offline
         )
     except Exception as error:  # the tokenizers library raises plain ones
-        raise ModelError(
-            f"the tokenizer of {path!r} cannot be read: {first_line(error)}",
-            "give Engine(..., tokenizer=...) one that works",
-        ) from error
+        said = f"the tokenizer of {path!r} cannot be read: {first_line(error)}"
+        raise ModelError(said, "give Engine(..., tokenizer=...) one that works") from error
 
 
 def first_line(error: BaseException) -> str:

@@ -1,13 +1,13 @@
 """Stretches of files to tensors on a device, at the speed of the disk or the page cache. Knows no
 models.
 
-Several threads read pieces into pinned memory, from which the GPU fetches them while the threads
-read on: no more than those buffers is ever in host memory. On a CPU the pieces are read to where
-they belong.
+Several threads read pieces into pinned buffers, which the GPU copies while the threads read on: no
+more than these is ever in host memory. On a CPU the pieces are read to where they belong.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
@@ -34,11 +34,15 @@ class ReadCancelled(Exception):
 class Reader:
     """Reads tensors to `device`; `progress.add` is told of each piece. Thread-safe; close it."""
 
-    def __init__(self, device: torch.device, progress: Progress | None = None, *, threads: int = THREADS,
-                 piece_bytes: int = PIECE_BYTES) -> None:  # fmt: skip
-        self._device = device
-        self._progress = progress
-        self._piece_bytes = piece_bytes
+    def __init__(
+        self,
+        device: torch.device,
+        progress: Progress | None = None,
+        *,
+        threads: int = THREADS,
+        piece_bytes: int = PIECE_BYTES,
+    ) -> None:
+        self._device, self._progress, self._piece_bytes = device, progress, piece_bytes
         count = min(threads, os.cpu_count() or threads)
         self._pool = ThreadPoolExecutor(
             count, thread_name_prefix="sgnb-read", initializer=self._choose_device
@@ -54,11 +58,10 @@ class Reader:
         """
         target = torch.empty(entry.shape, dtype=entry.dtype, device=self._device)
         flat = target.view(-1).view(torch.uint8)
+        size = self._piece_bytes
         pieces = [
-            self._pool.submit(
-                self._piece, entry.file, entry.start + at, flat[at : at + self._piece_bytes]
-            )
-            for at in range(0, entry.size, self._piece_bytes)
+            self._pool.submit(self._piece, entry.file, entry.start + at, flat[at : at + size])
+            for at in range(0, entry.size, size)
         ]
         for piece in pieces:
             piece.result()
@@ -99,16 +102,9 @@ class Reader:
         overwritten."""
         own = self._own
         if not hasattr(own, "buffers"):
-            own.buffers = [
-                (
-                    torch.empty(self._piece_bytes, dtype=torch.uint8, pin_memory=True),
-                    torch.cuda.Event(),
-                )
-                for _ in range(BUFFERS)
-            ]
-            own.turn = 0
-        own.turn = (own.turn + 1) % BUFFERS
-        buffer, event = own.buffers[own.turn]
+            memory = torch.empty(BUFFERS, self._piece_bytes, dtype=torch.uint8, pin_memory=True)
+            own.buffers = itertools.cycle([(buffer, torch.cuda.Event()) for buffer in memory])
+        buffer, event = next(own.buffers)
         return buffer, event
 
 
@@ -156,15 +152,12 @@ class Progress:
     def finish(self) -> None:
         """The last line: what was read, in what time."""
         if self._shown:
-            seconds = time.perf_counter() - self._begin
-            rate = self.done / 1e9 / max(seconds, 1e-9)
-            self._write(
-                f"read {self._name}: {self.done / 1e9:.1f} GB in {seconds:.1f} s, {rate:.1f} GB/s",
-                "\n",
-            )
+            seconds, done = time.perf_counter() - self._begin, self.done / 1e9
+            rate = f"{done / max(seconds, 1e-9):.1f} GB/s"
+            self._write(f"read {self._name}: {done:.1f} GB in {seconds:.1f} s, {rate}", "\n")
 
     def line(self, seconds: float) -> str:
-        """The line after so many seconds; the time left is what the rate so far promises."""
+        """The line after `seconds`; the time left is what the rate so far promises."""
         done, total = self.done / 1e9, self._total / 1e9
         rate = done / max(seconds, 1e-9)
         left = f", {(total - done) / rate:.0f} s left" if rate > 0 else ""

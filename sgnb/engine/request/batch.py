@@ -1,4 +1,5 @@
-"""What one step computes. The scheduler makes it once; runner, graphs, sampler and attention take it as it is."""
+"""What one step computes. The scheduler makes it once; runner, graphs, sampler and attention take
+it as it is."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ NO_ROW = -1
 
 
 class Batch:
-    """Tokens starts[i] .. ends[i] of requests[i], one request after the other: the rows of the step.
+    """Tokens starts[i] .. ends[i] of requests[i], one request after the other: the rows of the
+    step.
 
     Requests with at most `SHORT` tokens come first. The numbers do not change; the requests do.
     """

@@ -97,7 +97,10 @@ class RequestState:
         self._classify()
 
     def _classify(self) -> None:
-        params, on_device = self.request.params, self.grammar is None or self.table_offset is not None
+        params, on_device = (
+            self.request.params,
+            self.grammar is None or self.table_offset is not None,
+        )
         # whether the next token can be chosen before the host has read the last one
         self.runs_ahead = on_device and not params.penalises
         # whether kernels on the device can choose its tokens, but for what is `banned`

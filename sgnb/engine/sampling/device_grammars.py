@@ -1,20 +1,21 @@
-"""Grammars on the device: which tokens each row may choose, and its state after a token. Needs
-triton.
+"""Grammars on the device: the token bitmask of each row's state, and its state after a token.
+Needs triton.
 
-Nothing comes back to the host, so that all can be part of a CUDA graph: the tables of the grammars
-and the bytes of the vocabulary lie in tensors of fixed size and place. The mask of a state is found
-by walking through the bytes of every token; it is kept, and the next time only copied. Knows no
+Nothing comes back to the host, so that all can be part of a CUDA graph: the automata's tables and
+the bytes of the vocabulary lie in tensors of fixed size and address. The mask of a state is found
+by walking through the bytes of every token; it is cached, and the next time only copied. Knows no
 requests and no sampler.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 import triton
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ...grammar.automaton.automaton import Automaton
@@ -24,18 +25,15 @@ from ..device.transfer import to_device
 from . import mask_kernel
 from .mask_kernel import BLOCK, HEAD, UNKNOWN, WORDS
 
-WARPS = 1
-
 MASK_BYTES = 128 << 20
-"""How much memory the masks of states take that are kept: one bit for each token and state."""
+"""Memory for cached masks: one bit for each token and state."""
 
 
 class _Kept(NamedTuple):
-    """An automaton's states first .. first + size in the table. It is referred to, so that its
-    identity stays its."""
+    """An automaton in the table."""
 
-    automaton: Automaton
-    first: int
+    automaton: Automaton  # referred to, so that its id stays its own
+    first: int  # its states are rows first .. first + size
     size: int
     users: int
 
@@ -44,15 +42,9 @@ class DeviceGrammars:
     """The tables of several grammars, and a vocabulary, on one device.
 
     States of all grammars are rows of one table, so that a row's state says which grammar it has.
-    State 0 is dead, in all of them; state s of the automaton that `acquire` gave the offset o is o
-    + s. Negative ones belong to no grammar here (`sampler.UNCONSTRAINED`).
-
-    table: int32[capacity, 256], the next state by byte; 1 KB a state, for one load a byte. final:
-    uint8[capacity]. text: uint8, the bytes of all tokens; offsets: int32[size], where each begins;
-    heads: int64[size], the first eight bytes of each, the first one lowest. lengths: int32[size],
-    in bytes; -1 for tokens that end the sequence. masks: int32[kept, words], those of the states
-    below `kept`; bit i % 32 of word i // 32 is token i. Grammars take the lowest place that is
-    free. progress: uint8[kept], what is known of each mask.
+    State 0 is dead, in all of them; state s of the automaton that `acquire` gave the offset o is
+    o + s. Negative ones belong to no grammar here (`torch_sampler.UNCONSTRAINED`). Grammars take
+    the lowest place that is free.
     """
 
     def __init__(
@@ -64,26 +56,34 @@ class DeviceGrammars:
     ) -> None:
         """ends: the tokens that end a sequence, allowed in final states only. capacity: states of
         all grammars, at most 2**23 - 1, so that int32 can number the entries of the table."""
-        lengths = np.fromiter(map(len, vocabulary.pieces), np.int32, vocabulary.size)
-        text = np.frombuffer(b"".join(vocabulary.pieces) or b"\0", np.uint8)
-        heads = np.array(
-            [piece[: HEAD.value] for piece in vocabulary.pieces], f"S{HEAD.value}"
-        ).view("<i8")
+        pieces, words = vocabulary.pieces, triton.cdiv(vocabulary.size, BLOCK) * WORDS.value
+        kept = min(capacity, MASK_BYTES // (4 * words))
+        lengths = np.fromiter(map(len, pieces), np.int32, vocabulary.size)
         offsets = np.cumsum(lengths, dtype=np.int32) - lengths
         lengths[list(ends)] = -1
+        text = np.frombuffer(b"".join(pieces) or b"\0", np.uint8)
+        heads = np.array([piece[: HEAD.value] for piece in pieces], f"S{HEAD.value}").view("<i8")
+
+        def on_device(array: NDArray[Any]) -> Tensor:
+            return torch.from_numpy(array.copy()).to(device)
+
+        def zeros(*shape: int, dtype: torch.dtype = torch.int32) -> Tensor:
+            return torch.zeros(*shape, dtype=dtype, device=device)
+
         self.size = vocabulary.size
-        self.table = torch.zeros(capacity, 256, dtype=torch.int32, device=device)
-        self.final = torch.zeros(capacity, dtype=torch.uint8, device=device)
-        self.text, self.offsets, self.heads, self.lengths = (
-            torch.from_numpy(array.copy()).to(device) for array in (text, offsets, heads, lengths)
-        )
-        words = triton.cdiv(vocabulary.size, BLOCK) * WORDS.value
-        kept = min(capacity, MASK_BYTES // (4 * words))
-        self.masks = torch.zeros(kept, words, dtype=torch.int32, device=device)
-        self.progress = torch.zeros(kept, dtype=torch.uint8, device=device)
+        self.table = zeros(capacity, 256)  # the next state by byte; 1 KB a state, one load a byte
+        self.final = zeros(capacity, dtype=torch.uint8)
+        self.text = on_device(text)  # uint8, the bytes of all tokens
+        self.offsets = on_device(offsets)  # int32[size], where each token begins
+        self.heads = on_device(heads)  # int64[size], its first eight bytes, the first one lowest
+        self.lengths = on_device(lengths)  # int32[size], in bytes; -1 for tokens that end
+        self.masks = zeros(
+            kept, words
+        )  # of states below `kept`; token i: bit i % 32 of word i // 32
+        self.progress = zeros(kept, dtype=torch.uint8)  # what is known of each mask
         self._kept: dict[
             int, _Kept
-        ] = {}  # by the automaton's identity; those without users: longest unused first
+        ] = {}  # by the automaton's id; without users: longest unused first
 
     @property
     def used(self) -> int:
@@ -132,9 +132,8 @@ class DeviceGrammars:
 
     def _write(self, automaton: Automaton, first: int) -> None:
         device, last = self.table.device, first + len(automaton.table) - 1
-        targets = to_device(automaton.table[1:], device).int()[
-            :, to_device(automaton.classes, device)
-        ]
+        by_class, classes = automaton.table[1:], to_device(automaton.classes, device)
+        targets = to_device(by_class, device).int()[:, classes]
         self.table[first:last] = torch.where(targets != 0, targets + (first - 1), 0)
         self.final[first:last] = to_device(automaton.final[1:].copy(), device)
         self.progress[first:last] = UNKNOWN.value
@@ -150,9 +149,10 @@ class DeviceGrammars:
         kept = len(self.masks) if columns >= self.size else 0
         if rows:
             launch(
-                mask_kernel.allow, (rows, triton.cdiv(columns, BLOCK)), out, out.stride(0), columns, states, self.table,
-                self.final, self.text, self.offsets, self.heads, self.lengths, self.size, self.masks,
-                self.masks.shape[1], self.progress, kept, BLOCK=BLOCK, num_warps=WARPS,
+                mask_kernel.allow, (rows, triton.cdiv(columns, BLOCK)), out, out.stride(0),
+                columns, states, self.table, self.final, self.text, self.offsets, self.heads,
+                self.lengths, self.size, self.masks, self.masks.shape[1], self.progress, kept,
+                BLOCK=BLOCK, num_warps=1,
             )  # fmt: skip
 
     def advance_(self, states: Tensor, tokens: Tensor) -> None:
@@ -164,8 +164,9 @@ class DeviceGrammars:
         """
         if len(states):
             launch(
-                mask_kernel.advance, (len(states),), states, tokens, self.table, self.final, self.text, self.offsets,
-                self.lengths, self.size, self.progress, len(self.masks), num_warps=1,
+                mask_kernel.advance, (len(states),), states, tokens, self.table, self.final,
+                self.text, self.offsets, self.lengths, self.size, self.progress, len(self.masks),
+                num_warps=1,
             )  # fmt: skip
 
 

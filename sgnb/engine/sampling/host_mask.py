@@ -15,7 +15,9 @@ from ..request.request_state import RequestState
 from .torch_sampler import Mask
 
 
-def host_mask(states: Mapping[int, RequestState], columns: int, device: torch.device) -> Mask | None:
+def host_mask(
+    states: Mapping[int, RequestState], columns: int, device: torch.device
+) -> Mask | None:
     """The masks of rows whose grammars bind, by row, for logits with so many columns; None without
     a row.
 

@@ -1,5 +1,5 @@
-"""Kernels for grammars on the device: which tokens each row may choose, where a token leads, where
-the last step ended.
+"""Triton kernels for grammars: the token bitmasks of rows, the state after a token, the rows that
+go on from the last step.
 
 `device_grammars` holds the tables that they read, and says what is in them. With TRITON_INTERPRET=1
 set before triton is imported, the kernels run on the CPU.
@@ -15,32 +15,25 @@ from ..device.precompile import launch
 from . import torch_sampler
 
 BLOCK = 128
-"""Tokens that one program looks at. They take as long as the longest of them; few tokens are longer
-than 20 bytes."""
+"""Tokens of one program, which takes as long as the longest; few are longer than 20 bytes."""
 
 HEAD = tl.constexpr(8)
-"""So many first bytes of a token come with one load."""
+"""The first bytes of a token, which come with one load."""
 
 WORDS = tl.constexpr(BLOCK // 32)
 RESUMED = 1024
 """Rows of one program, unless there are more: one kernel for all steps."""
 
 UNKNOWN, WRITTEN, KEPT = (tl.constexpr(i) for i in range(3))
-"""What is known of a state's mask: nothing; it is written in the step that runs; every later step
-may copy it."""
+"""A state's mask is not there; is written in the step that runs; may be copied by later steps."""
 
 _PREVIOUS = tl.constexpr(torch_sampler.PREVIOUS)
 
 
 def resume(
-    ids: Tensor,
-    tokens: Tensor,
-    states: Tensor,
-    last: Tensor,
-    seats: Tensor,
-    ids_out: Tensor,
-    states_out: Tensor,
-) -> None:
+    ids: Tensor, tokens: Tensor, states: Tensor, last: Tensor, seats: Tensor,
+    ids_out: Tensor, states_out: Tensor,
+) -> None:  # fmt: skip
     """Fill in what the host did not know yet when it wrote down a step's rows.
 
     ids, int32 or int64[rows]: a token, or -1 - i for tokens[i], int64. states, int32[rows]: a
@@ -51,30 +44,17 @@ def resume(
     rows = len(ids)
     if rows:
         block = max(RESUMED, triton.next_power_of_2(rows))
-        launch(
-            _resume, (1,), ids, tokens, states, last, seats, ids_out, states_out, rows, BLOCK=block
-        )
+        rest = last, seats, ids_out, states_out, rows
+        launch(_resume, (1,), ids, tokens, states, *rest, BLOCK=block)
 
 
 @triton.jit
 def allow(
-    out: tl.tensor,
-    stride: tl.tensor,
-    columns: tl.tensor,
-    states: tl.tensor,
-    table: tl.tensor,
-    final: tl.tensor,
-    text: tl.tensor,
-    offsets: tl.tensor,
-    heads: tl.tensor,
-    lengths: tl.tensor,
-    size: tl.tensor,
-    masks: tl.tensor,
-    words: tl.tensor,
-    progress: tl.tensor,
-    kept: tl.tensor,
+    out: tl.tensor, stride: tl.tensor, columns: tl.tensor, states: tl.tensor, table: tl.tensor,
+    final: tl.tensor, text: tl.tensor, offsets: tl.tensor, heads: tl.tensor, lengths: tl.tensor,
+    size: tl.tensor, masks: tl.tensor, words: tl.tensor, progress: tl.tensor, kept: tl.tensor,
     BLOCK: tl.constexpr,
-) -> None:
+) -> None:  # fmt: skip
     row = tl.program_id(0)
     start = tl.load(states + row)
     if start >= 0:
@@ -93,23 +73,15 @@ def allow(
                 for word in tl.static_range(WORDS):
                     tl.store(mask + word, tl.sum(tl.where(place // 32 == word, bits, 0), axis=0))
                 tl.store(progress + start, WRITTEN)
-        tl.store(
-            out + row.to(tl.int64) * stride + token, allowed.to(tl.uint8), mask=token < columns
-        )
+        places = out + row.to(tl.int64) * stride + token
+        tl.store(places, allowed.to(tl.uint8), mask=token < columns)
 
 
 @triton.jit
 def _walked(
-    token: tl.tensor,
-    start: tl.tensor,
-    table: tl.tensor,
-    final: tl.tensor,
-    text: tl.tensor,
-    offsets: tl.tensor,
-    heads: tl.tensor,
-    lengths: tl.tensor,
-    size: tl.tensor,
-) -> tl.tensor:
+    token: tl.tensor, start: tl.tensor, table: tl.tensor, final: tl.tensor, text: tl.tensor,
+    offsets: tl.tensor, heads: tl.tensor, lengths: tl.tensor, size: tl.tensor,
+) -> tl.tensor:  # fmt: skip
     """Whether each token's bytes lead on from `start`, as int32."""
     known = token < size
     head = tl.load(heads + token, mask=known, other=0)
@@ -135,17 +107,9 @@ def _walked(
 
 @triton.jit
 def advance(
-    states: tl.tensor,
-    tokens: tl.tensor,
-    table: tl.tensor,
-    final: tl.tensor,
-    text: tl.tensor,
-    offsets: tl.tensor,
-    lengths: tl.tensor,
-    size: tl.tensor,
-    progress: tl.tensor,
-    kept: tl.tensor,
-) -> None:
+    states: tl.tensor, tokens: tl.tensor, table: tl.tensor, final: tl.tensor, text: tl.tensor,
+    offsets: tl.tensor, lengths: tl.tensor, size: tl.tensor, progress: tl.tensor, kept: tl.tensor,
+) -> None:  # fmt: skip
     row = tl.program_id(0)
     state = tl.load(states + row)
     token = tl.load(tokens + row)
@@ -170,22 +134,14 @@ def advance(
 
 @triton.jit(do_not_specialize=["rows"])
 def _resume(
-    ids: tl.tensor,
-    tokens: tl.tensor,
-    states: tl.tensor,
-    last: tl.tensor,
-    seats: tl.tensor,
-    ids_out: tl.tensor,
-    states_out: tl.tensor,
-    rows: tl.tensor,
-    BLOCK: tl.constexpr,
-) -> None:
+    ids: tl.tensor, tokens: tl.tensor, states: tl.tensor, last: tl.tensor, seats: tl.tensor,
+    ids_out: tl.tensor, states_out: tl.tensor, rows: tl.tensor, BLOCK: tl.constexpr,
+) -> None:  # fmt: skip
     row = tl.arange(0, BLOCK)
     known = row < rows
     token = tl.load(ids + row, mask=known, other=0)
-    token = tl.where(
-        token < 0, tl.load(tokens + (-1 - token), mask=known & (token < 0), other=0), token
-    )
+    chosen = tl.load(tokens + (-1 - token), mask=known & (token < 0), other=0)
+    token = tl.where(token < 0, chosen, token)
     state = tl.load(states + row, mask=known, other=0)
     carried = known & (state == _PREVIOUS)
     seat = tl.load(seats + row, mask=carried, other=0)

@@ -1,5 +1,5 @@
-"""Random numbers that depend on a request's seed and a token's position alone: nothing to keep,
-nothing to rewind."""
+"""A counter-based random number generator: a number depends on a request's seed and a token's
+position alone, so there is no state to keep or rewind."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 def uniforms(seeds: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray[np.float64]:
-    """A number in [0, 1) for each pair, float64 [n], a multiple of 2**-53: always the same one for
-    the same pair.
+    """A number in [0, 1) for each pair, float64 [n], a multiple of 2**-53: the pair decides it.
 
     Number p of a seed is output p of SplitMix64 (Steele, Lea and Flood, "Fast splittable
     pseudorandom number generators", OOPSLA 2014; constants of Vigna's splitmix64.c), whose state

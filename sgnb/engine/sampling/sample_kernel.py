@@ -1,5 +1,4 @@
-"""From logits to tokens on the device, for rows that are plain: temperature, masks and a draw.
-Needs triton.
+"""Sampling on the device, for rows that are plain: temperature, masks and a draw. Needs triton.
 
 Two kernels, whose results lie in tensors of fixed place, so that both can be part of a CUDA graph.
 The first reads the logits once and leaves a few sums for each block of the vocabulary; the second
@@ -20,10 +19,8 @@ from ..device.precompile import launch
 from . import torch_sampler
 from .torch_sampler import SamplerOutput
 
-BLOCK = 2048
+BLOCK, WARPS = 2048, 4
 """Logits that one program of the first kernel reads."""
-
-WARPS = 4
 
 _UNCONSTRAINED = tl.constexpr(torch_sampler.UNCONSTRAINED)
 _GREEDY = tl.constexpr(torch_sampler.GREEDY)
@@ -38,12 +35,9 @@ class DeviceSampler:
     def __init__(self, vocab_size: int, max_rows: int, device: torch.device | str) -> None:
         self._vocab, self._blocks = vocab_size, triton.cdiv(vocab_size, BLOCK)
         self.tokens = torch.zeros(max_rows, dtype=torch.int64, device=device)
-        self._logprobs = torch.zeros(max_rows, dtype=torch.float32, device=device)
-        self._kept = torch.zeros(max_rows, dtype=torch.float32, device=device)
+        self._logprobs, self._kept = torch.zeros(2, max_rows, device=device)
         self._allowed = torch.zeros(max_rows, dtype=torch.int32, device=device)
-        self._sums = torch.zeros(
-            max_rows, _SUMS.value, self._blocks, dtype=torch.float32, device=device
-        )
+        self._sums = torch.zeros(max_rows, _SUMS.value, self._blocks, device=device)
 
     def __call__(
         self,
@@ -68,33 +62,28 @@ class DeviceSampler:
         """
         rows, vocab = logits.shape
         if vocab != self._vocab or rows > len(self.tokens):
-            raise ValueError(
-                f"logits of shape {rows} x {vocab}, made for up to {len(self.tokens)} x {self._vocab}"
-            )
-        picks = SamplerOutput(
-            self.tokens[:rows], self._logprobs[:rows], self._kept[:rows], self._allowed[:rows]
-        )
+            made_for = f"{len(self.tokens)} x {self._vocab}"
+            raise ValueError(f"logits of shape {rows} x {vocab}, made for up to {made_for}")
+        tensors = self.tokens, self._logprobs, self._kept, self._allowed
+        output = SamplerOutput(*(tensor[:rows] for tensor in tensors))
         if rows == 0:
-            return picks
+            return output
         masked = allowed is not None
         mask = allowed.view(torch.uint8) if allowed is not None else self._sums
         shared = (
             logits, logits.stride(0), vocab, temperatures, mask, mask.stride(0),
             states if masked else self._allowed, self._sums, self._blocks,
         )  # fmt: skip
-        launch(
-            _sum_blocks, (rows, self._blocks), *shared, MASKED=masked, BLOCK=BLOCK, num_warps=WARPS
-        )
-        launch(
-            _choose, (rows,), *shared, draws, *picks,
-            MASKED=masked, BLOCK=BLOCK, BLOCKS=max(2, triton.next_power_of_2(self._blocks)), num_warps=WARPS,
-        )  # fmt: skip
-        return picks
+        sizes = {"MASKED": masked, "BLOCK": BLOCK, "num_warps": WARPS}
+        blocks = max(2, triton.next_power_of_2(self._blocks))
+        launch(_sum_blocks, (rows, self._blocks), *shared, **sizes)
+        launch(_choose, (rows,), *shared, draws, *output, BLOCKS=blocks, **sizes)
+        return output
 
 
 @triton.jit
 def _load(logits: tl.tensor, known: tl.tensor) -> tl.tensor:
-    """As finite numbers, so that no difference is NaN: the smallest one for -inf and NaN. -inf
+    """As finite numbers, so that no difference is NaN: -inf and NaN become the smallest. -inf
     beyond the end."""
     x = tl.load(logits, mask=known, other=0.0).to(tl.float32)
     x = tl.minimum(tl.maximum(tl.where(x == x, x, _LOWEST), _LOWEST), -_LOWEST)
@@ -103,18 +92,10 @@ def _load(logits: tl.tensor, known: tl.tensor) -> tl.tensor:
 
 @triton.jit
 def _sum_blocks(
-    logits: tl.tensor,
-    stride: tl.tensor,
-    vocab: tl.tensor,
-    temperatures: tl.tensor,
-    allowed: tl.tensor,
-    allowed_stride: tl.tensor,
-    states: tl.tensor,
-    sums: tl.tensor,
-    blocks: tl.tensor,
-    MASKED: tl.constexpr,
-    BLOCK: tl.constexpr,
-) -> None:
+    logits: tl.tensor, stride: tl.tensor, vocab: tl.tensor, temperatures: tl.tensor,
+    allowed: tl.tensor, allowed_stride: tl.tensor, states: tl.tensor, sums: tl.tensor,
+    blocks: tl.tensor, MASKED: tl.constexpr, BLOCK: tl.constexpr,
+) -> None:  # fmt: skip
     """Of one row and block: the largest logit and the sum of exp(logit - largest); of those that
     are allowed the same two, the sum at the row's temperature, and the count."""
     row, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
@@ -158,24 +139,11 @@ def _pass(weights: tl.tensor, goal: tl.tensor, SIZE: tl.constexpr) -> tl.tensor:
 
 @triton.jit
 def _choose(
-    logits: tl.tensor,
-    stride: tl.tensor,
-    vocab: tl.tensor,
-    temperatures: tl.tensor,
-    allowed: tl.tensor,
-    allowed_stride: tl.tensor,
-    states: tl.tensor,
-    sums: tl.tensor,
-    blocks: tl.tensor,
-    draws: tl.tensor,
-    tokens: tl.tensor,
-    logprobs: tl.tensor,
-    kept: tl.tensor,
-    counts: tl.tensor,
-    MASKED: tl.constexpr,
-    BLOCK: tl.constexpr,
-    BLOCKS: tl.constexpr,
-) -> None:
+    logits: tl.tensor, stride: tl.tensor, vocab: tl.tensor, temperatures: tl.tensor,
+    allowed: tl.tensor, allowed_stride: tl.tensor, states: tl.tensor, sums: tl.tensor,
+    blocks: tl.tensor, draws: tl.tensor, tokens: tl.tensor, logprobs: tl.tensor, kept: tl.tensor,
+    counts: tl.tensor, MASKED: tl.constexpr, BLOCK: tl.constexpr, BLOCKS: tl.constexpr,
+) -> None:  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     index = tl.arange(0, BLOCKS)
     there = index < blocks

@@ -54,7 +54,9 @@ class TorchSampler:
         self.sampled = torch.zeros(max_rows, dtype=torch.long, device=device)
 
     def __call__(self, logits: Tensor, requests: Sequence[Request]) -> SamplerOutput:
-        sampled = _pick(logits, requests, host_mask(_bound(requests), logits.shape[1], logits.device))
+        sampled = _pick(
+            logits, requests, host_mask(_bound(requests), logits.shape[1], logits.device)
+        )
         self.sampled[: len(requests)] = sampled.tokens
         return sampled
 

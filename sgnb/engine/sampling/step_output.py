@@ -69,7 +69,8 @@ class AsyncStepOutput:
         wait: Callable[[], None],
         extras: Mapping[int, Extra],
     ) -> None:
-        """sampled: of `batch.sample_rows`. extras: by the place in the batch, where there are any."""
+        """sampled: of `batch.sample_rows`. extras: by the place in the batch, where there are
+        any."""
         self._batch, self._sampled, self._wait, self._extras = batch, sampled, wait, extras
         self._versions = [request.version for request in batch.requests]
 
@@ -167,11 +168,15 @@ def sample_batch(batch: Batch, logits: Tensor, sample: Sample) -> AsyncStepOutpu
     sampling: list[Request] = []
     chosen: list[int] = []
     first = 0
-    rows = zip(batch.requests, batch.starts.tolist(), batch.ends.tolist(), batch.samples, strict=True)
+    rows = zip(
+        batch.requests, batch.starts.tolist(), batch.ends.tolist(), batch.samples, strict=True
+    )
     for place, (request, start, end, samples) in enumerate(rows):
         positions = request.logit_positions(start, end, samples)
         scored = sum(p + 1 < request.num_tokens for p in positions)
-        scores = _score(request, positions.start, logits[first : first + scored]) if scored else None
+        scores = (
+            _score(request, positions.start, logits[first : first + scored]) if scored else None
+        )
         first += len(positions)
         top = None
         if samples:

@@ -1,7 +1,9 @@
-"""What a rehearsal compiles, beside what random steps would launch. Run as a program: for a GPU that is not there.
+"""What precompiling compiles, beside what random steps would launch. Run as a program: for a GPU
+that is not there.
 
-Triton is told of a GPU, and of each kernel only the key is noted under which it would be kept: nothing is compiled, and
-nothing runs. The driver holds for the whole process, so it needs one of its own.
+Triton is told of a GPU, and of each kernel only the key is noted under which it would be kept:
+nothing is compiled, and nothing runs. The driver holds for the whole process, so it needs one of
+its own.
 """
 
 from __future__ import annotations
@@ -46,7 +48,10 @@ noted: dict[str, tuple[str, str]] = {}
 def note(kernel: JITFunction, *args: Any, grid: Any, **constants: Any) -> None:
     *_, binder = kernel.device_caches[0]
     _, specialization, options = binder(*args, **constants)
-    noted[f"{kernel.__name__} {specialization} {options}"] = kernel.__name__, f"{specialization} {options}"
+    noted[f"{kernel.__name__} {specialization} {options}"] = (
+        kernel.__name__,
+        f"{specialization} {options}",
+    )
 
 
 def pretend() -> None:
@@ -62,18 +67,19 @@ def pretend() -> None:
     fusion.pick_operations = lambda *arguments: on_gpu  # type: ignore[attr-defined]
     match = fusion._match
 
-    def match_all(candidates: Any, recording: Any, *rest: Any) -> Any:
+    def match_all(candidates: Any, trace: Any, *rest: Any) -> Any:
         """The second time too nothing can run."""
-        if recording.trusts:
-            return match(candidates, recording, *rest)
+        if trace.trusts:
+            return match(candidates, trace, *rest)
         with precompiling():
-            return match(candidates, recording.trustful(), *rest)
+            return match(candidates, trace.trustful(), *rest)
 
     fusion._match = match_all  # type: ignore[attr-defined]
 
 
 class _NoProducts(TorchFunctionMode):
-    """Zeros instead: what is launched does not depend on them, and bfloat16 is slow on most processors."""
+    """Zeros instead: what is launched does not depend on them, and bfloat16 is slow on most
+    processors."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is F.linear:
@@ -86,32 +92,43 @@ def step(rng: random.Random) -> Batch:
     return random_batch(rng, 0.7)
 
 
-def check(family: str, most: int = SIZES[-1], batch_invariant: bool = False, processors: int = 132) -> None:
-    """most: requests that run at a time. batch_invariant: attention's option. processors: of the device."""
+def check(
+    family: str, most: int = SIZES[-1], batch_invariant: bool = False, processors: int = 132
+) -> None:
+    """most: requests that run at a time. batch_invariant: attention's option. processors: of the
+    device."""
     noted.clear()
-    skinny._processors = lambda device: processors  # type: ignore[assignment]
-    network = random_model(family, vocab_size=1000, max_position_embeddings=4 * SLOTS).to(torch.bfloat16)
+    skinny._sm_count = lambda device: processors  # type: ignore[assignment]
+    network = random_model(family, vocab_size=1000, max_position_embeddings=4 * SLOTS).to(
+        torch.bfloat16
+    )
     begun: set[str] = set()
 
     def begin(probe: Probe, device: torch.device) -> None:
-        precompile_layers(probe.shapes, probe.heads, probe.options, probe.dtype, device, batch_invariant)
+        precompile_layers(
+            probe.shapes, probe.heads, probe.options, probe.dtype, device, batch_invariant
+        )
         begun.update(noted)
 
     decoder = load_decoder(network, "cpu", "bfloat16", probed=begin)
     assert any(swap.kind == "layer" for swap in decoder.fused)
     if family == "llama":
         matched = Counter(name for name, _ in noted.values())
-        assert {"project_kernel", "_gate_kernel"} <= set(matched) and matched["linear_kernel"] > 3, "matched unseen"
+        assert {"project_kernel", "_gate_kernel"} <= set(matched) and matched[
+            "linear_kernel"
+        ] > 3, "matched unseen"
     noted.clear()
     kv = KVCache(decoder.shapes, SLOTS, decoder.dtype, decoder.device)
     attention = TritonAttention(kv, decoder.heads, batch_invariant=batch_invariant)
     sampler = TritonSampler(decoder.vocab_size, most, decoder.device, frozenset(), None)
     runner = ModelRunner(decoder, attention, sampler, max_rows=most, cuda_graphs=True)
     runner.precompile()
-    rehearsed = set(noted)
-    assert begun == {key for key in rehearsed if noted[key][0] in ATTENTION}, f"{family}: what was begun early"
+    precompiled = set(noted)
+    assert begun == {key for key in precompiled if noted[key][0] in ATTENTION}, (
+        f"{family}: what was begun early"
+    )
     rng, graphs = random.Random(family), runner._graphs
-    assert graphs is not None and len(rehearsed) > 20
+    assert graphs is not None and len(precompiled) > 20
     with precompiling(), torch.inference_mode(), _NoProducts():
         for rows in graphs._sizes:
             some = step(rng).part(0, rows)
@@ -120,8 +137,8 @@ def check(family: str, most: int = SIZES[-1], batch_invariant: bool = False, pro
         for _ in range(100):
             runner._forward(step(rng).part(0, most))
     assert ("project_kernel" in {name for name, _ in noted.values()}) == (family != "qwen3"), family
-    missed = {noted[key] for key in set(noted) - rehearsed}
-    assert not missed, f"{family}: not rehearsed: {missed}"
+    missed = {noted[key] for key in set(noted) - precompiled}
+    assert not missed, f"{family}: not precompiled: {missed}"
 
 
 if __name__ == "__main__":
@@ -131,5 +148,5 @@ if __name__ == "__main__":
     for most in (1, 3):
         check("llama", most)
     check("llama", batch_invariant=True)
-    check("llama", processors=1)  # columns enough for products of 3 to 64 rows
-    print("all rehearsed")
+    check("llama", processors=1)  # columns enough for tensor cores
+    print("all precompiled")

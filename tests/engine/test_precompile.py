@@ -1,4 +1,5 @@
-"""Kernels are compiled before they are needed: what is launched in a rehearsal, and that nothing is left out."""
+"""Kernels are compiled before they are needed: what a `precompiling` block notes and compiles, and
+that nothing is left out."""
 
 from __future__ import annotations
 
@@ -13,17 +14,22 @@ from typing import Any
 import pytest
 import torch
 
-from sgnb.engine.device.precompile import _kind, cancel_unclaimed, launch, precompiling
+from sgnb.engine.device.precompile import _specialization, cancel_unclaimed, launch, precompiling
 
 from .interpreter import needs_triton, run_check
 
-CAN_BUILD = any(map(which, ("cc", "gcc", "clang"))) and Path(sysconfig.get_path("include"), "Python.h").exists()
+CAN_BUILD = (
+    any(map(which, ("cc", "gcc", "clang")))
+    and Path(sysconfig.get_path("include"), "Python.h").exists()
+)
 
 
 class Kernel:
     """As triton's: launched by `kernel[grid](...)`, compiled by `warmup`, once `gate` is set."""
 
-    def __init__(self, error: BaseException | None = None, gate: threading.Event | None = None) -> None:
+    def __init__(
+        self, error: BaseException | None = None, gate: threading.Event | None = None
+    ) -> None:
         self.launched: list[Any] = []
         self.compiled: list[Any] = []
         self.kept: list[Any] = []
@@ -40,7 +46,11 @@ class Kernel:
         mode = active_mode.get()
         assert mode is not None
         key = id(self), args, *constants.items()
-        mode.submit(key, lambda: self._compile((grid, args, constants)), lambda result: self.kept.append(args))
+        mode.submit(
+            key,
+            lambda: self._compile((grid, args, constants)),
+            lambda result: self.kept.append(args),
+        )
 
     def _compile(self, what: Any) -> Kernel:
         if self._gate is not None:
@@ -63,7 +73,7 @@ def test_a_launch() -> None:
 
 
 @needs_triton
-def test_a_rehearsal_compiles_on_other_threads_and_launches_nothing() -> None:
+def test_a_block_compiles_on_other_threads_and_launches_nothing() -> None:
     kernel = Kernel()
     with precompiling():
         for size in (4, 5, 4):
@@ -86,7 +96,9 @@ def test_another_thread_launches_meanwhile() -> None:
 
 
 @needs_triton
-@pytest.mark.parametrize("patience, said", [(10.0, ""), (0.0, "compiling 1 kernels, which the next load will find\n")])
+@pytest.mark.parametrize(
+    "patience, said", [(10.0, ""), (0.0, "compiling 1 kernels, which the next load will find\n")]
+)
 def test_long_compiling_is_said(
     patience: float, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -192,7 +204,7 @@ def test_what_failed_without_waiting_is_left_to_the_launch() -> None:
 
 
 @needs_triton
-def test_an_error_ends_the_rehearsal() -> None:
+def test_an_error_ends_the_block() -> None:
     kernel = Kernel()
     with pytest.raises(ZeroDivisionError), precompiling():
         launch(kernel, (1,), 1)
@@ -202,7 +214,7 @@ def test_an_error_ends_the_rehearsal() -> None:
 
 
 @needs_triton
-def test_after_an_interrupt_the_next_rehearsal_works() -> None:
+def test_after_an_interrupt_the_next_block_works() -> None:
     kernel = Kernel()
     with pytest.raises(KeyboardInterrupt), precompiling():
         launch(Kernel(KeyboardInterrupt()), (1,), 1)
@@ -214,7 +226,9 @@ def test_after_an_interrupt_the_next_rehearsal_works() -> None:
 def test_an_old_triton_compiles_on_this_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sgnb.engine.device.precompile._compiling", lambda: None)
     compiled: list[Any] = []
-    kernel = SimpleNamespace(warmup=lambda *args, grid, **options: compiled.append((args, grid, options)))
+    kernel = SimpleNamespace(
+        warmup=lambda *args, grid, **options: compiled.append((args, grid, options))
+    )
     with precompiling():
         for _ in range(2):
             launch(kernel, (3,), 1, SIZE=4)
@@ -223,10 +237,10 @@ def test_an_old_triton_compiles_on_this_thread(monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_triton_compiles_apart_is_noted_apart() -> None:
     sorts = (torch.zeros(4), torch.zeros(4)[1:], torch.zeros(4, dtype=torch.int32), 1, 1.0, True)
-    assert len({_kind(argument) for argument in sorts}) == len(sorts)
-    assert _kind(torch.zeros(4)) == _kind(torch.ones(8))
+    assert len({_specialization(argument) for argument in sorts}) == len(sorts)
+    assert _specialization(torch.zeros(4)) == _specialization(torch.ones(8))
 
 
 @needs_triton
-def test_no_step_needs_a_kernel_that_was_not_rehearsed() -> None:
-    assert run_check("rehearsal_check") == ["all", "rehearsed"]
+def test_no_step_needs_a_kernel_that_was_not_precompiled() -> None:
+    assert run_check("precompile_check") == ["all", "precompiled"]

@@ -1,4 +1,5 @@
-"""On an NVIDIA GPU: an engine that is loaded has all the kernels that its steps need, and chooses the same tokens."""
+"""On an NVIDIA GPU: an engine that is loaded has all the kernels that its steps need, and chooses
+the same tokens."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ PROMPTS = [list(range(3, 3 + length)) for length in (1, 2, 3, 5, 9, 40, 300)]
 
 @pytest.fixture
 def compiled() -> Iterator[list[str]]:
-    """Names of the kernels that were compiled, or taken from the disk, since the list was cleared."""
+    """Names of the kernels that were compiled, or taken from the disk, since the list was
+    cleared."""
     import triton
 
     names: list[str] = []
@@ -53,12 +55,17 @@ def test_steps_compile_nothing(family: str, compiled: list[str]) -> None:
             loading = len(compiled)
             tokens.append(run(engine))
             if at_load:
-                assert set(compiled[loading:]) <= {"allow", "advance"}, "those wait for the first grammar"
+                assert set(compiled[loading:]) <= {"allow", "advance"}, (
+                    "those wait for the first grammar"
+                )
     assert tokens[0] == tokens[1]
 
 
 def test_nothing_goes_on_being_compiled_after_a_load() -> None:
-    model, prompts = random_model(num_attention_heads=8, num_key_value_heads=8, hidden_size=256), PROMPTS[:-1]
+    model, prompts = (
+        random_model(num_attention_heads=8, num_key_value_heads=8, hidden_size=256),
+        PROMPTS[:-1],
+    )
     with pytest.raises(OptionError, match="does not fit"):
         Engine(model, **OPTIONS | {"max_total_tokens": 1 << 40})
     assert not precompile._under_way

@@ -1,4 +1,5 @@
-"""The random numbers of requests: what they are, and that neither positions nor seeds next to each other show."""
+"""The random numbers of requests: what they are, and that neither positions nor seeds next to each
+other show."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def table(seeds: int, positions: int) -> np.ndarray:
 
 
 def test_the_mixing_gives_the_published_numbers() -> None:
-    """The first outputs for the seed 1234567 that implementations of SplitMix64 are checked with."""
+    """The first outputs for the seed 1234567 that implementations of SplitMix64 are checked
+    with."""
     states = np.uint64(1234567) + np.arange(1, 6, dtype=np.uint64) * _GAMMA
     published = [
         6457827717110365317,
@@ -54,18 +56,26 @@ def test_numbers_are_those_of_the_generator(seed: int) -> None:
 def test_golden_numbers() -> None:
     """A saved seed must give the same text in later versions."""
     found = uniforms(np.array([0, 0, 1, 7], np.uint64), np.array([0, 1, 0, 1000]))
-    assert found.tolist() == [0.6524484863740322, 0.7012121095215252, 0.36818951565166946, 0.8452358607113265]
+    assert found.tolist() == [
+        0.6524484863740322,
+        0.7012121095215252,
+        0.36818951565166946,
+        0.8452358607113265,
+    ]
 
 
 def test_uniform() -> None:
-    """Pearson's statistic over 256 bins, at most its mean and four standard deviations; for rows and for columns."""
+    """Pearson's statistic over 256 bins, at most its mean and four standard deviations; for rows
+    and for columns."""
     drawn = table(400, 400)
     assert drawn.min() >= 0 and drawn.max() < 1 and len(np.unique(drawn)) == drawn.size
     for sample in (drawn, drawn[:, 0], drawn[0], np.diff(drawn) % 1, np.diff(drawn, axis=0) % 1):
         bins = 256 if sample.size > 10_000 else 16
         counts = np.bincount((sample * bins).astype(int).ravel(), minlength=bins)
         expected = sample.size / bins
-        assert ((counts - expected) ** 2 / expected).sum() < bins - 1 + 4 * math.sqrt(2 * (bins - 1))
+        assert ((counts - expected) ** 2 / expected).sum() < bins - 1 + 4 * math.sqrt(
+            2 * (bins - 1)
+        )
 
 
 @pytest.mark.parametrize(("down", "right"), [(0, 1), (1, 0), (1, 1), (0, 2), (2, 0)])
