@@ -20,8 +20,8 @@ from .query_tiles import MASK_BASE, KVIndices, QueryTiles, RowMasks, TileConfig,
 
 
 class _Layout(NamedTuple):
-    """The KV of all tiles, tile after tile, each padded to a multiple of the alignment, with what
-    is reserved."""
+    """The KV of all tiles, tile after tile; with what is reserved, each is padded to a multiple of
+    the alignment."""
 
     begin: Longs  # of each tile
     length: Longs  # of each tile, without padding
@@ -50,8 +50,8 @@ def cascade_tiles(
     trees = np.concatenate([groups[:, 2:4], np.stack([low, high], 1)[several]])
     bounds, large, tile_of = _cut_trees(trees, batch.num_tokens, config)
 
-    # Segments of KV, with the columns of groups: the groups, the requests' own up to their first
-    # new token, and the new tokens after it.
+    # KV segments, with the columns of groups: the groups, each request's own tokens up to the
+    # first new one, and the new tokens after it.
     attached = several | (own_to - own_from < costs.detach) | ~large[tile_of[low]]
     own = np.stack([own_from, own_to, low, high, members], 1)[attached]
     segments = np.concatenate([groups, own, _later_tokens(own)])

@@ -1,5 +1,5 @@
-"""A plan on the device: the tables of a step for layers of one geometry, and the kernels launched
-on them.
+"""A plan on the device: the tables of a step for layers of one geometry, and the kernels that are
+launched on them.
 
 All that short chunks launch has a fixed grid and fixed pointers, so that CUDA graphs of it can be
 replayed after later plans. Knows schedules; knows no layers.

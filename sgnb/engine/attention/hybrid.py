@@ -53,8 +53,8 @@ class HybridAttention:
         self._kinds: dict[LayerKind, None] = {}
         self._background: BackgroundCompile | None = None
         self._flashinfer: FlashInferAttention | None = None
-        self._step: tuple[Batch, int | None] | None = None
-        self._border: int | None = None  # the row from which FlashInfer serves the step
+        self._split: Batch | None = None  # the step, when FlashInfer serves some of it
+        self._border = 0  # the row from which it does
 
     @property
     def graph_key(self) -> Hashable:
@@ -68,7 +68,7 @@ class HybridAttention:
     def plan(self, batch: Batch, padded: int | None = None) -> None:
         if self.compiling and self._kinds:
             self._compile_in_background()
-        self._step, self._border = (batch, padded), None
+        self._split = None
         if self._flashinfer is not None and batch.num_short < len(batch):
             try:
                 self._flashinfer.plan(batch.part(batch.num_short, len(batch)))
@@ -77,23 +77,20 @@ class HybridAttention:
             else:
                 self._plan_split(batch)
                 return
-        self._plan_triton(batch, padded)
+        self._triton.plan(batch, padded)
+        self.new_slots = self._triton.new_slots
 
     def _plan_split(self, batch: Batch) -> None:
         """Triton's part of a step of which FlashInfer serves the long chunks."""
         short = batch.part(0, batch.num_short)
         if len(short):
             self._triton.plan(short)
-        self._border = short.num_tokens
+        self._split, self._border = batch, short.num_tokens
         # Triton stores for both.
         self.new_slots = self._triton.new_slots = to_device(batch.new_slots(), self.kv.device)
 
-    def _plan_triton(self, batch: Batch, padded: int | None) -> None:
-        self._triton.plan(batch, padded)
-        self.new_slots = self._triton.new_slots
-
     def precompile(self, rows: int) -> None:
-        self._border = None
+        self._split = None
         self._triton.precompile(rows)
         self.new_slots = self._triton.new_slots
 
@@ -103,15 +100,15 @@ class HybridAttention:
     def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
         if self.compiling:
             self._kinds[LayerKind.of(q, self.kv.keys[layer], options)] = None
-        border, step = self._border, self._step
-        if self._flashinfer is None or border is None or step is None:
+        split, border = self._split, self._border
+        if self._flashinfer is None or split is None:
             return self._triton.attend(layer, q, options)
         out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
         try:
             self._flashinfer.attend(layer, q[border:], options, out[border:])
         except Exception as error:
             self._give_up(error)
-            self._plan_triton(*step)
+            self.plan(split)
             return self._triton.attend(layer, q, options)
         if border:
             out[:border] = self._triton.attend(layer, q[:border], options)

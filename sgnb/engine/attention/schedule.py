@@ -51,6 +51,7 @@ def make_schedule(
     if len(masks.masks):
         padded = -(-lengths // costs.align) * costs.align
         lengths = np.where(tiles.mask_begin < 0, lengths, padded)
+
     for chosen, ctas in ((~tiles.large, config.small_ctas), (tiles.large, config.large_ctas)):
         if not chosen.any():
             items.append(WorkItems(np.zeros(ctas + 1, np.int32), np.empty((0, 8), np.int32)))
@@ -61,6 +62,7 @@ def make_schedule(
         items.append(WorkItems(cta_indptr.astype(np.int32), table))
         rows.append(some_rows)
         first_entry += len(some_rows)
+
     all_rows = rows[0] if len(rows) == 1 else np.concatenate(rows)
     scatter_map, partials_indptr = make_scatter_map(all_rows, len(row_positions))
     num_partials = int(partials_indptr[-1])
