@@ -9,7 +9,7 @@ milliseconds to lay out. Nobody else knows of it, but that there may be reserved
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,20 +43,20 @@ class DecodePlans:
 
     def __init__(self, config: TileConfig, *, fork: bool, scratch: int) -> None:
         self._config, self._fork, self._scratch = config, fork, scratch
-        self._requests: list[int] = []  # a plan must not keep requests alive
+        self._requests: list[Any] = []  # numbers: a plan must not keep requests alive
         self._nodes: list[Node | None] = []
         self._starts: Longs = np.empty(0, np.int64)
         self._num_rows = self._reserved = 0
 
     def plan(self, batch: Batch, new_slots: Ints, num_rows: int) -> tuple[Schedule, Ints]:
         """Of a decode batch: its schedule and KV indices, which change with the next plan."""
-        requests = list(map(attrgetter("id"), batch.requests))
+        requests = list(map(attrgetter("id", "version"), batch.requests))
         nodes = list(map(attrgetter("node"), batch.requests))
         follows = (
             self._reserved > 0
             and num_rows == self._num_rows
             and requests == self._requests
-            # A request's slots change only when it hangs elsewhere or computes tokens again.
+            # A request's slots change only when it hangs elsewhere, or was rewritten.
             and nodes == self._nodes
             and bool((batch.starts - self._starts == 1).all())
         )
