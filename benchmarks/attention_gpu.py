@@ -17,7 +17,8 @@ from torch import Tensor
 from sgnb.engine.attention import LayerOptions
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.cache.radix import RadixTree
-from sgnb.engine.request.request import Chunk, Request
+from sgnb.engine.request.batch import Batch
+from sgnb.engine.request.request import Request
 from sgnb.sampling import SamplingParams
 
 from .common import Report, seconds
@@ -52,7 +53,7 @@ CASES = (
 )
 
 
-def chunks_of(case: Case) -> tuple[list[Chunk], int]:
+def batch_of(case: Case) -> tuple[Batch, int]:
     """One token of every row, and how many slots they have together, scattered."""
     sizes = [nodes * tokens for nodes, tokens in case.levels]
     order = np.random.default_rng(0).permutation(sum(sizes)).astype(np.int32)
@@ -60,7 +61,7 @@ def chunks_of(case: Case) -> tuple[list[Chunk], int]:
         part.reshape(nodes, tokens)
         for part, (nodes, tokens) in zip(np.split(order, np.cumsum(sizes)[:-1]), case.levels, strict=True)
     ]
-    tree, chunks, depth = RadixTree(), [], sum(tokens for _, tokens in case.levels)
+    tree, requests, depth = RadixTree(), [], sum(tokens for _, tokens in case.levels)
     shared = depth - case.levels[-1][1]
     for row in range(case.rows):
         ids = [row * nodes // case.rows for nodes, _ in case.levels]
@@ -68,8 +69,8 @@ def chunks_of(case: Case) -> tuple[list[Chunk], int]:
         request = Request(row, names.tolist(), SamplingParams(), 1)
         request.slots[:depth] = np.concatenate([span[i] for i, span in zip(ids, spans, strict=True)])
         request.node = tree.insert(request.tokens[:shared], request.slots[:shared]).node
-        chunks.append(Chunk(request, depth - 1, 1))
-    return chunks, len(order)
+        requests.append(request)
+    return Batch(requests, [depth - 1] * case.rows, [1] * case.rows), len(order)
 
 
 def make_pool(slots: int) -> KVCache:
@@ -104,27 +105,27 @@ def graph_microseconds(ways: Sequence[Way], layers: int, rounds: int = 15) -> li
     return [min(taken) for taken in times]
 
 
-def ours(kv: KVCache, chunks: list[Chunk], q: Tensor, **options: Any) -> tuple[Way, float]:
+def ours(kv: KVCache, batch: Batch, q: Tensor, **options: Any) -> tuple[Way, float]:
     """A layer's attention, and milliseconds that planning takes on the host."""
     from sgnb.engine.attention.triton_backend import TritonAttention
 
     attention = TritonAttention(kv, dict.fromkeys(kv.keys, HEADS), **options)
-    planning = min(seconds(lambda: attention.plan(chunks, len(chunks))) for _ in range(10))
+    planning = min(seconds(lambda: attention.plan(batch, len(batch))) for _ in range(10))
     torch.cuda.synchronize()
     return lambda layer: attention.attend(layer, q, OPTIONS), planning * 1000
 
 
-def flashinfer_decode(kv: KVCache, chunks: list[Chunk], q: Tensor) -> Way:
+def flashinfer_decode(kv: KVCache, batch: Batch, q: Tensor) -> Way:
     """The same by FlashInfer: decode with tensor cores and pages of one token. ImportError without it."""
     import flashinfer
 
-    ends = np.cumsum([0, *(chunk.end for chunk in chunks)]).astype(np.int32)
-    slots = np.concatenate([chunk.request.slots[: chunk.end] for chunk in chunks])
-    last = torch.ones(len(chunks), dtype=torch.int32, device="cuda")
+    kv_indptr = np.cumsum([0, *batch.ends]).astype(np.int32)
+    slots = np.concatenate([request.slots[:end] for request, end in zip(batch.requests, batch.ends, strict=True)])
+    last = torch.ones(len(batch), dtype=torch.int32, device="cuda")
     space = torch.empty(1 << 29, dtype=torch.uint8, device="cuda")
     wrapper = flashinfer.BatchDecodeWithPagedKVCacheWrapper(space, "NHD", use_tensor_cores=True)
     wrapper.plan(
-        torch.from_numpy(ends).cuda(), torch.from_numpy(slots).cuda(), last, HEADS, KV_HEADS, DIM, 1,
+        torch.from_numpy(kv_indptr).cuda(), torch.from_numpy(slots).cuda(), last, HEADS, KV_HEADS, DIM, 1,
         q_data_type=q.dtype, kv_data_type=q.dtype,
     )  # fmt: skip
     return lambda layer: wrapper.run(q, (kv.keys[layer][:, None], kv.values[layer][:, None]))
@@ -167,14 +168,14 @@ def run() -> Report:
 
 
 def _measure(case: Case, speed: float) -> tuple[tuple[Any, ...], bool | None]:
-    chunks, slots = chunks_of(case)
+    batch, slots = batch_of(case)
     kv = make_pool(slots)
-    q = torch.randn(len(chunks), HEADS, DIM, dtype=torch.bfloat16, device="cuda")
-    plain, _ = ours(kv, chunks, q, fork_attention=False)
-    forked, planning = ours(kv, chunks, q)
+    q = torch.randn(len(batch), HEADS, DIM, dtype=torch.bfloat16, device="cuda")
+    plain, _ = ours(kv, batch, q, fork_attention=False)
+    forked, planning = ours(kv, batch, q)
     ways = [forked, plain]
     with suppress(ImportError):
-        ways.append(flashinfer_decode(kv, chunks, q))
+        ways.append(flashinfer_decode(kv, batch, q))
     mine = forked(0)
     apart = max(difference(mine, way(0)) for way in ways[1:])
     forked_time, plain_time, *peer = graph_microseconds(ways, len(kv.keys))

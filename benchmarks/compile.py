@@ -21,9 +21,9 @@ import sgnb
 from sgnb import models
 
 from .common import Report, seconds, tokens
-from .gpu.limits import LLAMA_8B
-from .gpu.model import random_llama
+from .gpu.model import random_model
 from .gpu.ours import await_kernels
+from .gpu.shapes import LLAMA_8B
 
 AGAIN = "fused, again"
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -105,7 +105,7 @@ def _make_model(name: str, gpu: bool) -> Any:
     """transformers' own, so that one serves all engines in turn."""
     if name == "Llama":
         if gpu:
-            return random_llama(LLAMA_8B, "cuda")
+            return random_model(LLAMA_8B, "cuda")
         return AutoModelForCausalLM.from_pretrained(models.path("tiny"), dtype=torch.float32).eval()
     shape: dict[str, Any] = (
         {"n_embd": 1600, "n_layer": 48, "n_head": 25} if gpu else {"n_embd": 320, "n_layer": 5, "n_head": 8}

@@ -1,11 +1,12 @@
-"""JSON schemas and masks for a vocabulary of 131,072 tokens: sgnb beside xgrammar, llguidance and outlines-core.
+"""JSON schemas and masks, 131,072 tokens: sgnb beside xgrammar, llguidance and outlines-core.
 
-The schemas are those of schemas.json. Nothing is compiled before it is measured: sgnb's folder of grammars is empty,
-xgrammar's cache is off. What is made once for a vocabulary is measured apart. A mask's time includes accepting the
-token that follows it, and everything that is computed when it is first needed: the masks of a grammar are kept from
-one of its texts to the next, as in serving, and each text has a matcher of its own. The texts are random walks through
-sgnb's grammars, so that of what it allows the others' acceptance is counted, not the other way round. xgrammar
-compiles on all cores. outlines-core, which takes seconds, gets a sample of the schemas, and a limit.
+The schemas are those of schemas.json. Nothing is compiled before it is measured: sgnb's folder of
+grammars is empty, xgrammar's cache is off. What is made once for a vocabulary is measured apart. A
+mask's time includes accepting the token that follows it, and everything that is computed when it is
+first needed: the masks of a grammar are kept from one of its texts to the next, as in serving, and
+each text has a matcher of its own. The texts are random walks through sgnb's grammars, so that of
+what it allows the others' acceptance is counted, not the other way round. xgrammar compiles on all
+cores. outlines-core, which takes seconds, gets a sample of the schemas, and a limit.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ LIMIT = 5.0
 
 def run() -> Report:
     with tempfile.TemporaryDirectory() as folder:
-        schemas = [(entry["name"], json.dumps(entry["schema"])) for entry in json.loads(SCHEMAS.read_text("utf-8"))]
+        schemas = [
+            (entry["name"], json.dumps(entry["schema"]))
+            for entry in json.loads(SCHEMAS.read_text("utf-8"))
+        ]
         with patch.dict(os.environ, {"SGNB_CACHE": f"{folder}/texts"}):
             texts, invalid = _texts(schemas)
         with patch.dict(os.environ, {"SGNB_CACHE": f"{folder}/measured"}):
@@ -46,7 +50,10 @@ def run() -> Report:
 
 def _texts(schemas: list[tuple[str, str]]) -> tuple[dict[str, list[Tokens]], int]:
     """The tokens of each schema's texts, and how many of the texts do not validate."""
-    walker, tokenizer = Walker(pieces()), Tekkenizer.from_file(Path(mistral_common.__file__).parent / FILE)
+    walker, tokenizer = (
+        Walker(pieces()),
+        Tekkenizer.from_file(Path(mistral_common.__file__).parent / FILE),
+    )
     found: dict[str, list[Tokens]] = {}
     invalid = 0
     for name, schema in schemas:
@@ -62,7 +69,7 @@ def _texts(schemas: list[tuple[str, str]]) -> tuple[dict[str, list[Tokens]], int
 
 
 class _Measured:
-    """What one tool did: seconds of compiling each schema and of each mask, the texts it accepted, what it refused."""
+    """One tool's seconds for each schema and each mask, the texts it accepted, what it refused."""
 
     def __init__(self, make: Callable[[], Tool]) -> None:
         made: list[Tool] = []
@@ -107,8 +114,12 @@ class _Measured:
         )
 
 
-def _compare(schemas: list[tuple[str, str]], texts: dict[str, list[Tokens]], invalid: int) -> Report:
-    ours, *others = [_Measured(lambda kind=kind: kind(pieces())) for kind in (Sgnb, XGrammar, LLGuidance)]
+def _compare(
+    schemas: list[tuple[str, str]], texts: dict[str, list[Tokens]], invalid: int
+) -> Report:
+    ours, *others = [
+        _Measured(lambda kind=kind: kind(pieces())) for kind in (Sgnb, XGrammar, LLGuidance)
+    ]
     slow = OutlinesCore(pieces(), LIMIT)
     sampled = _Measured(slow.start)
     for number, (name, schema) in enumerate(schemas):
@@ -137,7 +148,8 @@ def _compare(schemas: list[tuple[str, str]], texts: dict[str, list[Tokens]], inv
     report.met = median < 30 and high < 300 and mean < 100
     refused = "; ".join(f"{m.tool.name}: {', '.join(m.refused)}" for m in everyone if m.refused)
     report.note = (
-        f"{sum(map(len, texts.values()))} texts of {len(ours.masks):,} tokens, {invalid} not valid under their schema. "
+        f"{sum(map(len, texts.values()))} texts of {len(ours.masks):,} tokens, "
+        f"{invalid} not valid under their schema. "
         f"outlines-core: every {SAMPLE}th schema, at most {LIMIT:g} s each. Refused: {refused}."
     )
     return report

@@ -1,4 +1,4 @@
-"""JSON texts to replay: random walks through a grammar, in words where words are allowed, cut by a real tokenizer."""
+"""JSON texts to replay: random walks through a grammar, of words where possible, tokenized."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from sgnb.grammar.spec import GrammarSpec
 from sgnb.grammar.vocabulary import Vocabulary
 
 LONG, LONGEST = 120, 400
-"""Tokens after which a walk takes the way out; and, where that is not known, after which it is given up."""
+"""Tokens after which a walk takes a shortest completion; where none is known, gives up."""
 
 CLOSES, CLOSES_LONG = 0.25, 0.9
-"""How often a walk takes a token that ends strings, lists or objects, where one is allowed; early and late."""
+"""The probability of a token that ends strings, lists or objects, if allowed; early and late."""
 
 
 class Walker:
@@ -34,7 +34,7 @@ class Walker:
         )
 
     def texts(self, schema: str, count: int) -> list[str]:
-        """`count` of them, or fewer: walks that do not come to an end are left out. Raises GrammarError."""
+        """At most `count` of them: walks that do not end are left out. Raises GrammarError."""
         grammar = TokenGrammar(compile_spec(GrammarSpec("json_schema", schema)), self._vocabulary)
         walks = (self._walk(grammar.matcher()) for _ in range(count))
         return [text.decode() for text in walks if text is not None]
@@ -44,7 +44,9 @@ class Walker:
         try:
             for length in range(LONGEST):
                 allowed = np.unpackbits(
-                    matcher.next_token_bitmask().view(np.uint8), count=self._vocabulary.size, bitorder="little"
+                    matcher.next_token_bitmask().view(np.uint8),
+                    count=self._vocabulary.size,
+                    bitorder="little",
                 ).view(np.bool_)
                 if matcher.is_final and (not allowed.any() or self._rng.random() < 0.5):
                     return text

@@ -1,7 +1,7 @@
 """The tools that `grammar_compile` compares, behind one interface: compile a schema, replay tokens.
 
-All are asked for compact JSON with the schema's order of keys and JSON Schema's own meaning of what is not said
-(additional properties are allowed). A schema that a tool refuses, or text that it does not accept, is a Refused.
+All are asked for compact JSON with the schema's order of keys and JSON Schema's own defaults
+(additional properties are allowed). A schema that a tool refuses is a Refused, and so is text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EOS = 2
 
 Tokens = Sequence[int]
 Timed = tuple[float, list[list[float] | None]]
-"""Seconds of compiling; then for each text the seconds of each of its masks, or None for a text that is refused."""
+"""Seconds of compiling; for each text the seconds of each mask, or None if it is refused."""
 
 
 class Refused(Exception):
@@ -38,7 +38,7 @@ class Refused(Exception):
 
 
 class Tool(Protocol):
-    """Compiles a schema and replays texts, given as tokens, each from a fresh matcher of the one compiled grammar."""
+    """Compiles a schema and replays texts, given as tokens, each with a matcher of its own."""
 
     name: str
 
@@ -46,8 +46,10 @@ class Tool(Protocol):
         """Raises Refused."""
 
 
-def replay(tokens: Tokens, mask: Callable[[], Any], accept: Callable[[int], bool], ends: Callable[[], bool]) -> Any:
-    """Seconds of each mask with the token accepted after it, and of the mask at the end; None if it is refused."""
+def replay(
+    tokens: Tokens, mask: Callable[[], Any], accept: Callable[[int], bool], ends: Callable[[], bool]
+) -> Any:
+    """Seconds of each mask with the token accepted after it, and of the last; None if refused."""
     times = []
     for token in tokens:
         began = time.perf_counter()
@@ -75,7 +77,9 @@ class Sgnb:
     def run(self, schema: str, texts: Sequence[Tokens]) -> Timed:
         began = time.perf_counter()
         try:
-            grammar = TokenGrammar(compile_spec(GrammarSpec("json_schema", schema)), self._vocabulary)
+            grammar = TokenGrammar(
+                compile_spec(GrammarSpec("json_schema", schema)), self._vocabulary
+            )
         except GrammarError as error:
             raise Refused(error.message) from error
         took = time.perf_counter() - began
@@ -97,7 +101,9 @@ class XGrammar:
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
         info = xgrammar.TokenizerInfo(list(pieces), xgrammar.VocabType.RAW, stop_token_ids=[EOS])
-        self._compiler = xgrammar.GrammarCompiler(info, max_threads=os.cpu_count() or 1, cache_enabled=False)
+        self._compiler = xgrammar.GrammarCompiler(
+            info, max_threads=os.cpu_count() or 1, cache_enabled=False
+        )
         self._bits = xgrammar.allocate_token_bitmask(1, len(pieces))
 
     def run(self, schema: str, texts: Sequence[Tokens]) -> Timed:
@@ -119,12 +125,14 @@ class XGrammar:
 
 
 class LLGuidance:
-    """With masks that allow every way to cut the text into tokens, as the other tools' do, not its own choice only."""
+    """With masks that allow every tokenization, as the other tools' do, not its own only."""
 
     name = "llguidance"
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
-        self._tokenizer = llguidance.LLTokenizer(_Pieces(pieces), n_vocab=len(pieces), eos_token=EOS)
+        self._tokenizer = llguidance.LLTokenizer(
+            _Pieces(pieces), n_vocab=len(pieces), eos_token=EOS
+        )
         self._bits = allocate_token_bitmask(1, len(pieces))
 
     def run(self, schema: str, texts: Sequence[Tokens]) -> Timed:
@@ -178,7 +186,9 @@ class OutlinesCore:
         """Before the first `run`."""
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_outlines_process, args=(theirs, self._pieces), daemon=True)
+        self._process = context.Process(
+            target=_outlines_process, args=(theirs, self._pieces), daemon=True
+        )
         self._process.start()
         self._pipe.recv()
         return self
@@ -200,7 +210,7 @@ class OutlinesCore:
 
 
 def _outlines_process(pipe: Connection, pieces: list[bytes]) -> None:
-    """Answers each schema with the seconds of compiling, or why not, and then with the times of its texts."""
+    """Answers each schema with the seconds of compiling, or why not, then with its texts' times."""
     from outlines_core import Guide, Index, Vocabulary
     from outlines_core.json_schema import build_regex_from_schema
 

@@ -1,16 +1,19 @@
-"""JSON requests per second: sgnb against guidance and outlines; same weights (float32), threads, schemas and prompts.
+"""JSON requests per second: sgnb, guidance and outlines; same weights, threads, schemas, prompts.
 
-All decode greedily under the same JSON schema and write compact JSON, and every answer is validated. Two workloads:
-short prompts, and prompts that begin with the schema, as requests for JSON usually do. Each tool is used the fastest
-way that its API offers. sgnb: all programs of a workload in one `run_batch`, whose rows may have schemas of their own;
-one at a time is a row of its own. guidance: one at a time, it has no batches; forced tokens fast-forwarded, its widgets
-and monitoring off, its KV cache kept between requests. outlines: batches of one schema, the best of several sizes,
-padded on the left; JSON by its default library, the only one of its three that can write compact JSON.
+All decode greedily in float32 under the same JSON schema and write compact JSON, and every answer
+is validated. Two workloads: short prompts, and prompts that begin with the schema, as requests for
+JSON usually do. Each tool is used the fastest way that its API offers. sgnb: all programs of a
+workload in one `run_batch`, whose rows may have schemas of their own; one at a time is a row of its
+own. guidance: one at a time, it has no batches; forced tokens fast-forwarded, its widgets and
+monitoring off, its KV cache kept between requests. outlines: batches of one schema, the best of
+several sizes, padded on the left; JSON by its default library, the only one of its three that can
+write compact JSON.
 
-The first request for each schema, which compiles it, is a column of its own (median) and not part of the speed. sgnb
-starts with an empty folder of grammars, and knows the schemas when the second workload comes, as guidance does with
-part of them. sgnb forgets its prefix cache before every run, the peers forget nothing.
-guidance 0.3 was made for an older transformers, whose `Cache.crop` took the length to keep: that is handed to it here.
+The first request for each schema, which compiles it, is a column of its own (median) and not part
+of the speed. sgnb starts with an empty folder of grammars, and knows the schemas when the second
+workload comes, as guidance does with part of them. sgnb forgets its prefix cache before every run,
+the peers forget nothing. guidance 0.3 was made for an older transformers, whose `Cache.crop` took
+the length to keep: that is handed to it here.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ from .json_tasks import MAX_TOKENS, TASKS, Task
 
 BATCHES = (8, 24)
 ALONE = 8
-"""So many requests of each task go through a tool that takes one at a time."""
+"""Requests of each task for a tool that takes one at a time."""
 ROUNDS = 3
 
 Work = Sequence[tuple[Task, Sequence[str]]]
@@ -61,7 +64,15 @@ def run() -> Report:
     tokenizer = AutoTokenizer.from_pretrained(folder)
     report = Report(
         f"JSON: {len(TASKS)} schemas, {len(TASKS[0].prompts)} requests each (CPU)",
-        ("prompts", "tool", "first request, s", "requests a second", "tokens a second", "valid", "sgnb is faster by"),
+        (
+            "prompts",
+            "tool",
+            "first request, s",
+            "requests a second",
+            "tokens a second",
+            "valid",
+            "sgnb is faster by",
+        ),
         bar="at least 3 times faster than guidance and than outlines",
     )
     ratios = []
@@ -74,21 +85,29 @@ def run() -> Report:
     ):
         warnings.simplefilter("ignore")
         tools = _tools(engine, model, tokenizer)
-        for kind, tasks in (("short", TASKS), ("with the schema", [task.with_schema() for task in TASKS])):
+        for kind, tasks in (
+            ("short", TASKS),
+            ("with the schema", [task.with_schema() for task in TASKS]),
+        ):
             measured = {name: _Measured() for name in tools}
             _measure(tasks, tools, measured, tokenizer)
             rates = {name: one.rate() for name, one in measured.items()}
             for name, one in measured.items():
                 ratio = rates["sgnb, run_batch"] / rates[name]
                 report.rows.append((kind, name, *one.cells(), f"{ratio:.1f}"))
-            ratios += [rates["sgnb, run_batch"] / rate for name, rate in rates.items() if "sgnb" not in name]
+            ratios += [
+                rates["sgnb, run_batch"] / rate
+                for name, rate in rates.items()
+                if "sgnb" not in name
+            ]
     report.met = min(ratios) >= 3
-    report.note = f"Median of {ROUNDS} rounds; what runs one at a time does the first {ALONE} requests of each schema."
+    alone = f"what runs one at a time does the first {ALONE} requests of each schema"
+    report.note = f"Median of {ROUNDS} rounds; {alone}."
     return report
 
 
 class _Measured:
-    """What one tool did in one workload. `first`: seconds of each schema's first request; `seconds`: of each round."""
+    """One tool in one workload. Seconds: `first` of each schema's first request, else of rounds."""
 
     def __init__(self) -> None:
         self.first: list[float] = []
@@ -106,12 +125,17 @@ class _Measured:
 
 
 def _measure(
-    tasks: Sequence[Task], tools: dict[str, tuple[Answer, int]], measured: dict[str, _Measured], tokenizer: Any
+    tasks: Sequence[Task],
+    tools: dict[str, tuple[Answer, int]],
+    measured: dict[str, _Measured],
+    tokenizer: Any,
 ) -> None:
     """Time the workload with each tool; the tools take turns, in both directions."""
     texts: dict[str, list[list[str]]] = {}
     for name, (answer, _) in tools.items():
-        measured[name].first += [seconds(partial(answer, [(task, task.prompts[-1:])])) for task in tasks]
+        measured[name].first += [
+            seconds(partial(answer, [(task, task.prompts[-1:])])) for task in tasks
+        ]
     for turn in range(ROUNDS):
         for name in list(tools)[:: 1 if turn % 2 == 0 else -1]:
             answer, count = tools[name]
@@ -137,7 +161,11 @@ def _tools(engine: sgnb.Engine, model: Any, tokenizer: Any) -> dict[str, tuple[A
 
     def by_programs(work: Work) -> list[list[str]]:
         engine.flush_cache()
-        rows = [{"prompt": prompt, "schema": task.schema} for task, prompts in work for prompt in prompts]
+        rows = [
+            {"prompt": prompt, "schema": task.schema}
+            for task, prompts in work
+            for prompt in prompts
+        ]
         states = iter(answered.run_batch(rows, backend=executor))
         return [[next(states)["json"] for _ in prompts] for _, prompts in work]
 
@@ -151,7 +179,11 @@ def _tools(engine: sgnb.Engine, model: Any, tokenizer: Any) -> dict[str, tuple[A
 
     def by_guidance(task: Task, prompts: Sequence[str]) -> list[str]:
         grammar = guidance.json(
-            "json", schema=task.schema, temperature=0.0, max_tokens=MAX_TOKENS, separators=(",", ":")
+            "json",
+            schema=task.schema,
+            temperature=0.0,
+            max_tokens=MAX_TOKENS,
+            separators=(",", ":"),
         )
         return [(peer + prompt + grammar)["json"] for prompt in prompts]
 
@@ -171,7 +203,10 @@ def _tools(engine: sgnb.Engine, model: Any, tokenizer: Any) -> dict[str, tuple[A
         "sgnb, run_batch": (by_programs, every),
         "sgnb, one at a time": (alone, ALONE),
         "guidance": (_task_by_task(by_guidance), ALONE),
-        **{f"outlines, batches of {batch}": (_task_by_task(partial(by_outlines, batch)), every) for batch in BATCHES},
+        **{
+            f"outlines, batches of {batch}": (_task_by_task(partial(by_outlines, batch)), every)
+            for batch in BATCHES
+        },
     }
 
 
@@ -181,7 +216,7 @@ def _task_by_task(answer: Callable[[Task, Sequence[str]], list[str]]) -> Answer:
 
 @contextmanager
 def _crop_by_length() -> Iterator[None]:
-    """`Cache.crop` with the length to keep, as guidance calls it; what transformers gives is removed as ever."""
+    """`Cache.crop` with the length to keep, as guidance calls it, or to remove, as transformers."""
     crop = Cache.crop
 
     def either(self: Cache, tokens: int) -> None:

@@ -1,8 +1,9 @@
-"""What jump-forward saves on JSON, and that it costs nothing where no text is forced: the bundled model on the CPU.
+"""What jump-forward saves on JSON, and costs where nothing is forced: the bundled model on the CPU.
 
-The requests of a task run with and without it, in turns and in both directions, greedily, each run from an empty
-prefix cache: one at a time, for forward passes and seconds, and all at once. Free text runs on pairs of engines, one
-with the option jump_forward and one without: without a grammar, and under a pattern that forces nothing.
+The requests of a task run with and without it, in turns and in both directions, greedily, each run
+from an empty prefix cache: one at a time, for forward passes and seconds, and all at once. Free
+text runs on pairs of engines, one with the option jump_forward and one without: without a grammar,
+and under a pattern that forces nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .json_tasks import MAX_TOKENS, TASKS, Task
 ROUNDS_ALONE, ROUNDS_TOGETHER, ROUNDS_FREE = 2, 6, 6
 WARM_UP = 2
 ENGINES = 10
-"""So many pairs of engines for free text: two engines differ by where their memory lies, which is worth a percent."""
+"""Pairs of engines for free text: where their memory lies is worth a percent between two."""
 FREE_TOKENS = 48
 FREE_PROMPT = "Tell me a story about a fox and a crow.\n"
 FREE_PATTERN = r"(?s).*"
@@ -45,7 +46,8 @@ def run() -> Report:
             "times faster",
             "valid",
         ),
-        bar="at most 0.55 of the passes, at least 1.6 times faster alone and together, free text within 1 %",
+        bar="at most 0.55 of the passes, at least 1.6 times faster alone and together, "
+        "free text within 1 %",
     )
     met = []
     with sgnb.Engine("tiny") as engine:
@@ -53,10 +55,14 @@ def run() -> Report:
             row, reached = _measure(engine, task)
             report.rows.append(row)
             met.append(reached)
-    losses = {name: _loss(**options) for name, options in (("no grammar", {}), (FREE_PATTERN, {"regex": FREE_PATTERN}))}
+    losses = {
+        name: _loss(**options)
+        for name, options in (("no grammar", {}), (FREE_PATTERN, {"regex": FREE_PATTERN}))
+    }
     report.met = all(met) and max(losses.values()) <= 0.01
     changes = ", ".join(f"{loss:+.1%} ({name})" for name, loss in losses.items())
-    report.note = f"Free text of {FREE_TOKENS} tokens takes longer by: {changes}; mean of {ENGINES} pairs of engines."
+    mean = f"mean of {ENGINES} pairs of engines"
+    report.note = f"Free text of {FREE_TOKENS} tokens takes longer by: {changes}; {mean}."
     return report
 
 
@@ -76,7 +82,9 @@ def _measure(engine: sgnb.Engine, task: Task) -> tuple[tuple[Any, ...], bool]:
 
     def together(jump: bool) -> None:
         engine.flush_cache()
-        texts.extend(output.text for output in engine.generate(list(task.prompts), _options(task, jump)))
+        texts.extend(
+            output.text for output in engine.generate(list(task.prompts), _options(task, jump))
+        )
 
     alone, batch = _turns(one_by_one, ROUNDS_ALONE), _turns(together, ROUNDS_TOGETHER)
     share = passes[True] / passes[False]
@@ -95,11 +103,20 @@ def _measure(engine: sgnb.Engine, task: Task) -> tuple[tuple[Any, ...], bool]:
 
 
 def _options(task: Task, jump: bool) -> dict[str, Any]:
-    return {"max_new_tokens": MAX_TOKENS, "temperature": 0, "json_schema": task.schema, "jump_forward": jump}
+    return {
+        "max_new_tokens": MAX_TOKENS,
+        "temperature": 0,
+        "json_schema": task.schema,
+        "jump_forward": jump,
+    }
 
 
 def _cells(times: Times, faster: float) -> tuple[str, ...]:
-    return f"{statistics.median(times[True]):.2f}", f"{statistics.median(times[False]):.2f}", f"{faster:.2f}"
+    return (
+        f"{statistics.median(times[True]):.2f}",
+        f"{statistics.median(times[False]):.2f}",
+        f"{faster:.2f}",
+    )
 
 
 def _turns(function: Callable[[bool], None], rounds: int) -> Times:
@@ -112,12 +129,15 @@ def _turns(function: Callable[[bool], None], rounds: int) -> Times:
 
 
 def _loss(**options: Any) -> float:
-    """By how much free text takes longer on an engine with jump-forward: the best times of each pair of engines."""
+    """By how much free text takes longer with jump-forward: the best times of each pair."""
     options |= {"max_new_tokens": FREE_TOKENS, "temperature": 0, "ignore_eos": True}
     ratios = []
     for turn in range(ENGINES):
         first = turn % 2 == 0
-        with sgnb.Engine("tiny", jump_forward=first) as one, sgnb.Engine("tiny", jump_forward=not first) as other:
+        with (
+            sgnb.Engine("tiny", jump_forward=first) as one,
+            sgnb.Engine("tiny", jump_forward=not first) as other,
+        ):
             pair = {first: one, not first: other}
             for engine in pair.values():
                 engine.generate(FREE_PROMPT, options)

@@ -1,7 +1,7 @@
-"""JSON workloads: the paper's character and city (Zheng et al., arXiv 2312.07104, section 6), and one of seven fields.
+"""JSON workloads: character and city (Zheng et al., arXiv 2312.07104, section 6), and an order.
 
-Every string is bounded and every list has a fixed length, so that each answer ends by itself; the paper's patterns are
-bounded alike. Keys are in the order of the schema and the text is compact.
+Every string is bounded and every list has a fixed length, so that each answer ends by itself; the
+paper's patterns are bounded alike. Keys are in the order of the schema and the text is compact.
 """
 
 from __future__ import annotations
@@ -45,7 +45,12 @@ class Task:
 def _record(**properties: Schema) -> Schema:
     """An object of exactly these fields; `_` in a name stands for a blank."""
     named = {name.replace("_", " "): schema for name, schema in properties.items()}
-    return {"type": "object", "properties": named, "required": list(named), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": named,
+        "required": list(named),
+        "additionalProperties": False,
+    }
 
 
 _TEXT: Schema = {"type": "string", "maxLength": 16}
@@ -62,7 +67,9 @@ _CHARACTER = _record(
     name=_TEXT,
     house=_one_of("Gryffindor", "Slytherin", "Ravenclaw", "Hufflepuff"),
     blood_status=_one_of("Pure-blood", "Half-blood", "Muggle-born"),
-    occupation=_one_of("student", "teacher", "auror", "ministry of magic", "death eater", "order of the phoenix"),
+    occupation=_one_of(
+        "student", "teacher", "auror", "ministry of magic", "death eater", "order of the phoenix"
+    ),
     wand=_record(wood=_TEXT, core=_TEXT, length=_NUMBER),
     alive=_one_of("Alive", "Deceased"),
     patronus=_TEXT,
@@ -79,38 +86,55 @@ _ORDER = _record(
     order_number=_INTEGER,
     customer=_record(name=_TEXT, city=_TEXT),
     item=_record(product=_TEXT, quantity=_INTEGER),
-    delivery=_record(status=_one_of("waiting for payment", "in preparation", "on its way"), express=_TRUTH),
+    delivery=_record(
+        status=_one_of("waiting for payment", "in preparation", "on its way"), express=_TRUTH
+    ),
 )
 
 # fmt: off
 _PEOPLE = (
-    "Harry Potter", "Hermione Granger", "Ron Weasley", "Albus Dumbledore", "Severus Snape", "Rubeus Hagrid",
-    "Draco Malfoy", "Sirius Black", "Luna Lovegood", "Neville Longbottom", "Ginny Weasley", "Minerva McGonagall",
-    "Remus Lupin", "Bellatrix Lestrange", "Lucius Malfoy", "Cedric Diggory", "Cho Chang", "Dobby", "Fred Weasley",
-    "Molly Weasley", "Alastor Moody", "Dolores Umbridge", "Nymphadora Tonks", "Gilderoy Lockhart",
+    "Harry Potter", "Hermione Granger", "Ron Weasley", "Albus Dumbledore", "Severus Snape",
+    "Rubeus Hagrid", "Draco Malfoy", "Sirius Black", "Luna Lovegood", "Neville Longbottom",
+    "Ginny Weasley", "Minerva McGonagall", "Remus Lupin", "Bellatrix Lestrange", "Lucius Malfoy",
+    "Cedric Diggory", "Cho Chang", "Dobby", "Fred Weasley", "Molly Weasley", "Alastor Moody",
+    "Dolores Umbridge", "Nymphadora Tonks", "Gilderoy Lockhart",
 )
 _CITIES = (
-    "Paris", "London", "Tokyo", "Cairo", "Oslo", "Madrid", "Rome", "Berlin", "Vienna", "Lisbon", "Athens", "Dublin",
-    "Ottawa", "Nairobi", "Lima", "Beijing", "Moscow", "Warsaw", "Prague", "Budapest", "Stockholm", "Helsinki", "Delhi",
-    "Sydney",
+    "Paris", "London", "Tokyo", "Cairo", "Oslo", "Madrid", "Rome", "Berlin", "Vienna", "Lisbon",
+    "Athens", "Dublin", "Ottawa", "Nairobi", "Lima", "Beijing", "Moscow", "Warsaw", "Prague",
+    "Budapest", "Stockholm", "Helsinki", "Delhi", "Sydney",
+)
+_GOODS = (
+    "apples", "chairs", "lamps", "books", "pencils", "cups", "shirts", "clocks", "bottles",
+    "tables", "candles",
+)
+_NAMES = (
+    "Anna", "Ben", "Clara", "David", "Emma", "Felix", "Grace", "Henry", "Iris", "Jack", "Kate",
+    "Leo",
 )
 # fmt: on
-_GOODS = ("apples", "chairs", "lamps", "books", "pencils", "cups", "shirts", "clocks", "bottles", "tables", "candles")
-_NAMES = ("Anna", "Ben", "Clara", "David", "Emma", "Felix", "Grace", "Henry", "Iris", "Jack", "Kate", "Leo")
 
 
 def _orders() -> Iterable[str]:
     for i in range(24):
         name, city, goods = _NAMES[i % 12], _CITIES[i], _GOODS[(i * 5) % 11]
-        yield f"{name} from {city} ordered {2 + i % 9} {goods}. It is order {300 + 17 * i}.\nThe order as JSON:\n"
+        order = f"{name} from {city} ordered {2 + i % 9} {goods}. It is order {300 + 17 * i}."
+        yield f"{order}\nThe order as JSON:\n"
 
 
 TASKS = (
     Task(
         "character",
         _CHARACTER,
-        tuple(f"{name} is a character in Harry Potter. Please fill in the facts as JSON.\n" for name in _PEOPLE),
+        tuple(
+            f"{name} is a character in Harry Potter. Please fill in the facts as JSON.\n"
+            for name in _PEOPLE
+        ),
     ),
-    Task("city", _CITY, tuple(f"Please fill in the facts about the city of {city} as JSON.\n" for city in _CITIES)),
+    Task(
+        "city",
+        _CITY,
+        tuple(f"Please fill in the facts about the city of {city} as JSON.\n" for city in _CITIES),
+    ),
     Task("seven fields, nested", _ORDER, tuple(_orders())),
 )

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from itertools import compress
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -24,10 +25,11 @@ import torch
 from sgnb.engine.cache.radix import RadixTree
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.loop import EngineLoop
-from sgnb.engine.request.request import SHORT, Chunk, Request
+from sgnb.engine.request.batch import Batch
+from sgnb.engine.request.request import Request
 from sgnb.engine.request.request_state import RequestState
 from sgnb.engine.request.tokenizer import Tokenizer
-from sgnb.engine.sampling.step_output import AsyncStepOutput, collect
+from sgnb.engine.sampling.step_output import AsyncStepOutput, read_later
 from sgnb.engine.sampling.torch_sampler import SamplerOutput
 from sgnb.engine.scheduler import Scheduler
 from sgnb.events import EventLog
@@ -35,11 +37,11 @@ from sgnb.grammar.compiler import GrammarCompiler
 from sgnb.sampling import SamplingParams
 
 from .common import Report, tokens
-from .gpu.limits import TOY
-from .gpu.model import random_llama
+from .gpu.model import random_model
 from .gpu.ours import SgnbServer, sgnb
 from .gpu.playing import play
 from .gpu.serving import make_tokenizer
+from .gpu.shapes import TOY
 from .gpu.workloads import BASIC
 from .simulated_gpu import SimulatedGpu, Times
 
@@ -64,41 +66,40 @@ class Player:
         self._tokenizer = tokenizer
         self.seconds, self.steps = 0.0, 0
 
-    def place(self, live: RequestState) -> None:
-        live.table = 0
+    def place(self, state: RequestState) -> None:
+        state.put_grammar_on_device(0)
 
-    def forget(self, live: RequestState) -> None:
-        self._states.pop(live.request.id, None)
+    def forget(self, state: RequestState) -> None:
+        self._states.pop(state.request.id, None)
 
     def release(self) -> None:
         pass
 
-    def run(self, chunks: list[Chunk], lives: Mapping[int, RequestState]) -> AsyncStepOutput:
+    def run(self, batch: Batch) -> AsyncStepOutput:
         began = time.thread_time()
-        batch = [lives[chunk.request.id] for chunk in chunks if chunk.samples]
-        count = len(batch)
-        chosen = torch.tensor([self._token(live) for live in batch])
-        ones = torch.ones(count)
-        sampled = SamplerOutput(chosen, -ones, -ones, ones.int())
+        requests = list(compress(batch.requests, batch.samples))
+        tokens = torch.tensor([self._token(request) for request in requests])
+        ones = torch.ones(len(requests))
+        sampled = SamplerOutput(tokens, -ones, -ones, ones.int())
         if self._gpu is None:
-            result = collect(batch, sampled, range(count))
+            result = read_later(batch, sampled)
         else:
-            total = sum(chunk.length for chunk in chunks)
-            graph = total <= ROWS and all(chunk.samples and chunk.length <= SHORT for chunk in chunks)
-            result = AsyncStepOutput(batch, range(count), sampled, self._gpu.launch(total, graph), {})
+            graph = batch.num_tokens <= ROWS and all(batch.samples)
+            graph = graph and batch.num_short == len(batch)
+            result = AsyncStepOutput(batch, sampled, self._gpu.launch(batch.num_tokens, graph), {})
         self.steps += 1
         self.seconds += time.thread_time() - began
         return result
 
-    def _token(self, live: RequestState) -> int:
-        if live.grammar is None or self._tokenizer is None:
+    def _token(self, request: Request) -> int:
+        state = request.state
+        if state.grammar is None or self._tokenizer is None:
             return 7
-        automaton = live.grammar.result().compiled.automaton
-        assert automaton is not None and live.constraint is not None
-        request = live.request
-        state = self._states.get(request.id, live.constraint.state)
-        byte = automaton.next_bytes(state)[:1]
-        self._states[request.id] = automaton.step(state, byte)
+        automaton = state.grammar.result().compiled.automaton
+        assert automaton is not None and state.constraint is not None
+        place = self._states.get(request.id, state.constraint.state)
+        byte = automaton.next_bytes(place)[:1]
+        self._states[request.id] = automaton.step(place, byte)
         (token,) = self._tokenizer.write(byte)
         return token
 
@@ -126,13 +127,13 @@ class Bench:
         if grammar is not None:
             grammar.result()
         done = threading.Semaphore(0)
-        lives = []
+        states = []
         for prompt in prompts:
             self._count += 1
             request = Request(self._count, prompt, params, params.max_new_tokens)
-            lives.append(RequestState(request, self._tokenizer, frozenset(), lambda _: done.release(), grammar=grammar))
+            states.append(RequestState(request, self._tokenizer, frozenset(), lambda _: done.release(), grammar=grammar))
         before = self._clock()
-        self._loop.submit(lives)
+        self._loop.submit(states)
         for _ in prompts:
             done.acquire()
         after = self._clock()
@@ -219,7 +220,7 @@ def _workloads() -> Report:
 @contextmanager
 def _served(player: Player) -> Iterator[SgnbServer]:
     """An engine with the player in place of its runner."""
-    model = random_llama(replace(TOY, vocab=WORKLOAD_VOCAB), "cpu", "float32")
+    model = random_model(replace(TOY, vocab=WORKLOAD_VOCAB), "cpu", "float32")
     options = {"max_total_tokens": 400_000, "max_running_requests": ROWS, "max_step_tokens": 8192}
     with sgnb.Engine(model, tokenizer=None, device="cpu", overlap=True, context_length=8192, **options) as engine:
         engine._loop.call(lambda: setattr(engine._loop, "_runner", player))

@@ -15,9 +15,9 @@ import torch
 
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.graphs import SIZES
-from sgnb.engine.request.request import Chunk
+from sgnb.engine.request.batch import Batch
 
-from .attention_gpu import DIM, HEADS, KV_HEADS, Case, chunks_of
+from .attention_gpu import DIM, HEADS, KV_HEADS, Case, batch_of
 from .common import Report
 
 PROGRAMS = 396
@@ -37,31 +37,32 @@ BARS = {case.name: us for case, us in zip(CASES, (60, np.inf, np.inf, 200, 1000)
 """Microseconds of a following step, at most."""
 
 
-def requests_of(case: Case) -> list[Chunk]:
-    """The chunks of a first step, whose requests have slots for all that follow."""
-    chunks, slots = chunks_of(case)
+def first_batch(case: Case) -> Batch:
+    """The first step; its requests have slots for all that follow."""
+    batch, slots = batch_of(case)
     rng = np.random.default_rng(0)
-    for request, start, _ in chunks:
-        request.slots = np.concatenate([request.slots[: start + 1], rng.integers(0, slots, STEPS, np.int32)])
-    return chunks
+    for request, end in zip(batch.requests, batch.ends, strict=True):
+        request.slots = np.concatenate([request.slots[:end], rng.integers(0, slots, STEPS, np.int32)])
+    return batch
 
 
 def plan_times(case: Case, padded: bool) -> tuple[float, float]:
     """Microseconds of a first step, and of one that follows."""
-    from sgnb.engine.attention import triton_backend, triton_step
+    from sgnb.engine.attention import device_plan, triton_backend
 
     rows = next(size for size in SIZES if size >= case.rows) if padded else None
     kv = KVCache({0: LayerShape(KV_HEADS, DIM, DIM)}, 1_000_000, torch.bfloat16, torch.device("meta"))
     first, following = [], []
-    with patch.object(triton_step, "PROGRAMS_ON_CPU", PROGRAMS):
+    with patch.object(device_plan, "CTAS_ON_CPU", PROGRAMS):
         attention = triton_backend.TritonAttention(kv, {0: HEADS})
-        batches = [requests_of(case) for _ in range(2)]  # in turn, so that nothing is left of a first step before
+        batches = [first_batch(case) for _ in range(2)]  # in turn, so that nothing is left of a first step before
         for turn in range(1 + ROUNDS):
             times = []
             for step in range(STEPS):
-                chunks = [Chunk(request, start + step, 1) for request, start, _ in batches[turn % 2]]
+                first_step = batches[turn % 2]
+                batch = Batch(first_step.requests, first_step.starts + step, first_step.lengths)
                 began = time.thread_time()
-                attention.plan(chunks, rows)
+                attention.plan(batch, rows)
                 times.append(1e6 * (time.thread_time() - began))
             first.append(times[0])
             following.append(statistics.mean(times[1:]))

@@ -11,13 +11,15 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
 
 from sgnb.engine.cache.radix import RadixTree
 from sgnb.engine.cache.slot_allocator import SlotAllocator
-from sgnb.engine.request.request import Chunk, Request
+from sgnb.engine.request.batch import Batch
+from sgnb.engine.request.request import Request
 from sgnb.engine.scheduler import Scheduler
 from sgnb.events import Columns, EventLog, Extended, Sampled, StepRan
 from sgnb.sampling import SamplingParams
@@ -50,7 +52,7 @@ class Driver:
         )
         self.rng = np.random.default_rng(0)
         self._renew = renew
-        self._in_flight: list[Chunk] = []
+        self._in_flight: list[Request] = []
         self._params = SamplingParams()
         self._count = 0
 
@@ -61,18 +63,15 @@ class Driver:
     def step(self) -> tuple[float, float]:
         """Seconds of the scheduler with its tree, and of the step's own event."""
         began = time.thread_time()
-        chunks = self.scheduler.schedule()
-        self.scheduler.complete(chunks)
+        batch = self.scheduler.schedule()
+        self.scheduler.complete(batch)
         launching = time.thread_time() - began
-        sampling = [chunk for chunk in chunks if chunk.samples]
-        for chunk in sampling:
-            chunk.request.num_tokens_with_placeholders += 1
-        read = [chunk for chunk in self._in_flight if chunk.request.num_placeholders]
-        self._in_flight = sampling
+        read = [request for request in self._in_flight if request.num_placeholders]
+        self._in_flight = list(compress(batch.requests, batch.samples))
         choice = self.rng.integers(0, VOCAB, len(read)).tolist()
-        for chunk, token in zip(read, choice, strict=True):
-            chunk.request.append(token)
-        ended = [chunk.request for chunk in read if chunk.request.remaining == 0]
+        for request, token in zip(read, choice, strict=True):
+            request.append(token)
+        ended = [request for request in read if request.remaining == 0]
         began = time.thread_time()
         for request in ended:
             self.scheduler.finish(request)
@@ -80,13 +79,14 @@ class Driver:
         for _ in ended:
             self.add(*self._renew())
         began = time.thread_time()
-        self._tell(chunks, Columns(Sampled, [c.request.id for c in read], choice, [-1.0] * len(read)))
+        self._tell(batch, Columns(Sampled, [r.id for r in read], choice, [-1.0] * len(read)))
         return launching + finishing, time.thread_time() - began
 
-    def _tell(self, chunks: list[Chunk], sampled: Columns[Sampled]) -> None:
-        scheduler = self.scheduler
-        requests, starts, lengths = zip(*chunks, strict=True) if chunks else ((), (), ())
-        extended: Columns[Extended] = Columns(Extended, [r.id for r in requests], starts, lengths)
+    def _tell(self, batch: Batch, sampled: Columns[Sampled]) -> None:
+        scheduler, ids = self.scheduler, [r.id for r in batch.requests]
+        extended: Columns[Extended] = Columns(
+            Extended, ids, batch.starts.tolist(), batch.lengths.tolist()
+        )
         queued, running = len(scheduler.waiting), len(scheduler.running)
         free, cached, own = scheduler.pool.free, scheduler.tree.size, scheduler.in_flight
         self.log.emit(StepRan(scheduler.step, 0.0, extended, sampled, queued, running, free, cached, own))

@@ -1,7 +1,8 @@
-"""Does what is written always parse and validate? Every schema of schemas.json, random weights, temperature 1.
+"""Does the output always parse and validate? All of schemas.json, random weights, temperature 1.
 
-The model is a small Llama whose weights are drawn at random, with the bundled tokenizer, so that nothing but the
-grammar keeps the text in order. Validated by jsonschema with its format checker. A text cut short counts as failed.
+The model is a small Llama whose weights are drawn at random, with the bundled tokenizer, so that
+nothing but the grammar keeps the text in order. Validated by jsonschema with its format checker. A
+text cut short counts as failed.
 """
 
 from __future__ import annotations
@@ -49,14 +50,22 @@ def run() -> Report:
     tokenizer = AutoTokenizer.from_pretrained(models.path("tiny"))
     model = LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **SHAPE)).eval()
     params = [
-        {"json_schema": entry["schema"], "max_new_tokens": MAX_TOKENS, "temperature": 1.0, "seed": seed}
+        {
+            "json_schema": entry["schema"],
+            "max_new_tokens": MAX_TOKENS,
+            "temperature": 1.0,
+            "seed": seed,
+        }
         for entry in schemas
         for seed in range(RUNS)
     ]
     with sgnb.Engine(model, tokenizer=tokenizer) as engine:
         outputs = engine.generate(["A record as JSON: "] * len(params), params)
     asked = [entry for entry in schemas for _ in range(RUNS)]
-    faults = [(entry["name"], fault(entry["schema"], out.text)) for entry, out in zip(asked, outputs, strict=True)]
+    faults = [
+        (entry["name"], fault(entry["schema"], out.text))
+        for entry, out in zip(asked, outputs, strict=True)
+    ]
     wrong = [(name, reason) for name, reason in faults if reason]
     report = Report(
         f"JSON schemas under random weights at temperature 1, at most {MAX_TOKENS} tokens",

@@ -29,15 +29,15 @@ def run() -> Report:
     import torch
 
     import sgnb
-    from sgnb.engine.engine import TURN_SECONDS
+    from sgnb.engine.engine import SWITCH_INTERVAL
 
     source: Any = "tiny"
     if torch.cuda.is_available():
-        from .gpu.limits import LLAMA_8B
-        from .gpu.model import random_llama
+        from .gpu.model import random_model
+        from .gpu.shapes import LLAMA_8B
 
-        source = random_llama(LLAMA_8B, "cuda")
-    turns = PYTHONS, TURN_SECONDS
+        source = random_model(LLAMA_8B, "cuda")
+    turns = PYTHONS, SWITCH_INTERVAL
     figures: dict[float, list[tuple[float, ...]]] = defaultdict(list)
     with sgnb.Engine(source) as engine:
         tokens_a_second(engine, NEW)
@@ -46,7 +46,7 @@ def run() -> Report:
                 with turns_of(turn):
                     figures[turn].append((tokens_a_second(engine, NEW), beside(engine), threads_seconds()))
     medians = {turn: tuple(map(statistics.median, zip(*figures[turn], strict=True))) for turn in turns}
-    times = medians[TURN_SECONDS][1] / medians[PYTHONS][1]
+    times = medians[SWITCH_INTERVAL][1] / medians[PYTHONS][1]
     return Report(
         f"One request beside a busy thread ({'GPU' if torch.cuda.is_available() else 'CPU'})",
         ("turns of", "alone, tokens a second", "beside a busy thread", f"{THREADS} busy threads without an engine, s"),

@@ -1,4 +1,4 @@
-"""What can go wrong, as a person reads it: the value, the place, the cure.
+"""What can go wrong, as a person reads it: the value, the location, the hint.
 
 Every error that sgnb raises on purpose is a `SgnbError`. Imports nothing of ours.
 """
@@ -23,8 +23,8 @@ class SgnbError(Exception):
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
     def _render_traceback_(self) -> list[str]:
-        """IPython's hook: a short block in the notebook, notes included. Asked again, by `%tb`, it
-        gives the whole."""
+        """IPython's hook: a short block in the notebook, notes included; the second time, by `%tb`,
+        the whole traceback."""
         if self.shown:
             return "".join(traceback.format_exception(self)).splitlines()
         self.shown = True

@@ -1,5 +1,5 @@
-"""The words for sampling that the language, the engine and the magics share. Imports only errors
-and grammars."""
+"""Sampling parameters, shared by the language, the engine and the magics. Imports only errors and
+grammars."""
 
 from __future__ import annotations
 
@@ -16,86 +16,57 @@ from .grammar.spec import KINDS, GrammarSpec, schema_text
 class SamplingParams:
     """How one request is sampled. Names and defaults are SGLang's.
 
-    max_new_tokens: at most so many new tokens; 0 computes the prompt only.
-    min_new_tokens: end of sequence, stop tokens and stop strings are ignored before this many.
-    n: independent samples of the same prompt.
-    stop: strings that end the text; they are cut off and may span tokens.
-    stop_token_ids: token ids that end the text, besides the model's own.
-    temperature: 0 is greedy.
-    top_k: -1 for all; top_p, min_p: probability thresholds; applied in that order.
-    frequency_penalty, presence_penalty: subtracted from the logits of tokens already put out.
-    repetition_penalty: divides (or multiplies, below zero) the logits of tokens seen, prompt
-    included. logit_bias: (token id, value) pairs added to the logits.
-    seed: makes the request's samples repeatable whatever runs beside it; None draws one.
-    return_logprob: natural log-probabilities of the model itself, before temperature and filters.
-    logprob_start_len: first prompt position to score; -1 for none of the prompt.
-    top_logprobs_num: so many alternatives per position, with return_logprob.
-    skip_special_tokens: leave them out of the text.
-    regex, json_schema, ebnf: what the text must be, one of them: a pattern in Python's `re` syntax
-    that matches the whole text; a schema (JSON text, dict, pydantic model, dataclass, TypedDict); a
-    grammar in Lark's or GBNF notation. json_whitespace: with json_schema, at most so many blanks or
-    line breaks between the parts; 0 is compact. thinking: the text begins with a thinking section
-    that the grammar does not bind; True for the section mark of most models, or the mark that ends
-    it.
-    jump_forward: append text that the grammar forces without asking the model.
+    Filters apply in the order top_k, top_p, min_p. At most one of regex, json_schema and ebnf.
     """
 
-    max_new_tokens: int = 128
-    min_new_tokens: int = 0
-    n: int = 1
-    stop: tuple[str, ...] = ()
-    stop_token_ids: tuple[int, ...] = ()
-    temperature: float = 1.0
+    max_new_tokens: int = 128  # 0 computes the prompt only
+    min_new_tokens: int = 0  # no EOS, stop token or stop string ends the text before this many
+    n: int = 1  # independent samples of the same prompt
+    stop: tuple[str, ...] = ()  # strings that end the text; they are cut off and may span tokens
+    stop_token_ids: tuple[int, ...] = ()  # token ids that end the text, besides the model's own
+    temperature: float = 1.0  # 0 is greedy
     top_p: float = 1.0
-    top_k: int = -1
+    top_k: int = -1  # -1 for all
     min_p: float = 0.0
-    frequency_penalty: float = 0.0
-    presence_penalty: float = 0.0
-    repetition_penalty: float = 1.0
-    logit_bias: tuple[tuple[int, float], ...] = ()
+    frequency_penalty: float = 0.0  # subtracted from output tokens' logits, times their count
+    presence_penalty: float = 0.0  # subtracted from output tokens' logits
+    repetition_penalty: float = 1.0  # divides (if negative, multiplies) logits of all tokens seen
+    logit_bias: tuple[tuple[int, float], ...] = ()  # (token id, value) pairs added to the logits
     ignore_eos: bool = False
-    seed: int | None = None
-    return_logprob: bool = False
-    logprob_start_len: int = -1
-    top_logprobs_num: int = 0
-    skip_special_tokens: bool = True
-    regex: str | None = None
-    json_schema: str | None = None
-    ebnf: str | None = None
-    json_whitespace: int = 0
-    thinking: bool | str = False
-    jump_forward: bool = True
+    seed: int | None = None  # makes samples repeatable whatever runs beside; None draws one
+    return_logprob: bool = False  # natural, of the model itself: before temperature and filters
+    logprob_start_len: int = -1  # first prompt position to score; -1 for none of the prompt
+    top_logprobs_num: int = 0  # alternatives per position, with return_logprob
+    skip_special_tokens: bool = True  # in the text
+    regex: str | None = None  # Python's `re` syntax; matches the whole text
+    json_schema: str | None = None  # given as JSON text, dict, pydantic model, dataclass, TypedDict
+    ebnf: str | None = None  # a grammar in Lark's or GBNF notation
+    json_whitespace: int = 0  # at most this many blanks or line breaks between parts; 0 is compact
+    thinking: bool | str = False  # begin with a free thinking section: True, or the mark ending it
+    jump_forward: bool = True  # append text that the grammar forces without asking the model
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
-        stop = (
-            (self.stop,)
-            if isinstance(self.stop, str)
-            else _tuple("stop", self.stop, "a string or a list of them")
-        )
-        set_(self, "stop", stop)
-        set_(
-            self,
-            "stop_token_ids",
-            _tuple("stop_token_ids", self.stop_token_ids, "a list of token ids"),
-        )
+        stop = (self.stop,) if isinstance(self.stop, str) else self.stop
+        set_(self, "stop", _tuple("stop", stop, "a string or a list of them"))
+        ids = _tuple("stop_token_ids", self.stop_token_ids, "a list of token ids")
+        set_(self, "stop_token_ids", ids)
         set_(self, "logit_bias", _bias(self.logit_bias))
+
         for name, (rule, allows) in _RULES.items():
             value = getattr(self, name)
             if value is not _DEFAULTS[name] and not allows(value):
                 raise OptionError(f"{name}={value!r} is not allowed", f"{name} must be {rule}")
-        if self.min_new_tokens > self.max_new_tokens:
-            raise OptionError(
-                f"min_new_tokens={self.min_new_tokens} is not allowed",
-                f"min_new_tokens must be an integer between 0 and max_new_tokens={self.max_new_tokens}",
-            )
+        most = self.max_new_tokens
+        rule = f"an integer between 0 and max_new_tokens={most}"
+        _check("min_new_tokens", self.min_new_tokens, rule, lambda least: least <= most)
         if not self.return_logprob and (self.top_logprobs_num or self.logprob_start_len >= 0):
             name = "top_logprobs_num" if self.top_logprobs_num else "logprob_start_len"
-            raise OptionError(
-                f"{name}={getattr(self, name)!r} has no effect", "it needs return_logprob=True"
-            )
-
+            raise self._no_effect(name, "return_logprob=True")
         self._check_grammar()
+
+    def _no_effect(self, name: str, needed: str) -> OptionError:
+        return OptionError(f"{name}={getattr(self, name)!r} has no effect", f"it needs {needed}")
 
     def _check_grammar(self) -> None:
         if self.json_schema is not None:
@@ -104,18 +75,13 @@ class SamplingParams:
         if len(given) > 1:
             raise OptionError(f"{given[0]} and {given[1]} exclude each other", "give one of them")
         if self.json_whitespace and self.json_schema is None:
-            raise OptionError(
-                f"json_whitespace={self.json_whitespace} has no effect", "it needs json_schema=..."
-            )
+            raise self._no_effect("json_whitespace", "json_schema=...")
         if self.thinking and not given:
-            raise OptionError(
-                f"thinking={self.thinking!r} has no effect",
-                "it needs regex=, json_schema= or ebnf=",
-            )
+            raise self._no_effect("thinking", "regex=, json_schema= or ebnf=")
 
     @property
     def grammar(self) -> GrammarSpec | None:
-        """What the text must be, if anything."""
+        """The grammar of the text, if there is one."""
         for kind in KINDS:
             if (text := getattr(self, kind)) is not None:
                 return GrammarSpec(kind, text, self.json_whitespace)
@@ -123,28 +89,40 @@ class SamplingParams:
 
     @property
     def penalises(self) -> bool:
-        """Whether the output so far changes what is likely next."""
+        """Whether a penalty applies."""
         return bool(self.frequency_penalty or self.presence_penalty or self.repetition_penalty != 1)
 
     @property
+    def adjusts_logits(self) -> bool:
+        """Whether penalties or biases change the logits."""
+        return bool(self.logit_bias) or self.penalises
+
+    @property
+    def filters(self) -> bool:
+        """Whether top-k, top-p or min-p leave some tokens out."""
+        return self.top_k != -1 or self.top_p < 1 or self.min_p > 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a token depends on nothing but temperature, the grammar's mask and the draw."""
+        return not (self.adjusts_logits or self.filters)
+
+    @property
     def thinking_end(self) -> str:
-        """The mark after which the grammar binds; "" when it binds from the start."""
+        """The mark after which the grammar binds; "" where it binds from the start."""
         return "</think>" if self.thinking is True else self.thinking or ""
 
     @classmethod
     def make(
         cls, params: SamplingParams | Mapping[str, Any] | None = None, /, **options: Any
     ) -> SamplingParams:
-        """Params (or a dict of them) with `options` put over them. An unknown name is an
-        OptionError."""
+        """`params` (or a dict of them) updated with `options`. OptionError for an unknown name."""
         if isinstance(params, Mapping):
             options = {**params, **options}
             params = None
         if not isinstance(params, (cls, type(None))):
-            raise OptionError(
-                f"sampling parameters {params!r} are not allowed",
-                "give a dict, or a SamplingParams",
-            )
+            message = f"sampling parameters {params!r} are not allowed"
+            raise OptionError(message, "give a dict, or a SamplingParams")
         known = cls.names()
         for name in options:
             if name not in known:
@@ -163,10 +141,8 @@ def _tuple(name: str, value: Any, rule: str) -> tuple[Any, ...]:
 
 def _bias(bias: Any) -> tuple[tuple[int, float], ...]:
     try:
-        pairs = tuple(
-            (int(k), float(v))
-            for k, v in (bias.items() if isinstance(bias, Mapping) else bias or ())
-        )
+        items = bias.items() if isinstance(bias, Mapping) else bias or ()
+        pairs = tuple((int(token), float(value)) for token, value in items)
     except (TypeError, ValueError):
         pairs = ((0, math.nan),)
     rule = "token ids with numbers: {id: number}"
@@ -212,13 +188,9 @@ _RULES: dict[str, tuple[str, _Allows]] = {
     "regex": ("a string", lambda v: isinstance(v, str)),
     "ebnf": ("a string", lambda v: isinstance(v, str)),
     "json_whitespace": ("between 0 and 32", lambda v: _is_int(v) and 0 <= v <= 32),
-    "thinking": (
-        "True, False or the mark that ends it",
-        lambda v: isinstance(v, bool) or _is_text(v),
-    ),
+    "thinking": ("True, False or the mark that ends it", lambda v: v is True or _is_text(v)),
     "jump_forward": ("True or False", lambda v: isinstance(v, bool)),
 }
-"""What each option must be, and whether a value is. The default is not asked about: most requests
-have little else."""
+"""The rule for each option, and its check. Defaults, which most requests keep, are not checked."""
 
 _DEFAULTS = {f.name: f.default for f in fields(SamplingParams)}

@@ -85,7 +85,13 @@ def test_tokens_are_a_tuple_to_whoever_reads_them() -> None:
     tokens = Tokens(array("i", ids).tobytes())
     assert tokens == ids and ids == tokens and tokens == Tokens(array("i", ids).tobytes())
     assert tokens != ids[:3] and tokens != [*ids] and hash(tokens) == hash(ids)
-    assert (len(tokens), tokens[2], tokens[1:3], tokens[-1:], list(tokens)) == (4, 131_071, ids[1:3], ids[-1:], [*ids])
+    assert (len(tokens), tokens[2], tokens[1:3], tokens[-1:], list(tokens)) == (
+        4,
+        131_071,
+        ids[1:3],
+        ids[-1:],
+        [*ids],
+    )
     assert repr(NodeAdded(1, 0, tokens)) == repr(NodeAdded(1, 0, ids))
     event = NodeAdded(1, 0, tokens)
     assert pickle.loads(pickle.dumps(event)) == copy.deepcopy(event) == event

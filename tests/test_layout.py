@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,21 +23,61 @@ ALLOWED = {
     "backends": {"errors", "events", "sampling", "grammar", "engine", "lang"},
     "viz": {"errors", "events"},
     "models": {"errors"},
-    "magics": {"errors", "events", "sampling", "grammar", "engine", "lang", "backends", "viz", "models"},
+    "magics": {
+        "errors",
+        "events",
+        "sampling",
+        "grammar",
+        "engine",
+        "lang",
+        "backends",
+        "viz",
+        "models",
+    },
 }
 """Part of sgnb -> the other parts it may import."""
 
+ENGINE_FLOORS = (
+    {"cache", "device"},
+    {"request"},
+    {"attention", "sampling", "scheduler"},
+    {"fusion"},
+    {"model"},
+    {"options"},
+    {"sizing", "graphs"},
+    {"runner"},
+    {"loop", "assembly"},
+    {"engine"},
+    {"verify"},
+)
+"""Rooms and files of the engine, lowest floor first: each imports only what lies on floors below."""
+
 NO_TORCH = (
-    "grammar", "engine/cache/radix.py", "engine/cache/slot_allocator.py", "engine/scheduler.py",
-    "engine/request", "lang", "viz", "magics",
-)  # fmt: skip
-"""Files and folders that are used, and tested, without a model."""
+    "grammar",
+    "engine/cache/radix.py",
+    "engine/cache/slot_allocator.py",
+    "engine/scheduler.py",
+    "engine/request",
+    "lang",
+    "viz",
+    "magics",
+)
+"""Files and folders that are used, and tested, without a model: importing them imports no torch,
+through whatever they import."""
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Absolute names of all modules that a file imports, wherever in the file it does."""
+def module_name(path: Path) -> str:
+    parts = ["sgnb", *path.relative_to(ROOT).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
+
+
+def imports(tree: ast.AST, path: Path) -> Iterator[str]:
+    """Absolute names of all that the import statements of a tree name."""
     package = ["sgnb", *path.relative_to(ROOT).parent.parts]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -46,38 +87,80 @@ def imported(path: Path) -> Iterator[str]:
             yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
-def top_level_imports(path: Path) -> set[str]:
-    """First words of the modules that are imported when the file itself is."""
+@cache
+def imported(path: Path) -> frozenset[str]:
+    """What a file imports, wherever in the file it does."""
+    return frozenset(imports(ast.parse(path.read_text(encoding="utf-8")), path))
+
+
+@cache
+def imported_at_once(path: Path) -> frozenset[str]:
+    """What is imported as soon as the file itself is, with the packages around it."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     found: set[str] = set()
     for node in tree.body:
-        if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            found.add((node.module or "").partition(".")[0])
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            found |= set(imports(node, path))
+    for name in list(found):
+        parts = name.split(".")
+        found |= {".".join(parts[:i]) for i in range(1, len(parts))}
+    return frozenset(found)
+
+
+def reached(path: Path) -> dict[str, Path]:
+    """Every module that importing a file imports, whose other imports count too -> who asked."""
+    found: dict[str, Path] = {}
+    todo = [path]
+    while todo:
+        at = todo.pop()
+        for name in imported_at_once(at) - set(found):
+            found[name] = at
+            if name in MODULES:
+                todo.append(MODULES[name])
     return found
 
 
 @pytest.mark.parametrize("part", sorted(ALLOWED))
 def test_imports_point_one_way(part: str) -> None:
-    files = [ROOT / f"{part}.py"] if (ROOT / f"{part}.py").exists() else sorted((ROOT / part).rglob("*.py"))
+    file = ROOT / f"{part}.py"
+    files = [file] if file.exists() else sorted((ROOT / part).rglob("*.py"))
     assert files
     for path in files:
-        parts = {name.split(".")[1] for name in imported(path) if name.startswith("sgnb.") and name.count(".")}
-        wrong = {other for other in parts & set(ALLOWED) if other != part} - ALLOWED[part]
+        names = [name.split(".") for name in imported(path) if name.startswith("sgnb.")]
+        wrong = {name[1] for name in names} & set(ALLOWED) - {part} - ALLOWED[part]
         assert not wrong, f"{path.relative_to(ROOT.parent)} imports {', '.join(sorted(wrong))}"
 
 
 def test_every_part_has_its_rule() -> None:
-    parts = {path.stem for path in ROOT.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    assert parts - {"__init__"} == set(ALLOWED)
+    assert parts_of(ROOT) == set(ALLOWED)
+
+
+def parts_of(folder: Path) -> set[str]:
+    """The files and packages in a folder."""
+    paths = [path for path in folder.iterdir() if path.stem != "__init__"]
+    return {p.stem for p in paths if p.suffix == ".py" or (p / "__init__.py").exists()}
+
+
+def test_the_engines_rooms_stand_on_floors() -> None:
+    floor = {room: i for i, rooms in enumerate(ENGINE_FLOORS) for room in rooms}
+    assert parts_of(ROOT / "engine") == set(floor)
+    arrows = set()
+    for name, path in MODULES.items():
+        room = name.removeprefix("sgnb.engine.").split(".")[0]
+        if name.startswith("sgnb.engine."):
+            others = {i.split(".")[2] for i in imported(path) if i.startswith("sgnb.engine.")}
+            arrows |= {(room, other) for other in others & set(floor) if other != room}
+    assert len(arrows) > 40
+    assert not sorted((a, b) for a, b in arrows if floor[b] >= floor[a])
 
 
 @pytest.mark.parametrize("place", NO_TORCH)
 def test_no_torch_when_imported(place: str) -> None:
     path = ROOT / place
     for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
-        assert not top_level_imports(file) & {"torch", "transformers"}, file.relative_to(ROOT)
+        found = reached(file)
+        for heavy in ("torch", "transformers"):
+            assert heavy not in found, f"{file.relative_to(ROOT)}: {found[heavy]} imports {heavy}"
 
 
 def test_import_is_light() -> None:

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..common import Report, number_of_times
-from .limits import LLAMA_8B
 from .playing import measure
 from .results import Results
+from .shapes import LLAMA_8B
 from .workloads import Kind, chat, few_shot, json_records, plain, tree_of_thought
 
 ALL_ON = "all on"
@@ -124,10 +124,10 @@ def measure_all(
 def _model(gpu: bool) -> tuple[Any, Any]:
     if not gpu:
         return "tiny", None
-    from .model import random_llama
+    from .model import random_model
     from .serving import make_tokenizer
 
-    return random_llama(LLAMA_8B, "cuda"), make_tokenizer(toy=False)
+    return random_model(LLAMA_8B, "cuda"), make_tokenizer(toy=False)
 
 
 def _measure_group(

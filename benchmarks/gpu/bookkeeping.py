@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import compress
 from typing import Any, NamedTuple
 
 METHODS = ("add", "schedule", "complete", "settle", "retire", "finish")
@@ -85,10 +86,10 @@ def schedule_milliseconds(sequences: int = 100_000, length: int = 16, rows: int 
             number = next(waiting)
             scheduler.add(Request(number, [*names[number].tolist(), number], params, 32))
         began = time.perf_counter()
-        chunks = scheduler.schedule()
-        scheduler.complete(chunks)
+        batch = scheduler.schedule()
+        scheduler.complete(batch)
         times.append((time.perf_counter() - began) * 1000)
-        for request in [chunk.request for chunk in chunks if chunk.samples]:
+        for request in compress(batch.requests, batch.samples):
             request.append(1)
             scheduler.requeue_rewritten(request)
             if request.remaining == 0:

@@ -13,8 +13,8 @@ import statistics
 from typing import Any, NamedTuple
 
 from ..common import Report, tokens
-from .limits import LLAMA_8B, TOY
 from .ours import await_kernels, sgnb
+from .shapes import LLAMA_8B, TOY
 
 BAR = 1.5
 
@@ -36,10 +36,11 @@ NEW, TOY_NEW = 96, 12
 def run() -> Report:
     import torch
 
-    from .model import random_llama
+    from .model import random_model
 
     gpu = torch.cuda.is_available()
-    model = random_llama(LLAMA_8B if gpu else TOY, "cuda" if gpu else "cpu", "bfloat16" if gpu else "float32")
+    shape, device, dtype = (LLAMA_8B, "cuda", "bfloat16") if gpu else (TOY, "cpu", "float32")
+    model = random_model(shape, device, dtype)
     columns = ("branches", "tokens of the prompt", "apart, ms a step", "read once, ms a step", "times faster")
     apart, once = _milliseconds(model, False, gpu), _milliseconds(model, True, gpu)
     report = Report("Decode steps of branches of one prompt", columns)

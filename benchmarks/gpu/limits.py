@@ -2,80 +2,29 @@
 large copy and a large product reach them. Weights that are only read can be some percent faster.
 
 Every step takes the longer of the two times. A prefix that calls share is computed once and, while they decode, read
-once a step. Calls that need nothing of each other run in the same steps.
+once a step, as far back as a layer's window goes. Calls that need nothing of each other run in the
+same steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
+from .shapes import LLAMA_8B, Shape
 from .workloads import Call, Workload
 
-H200_BYTES, H200_OPERATIONS = 4.3e12, 790e12
-"""A second, on one H200: a large copy (read and written), and a large bf16 product. Both measured."""
+H200_BYTES, H200_OPERATIONS = 4.3e12, 670e12
+"""A second, on one H200, measured: a large copy (read and written), and large bf16 products for seconds
+on end, with the clock that the chip's power allows."""
 
 
-@dataclass(frozen=True)
-class Shape:
-    """A Llama."""
+class Edge(NamedTuple):
+    """Tokens of a tree of sequences that the same sequences go through."""
 
-    hidden: int = 4096
-    intermediate: int = 14336
-    layers: int = 32
-    heads: int = 32
-    kv_heads: int = 8
-    head_dim: int = 128
-    vocab: int = 131072
-    positions: int = 32768
-    parameter_bytes: int = 2
-
-    @property
-    def layer_parameters(self) -> int:
-        """Of the matrices of all layers."""
-        attention = self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
-        return self.layers * (attention + 3 * self.hidden * self.intermediate)
-
-    @property
-    def step_bytes(self) -> int:
-        """Weights that every step reads: all but the embedding."""
-        return self.parameter_bytes * (self.layer_parameters + self.hidden * self.vocab)
-
-    @property
-    def token_bytes(self) -> int:
-        """Keys and values of a token."""
-        return 2 * self.layers * self.kv_heads * self.head_dim * self.parameter_bytes
-
-    def operations(self, new: float, seen: float, logits: float) -> float:
-        """Of a step that computes `new` tokens, which see `seen` ones together, and `logits` rows of logits."""
-        attention = 4 * self.heads * self.head_dim * self.layers * seen
-        return 2 * self.layer_parameters * new + attention + 2 * self.hidden * self.vocab * logits
-
-    def config(self) -> dict[str, Any]:
-        """As a config.json says it."""
-        return {
-            "architectures": ["LlamaForCausalLM"],
-            "model_type": "llama",
-            "hidden_size": self.hidden,
-            "intermediate_size": self.intermediate,
-            "num_hidden_layers": self.layers,
-            "num_attention_heads": self.heads,
-            "num_key_value_heads": self.kv_heads,
-            "head_dim": self.head_dim,
-            "vocab_size": self.vocab,
-            "max_position_embeddings": self.positions,
-            "rope_theta": 500000.0,
-            "rms_norm_eps": 1e-5,
-            "tie_word_embeddings": False,
-            "torch_dtype": "bfloat16",
-            "bos_token_id": 1,
-            "eos_token_id": 2,
-        }
-
-
-LLAMA_8B = Shape()
-TOY = Shape(hidden=64, intermediate=96, layers=2, heads=4, kv_heads=2, head_dim=16, vocab=512, positions=2048)
+    begin: int  # position of the first token
+    end: int  # position after the last
+    shortest: int  # length of the shortest of the sequences
 
 
 def limit_seconds(
@@ -89,12 +38,13 @@ def limit_seconds(
     for level in _levels(workload):
         calls = [workload.calls[number] for number in level]
         prompts = [sequences[number][: len(sequences[number]) - workload.calls[number].new] for number in level]
-        before, seen_before = _tree(done)
-        after, seen_after = _tree(done + prompts)
+        tokens_before, pairs_before = _count(_edges(done), shape)
+        tokens, pairs = _count(_edges(done + prompts), shape)
         scored = [len(p) - c.score_from for p, c in zip(prompts, calls, strict=True) if c.score_from is not None]
         logits = sum(scored) + len(calls) - len(scored)
-        work = shape.operations(after - before, seen_after - seen_before, logits)
-        total += max(work / operations, shape.step_bytes / speed)
+        new = tokens - tokens_before
+        work = shape.operations(new, pairs - pairs_before, logits)
+        total += max(work / operations, shape.step_bytes(new) / speed)
         total += _decoding(calls, prompts, shape, speed, operations)
         done += [sequences[number][:-1] if workload.calls[number].new else sequences[number] for number in level]
     return total
@@ -108,12 +58,25 @@ def _decoding(
     for new in sorted({call.new for call in calls if call.new > 1}):
         shorter = max((call.new for call in calls if call.new < new), default=1)
         rows = [prompt for call, prompt in zip(calls, prompts, strict=True) if call.new >= new]
-        distinct, _ = _tree(rows)
-        length = sum(map(len, rows))
+        edges = _edges(rows)
+        weights = shape.step_bytes(len(rows))
         for step in range(max(shorter, 1), new):
-            read = (distinct + len(rows) * step) * shape.token_bytes
-            work = shape.operations(len(rows), length + len(rows) * step, len(rows))
-            total += max((shape.step_bytes + read) / speed, work / operations)
+            read = _tokens_read(edges, len(rows), step, shape) * shape.kv_bytes
+            pairs = sum(shape.pairs(len(row) + step - 1, len(row) + step) for row in rows)
+            work = shape.operations(len(rows), pairs, len(rows))
+            total += max((weights + read) / speed, work / operations)
+    return total
+
+
+def _tokens_read(edges: Sequence[Edge], rows: int, step: int, shape: Shape) -> float:
+    """Tokens whose keys and values are read, summed over layers, when `step` tokens follow each of
+    the rows' prompts: those of the prompts' tree that any row's window reaches, and each
+    row's own."""
+    total = 0.0
+    for layers, window in shape.windows:
+        firsts = (max(edge.begin, edge.shortest + step - window) for edge in edges)
+        prompts = sum(max(0, edge.end - first) for edge, first in zip(edges, firsts, strict=True))
+        total += layers * (prompts + rows * min(step, window))
     return total
 
 
@@ -141,17 +104,38 @@ def _sequences(calls: Sequence[Call]) -> list[list[int]]:
     return sequences
 
 
-def _tree(sequences: Iterable[list[int]]) -> tuple[int, float]:
-    """Tokens of the tree of all sequences, and how many tokens each sees, itself included, summed."""
-    count, seen = 0, 0.0
+def _count(edges: Sequence[Edge], shape: Shape) -> tuple[int, float]:
+    """Tokens of the tree, and the keys that they see."""
+    tokens = sum(edge.end - edge.begin for edge in edges)
+    return tokens, sum(shape.pairs(edge.begin, edge.end) for edge in edges)
+
+
+def _edges(sequences: Iterable[list[int]]) -> list[Edge]:
+    """The tree of all sequences: each in turn, sorted, leaves the path of the one before where they
+    differ."""
+    edges: list[Edge] = []
+    path: list[Edge] = []
     before: list[int] = []
     for sequence in sorted(sequences):
         common = _common(sequence, before)
-        new = len(sequence) - common
-        count += new
-        seen += new * (common + len(sequence) + 1) / 2
+        edges += _cut(path, common)
+        path.append(Edge(common, len(sequence), len(sequence)))
         before = sequence
-    return count, seen
+    return edges + _cut(path, 0)
+
+
+def _cut(path: list[Edge], depth: int) -> list[Edge]:
+    """Take what lies at `depth` and below from the path, and return it. The edge that becomes the
+    path's last learns of the shortest sequence that went on."""
+    taken: list[Edge] = []
+    while path and path[-1].end > depth:
+        begin, end, shortest = path.pop()
+        taken.append(Edge(max(begin, depth), end, shortest))
+        if begin < depth:
+            path.append(Edge(begin, depth, shortest))
+        elif path:
+            path[-1] = path[-1]._replace(shortest=min(path[-1].shortest, shortest))
+    return taken
 
 
 def _common(a: list[int], b: list[int]) -> int:

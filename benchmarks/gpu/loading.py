@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ..common import Report
-from .limits import LLAMA_8B, TOY
-from .model import random_llama
+from .model import random_model
+from .shapes import LLAMA_8B, TOY
 
 SHAPE = replace(LLAMA_8B, layers=12, vocab=32_000)
 """5.8 GB in bfloat16."""
@@ -44,7 +44,7 @@ def run() -> Report:
 
 def _write(folder: Path, gpu: bool) -> int:
     """Bytes of all weights."""
-    model = random_llama(SHAPE if gpu else TOY, "cuda" if gpu else "cpu", "bfloat16")
+    model = random_model(SHAPE if gpu else TOY, "cuda" if gpu else "cpu", "bfloat16")
     model.cpu().save_pretrained(folder, max_shard_size=SHARD)
     return sum(file.stat().st_size for file in folder.glob("*.safetensors"))
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import gc
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..common import Report
-from .limits import TOY, Shape
+from .shapes import LLAMA_8B, TOY, Shape
 
 CYCLES = 10
 ALLOWED_MB = 200
-SHAPE = Shape(hidden=2048, intermediate=5632, layers=16, heads=16, kv_heads=4, vocab=32000)
+SHAPE = replace(
+    LLAMA_8B, hidden=2048, intermediate=5632, layers=16, heads=16, kv_heads=4, vocab=32000
+)
 """About 1.3 GB in bf16, and a pool that takes most of the memory."""
 
 
@@ -77,9 +80,9 @@ def _add(report: Report, name: str, now: Memory) -> None:
 
 
 def _save(folder: Path, shape: Shape, gpu: bool) -> None:
-    from .model import random_llama
+    from .model import random_model
 
-    model = random_llama(shape, "cuda" if gpu else "cpu", "bfloat16" if gpu else "float32")
+    model = random_model(shape, "cuda" if gpu else "cpu", "bfloat16" if gpu else "float32")
     model.cpu().save_pretrained(folder)
     del model
     gc.collect()

@@ -1,4 +1,4 @@
-"""A Llama with random weights, made on the device, and folders that the peers load the same shape from."""
+"""Models with random weights, made on the device, and folders that peers load their shapes from."""
 
 from __future__ import annotations
 
@@ -6,31 +6,33 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .limits import Shape
+from .shapes import Shape
 from .vocabulary import write_tokenizer
 
 
-def random_llama(shape: Shape, device: str, dtype: str = "bfloat16", seed: int = 0, scale: float = 0.02) -> Any:
-    """A transformers model; its matrices are drawn from a normal distribution of width `scale`."""
+def random_model(
+    shape: Shape, device: str, dtype: str = "bfloat16", seed: int = 0, scale: float = 0.02
+) -> Any:
+    """A transformers model of the shape's family. Its matrices are drawn from a normal distribution
+    of width `scale`; its vectors, norms' weights, are as the family's constructor makes them."""
     import torch
-    from transformers import AutoModelForCausalLM, LlamaConfig
+    from transformers import CONFIG_MAPPING, AutoModelForCausalLM
     from transformers.initialization import no_init_weights
 
     before = torch.get_default_dtype()
     torch.set_default_dtype(getattr(torch, dtype))
     try:
         with torch.device(device), no_init_weights():
-            config = LlamaConfig(**(shape.config() | {"torch_dtype": dtype}))
+            config = CONFIG_MAPPING[shape.family](**(shape.config() | {"torch_dtype": dtype}))
             model = AutoModelForCausalLM.from_config(config).eval()
     finally:
         torch.set_default_dtype(before)
+    model.tie_weights()  # with no weights initialised, the constructor has left this out
     generator = torch.Generator(device).manual_seed(seed)
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() > 1:
                 parameter.normal_(0, scale, generator=generator)
-            else:
-                parameter.fill_(1)
     return model
 
 

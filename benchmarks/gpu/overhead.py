@@ -22,7 +22,7 @@ from typing import Any
 from ..common import Report, tokens
 from .bookkeeping import Stopwatch, schedule_milliseconds
 from .gaps import Idle, idle_share
-from .limits import LLAMA_8B, TOY
+from .shapes import LLAMA_8B, TOY
 
 PARTS = ("share", "scheduler", "idle", "constrained")
 FREE, MASKED, FORCED = "free", "under a regex", "under a regex that forces text"
@@ -77,14 +77,14 @@ def _engine(**options: Any) -> Iterator[tuple[Any, bool]]:
 
     import sgnb
 
-    from .model import random_llama
+    from .model import random_model
     from .ours import await_kernels
     from .serving import make_tokenizer
 
     gpu = torch.cuda.is_available()
     tokenizer = make_tokenizer(toy=not gpu)
     shape = LLAMA_8B if gpu else replace(TOY, vocab=len(tokenizer))
-    model = random_llama(shape, "cuda" if gpu else "cpu", "bfloat16" if gpu else "float32")
+    model = random_model(shape, "cuda" if gpu else "cpu", "bfloat16" if gpu else "float32")
     with sgnb.Engine(model, tokenizer=tokenizer, **options) as engine:
         await_kernels(engine)
         yield engine, gpu

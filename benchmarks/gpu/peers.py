@@ -18,7 +18,6 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from .limits import LLAMA_8B, TOY
 from .model import write_folder
 from .more_workloads import WORKLOADS
 from .naming import ONLY_HELP, chosen_names
@@ -26,6 +25,7 @@ from .peer_servers import PEERS
 from .playing import REPETITIONS, measure, play
 from .ready import READY, cold_environment
 from .results import Results
+from .shapes import LLAMA_8B, SHAPES, TOYS, Shape
 from .workloads import Call, Workload
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +36,7 @@ def main() -> int:
     parser.add_argument("peer", choices=list(PEERS))
     parser.add_argument("--site", help="folder with the peer's packages")
     parser.add_argument("--only", help=ONLY_HELP)
+    parser.add_argument("--shape", choices=list(SHAPES), default=LLAMA_8B.name)
     parser.add_argument("--out", help="JSON file for the figures")
     parser.add_argument("--toy", action="store_true", help="small sizes and a small model")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS)
@@ -58,8 +59,8 @@ def run_peer(arguments: list[str], site: str | None, cold: bool) -> int:
 
 def _inside(arguments: argparse.Namespace) -> int:
     names = chosen_names(arguments.only)
-    shape = TOY if arguments.toy else LLAMA_8B
-    results = Results(arguments.out)
+    shape = (TOYS if arguments.toy else SHAPES)[arguments.shape]
+    results = Results(arguments.out, shape.name)
     constrained = any(name.startswith("JSON") for name in names)
     with tempfile.TemporaryDirectory() as folder:
         write_folder(Path(folder), shape, constrained)
@@ -71,22 +72,27 @@ def _inside(arguments: argparse.Namespace) -> int:
         if names == [READY]:
             _report(results, server, READY, _first_token(server, began))
         for name in names:
-            if name == READY:
-                continue
-            try:
-                kind = WORKLOADS[name]
-                # Where no call needs another, there is one way: all together.
-                styles = (False, True) if kind.make(0, shape.vocab, arguments.toy).has_levels else (True,)
-                result = measure(
-                    server, kind, shape.vocab, toy=arguments.toy, repetitions=arguments.repetitions, styles=styles
-                )
-            except Exception as error:
-                traceback.print_exc()
-                print(f"{server.name}: {name}: failed: {error}", flush=True)
-                continue
-            _report(results, server, name, result)
+            if name != READY:
+                _attempt(results, server, name, shape, arguments)
         server.close()
     return 0
+
+
+def _attempt(
+    results: Results, server: Any, name: str, shape: Shape, arguments: argparse.Namespace
+) -> None:
+    """Add a workload's figure. A failure is said, and no error."""
+    kind, toy = WORKLOADS[name], arguments.toy
+    # Where no call needs another, there is one way: all together.
+    styles = (False, True) if kind.make(0, shape.token_ids, toy).has_levels else (True,)
+    sizes = {"toy": toy, "repetitions": arguments.repetitions}
+    try:
+        result = measure(server, kind, shape.token_ids, styles=styles, **sizes)
+    except Exception as error:
+        traceback.print_exc()
+        print(f"{server.name}: {name}: failed: {error}", flush=True)
+        return
+    _report(results, server, name, result)
 
 
 def _first_token(server: Any, began: float) -> dict[str, Any]:

@@ -13,12 +13,12 @@ from typing import Any
 
 from ..common import Report
 from .gaps import Piece, device_work, idle_of
-from .limits import LLAMA_8B
 from .playing import WARM_UP_SEED, play
+from .shapes import LLAMA_8B
 from .workloads import BASIC
 
 KINDS = {
-    "attention": r"attend_tiles|extend_tiles|merge_parts|store_rows|flashinfer",
+    "attention": r"attend_tiles|extend_tiles|merge_states|store_rows|flashinfer",
     "products": r"gemm|nvjet|cutlass|xmma|cublas|splitK|linear_kernel|project_kernel|grouped_kernel",
     "norms, rotary, activations": r"_norm_kernel|_gate_kernel|_rotate_and_store_kernel",
     "choosing": r"_sum_blocks|_pass|_choose|allow|advance|_resume",
@@ -39,7 +39,7 @@ def measure(names: Sequence[str]) -> Report:
     """One engine for all; for JSON one with the large tokenizer. Needs an NVIDIA GPU."""
     import torch
 
-    from .model import random_llama
+    from .model import random_model
     from .ours import SgnbServer, await_kernels, no_compiled_grammars, sgnb
     from .serving import make_tokenizer
 
@@ -49,7 +49,7 @@ def measure(names: Sequence[str]) -> Report:
         report.note = "Needs an NVIDIA GPU."
         return report
     tokenizer = make_tokenizer(toy=False) if any(name.startswith("JSON") for name in names) else None
-    model = random_llama(LLAMA_8B, "cuda")
+    model = random_model(LLAMA_8B, "cuda")
     with no_compiled_grammars(), sgnb.Engine(model, tokenizer=tokenizer) as engine:
         await_kernels(engine)
         server = SgnbServer(engine)

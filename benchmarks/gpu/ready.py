@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..common import Report
+from .shapes import LLAMA_8B, Shape
 
 READY = "ready"
 """The name of this line of the table."""
@@ -34,19 +35,20 @@ CACHES = (
 """Where the engines and their libraries keep what they compile."""
 
 SCRIPT = """
-import time
+import sys, time
 began = time.perf_counter()
 import torch
 marks = {"import torch": time.perf_counter() - began}
-from benchmarks.gpu.limits import LLAMA_8B, TOY
-from benchmarks.gpu.model import random_llama
+from benchmarks.gpu.shapes import SHAPES, TOYS
+from benchmarks.gpu.model import random_model
 began = time.perf_counter()
 import sgnb
 sgnb.Engine
 marks["import sgnb"] = time.perf_counter() - began
 gpu = torch.cuda.is_available()
 began = time.perf_counter()
-model = random_llama(LLAMA_8B if gpu else TOY, "cuda" if gpu else "cpu", "bfloat16" if gpu else "float32")
+shape = (SHAPES if gpu else TOYS)[sys.argv[1]]
+model = random_model(shape, "cuda" if gpu else "cpu", "bfloat16" if gpu else "float32")
 if gpu:
     torch.cuda.synchronize()
 marks["random weights"] = time.perf_counter() - began
@@ -72,13 +74,13 @@ def cold_environment(folder: str | Path) -> dict[str, str]:
     return {name: str(Path(folder) / name.lower()) for name in CACHES}
 
 
-def first_token() -> dict[str, Any]:
+def first_token(shape: Shape = LLAMA_8B) -> dict[str, Any]:
     """{"figure": seconds to the first token, "unit": "s", "parts": {part: seconds}}; torch's import does not count.
 
     "before": the same of the process that made the bytecode, where there was none.
     """
     with tempfile.TemporaryDirectory() as bytecode:
-        runs = [_run_cold(bytecode) for _ in range(2)]
+        runs = [_run_cold(bytecode, shape.name) for _ in range(2)]
     before, figure = (
         sum(seconds for name, seconds in parts.items() if name not in ("import torch", "8 more tokens"))
         for parts in runs
@@ -86,14 +88,18 @@ def first_token() -> dict[str, Any]:
     return {"figure": figure, "unit": "s", "seconds": [figure], "parts": runs[1], "before": before}
 
 
-def _run_cold(bytecode: str) -> dict[str, float]:
-    """The parts of one run. bytecode: the folder for what Python compiles."""
+def _run_cold(bytecode: str, shape: str) -> dict[str, float]:
+    """The parts of one run. bytecode: the folder for what Python compiles. shape: its name."""
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | cold_environment(folder) | {"PYTHONPYCACHEPREFIX": bytecode}
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         environment["PYTHONPATH"] = os.pathsep.join([os.getcwd(), os.environ.get("PYTHONPATH", "")])
         done = subprocess.run(
-            [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, timeout=400
+            [sys.executable, "-c", SCRIPT, shape],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=400,
         )
     lines = [line for line in done.stdout.splitlines() if line.startswith("RESULT")]
     if not lines:

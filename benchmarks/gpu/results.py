@@ -9,17 +9,21 @@ from typing import Any
 
 
 class Results:
-    """Figures by system and workload: {"sgnb": {"version": ..., "results": {"chat": {"figure": ...}}}}.
+    """Figures of one model, by system and workload:
+    {"sgnb": {"version": ..., "model": ..., "results": {"chat": {"figure": ...}}}}.
 
     path: rewritten after each figure; None for nowhere.
+    model: the shape's name; None where none was chosen.
     """
 
-    def __init__(self, path: str | Path | None = None) -> None:
+    def __init__(self, path: str | Path | None = None, model: str | None = None) -> None:
         self.path = Path(path) if path else None
+        self.model = model
         self.systems: dict[str, dict[str, Any]] = {}
 
     def add(self, system: str, version: str, workload: str, result: dict[str, Any]) -> None:
-        entry = self.systems.setdefault(system, {"version": version, "results": {}})
+        empty = {"version": version, "model": self.model, "results": {}}
+        entry = self.systems.setdefault(system, empty)
         entry["version"] = version
         entry["results"][workload] = result
         if self.path:
@@ -27,9 +31,15 @@ class Results:
             self.path.write_text(json.dumps(self.systems, indent=1), encoding="utf-8")
 
     def read(self, paths: Iterable[str | Path]) -> None:
-        """Take over the figures of other files; what is there already stays unless they have it too."""
+        """Take over the figures of other files; what is there already stays unless they have it
+        too. Raises ValueError for a file with figures of another model.
+        """
         for path in paths:
             for system, entry in json.loads(Path(path).read_text(encoding="utf-8")).items():
+                if (model := entry.get("model")) != self.model:
+                    raise ValueError(
+                        f"{path} has figures of the model {model}, not of {self.model}"
+                    )
                 for workload, result in entry["results"].items():
                     self.add(system, entry["version"], workload, result)
 

@@ -1,7 +1,8 @@
 """`python -m benchmarks.gpu.serving`: every workload on sgnb, and on peers that are at hand, beside limits and bars.
 
 One process runs sgnb; peers run in processes of their own, after it. --measured takes figures of earlier runs, so that
-sgnb and the peers can be measured in different commands.
+sgnb and the peers can be measured in different commands. --shape chooses the model; each has its
+own table.
 """
 
 from __future__ import annotations
@@ -16,37 +17,45 @@ import tempfile
 import traceback
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..common import Report
-from .limits import LLAMA_8B, TOY
 from .more_workloads import WORKLOADS
 from .naming import NAMES, ONLY_HELP, chosen_names
 from .playing import REPETITIONS, measure
 from .ready import READY, first_token
 from .results import Results
+from .shapes import LLAMA_8B, SHAPES, TOYS, Shape
 from .table import make_table
 
 
-def run() -> Report:
-    """All workloads, with the peers that the variable PEERS names: "vllm=DIR sglang=DIR".
+def run() -> list[Report]:
+    """All workloads at every shape, with the peers that the variable PEERS names:
+    "vllm=DIR sglang=DIR".
 
     Without a GPU, at toy sizes: that shows that they run, not how fast.
     """
     import torch
 
     gpu = torch.cuda.is_available()
-    results, names = Results(), list(NAMES) if gpu else list(WORKLOADS)
-    run_sgnb(results, names, toy=not gpu)
+    names = list(NAMES) if gpu else list(WORKLOADS)
+    return [_run_shape(shape, names, toy=not gpu) for shape in (SHAPES if gpu else TOYS).values()]
+
+
+def _run_shape(shape: Shape, names: Sequence[str], toy: bool) -> Report:
+    results = Results(model=shape.name)
+    run_sgnb(results, names, shape, toy=toy)
     for peer in os.environ.get("PEERS", "").split():
-        run_peer(results, peer, names, toy=not gpu)
-    return make_table(results, toy=not gpu, shape=LLAMA_8B if gpu else TOY)
+        run_peer(results, peer, names, shape, toy=toy)
+    return make_table(results, toy=toy, shape=shape)
 
 
 def run_sgnb(
     results: Results,
     names: Sequence[str],
+    shape: Shape,
     *,
     toy: bool = False,
     repetitions: int = REPETITIONS,
@@ -60,51 +69,46 @@ def run_sgnb(
     import torch
 
     if READY in names:
-        _attempt(results, READY, first_token)
-    chosen = [name for name in names if name != READY]
-    if not chosen:
-        return
+        _attempt(results, READY, partial(first_token, shape))
     from .ours import no_compiled_grammars
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    constrained = [name for name in chosen if name.startswith("JSON")]
-    plain = [name for name in chosen if name not in constrained]
+    constrained = [name for name in names if name.startswith("JSON")]
+    plain = [name for name in names if name not in (READY, *constrained)]
     with no_compiled_grammars():
         for group, tokenizer in ((plain, None), (constrained, make_tokenizer(toy) if constrained else None)):
             if group:
-                _run_group(results, group, device, tokenizer, toy, repetitions, wait, options)
+                _run_group(results, group, shape, tokenizer, toy, repetitions, wait, options)
                 gc.collect()
-                if device == "cuda":
-                    torch.cuda.empty_cache()
+                torch.cuda.empty_cache()  # does nothing without a GPU
 
 
 def _run_group(
     results: Results,
     names: list[str],
-    device: str,
+    shape: Shape,
     tokenizer: Any,
     toy: bool,
     repetitions: int,
     wait: bool,
     options: dict[str, Any],
 ) -> None:
-    from .model import random_llama
+    """The workloads on one engine."""
+    import torch
+
+    from .model import random_model
     from .ours import SgnbServer, await_kernels, sgnb
 
-    shape = TOY if toy else LLAMA_8B
+    device = "cuda" if torch.cuda.is_available() else "cpu"
     if tokenizer is not None and toy:
         shape = replace(shape, vocab=len(tokenizer))
-    model = random_llama(shape, device, "bfloat16" if device == "cuda" else "float32")
+    model = random_model(shape, device, "bfloat16" if device == "cuda" else "float32")
     with sgnb.Engine(model, tokenizer=tokenizer, device=device, **options) as engine:
         if wait:
             await_kernels(engine)
         server = SgnbServer(engine)
         for name in names:
-            _attempt(
-                results,
-                name,
-                lambda name=name: measure(server, WORKLOADS[name], shape.vocab, toy=toy, repetitions=repetitions),
-            )
+            kind, sizes = WORKLOADS[name], {"toy": toy, "repetitions": repetitions}
+            _attempt(results, name, partial(measure, server, kind, shape.token_ids, **sizes))
 
 
 def make_tokenizer(toy: bool) -> Any:
@@ -136,45 +140,58 @@ def _attempt(results: Results, name: str, function: Any) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.serving", description=__doc__)
-    parser.add_argument("--only", help=ONLY_HELP)
-    parser.add_argument("--out", help="JSON file for the figures")
-    parser.add_argument("--measured", nargs="*", default=[], help="JSON files of earlier runs")
-    parser.add_argument("--peer", action="append", default=[], metavar="NAME=DIR", help="run vllm or sglang from DIR")
-    parser.add_argument("--toy", action="store_true", help="small sizes and a small model")
-    parser.add_argument("--repetitions", type=int, default=REPETITIONS)
-    parser.add_argument("--options", type=json.loads, default={}, help="JSON object of options for sgnb's engine")
-    parser.add_argument("--no-wait", action="store_true", help="measure with the kernels that are ready at once")
-    parser.add_argument("--table", action="store_true", help="only print the table of --measured")
+    parser = _make_parser()
     arguments = parser.parse_args()
     if arguments.repetitions < 1:
         parser.error(f"--repetitions {arguments.repetitions}: it must be 1 or more")
     if missing := [path for path in arguments.measured if not Path(path).is_file()]:
         parser.error(f"no file {missing[0]!r}")
     names = chosen_names(arguments.only)
-    results = Results(arguments.out)
-    results.read(arguments.measured)
+    shape = (TOYS if arguments.toy else SHAPES)[arguments.shape]
+    results = Results(arguments.out, shape.name)
+    try:
+        results.read(arguments.measured)
+    except ValueError as error:
+        parser.error(str(error))
     if not arguments.table:
         import torch
 
         if not torch.cuda.is_available() and not arguments.toy:
             parser.error("this needs an NVIDIA GPU; --toy shows that it runs, on a CPU too")
-        run_sgnb(
-            results,
-            names,
-            toy=arguments.toy,
-            repetitions=arguments.repetitions,
-            wait=not arguments.no_wait,
-            **arguments.options,
-        )
+        sizes: dict[str, Any] = {"toy": arguments.toy, "repetitions": arguments.repetitions}
+        wait = not arguments.no_wait
+        run_sgnb(results, names, shape, wait=wait, **sizes, **arguments.options)
         for peer in arguments.peer:
-            run_peer(results, peer, names, toy=arguments.toy, repetitions=arguments.repetitions)
-    print(make_table(results, toy=arguments.toy, shape=TOY if arguments.toy else LLAMA_8B).markdown(), flush=True)
+            run_peer(results, peer, names, shape, **sizes)
+    print(make_table(results, toy=arguments.toy, shape=shape).markdown(), flush=True)
     return 0
 
 
+def _make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.serving", description=__doc__)
+    add = parser.add_argument
+    add("--shape", choices=list(SHAPES), default=LLAMA_8B.name, help="the model's family and sizes")
+    add("--only", help=ONLY_HELP)
+    add("--out", help="JSON file for the figures")
+    add("--measured", nargs="*", default=[], help="JSON files of earlier runs at the same shape")
+    peer_help = "run vllm or sglang from DIR"
+    add("--peer", action="append", default=[], metavar="NAME=DIR", help=peer_help)
+    add("--toy", action="store_true", help="small sizes and a small model of the family")
+    add("--repetitions", type=int, default=REPETITIONS)
+    add("--options", type=json.loads, default={}, help="JSON object of options for sgnb's engine")
+    add("--no-wait", action="store_true", help="measure with the kernels that are ready at once")
+    add("--table", action="store_true", help="only print the table of --measured")
+    return parser
+
+
 def run_peer(
-    results: Results, peer: str, names: Sequence[str], *, toy: bool = False, repetitions: int = REPETITIONS
+    results: Results,
+    peer: str,
+    names: Sequence[str],
+    shape: Shape,
+    *,
+    toy: bool = False,
+    repetitions: int = REPETITIONS,
 ) -> None:
     """Add the figures of a peer, "NAME=DIR" or "NAME": what is plain, what is constrained, and the time to the first
     token, each in a fresh process."""
@@ -184,7 +201,8 @@ def run_peer(
     with tempfile.TemporaryDirectory() as folder:
         for i, group in enumerate(filter(None, groups)):
             out = Path(folder) / f"{i}.json"
-            command = [sys.executable, "-m", "benchmarks.gpu.peers", name, "--only", ";".join(group), "--out", str(out)]
+            command = [sys.executable, "-m", "benchmarks.gpu.peers", name, "--shape", shape.name]
+            command += ["--only", ";".join(group), "--out", str(out)]
             command += ["--repetitions", str(repetitions), *(["--site", site] if site else [])]
             subprocess.run([*command, *(["--toy"] if toy else [])], check=False)
             if out.exists():

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .clock import Clock, copies, eagerly, in_a_graph
-from .limits import LLAMA_8B
+from .shapes import LLAMA_8B
 
 
 class Mixture(NamedTuple):

@@ -21,10 +21,19 @@ from typing import Any
 from sgnb.errors import OptionError
 
 from ..common import Report, tokens
-from .limits import Shape
 from .memory_cycle import memory
+from .shapes import LLAMA_8B
 
-SHAPE = Shape(hidden=512, intermediate=1376, layers=4, heads=8, kv_heads=2, head_dim=64, positions=4096)
+SHAPE = replace(
+    LLAMA_8B,
+    hidden=512,
+    intermediate=1376,
+    layers=4,
+    heads=8,
+    kv_heads=2,
+    head_dim=64,
+    positions=4096,
+)
 GROWTH_MB = 50
 PROBE_PROMPT, PROBE_NEW = 150, 48
 
@@ -267,11 +276,11 @@ def soak(seconds: float, sizes: Sizes, seed: int = 0, **options: Any) -> tuple[F
     import sgnb
     from sgnb import models
 
-    from .model import random_llama
+    from .model import random_model
 
     tokenizer = AutoTokenizer.from_pretrained(models.path("tiny"))
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = random_llama(replace(SHAPE, vocab=len(tokenizer)), device, "float32", scale=0.08)
+    model = random_model(replace(SHAPE, vocab=len(tokenizer)), device, "float32", scale=0.08)
     settings: dict[str, Any] = {"dtype": "float32", "max_total_tokens": sizes.pool, "max_step_tokens": 1024}
     with sgnb.Engine(model, tokenizer=tokenizer, device=device, **(settings | options)) as engine:
         began = time.perf_counter()

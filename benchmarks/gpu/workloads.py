@@ -76,6 +76,23 @@ def plain(ids: Ids, rng: random.Random, *, requests: int, prompt: int, new: int,
     return Workload([Call(ids(prompt), new) for _ in range(requests)], unit)
 
 
+def mixed_lengths(
+    ids: Ids, rng: random.Random, *, requests: int, prompt: tuple[int, int], new: tuple[int, int]
+) -> Workload:
+    """Requests in any order. Their lengths are spread over the two ranges, evenly in the logarithm;
+    which output follows which prompt is the same for all seeds."""
+    prompts, outputs = _spread(requests, *prompt), _spread(requests, *new)
+    random.Random(0).shuffle(outputs)
+    calls = [Call(ids(length), count) for length, count in zip(prompts, outputs, strict=True)]
+    rng.shuffle(calls)
+    return Workload(calls, "tok/s")
+
+
+def _spread(count: int, low: int, high: int) -> list[int]:
+    """So many lengths from low to high, each longer than the one before by the same factor."""
+    return [round(low * (high / low) ** (i / (count - 1))) for i in range(count)]
+
+
 def few_shot(ids: Ids, rng: random.Random, *, prefixes: int, prefix: int, questions: int, question: int) -> Workload:
     """Questions in any order, each behind one of the prefixes; one token out."""
     shared = [ids(prefix) for _ in range(prefixes)]
@@ -179,6 +196,11 @@ BASIC: dict[str, Kind] = {
         tree_of_thought,
         {"roots": 32, "prompt": 1000, "branches": (4, 4, 2), "new": 64},
         {"roots": 2, "prompt": 12, "branches": (2, 2, 1), "new": 3},
+    ),
+    "mixed lengths": Kind(
+        mixed_lengths,
+        {"requests": 300, "prompt": (20, 4000), "new": (8, 512)},
+        {"requests": 5, "prompt": (4, 40), "new": (2, 6)},
     ),
     "chat": Kind(
         chat,

@@ -1,5 +1,4 @@
-"""Runs programs without generating anything: every call is answered with a stand-in, and what it
-would take is noted.
+"""Runs programs without generating: every call gets a stand-in, and what it would take is noted.
 
 Compiles the grammars and asks the engine for tokens and for what is in its cache. The engine's
 requests, cache and log stay as they are.
@@ -16,46 +15,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine.engine import Engine
-from ..errors import RequestError
 from ..events import EventLog
 from ..grammar.advice import compare
 from ..grammar.compiler import TokenGrammar, compile_spec
 from ..grammar.report import GrammarReport, explain
 from ..grammar.spec import GrammarSpec
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
-from ..lang.location import Place
+from ..lang.location import Location
 from ..sampling import SamplingParams
-from .local import chat_template
+from .local import chat_template, encode_choices
 
 STAND_IN = "…"
 """The text of a generation whose grammar names none."""
+
+JOINED = (
+    "a choice and the end of the prompt make one token: begin the choices with the blank that ends"
+    " the prompt"
+)
+
+JOINED = (
+    "a choice and the end of the prompt make one token: begin the choices with the blank that ends"
+    " the prompt"
+)
 
 Tokens = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class DryCall:
-    """One call that was not made. Tokens are those of a prompt in which earlier answers are
-    stand-ins.
-
-    cached_tokens: of the prompt, in the engine's cache now. shared_tokens: of the prompt, in the
-    prompt of an earlier call of the same program. new_tokens: at most so many for each of
-    `samples`; 0 for a select. scored_tokens: of the choices of a select. answer: the stand-in.
-    forced: it is the grammar's only text, which takes no pass of the model.
-    """
+    """One call that was not made. Its prompt holds stand-ins for earlier answers."""
 
     name: str
-    place: Place | None
+    place: Location | None  # where in the program it stands
     prompt_tokens: int
-    cached_tokens: int
-    shared_tokens: int
-    new_tokens: int
+    cached_tokens: int  # prompt tokens in the engine's cache now
+    shared_tokens: int  # prompt tokens in the prompt of an earlier call of the same program
+    new_tokens: int  # at most, for each sample; 0 for a select
     samples: int
-    scored_tokens: int
+    scored_tokens: int  # of the choices of a select
     grammar: GrammarReport | None
     warnings: tuple[str, ...]
-    answer: str
-    forced: bool = False
+    answer: str  # the stand-in
+    forced: bool = False  # the grammar's only text, which takes no forward pass
 
     @property
     def computed_tokens(self) -> int:
@@ -66,46 +67,43 @@ class DryCall:
 
 
 class DryExecutor:
-    """An `Executor` (see `lang.executor`) that asks an engine for no token. `calls`: what it was
-    asked, in order."""
+    """An `Executor` (see `lang.executor`) that asks an engine for no token."""
 
     dry = True
 
     def __init__(self, engine: Engine) -> None:
         self.chat, self.log = chat_template(engine), EventLog()
-        self.calls: list[DryCall] = []
+        self.calls: list[DryCall] = []  # in the order in which they were asked for
         self._engine = engine
         self._prompts: list[Tokens] = []
         self._reports: dict[tuple[GrammarSpec, int | None, tuple[str, ...]], GrammarReport] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sgnb-dry")
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
-        def work() -> None:
-            try:
-                answer = self._explain_call(call)
-            except Exception as error:  # whatever it is, the program must not wait for ever
-                sink(Result(error=error))
-                return
-            n = call.params.n
-            sink(Result((answer,) * n, ({"finish_reason": "dry"},) * n))
+        def answer() -> Result:
+            n, text = call.params.n, self._explain_call(call)
+            return Result((text,) * n, ({"finish_reason": "dry"},) * n)
 
-        self._thread.submit(work)
-        return lambda: None
+        return self._answer(answer, Result, sink)
 
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
+        def answer() -> Scores:
+            own = enumerate(self._explain_choices(call))
+            return Scores(tuple(_first_wins(i, tokens, call.unconditional) for i, tokens in own))
+
+        return self._answer(answer, Scores, sink)
+
+    def _answer(
+        self, answer: Callable[[], Any], kind: Callable[..., Any], sink: Callable[[Any], None]
+    ) -> Callable[[], None]:
+        """Give `sink` the answer, or its error as a `kind`, on the executor's thread."""
+
         def work() -> None:
             try:
-                own = self._explain_choices(call)
+                made = answer()
             except Exception as error:  # whatever it is, the program must not wait for ever
-                sink(Scores(error=error))
-                return
-            sink(
-                Scores(
-                    tuple(
-                        _first_wins(i, tokens, call.unconditional) for i, tokens in enumerate(own)
-                    )
-                )
-            )
+                made = kind(error=error)
+            sink(made)
 
         self._thread.submit(work)
         return lambda: None
@@ -128,14 +126,11 @@ class DryExecutor:
         forced = self._is_forced(params, grammar)
         cached, shared = self._known(tokens, len(tokens) - 1, stays=not forced)
         answer = _stand_in(params, grammar)
-        warnings = (
-            *_room(len(tokens), limit, params, self._engine.context_length),
-            *(grammar.warnings if grammar else ()),
-        )
+        warnings = _room(len(tokens), limit, params, self._engine.context_length)
+        warnings += grammar.warnings if grammar else ()
         figures = len(tokens), cached, shared, limit, params.n, 0
-        self.calls.append(
-            DryCall(call.name, call.place, *figures, grammar, warnings, answer, forced)
-        )
+        dry = DryCall(call.name, call.location, *figures, grammar, warnings, answer, forced)
+        self.calls.append(dry)
         return answer
 
     def _grammar(self, params: SamplingParams, limit: int) -> GrammarReport | None:
@@ -166,47 +161,23 @@ class DryExecutor:
 
     def _explain_choices(self, call: ScoreCall) -> list[tuple[int, ...]]:
         """The tokens of each choice."""
-        prompt, *continued = self._engine.encode(
-            [call.prompt, *(call.prompt + choice for choice in call.choices)]
-        )
-        start = min(_common_length(np.array(prompt), np.array(tokens)) for tokens in continued)
-        if start == 0:
-            raise RequestError(
-                f"select {call.name!r} has no text before its choices", "put some text before it"
-            )
+        prompt, continued, start = encode_choices(self._engine, call)
         own = [tuple(tokens[start:]) for tokens in continued]
         cached, shared = self._known(prompt[:start], start - 1)
         texts = [choice.encode() for choice in call.choices]
-        warnings = [
-            *_joined(prompt, start),
-            *compare(texts, own, self._engine.tokenizer, scored=True),
-        ]
-        scored = sum(map(len, own))
-        self.calls.append(
-            DryCall(
-                call.name,
-                call.place,
-                start,
-                cached,
-                shared,
-                0,
-                1,
-                scored,
-                None,
-                tuple(warnings),
-                call.choices[0],
-            )
-        )
+        warnings = [] if start == len(prompt) else [JOINED]
+        warnings += compare(texts, own, self._engine.tokenizer, scored=True)
+        figures = start, cached, shared, 0, 1, sum(map(len, own))
+        stand_in = call.choices[0]
+        dry = DryCall(call.name, call.location, *figures, None, tuple(warnings), stand_in)
+        self.calls.append(dry)
         return own
 
     def _known(self, prompt: list[int], most: int, stays: bool = True) -> tuple[int, int]:
-        """How much of a prompt is in the engine's cache, and how much was in an earlier prompt: at
-        most `most`.
-
-        stays: it will be such an earlier prompt itself.
-        """
+        """The lengths of the prefixes in the engine's cache and in an earlier prompt, at most
+        `most`. stays: the prompt becomes such an earlier one."""
         tokens = np.array(prompt)
-        shared = max((_common_length(tokens, earlier) for earlier in self._prompts), default=0)
+        shared = max((_prefix_length(tokens, earlier) for earlier in self._prompts), default=0)
         if stays:
             self._prompts.append(tokens)
         return min(self._engine.cached_length(prompt), most), min(shared, most)
@@ -221,17 +192,8 @@ def _stand_in(params: SamplingParams, grammar: GrammarReport | None) -> str:
 def _room(prompt: int, limit: int, params: SamplingParams, context: int) -> tuple[str, ...]:
     if limit or not params.max_new_tokens:
         return ()
-    return (
-        f"the prompt has {prompt} tokens, the context holds {context}: nothing can be generated",
-    )
-
-
-def _joined(prompt: Sequence[int], start: int) -> list[str]:
-    if start == len(prompt):
-        return []
-    return [
-        "a choice and the end of the prompt make one token: begin the choices with the blank that ends the prompt"
-    ]
+    what = f"the prompt has {prompt} tokens, the context holds {context}"
+    return (f"{what}: nothing can be generated",)
 
 
 def _first_wins(index: int, tokens: Sequence[int], unconditional: bool) -> ChoiceScore:
@@ -240,7 +202,8 @@ def _first_wins(index: int, tokens: Sequence[int], unconditional: bool) -> Choic
     return ChoiceScore(tuple(tokens), (0.0 if index == 0 else -1e9,) * len(tokens), alone)
 
 
-def _common_length(a: Tokens, b: Tokens) -> int:
+def _prefix_length(a: Tokens, b: Tokens) -> int:
+    """The length of the longest common prefix."""
     length = min(len(a), len(b))
     different = np.flatnonzero(a[:length] != b[:length])
     return int(different[0]) if len(different) else length

@@ -1,5 +1,4 @@
-"""Runs programs on an engine in this process: joins the language's `Executor` to the engine's
-requests."""
+"""Runs programs on an engine in this process: an `Executor` over the engine's requests."""
 
 from __future__ import annotations
 
@@ -9,6 +8,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..engine.request.input_processor import split_samples
 from ..engine.request.output import Output
 from ..engine.request.tokenizer import common_length
 from ..errors import RequestError, SgnbError
-from ..lang.chat import PLAIN, ChatTemplate, from_render
+from ..lang.chat import PLAIN, ChatTemplate, Messages, from_render
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
 from ..sampling import SamplingParams
 
@@ -38,9 +38,8 @@ class LocalExecutor:
         self.log = engine.log
         self.chat = chat_template(engine)
         self._deliveries: Deliveries = queue.SimpleQueue()
-        threading.Thread(
-            target=_deliver, args=(self._deliveries,), name="sgnb-programs", daemon=True
-        ).start()
+        deliver = partial(_deliver, self._deliveries)
+        threading.Thread(target=deliver, name="sgnb-programs", daemon=True).start()
         self.close = weakref.finalize(self, self._deliveries.put, None)
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
@@ -59,10 +58,8 @@ class LocalExecutor:
         origin = Origin(call.run, call.branch, call.name)
         sinks = [partial(take, i) for i in range(len(params))]
         try:
-            tokens = self.engine.encode([call.prompt])
-            ids = self.engine.submit(
-                tokens * len(params), params, sinks, stream=call.stream, origin=origin
-            )
+            prompts = self.engine.encode([call.prompt]) * len(params)
+            ids = self.engine.submit(prompts, params, sinks, stream=call.stream, origin=origin)
         except SgnbError as error:
             self._post(sink, Result(error=error))
             return lambda: None
@@ -76,16 +73,7 @@ class LocalExecutor:
             return lambda: None
 
     def _score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
-        prompt, *continued = self.engine.encode(
-            [call.prompt, *(call.prompt + choice for choice in call.choices)]
-        )
-        # A choice may change how the prompt's end is cut into tokens: every choice is scored from
-        # the first place where one does.
-        start = min(common_length(prompt, tokens) for tokens in continued)
-        if start == 0:
-            raise RequestError(
-                f"select {call.name!r} has no text before its choices", "put some text before it"
-            )
+        _, continued, start = encode_choices(self.engine, call)
         own = [tuple(tokens[start:]) for tokens in continued]
         alone = [list(tokens) for tokens in own if len(tokens) > 1] if call.unconditional else []
 
@@ -94,36 +82,28 @@ class LocalExecutor:
 
         gather = _Gather(len(continued) + len(alone), finish)
         conditional = SamplingParams(max_new_tokens=0, return_logprob=True, logprob_start_len=start)
-        params = [conditional] * len(continued) + [
-            SamplingParams(max_new_tokens=0, return_logprob=True, logprob_start_len=0)
-        ] * len(alone)
+        unconditional = replace(conditional, logprob_start_len=0)
+        params = [conditional] * len(continued) + [unconditional] * len(alone)
         origin = Origin(call.run, call.branch, call.name, "score")
         sinks = [partial(gather.put, i) for i in range(len(params))]
-        return partial(
-            self.engine.abort,
-            self.engine.submit([*continued, *alone], params, sinks, origin=origin),
-        )
+        ids = self.engine.submit([*continued, *alone], params, sinks, origin=origin)
+        return partial(self.engine.abort, ids)
 
     def flush_cache(self) -> None:
         self.engine.flush_cache()
 
     def server_info(self) -> dict[str, Any]:
-        return {
-            "model": self.engine.model_name,
-            "device": self.engine.device,
-            "context_length": self.engine.context_length,
-        } | self.engine.stats()
+        engine = self.engine
+        own = {"model": engine.model_name, "device": engine.device}
+        return own | {"context_length": engine.context_length} | engine.stats()
 
     def _post(self, sink: Callable[[Any], None], item: Any) -> None:
         self._deliveries.put(partial(sink, item))
 
 
 class _Gather:
-    """Collects the final outputs of several requests and hands them on in order when the last is
-    there.
-
-    Used on the engine's thread only.
-    """
+    """Collects the final outputs of several requests, and hands them on in order when all are
+    there. Used on the engine's thread only."""
 
     def __init__(self, count: int, done: Callable[[list[Output]], None]) -> None:
         self._outputs: dict[int, Output] = {}
@@ -135,27 +115,43 @@ class _Gather:
             self._done([self._outputs[i] for i in range(self._count)])
 
 
+def encode_choices(engine: Engine, call: ScoreCall) -> tuple[list[int], list[list[int]], int]:
+    """The tokens of the prompt, those of the prompt with each choice, and where scoring starts.
+
+    A choice may change how the end of the prompt is tokenized: every choice is scored from the
+    first token that differs in any.
+    """
+    texts = [call.prompt, *(call.prompt + choice for choice in call.choices)]
+    prompt, *continued = engine.encode(texts)
+    start = min(common_length(prompt, tokens) for tokens in continued)
+    if start == 0:
+        message = f"select {call.name!r} has no text before its choices"
+        raise RequestError(message, "put some text before it")
+    return prompt, continued, start
+
+
 def chat_template(engine: Engine) -> ChatTemplate:
     """The role marks of the model's own chat template; plain ones for a model without."""
     tokenizer = engine.tokenizer.hf if engine.tokenizer else None
     if tokenizer is None or not tokenizer.chat_template:
         return PLAIN
+
+    def render(messages: Messages) -> str:
+        return tokenizer.apply_chat_template(list(messages), tokenize=False)
+
+    name = engine.model_name
     try:
-        return from_render(
-            engine.model_name,
-            lambda messages: tokenizer.apply_chat_template(list(messages), tokenize=False),
-        )
+        return from_render(name, render)
     except Exception as error:  # a Jinja template may raise anything
-        warnings.warn(
-            f"{engine.model_name}'s chat template cannot be taken apart ({error}); plain role marks are used",
-            stacklevel=2,
+        message = (
+            f"{name}'s chat template cannot be taken apart ({error}); plain role marks are used"
         )
+        warnings.warn(message, stacklevel=2)
         return PLAIN
 
 
 def _deliver(deliveries: Deliveries) -> None:
-    """Make deliveries until None comes. A sink that fails is logged: the others must not wait for
-    ever."""
+    """Make deliveries until None comes. A sink that fails is logged, and the others go on."""
     while (delivery := deliveries.get()) is not None:
         try:
             delivery()
@@ -176,12 +172,10 @@ def _scores(own: list[tuple[int, ...]], outputs: list[Output], unconditional: bo
     alone = iter(outputs[len(own) :])
     choices = []
     for tokens, output in zip(own, outputs, strict=False):
-        without = (
-            (None, *next(alone).prompt_logprobs) if unconditional and len(tokens) > 1 else (None,)
-        )
-        choices.append(
-            ChoiceScore(tokens, tuple(output.prompt_logprobs), without if unconditional else ())
-        )
+        without: tuple[float | None, ...] = (None,) if unconditional else ()
+        if unconditional and len(tokens) > 1:
+            without = (None, *next(alone).prompt_logprobs)
+        choices.append(ChoiceScore(tokens, tuple(output.prompt_logprobs), without))
     meta = {
         "prompt_tokens": sum(o.prompt_tokens for o in outputs),
         "cached_tokens": sum(o.cached_tokens for o in outputs),

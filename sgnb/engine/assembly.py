@@ -1,24 +1,140 @@
-"""Parts of an engine, made to fit its options and its device."""
+"""An engine's parts, made to fit its options and its device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+import contextlib
+import weakref
+from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import PreTrainedModel
 
 from ..errors import OptionError
-from .attention import check_backend
+from ..events import AttentionSwitched, EngineStarted, EventLog
+from ..grammar.compiler import GrammarCompiler
+from .attention import AttentionBackend, check_backend, make_backend
+from .cache.kv_cache import KVCache
 from .cache.radix import RadixTree
 from .cache.slot_allocator import SlotAllocator
-from .model.decoder import Decoder, Probe
-from .model.loading import pick_device
+from .device.memory import freeze_heap
+from .model.decoder import Decoder, Probe, load_decoder
+from .model.loading import load_tokenizer, pick_device
 from .options import EngineOptions
+from .request.input_processor import InputProcessor
 from .request.tokenizer import Tokenizer
+from .runner import ModelRunner
 from .sampling.sampler import Sampler, TorchSampler, TritonSampler
 from .scheduler import Scheduler
+from .sizing import make_cache
+
+
+class AttentionStatus:
+    """Whose kernels compute attention now, for people."""
+
+    def __init__(self, log: EventLog) -> None:
+        self.name = ""  # "torch", "triton" or, once they are compiled, "flashinfer"
+        self._log = log
+        self._backend: Any = lambda: None  # weak: whoever holds the backend holds the KV cache
+
+    @property
+    def compiling(self) -> bool:
+        """Whether faster kernels are being compiled, or will be after a first step."""
+        return bool(getattr(self._backend(), "compiling", False))
+
+    def watch(self, backend: AttentionBackend) -> None:
+        self.name, self._backend = backend.name, weakref.ref(backend)
+
+    def switched(self, before: str, after: str, seconds: float) -> None:
+        self.name = after
+        self._log.emit(AttentionSwitched(before, after, round(seconds, 3)))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What an engine is made of; `runner` alone holds the device's memory."""
+
+    options: EngineOptions  # those of the device
+    device: str
+    dtype: str
+    vocab_size: int
+    context_length: int
+    pool_tokens: int  # slots of the KV cache
+    eos: frozenset[int]
+    tokenizer: Tokenizer | None
+    grammars: GrammarCompiler | None
+    input_processor: InputProcessor
+    log: EventLog
+    attention: AttentionStatus
+    scheduler: Scheduler
+    runner: ModelRunner
+
+
+def assemble(
+    name: str, source: str | Path | PreTrainedModel, tokenizer: Any, options: EngineOptions
+) -> Parts:
+    """Load the model and make everything around it. name: for people. tokenizer: a transformers
+    tokenizer, or None for the model's own.
+
+    An error leaves a model that was loaded before its own attention and forwards.
+    """
+    decoder = load_decoder(
+        source,
+        options.device,
+        options.dtype,
+        options.fuse,
+        options.memory_limit,
+        options.deterministic,
+        options.compile,
+        partial(precompile_attention, options),
+    )
+    with contextlib.ExitStack() as undo:
+        undo.callback(decoder.release)
+        options = options.on(decoder.device.type)
+        if tokenizer is None and not isinstance(source, PreTrainedModel):
+            tokenizer = load_tokenizer(str(source))
+        text = None if tokenizer is None else Tokenizer(tokenizer)
+        eos = decoder.eos_token_ids | (text.eos_token_ids if text else frozenset())
+        eos = frozenset(token for token in eos if 0 <= token < decoder.vocab_size)
+
+        kv = make_cache(decoder, options)
+        context = min(options.context_length or decoder.context_length, decoder.context_length)
+        log = EventLog()
+        scheduler = _make_scheduler(options, kv.slots, context, log)
+        status = AttentionStatus(log)
+        attention = _make_attention(options, kv, decoder, status)
+        device, dtype = str(decoder.device), str(decoder.dtype).removeprefix("torch.")
+        log.emit(EngineStarted(name, device, dtype, attention.name, kv.slots, context))
+
+        rows = scheduler.max_running
+        sampler = make_sampler(decoder, rows, text, eos)
+        graphs = bool(options.cuda_graphs) and attention.name != "torch"
+        runner = ModelRunner(decoder, attention, sampler, max_rows=rows, cuda_graphs=graphs)
+        if options.precompiles:
+            runner.precompile()
+        if decoder.device.type == "cuda":
+            freeze_heap()
+        undo.pop_all()
+
+    return Parts(
+        options,
+        device,
+        dtype,
+        decoder.vocab_size,
+        context,
+        kv.slots,
+        eos,
+        text,
+        None if text is None else GrammarCompiler(lambda: text.vocabulary),
+        InputProcessor(name, text, decoder.vocab_size, context, kv.slots),
+        log,
+        status,
+        scheduler,
+        runner,
+    )
 
 
 def check_options(options: EngineOptions) -> None:
@@ -33,13 +149,12 @@ def check_options(options: EngineOptions) -> None:
     check_backend(options.attention, device, options.deterministic)
 
 
-def make_scheduler(
-    options: EngineOptions, pool_tokens: int, context_length: int, emit: Callable[[Any], None]
+def _make_scheduler(
+    options: EngineOptions, pool_tokens: int, context_length: int, log: EventLog
 ) -> Scheduler:
-    """options: those of the device, see `EngineOptions.on`."""
     assert options.max_step_tokens and options.max_running_requests
     return Scheduler(
-        RadixTree(emit, options.eviction_policy),
+        RadixTree(log.emit, options.eviction_policy),
         SlotAllocator(pool_tokens),
         context_length=context_length,
         max_step_tokens=options.max_step_tokens,
@@ -47,8 +162,23 @@ def make_scheduler(
         policy=options.schedule_policy,
         max_overtaking=options.max_overtaking,
         prefix_cache=options.prefix_cache,
-        emit=emit,
+        emit=log.emit,
     )
+
+
+def _make_attention(
+    options: EngineOptions, kv: KVCache, decoder: Decoder, status: AttentionStatus
+) -> AttentionBackend:
+    attention = make_backend(
+        options.attention,
+        kv,
+        decoder.heads,
+        fork_attention=options.fork_attention,
+        batch_invariant=options.deterministic,
+        on_switch=status.switched,
+    )
+    status.watch(attention)
+    return attention
 
 
 def precompile_attention(options: EngineOptions, probe: Probe, device: torch.device) -> None:
@@ -65,7 +195,7 @@ def precompile_attention(options: EngineOptions, probe: Probe, device: torch.dev
         return
     from .attention.triton_backend import precompile_layers
 
-    with suppress(
+    with contextlib.suppress(
         torch.OutOfMemoryError
     ):  # whoever needs the memory in earnest says what does not fit
         precompile_layers(

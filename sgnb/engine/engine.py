@@ -11,7 +11,6 @@ import sys
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,30 +18,24 @@ from transformers import PreTrainedModel
 
 from .. import models
 from ..errors import ModelError, RequestError
-from ..events import AttentionSwitched, EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler, TokenGrammar
 from ..sampling import SamplingParams
-from .assembly import check_options, make_sampler, make_scheduler, precompile_attention
-from .attention import AttentionBackend, make_backend
-from .cache.kv_cache import KVCache
+from .assembly import assemble, check_options
+from .device.errors import find_loss, forget_frames, hint_for
+from .device.memory import release_device_memory
 from .device.precompile import cancel_unclaimed
 from .loop import EngineLoop, closed_error
-from .memory import cure, find_loss, forget_frames, freeze_heap, make_cache, release_device_memory
-from .model.decoder import Decoder, load_decoder
-from .model.loading import first_line, load_tokenizer
+from .model.loading import first_line
 from .options import EngineOptions
 from .request.collect import agather, astreamed, gather, numbered_callbacks, streamed
-from .request.input_processor import InputProcessor, Prompt, Sampling, read_samples
+from .request.input_processor import Prompt, Sampling, read_samples
 from .request.output import Output
 from .request.request import Request
 from .request.request_state import OnOutput, RequestState
-from .request.tokenizer import Tokenizer
-from .runner import ModelRunner
 
-TURN_SECONDS = 1e-4
-"""Python's threads take turns of this length once there is an engine. Its thread hands its turn
-back many times a step: with Python's own 5 ms, the device would wait for whoever computes beside
-it."""
+SWITCH_INTERVAL = 1e-4
+"""GIL switch interval while an engine lives, in seconds. At CPython's 5 ms the GPU idles behind any
+busy thread: the engine's own gives the GIL up many times a step."""
 
 
 class Origin(NamedTuple):
@@ -75,20 +68,35 @@ class Engine:
         check_options(settings)
         outer = sys.exc_info()[1]
         try:
-            self._loop = self._load(source, tokenizer, settings)
+            parts = assemble(self.model_name, source, tokenizer, settings)
+            self._loop = EngineLoop(
+                parts.scheduler,
+                parts.runner,
+                parts.tokenizer,
+                parts.log,
+                jump_forward=parts.options.jump_forward,
+                overlap=bool(parts.options.overlap),
+            )
         except BaseException as error:
             forget_frames(error, outer)
             release_device_memory()
             loss = find_loss(error, outer)
             if loss is not None:
                 raise ModelError(
-                    f"{self.model_name!r} cannot be loaded: {first_line(loss)}", cure(loss)
+                    f"{self.model_name!r} cannot be loaded: {first_line(loss)}", hint_for(loss)
                 ) from error
             raise
         finally:
             cancel_unclaimed()
+        # Not the parts themselves: their runner holds the device's memory.
+        self.options, self.log, self.tokenizer = parts.options, parts.log, parts.tokenizer
+        self.device, self.dtype, self.vocab_size = parts.device, parts.dtype, parts.vocab_size
+        self.context_length, self.pool_tokens = parts.context_length, parts.pool_tokens
+        self._eos, self._input_processor = parts.eos, parts.input_processor
+        self._scheduler, self._grammars = parts.scheduler, parts.grammars
+        self._attention, self._ids = parts.attention, itertools.count(1)
         weakref.finalize(self, _close, self._loop, self._grammars)
-        sys.setswitchinterval(min(TURN_SECONDS, sys.getswitchinterval()))
+        sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
 
     def generate(
         self,
@@ -209,7 +217,7 @@ class Engine:
         """
 
         def read() -> dict[str, Any]:
-            counts, scheduler = dict(self._loop.counts), self._scheduler
+            counts, scheduler = self._loop.counts(), self._scheduler
             return counts | {
                 "hit_rate": counts["cached_tokens"] / counts["prompt_tokens"]
                 if counts["prompt_tokens"]
@@ -222,7 +230,7 @@ class Engine:
                 "in_flight": scheduler.in_flight,
                 "busy_seconds": self._loop.busy_seconds,
                 "attention": self.attention,
-                "compiling": self._compiling(),
+                "compiling": self._attention.compiling,
             }
 
         result: dict[str, Any] = self._loop.call(read)
@@ -259,7 +267,7 @@ class Engine:
     def attention(self) -> str:
         """Whose kernels compute attention now: "torch", "triton" or, once they are compiled,
         "flashinfer"."""
-        return self._status["attention"]
+        return self._attention.name
 
     @property
     def closed(self) -> bool:
@@ -278,104 +286,6 @@ class Engine:
 
     def __repr__(self) -> str:
         return f"<Engine {self.model_name} on {self.device}, {self.dtype}{', closed' if self.closed else ''}>"
-
-    def _load(
-        self, source: str | Path | PreTrainedModel, tokenizer: Any, settings: EngineOptions
-    ) -> EngineLoop:
-        """Make all that holds the device's memory. An error leaves the model its own attention and
-        forwards."""
-        decoder = load_decoder(
-            source,
-            settings.device,
-            settings.dtype,
-            settings.fuse,
-            settings.memory_limit,
-            settings.deterministic,
-            settings.compile,
-            partial(precompile_attention, settings),
-        )
-        with contextlib.ExitStack() as undo:
-            undo.callback(decoder.release)
-            self.options = settings = settings.on(decoder.device.type)
-            if tokenizer is None and not isinstance(source, PreTrainedModel):
-                tokenizer = load_tokenizer(str(source))
-            self.tokenizer = mine = None if tokenizer is None else Tokenizer(tokenizer)
-            self._grammars = None if mine is None else GrammarCompiler(lambda: mine.vocabulary)
-            self.device, self.vocab_size = str(decoder.device), decoder.vocab_size
-            self.dtype = str(decoder.dtype).removeprefix("torch.")
-            kv = make_cache(decoder, settings)
-            self.pool_tokens = kv.slots
-            self.context_length = min(
-                settings.context_length or decoder.context_length, decoder.context_length
-            )
-            self.log = EventLog()
-            eos = decoder.eos_token_ids | (
-                self.tokenizer.eos_token_ids if self.tokenizer else frozenset()
-            )
-            self._eos = frozenset(token for token in eos if 0 <= token < self.vocab_size)
-            self._ids = itertools.count(1)
-            self._input_processor = InputProcessor(
-                self.model_name,
-                self.tokenizer,
-                self.vocab_size,
-                self.context_length,
-                self.pool_tokens,
-            )
-            self._scheduler = make_scheduler(
-                settings, self.pool_tokens, self.context_length, self.log.emit
-            )
-            attention = self._make_attention(kv, decoder)
-            self.log.emit(
-                EngineStarted(
-                    self.model_name,
-                    self.device,
-                    self.dtype,
-                    attention.name,
-                    self.pool_tokens,
-                    self.context_length,
-                )
-            )
-            runner = ModelRunner(
-                decoder,
-                attention,
-                make_sampler(decoder, self._scheduler.max_running, self.tokenizer, self._eos),
-                max_rows=self._scheduler.max_running,
-                cuda_graphs=bool(settings.cuda_graphs) and attention.name != "torch",
-            )
-            if settings.precompiles:
-                runner.precompile()
-            if decoder.device.type == "cuda":
-                freeze_heap()
-            undo.pop_all()
-        return EngineLoop(
-            self._scheduler,
-            runner,
-            self.tokenizer,
-            self.log,
-            jump_forward=settings.jump_forward,
-            overlap=bool(settings.overlap),
-        )
-
-    def _make_attention(self, kv: KVCache, decoder: Decoder) -> AttentionBackend:
-        options, log = self.options, self.log
-        self._status = status = {"attention": ""}
-
-        def switched(before: str, after: str, seconds: float) -> None:
-            status["attention"] = after
-            log.emit(AttentionSwitched(before, after, round(seconds, 3)))
-
-        attention = make_backend(
-            options.attention,
-            kv,
-            decoder.heads,
-            fork_attention=options.fork_attention,
-            batch_invariant=options.deterministic,
-            on_switch=switched,
-        )
-        status["attention"] = attention.name
-        backend = weakref.ref(attention)  # whoever holds it holds the KV cache
-        self._compiling = lambda: bool(getattr(backend(), "compiling", False))
-        return attention
 
     def _grammar(self, params: SamplingParams) -> Future[TokenGrammar] | None:
         """The request's grammar, being compiled on another thread."""

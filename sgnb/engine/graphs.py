@@ -12,7 +12,7 @@ afterwards.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
@@ -23,11 +23,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .attention import AttentionBackend
+from .device.errors import is_device_lost, is_out_of_memory
 from .device.precompile import precompiling
 from .device.transfer import pinned
-from .memory import is_device_lost, is_out_of_memory
-from .request.request import SHORT, Chunk, token_ids
-from .request.request_state import RequestState
+from .request.batch import Batch
 from .sampling.mask_kernel import resume
 from .sampling.sampler import TritonSampler, aligned, pack_inputs, supports
 from .sampling.torch_sampler import SamplerOutput
@@ -110,45 +109,34 @@ class DecodeGraphs:
                 self._sampler.precompile(logits[: self._sizes[-1]])
         self._precompiled = True
 
-    def fits(self, chunks: list[Chunk]) -> bool:
+    def fits(self, batch: Batch) -> bool:
         """Whether the step can run here. Log-probabilities of given tokens are more than a graph
         computes."""
-        return (
-            all(
-                c.samples
-                and (
-                    c.length == 1
-                    or (c.length <= SHORT and c.request.score_from == c.request.num_tokens)
-                )
-                for c in chunks
-            )
-            and sum(c.length for c in chunks) <= self._sizes[-1]
-        )
+        if batch.num_tokens > self._sizes[-1] or not all(batch.samples):
+            return False
+        if batch.is_decode:
+            return True
+        given = (r for r, n in zip(batch.requests, batch.lengths, strict=True) if n > 1)
+        return batch.num_short == len(batch) and all(r.score_from == r.num_tokens for r in given)
 
-    def run(
-        self, chunks: list[Chunk], lives: Sequence[RequestState]
-    ) -> tuple[Tensor | SamplerOutput, list[int]]:
-        """The step's sampled, or its logits [rows, vocab] when kernels cannot choose for some row;
-        and each chunk's row.
+    def run(self, batch: Batch) -> Tensor | SamplerOutput:
+        """What was sampled, or the logits [rows, vocab] when kernels cannot choose for some row.
+        Both have a line for each row of the step, of which a request's last one counts.
 
         They lie where the next step's will: what is to be kept must be copied.
         """
-        ends = np.cumsum([chunk.length for chunk in chunks])
-        seats: list[int] = (ends - 1).tolist()
-        rows = self._sizes[bisect_left(self._sizes, seats[-1] + 1)]
-        self._attention.plan(chunks, rows)
-        chooses = supports(lives) and not any(
-            live.request.params.top_logprobs_num for live in lives
-        )
-        constrained = chooses and any(live.table is not None for live in lives)
-        packed = np.concatenate(
-            [_pack(chunks, aligned(rows)), pack_inputs(lives, aligned(rows), seats)]
-        )
+        requests, last_rows = batch.requests, batch.first_rows + batch.lengths - 1
+        rows = self._sizes[bisect_left(self._sizes, batch.num_tokens)]
+        self._attention.plan(batch, rows)
+        chooses = supports(requests) and not any(r.params.top_logprobs_num for r in requests)
+        constrained = chooses and any(r.state.table_offset is not None for r in requests)
+        inputs = _pack(batch, aligned(rows)), pack_inputs(requests, aligned(rows), last_rows)
+        packed = np.concatenate(inputs)
         self._inputs[: len(packed)].copy_(pinned(packed, self._device), non_blocking=True)
-        results = self._replay(
-            (rows, chooses, constrained, self._attention.graph_key), rows, chooses, constrained
-        )
-        return results, seats
+        key = rows, chooses, constrained, self._attention.graph_key
+        if chooses:
+            batch.sample_rows = range(len(batch)) if batch.is_decode else last_rows.tolist()
+        return self._replay(key, rows, chooses, constrained)
 
     def _replay(
         self, key: Hashable, rows: int, chooses: bool, constrained: bool
@@ -259,23 +247,9 @@ class DecodeGraphs:
         return logits, states, *(number.view(torch.float32) for number in numbers)
 
 
-def _pack(chunks: list[Chunk], rows: int) -> NDArray[np.int32]:
-    """int32[2 * rows]: the tokens of all chunks, -1 - seat for one that is not read yet, and their
-    positions."""
+def _pack(batch: Batch, rows: int) -> NDArray[np.int32]:
+    """int32[2 * rows]: the tokens of the batch, as `Batch.tokens`, and their positions."""
     packed = np.zeros((2, rows), np.int32)
-    if len(chunks) == sum(chunk.length for chunk in chunks):
-        requests = [chunk.request for chunk in chunks]
-        packed[0, : len(chunks)] = [
-            -1 - r.sample_row if r.num_placeholders else r.tokens[-1] for r in requests
-        ]
-        packed[1, : len(chunks)] = [chunk.start for chunk in chunks]
-        return packed.ravel()
-    first = 0
-    for chunk in chunks:
-        last = first + chunk.length
-        packed[0, first:last], packed[1, first:last] = (
-            token_ids(chunk),
-            np.arange(chunk.start, chunk.end),
-        )
-        first = last
+    packed[0, : batch.num_tokens] = batch.tokens()
+    packed[1, : batch.num_tokens] = batch.positions
     return packed.ravel()

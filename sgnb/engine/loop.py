@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ..errors import Aborted, EngineError, SgnbError
 from ..events import (
@@ -29,23 +30,30 @@ from ..events import (
     Tokens,
     TokensNamed,
 )
-from .cache.radix import Ints
-from .memory import cure, forget_frames, is_device_lost, is_out_of_memory, release_device_memory
-from .request.request import Chunk
+from .device.errors import forget_frames, hint_for, is_device_lost, is_out_of_memory
+from .device.memory import release_device_memory
+from .request.batch import Batch
+from .request.request import Request
 from .request.request_state import Finish, RequestState
 from .request.tokenizer import Tokenizer
 from .runner import ModelRunner
 from .sampling.step_output import AsyncStepOutput, StepOutput
 from .scheduler import Scheduler
 
+COUNTS = (
+    "requests", "finished", "prompt_tokens", "cached_tokens", "computed_tokens", "output_tokens",
+    "jumped_tokens", "jumps", "steps",
+)  # fmt: skip
+
 
 class InFlightStep(NamedTuple):
-    """A step that the device works on. began: time of `time.perf_counter`, in seconds."""
+    """A step that the device works on."""
 
     step: int
-    began: float
-    extended: Columns[Extended]
-    chosen: AsyncStepOutput
+    began: float  # `time.perf_counter`, seconds
+    batch: Batch
+    output: AsyncStepOutput
+    last: list[Request]  # those whose last token it samples
 
 
 class EngineLoop:
@@ -70,27 +78,14 @@ class EngineLoop:
         self._jump_forward = jump_forward
         self._overlap = overlap
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._live: dict[int, RequestState] = {}
+        self._states: dict[int, RequestState] = {}
         self._in_flight: InFlightStep | None = None
         self._results_at = 0.0
         self._named = np.zeros(0, np.bool_)
         self._closing = False
         self._guard = threading.RLock()  # a finalizer may run, and abort or close, inside `_send`
         self.failure: BaseException | None = None
-        self.counts = dict.fromkeys(
-            (
-                "requests",
-                "finished",
-                "prompt_tokens",
-                "cached_tokens",
-                "computed_tokens",
-                "output_tokens",
-                "jumped_tokens",
-                "jumps",
-                "steps",
-            ),
-            0,
-        )
+        self._counts = dict.fromkeys(COUNTS, 0)
         self.busy_seconds = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sgnb-engine", daemon=True)
@@ -107,12 +102,17 @@ class EngineLoop:
     def alive(self) -> bool:
         return self._thread.is_alive() and not self._closing
 
-    def submit(self, lives: list[RequestState]) -> None:
+    def counts(self) -> dict[str, int]:
+        """How many of `COUNTS` there were. Call it on the engine's thread."""
+        running = sum(state.request.num_output_tokens for state in self._states.values())
+        return self._counts | {"output_tokens": self._counts["output_tokens"] + running}
+
+    def submit(self, states: list[RequestState]) -> None:
         def accept() -> None:
-            if lives:
-                self._name(np.concatenate([live.request.tokens for live in lives]))
-            for live in lives:
-                self._accept(live)
+            if states:
+                self._name(np.concatenate([state.request.tokens for state in states]))
+            for state in states:
+                self._accept(state)
 
         self._send(accept)
 
@@ -122,8 +122,8 @@ class EngineLoop:
 
         def end() -> None:
             for i in wanted:
-                if i in self._live:
-                    self._end(self._live[i], Finish("abort", error=_aborted()))
+                if i in self._states:
+                    self._end(self._states[i], Finish("abort", error=_aborted()))
 
         self._send_quietly(end)
 
@@ -199,189 +199,171 @@ class EngineLoop:
             block = False
 
     def _step(self) -> None:
-        """Launch a step, and read the one before it while the device works."""
-        if not (
-            self._overlap and all(self._live[r.id].runs_ahead for r in self._scheduler.running)
-        ):
+        """Launch a step, and process the results of the one before while the device works."""
+        running = self._scheduler.running
+        if not (self._overlap and all(request.state.runs_ahead for request in running)):
             self._process_results()
         launched = self._launch() if self._scheduler.has_work else None
         self._process_results()
         self._in_flight = launched
         if launched is not None:
-            self._free_early(launched.chosen)
+            self._free_early(launched.last)
         if not self._overlap:
             self._process_results()
 
     def _launch(self) -> InFlightStep | None:
+        """Put a step on its way. None where there is nothing to compute, and where it failed: its
+        requests are dealt with then."""
         began = time.perf_counter()
-        chunks = self._scheduler.schedule()
+        batch = self._scheduler.schedule()
+        if not batch.requests:
+            return None
         try:
-            return self._run_chunks(chunks, began) if chunks else None
-        finally:
-            # The attention may hold the list until its next plan; the requests must not stay that
-            # long.
-            chunks.clear()
-
-    def _run_chunks(self, chunks: list[Chunk], began: float) -> InFlightStep | None:
-        """Put the step on its way. None, and its requests are dealt with, when it failed."""
-        try:
-            chosen = self._runner.run(chunks, self._live)
+            output = self._runner.run(batch)
         except Exception as error:
             # The frames hold the step's tensors, and whoever keeps the error would keep those too.
             forget_frames(error)
             if is_device_lost(error):
                 raise
             self._process_results()
-            if not (is_out_of_memory(error) and self._scheduler.shrink(chunks)):
-                self._fail(chunks, error)
+            if not (is_out_of_memory(error) and self._scheduler.shrink(batch)):
+                self._fail(batch.requests, error)
+            batch.clear()
             return None
-        self._scheduler.complete(chunks)
-        requests, starts, lengths = zip(*chunks, strict=True)
-        extended: Columns[Extended] = Columns(Extended, [r.id for r in requests], starts, lengths)
-        for request, seat in chosen.sampling:
-            request.num_tokens_with_placeholders += 1
-            request.sample_row = seat
-        return InFlightStep(self._scheduler.step, began, extended, chosen)
+        last = self._scheduler.complete(batch)
+        return InFlightStep(self._scheduler.step, began, batch, output, last)
 
     def _process_results(self) -> None:
-        """Read the launched step, if there is one, and let its requests go on."""
-        launched, self._in_flight = self._in_flight, None
-        if launched is None:
+        """Wait for the step in flight, if there is one, and let its requests go on."""
+        step, self._in_flight = self._in_flight, None
+        if step is None:
             return
-        choices = launched.chosen.read(self._live)
+        output = step.output.get()
         now = time.perf_counter()
-        seconds, self._results_at = now - max(launched.began, self._results_at), now
-        self._record(launched, choices, seconds)
-        for live, token in zip(choices.lives, choices.tokens, strict=True):
-            self._advance(live, live.advance, token)
-        for live, failure in choices.failed:
-            self._end(live, Finish("error", error=failure))
-        for live in choices.spent:
-            self._end(live, live.ending or Finish("length"))
+        seconds, self._results_at = now - max(step.began, self._results_at), now
+        self._record(step, output, seconds)
+        for request, token in zip(output.requests, output.tokens, strict=True):
+            version = request.version
+            try:
+                finish = request.state.advance(token)
+            except Exception as error:  # ends this request alone
+                finish = _failed(error)
+            if request.version != version:
+                self._take_jumps(request.state)
+            if finish is not None:
+                self._end(request.state, finish)
+        for request, failure in output.failed:
+            self._end(request.state, Finish("error", error=failure))
+        for request in output.spent:
+            self._end(request.state, request.state.ending or Finish("length"))
+        step.batch.clear()
 
-    def _free_early(self, chosen: AsyncStepOutput) -> None:
+    def _free_early(self, requests: list[Request]) -> None:
         """While the device works: take those out of the scheduler that end with this step, whatever
         it samples. Without a node they came to their ends with the token before."""
-        for request, _ in chosen.sampling:
-            if request.full and request.node is not None and self._live[request.id].ends_when_full:
+        for request in requests:
+            if request.node is not None and request.state.wants_only_tokens:
                 self._scheduler.free_early(request)
 
-    def _advance(
-        self, live: RequestState, move: Callable[..., Finish | None], *arguments: Any
-    ) -> None:
-        """Let the request move on, log what it wrote by itself, and end it if that was all. Its
-        error ends it alone."""
-        request = live.request
-        before, epoch = request.num_tokens, request.version
-        try:
-            ending = move(*arguments)
-        except Exception as error:
-            ending = _ending(error)
-        if request.version != epoch:
-            for jump in live.take_jumps():
-                self._name(jump.tokens)
-                self._log.emit(jump)
-                self.counts["jumps"] += 1
-                self.counts["jumped_tokens"] += len(jump.tokens) - jump.dropped
-            self._scheduler.requeue_rewritten(request)
-        self.counts["output_tokens"] += request.num_tokens - before
-        if ending is not None:
-            self._end(live, ending)
+    def _take_jumps(self, state: RequestState) -> None:
+        """The request's grammar rewrote its last tokens: log what it wrote, and compute that."""
+        for jump in state.take_jumps():
+            self._name(jump.tokens)
+            self._log.emit(jump)
+            self._counts["jumps"] += 1
+            self._counts["jumped_tokens"] += len(jump.tokens) - jump.dropped
+        self._scheduler.requeue_rewritten(state.request)
 
-    def _accept(self, live: RequestState) -> None:
-        request = live.request
-        self._live[request.id] = live
-        prompt = Tokens(request.tokens.tobytes())
-        self._log.emit(
-            RequestQueued(request.id, live.run, live.branch, live.name, live.purpose, prompt)
-        )
-        self.counts["requests"] += 1
-        if live.grammar is None:
+    def _accept(self, state: RequestState) -> None:
+        request = state.request
+        self._states[request.id] = state
+        origin = state.run, state.branch, state.name, state.purpose
+        self._log.emit(RequestQueued(request.id, *origin, Tokens(request.tokens.tobytes())))
+        self._counts["requests"] += 1
+        if state.grammar is None:
             self._scheduler.add(request)
         else:
-            number = (
-                request.id
-            )  # not `live`: the grammar is kept for others, and its callbacks with it
-            live.grammar.add_done_callback(
-                lambda _: self._send_quietly(lambda: self._begin(number))
-            )
+            id = request.id  # not `state`: the grammar is kept for others, and its callbacks with it
+            state.grammar.add_done_callback(lambda _: self._send_quietly(lambda: self._begin(id)))
 
-    def _begin(self, number: int) -> None:
+    def _begin(self, id: int) -> None:
         """The request's grammar is compiled, or failed: the request may start."""
-        live = self._live.get(number)
-        if live is None or live.grammar is None:
+        state = self._states.get(id)
+        if state is None or state.grammar is None:
             return
-        request, grammar = live.request, live.grammar
+        request, grammar = state.request, state.grammar
         if grammar.exception() is None:
             compiled = grammar.result().compiled
             states = len(compiled.automaton.table) if compiled.automaton is not None else 0
             seconds = round(compiled.seconds, 6)
             self._log.emit(
-                GrammarReady(request.id, compiled.spec.kind, states, seconds, compiled.from_cache)
+                GrammarReady(id, compiled.spec.kind, states, seconds, compiled.from_cache)
             )
-        self._advance(live, self._prepare, live)
-        if request.id in self._live:
+        version = request.version
+        try:
+            finish = state.begin(self._jump_forward)
+            if finish is None:
+                self._runner.sampler.place(state)
+        except Exception as error:
+            finish = _failed(error)
+        if request.version != version:
+            self._take_jumps(state)
+        if finish is None:
             self._scheduler.add(request)
+        else:
+            self._end(state, finish)
 
-    def _prepare(self, live: RequestState) -> Finish | None:
-        ending = live.begin(self._jump_forward)
-        if ending is None:
-            self._runner.sampler.place(live)
-        return ending
-
-    def _end(self, live: RequestState, ending: Finish) -> None:
+    def _end(self, state: RequestState, finish: Finish) -> None:
         """Take the request out of the engine, tell the log, and hand its output over."""
-        request = live.request
+        request = state.request
         self._scheduler.finish(request)
-        cached, output = request.cached_tokens or 0, request.num_output_tokens
-        self.counts["finished"] += 1
-        self.counts["prompt_tokens"] += request.num_prompt_tokens
-        self.counts["cached_tokens"] += cached
-        message = str(ending.error or "")
+        prompt, cached = request.num_prompt_tokens, request.cached_tokens or 0
+        self._counts["finished"] += 1
+        self._counts["prompt_tokens"] += prompt
+        self._counts["cached_tokens"] += cached
+        output, message = request.num_output_tokens, str(finish.error or "")
+        self._counts["output_tokens"] += output
         self._log.emit(
-            RequestFinished(
-                request.id, ending.reason or "", request.num_prompt_tokens, cached, output, message
-            )
+            RequestFinished(request.id, finish.reason or "", prompt, cached, output, message)
         )
-        live.finish(ending)
-        self._runner.sampler.forget(live)
-        del self._live[request.id]
+        self._runner.sampler.forget(state)
+        del self._states[request.id]
+        state.finish(finish)
 
-    def _fail(self, chunks: list[Chunk], error: Exception) -> None:
-        """A forward pass failed: its requests end with the error, the others and the cache live
-        on."""
-        for chunk in chunks:
-            failure = EngineError(
-                f"the forward pass failed: {type(error).__name__}: {error}", cure(error)
-            )
+    def _fail(self, requests: list[Request], error: Exception) -> None:
+        """A forward pass failed: its requests end with the error, the others and the cache live on."""
+        for request in requests:
+            message = f"the forward pass failed: {type(error).__name__}: {error}"
+            failure = EngineError(message, hint_for(error))
             failure.__cause__ = error
-            if chunk.request.id in self._live:
-                self._end(self._live[chunk.request.id], Finish("error", error=failure))
+            if request.id in self._states:
+                self._end(request.state, Finish("error", error=failure))
 
-    def _record(self, launched: InFlightStep, choices: StepOutput, seconds: float) -> None:
-        scheduler = self._scheduler
-        self.counts["steps"] += 1
-        self.counts["computed_tokens"] += sum(launched.extended.column("length"))
+    def _record(self, step: InFlightStep, output: StepOutput, seconds: float) -> None:
+        scheduler, batch = self._scheduler, step.batch
+        self._counts["steps"] += 1
+        self._counts["computed_tokens"] += batch.num_tokens
         self.busy_seconds += seconds
-        numbers = [live.request.id for live in choices.lives]
-        sampled: Columns[Sampled] = Columns(Sampled, numbers, choices.tokens, choices.logprobs)
-        self._name(choices.tokens)
+        ids = [request.id for request in batch.requests]
+        sampling = ids if output.requests is batch.requests else [r.id for r in output.requests]
+        tokens = np.asarray(output.tokens, np.int64)
+        self._name(tokens)
         self._log.emit(
             StepRan(
-                launched.step,
+                step.step,
                 round(seconds, 6),
-                launched.extended,
-                sampled,
+                Columns(Extended, ids, batch.starts, batch.lengths),
+                Columns(Sampled, sampling, tokens, output.logprobs),
                 len(scheduler.waiting),
                 len(scheduler.running),
                 scheduler.pool.free,
                 scheduler.tree.size,
                 scheduler.in_flight,
-                Columns(Masked, *zip(*choices.masked, strict=True)) if choices.masked else (),
+                Columns(Masked, *zip(*output.masked, strict=True)) if output.masked else (),
             )
         )
 
-    def _name(self, tokens: Sequence[int] | Ints) -> None:
+    def _name(self, tokens: Sequence[int] | NDArray[np.integer]) -> None:
         """Tell the log the texts of tokens that it has not met before."""
         ids = np.asarray(tokens, np.int64)
         more = ids.max(initial=-1) + 1 - len(self._named)
@@ -391,7 +373,7 @@ class EngineLoop:
         if not named.all():
             new = np.unique(ids[~named]).tolist()
             self._named[new] = True
-            pieces = (self._tokenizer.piece(t) if self._tokenizer else b"<%d>" % t for t in new)
+            pieces = self._tokenizer.pieces(new) if self._tokenizer else [b"<%d>" % t for t in new]
             self._log.emit(TokensNamed(tuple(new), tuple(p.decode("latin-1") for p in pieces)))
 
     def _stop(self) -> None:
@@ -403,13 +385,13 @@ class EngineLoop:
         while not self._commands.empty():
             with suppress(Exception):
                 self._commands.get()()
-        for live in self._live.values():
+        for state in self._states.values():
             with suppress(Exception):
-                live.finish(
+                state.finish(
                     Finish("error" if self.failure else "abort", error=closed_error(self.failure)),
                     read=not self.failure,
                 )
-        self._live.clear()
+        self._states.clear()
 
 
 def closed_error(failure: BaseException | None) -> EngineError:
@@ -420,7 +402,7 @@ def closed_error(failure: BaseException | None) -> EngineError:
         )
     error = EngineError(
         f"the engine ended on {type(failure).__name__}: {failure}",
-        cure(failure)
+        hint_for(failure)
         if is_device_lost(failure)
         else "`%sglang load` the model again, or make a new Engine",
     )
@@ -428,11 +410,11 @@ def closed_error(failure: BaseException | None) -> EngineError:
     return error
 
 
-def _ending(error: Exception) -> Finish:
+def _failed(error: Exception) -> Finish:
     """How a request ends that `error` kept from going on."""
     if isinstance(error, SgnbError):
         return Finish("error", error=error)
-    failure = EngineError(f"the request failed: {type(error).__name__}: {error}", cure(error))
+    failure = EngineError(f"the request failed: {type(error).__name__}: {error}", hint_for(error))
     failure.__cause__ = error
     return Finish("error", error=failure)
 

@@ -8,19 +8,8 @@ from typing import Any
 from ..errors import OptionError, nearest
 from .attention import BACKENDS
 from .cache.radix import EVICTION_POLICIES
+from .model import DTYPES
 from .scheduler import SCHEDULE_POLICIES
-
-DTYPES = {
-    "auto": "auto",
-    "float32": "float32",
-    "fp32": "float32",
-    "bfloat16": "bfloat16",
-    "bf16": "bfloat16",
-    "float16": "float16",
-    "fp16": "float16",
-}
-"""What may be written for a dtype -> torch's name of it."""
-
 
 _SWITCHES = (
     "prefix_cache",

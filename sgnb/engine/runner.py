@@ -3,7 +3,6 @@ nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +13,12 @@ from torch import Tensor
 
 from .attention import AttentionBackend
 from .device.transfer import to_device
-from .memory import graph_bytes
 from .model.decoder import Decoder, takes_logits_to_keep
-from .request.request import Chunk, logit_rows, token_ids
-from .request.request_state import RequestState
+from .request.batch import Batch
 from .sampling.sampler import Sampler, TritonSampler
-from .sampling.step_output import AsyncStepOutput, choose, collect
+from .sampling.step_output import AsyncStepOutput, read_later, sample_batch
 from .sampling.torch_sampler import SamplerOutput
+from .sizing import graph_bytes
 
 if TYPE_CHECKING:
     from .graphs import DecodeGraphs
@@ -67,19 +65,19 @@ class ModelRunner:
             )  # weights, pool and tables are made there
             self.stream = torch.cuda.stream(stream)
 
-    def run(self, chunks: list[Chunk], lives: Mapping[int, RequestState]) -> AsyncStepOutput:
-        """Launch a step. The tokens of requests that are ahead are taken from the samples of the
-        step before.
+    def run(self, batch: Batch) -> AsyncStepOutput:
+        """Launch a step, and say in `batch.sample_rows` where its samples lie. Placeholders take
+        their tokens from the samples of the step before.
 
         Call it in `torch.inference_mode`, and in `stream`.
         """
-        if self._graphs is not None and self._graphs.fits(chunks):
-            batch = [lives[c.request.id] for c in chunks]
-            results, seats = self._graphs.run(chunks, batch)
+        if self._graphs is not None and self._graphs.fits(batch):
+            results = self._graphs.run(batch)
             if isinstance(results, SamplerOutput):
-                return collect(batch, results, seats)
-            return choose(chunks, lives, results[to_device(seats, self._device)], self.sampler)
-        return choose(chunks, lives, self._forward(chunks), self.sampler)
+                return read_later(batch, results)
+            logits = results[to_device(batch.first_rows + batch.lengths - 1, self._device)]
+            return sample_batch(batch, logits, self.sampler)
+        return sample_batch(batch, self._forward(batch), self.sampler)
 
     def precompile(self) -> None:
         """Compile what decode steps need, so that none of them waits for it; with CUDA graphs only.
@@ -93,15 +91,14 @@ class ModelRunner:
         self._graphs = None
         self._decoder.release()
 
-    def _forward(self, chunks: list[Chunk]) -> Tensor:
-        """Logits [rows, vocab], `logit_rows(chunk)` rows for each chunk in order. Writes the
-        tokens' KV."""
-        self._attention.plan(chunks)
-        ids = to_device(_joined([token_ids(c) for c in chunks]), self._device)
-        if any(c.request.num_placeholders for c in chunks):
+    def _forward(self, batch: Batch) -> Tensor:
+        """Logits [rows, vocab] of the `logit_positions` of each request. Writes the tokens' KV."""
+        self._attention.plan(batch)
+        ids = to_device(batch.tokens(), self._device)
+        if any(request.num_placeholders for request in batch.requests):
             ids = torch.where(ids < 0, self.sampler.sampled[(-1 - ids).clamp_(min=0)], ids)
-        positions = to_device(_joined([np.arange(c.start, c.end) for c in chunks]), self._device)
-        return self._logits(ids, positions, to_device(_rows(chunks), self._device))
+        positions = to_device(batch.positions, self._device)
+        return self._logits(ids, positions, to_device(_logit_rows(batch), self._device))
 
     def _logits(self, ids: Tensor, positions: Tensor, keep: Tensor | None = None) -> Tensor:
         """Logits of the rows to keep, all by default; ids and positions are integers [T]."""
@@ -117,14 +114,12 @@ class ModelRunner:
         return logits if self._keeps or keep is None else logits[keep]
 
 
-def _rows(chunks: list[Chunk]) -> NDArray[np.int64]:
-    """The rows of a step's tokens whose logits are needed."""
-    rows, first = [], 0
-    for chunk in chunks:
-        rows += [first + position - chunk.start for position in logit_rows(chunk)]
-        first += chunk.length
+def _logit_rows(batch: Batch) -> NDArray[np.int64]:
+    """The rows whose logits are needed."""
+    starts, ends = batch.starts.tolist(), batch.ends.tolist()
+    rows: list[int] = []
+    columns = batch.requests, starts, ends, batch.samples, batch.first_rows.tolist()
+    for request, start, end, samples, first in zip(*columns, strict=True):
+        positions = request.logit_positions(start, end, samples)
+        rows += range(first + positions.start - start, first + positions.stop - start)
     return np.array(rows, np.int64)
-
-
-def _joined(arrays: list[NDArray]) -> NDArray:
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

@@ -15,16 +15,17 @@ from typing import Any
 from ..events import RequestAdmitted, RequestRetracted
 from .cache.radix import Ints, Node, Prefix, RadixTree
 from .cache.slot_allocator import SlotAllocator
-from .request.request import SHORT, Chunk, Request
+from .request.batch import NO_ROW, SHORT, Batch
+from .request.request import Request
 
 SCHEDULE_POLICIES = ("lpm", "fcfs")
 
 SHARED_PREFIX = 16
-"""A waiting request waits one more step when another is about to compute at least so many of its
+"""A waiting request waits one more step when another is about to compute at least this many of its
 tokens."""
 
 RECOVERY = 64
-"""So many steps after one that did not fit into memory, steps may be twice as long again."""
+"""Steps to wait after an out-of-memory step before doubling the step size."""
 
 SCORED_CHUNK = 256
 """Tokens per step where prompt log-probabilities are wanted: each of them needs a row of logits."""
@@ -84,42 +85,43 @@ class Scheduler:
         self.waiting.append(request)
         self._blocked = None
 
-    def schedule(self) -> list[Chunk]:
+    def schedule(self) -> Batch:
         """Choose the next step's work and allocate its slots: decode, then running prefills, then
         new requests.
 
-        Chunks of at most `SHORT` tokens come first. A request whose last step is still to be read
-        may have none.
+        A request whose last step is still to be read may have none.
         """
         self.step += 1
-        singles, longer = self._make_room_to_grow()
         if self._step_tokens < self._max_step_tokens and self.step >= self._shrunk_at + RECOVERY:
-            self._step_tokens, self._shrunk_at = (
-                min(2 * self._step_tokens, self._max_step_tokens),
-                self.step,
-            )
-        chunks = [Chunk(r, r.num_computed, 1) for r in singles[: self._step_tokens]]
-        decodes, budget = len(chunks), self._step_tokens - len(chunks)
-        for request in sorted(longer, key=lambda r: r.num_uncomputed):
-            if budget > 0:
-                chunks.append(_chunk(request, budget))
-                budget -= chunks[-1].length
-        if self.waiting and budget > 0:
-            self._admit(chunks, budget)
-        if decodes < len(chunks):
-            chunks.sort(key=lambda c: c.length > SHORT)
-        return chunks
+            self._step_tokens = min(2 * self._step_tokens, self._max_step_tokens)
+            self._shrunk_at = self.step
 
-    def complete(self, chunks: list[Chunk]) -> None:
-        """The step was launched: whatever is launched after it finds its tokens' keys and values.
-        Prompts are shared as far as they are computed."""
-        for request, start, length in chunks:
-            request.num_computed = start + length
+        draft = _Draft(self._step_tokens)
+        prefills = self._make_room_to_grow(draft)
+        for request in sorted(prefills, key=lambda r: r.num_uncomputed):
+            draft.add(request)
+        if self.waiting and draft.budget > 0:
+            self._admit(draft)
+        return draft.batch()
+
+    def complete(self, batch: Batch) -> list[Request]:
+        """The step was launched: whatever is launched after it finds its tokens' keys and values,
+        and a placeholder for each that it samples. Prompts are shared as far as they are computed.
+
+        Returns the requests whose last token it samples.
+        """
+        last = []
+        rows = zip(batch.requests, batch.ends.tolist(), batch.sample_rows, strict=True)
+        for request, end, row in rows:
+            start, request.num_computed = request.num_computed, end
+            if row != NO_ROW:
+                request.sample_row = row
+                request.num_tokens_with_placeholders = end = end + 1
+                if end == request.max_len:
+                    last.append(request)
             if start < request.num_prompt_tokens and self._prefix_cache:
-                old, request.node = request.node, self._insert(request)
-                assert old is not None
-                self.tree.lock(request.node)
-                self.tree.unlock(old)
+                self._share_prompt(request)
+        return last
 
     def finish(self, request: Request) -> None:
         """The request ends, for whatever reason: what it computed stays in the cache, the rest
@@ -149,14 +151,13 @@ class Scheduler:
             self._stop(request)
             self.waiting.insert(0, request)
 
-    def shrink(self, chunks: list[Chunk]) -> bool:
-        """The step of these chunks did not fit into memory, and none of it was computed: the next
-        steps are at most half as long as it, and after `RECOVERY` steps twice as long again. False
-        when it cannot be shorter."""
-        tokens = sum(chunk.length for chunk in chunks)
-        self._step_tokens = max(1, tokens // 2)
+    def shrink(self, batch: Batch) -> bool:
+        """The step did not fit into memory, and none of it was computed: the next steps are at most
+        half as long, and after `RECOVERY` steps twice as long again. False when it cannot be
+        shorter."""
+        self._step_tokens = max(1, batch.num_tokens // 2)
         self._shrunk_at = self.step
-        return tokens > 1
+        return batch.num_tokens > 1
 
     def flush(self) -> int:
         """Empty the cache but for what running requests use. Returns the tokens freed."""
@@ -165,41 +166,45 @@ class Scheduler:
             self.pool.release(slots)
         return self.pool.free - before
 
-    def _make_room_to_grow(self) -> tuple[list[Request], list[Request]]:
+    def _make_room_to_grow(self, draft: _Draft) -> list[Request]:
         """Give every running request slots for the tokens it appended; retract requests until that
-        is possible.
-
-        Returns those with one token to compute, and those with more.
+        is possible. Those with one token to compute go into the draft, those with more are returned.
         """
         self._reserve = max(0.3, self._reserve * 0.99)
         while True:
-            singles: list[Request] = []
-            longer: list[Request] = []
+            draft.clear()
+            prefills: list[Request] = []
             growing: list[Request] = []
             need = 0
             for request in self.running:
-                num_tokens, computed = request.num_tokens_with_placeholders, request.num_computed
-                if num_tokens == computed or (num_tokens == request.max_len and request.idle):
+                size, computed = request.num_tokens_with_placeholders, request.num_computed
+                if size == computed or (size == request.max_len and request.idle):
                     continue
-                (singles if num_tokens == computed + 1 else longer).append(request)
-                if request.num_slots < num_tokens:
+                if size == computed + 1:
+                    draft.requests.append(request)
+                    draft.starts.append(computed)
+                    draft.samples.append(size < request.max_len and not request.closed)
+                else:
+                    prefills.append(request)
+                if request.num_slots < size:
                     growing.append(request)
-                    need += num_tokens - request.num_slots
+                    need += size - request.num_slots
             if self._make_free(need):
                 break
-            self._retract(
-                min(self.running, key=lambda r: (r.num_output_tokens, -r.num_prompt_tokens))
-            )
-        _grow(growing, self.pool.allocate(need))
-        return singles, longer
+            self._retract(min(self.running, key=lambda r: (r.num_output_tokens, -r.num_prompt_tokens)))
 
-    def _admit(self, chunks: list[Chunk], budget: int) -> None:
+        _grow(growing, self.pool.allocate(need))
+        draft.begin()
+        return prefills
+
+    def _admit(self, draft: _Draft) -> None:
         """Start waiting requests, best first, while tokens, requests and memory allow."""
         if len(self.running) >= self.max_running:
             return
         growth = sum([r.remaining for r in self.running])
         if self._blocked is not None and not self._fits(*self._blocked, growth):
             return
+
         being_computed = {
             _next_tokens(r, Prefix(r.node, r.num_computed))
             for r in self.running
@@ -207,26 +212,21 @@ class Scheduler:
         }
         admitted = set()
         for request, prefix in self._ranked():
-            if budget <= 0 or len(self.running) >= self.max_running:
+            if draft.budget <= 0 or len(self.running) >= self.max_running:
                 break
             upcoming = _next_tokens(request, prefix)
-            if (
-                self._prefix_cache
-                and prefix.length + SHARED_PREFIX <= request.reusable
-                and upcoming in being_computed
-            ):
+            shares = self._prefix_cache and prefix.length + SHARED_PREFIX <= request.reusable
+            if shares and upcoming in being_computed:
                 continue
             if not self._start(request, growth):
                 break
             growth += request.remaining
             admitted.add(request.id)
             being_computed.add(upcoming)
-            chunks.append(_chunk(request, budget))
-            budget -= chunks[-1].length
+            draft.add(request)
         if admitted:
-            self.waiting[: self._window] = [
-                r for r in self.waiting[: self._window] if r.id not in admitted
-            ]
+            left = [r for r in self.waiting[: self._window] if r.id not in admitted]
+            self.waiting[: self._window] = left
 
     def _ranked(self) -> Iterable[tuple[Request, Prefix]]:
         """The oldest waiting requests with what the cache has of them; longest aged prefix first,
@@ -314,6 +314,13 @@ class Scheduler:
         self._reserve = 1.0
         self._emit(RequestRetracted(request.id))
 
+    def _share_prompt(self, request: Request) -> None:
+        """Put the computed part of a running request's prompt into the tree, and lock it there."""
+        old, request.node = request.node, self._insert(request)
+        assert old is not None
+        self.tree.lock(request.node)
+        self.tree.unlock(old)
+
     def _insert(self, request: Request) -> Node:
         """Put the computed tokens into the tree. What it had already replaces the request's own
         copy, now free."""
@@ -339,28 +346,62 @@ class Scheduler:
         return self.pool.free >= count
 
 
+class _Draft:
+    """A batch in the making: first requests of one token, then `add` as the budget allows."""
+
+    def __init__(self, budget: int) -> None:
+        """budget: tokens, at most."""
+        self.budget = budget
+        self._has_long = False
+        self.clear()
+
+    def clear(self) -> None:
+        self.requests: list[Request] = []
+        self.starts: list[int] = []
+        self.lengths: list[int] = []
+        self.samples: list[bool] = []
+
+    def begin(self) -> None:
+        """The requests that are there have one token each; those beyond the budget must wait."""
+        for column in (self.requests, self.starts, self.samples):
+            del column[self.budget :]
+        self.lengths = [1] * len(self.requests)
+        self.budget -= len(self.requests)
+
+    def add(self, request: Request) -> None:
+        """As many of its tokens as the budget allows."""
+        if self.budget <= 0:
+            return
+        start, size = request.num_computed, request.num_tokens_with_placeholders
+        length = min(size - start, self.budget)
+        if start + length > request.score_from:
+            length = min(length, SCORED_CHUNK)
+        self.requests.append(request)
+        self.starts.append(start)
+        self.lengths.append(length)
+        self.samples.append(start + length == size < request.max_len and not request.closed)
+        self.budget -= length
+        self._has_long |= length > SHORT
+
+    def batch(self) -> Batch:
+        columns = self.requests, self.starts, self.lengths, self.samples
+        if self._has_long:
+            rows = sorted(zip(*columns, strict=True), key=lambda row: row[2] > SHORT)
+            columns = tuple(map(list, zip(*rows, strict=True)))  # type: ignore[assignment]
+        return Batch(*columns)
+
+
 def _grow(requests: list[Request], slots: Ints) -> None:
-    """Give each request slots for the tokens that have none; `slots` are as many as they need
-    together."""
-    singles, first = slots.tolist(), 0
+    """Give each request slots for the tokens that have none; `slots` are as many as they need together."""
+    new, first = slots.tolist(), 0
     for request in requests:
-        held, num_tokens = request.num_slots, request.num_tokens_with_placeholders
-        last = first + num_tokens - held
-        if (
-            last == first + 1
-        ):  # as in every step of a decode: a slice would cost several times as much
-            request.slots[held] = singles[first]
+        begin, end = request.num_slots, request.num_tokens_with_placeholders
+        last = first + end - begin
+        if last == first + 1:  # as in every step of a decode: a slice would cost several times as much
+            request.slots[begin] = new[first]
         else:
-            request.slots[held:num_tokens] = slots[first:last]
-        request.num_slots, first = num_tokens, last
-
-
-def _chunk(request: Request, budget: int) -> Chunk:
-    start = request.num_computed
-    length = min(request.num_uncomputed, budget)
-    if start + length > request.score_from:
-        length = min(length, SCORED_CHUNK)
-    return Chunk(request, start, length)
+            request.slots[begin:end] = slots[first:last]
+        request.num_slots, first = end, last
 
 
 def _next_tokens(request: Request, prefix: Prefix) -> tuple[int, int, bytes]:

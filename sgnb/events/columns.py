@@ -1,4 +1,4 @@
-"""Many small values of one kind in little memory: what events hold of tokens and rows."""
+"""Column storage for what events hold of tokens and rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ _Row = TypeVar("_Row")
 
 
 class Tokens(Sequence[int]):
-    """Token ids, four bytes each; equal to the tuple of them. Python makes the numbers when they
-    are asked for."""
+    """Token ids as int32, equal to the tuple of them. Python numbers are made on access."""
 
     __slots__ = ("_data",)
 
@@ -44,39 +43,44 @@ class Tokens(Sequence[int]):
         return repr(tuple(self))
 
 
-class Columns(Sequence[_Row]):
-    """Named tuples of one kind, kept as one tuple for each field; equal to the tuple of the named
-    tuples.
+def _tuple(column: Any) -> tuple[Any, ...]:
+    return column if isinstance(column, tuple) else tuple(column.tolist())
 
-    A log holds millions of such rows. Python's garbage collector would visit each of them again and
-    again, and stop the engine meanwhile; tuples of numbers it leaves alone.
+
+class Columns(Sequence[_Row]):
+    """Named tuples of one class, stored by column; equal to the tuple of the named tuples.
+
+    A log holds millions of rows. The cyclic garbage collector would scan each again and again, and
+    stop the engine for that; it untracks tuples of numbers.
     """
 
     __slots__ = ("_columns", "_kind")
 
     def __init__(self, kind: Any, *columns: Iterable[Any]) -> None:
-        """kind: the class of the named tuples. columns: one for each of its fields, all of one
-        length."""
+        """kind: the class of the named tuples. columns: one for each field, of equal lengths; arrays
+        are kept as they are, and must not change."""
         self._kind = kind
-        self._columns = tuple([tuple(column) for column in columns])
+        self._columns: tuple[Any, ...] = tuple(
+            [c if hasattr(c, "tolist") else tuple(c) for c in columns]
+        )
 
     def column(self, name: str) -> tuple[Any, ...]:
         place: int = self._kind._fields.index(name)
-        return self._columns[place]
+        return _tuple(self._columns[place])
 
     def __len__(self) -> int:
         return len(self._columns[0])
 
     def __iter__(self) -> Iterator[_Row]:
-        return map(self._kind, *self._columns)
+        return map(self._kind, *map(_tuple, self._columns))
 
     def __getitem__(self, place: Any) -> Any:
         return tuple(self)[place]
 
     def __eq__(self, other: object) -> bool:
-        return (
-            tuple(self) == tuple(other) if isinstance(other, (Columns, tuple)) else NotImplemented
-        )
+        if not isinstance(other, (Columns, tuple)):
+            return NotImplemented
+        return tuple(self) == tuple(other)
 
     def __hash__(self) -> int:
         return hash(tuple(self))

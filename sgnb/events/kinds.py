@@ -1,4 +1,8 @@
-"""What happens, as small frozen values: an event each."""
+"""What happens, as small frozen values: an event each.
+
+`run`, `branch` and `name` say which generation of which program an event belongs to. Bytes are kept
+in strings, each byte as the character of the same number (latin-1).
+"""
 
 from __future__ import annotations
 
@@ -9,67 +13,66 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class EngineStarted:
-    model: str
+    """An engine is ready. Its log begins with this."""
+
+    model: str  # folder or hub id
     device: str
     dtype: str
-    attention: str
-    pool_tokens: int
-    context_length: int
+    attention: str  # the backend: "torch", "triton" or "flashinfer"
+    pool_tokens: int  # capacity of the KV pool, in tokens
+    context_length: int  # most positions of one request
 
 
 @dataclass(frozen=True, slots=True)
 class EngineStopped:
-    reason: str
+    reason: str  # "closed", or the error that ended it
 
 
 @dataclass(frozen=True, slots=True)
 class TokensNamed:
-    """`pieces[i]` holds the bytes of token `ids[i]`, each byte as the character of the same number
-    (latin-1)."""
+    """The bytes of tokens, each once and before its first use."""
 
     ids: tuple[int, ...]
-    pieces: tuple[str, ...]
+    pieces: tuple[str, ...]  # the bytes of ids[i] as latin-1
 
 
 @dataclass(frozen=True, slots=True)
 class RequestQueued:
-    """`purpose` is "generate", or "score" for a choice that is only scored. `run` is "" outside
-    programs."""
+    """A request entered the waiting queue."""
 
     request: int
-    run: str
-    branch: str
-    name: str
-    purpose: str
-    prompt: Sequence[int]
+    run: str  # "" outside programs
+    branch: str  # the branch it generates for
+    name: str  # the variable it sets
+    purpose: str  # "generate", or "score" for a choice that is only scored
+    prompt: Sequence[int]  # token ids
 
 
 @dataclass(frozen=True, slots=True)
 class RequestAdmitted:
-    """The request holds `cached` tokens of the tree; the rest of its tokens will be computed."""
+    """A request entered the running batch; prefill computes the tokens that are not cached."""
 
     request: int
-    cached: int
+    cached: int  # prefix tokens found in the radix tree
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRetracted:
-    """Memory ran out; the request waits again with the output it has."""
+    """A request was preempted for lack of KV memory; it waits again with the output it has."""
 
     request: int
 
 
 @dataclass(frozen=True, slots=True)
 class RequestFinished:
-    """`reason`: "stop", "length", "abort" or "error" (with its message). `cached_tokens`: at the
-    first admission."""
+    """A request ended."""
 
     request: int
-    reason: str
+    reason: str  # "stop", "length", "abort" or "error"
     prompt_tokens: int
-    cached_tokens: int
+    cached_tokens: int  # at the first admission
     output_tokens: int
-    message: str = ""
+    message: str = ""  # of the error
 
 
 class Extended(NamedTuple):
@@ -81,162 +84,137 @@ class Extended(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """A token was chosen; `logprob` is the model's own, before temperature and filters."""
+    """A token was sampled."""
 
     request: int
     token: int
-    logprob: float
+    logprob: float  # the model's own, before temperature and filters
 
 
 class Masked(NamedTuple):
-    """A grammar bound a token of `sampled`: `allowed` tokens were left, whose probability by the
-    model was `kept`.
-
-    before, after: the grammar's states; -1 where it has no numbered states.
-    """
+    """The grammar mask of one token of `sampled`."""
 
     request: int
-    allowed: int
-    kept: float
-    before: int
-    after: int
+    allowed: int  # tokens that the mask left
+    kept: float  # their probability by the model
+    before: int  # the grammar's state; -1 where states have no numbers
+    after: int  # its state after the token
 
 
 @dataclass(frozen=True, slots=True)
 class StepRan:
-    """One forward pass. free + cached + in_flight = the pool's size, in tokens."""
+    """One forward pass. free + cached + in_flight is the size of the KV pool, in tokens."""
 
     step: int
-    seconds: float
-    extended: Sequence[Extended]
-    sampled: Sequence[Sampled]
-    waiting: int
-    running: int
-    free: int
-    cached: int
-    in_flight: int
-    masked: Sequence[Masked] = ()
+    seconds: float  # wall time
+    extended: Sequence[Extended]  # prefill and decode: a row for each request in the batch
+    sampled: Sequence[Sampled]  # a row for each token
+    waiting: int  # requests in the queue
+    running: int  # requests in the batch
+    free: int  # KV slots of no one
+    cached: int  # KV slots that the radix tree holds
+    in_flight: int  # KV slots of running requests that are not in the tree yet
+    masked: Sequence[Masked] = ()  # a row for each token bound by a grammar
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionSwitched:
-    """Other kernels compute attention from now on: they were compiled in the background for so many
-    seconds.
-
-    seconds: 0 when the engine went back to kernels that it had used before.
-    """
+    """Another attention backend computes from now on."""
 
     before: str
     after: str
-    seconds: float
+    seconds: float  # of compiling it in the background; 0 when it was used before
 
 
 @dataclass(frozen=True, slots=True)
 class GrammarReady:
-    """The request's grammar is compiled: `states` of its automaton, 0 on the road of the library.
-
-    seconds: of compiling, or of reading it when `from_cache`.
-    """
+    """The request's grammar is compiled."""
 
     request: int
-    kind: str
-    states: int
-    seconds: float
+    kind: str  # "regex", "json_schema" or "ebnf"
+    states: int  # of its automaton; 0 where llguidance runs it
+    seconds: float  # of compiling, or of reading it from the cache
     from_cache: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Jumped:
-    """Text was appended without asking the model; the tokens go through it in one pass, before the
-    next is chosen.
-
-    reason: "forced" by the grammar, or "limit": the shortest way to an end that max_new_tokens
-    still holds. `dropped` of the last tokens were cut anew and are the first of `tokens`. data: the
-    bytes as in `TokensNamed`. before, after: the grammar's states. labels: the parts of the pattern
-    or schema that the text comes from.
-    """
+    """Jump-forward: text was appended without sampling; its tokens are prefilled in one pass."""
 
     request: int
-    reason: str
-    dropped: int
-    tokens: tuple[int, ...]
-    data: str
-    before: int
-    after: int
-    labels: tuple[str, ...]
+    reason: str  # "forced", or "limit": the shortest end within max_new_tokens
+    dropped: int  # last tokens of the output that retokenizing replaced
+    tokens: tuple[int, ...]  # ids, those of the replaced ones included
+    data: str  # the bytes appended, as latin-1
+    before: int  # the grammar's state; -1 where states have no numbers
+    after: int  # its state after the text
+    labels: tuple[str, ...]  # parts of the pattern or schema that the text comes from
 
 
 @dataclass(frozen=True, slots=True)
 class NodeAdded:
-    """A leaf of the radix tree. Node 0 is the root, never added. `namespace` is "" but for the
-    root's children."""
+    """A leaf of the radix tree. Node 0 is the root and never added."""
 
     node: int
     parent: int
-    tokens: Sequence[int]
-    namespace: str = ""
+    tokens: Sequence[int]  # ids on the edge from the parent
+    namespace: str = ""  # "" below the root's children
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSplit:
-    """The new node `upper` takes the first `length` tokens of `node`, its locks and its age, and
-    becomes its parent."""
+    """A new node became the parent of `node`, with its first tokens, its locks and its age."""
 
     node: int
-    upper: int
-    length: int
+    upper: int  # the new node
+    length: int  # how many tokens it took
 
 
 @dataclass(frozen=True, slots=True)
 class NodeEvicted:
-    """A leaf left the tree; `reason`: "memory" or "flush"."""
+    """A leaf left the radix tree."""
 
     node: int
-    reason: str
+    reason: str  # "memory" or "flush"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeLocked:
-    """`delta` (1 or -1) is added to the lock count of the node and of every node above it, the root
-    excepted."""
+    """The lock count of the node and its ancestors changed, that of the root excepted."""
 
     node: int
-    delta: int
+    delta: int  # 1 or -1
 
 
 @dataclass(frozen=True, slots=True)
 class NodeTouched:
-    """The node and every node above it were used at logical time `tick`."""
+    """The node and its ancestors were used."""
 
     node: int
-    tick: int
+    tick: int  # logical time, for LRU eviction
 
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """A program, or a batch of `total` of them, began. `source` is the program's text where it is
-    known."""
+    """A program, or a batch of them, began."""
 
     run: str
     title: str
-    source: str
-    total: int
+    source: str  # the program's text, "" where it is not known
+    total: int  # number of programs
 
 
 @dataclass(frozen=True, slots=True)
 class BranchStarted:
-    """`parent` is "" for a program's own stream. `text` is what the branch begins with: its
-    parent's text so far."""
-
     run: str
     branch: str
-    parent: str
-    text: str
+    parent: str  # "" for a program's own branch
+    text: str  # what it begins with: its parent's text so far
 
 
 @dataclass(frozen=True, slots=True)
 class TextAppended:
-    """Constant text, role marks included; what is generated comes from the engine's own events."""
+    """Constant text, role marks included; generated text follows from the engine's own events."""
 
     run: str
     branch: str
@@ -245,44 +223,38 @@ class TextAppended:
 
 @dataclass(frozen=True, slots=True)
 class GenerationDone:
-    """The text that a generation appended to its branch, as the program sees it (stop strings cut
-    off)."""
+    """A generation ended."""
 
     run: str
     branch: str
-    name: str
-    text: str
+    name: str  # the variable it set
+    text: str  # what it appended, as the program sees it: stop strings cut off
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceMade:
-    """`scores[i]` belongs to `choices[i]`; the largest wins; `chosen` was appended to the
-    branch."""
+    """A select ended."""
 
     run: str
     branch: str
-    name: str
+    name: str  # the variable it set
     choices: tuple[str, ...]
-    scores: tuple[float, ...]
-    chosen: str
+    scores: tuple[float, ...]  # one for each choice; the largest wins
+    chosen: str  # what was appended
 
 
 @dataclass(frozen=True, slots=True)
 class BranchFinished:
-    """`error` is "" when all went well."""
-
     run: str
     branch: str
-    error: str
+    error: str  # "" when all went well
 
 
 @dataclass(frozen=True, slots=True)
 class RunFinished:
-    """`status`: "done", "error" or "interrupted"."""
-
     run: str
-    status: str
-    message: str = ""
+    status: str  # "done", "error" or "interrupted"
+    message: str = ""  # of the error
 
 
 EVENT_KINDS: dict[str, type] = {

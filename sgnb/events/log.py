@@ -35,18 +35,16 @@ _TOKENS = {
     TokensNamed: "ids",
     Jumped: "tokens",
 }
-"""The field of an event that holds tokens: by far the largest part of the memory that a log
-takes."""
+"""The field of an event that holds tokens, which take most of a log's memory."""
 
-_PLAIN = {
+_SCALAR = {
     kind: attrgetter(*names)
     for kind in EVENT_KINDS.values()
     if len(names := [f.name for f in fields(kind) if f.type in ("int", "float", "str")])
     == len(fields(kind))
     > 1
 }
-"""What gives the values of an event that has nothing but numbers and strings, at least two of
-them."""
+"""The getter of all values of an event that has only numbers and strings, two or more."""
 
 
 class EventLog:
@@ -54,9 +52,8 @@ class EventLog:
 
     capacity: records kept. tokens: tokens kept in all records together, 4 to 50 bytes each.
 
-    A record is kept as a tuple (time, tokens, event), or, where the values are `_PLAIN`, longer:
-    (time, tokens, the kind's name, *values). Such tuples, of numbers and strings alone, Python's
-    garbage collector leaves alone.
+    A record is kept as a tuple (time, tokens, event), or, of `_SCALAR` kinds, as (time, tokens, the
+    kind's name, *values): the garbage collector untracks tuples of numbers and strings.
     """
 
     def __init__(self, capacity: int = 200_000, tokens: int = 2_000_000) -> None:
@@ -71,7 +68,7 @@ class EventLog:
         kind = type(event)
         name = _TOKENS.get(kind)
         size = len(getattr(event, name)) if name else 0
-        values = _PLAIN.get(kind)
+        values = _SCALAR.get(kind)
         kept = (kind.__name__, *values(event)) if values else (event,)
         with self._lock:
             self.last += 1

@@ -14,8 +14,7 @@ from .log import EventLog, Record
 
 
 class Recorder:
-    """Writes a log to a file, one JSON object a line, from a thread of its own. Close it, or use it
-    in a `with`."""
+    """Writes a log to a JSON Lines file, on a thread of its own. Close it, or use `with`."""
 
     def __init__(self, log: EventLog, path: str | Path, after: int = 0) -> None:
         self.path = Path(path)
@@ -75,8 +74,7 @@ def decode(line: str) -> Record:
 
 
 def load(path: str | Path) -> Iterator[Record]:
-    """The records of a file written by `Recorder`; kinds that this version does not know are left
-    out."""
+    """The records of a file written by `Recorder`, without kinds that this version lacks."""
     with Path(path).open(encoding="utf-8") as file:
         yield from replay(file)
 

@@ -1,13 +1,12 @@
-"""What to beware of in a grammar: parts that can go on for ever, texts that begin one another or
-share a first token.
+"""Warnings about a grammar: unbounded parts, texts that are prefixes or share a first token.
 
-Pure functions over an automaton. Knows a tokenizer only as `Writer`.
+Pure functions over an automaton. Knows a tokenizer only as `Encoder`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from operator import itemgetter
 from typing import Protocol
 
@@ -15,31 +14,30 @@ from .automaton.automaton import DEAD, Automaton
 from .automaton.dfa import START
 
 FEW_TEXTS = 32
-"""Up to so many texts a grammar is a choice between them, which is worth comparing them for."""
+"""At most this many texts are compared: such a grammar is a choice between them."""
 
 SHOWN = 5
-"""So many parts or pairs are named; the others are counted."""
+"""At most this many parts or pairs are named; the others are counted."""
 
 _BEGINS = {
     False: "after it ending and going on compete",
     True: "their scores are over the same tokens up to there",
 }
 _SHARE = {
-    False: "it gets the probability of all of them, and the model chooses between them only after it",
+    False: "it gets the probability of all of them, "
+    "and the model chooses between them only after it",
     True: "only what follows it tells them apart",
 }
-"""What comes of it when texts are written token by token (False) or scored as a whole (True)."""
+"""The consequence where texts are generated token by token (False) or scored as a whole (True)."""
 
 _DIGITS = frozenset(b"0123456789")
-
 
 Labelled = Mapping[tuple[int, int], frozenset[str]]
 """Edges, as (state, next state), and their labels."""
 
 
-class Writer(Protocol):
-    """What is asked of a tokenizer: the tokens for bytes that continue a text, and the bytes of a
-    token."""
+class Encoder(Protocol):
+    """The part of a tokenizer that is needed: bytes that continue a text to tokens, and back."""
 
     def write(self, data: bytes) -> Sequence[int]: ...
 
@@ -47,19 +45,15 @@ class Writer(Protocol):
 
 
 def readable(text: str) -> str:
-    """`text` with escapes in place of line breaks and of all that does not show or changes how the
-    rest is shown."""
-    return "".join(
-        character if character.isprintable() else repr(character)[1:-1] for character in text
-    )
+    """`text` with escapes for line breaks and all other characters that are not printable."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def endless(automaton: Automaton, kind: str, stops: Collection[str] = ()) -> list[str]:
-    """One line for each part in which the text can go on for ever; `kind` is the grammar's, which
-    says how to bound it.
+    """One line for each cycle of states, in which the text can go on for ever.
 
-    Such a part is a cycle of states, from which a final state can be reached but never has to be.
-    Not one that some of the `stops` would end at its first character.
+    kind: the grammar's, which says how to bound it. stops: a cycle of nothing but stop characters
+    is left out.
     """
     found: dict[str, None] = {}
     ends = {stop.encode()[0] for stop in stops if len(stop.encode()) == 1}
@@ -70,47 +64,39 @@ def endless(automaton: Automaton, kind: str, stops: Collection[str] = ()) -> lis
     return _cut(list(found), "parts that can go on for ever")
 
 
-def collisions(automaton: Automaton, writer: Writer | None = None) -> list[str]:
-    """Of a grammar of few texts: those that begin another, and with a `writer` those that share
-    their first token."""
+def collisions(automaton: Automaton, encoder: Encoder | None = None) -> list[str]:
+    """Of a grammar of few texts: prefixes of others and, with `encoder`, common first tokens."""
     texts = all_texts(automaton, FEW_TEXTS)
-    return (
-        []
-        if texts is None
-        else compare(texts, [writer.write(t) for t in texts] if writer else [], writer)
-    )
+    if texts is None:
+        return []
+    return compare(texts, [encoder.write(text) for text in texts] if encoder else [], encoder)
 
 
 def compare(
     texts: Sequence[bytes],
     tokens: Sequence[Sequence[int]] = (),
-    writer: Writer | None = None,
+    encoder: Encoder | None = None,
     *,
     scored: bool = False,
 ) -> list[str]:
-    """As `collisions`, for these texts and the `tokens` of each (none: only their letters are
-    compared).
+    """As `collisions`, for these texts and the `tokens` of each; without any, only bytes count.
 
-    scored: each text is scored as a whole, as in a select, and not written token by token.
+    scored: each text is scored as a whole, as in a select, and not generated token by token.
     """
     lines = [
         f"{_shown(short)} begins {_shown(long)}: {_BEGINS[scored]}; give each an end of its own"
         for short, long in _beginnings(sorted(texts))
     ]
-    if tokens and writer is not None:
-        common = _common_length(tokens)
-        first = sorted(
-            (ids[common], text)
-            for ids, text in zip(tokens, texts, strict=True)
-            if len(ids) > common
-        )
+    if tokens and encoder is not None:
+        common = list(takewhile(lambda ids: len(set(ids)) == 1, zip(*tokens, strict=False)))
+        pairs = zip(tokens, texts, strict=True)
+        first = sorted((ids[len(common)], text) for ids, text in pairs if len(ids) > len(common))
         for token, group in groupby(first, key=itemgetter(0)):
             sharing = [_shown(text) for _, text in group]
             if len(sharing) > 1:
                 names = ", ".join(sharing[:3]) + (", ..." if len(sharing) > 3 else "")
-                lines.append(
-                    f"{names} share the token {_shown(writer.piece(token))}: {_SHARE[scored]}"
-                )
+                piece = _shown(encoder.piece(token))
+                lines.append(f"{names} share the token {piece}: {_SHARE[scored]}")
     return _cut(lines, "texts that collide")
 
 
@@ -124,24 +110,21 @@ def all_texts(automaton: Automaton, limit: int) -> list[bytes] | None:
         state, text = paths.pop()
         if automaton.final[state]:
             texts.append(text)
-        paths += [
-            (automaton.step(state, bytes([byte])), text + bytes([byte]))
-            for byte in automaton.next_bytes(state)
-        ]
+        steps = [bytes([byte]) for byte in automaton.next_bytes(state)]
+        paths += [(automaton.step(state, byte), text + byte) for byte in steps]
         if len(texts) + len(paths) > limit:  # every path leads to a text of its own
             return None
     return sorted(texts)
 
 
 def cycles(automaton: Automaton) -> list[set[int]]:
-    """The strongly connected sets of states that have a way round."""
+    """The strongly connected components with a cycle."""
     rows = enumerate(automaton.table.tolist())
     return _components({state: set(row) - {DEAD} for state, row in rows if state != DEAD})
 
 
 def _components(targets: Mapping[int, set[int]]) -> list[set[int]]:
-    """The strongly connected sets of a graph that have a way round. By Tarjan, without
-    recursion."""
+    """The strongly connected components with a cycle. Tarjan's algorithm, without recursion."""
     found = []
     number: dict[int, int] = {}
     low: dict[int, int] = {}
@@ -185,10 +168,9 @@ def _components(targets: Mapping[int, set[int]]) -> list[set[int]]:
 def _endless_lines(automaton: Automaton, cycle: set[int], kind: str, digits: bool) -> list[str]:
     edges = {edge: _labels(automaton, edge) for edge in _edges_inside(automaton, cycle)}
     if kind == "json_schema":
-        parts = _unbounded(edges, digits)
+        end = "the text can go on until max_tokens"
         return [
-            f"{readable(part)} has no {cure}; the text can go on until max_tokens"
-            for part, cure in parts
+            f"{readable(part)} has no {hint}; {end}" for part, hint in _unbounded(edges, digits)
         ]
     labels = sorted({label for labels in edges.values() for label in labels})
     alone = [label for label in labels if _components(_graph(edges, {label}))]
@@ -198,31 +180,17 @@ def _endless_lines(automaton: Automaton, cycle: set[int], kind: str, digits: boo
 
 
 def _unbounded(edges: Labelled, digits: bool) -> Iterator[tuple[str, str]]:
-    """(path, the keyword that would bound it) of the values of a schema that go round on their own
-    edges."""
+    """(path, keyword that would bound it) of the schema's values with a cycle of their own."""
     labels = sorted({label for labels in edges.values() for label in labels})
+    keyword = "maximum" if digits else "maxLength"
     for label in labels:
-        inside = {
-            other
-            for other in labels
-            if other == label or other.startswith((label + ".", label + "["))
-        }
+        below = (f"{label}.", f"{label}[")
+        inside = {other for other in labels if other == label or other.startswith(below)}
         for component in _components(_graph(edges, inside)):
-            used = {
-                other
-                for edge, others in edges.items()
-                if component.issuperset(edge)
-                for other in others & inside
-            }
+            within = (own for edge, own in edges.items() if component.issuperset(edge))
+            used = inside & set[str]().union(*within)
             if label in used:
-                yield (
-                    label,
-                    "maxItems or maxProperties"
-                    if len(used) > 1
-                    else "maximum"
-                    if digits
-                    else "maxLength",
-                )
+                yield label, "maxItems or maxProperties" if len(used) > 1 else keyword
     if not labels:
         yield "the text", "bound"
 
@@ -256,15 +224,8 @@ def _bytes_inside(automaton: Automaton, cycle: set[int]) -> set[int]:
 
 
 def _beginnings(texts: Sequence[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Of sorted texts, each that begins a later one, with the next such."""
-    for short, long in pairwise(texts):
-        if long.startswith(short):
-            yield short, long
-
-
-def _common_length(tokens: Sequence[Sequence[int]]) -> int:
-    length = min(map(len, tokens), default=0)
-    return next((i for i in range(length) if len({t[i] for t in tokens}) > 1), length)
+    """Of sorted texts, each that is a prefix of a later one, with the next such."""
+    return ((short, long) for short, long in pairwise(texts) if long.startswith(short))
 
 
 def _shown(text: bytes) -> str:

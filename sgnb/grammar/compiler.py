@@ -1,9 +1,7 @@
-"""From what a request asks for to something that makes matchers: off the engine's thread, once for
-each grammar.
+"""Compiles grammars off the engine's thread, each once: from a spec to a maker of matchers.
 
-Two roads. What is regular, and not too large, becomes an automaton; it depends on no tokenizer and
-is kept on disk for the next kernel. What is recursive or too large goes to a grammar library, which
-is bound to the vocabulary.
+Two roads. What is regular and not too large becomes an automaton, which depends on no tokenizer and
+is cached on disk. What is recursive or too large goes to a grammar library, for one vocabulary.
 """
 
 from __future__ import annotations
@@ -34,21 +32,18 @@ from .syntax import Rules
 from .vocabulary import Vocabulary
 
 FORMAT = 2
-"""Counts up when the same spec may come to mean another automaton: what is on disk is then made
-again."""
+"""Version of the disk cache: counts up when the same spec may give another automaton."""
 
 REGEX_LIMITS = Limits(seconds=1.4)
 SCHEMA_LIMITS = Limits(positions=66_000, seconds=1.2)
-"""A schema has another road, which is at hand at once: what would take much longer than a second
-goes there. The bound is on the size first, so that the same schema takes the same road on machines
-of all speeds."""
+"""What would take much longer than a second goes to the library. The bound is on the size first, so
+that a schema takes the same road on machines of all speeds."""
 
 WORTH_KEEPING = 0.005
-"""Seconds of compiling under which reading the result from disk would not be faster."""
+"""Seconds of compile time from which the disk cache pays."""
 
 THREADS = 4
-"""So many grammars are compiled at a time: a hard one must not keep the easy ones behind it
-waiting."""
+"""Grammars compiled at a time: a hard one must not keep easy ones waiting."""
 
 SUFFIX = ".safetensors"
 KEPT_ON_DISK = 1024
@@ -57,19 +52,14 @@ KEPT_IN_MEMORY = 256
 
 @dataclass(frozen=True)
 class CompiledGrammar:
-    """What a spec means, for any vocabulary. `automaton` is None on the road of the library, which
-    needs `rules`.
-
-    seconds: how long compiling took, or reading it when `from_cache`. why: why there is no
-    automaton.
-    """
+    """What a spec means, for any vocabulary."""
 
     spec: GrammarSpec
-    automaton: Automaton | None
-    rules: Rules | None
-    seconds: float
+    automaton: Automaton | None  # None for the grammar library
+    rules: Rules | None  # of a schema for the library
+    seconds: float  # how long compiling took, or reading where `from_cache`
     from_cache: bool = False
-    why: str = ""
+    why: str = ""  # why there is no automaton
 
     @cached_property
     def compressed(self) -> Compressed:
@@ -90,27 +80,23 @@ class TokenGrammar:
 
     def matcher(self) -> Matcher:
         """A new one, at the beginning."""
-        return (
-            self._library.matcher()
-            if self.compiled.automaton is None
-            else AutomatonMatcher(self._paths)
-        )
+        if self.compiled.automaton is None:
+            return self._library.matcher()
+        return AutomatonMatcher(self._paths)
 
 
 class GrammarCompiler:
-    """Compiles for one vocabulary, on threads of its own. Each grammar once, however many requests
-    ask for it."""
+    """Compiles for one vocabulary on threads of its own, each grammar once for all its requests."""
 
     def __init__(self, vocabulary: Callable[[], Vocabulary]) -> None:
-        """vocabulary: makes it, or gives the one that is there; called on a thread of the
-        compiler."""
+        """vocabulary: makes it or returns the existing one; called on a thread of the compiler."""
         self._vocabulary = vocabulary
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="sgnb-grammar")
         self._known: OrderedDict[GrammarSpec, Future[TokenGrammar]] = OrderedDict()
         self._lock = Lock()
 
     def compile(self, spec: GrammarSpec) -> Future[TokenGrammar]:
-        """At once, with a future whose error is the grammar's own GrammarError."""
+        """Does not block. The future's error is the grammar's own GrammarError."""
         with self._lock:
             future = self._known.get(spec)
             if future is None:
@@ -130,13 +116,12 @@ class GrammarCompiler:
         except GrammarError:
             raise
         except Exception as error:
-            raise GrammarError(
-                f"the {spec.kind} cannot be compiled: {type(error).__name__}: {error}"
-            ) from error
+            reason = f"{type(error).__name__}: {error}"
+            raise GrammarError(f"the {spec.kind} cannot be compiled: {reason}") from error
 
 
 def compile_spec(spec: GrammarSpec) -> CompiledGrammar:
-    """Compile, or read from disk what an earlier kernel compiled. Raises GrammarError."""
+    """Compile, or read from the disk cache. Raises GrammarError."""
     began = time.perf_counter()
     kept = _place(spec)
     automaton = Automaton.load(kept)
@@ -151,10 +136,8 @@ def compile_spec(spec: GrammarSpec) -> CompiledGrammar:
 
 def cache_folder() -> Path:
     """Where automata are kept between kernels: SGNB_CACHE, else the user's cache folder."""
-    base = os.environ.get("SGNB_CACHE") or Path(
-        os.environ.get("XDG_CACHE_HOME") or "~/.cache", "sgnb"
-    )
-    return Path(base).expanduser() / "grammars"
+    user = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "sgnb")
+    return Path(os.environ.get("SGNB_CACHE") or user).expanduser() / "grammars"
 
 
 def _compile(spec: GrammarSpec) -> tuple[Automaton | None, Rules | None, str]:
@@ -175,9 +158,8 @@ def _from_library(compiled: CompiledGrammar, vocabulary: Vocabulary) -> LibraryG
     try:
         return compile_rules(compiled.rules, vocabulary)
     except GrammarError as error:
-        raise GrammarError(
-            f"{compiled.why}; and the grammar library: {error.message}", error.hint
-        ) from error
+        message = f"{compiled.why}; and the grammar library: {error.message}"
+        raise GrammarError(message, error.hint) from error
 
 
 def _place(spec: GrammarSpec) -> Path:
@@ -186,8 +168,7 @@ def _place(spec: GrammarSpec) -> Path:
 
 
 def _keep(automaton: Automaton, place: Path) -> None:
-    """Write it for the next kernel, and forget the files that were written first. A full disk loses
-    nothing else."""
+    """Write it to the disk cache, and evict the oldest files. A full disk is no error."""
     with suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
         automaton.save(place)

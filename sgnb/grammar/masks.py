@@ -1,12 +1,10 @@
-"""Which tokens keep an automaton alive: exact masks for any state. Knows no tokenizer library and
-no request.
+"""Token bitmasks, exact for any state of an automaton. Knows no tokenizer library and no request.
 
 A state is walked through the vocabulary's prefix tree, a level at a time. Where little is allowed,
-the walk follows the few nodes that are alive. Where much is allowed, as inside a string, most of
-the result depends on the shape of the state's `Neighbourhood` only. That part is walked once over
-the whole tree and kept for all states, of all automata, whose neighbourhood has the same shape;
-what is left are the few nodes at which a token leaves the neighbourhood, such as those with a
-closing quote.
+the walk follows the few live nodes. Where much is allowed, as inside a string, most of the result
+depends only on the shape of the state's `Neighbourhood`: that part is walked once over the whole
+tree and shared by all states, of all automata, whose neighbourhood has the same shape. What is left
+are the few nodes at which a token leaves the neighbourhood, such as those with a closing quote.
 """
 
 from __future__ import annotations
@@ -30,33 +28,28 @@ Bytes = NDArray[np.uint8]
 Value = TypeVar("Value")
 
 WIDE_WALK = 10_000
-"""With at least so many nodes below the allowed first bytes, shared parts are used. Measured."""
+"""Nodes below the allowed first bytes from which shared parts are used. Measured."""
 
 BROAD_STATE = 16
-"""A state with at least so many bytes out can be in a neighbourhood; others are cheap to walk, and
-rarely alike."""
+"""Outgoing bytes a state needs to be in a neighbourhood; others are cheap to walk, rarely alike."""
 
-NEIGHBOURHOOD_DEPTH = 16
-NEIGHBOURHOOD_STATES = 200
-"""How far from its first state, in bytes, a neighbourhood reaches, and its largest size.
-Measured."""
+NEIGHBOURHOOD_DEPTH = 16  # bytes from its first state
+NEIGHBOURHOOD_STATES = 200  # at most. Both measured.
 
 FEW_NODES = 12
-"""Up to so many nodes are followed without numpy. Measured."""
+"""At most this many nodes are followed without numpy. Measured."""
 
 FEW_TOKENS = 512
-"""Up to so many bits are set one by one. Measured."""
+"""Fewer bits than these are set one by one. Measured."""
 
-MASK_BYTES = 128 << 20
-SHARED_BYTES = 32 << 20
-"""How much memory the masks of one vocabulary take, and how much its shared parts."""
+MASK_BYTES = 128 << 20  # memory for the masks of one vocabulary
+SHARED_BYTES = 32 << 20  # and for its shared parts
 
 
 class TokenMasks:
-    """The masks of one automaton for one vocabulary, kept in memory that the vocabulary's automata
-    share.
+    """The masks of one automaton for one vocabulary, in an LRU cache that its automata share.
 
-    Making it costs nothing: masks are computed when they are asked for, by any thread.
+    Masks are computed on demand, by any thread.
     """
 
     def __init__(self, automaton: Automaton, vocabulary: Vocabulary) -> None:
@@ -67,11 +60,9 @@ class TokenMasks:
         self._masks, self._shared = caches
 
     def mask(self, state: int) -> Words:
-        """The tokens whose bytes all lead from `state` to live states: uint32[ceil(size / 32)],
-        read-only.
+        """The tokens allowed in `state`: uint32[ceil(size / 32)], read-only.
 
-        Bit i % 32 of word i // 32 is token i. Never a special token, and nothing in the dead state
-        0.
+        Bit i % 32 of word i // 32 is token i. No special tokens; none at all in the dead state.
         """
         words = self._masks.get((self._key, state))
         if words is None:
@@ -82,18 +73,18 @@ class TokenMasks:
 
     def _compute(self, state: int) -> Bytes:
         automaton, tree = self.automaton, self.vocabulary.tree
-        targets = automaton.table[state].take(
-            automaton.classes.take(tree.byte[1 : tree.first_child[1]])
-        )
+        first = automaton.classes.take(tree.byte[1 : tree.first_child[1]])
+        targets = automaton.table[state].take(first)
         alive = targets.nonzero()[0]
         if tree.nodes_below.take(alive).sum() < WIDE_WALK:
             return self._follow(_no_tokens(tree), alive + 1, targets.take(alive))
+
         near = self._neighbourhoods.find(state)
         if near is None:
             symbols = automaton.classes.astype(np.intp).take(tree.symbols)
-            return _tokens_alive(
-                _walk_all(tree, self._flat, state * automaton.table.shape[1], symbols), tree
-            )
+            rows = _walk_all(tree, self._flat, state * automaton.table.shape[1], symbols)
+            return _tokens_alive(rows, tree)
+
         shared = self._shared.get(near.shape)
         if shared is None:
             shared = walk_neighbourhood(tree, near)
@@ -103,8 +94,7 @@ class TokenMasks:
         return self._follow(shared.allowed.copy(), shared.exits, targets)
 
     def _follow(self, allowed: Bytes, nodes: Index, states: NDArray[Any]) -> Bytes:
-        """Add to `allowed` the tokens at `nodes`, which are alive in `states`, and at all that is
-        alive below them."""
+        """Add to `allowed` the tokens at `nodes`, alive in `states`, and at live nodes below."""
         tree, table, classes = self.vocabulary.tree, self.automaton.table, self.automaton.classes
         visited: list[Index] = []
         while len(nodes):
@@ -123,10 +113,9 @@ class TokenMasks:
     def _follow_few(
         self, nodes: list[int], states: list[int], visited: list[Index]
     ) -> tuple[Index, NDArray[np.intp]]:
-        """Follow without numpy, whose calls would cost more, while the nodes are few; add them to
-        `visited`.
+        """As `_follow` without numpy, whose calls cost more while nodes are few; adds to `visited`.
 
-        Returns the live nodes of the level at which they are too many, and their states.
+        Returns the live nodes, with their states, of the first level that has too many.
         """
         first_child, data = self.vocabulary.tree.first_child_view, self.vocabulary.tree.data
         table, classes = self._table_view, self._class_bytes
@@ -162,27 +151,20 @@ class TokenMasks:
 
 
 class Neighbourhood(NamedTuple):
-    """A state and the broad states around it, nearest first.
+    """A state and the broad states around it, nearest first."""
 
-    states: int[K], the automaton's numbers. shape: uint8[K, 256] as bytes, where every byte leads
-    from each of them: 0 to the dead state, i to states[i - 1], K + 1 out of the neighbourhood. It
-    says all that `walk_neighbourhood` uses.
-    """
-
-    states: Index
+    states: Index  # int[K], the automaton's numbers
+    # uint8[K, 256], the transitions: 0 to the dead state, i to states[i - 1], K + 1 to the outside.
+    # All that `walk_neighbourhood` uses.
     shape: bytes
 
 
 class SharedPart(NamedTuple):
-    """What a neighbourhood decides by its shape alone.
+    """What a neighbourhood decides by its shape alone."""
 
-    allowed: packed bits of the tokens that stay inside. exits: intp[E], nodes whose last byte leads
-    out of it. exit_rows: uint8[E], the place in the neighbourhood from which it does.
-    """
-
-    allowed: Bytes
-    exits: Index
-    exit_rows: Bytes
+    allowed: Bytes  # packed bits of the tokens that stay inside
+    exits: Index  # intp[E], nodes whose last byte leads out of it
+    exit_rows: Bytes  # uint8[E], the place in the neighbourhood from which it does
 
     @property
     def nbytes(self) -> int:
@@ -195,23 +177,18 @@ class Neighbourhoods:
     def __init__(self, automaton: Automaton) -> None:
         table, classes = automaton.table, automaton.classes
         self._table, self._classes = table, classes
-        # By their smallest byte the classes have one order in automata that differ only in how they
-        # number them.
+        # Ordered by their smallest byte, however the automaton numbers them.
         self._order = np.unique(classes, return_index=True)[1].argsort()
         sizes = np.bincount(classes, minlength=table.shape[1]).astype(np.float32)
         self._broad = (table != 0).astype(np.float32) @ sizes >= BROAD_STATE
         self._successors: dict[int, list[int]] = {}
 
     def find(self, state: int) -> Neighbourhood | None:
-        """The neighbourhood of `state`, breadth first in the order of the bytes; None if it is too
-        large."""
+        """The neighbourhood of `state`, breadth first in byte order; None if it is too large."""
         found, level = {state: None}, [state]
         for _ in range(NEIGHBOURHOOD_DEPTH):
-            level = [
-                t
-                for t in dict.fromkeys(t for s in level for t in self._broad_after(s))
-                if t not in found
-            ]
+            after = dict.fromkeys(t for s in level for t in self._broad_after(s))
+            level = [t for t in after if t not in found]
             found |= dict.fromkeys(level)
             if not level:
                 break
@@ -221,9 +198,8 @@ class Neighbourhoods:
         place = np.full(len(self._table), len(states) + 1, np.uint8)
         place[0] = 0
         place[states] = np.arange(1, len(states) + 1)
-        return Neighbourhood(
-            states, place.take(self._table[states]).take(self._classes, axis=1).tobytes()
-        )
+        shape = place.take(self._table[states]).take(self._classes, axis=1)
+        return Neighbourhood(states, shape.tobytes())
 
     def _broad_after(self, state: int) -> list[int]:
         """The broad states one byte after `state`, in the order of the bytes."""
@@ -248,8 +224,7 @@ def walk_neighbourhood(tree: PrefixTree, near: Neighbourhood) -> SharedPart:
 
 
 class Cache(Generic[Value]):
-    """Least recently used first out, so that the sizes that `put` was given add up to at most
-    `limit` bytes."""
+    """LRU cache whose sizes, as given to `put`, add up to at most `limit` bytes."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -283,8 +258,7 @@ _keys = itertools.count()
 
 
 def _walk_all(tree: PrefixTree, flat: Index, start: int, symbols: Index) -> Index:
-    """The row of every node, intp[N]: `start` at the root, then flat[row + symbol]; rows are
-    offsets, 0 is dead."""
+    """intp[N], each node's row: `start` at the root, then flat[row + symbol]; 0 is dead."""
     rows = np.empty(len(tree), np.intp)
     rows[0] = start
     for first, last in itertools.pairwise(tree.depth_start[1:]):
@@ -306,8 +280,7 @@ def _no_tokens(tree: PrefixTree) -> Bytes:
 
 
 def _tokens_alive(rows: Index, tree: PrefixTree) -> Bytes:
-    """Packed bits of the tokens at nodes whose row is not 0. Sets the root's, where the special
-    tokens are, to 0."""
+    """Packed bits of the tokens at nodes whose row is not 0. Sets the root's row to 0."""
     rows[0] = 0
     bits = np.packbits(rows.take(tree.node_of) != 0, bitorder="little")
     allowed = _no_tokens(tree)

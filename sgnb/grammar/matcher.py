@@ -1,5 +1,4 @@
-"""One request's place in a grammar: what may follow, what must, and the way back. Knows no model
-and no scheduler."""
+"""Matchers: one request's state in a grammar. Knows no model and no scheduler."""
 
 from __future__ import annotations
 
@@ -16,8 +15,7 @@ from .masks import TokenMasks
 from .vocabulary import Vocabulary
 
 KEPT_TEXTS = 256
-"""So many shortest ways to an end are kept for each grammar, and the labels of so many texts; each
-may be as long as its longest text."""
+"""Shortest completions cached for each grammar, and as many texts' labels."""
 
 NO_LEEWAY = 2**31 - 1
 
@@ -30,70 +28,62 @@ class Matcher(Protocol):
 
     @property
     def state(self) -> int:
-        """The automaton's state; -1 for a grammar without numbered states."""
+        """The automaton's state; -1 where states have no numbers."""
 
     def accept_token(self, token: int) -> None:
-        """Move on by the token's bytes. GrammarError, and nothing has changed, if the grammar
-        forbids it."""
+        """Advance by the token's bytes. GrammarError if it is forbidden: nothing has changed."""
 
     def next_token_bitmask(self) -> Mask:
-        """The tokens that may follow; never special ones, never an end of sequence. Changes
-        nothing; read-only."""
+        """The allowed tokens, none of them special. Changes nothing; the mask is read-only."""
 
     def find_jump_forward_string(self) -> bytes:
-        """The bytes that must follow, whatever the model wants. Changes nothing."""
+        """The bytes that must follow. Changes nothing."""
 
     def distance(self) -> int | None:
-        """How many bytes end the grammar from here, at the least; None where that is not known.
-        Changes nothing."""
+        """The fewest bytes that end the grammar; None if not known. Changes nothing."""
 
     def completion(self) -> bytes | None:
-        """A shortest text that ends the grammar from here; None where that is not known. Changes
-        nothing."""
+        """A shortest text that ends the grammar; None if not known. Changes nothing."""
 
     def is_idle(self, tokens: int) -> bool:
-        """Whether there is nothing to do but to ask for a token: none is forced, some may follow,
-        and at most `tokens` bytes then end the grammar. False also where that is not known. Changes
-        nothing."""
+        """Whether only a token can be asked for: nothing is forced, something may follow, and at
+        most `tokens` bytes then end the grammar. False if not known. Changes nothing."""
 
     def labels(self, data: bytes = b"") -> tuple[str, ...]:
-        """The parts of the pattern or schema that `data`, or without it any next byte, comes from.
+        """The parts of the pattern or schema that `data` comes from; without `data`, any next byte.
         Changes nothing."""
 
     def rollback(self, tokens: int) -> None:
-        """Undo the last `tokens` calls of `accept_token`."""
+        """Undo the last `tokens` calls of `accept_token`; GrammarError if there are fewer."""
 
     def fork(self) -> Matcher:
-        """A second matcher at the same place; from here on the two know nothing of each other."""
+        """An independent matcher at the same place. Changes nothing."""
 
     @property
     def is_final(self) -> bool:
-        """Whether the text may end here."""
+        """Whether the text may end here. Changes nothing."""
 
     @property
     def finished(self) -> bool:
-        """Whether it must: nothing can follow."""
+        """Whether it must: nothing can follow. Changes nothing."""
 
 
 class Paths:
-    """What all requests of a grammar share: its automaton, what that forces, its masks, and the
-    shortest ways to an end and the labels that were asked for so far. Knows no request."""
+    """What all requests of a grammar share: its automaton in both forms, the masks, and a cache of
+    completions and labels. Knows no request."""
 
     def __init__(
         self, automaton: Automaton, compressed: Compressed, vocabulary: Vocabulary
     ) -> None:
-        self.automaton, self.compressed, self.masks = (
-            automaton,
-            compressed,
-            TokenMasks(automaton, vocabulary),
-        )
+        self.automaton, self.compressed = automaton, compressed
+        self.masks = TokenMasks(automaton, vocabulary)
         self._completions: dict[int, bytes] = {}
         self._labels: dict[tuple[int, bytes], tuple[str, ...]] = {}
         kinds = np.unique(automaton.classes[vocabulary.single_bytes])
         follows = (automaton.table[:, kinds] != 0).any(axis=1)
         chooses = ~compressed.singular & (follows | ~automaton.final)
         self.leeway = np.where(chooses, automaton.distance, NO_LEEWAY).astype(np.int32).data
-        """For each state: with so many bytes left there is nothing to do but to ask for a token."""
+        """For each state, the least `tokens` with which `Matcher.is_idle`."""
 
     def completion(self, state: int) -> bytes:
         """A shortest text that ends the grammar from `state`."""
@@ -120,9 +110,8 @@ class Paths:
             here = state
             for byte in path:
                 there = automaton.step(here, bytes([byte]))
-                found |= dict.fromkeys(
-                    automaton.labels[i] for i in automaton.sources.get((here, there), ())
-                )
+                labels = automaton.sources.get((here, there), ())
+                found |= dict.fromkeys(automaton.labels[label] for label in labels)
                 here = there
         return tuple(found)
 
@@ -169,11 +158,10 @@ class AutomatonMatcher:
         return self._paths.labels(self.state, data)
 
     def rollback(self, tokens: int) -> None:
-        if not 0 <= tokens < len(self._path):
-            raise GrammarError(
-                f"{tokens} tokens cannot be undone", f"{len(self._path) - 1} were accepted"
-            )
-        del self._path[len(self._path) - tokens :]
+        accepted = len(self._path) - 1
+        if not 0 <= tokens <= accepted:
+            raise GrammarError(f"{tokens} tokens cannot be undone", f"{accepted} were accepted")
+        del self._path[accepted + 1 - tokens :]
 
     def fork(self) -> AutomatonMatcher:
         twin = AutomatonMatcher(self._paths)

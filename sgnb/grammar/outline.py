@@ -1,8 +1,6 @@
-"""A compressed automaton as lines for a person: what each edge forces or allows, and the tokens at
-each choice.
+"""A compressed automaton as lines for people: its transitions, and the tokens at each choice.
 
-Characters are whole here: one that an edge begins and does not end is shown with the edge that ends
-it.
+Characters are whole here: one that spans several edges is shown with the edge that ends it.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from .advice import Writer
+from .advice import Encoder
 from .automaton.compressed import Edge
 from .automaton.dfa import START
 from .compiler import CompiledGrammar
@@ -26,8 +24,8 @@ SOME_TOKENS = 6
 PARTS_SHOWN = 2
 
 
-class Tokenizer(Writer, Protocol):
-    """A writer whose tokens can be listed."""
+class Tokenizer(Encoder, Protocol):
+    """An encoder whose tokens can be listed."""
 
     @property
     def vocabulary(self) -> Vocabulary: ...
@@ -35,32 +33,27 @@ class Tokenizer(Writer, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A way from state to state: `text` is one of the characters in brackets, then what is forced,
-    in quotes.
-
-    part: of the pattern or schema that it comes from. forced: there is no other way. final: the
-    text may end there.
-    """
+    """A transition between states of the compressed automaton."""
 
     start: int
     target: int
-    text: str
-    part: str
-    forced: bool
-    final: bool
+    text: str  # one of the characters in brackets, then what is forced, in quotes
+    part: str  # of the pattern or schema that it comes from
+    forced: bool  # whether it is the only transition from `start`
+    final: bool  # whether the text may end at `target`
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """How many tokens may follow in a state, and some of them, those with the lowest ids."""
+    """The tokens that a state allows."""
 
     state: int
     count: int
-    some: tuple[bytes, ...]
+    some: tuple[bytes, ...]  # those with the lowest ids
 
 
 def lines(grammar: CompiledGrammar) -> list[Line]:
-    """The compressed automaton from the start on, nearest first; nothing without an automaton."""
+    """The compressed automaton, breadth first; nothing without an automaton."""
     if grammar.automaton is None:
         return []
     ways: dict[int, list[Edge]] = {}
@@ -89,24 +82,17 @@ def allowed_tokens(
     for state in states:
         bits = np.unpackbits(masks.mask(state).view(np.uint8), bitorder="little")
         tokens = np.flatnonzero(bits)
-        rows.append(
-            Allowed(
-                state,
-                len(tokens),
-                tuple(vocabulary.pieces[i] for i in tokens[:SOME_TOKENS].tolist()),
-            )
-        )
+        some = tuple(vocabulary.pieces[i] for i in tokens[:SOME_TOKENS].tolist())
+        rows.append(Allowed(state, len(tokens), some))
     return rows
 
 
 def _from(
     ways: Mapping[int, Sequence[Edge]], state: int, begun: bytes
 ) -> dict[tuple[int, str, bytes], tuple[str, bool]]:
-    """(target, text, rest) -> (part, forced) of each way from a state to the end of a character or
-    more.
+    """(target, text, rest) -> (part, forced) of each path that ends a character or more.
 
-    begun: the beginning of a character that was forced before `state`. rest: that which is forced
-    before `target`.
+    begun: the first bytes, before `state`, of a character. rest: the same before `target`.
     """
     found: dict[tuple[int, str, bytes], tuple[str, bool]] = {}
     for path in _paths(ways, state, (), begun):
@@ -114,18 +100,15 @@ def _from(
         whole = data.decode(errors="ignore")
         part = ", ".join(path[0].labels[:PARTS_SHOWN])
         forced = all(len(ways[edge.source]) == 1 and not edge.data for edge in path)
-        found.setdefault(
-            (path[-1].target, _text(whole, begun, path), data[len(whole.encode()) :]),
-            (part, forced),
-        )
+        rest = data[len(whole.encode()) :]
+        found.setdefault((path[-1].target, _text(whole, begun, path), rest), (part, forced))
     return found
 
 
 def _paths(
     ways: Mapping[int, Sequence[Edge]], state: int, before: tuple[Edge, ...], begun: bytes
 ) -> Iterator[tuple[Edge, ...]]:
-    """The ways on from `before`, which ends inside the character that `begun` begins, each as far
-    as its end."""
+    """The continuations of `before`, up to the end of the character that `begun` begins."""
     for edge in ways.get(state, ()):
         path = (*before, edge)
         if (begun + _bytes(path)).decode(errors="ignore"):
@@ -135,13 +118,12 @@ def _paths(
 
 
 def _bytes(path: Sequence[Edge]) -> bytes:
-    """One of the texts that the edges stand for."""
+    """One of the texts of the edges."""
     return b"".join(_first(edge) + edge.forced for edge in path)
 
 
 def _text(whole: str, begun: bytes, path: Sequence[Edge]) -> str:
-    """The characters of `whole`, one of the texts for `path` after `begun`: in quotes where no
-    others are possible."""
+    """`whole`, one of the texts of `path` after `begun`: in quotes where there is no other."""
     choices: dict[int, Edge] = {}
     place = len(begun)
     for edge in path:
@@ -165,7 +147,7 @@ def _first(edge: Edge) -> bytes:
 
 
 def _is_single(edge: Edge) -> bool:
-    """Whether the edge stands for one text only."""
+    """Whether the edge has one text only."""
     return not edge.data or (len(edge.data) == 1 and edge.data[0][0] == edge.data[0][1])
 
 

@@ -1,7 +1,6 @@
-"""What a person wants to know of a compiled grammar: its size, what it forces, examples, what to
-beware of.
+"""The report on a compiled grammar: its size, what it forces, examples, warnings.
 
-Data and text only. Knows no engine, and a tokenizer only as `Writer`.
+Data and text only. Knows no engine, and a tokenizer only as `Encoder`.
 """
 
 from __future__ import annotations
@@ -14,50 +13,40 @@ from typing import Any
 
 import numpy as np
 
-from .advice import Writer, collisions, endless, readable
+from .advice import Encoder, collisions, endless, readable
 from .automaton.automaton import Automaton
 from .automaton.compressed import Compressed
 from .automaton.dfa import START
 from .compiler import CompiledGrammar
 
 EXAMPLES = 8
-"""Texts over which the share of forced text is taken."""
+"""Random texts over which the share of forced bytes is taken."""
 
 EXAMPLE_BYTES = 200
-"""After so many an example takes the shortest way to its end."""
+"""From this length an example takes the shortest path to its end."""
 
 SHOWN_CHARACTERS = 60
 
-_READABLE = (
-    string.ascii_lowercase + string.digits + string.ascii_uppercase + string.punctuation + " "
-)
-_RANK = np.array(
-    [_READABLE.find(chr(byte)) if chr(byte) in _READABLE else len(_READABLE) for byte in range(256)]
-)
-"""Byte -> how gladly a person reads it, 0 first."""
+_READABLE = f"{string.ascii_lowercase}{string.digits}{string.ascii_uppercase}{string.punctuation} "
+_RANK = np.array([_READABLE.find(chr(byte)) % (len(_READABLE) + 1) for byte in range(256)])
+"""[256]: the readability of each byte, 0 first."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrammarReport:
-    """The figures of one grammar. Without an automaton (`why` says why) only kind, source, seconds
-    and warnings hold.
-
-    states, classes: of the minimal automaton, and its classes of bytes; compressed_states,
-    compressed_edges: where there is a choice, and the ways between. forced: share of the bytes of a
-    few random texts that the grammar forces. shortest: a shortest text; None if it is not known.
-    """
+    """The figures of one grammar. Without an automaton most keep their defaults."""
 
     kind: str
     source: str
     seconds: float
     from_cache: bool
-    why: str = ""
-    states: int = 0
-    classes: int = 0
+    why: str = ""  # why there is no automaton
+    states: int = 0  # of the minimal automaton
+    classes: int = 0  # of bytes
     compressed_states: int = 0
     compressed_edges: int = 0
-    forced: float = 0.0
-    shortest: str | None = None
+    forced: float = 0.0  # share of the bytes of a few random texts that the grammar forces
+    shortest: str | None = None  # a shortest text
     example: str = ""
     warnings: tuple[str, ...] = ()
 
@@ -71,15 +60,14 @@ class GrammarReport:
         time = f"{self.seconds * 1000:.1f} ms{' (from cache)' if self.from_cache else ''}"
         if self.why:
             return f"{self.kind}, grammar library, {time}"
-        share = f"{self.forced:.0%} forced"
-        return (
-            f"{self.kind}, {self.states:,} states, {self.compressed_edges:,} edges, {share}, {time}"
-        )
+        size = f"{self.states:,} states, {self.compressed_edges:,} edges"
+        return f"{self.kind}, {size}, {self.forced:.0%} forced, {time}"
 
     def facts(self) -> dict[str, Any]:
         """The figures by name, for a table."""
-        compiled = f"{self.seconds * 1000:.1f} ms, {'read from the cache' if self.from_cache else 'compiled now'}"
-        facts: dict[str, Any] = {self.kind: cut(self.source), "time": compiled}
+        origin = "read from the cache" if self.from_cache else "compiled now"
+        time = f"{self.seconds * 1000:.1f} ms, {origin}"
+        facts: dict[str, Any] = {self.kind: cut(self.source), "time": time}
         if self.why:
             return facts | {"made by": f"the grammar library: {self.why}"}
         return facts | {
@@ -99,33 +87,28 @@ class GrammarReport:
 
 def explain(
     grammar: CompiledGrammar,
-    writer: Writer | None = None,
+    encoder: Encoder | None = None,
     max_tokens: int | None = None,
     stops: Collection[str] = (),
 ) -> GrammarReport:
-    """The report on a grammar. `writer` and `max_tokens` add warnings about tokens; `stops`:
-    strings that end the text.
+    """The report on a grammar. Takes milliseconds; up to half a second for the largest automata.
 
-    Takes milliseconds; up to half a second for the largest automata.
+    encoder, max_tokens: for warnings about tokens. stops: strings that end the text.
     """
     spec, automaton = grammar.spec, grammar.automaton
+    head = (spec.kind, spec.text, grammar.seconds, grammar.from_cache, grammar.why)
     if automaton is None:
-        unknown = ("its size, its shortest text and its endless parts are not known",)
-        return GrammarReport(
-            spec.kind, spec.text, grammar.seconds, grammar.from_cache, grammar.why, warnings=unknown
-        )
+        unknown = "its size, its shortest text and its endless parts are not known"
+        return GrammarReport(*head, warnings=(unknown,))
     example, forced = _examples(automaton, grammar.compressed)
     shortest = _shortest(automaton)
     warnings = [
         *endless(automaton, spec.kind, stops),
-        *collisions(automaton, writer),
-        *_too_long(shortest, writer, max_tokens),
+        *collisions(automaton, encoder),
+        *_too_long(shortest, encoder, max_tokens),
     ]
     return GrammarReport(
-        spec.kind,
-        spec.text,
-        grammar.seconds,
-        grammar.from_cache,
+        *head,
         states=automaton.states - 1,
         classes=automaton.table.shape[1],
         compressed_states=grammar.compressed.states,
@@ -137,21 +120,16 @@ def explain(
     )
 
 
-def _too_long(shortest: bytes, writer: Writer | None, max_tokens: int | None) -> list[str]:
-    if (
-        writer is None
-        or max_tokens is None
-        or (needed := len(writer.write(shortest))) <= max_tokens
-    ):
+def _too_long(shortest: bytes, encoder: Encoder | None, max_tokens: int | None) -> list[str]:
+    if encoder is None or max_tokens is None:
         return []
-    return [
-        f"the shortest text takes {needed} tokens, and only {max_tokens} may be generated: the call would fail"
-    ]
+    needed = len(encoder.write(shortest))
+    tokens = f"{needed} tokens, and only {max_tokens} may be generated"
+    return [f"the shortest text takes {tokens}: the call would fail"] if needed > max_tokens else []
 
 
 def _examples(automaton: Automaton, compressed: Compressed) -> tuple[bytes, float]:
-    """One of some random texts, the same each time, and the share of all their bytes that was
-    forced."""
+    """One of some random texts, the same each time, and the forced share of all their bytes."""
     draw = random.Random(0)
     walks = [_walk(automaton, compressed, draw) for _ in range(EXAMPLES)]
     text, _, state = walks[0]
@@ -162,8 +140,7 @@ def _examples(automaton: Automaton, compressed: Compressed) -> tuple[bytes, floa
 def _walk(
     automaton: Automaton, compressed: Compressed, draw: random.Random
 ) -> tuple[bytes, int, int]:
-    """A random text or, when it becomes long, its beginning; how many of its bytes were forced;
-    where it ends."""
+    """A random text, or the beginning of a long one; how many bytes were forced; the last state."""
     state, text, forced = START, b"", 0
     while len(text) < EXAMPLE_BYTES:
         if chain := compressed.forced(state):
@@ -180,8 +157,7 @@ def _walk(
 
 
 def _shortest(automaton: Automaton) -> bytes:
-    """A shortest text; where there is a choice, of letters rather than digits, and of those rather
-    than others."""
+    """A shortest text, of these the most readable byte by byte."""
     state, text = START, bytearray()
     while not automaton.final[state]:
         byte = _homewards(automaton, state)
@@ -191,14 +167,13 @@ def _shortest(automaton: Automaton) -> bytes:
 
 
 def _homewards(automaton: Automaton, state: int) -> bytes:
-    """The byte that is nicest to read of those on a shortest way to a final state, which `state` is
-    not."""
+    """The most readable byte on a shortest path from `state`, not final, to a final state."""
     nearer = automaton.distance[automaton.table[state]] == automaton.distance[state] - 1
     return bytes([int(np.where(nearer[automaton.classes], _RANK, len(_READABLE) + 1).argmin())])
 
 
 def _likely(options: bytes, draw: random.Random) -> bytes:
-    """One of the bytes: rather a letter or a digit, and rather one that can be read."""
+    """A random one of the bytes, mostly lower-case letters and digits, or at least readable."""
     plain = [byte for byte in options if chr(byte).isascii() and chr(byte).isalnum()]
     lower = [byte for byte in plain if not 0x41 <= byte <= 0x5A]
     readable = [byte for byte in options if 0x20 <= byte < 0x7F]

@@ -1,4 +1,4 @@
-"""The syntax tree that regexes and JSON schemas are read into, and that automata are made from.
+"""The syntax tree that regexes and JSON schemas are parsed to, and automata are built from.
 
 A tree describes a set of texts (sequences of characters). It knows neither bytes nor tokens.
 """
@@ -42,7 +42,7 @@ class Alternate:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """`node` at least `least` times and at most `most` times; None for no end."""
+    """`node` from `least` to `most` times; None is unbounded."""
 
     node: Node
     least: int
@@ -66,8 +66,7 @@ class Without:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`node`, which comes from the part of the pattern or schema called `label` (the innermost
-    label counts)."""
+    """`node`, from the part of the pattern or schema called `label`; the innermost label counts."""
 
     node: Node
     label: str
@@ -85,8 +84,7 @@ Node = Literal | Chars | Concat | Alternate | Repeat | Intersect | Without | Sou
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """A tree with the rules that its references name. Rules may be recursive, but not through
-    Intersect or Without."""
+    """A tree and the rules it refers to, recursive ones too but for Intersect and Without."""
 
     start: Node
     rules: Mapping[str, Node] = field(default_factory=dict)

@@ -1,8 +1,7 @@
-"""The bytes of every token of a tokenizer, and the prefix tree over them. Knows no tokenizer
-library and no automaton.
+"""The bytes of every token, and the prefix tree over them. Knows no tokenizer and no automaton.
 
-The tree is laid out level by level, so that numpy can walk a whole level at once: the nodes are
-numbered by depth, and the children of a node are neighbours, in the order of their bytes.
+The tree is laid out breadth first, so that numpy can walk a whole level at once: nodes are numbered
+by depth, and the children of a node are neighbours in the order of their bytes.
 """
 
 from __future__ import annotations
@@ -18,14 +17,13 @@ from numpy.typing import NDArray
 from ..errors import GrammarError
 
 Index = NDArray[np.intp]
-"""What numpy takes as an index without converting it first."""
+"""What numpy indexes with without a conversion."""
 
 
 class Vocabulary:
-    """Immutable, and shared by every grammar. `size` tokens; `pieces[i]` are the bytes of token i.
+    """Immutable, and shared by every grammar. `pieces[i]` are the bytes of token i, of `size`.
 
-    A token without bytes is no text: a special token, which no grammar allows. Several tokens may
-    have the same bytes.
+    A token without bytes is special: no grammar allows it. Several tokens may have the same bytes.
     """
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
@@ -40,58 +38,58 @@ class Vocabulary:
 
     @cached_property
     def single_bytes(self) -> Index:
-        """The bytes that are a token each."""
+        """The bytes that are tokens of their own."""
         return np.unique(np.array([piece[0] for piece in self.pieces if len(piece) == 1], np.intp))
 
     @cached_property
     def tree(self) -> PrefixTree:
-        """Made when it is first asked for: in 0.1 s for 131,072 tokens, so that it is not worth
-        keeping on disk."""
+        """Built on first use: 0.1 s for 131,072 tokens, so that a disk cache does not pay."""
         return PrefixTree(self.pieces)
 
     def longest_match(self, data: bytes) -> list[int]:
-        """Tokens whose bytes, joined, are `data`: at each place the longest piece after which the
-        rest can be written.
+        """Tokens for `data`: greedily the longest piece after which the rest can be tokenized.
 
-        Of several tokens with the same bytes the one with the smallest id. GrammarError if the
-        vocabulary has no way to write `data`.
+        Of several tokens with the same bytes the smallest id. GrammarError where there are none.
         """
         starts: list[int] = []  # of the tokens so far
-        choices: list[
-            list[tuple[int, int]]
-        ] = []  # for each of them (end, token) of the pieces not tried, best last
+        choices: list[list[tuple[int, int]]] = []  # (end, token) not tried at each, best last
         hopeless: set[int] = set()
         position = furthest = 0
         while position < len(data):
             starts.append(position)
-            choices.append(
-                [match for match in self.tree.matches(data, position) if match[0] not in hopeless]
-            )
+            matches = self.tree.matches(data, position)
+            choices.append([match for match in matches if match[0] not in hopeless])
             while not choices[-1]:
                 hopeless.add(starts.pop())
                 choices.pop()
                 if not choices:
-                    raise GrammarError(
-                        f"no token begins {data[furthest : furthest + 16]!r}, at byte {furthest} of {data[:80]!r}",
-                        "the grammar forces bytes that this tokenizer cannot write: allow other characters there",
-                    )
+                    raise _untokenizable(data, furthest)
                 choices[-1].pop()
             position = choices[-1][-1][0]
             furthest = max(furthest, position)
         return [options[-1][1] for options in choices]
 
 
-class PrefixTree:
-    """Every prefix of every piece is a node; node 0 is the empty one. N nodes, T tokens with bytes.
+def _untokenizable(data: bytes, at: int) -> GrammarError:
+    problem = f"no token begins {data[at : at + 16]!r}, at byte {at} of {data[:80]!r}"
+    cause = "the grammar forces bytes that this tokenizer cannot write"
+    return GrammarError(problem, f"{cause}: allow other characters there")
 
-    parent: intp[N], 0 for the root. depth_start: the nodes of depth d are depth_start[d] ..
-    depth_start[d + 1]. byte: uint8[N], the last byte of the prefix; `symbols` and `data` are the
-    same, as indices and as bytes. first_child: intp[N + 1], the children of node n are
-    first_child[n] .. first_child[n + 1]. tokens: int32[T], ids sorted by node; those at node n are
-    tokens[first_token[n] : first_token[n + 1]]. node_of: intp[vocabulary size], the node of each
-    token, 0 for special ones.
-    nodes_below: for each child of the root, how many nodes are at it and below it.
-    """
+
+class PrefixTree:
+    """Every prefix of every piece is a node, the empty one node 0. N nodes, T tokens with bytes."""
+
+    parent: Index  # intp[N], 0 for the root
+    depth_start: list[int]  # the nodes of depth d are depth_start[d] .. depth_start[d + 1]
+    byte: NDArray[np.uint8]  # uint8[N], the last byte of the prefix
+    symbols: Index  # `byte` as indices
+    data: bytes  # `byte` as bytes
+    first_child: Index  # intp[N + 1], CSR: the children of n are first_child[n : n + 2]
+    first_child_view: memoryview
+    tokens: NDArray[np.int32]  # [T], ids sorted by node
+    first_token: Index  # intp[N + 1], CSR: n has tokens[first_token[n] : first_token[n + 1]]
+    node_of: Index  # intp[vocabulary size], the node of each token, 0 for special ones
+    nodes_below: Index  # for each child of the root, the size of its subtree
 
     def __init__(self, pieces: tuple[bytes, ...]) -> None:
         order = sorted((i for i in range(len(pieces)) if pieces[i]), key=pieces.__getitem__)
@@ -102,6 +100,7 @@ class PrefixTree:
         node = np.zeros(len(order), np.intp)  # where each piece's prefix of the present depth is
         parents, last_bytes, starts = [np.zeros(1, np.intp)], [np.zeros(1, np.uint8)], [0, 1]
         depth, longer = 0, np.arange(len(order))
+
         while len(longer):
             byte, parent = text[at[longer] + depth], node[longer]
             new = np.empty(len(longer), np.bool_)
@@ -113,27 +112,27 @@ class PrefixTree:
             starts.append(starts[-1] + len(parents[-1]))
             depth += 1
             longer = longer[lengths[longer] > depth]
-        self.parent: Index = np.concatenate(parents)
-        self.byte: NDArray[np.uint8] = np.concatenate(last_bytes)
+
+        self.parent = np.concatenate(parents)
         self.depth_start = starts
-        self.first_child: Index = (
-            np.searchsorted(self.parent[1:], np.arange(len(self.parent) + 1)) + 1
-        )
+        self.byte = np.concatenate(last_bytes)
+        self.symbols, self.data = self.byte.astype(np.intp), self.byte.tobytes()
+        numbers = np.arange(len(self.parent) + 1)
+        self.first_child = np.searchsorted(self.parent[1:], numbers) + 1
+        self.first_child_view = self.first_child.data
+
         by_node = np.argsort(node, kind="stable")
-        self.tokens: NDArray[np.int32] = tokens[by_node]
-        self.first_token: Index = np.searchsorted(node[by_node], np.arange(len(self.parent) + 1))
-        self.node_of: Index = np.zeros(len(pieces), np.intp)
+        self.tokens = tokens[by_node]
+        self.first_token = np.searchsorted(node[by_node], numbers)
+        self.node_of = np.zeros(len(pieces), np.intp)
         self.node_of[tokens] = node
         self.nodes_below = self._count_below()
-        self.data = self.byte.tobytes()
-        self.symbols: Index = self.byte.astype(np.intp)
-        self.first_child_view = self.first_child.data
 
     def __len__(self) -> int:
         return len(self.parent)
 
     def matches(self, data: bytes, start: int) -> list[tuple[int, int]]:
-        """(end, token) of every piece that is at `data[start:end]`, the longest last."""
+        """(end, token) of every piece that is `data[start:end]`, the longest last."""
         found = []
         node = 0
         for end in range(start + 1, len(data) + 1):

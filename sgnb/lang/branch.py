@@ -1,8 +1,8 @@
-"""One stream of a program: a queue of steps, and what the steps done so far have made (text,
+"""One stream of a program: a queue of ops, and what the ops done so far have made (text,
 variables, messages).
 
-A branch moves on by itself: the result of a call completes its step, and the steps after it run at
-once on the thread that brought the result, up to the next call. No step runs code of the program,
+A branch moves on by itself: the result of a call completes its op, and the ops after it run at
+once on the thread that brought the result, up to the next call. No op runs code of the program,
 and none waits. Every method expects the lock of the branch's program to be held, and calls no
 executor: calls are left with the program to be sent.
 """
@@ -19,41 +19,35 @@ from ..events import BranchFinished, BranchStarted, ChoiceMade, GenerationDone, 
 from .choices import pick
 from .executor import Call, Delta, Result, ScoreCall, Scores
 from .ir import RoleBegin, RoleEnd, Text
-from .location import add_place
-from .ops import Assign, Choose, Fork, Generate, Join, ScopeBegin, ScopeEnd, Step
-from .scope import Outline
+from .location import add_location
+from .ops import Assign, Choose, Fork, Generate, Join, Op, VarScopeBegin, VarScopeEnd
+from .scope import Scope
 
 if TYPE_CHECKING:
     from .program import Program
 
 
 class Branch:
-    """`done` steps have run, -1 before the branch begins; `waiting` is the step that runs now;
-    `partial` is its text.
+    """A stream of a program, forked from `parent` or a program's own."""
 
-    error: why the branch will run no further step; `seen` when the program has been told.
-    """
-
-    def __init__(
-        self, program: Program, id: str, outline: Outline, parent: Branch | None = None
-    ) -> None:
-        self.program, self.id, self.outline, self.parent = program, id, outline, parent
-        self.queue: deque[Step] = deque()
-        self.waiting: Step | None = None
-        self.cancel: Callable[[], None] | None = None
-        self.done = -1
-        self.busy = False
-        self.finished = False
-        self.text = self.partial = ""
+    def __init__(self, program: Program, id: str, scope: Scope, parent: Branch | None = None):
+        self.program, self.id, self.scope, self.parent = program, id, scope, parent
+        self.queue: deque[Op] = deque()
+        self.waiting: Op | None = None  # the op that runs now
+        self.cancel: Callable[[], None] | None = None  # its call
+        self.done = -1  # ops that have run; -1 before the branch begins
+        self.busy = self.finished = False
+        self.text = ""
+        self.partial = ""  # text streamed by the op that runs now
         self.variables: dict[str, Any] = {}
         self.meta: dict[str, Any] = {}
         self.messages: list[dict[str, str]] = []
-        self.fork_at = self.role_at = 0
-        self.scopes: list[int] = []
-        self.unjoined = 0
-        self.joiner: Branch | None = None
-        self.error: BaseException | None = None
-        self.seen = False
+        self.fork_at = self.role_at = 0  # characters before the fork, and before the open role
+        self.var_scopes: list[int] = []  # where the open ones began
+        self.unjoined = 0  # children that the join waiting here still needs
+        self.joiner: Branch | None = None  # the parent, while its join waits for this branch
+        self.error: BaseException | None = None  # why no further op will run
+        self.seen = False  # the program has been told of the error
         self._traceback: TracebackType | None = None
 
     def begin(self) -> None:
@@ -66,17 +60,16 @@ class Branch:
             self.variables, self.meta = dict(parent.variables), dict(parent.meta)
             self.messages = list(parent.messages)
         self.done = 0
-        self._emit(
-            BranchStarted(self._run, self.id, self.parent.id if self.parent else "", self.text)
-        )
+        parent_id = self.parent.id if self.parent else ""
+        self._emit(BranchStarted(self._run, self.id, parent_id, self.text))
         self.advance()
 
-    def append(self, step: Step) -> None:
-        self.queue.append(step)
+    def append(self, op: Op) -> None:
+        self.queue.append(op)
         self.advance()
 
     def advance(self) -> None:
-        """Run queued steps until one has to wait."""
+        """Run queued ops until one has to wait."""
         while self.queue and self.waiting is None and self.done >= 0 and self.error is None:
             if self.program.cancelled:
                 self.fail(Aborted("the run was stopped"))
@@ -86,10 +79,9 @@ class Branch:
                 self._complete()
         self._changed()
 
-    def deliver(self, step: Step, message: Delta | Result | Scores) -> None:
-        """Take what the executor says about the call of `step`. Anything after the step's end is
-        ignored."""
-        if self.waiting is not step:
+    def deliver(self, op: Op, message: Delta | Result | Scores) -> None:
+        """Take what the executor says about the call of `op`; ignored after the op's end."""
+        if self.waiting is not op:
             return
         if isinstance(message, Delta):
             self.partial += message.text
@@ -97,27 +89,27 @@ class Branch:
         self.cancel = None
         if message.error is not None:
             self._keep_partial(message)
-            self.fail(_placed(message.error, step))
+            self.fail(_located(message.error, op))
             return
         try:
-            _TAKE[type(step)](self, step, message)
+            _TAKE[type(op)](self, op, message)
         except Exception as error:  # a choices_method of the user, or an answer of the wrong shape
-            self.fail(_placed(error, step))
+            self.fail(_located(error, op))
             return
         self.partial = ""
         self._complete()
         self.advance()
 
     def fail(self, error: BaseException) -> None:
-        """End here: queued steps never run, and what depends on them fails with the same error."""
+        """End here: queued ops never run, and what depends on them fails with the same error."""
         if self.error is not None:
             return
         self.error, self._traceback = error, error.__traceback__
-        steps = [self.waiting, *self.queue]
+        ops = [self.waiting, *self.queue]
         self.queue.clear()
         self.waiting = None
-        for step in steps:
-            for child in step.children if isinstance(step, Fork) else ():
+        for op in ops:
+            for child in op.children if isinstance(op, Fork) else ():
                 child.fail(error)
         if self.joiner is not None:
             self.seen = True
@@ -140,8 +132,8 @@ class Branch:
 
     @property
     def idle(self) -> bool:
-        """All steps so far have run, or no more will."""
-        return self.error is not None or self.done == self.outline.steps
+        """All ops so far have run, or no more will."""
+        return self.error is not None or self.done == self.scope.num_ops
 
     @property
     def _run(self) -> str:
@@ -157,7 +149,7 @@ class Branch:
     def _changed(self) -> None:
         """Tell whoever counts on this branch that it became busy or idle."""
         busy = self.error is None and (self.waiting is not None or bool(self.queue))
-        if self.idle and self.outline.joined:
+        if self.idle and self.scope.joined:
             self._joined()
         if busy != self.busy:
             self.busy = busy
@@ -190,66 +182,66 @@ class Branch:
         self.partial = ""
         self.text += text
 
-    def _text(self, step: Text) -> bool:
-        self._add(step.text)
+    def _text(self, op: Text) -> bool:
+        self._add(op.text)
         return True
 
-    def _begin_role(self, step: RoleBegin) -> bool:
+    def _begin_role(self, op: RoleBegin) -> bool:
         previous = self.messages[-1]["role"] if self.messages else None
-        self._add(self.program.executor.chat.opening(step.role, previous))
+        self._add(self.program.executor.chat.opening(op.role, previous))
         self.role_at = len(self.text)
         return True
 
-    def _end_role(self, step: RoleEnd) -> bool:
-        self.messages.append({"role": step.role, "content": self.text[self.role_at :]})
-        self._add(self.program.executor.chat.roles[step.role][1])
+    def _end_role(self, op: RoleEnd) -> bool:
+        self.messages.append({"role": op.role, "content": self.text[self.role_at :]})
+        self._add(self.program.executor.chat.roles[op.role][1])
         return True
 
-    def _assign(self, step: Assign) -> bool:
-        self.variables[step.name] = step.value
+    def _assign(self, op: Assign) -> bool:
+        self.variables[op.name] = op.value
         return True
 
-    def _begin_scope(self, step: ScopeBegin) -> bool:
-        self.scopes.append(len(self.text))
+    def _begin_var_scope(self, op: VarScopeBegin) -> bool:
+        self.var_scopes.append(len(self.text))
         return True
 
-    def _end_scope(self, step: ScopeEnd) -> bool:
-        self.variables[step.name] = self.text[self.scopes.pop() :]
+    def _end_var_scope(self, op: VarScopeEnd) -> bool:
+        self.variables[op.name] = self.text[self.var_scopes.pop() :]
         return True
 
-    def _generate(self, step: Generate) -> bool:
+    def _generate(self, op: Generate) -> bool:
         run = self.program.run
-        call = Call(self.text, step.params, run.id, self.id, step.name, run.stream, step.place)
-        self.program.outbox.append((self, step, call))
+        call = Call(self.text, op.params, run.id, self.id, op.name, run.stream, op.location)
+        self.program.outbox.append((self, op, call))
         return False
 
-    def _choose(self, step: Choose) -> bool:
-        select = step.select
+    def _choose(self, op: Choose) -> bool:
+        select = op.select
         unconditional = getattr(select.method, "needs_unconditional", False)
         call = ScoreCall(
-            self.text, select.choices, unconditional, self._run, self.id, step.name, select.place
+            self.text, select.choices, unconditional, self._run, self.id, op.name, select.location
         )
-        self.program.outbox.append((self, step, call))
+        self.program.outbox.append((self, op, call))
         return False
 
-    def _fork(self, step: Fork) -> bool:
-        for child in step.children:
+    def _fork(self, op: Fork) -> bool:
+        for child in op.children:
             child.begin()
         return True
 
-    def _join(self, step: Join) -> bool:
+    def _join(self, op: Join) -> bool:
         """Wait for the children that are not over; the last of them completes the join."""
-        for child in step.children:
+        for child in op.children:
             if child.error is not None:
                 child.seen = True
                 self.fail(child.error)
                 return False
-        running = [child for child in step.children if not child.idle]
+        running = [child for child in op.children if not child.idle]
         for child in running:
             child.joiner = self
         self.unjoined = len(running)
         if not running:
-            self._gather(step)
+            self._gather(op)
         return not running
 
     def _gather(self, join: Join) -> None:
@@ -261,19 +253,19 @@ class Branch:
             self.variables[name] = [child.variables[name] for child in holders]
             self.meta[name] = [child.meta.get(name, {}) for child in holders]
 
-    def _take_texts(self, step: Generate, result: Result) -> None:
-        several = step.params.n > 1
-        self.variables[step.name] = list(result.texts) if several else result.texts[0]
-        self.meta[step.name] = list(result.meta) if several else result.meta[0]
+    def _take_texts(self, op: Generate, result: Result) -> None:
+        several = op.params.n > 1
+        self.variables[op.name] = list(result.texts) if several else result.texts[0]
+        self.meta[op.name] = list(result.meta) if several else result.meta[0]
         self.text += result.texts[0]
-        self._emit(GenerationDone(self._run, self.id, step.name, result.texts[0]))
+        self._emit(GenerationDone(self._run, self.id, op.name, result.texts[0]))
 
-    def _take_scores(self, step: Choose, scores: Scores) -> None:
-        select = step.select
+    def _take_scores(self, op: Choose, scores: Scores) -> None:
+        select = op.select
         values = select.method(scores.choices)
         chosen = select.choices[pick(values, select.temperature, select.seed)]
-        self.variables[step.name] = chosen
-        self.meta[step.name] = {
+        self.variables[op.name] = chosen
+        self.meta[op.name] = {
             **scores.meta,
             "choices": select.choices,
             "scores": tuple(values),
@@ -281,7 +273,7 @@ class Branch:
             "chosen": chosen,
         }
         self.text += chosen
-        self._emit(ChoiceMade(self._run, self.id, step.name, select.choices, tuple(values), chosen))
+        self._emit(ChoiceMade(self._run, self.id, op.name, select.choices, tuple(values), chosen))
 
 
 _RUN: dict[type, Callable[[Branch, Any], bool]] = {
@@ -289,14 +281,14 @@ _RUN: dict[type, Callable[[Branch, Any], bool]] = {
     RoleBegin: Branch._begin_role,
     RoleEnd: Branch._end_role,
     Assign: Branch._assign,
-    ScopeBegin: Branch._begin_scope,
-    ScopeEnd: Branch._end_scope,
+    VarScopeBegin: Branch._begin_var_scope,
+    VarScopeEnd: Branch._end_var_scope,
     Generate: Branch._generate,
     Choose: Branch._choose,
     Fork: Branch._fork,
     Join: Branch._join,
 }
-"""Each starts a step; True when it is over at once."""
+"""Each starts an op; True when it is over at once."""
 
 _TAKE: dict[type, Callable[[Branch, Any, Any], None]] = {
     Generate: Branch._take_texts,
@@ -304,11 +296,11 @@ _TAKE: dict[type, Callable[[Branch, Any, Any], None]] = {
 }
 
 
-def _placed(error: Exception, step: Step) -> Exception:
-    if isinstance(step, Generate):
-        add_place(error, f"gen {step.name!r}", step.place)
-    elif isinstance(step, Choose):
-        add_place(error, f"select {step.name!r}", step.select.place)
+def _located(error: Exception, op: Op) -> Exception:
+    if isinstance(op, Generate):
+        add_location(error, f"gen {op.name!r}", op.location)
+    elif isinstance(op, Choose):
+        add_location(error, f"select {op.name!r}", op.select.location)
     return error
 
 

@@ -1,4 +1,4 @@
-"""Chat roles as text: what stands before and after each role's words.
+"""Chat roles as text: what stands before and after each role's content.
 
 A template is a table, so that a program can open a role, generate inside it, and close it, piece by
 piece. For a model that brings a template of its own, the table is read off what that template
@@ -21,33 +21,26 @@ class TemplateError(ModelError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ChatTemplate:
-    """`roles[role]` is the pair (text before, text after). `begin` opens every conversation.
-
-    stop: strings that end a generation inside the assistant's role.
-    begin_system: opens a conversation that begins with the system role, where that differs from
-    `begin`: many templates put a system prompt of their own where the conversation has none.
-    merged_system: the system's words stand inside the user's turn that follows, which then has no
-    text before.
-    """
+    """The text around each role's content, and around a conversation."""
 
     name: str
-    roles: dict[str, tuple[str, str]]
-    begin: str = ""
-    stop: tuple[str, ...] = ()
+    roles: dict[str, tuple[str, str]]  # role -> (text before its content, text after)
+    begin: str = ""  # opens every conversation
+    stop: tuple[str, ...] = ()  # end a generation inside the assistant's role
     begin_system: str | None = None
+    """Opens a conversation that begins with the system role, where that differs from `begin`: many
+    templates put a system prompt of their own where the conversation has none."""
     merged_system: bool = False
+    """The system prompt stands inside the user's turn that follows, which has no text before."""
 
     def __post_init__(self) -> None:
         missing = [role for role in ROLES if role not in self.roles]
         if missing:
-            needed = ", ".join(ROLES)
-            raise TemplateError(
-                f"chat template {self.name!r} has no role {missing[0]!r}", f"it needs {needed}"
-            )
+            message = f"chat template {self.name!r} has no role {missing[0]!r}"
+            raise TemplateError(message, f"it needs {', '.join(ROLES)}")
 
     def opening(self, role: str, previous: str | None) -> str:
-        """The text before the words of `role`, after a turn of `previous` (None at the start of a
-        conversation)."""
+        """The text before the content of `role`. previous: the last turn's role, None at first."""
         before = self.roles[role][0]
         if previous is None:
             plain = role != "system" or self.begin_system is None
@@ -71,57 +64,43 @@ def from_render(
     """Read the table off a function that renders messages (role, content) to text.
 
     Renders conversations whose contents are marks and takes the text around them. A template that
-    refuses the system role, or leaves out its words, gets them under the user's marks. A
+    refuses the system role, or leaves out its content, gets it under the user's marks. A
     TemplateError when turns do not repeat.
     """
-    turns = [
-        {"role": "user", "content": "\x01"},
-        {"role": "assistant", "content": "\x02"},
-        {"role": "user", "content": "\x03"},
-        {"role": "assistant", "content": "\x04"},
-    ]
-    # Between two marks stands the end of one turn and the start of the next; the second round has
-    # no opening text.
+    marks = zip(("user", "assistant") * 2, "\x01\x02\x03\x04", strict=True)
+    turns = [{"role": role, "content": mark} for role, mark in marks]
+    # Between two marks stand the end of a turn and the start of the next; the second round has no
+    # opening text.
     opening, user_to_assistant, assistant_to_user, _, after_assistant = _between(
         render(turns), "\x01\x02\x03\x04"
     )
     before_user = assistant_to_user.removeprefix(after_assistant)
     if after_assistant + before_user != assistant_to_user or not opening.endswith(before_user):
-        raise TemplateError(
-            f"chat template {name!r} renders later turns unlike the first: {opening!r}, then {assistant_to_user!r}",
-            "give the roles as a ChatTemplate",
-        )
+        turns_seen = f"{opening!r}, then {assistant_to_user!r}"
+        message = f"chat template {name!r} renders later turns unlike the first: {turns_seen}"
+        raise TemplateError(message, "give the roles as a ChatTemplate")
+
     begin = opening.removesuffix(before_user)
     after_user = render(turns[:1]).partition("\x01")[2]
     if not user_to_assistant.startswith(after_user):
         after_user = ""
     user = before_user, after_user
     assistant = user_to_assistant.removeprefix(after_user), after_assistant
+    roles = {"system": user, "user": user, "assistant": assistant}
+
     found = _system(render)
     if found is None:
-        return ChatTemplate(
-            name, {"system": user, "user": user, "assistant": assistant}, begin, stop
-        )
+        return ChatTemplate(name, roles, begin, stop)
     before, to_user = found
     merged = not to_user.endswith(before_user)
     begin_system = begin if before.startswith(begin) else ""
-    system = (
-        before.removeprefix(begin_system),
-        to_user if merged else to_user.removesuffix(before_user),
-    )
-    return ChatTemplate(
-        name,
-        {"system": system, "user": user, "assistant": assistant},
-        begin,
-        stop,
-        begin_system,
-        merged,
-    )
+    after_system = to_user if merged else to_user.removesuffix(before_user)
+    roles["system"] = before.removeprefix(begin_system), after_system
+    return ChatTemplate(name, roles, begin, stop, begin_system, merged)
 
 
 def _system(render: Callable[[Messages], str]) -> tuple[str, str] | None:
-    """What stands before the system's words, and between them and the user's; None for a template
-    without that role."""
+    """The text before the system prompt, and from it to the user's; None without that role."""
     try:
         text = render([{"role": "system", "content": "\x01"}, {"role": "user", "content": "\x02"}])
         before, to_user, _ = _between(text, "\x01\x02")

@@ -1,5 +1,4 @@
-"""How a select picks: each method turns the choices' token log-probabilities into one score per
-choice.
+"""How a select picks: a method turns the choices' token log-probabilities into a score for each.
 
 The largest score wins, the first of equals. A method of your own is any function with the same
 signature; wrap it in `needs_unconditional` when it reads `ChoiceScore.unconditional`, which costs
@@ -31,11 +30,8 @@ def token_length_normalized(choices: Sequence[ChoiceScore]) -> list[float]:
 
 
 def greedy_token_selection(choices: Sequence[ChoiceScore]) -> list[float]:
-    """Position by position only the choices with the largest log-probability stay; a short one goes
-    on with its mean.
-
-    The score is the number of positions that a choice stayed.
-    """
+    """Greedy decoding among the choices: at each position those with the largest log-probability
+    stay, a short one with its mean. The score is the number of positions that a choice stayed."""
     length = max(len(choice.logprobs) for choice in choices)
     rows = [[*c.logprobs, *[fmean(c.logprobs)] * (length - len(c.logprobs))] for c in choices]
     scores = [0.0] * len(rows)
@@ -50,24 +46,16 @@ def greedy_token_selection(choices: Sequence[ChoiceScore]) -> list[float]:
 
 @needs_unconditional
 def unconditional_likelihood_normalized(choices: Sequence[ChoiceScore]) -> list[float]:
-    """The mean gain of a choice's tokens over their log-probability without the prompt; the first
-    counts as 0 there."""
-    return [
-        fmean(
-            given - (alone or 0.0)
-            for given, alone in zip(choice.logprobs, choice.unconditional, strict=True)
-        )
-        for choice in choices
-    ]
+    """The mean gain of a choice's tokens over their log-probability without the prompt, which
+    counts as 0 for the first token."""
+    pairs = [zip(choice.logprobs, choice.unconditional, strict=True) for choice in choices]
+    return [fmean(given - (alone or 0.0) for given, alone in pair) for pair in pairs]
 
 
 METHODS: dict[str, ChoicesMethod] = {
-    method.__name__: method
-    for method in (
-        token_length_normalized,
-        greedy_token_selection,
-        unconditional_likelihood_normalized,
-    )
+    "token_length_normalized": token_length_normalized,
+    "greedy_token_selection": greedy_token_selection,
+    "unconditional_likelihood_normalized": unconditional_likelihood_normalized,
 }
 
 
@@ -81,8 +69,7 @@ def choices_method(method: Any) -> ChoicesMethod:
 
 
 def pick(scores: Sequence[float], temperature: float, seed: int | None) -> int:
-    """The index of the largest score; above temperature 0, one drawn with weights exp(score /
-    temperature)."""
+    """The index of the largest score; above temperature 0, sampled from softmax(score / t)."""
     best = max(range(len(scores)), key=scores.__getitem__)
     if temperature == 0:
         return best

@@ -25,17 +25,15 @@ _DTYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 """dtype -> the pattern of its texts, and what also stops the generation."""
 
 
-def settle(given: dict[str, Any]) -> dict[str, Any]:
-    """`given` with its dtype as a regex (and stops), and its schema as JSON text. OptionError or
-    GrammarError."""
+def normalize(given: dict[str, Any]) -> dict[str, Any]:
+    """`given`, its dtype as regex and stops, its schema as text. OptionError or GrammarError."""
     options = dict(given)
     if "dtype" in options:
         dtype = options.pop("dtype")
         for kind in KINDS:
             if kind in options:
-                raise OptionError(
-                    f"dtype={_name(dtype)} and {kind} exclude each other", "give one of them"
-                )
+                message = f"dtype={_name(dtype)} and {kind} exclude each other"
+                raise OptionError(message, "give one of them")
         options["regex"], stops = _pattern(dtype)
         if stops:
             own = options.get("stop", ())
@@ -65,8 +63,7 @@ def _name(dtype: Any) -> str:
 
 
 def _schema(schema: Any) -> str:
-    """As `schema_text`, which is slow for a type: programs of a batch say the same one thousands of
-    times."""
+    """Cached `schema_text`, which is slow for a type: a batch says the same one in each program."""
     return _cached_text(schema) if isinstance(schema, Hashable) else schema_text(schema)
 
 

@@ -1,5 +1,4 @@
-"""`@function`: a program that can be run, run over a batch, bound, awaited, and called from another
-program."""
+"""`@function`: a program to run, run over a batch, bind, await, and call from another program."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import BoundArguments
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import OptionError, ProgramError, nearest
 from ..sampling import SamplingParams
@@ -24,8 +23,7 @@ _DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE
 """What a run may set for all of its generations."""
 
 MAX_WORKERS = 64
-"""What num_threads="auto" means: that many programs of a batch may wait for a value, or run a tool,
-at once."""
+"""num_threads="auto": programs of a batch that may wait for a value, or run a tool, at once."""
 
 _default_executor: Executor | None = None
 
@@ -39,15 +37,11 @@ def set_default_executor(executor: Executor | None) -> None:
 def _executor(backend: Executor | None) -> Executor:
     executor = backend or _default_executor
     if executor is None:
-        raise OptionError(
-            "there is nothing to run programs on",
-            "load a model, or call sgnb.set_default_backend(...)",
-        )
+        hint = "load a model, or call sgnb.set_default_backend(...)"
+        raise OptionError("there is nothing to run programs on", hint)
     if not hasattr(executor, "score"):
-        raise OptionError(
-            f"{executor!r} cannot run programs",
-            "give an executor; for an engine: sgnb.set_default_backend(engine)",
-        )
+        hint = "give an executor; for an engine: sgnb.set_default_backend(engine)"
+        raise OptionError(f"{executor!r} cannot run programs", hint)
     return executor
 
 
@@ -71,8 +65,7 @@ class SglFunction:
         functools.update_wrapper(self, func)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """With a state first: run inside that program, and give what the function returns. Else the
-        same as `run`."""
+        """With a state first: run inside that program; what the function returns. Else `run`."""
         if args and isinstance(args[0], ProgramState):
             return self._call(args[0], self._arguments(args[1:], kwargs))
         return self.run(*args, **kwargs)
@@ -80,8 +73,7 @@ class SglFunction:
     def run(
         self, *args: Any, stream: bool = False, backend: Executor | None = None, **kwargs: Any
     ) -> ProgramState:
-        """Run the program and give its finished state, or raise its error. With `stream` give the
-        state at once."""
+        """Run the program; its finished state, or its error. With `stream` the state at once."""
         arguments, defaults = self._split(args, kwargs)
         if stream:
             return self._start(arguments, _executor(backend), defaults, stream=True)
@@ -93,8 +85,7 @@ class SglFunction:
     async def arun(
         self, *args: Any, backend: Executor | None = None, **kwargs: Any
     ) -> ProgramState:
-        """As `run`, without holding up the event loop. A cancelled task stops the program's
-        calls."""
+        """As `run`, on an event loop. Cancelling the task stops the program's calls."""
         arguments, defaults = self._split(args, kwargs)
         state = self._start(arguments, _executor(backend), defaults, stream=False)
         program = state.program
@@ -111,7 +102,7 @@ class SglFunction:
         batch: Any,
         *,
         backend: Executor | None = None,
-        num_threads: int | str = "auto",
+        num_threads: int | Literal["auto"] = "auto",
         progress_bar: bool = False,
         generator_style: bool = False,
         **defaults: Any,
@@ -121,22 +112,18 @@ class SglFunction:
 
         Programs share `num_threads` worker threads, of which only those that wait for a value need
         one of their own. With `generator_style` the states come as they finish, in order. A program
-        that failed raises its error when its state is read; if all of them failed, so does this
-        call.
+        that failed raises its error when its state is read; this call does if all have failed.
         """
         limit = MAX_WORKERS if num_threads == "auto" else num_threads
         if not isinstance(limit, int) or limit < 1:
-            raise OptionError(
-                f"num_threads={num_threads!r} is not allowed",
-                'give "auto" or an integer of 1 or more',
-            )
+            message = f"num_threads={num_threads!r} is not allowed"
+            raise OptionError(message, 'give "auto" or an integer of 1 or more')
         self._refuse_unknown(defaults, _DEFAULTS)
         rows = [self._arguments(*_row(row)) for row in _rows(batch)]
         if not rows:
             return iter(()) if generator_style else []
-        start = functools.partial(
-            self._run, _executor(backend), SamplingParams.make(defaults), total=len(rows)
-        )
+        params = SamplingParams.make(defaults)
+        start = functools.partial(self._run, _executor(backend), params, total=len(rows))
         states = self._batch(start, rows, WorkerPool(limit), progress_bar)
         return states if generator_style else list(states)
 
@@ -162,8 +149,7 @@ class SglFunction:
     def _start(
         self, arguments: BoundArguments, executor: Executor, defaults: dict[str, Any], stream: bool
     ) -> ProgramState:
-        """Run the program in a thread of its own; its errors are raised by whoever reads the
-        state."""
+        """Run the program in a thread of its own; its errors are raised by reading the state."""
         run = self._run(executor, defaults, stream=stream)
         state = run.state(start=False)
 
@@ -187,22 +173,16 @@ class SglFunction:
 
             def show(end: str = "") -> None:
                 if progress_bar:
-                    print(
-                        f"\r{run.finished}/{len(rows)} programs",
-                        end=end,
-                        file=sys.stderr,
-                        flush=True,
-                    )
+                    line = f"\r{run.finished}/{len(rows)} programs"
+                    print(line, end=end, file=sys.stderr, flush=True)
 
             def meanwhile() -> None:
                 pool.nudge()
                 show()
 
             try:
-                pool.add(
-                    functools.partial(self._work, state, row)
-                    for state, row in zip(states, rows, strict=True)
-                )
+                pairs = zip(states, rows, strict=True)
+                pool.add(functools.partial(self._work, state, row) for state, row in pairs)
                 for state in states:
                     state.program.wait_finished(meanwhile)
                     yield state
@@ -211,8 +191,7 @@ class SglFunction:
                 show("\n")
 
     def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
-        """Run the program's code on this thread and close the program; what it raises becomes the
-        program's error."""
+        """Run the program's code on this thread, and close the program with what it raises."""
         program = state.program
         try:
             program.start()
@@ -230,11 +209,8 @@ class SglFunction:
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[BoundArguments, dict[str, Any]]:
         """The function's arguments, and the sampling defaults among `kwargs`."""
-        defaults = {
-            key: value
-            for key, value in kwargs.items()
-            if key in _DEFAULTS and key not in self._names
-        }
+        keys = [key for key in kwargs if key in _DEFAULTS and key not in self._names]
+        defaults = {key: kwargs[key] for key in keys}
         own = {key: value for key, value in kwargs.items() if key not in defaults}
         return self._arguments(args, own, _DEFAULTS), defaults
 
@@ -254,24 +230,21 @@ class SglFunction:
             if name not in known and not open_ended:
                 one = f"it belongs to one generation: gen(..., {name}=...)"
                 hint = one if name in _OF_ONE_CALL else nearest(name, known)
-                raise OptionError(
-                    f"{caller()}: {self.func.__name__} has no argument {name!r}", hint
-                )
+                message = f"{caller()}: {self.func.__name__} has no argument {name!r}"
+                raise OptionError(message, hint)
 
 
 def _without_state(func: Callable[..., Any]) -> inspect.Signature:
     """The signature of `func` less its first argument, which must be `s`."""
     if not callable(func) or inspect.iscoroutinefunction(func) or inspect.isgeneratorfunction(func):
-        raise ProgramError(
-            f"{caller()}: {func!r} cannot be a program", "a program is a function: def name(s, ...)"
-        )
+        hint = "a program is a function: def name(s, ...)"
+        raise ProgramError(f"{caller()}: {func!r} cannot be a program", hint)
     signature = inspect.signature(func)
     parameters = list(signature.parameters.values())
     if not parameters or parameters[0].name != "s":
         first = f"is {parameters[0].name!r}" if parameters else "is missing"
-        raise ProgramError(
-            f"{caller()}: the first argument of {func.__name__} {first}", "name it s, for the state"
-        )
+        message = f"{caller()}: the first argument of {func.__name__} {first}"
+        raise ProgramError(message, "name it s, for the state")
     return signature.replace(parameters=parameters[1:])
 
 
@@ -280,9 +253,8 @@ def _rows(batch: Any) -> Iterable[Any]:
     if hasattr(batch, "to_dict") and hasattr(batch, "columns"):
         return batch.to_dict("records")
     if not isinstance(batch, Iterable):
-        raise OptionError(
-            f"{caller()}: {batch!r} is no batch", "give a list of dicts or tuples, or a data frame"
-        )
+        hint = "give a list of dicts or tuples, or a data frame"
+        raise OptionError(f"{caller()}: {batch!r} is no batch", hint)
     return batch
 
 
@@ -291,6 +263,5 @@ def _row(row: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return (), dict(row)
     if isinstance(row, (tuple, list)):
         return tuple(row), {}
-    raise OptionError(
-        f"{caller()}: {row!r} is no set of arguments", "a batch holds dicts or tuples of arguments"
-    )
+    hint = "a batch holds dicts or tuples of arguments"
+    raise OptionError(f"{caller()}: {row!r} is no set of arguments", hint)

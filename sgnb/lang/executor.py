@@ -1,5 +1,4 @@
-"""What a program needs from whoever executes it. Backends implement this; the language knows no
-engine."""
+"""What a program needs from its executor. Backends implement this; the language knows no engine."""
 
 from __future__ import annotations
 
@@ -10,24 +9,20 @@ from typing import Any, Protocol
 from ..events import EventLog
 from ..sampling import SamplingParams
 from .chat import ChatTemplate
-from .location import Place
+from .location import Location
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One generation. `prompt` is all of the branch's text so far. With `stream`, text comes as it
-    is made.
+    """One generation."""
 
-    place: the line of the program that asked for it.
-    """
-
-    prompt: str
+    prompt: str  # all of the branch's text so far
     params: SamplingParams
     run: str
     branch: str
     name: str
-    stream: bool = False
-    place: Place | None = field(default=None, compare=False)
+    stream: bool = False  # send `Delta`s
+    location: Location | None = field(default=None, compare=False)  # the line that asked for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,42 +34,33 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The end of a call: `texts` has n entries, `meta` one dict for each (tokens, finish reason,
-    log-probabilities).
+    """The end of a call."""
 
-    `error` is set when the call failed or was aborted; `texts` then holds what there was.
-    """
-
-    texts: tuple[str, ...] = ()
-    meta: tuple[dict[str, Any], ...] = ()
-    error: Exception | None = None
+    texts: tuple[str, ...] = ()  # n of them; after an error what there was
+    meta: tuple[dict[str, Any], ...] = ()  # for each text: tokens, finish reason, logprobs
+    error: Exception | None = None  # the call failed or was aborted
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreCall:
-    """Score each choice as a continuation of `prompt`. `unconditional` asks for each choice's own
-    likelihood too.
-
-    place: the line of the program that asked for it.
-    """
+    """Score each choice as a continuation of `prompt`."""
 
     prompt: str
     choices: tuple[str, ...]
-    unconditional: bool
+    unconditional: bool  # also without the prompt
     run: str
     branch: str
     name: str
-    place: Place | None = field(default=None, compare=False)
+    location: Location | None = field(default=None, compare=False)  # the line that asked for it
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceScore:
-    """Natural log-probabilities of a choice's own tokens; `unconditional` without the prompt, its
-    first entry None."""
+    """Log-probabilities (natural) of a choice's own tokens."""
 
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
-    unconditional: tuple[float | None, ...] = ()
+    unconditional: tuple[float | None, ...] = ()  # without the prompt; the first is None
 
 
 @dataclass(frozen=True, slots=True)

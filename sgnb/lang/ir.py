@@ -11,17 +11,17 @@ from typing import Any
 
 from ..errors import ProgramError
 from .executor import ChoiceScore
-from .location import Place, caller
+from .location import Location, caller
 
 ChoicesMethod = Callable[[Sequence[ChoiceScore]], list[float]]
 
 
 class ExpressionError(ProgramError, ValueError):
-    """Something that is neither text nor a word of the language was used as one."""
+    """Something that is neither text nor an expression of the language was used as one."""
 
 
 class Expr:
-    """Text or words of the language. `a + b` appends b after a; plain strings join in."""
+    """Text, primitives and their concatenations. `a + b` appends b after a; either may be a str."""
 
     __slots__ = ()
 
@@ -39,12 +39,11 @@ class Text(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Gen(Expr):
-    """A generation. `options` are the sampling parameters that were given, under their
-    `SamplingParams` names."""
+    """A generation."""
 
     name: str | None
-    options: tuple[tuple[str, Any], ...]
-    place: Place = field(compare=False)
+    options: tuple[tuple[str, Any], ...]  # those given, under their `SamplingParams` names
+    location: Location = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class Select(Expr):
     method: ChoicesMethod
     temperature: float
     seed: int | None
-    place: Place = field(compare=False)
+    location: Location = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +76,7 @@ class Concat(Expr):
 
 
 def parts(value: Any) -> tuple[Expr, ...]:
-    """The plain nodes of an expression or string. Anything else is an ExpressionError that names
-    the line."""
+    """The nodes of an expression or string. Anything else is an ExpressionError with the line."""
     if isinstance(value, str):
         return (Text(value),)
     if isinstance(value, Concat):
@@ -86,7 +84,10 @@ def parts(value: Any) -> tuple[Expr, ...]:
     if isinstance(value, Expr):
         return (value,)
     if value is None:
-        hint = "a function that returns nothing was used as text; leave out the `+=`, or return an expression"
+        hint = (
+            "a function that returns nothing was used as text; leave out the `+=`, or return an"
+            " expression"
+        )
     else:
         hint = "append str(value), or an expression such as gen(...)"
     raise ExpressionError(f"{caller()}: {value!r} cannot be appended to a program", hint)

@@ -1,5 +1,4 @@
-"""Where in the user's program something was said: the file and line that errors name. Knows nothing
-of programs."""
+"""Source locations: the file and line of the user's program that errors name."""
 
 from __future__ import annotations
 
@@ -8,11 +7,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 _OURS = (__name__.partition(".")[0] + ".", "contextlib", "IPython.")
-"""Modules that stand between a line of the program and the code that asks for it: IPython where a
-magic asks."""
+"""Modules whose frames are not the user's: IPython's where a magic asks."""
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """A line of the user's program; a notebook cell is a file of its own."""
 
     file: str
@@ -31,23 +29,21 @@ _cell_label: Callable[[str], str | None] = _no_cell
 
 
 def name_cells(label: Callable[[str], str | None]) -> None:
-    """From now on places in a file that `label` knows are named as it says, such as "Cell
-    In[3]"."""
+    """Have locations in a file that `label` knows named as it says, such as "Cell In[3]"."""
     global _cell_label
     _cell_label = label
 
 
-def caller() -> Place:
+def caller() -> Location:
     """The nearest line on the calling thread that is the user's. About half a microsecond."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_OURS):
         frame = frame.f_back
-    return Place(frame.f_code.co_filename, frame.f_lineno)
+    return Location(frame.f_code.co_filename, frame.f_lineno)
 
 
-def add_place(error: BaseException, what: str, place: Place) -> None:
-    """Note on `error` that it happened in `what`, written at `place`. Once, even when branches
-    share the error."""
-    note = f"in {what}, at {place}"
+def add_location(error: BaseException, what: str, location: Location) -> None:
+    """Note on `error` where it happened; once, even when branches share the error."""
+    note = f"in {what}, at {location}"
     if note not in getattr(error, "__notes__", ()):
         error.add_note(note)

@@ -1,5 +1,5 @@
-"""The steps in a branch's queue: nodes of the program with their names and sampling settled.
-`Text`, `RoleBegin` and `RoleEnd` are steps as they are. Knows no execution.
+"""The ops in a branch's queue: nodes of the program with their names and sampling settled.
+`Text`, `RoleBegin` and `RoleEnd` are ops as they are. Knows no execution.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..sampling import SamplingParams
 from .ir import RoleBegin, RoleEnd, Select, Text
-from .location import Place
+from .location import Location
 
 if TYPE_CHECKING:
     from .branch import Branch
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Generate:
     name: str
     params: SamplingParams
-    place: Place
+    location: Location
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,12 +35,12 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
-class ScopeBegin:
+class VarScopeBegin:
     pass
 
 
 @dataclass(frozen=True, slots=True)
-class ScopeEnd:
+class VarScopeEnd:
     """The text since the scope began becomes the variable `name`."""
 
     name: str
@@ -55,12 +55,22 @@ class Fork:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Join:
-    """Wait for the children; then gather `names` from them as lists, or, with `append`, append
-    their text."""
+    """Wait for the children; then gather `names` as lists, or, with `append`, append their text."""
 
     children: tuple[Branch, ...]
     names: tuple[str, ...]
     append: bool
 
 
-Step = Text | RoleBegin | RoleEnd | Generate | Choose | Assign | ScopeBegin | ScopeEnd | Fork | Join
+Op = (
+    Text
+    | RoleBegin
+    | RoleEnd
+    | Generate
+    | Choose
+    | Assign
+    | VarScopeBegin
+    | VarScopeEnd
+    | Fork
+    | Join
+)

@@ -1,5 +1,5 @@
-"""The words of a program: `gen` and its kin, `select` and the roles. Each returns an expression and
-changes nothing.
+"""The primitives: `gen` and its kin, `select` and the roles. Each returns an expression and changes
+nothing.
 
 Arguments are checked here, at the line that wrote them; what an argument means is `SamplingParams`'
 business.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from inspect import signature
 from typing import Any
 
 from ..errors import OptionError, ProgramError, nearest
@@ -16,38 +17,11 @@ from ..sampling import SamplingParams
 from .chat import ROLES
 from .choices import ChoicesMethod, token_length_normalized
 from .choices import choices_method as method_of
-from .constraint import settle
+from .constraint import normalize
 from .ir import Concat, Gen, RoleBegin, RoleEnd, Select, parts
 from .location import caller
 
 _RENAMED = {"max_tokens": "max_new_tokens", "min_tokens": "min_new_tokens"}
-_OPTIONS = (
-    "max_tokens",
-    "min_tokens",
-    "n",
-    "stop",
-    "stop_token_ids",
-    "temperature",
-    "top_p",
-    "top_k",
-    "min_p",
-    "frequency_penalty",
-    "presence_penalty",
-    "repetition_penalty",
-    "ignore_eos",
-    "seed",
-    "logit_bias",
-    "return_logprob",
-    "logprob_start_len",
-    "top_logprobs_num",
-    "dtype",
-    "regex",
-    "json_schema",
-    "ebnf",
-    "json_whitespace",
-    "thinking",
-    "jump_forward",
-)
 
 
 def gen(
@@ -84,11 +58,10 @@ def gen(
     """Text from the model, kept under `name` (gen_0, gen_1 ... when left out).
 
     What is None comes from the run. With `n` > 1 the variable is a list and its first text is
-    appended. `choices` makes it a select.
+    appended. `choices` makes it a select. The other arguments are those of `SamplingParams`.
 
-    dtype: int, float, bool or str: the text is written so; the variable stays text. An int or float
-    also stops at a blank or a line break. The other arguments that say what the text must be are
-    those of `SamplingParams`.
+    dtype: int, float, bool or str: the text is constrained to such a literal; the variable stays
+    text. An int or float also stops at a blank or a line break.
 
     A wrong or unknown argument, or one that would have no effect, is an OptionError; a regex or a
     schema that cannot be read is a GrammarError.
@@ -96,18 +69,19 @@ def gen(
     given = {key: value for key, value in locals().items() if key in _OPTIONS and value is not None}
     if unknown:
         key = next(iter(unknown))
-        known = (*_OPTIONS, "name", "choices", "choices_method")
-        raise OptionError(f"gen has no argument {key!r}", nearest(key, known))
+        raise OptionError(f"gen has no argument {key!r}", nearest(key, _OPTIONS | _OWN))
     if choices is not None:
         _refuse_ignored(given)
         method = token_length_normalized if choices_method is None else choices_method
         return select(name, choices, given.get("temperature", 0.0), method, given.get("seed"))
     if choices_method is not None:
-        raise OptionError(
-            f"choices_method={choices_method!r} has no effect without choices",
-            "give choices=[...] too",
-        )
+        message = f"choices_method={choices_method!r} has no effect without choices"
+        raise OptionError(message, "give choices=[...] too")
     return Gen(_checked_name(name), _options(given), caller())
+
+
+_OWN = {"name", "choices", "choices_method"}
+_OPTIONS = set(signature(gen).parameters) - _OWN - {"unknown"}
 
 
 def gen_int(name: str | None = None, max_tokens: int | None = None, **options: Any) -> Gen | Select:
@@ -141,32 +115,27 @@ def select(
         raise OptionError("choices=[] leaves nothing to select", "give one choice or more")
     for choice in choices:
         if not isinstance(choice, str) or not choice:
-            raise OptionError(
-                f"choice {choice!r} cannot be scored", "choices are non-empty strings"
-            )
+            hint = "choices are non-empty strings"
+            raise OptionError(f"choice {choice!r} cannot be scored", hint)
         if choices.count(choice) > 1:
             raise OptionError(f"choice {choice!r} is there twice", "each choice once")
-    _options(
-        {"temperature": temperature} if seed is None else {"temperature": temperature, "seed": seed}
-    )
-    return Select(
-        _checked_name(name), choices, method_of(choices_method), temperature, seed, caller()
-    )
+    _options({"temperature": temperature} | ({} if seed is None else {"seed": seed}))
+    method = method_of(choices_method)
+    return Select(_checked_name(name), choices, method, temperature, seed, caller())
 
 
 def system(expr: Any = "") -> Concat:
-    """`expr` as the words of the system."""
+    """`expr` as the system prompt."""
     return role("system", expr)
 
 
 def user(expr: Any = "") -> Concat:
-    """`expr` as the words of the user."""
+    """`expr` as the user's message."""
     return role("user", expr)
 
 
 def assistant(expr: Any = "") -> Concat:
-    """`expr` as the words of the assistant: generations inside it also stop at the chat template's
-    stops."""
+    """`expr` as the assistant's message: generations in it also stop at the template's stops."""
     return role("assistant", expr)
 
 
@@ -208,19 +177,16 @@ def _checked_name(name: Any) -> str | None:
 
 
 def _refuse_ignored(given: dict[str, Any]) -> None:
-    for key in given:
+    for key, value in given.items():
         if key not in ("temperature", "seed"):
-            raise OptionError(
-                f"{key}={given[key]!r} has no effect on a choice", f"leave out {key} or choices"
-            )
+            message = f"{key}={value!r} has no effect on a choice"
+            raise OptionError(message, f"leave out {key} or choices")
 
 
 def _options(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """The given options under their `SamplingParams` names, checked, in a form that can be a
-    dictionary's key."""
-    options = tuple(
-        (_RENAMED.get(key, key), _hashable(value)) for key, value in settle(given).items()
-    )
+    """The given options under their `SamplingParams` names, checked and hashable."""
+    known = {_RENAMED.get(key, key): value for key, value in normalize(given).items()}
+    options = tuple((key, _hashable(value)) for key, value in known.items())
     try:
         _check(**dict(options))
     except OptionError as error:
@@ -244,8 +210,8 @@ def _hashable(value: Any) -> Any:
 
 @lru_cache(maxsize=1024, typed=True)
 def _check(**options: Any) -> None:
-    """Refuse values out of range. The run settles what is left out: a lone minimum may exceed the
-    usual maximum."""
+    """Refuse values out of range. What is left out comes from the run, so that a lone minimum may
+    exceed the usual maximum."""
     least = options.get("min_new_tokens")
     if isinstance(least, int):
         options.setdefault("max_new_tokens", max(least, 0))

@@ -22,9 +22,9 @@ from .branch import Branch
 from .executor import Call, Delta, Result, ScoreCall, Scores
 from .ir import parts
 from .location import caller
-from .ops import Choose, Fork, Generate, Join, Step
+from .ops import Choose, Fork, Generate, Join, Op
 from .pool import blocking
-from .scope import Outline
+from .scope import Scope
 
 if TYPE_CHECKING:
     from .run import Run
@@ -34,20 +34,21 @@ WAIT_SECONDS = 0.1
 
 
 class Program:
-    """closed: the program's code has returned, so no step will be added. finished: and all its
-    steps are over."""
+    """The branches of one program, and its calls."""
 
     def __init__(self, run: Run, number: int) -> None:
         self.run, self.executor = run, run.executor
         self.changed = threading.Condition(threading.Lock())
-        self.outbox: list[tuple[Branch, Step, Call | ScoreCall]] = []
-        self.owner: int | None = None
-        self.closed = self.cancelled = self.finished = False
-        self.value: Any = None
-        self._failure: BaseException | None = None
-        self._busy = 0
+        self.outbox: list[tuple[Branch, Op, Call | ScoreCall]] = []  # calls to be sent
+        self.owner: int | None = None  # the thread that runs the program's code
+        self.closed = False  # that code has returned: no op will be added
+        self.finished = False  # and all ops are over
+        self.cancelled = False
+        self.value: Any = None  # what the code returned
+        self._failure: BaseException | None = None  # what it raised
+        self._busy = 0  # branches with ops to run
         self._listeners: list[Callable[[], None]] = []
-        self.root = Branch(self, str(number), Outline())
+        self.root = Branch(self, str(number), Scope())
         self.branches = [self.root]
 
     def start(self) -> None:
@@ -63,17 +64,17 @@ class Program:
             with self.changed:
                 self.check_open(branch)
                 for node in nodes:
-                    branch.append(branch.outline.settle(node, self.run.params))
+                    branch.append(branch.scope.lower(node, self.run.params))
                 self._notify()
         finally:
             self.send()
 
-    def add(self, branch: Branch, step: Step) -> None:
-        """Queue a step that no expression stands for. Does not wait."""
+    def add(self, branch: Branch, op: Op) -> None:
+        """Queue an op that no expression stands for. Does not wait."""
         with self.changed:
             self.check_open(branch)
-            branch.outline.record(step)
-            branch.append(step)
+            branch.scope.record(op)
+            branch.append(op)
             self._notify()
         self.send()
 
@@ -81,13 +82,13 @@ class Program:
         """Queue a fork on `branch`; the children it will begin. Does not wait."""
         with self.changed:
             self.check_open(branch)
-            outline = branch.outline
-            ids = [f"{branch.id}.{outline.children + i}" for i in range(size)]
-            children = tuple(Branch(self, id, outline.child(), branch) for id in ids)
-            outline.children += size
+            scope = branch.scope
+            ids = [f"{branch.id}.{scope.children + i}" for i in range(size)]
+            children = tuple(Branch(self, id, scope.child(), branch) for id in ids)
+            scope.children += size
             self.branches.extend(children)
-            outline.record(step := Fork(children))
-            branch.append(step)
+            scope.record(op := Fork(children))
+            branch.append(op)
         self.send()
         return children
 
@@ -98,63 +99,53 @@ class Program:
                 self.check_open(over)
             names = () if append else _gathered(branch, children)
             for child in children:
-                child.outline.joined = True
+                child.scope.joined = True
                 child.advance()
-            branch.outline.record(step := Join(children, names, append))
-            branch.outline.gather(names)
-            branch.append(step)
+            branch.scope.record(op := Join(children, names, append))
+            branch.scope.gather(names)
+            branch.append(op)
             self._notify()
         self.send()
 
     def check_open(self, branch: Branch) -> None:
-        """Raise unless `branch` can take steps. The lock is held."""
+        """Raise unless `branch` can take ops. The lock is held."""
         if self.cancelled:
-            raise Aborted(
-                "the run was stopped", "what it had produced is kept; run it again to go on"
-            )
+            hint = "what it had produced is kept; run it again to go on"
+            raise Aborted("the run was stopped", hint)
         if self.closed:
-            raise ProgramError(
-                f"{caller()}: this program is over",
-                "its state can be read, but nothing can be added",
-            )
-        if branch.outline.joined:
-            raise ProgramError(
-                f"{caller()}: branch {branch.id} was joined",
-                "append to the state it was forked from",
-            )
+            hint = "its state can be read, but nothing can be added"
+            raise ProgramError(f"{caller()}: this program is over", hint)
+        if branch.scope.joined:
+            hint = "append to the state it was forked from"
+            raise ProgramError(f"{caller()}: branch {branch.id} was joined", hint)
 
     def send(self) -> None:
         """Hand waiting calls to the executor. The lock is not held."""
         while self.outbox:
             with self.changed:
                 calls, self.outbox = self.outbox, []
-            for branch, step, call in calls:
-                self._send(branch, step, call)
+            for branch, op, call in calls:
+                self._send(branch, op, call)
 
-    def _send(self, branch: Branch, step: Step, call: Call | ScoreCall) -> None:
-        sink = partial(self._receive, branch, step)
+    def _send(self, branch: Branch, op: Op, call: Call | ScoreCall) -> None:
+        sink = partial(self._receive, branch, op)
+        send: Any = self.executor.generate if isinstance(call, Call) else self.executor.score
         try:
-            cancel = (
-                self.executor.generate(call, sink)
-                if isinstance(call, Call)
-                else self.executor.score(call, sink)
-            )
+            cancel = send(call, sink)
         except Exception as error:  # refused at once: the same to the program as a call that fails
-            self._receive(branch, step, Result(error=error))
+            self._receive(branch, op, Result(error=error))
             return
         with self.changed:
-            if (
-                branch.waiting is not step
-            ):  # its result was quicker, and a later step may run by now
+            if branch.waiting is not op:  # its result was quicker, and a later op may run by now
                 return
             branch.cancel = cancel
             cancelled = self.cancelled
         if cancelled:
             cancel()
 
-    def _receive(self, branch: Branch, step: Step, message: Delta | Result | Scores) -> None:
+    def _receive(self, branch: Branch, op: Op, message: Delta | Result | Scores) -> None:
         with self.changed:
-            branch.deliver(step, message)
+            branch.deliver(op, message)
             self._notify()
         self.send()
 
@@ -165,7 +156,7 @@ class Program:
             self._finish_if_over()
 
     def close(self, failure: BaseException | None = None) -> None:
-        """No step will be added. `failure` is what ended the program's code, if something did."""
+        """No op will be added. `failure` is what ended the program's code, if something did."""
         with self.changed:
             if not self.closed:
                 self.closed, self._failure = True, failure
@@ -187,40 +178,33 @@ class Program:
         self._notify()
 
     def cancel(self) -> None:
-        """Stop at the next token. Calls in flight still bring what they have; every other step is
-        dropped."""
+        """Stop at the next token. Calls in flight still bring what they have; nothing else runs."""
         with self.changed:
             self.cancelled = True
             stopped = Aborted("the run was stopped")
             for branch in self.branches:
-                if not isinstance(branch.waiting, (Generate, Choose)) and (
-                    branch.busy or branch.done < 0
-                ):
+                in_flight = isinstance(branch.waiting, (Generate, Choose))
+                if not in_flight and (branch.busy or branch.done < 0):
                     branch.fail(stopped)
             cancels = [branch.cancel for branch in self.branches if branch.cancel is not None]
             self._notify()
         for cancel in cancels:
             cancel()
 
-    def settle(self, deadline: float) -> None:
-        """Close, wait until `deadline` (of time.monotonic) for what is in flight, and give up what
-        is then missing."""
+    def drain(self, deadline: float) -> None:
+        """Close, wait until `deadline` (of time.monotonic) for calls in flight, fail the rest."""
+        late = Aborted("the run was stopped, and the executor did not answer in time")
         self.close()
         with self.changed:
             while not self.finished and (left := deadline - time.monotonic()) > 0:
                 self.changed.wait(min(left, WAIT_SECONDS))
             for branch in self.branches:
                 if branch.busy:
-                    branch.fail(
-                        Aborted("the run was stopped, and the executor did not answer in time")
-                    )
+                    branch.fail(late)
 
     def wait(self, ready: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> None:
-        """Wait until `ready()`, asked with the lock held.
-
-        `meanwhile` and the run's own are called without it, ten times a second and whenever
-        something arrives.
-        """
+        """Wait until `ready()`, asked with the lock held; without it, ten times a second and
+        whenever something arrives, call `meanwhile` and the run's own."""
         with self.changed:
             if ready():
                 return
@@ -258,7 +242,7 @@ class Program:
                 self._listeners.remove(wake)
 
     def may_grow(self) -> bool:
-        """Whether another thread than this one may still add steps; before the start, any may."""
+        """Whether another thread than this one may still add ops; before the start, any may."""
         return not self.closed and threading.get_ident() != self.owner
 
     def _notify(self) -> None:
@@ -269,11 +253,9 @@ class Program:
 
 def _gathered(branch: Branch, children: tuple[Branch, ...]) -> tuple[str, ...]:
     """The names that a join of `children` will set on `branch`."""
-    names = tuple(dict.fromkeys(name for child in children for name in child.outline.new_names()))
+    names = tuple(dict.fromkeys(name for child in children for name in child.scope.new_names()))
     for name in names:
-        if name in branch.outline.own:
-            raise ProgramError(
-                f"{caller()}: join would overwrite the variable {name!r} of the branch that was forked",
-                "give it another name in the fork",
-            )
+        if name in branch.scope.own:
+            what = f"join would overwrite the variable {name!r} of the branch that was forked"
+            raise ProgramError(f"{caller()}: {what}", "give it another name in the fork")
     return names

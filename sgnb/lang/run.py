@@ -17,7 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import Aborted
 from ..events import RunFinished, RunStarted
@@ -26,48 +26,43 @@ from .executor import Executor
 from .program import Program
 from .state import ProgramState
 
-SETTLE_SECONDS = 5.0
+DRAIN_SECONDS = 5.0
 """How long a stopped run waits for its calls to hand over what they have."""
+
+Status = Literal["running", "done", "error", "interrupted"]
 
 _numbers = itertools.count(1)
 _watchers: list[Callable[[Run], None]] = []
 
 
 def watch(started: Callable[[Run], None]) -> Callable[[], None]:
-    """Have `started(run)` called for every run before its first step, on the thread that starts it.
-
-    Returns the function that ends this.
-    """
+    """Have `started(run)` called for every run before its first op, on the thread that starts it.
+    Returns the function that ends this."""
     _watchers.append(started)
     return lambda: _watchers.remove(started)
 
 
 class Run:
-    """title, source: what people see of the program. total: how many programs will run. defaults:
-    for every `gen`.
-
-    stream: ask the executor for text as it is made. `states` holds the programs' states in order.
-    `status` and `message` are those of `RunFinished`, "running" before. meanwhile: called while the
-    main thread waits; see `tick`.
-    """
+    """The programs of one run, their executor, and what all their generations share."""
 
     def __init__(
         self,
         executor: Executor,
         title: str = "",
-        source: str = "",
-        total: int = 1,
-        defaults: SamplingParams | Mapping[str, Any] | None = None,
-        stream: bool = False,
+        source: str = "",  # the program's text, for people
+        total: int = 1,  # programs that will run
+        defaults: SamplingParams | Mapping[str, Any] | None = None,  # for every `gen`
+        stream: bool = False,  # ask the executor for text as it is made
     ) -> None:
         self.id = f"run{next(_numbers)}"
         self.title, self.total = title, total
-        self.status, self.message = "running", ""
+        self.status: Status = "running"
+        self.message = ""  # of `RunFinished`
         self.executor, self.stream = executor, stream
         self.defaults = SamplingParams.make(defaults)
-        self.meanwhile: Callable[[], None] | None = None
+        self.meanwhile: Callable[[], None] | None = None  # see `tick`
         self.emit = executor.log.emit
-        self.states: list[ProgramState] = []
+        self.states: list[ProgramState] = []  # of the programs, in order
         self._params: dict[tuple[tuple[tuple[str, Any], ...], bool], SamplingParams] = {}
         self._over = False
         self.emit(RunStarted(self.id, title, source, total))
@@ -75,8 +70,7 @@ class Run:
             started(self)
 
     def state(self, start: bool = True) -> ProgramState:
-        """The state of the run's next program. Unless `start` is false, the calling thread runs the
-        program's code."""
+        """The state of the run's next program. With `start`, the calling thread runs its code."""
         program = Program(self, len(self.states))
         state = ProgramState(program.root)
         self.states.append(state)
@@ -85,8 +79,7 @@ class Run:
         return state
 
     def params(self, options: tuple[tuple[str, Any], ...], in_assistant: bool) -> SamplingParams:
-        """The run's defaults with `options` over them, and in the assistant's role the chat
-        template's stops added."""
+        """The run's defaults with `options`, and in the assistant's role the template's stops."""
         key = (options, in_assistant)
         if key not in self._params:
             params = SamplingParams.make(self.defaults, **dict(options))
@@ -97,8 +90,8 @@ class Run:
         return self._params[key]
 
     def tick(self) -> None:
-        """Every wait for one of the run's programs calls this about ten times a second. Call what
-        `meanwhile` was set to, on the main thread alone: only that one may display."""
+        """Call `meanwhile`, on the main thread alone: only that one may display. Every wait for one
+        of the run's programs does this about ten times a second."""
         if self.meanwhile is not None and threading.current_thread() is threading.main_thread():
             self.meanwhile()
 
@@ -118,17 +111,16 @@ class Run:
             state.cancel()
 
     def finish(self, error: BaseException | None = None) -> None:
-        """End the run: after an `error` what still runs is stopped first. Harmless when
-        repeated."""
+        """End the run; after an `error`, stop it first. Harmless when repeated."""
         if self._over:
             return
         self._over = True
         try:
             if error is not None:
                 self.cancel()
-                deadline = time.monotonic() + SETTLE_SECONDS
+                deadline = time.monotonic() + DRAIN_SECONDS
                 for state in self.states:
-                    state.program.settle(deadline)
+                    state.program.drain(deadline)
         finally:
             self.status, self.message = self._outcome(error)
             self.emit(RunFinished(self.id, self.status, self.message))
@@ -159,7 +151,7 @@ class Run:
         if self.states and len(self._errors()) == len(self.states):
             self.states[0].raise_error()
 
-    def _outcome(self, error: BaseException | None) -> tuple[str, str]:
+    def _outcome(self, error: BaseException | None) -> tuple[Status, str]:
         """The status and message of `RunFinished`."""
         failed = self._errors()
         first = error or (failed[0] if failed else None)
@@ -167,9 +159,7 @@ class Run:
             return "done", ""
         if isinstance(first, (KeyboardInterrupt, GeneratorExit, Aborted)):
             return "interrupted", str(first)
-        of = (
-            f"{len(failed)} of {len(self.states)} programs failed, first: "
-            if len(self.states) > 1
-            else ""
-        )
-        return "error", f"{of}{type(first).__name__}: {first}"
+        message = f"{type(first).__name__}: {first}"
+        if (total := len(self.states)) > 1:
+            message = f"{len(failed)} of {total} programs failed, first: {message}"
+        return "error", message

@@ -1,8 +1,7 @@
-"""What is known of a branch before anything has run: its names, its role, how many steps it was
-given.
+"""The static scope of a branch: its names, its role and the number of its ops, before any has run.
 
-The program writes here, at its own speed; so a name that can never be set and a role inside a role
-are errors at the line that says them. Knows no values, no text and no execution.
+Written as the program appends, so that a name which can never be set and a role inside a role are
+errors at their line. Knows no values, no text and no execution.
 """
 
 from __future__ import annotations
@@ -15,93 +14,83 @@ from ..sampling import SamplingParams
 from .chat import ROLES
 from .ir import Expr, Gen, RoleBegin, RoleEnd, Select, Text
 from .location import caller
-from .ops import Assign, Choose, Generate, ScopeEnd, Step
+from .ops import Assign, Choose, Generate, Op, VarScopeEnd
 
 ParamsOf = Callable[[tuple[tuple[str, Any], ...], bool], SamplingParams]
 
 
-class Outline:
-    """`names[name]` is the number of the step that sets the name last; steps count from 1, and 0 is
-    inherited.
-
-    own: names that this branch set itself, and which a join must not overwrite.
-    gathered: names that a join set, and which the next join may set again.
-    unnamed: names made up for generations without one; a join leaves them alone.
-    joined: the branch takes no more steps. children: how many branches were forked from it.
-    """
+class Scope:
+    """What a branch was given so far."""
 
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
-        self.own: set[str] = set()
-        self.gathered: set[str] = set()
-        self.unnamed: set[str] = set()
-        self.role: str | None = None
-        self.steps = 0
-        self.joined = False
-        self.children = 0
+        """Name -> number of the op that sets it last; ops count from 1, and 0 is inherited."""
+        self.own: set[str] = set()  # set by this branch itself: a join must not overwrite them
+        self.gathered: set[str] = set()  # set by a join: the next join may set them again
+        self.unnamed: set[str] = set()  # made up for nameless generations: a join leaves them alone
+        self.role: str | None = None  # the open one
+        self.num_ops = 0
+        self.joined = False  # takes no more ops
+        self.children = 0  # branches forked from it
 
-    def child(self) -> Outline:
-        """The outline that a fork at this point begins with."""
-        child = Outline()
+    def child(self) -> Scope:
+        """The scope that a fork at this point begins with."""
+        child = Scope()
         child.names = dict.fromkeys(self.names, 0)
         child.unnamed = set(self.unnamed)
         child.role = self.role
         return child
 
-    def settle(self, node: Expr, params_of: ParamsOf) -> Step:
-        """The step for `node`, recorded as the branch's next. A ProgramError or OptionError records
-        nothing."""
+    def lower(self, node: Expr, params_of: ParamsOf) -> Op:
+        """Record the op for `node` as the branch's next. After an error nothing is recorded."""
         match node:
             case Text():
-                step: Step = node
+                op: Op = node
             case Gen():
                 params = params_of(node.options, self.role == "assistant")
-                step = Generate(self._claim(node.name), params, node.place)
+                op = Generate(self._claim(node.name), params, node.location)
             case Select():
-                step = Choose(self._claim(node.name), node)
+                op = Choose(self._claim(node.name), node)
             case RoleBegin():
-                step = self._begin(node)
+                op = self._begin(node)
             case RoleEnd():
-                step = self._end(node)
+                op = self._end(node)
             case _:
-                raise TypeError(f"no step for {node!r}")
-        self.record(step)
-        return step
+                raise TypeError(f"no op for {node!r}")
+        self.record(op)
+        return op
 
-    def record(self, step: Step) -> None:
-        """Count `step`; a step that sets a name now answers for it."""
-        self.steps += 1
-        if isinstance(step, (Generate, Choose, Assign, ScopeEnd)):
-            self.names[step.name] = self.steps
-            self.own.add(step.name)
-            self.gathered.discard(step.name)
+    def record(self, op: Op) -> None:
+        """Count `op`; an op that sets a name now answers for it."""
+        self.num_ops += 1
+        if isinstance(op, (Generate, Choose, Assign, VarScopeEnd)):
+            self.names[op.name] = self.num_ops
+            self.own.add(op.name)
+            self.gathered.discard(op.name)
 
     def gather(self, names: Iterable[str]) -> None:
-        """The latest step sets all of `names`."""
-        self.names.update(dict.fromkeys(names, self.steps))
+        """The latest op sets all of `names`."""
+        self.names.update(dict.fromkeys(names, self.num_ops))
         self.gathered.update(names)
 
     def new_names(self) -> list[str]:
-        """The names set since the fork, in their order; those without a name of their own are left
-        out."""
+        """The names set since the fork, in their order, without those made up."""
         new = (self.own | self.gathered) - self.unnamed
         return [name for name in self.names if name in new]
 
     def check_new(self, name: str) -> None:
         """Refuse a name that this branch has set already."""
         if name in self.own:
-            raise ProgramError(
-                f"{caller()}: the name {name!r} is used twice in one branch, which would lose the first value",
-                f'in a loop give each turn its own name, such as f"{name}_{{i}}"; s[{name!r}] = ... may overwrite',
+            what = (
+                f"the name {name!r} is used twice in one branch, which would lose the first value"
             )
+            hint = f'in a loop give each turn its own name, such as f"{name}_{{i}}"'
+            raise ProgramError(f"{caller()}: {what}", f"{hint}; s[{name!r}] = ... may overwrite")
 
     def unknown(self, name: str, in_forks: Iterable[str] = ()) -> ProgramError:
-        """The error for a name that no step sets. `in_forks`: names that forks of the branch
-        know."""
+        """The error for a name that no op sets. `in_forks`: names of the branch's forks."""
         if name in in_forks:
-            hint = (
-                "a fork sets it: call join() on the fork first, or read it from the fork's branch"
-            )
+            hint = "a fork sets it: join() the fork first, or read it from the fork's branch"
         elif self.names:
             hint = nearest(name, self.names)
         else:
@@ -120,23 +109,19 @@ class Outline:
 
     def _begin(self, node: RoleBegin) -> RoleBegin:
         if node.role not in ROLES:
-            raise ProgramError(
-                f"{caller()}: there is no role {node.role!r}", nearest(node.role, ROLES)
-            )
+            what = f"there is no role {node.role!r}"
+            raise ProgramError(f"{caller()}: {what}", nearest(node.role, ROLES))
         if self.role is not None:
-            raise ProgramError(
-                f"{caller()}: the role {node.role!r} begins inside the role {self.role!r}",
-                f"end the role {self.role!r} first; roles do not nest",
-            )
+            what = f"the role {node.role!r} begins inside the role {self.role!r}"
+            hint = f"end the role {self.role!r} first; roles do not nest"
+            raise ProgramError(f"{caller()}: {what}", hint)
         self.role = node.role
         return node
 
     def _end(self, node: RoleEnd) -> RoleEnd:
         if self.role != node.role:
             inside = f"inside the role {self.role!r}" if self.role else "outside any role"
-            raise ProgramError(
-                f"{caller()}: the role {node.role!r} ends {inside}",
-                f"begin it: {node.role}_begin()",
-            )
+            what = f"the role {node.role!r} ends {inside}"
+            raise ProgramError(f"{caller()}: {what}", f"begin it: {node.role}_begin()")
         self.role = None
         return node

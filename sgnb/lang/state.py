@@ -8,23 +8,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal, get_args
 
 from ..errors import OptionError, ProgramError, nearest
 from .branch import Branch
 from .ir import Expr, RoleBegin, RoleEnd
 from .location import caller
-from .ops import Assign, ScopeBegin, ScopeEnd
+from .ops import Assign, VarScopeBegin, VarScopeEnd
 from .primitives import role
 from .program import Program
 from .streaming import iterate, iterate_async
 
-JOIN_MODES = ("gather_variable", "concate_and_append")
+JoinMode = Literal["gather_variable", "concate_and_append"]
+JOIN_MODES = get_args(JoinMode)
 
 
 class ProgramState:
-    """One branch of a running program. The error that ended it is raised by whatever needs a value
-    it never set."""
+    """One branch of a running program. Reading a value that it never set raises the error that
+    ended it."""
 
     def __init__(self, branch: Branch) -> None:
         self._branch = branch
@@ -59,17 +60,15 @@ class ProgramState:
 
     def __contains__(self, name: str) -> bool:
         """Whether the variable is set, or will be by what was appended so far. Does not wait."""
-        return name in self._branch.outline.names
+        return name in self._branch.scope.names
 
     def get_meta_info(self, name: str) -> Any:
-        """What the executor told about a generation (a list for n > 1) or a select; {} for other
-        variables. Waits."""
+        """Meta information of a generation (a list for n > 1) or a select, else {}. Waits."""
         self._wait_for(name)
         return self._branch.meta.get(name, {})
 
     def text(self) -> str:
-        """All of the branch's text, after what was appended has run. After an error, the text up to
-        there."""
+        """All of the branch's text, after what was appended has run, or up to an error."""
         self._wait_idle()
         return self._branch.text + self._branch.partial
 
@@ -94,25 +93,22 @@ class ProgramState:
         self._branch.raise_error()
 
     def cancel(self) -> None:
-        """Stop this program's calls at the next token, from any thread; what they produced is kept.
-        Does not wait."""
+        """Stop this program's calls at the next token; what they produced is kept. Any thread may
+        call this; it does not wait."""
         self.program.cancel()
 
     def text_iter(self, name: str | None = None) -> Iterator[str]:
-        """The branch's text, or one variable's, piece by piece as it is made (in a run with
-        stream=True)."""
+        """The branch's text, or one variable's, as it is made (in a run with stream=True)."""
         return iterate(self._branch, name)
 
     def text_async_iter(
         self, name: str | None = None, return_meta_data: bool = False
     ) -> AsyncIterator[Any]:
-        """As `text_iter`; `return_meta_data` gives pairs of a piece and the meta information ({}
-        till it is there)."""
+        """As `text_iter`; `return_meta_data` gives pairs (piece, meta information or {})."""
         return iterate_async(self._branch, name, return_meta_data)
 
     def system(self, expr: Any = None) -> Any:
-        """Append `expr` as the system's words; without it, `with s.system():` does so for what is
-        appended inside."""
+        """Append `expr` as the system prompt; `with s.system():` takes what is appended inside."""
         return self._role("system", expr)
 
     def user(self, expr: Any = None) -> Any:
@@ -126,18 +122,16 @@ class ProgramState:
     @contextmanager
     def var_scope(self, name: str) -> Iterator[None]:
         """The text appended inside the block becomes the variable `name`."""
-        self._branch.outline.check_new(name)
-        self.program.add(self._branch, ScopeBegin())
+        self._branch.scope.check_new(name)
+        self.program.add(self._branch, VarScopeBegin())
         yield
-        self.program.add(self._branch, ScopeEnd(name))
+        self.program.add(self._branch, VarScopeEnd(name))
 
     def fork(self, size: int = 1) -> ForkGroup:
-        """`size` branches that go on from here. Does not wait: they begin when this branch has come
-        so far."""
+        """`size` branches that go on from here, once this branch has come here. Does not wait."""
         if not isinstance(size, int) or size < 1:
-            raise OptionError(
-                f"fork({size!r}) is not a number of branches", "give an integer of 1 or more"
-            )
+            message = f"fork({size!r}) is not a number of branches"
+            raise OptionError(message, "give an integer of 1 or more")
         return ForkGroup(self, self.program.fork(self._branch, size))
 
     @contextmanager
@@ -150,13 +144,14 @@ class ProgramState:
     def __repr__(self) -> str:
         branch = self._branch
         status = f"error {branch.error!r}" if branch.error else "idle" if branch.idle else "running"
-        return f"<ProgramState {self.run_id} branch {branch.id}, {status}, {branch.text + branch.partial!r}>"
+        text = branch.text + branch.partial
+        return f"<ProgramState {self.run_id} branch {branch.id}, {status}, {text!r}>"
 
     def _role(self, name: str, expr: Any) -> Any:
         if expr is None:
             return self._role_scope(name)
-        self.program.append(self._branch, words := role(name, expr))
-        return words
+        self.program.append(self._branch, message := role(name, expr))
+        return message
 
     @contextmanager
     def _role_scope(self, name: str) -> Iterator[None]:
@@ -169,27 +164,22 @@ class ProgramState:
         program.wait(lambda: branch.error is not None or (branch.idle and not program.may_grow()))
 
     def _wait_for(self, name: str) -> None:
-        """Wait until the last step so far that sets `name` is done; raise what keeps it from being
-        set."""
+        """Wait for the last op so far that sets `name`; raise what keeps it from being set."""
         branch, program = self._branch, self.program
-        outline = branch.outline
-        if name not in outline.names:
-            program.wait(lambda: name in outline.names or not program.may_grow())
-        if name not in outline.names:
-            raise outline.unknown(name, self._names_in_forks())
-        step = outline.names[name]
-        program.wait(lambda: branch.done >= step or branch.error is not None)
-        if branch.done < step:
+        scope = branch.scope
+        if name not in scope.names:
+            program.wait(lambda: name in scope.names or not program.may_grow())
+        if name not in scope.names:
+            raise scope.unknown(name, self._names_in_forks())
+        number = scope.names[name]
+        program.wait(lambda: branch.done >= number or branch.error is not None)
+        if branch.done < number:
             branch.raise_error()
 
     def _names_in_forks(self) -> set[str]:
         inside = self._branch.id + "."
-        return {
-            name
-            for b in self.program.branches
-            if b.id.startswith(inside)
-            for name in b.outline.names
-        }
+        forks = [b.scope for b in self.program.branches if b.id.startswith(inside)]
+        return {name for scope in forks for name in scope.names}
 
 
 class ForkGroup(Sequence[ProgramState]):
@@ -211,38 +201,32 @@ class ForkGroup(Sequence[ProgramState]):
     def __setitem__(self, i: int, state: ProgramState) -> None:
         """Only what `group[i] += expr` needs."""
         if state is not self._states[i]:
-            raise ProgramError(
-                f"{caller()}: branch {i} of a fork cannot be replaced", f"append: group[{i}] += ..."
-            )
+            what = f"branch {i} of a fork cannot be replaced"
+            raise ProgramError(f"{caller()}: {what}", f"append: group[{i}] += ...")
 
     def __iadd__(self, what: Any) -> ForkGroup:
         for state, expr in zip(self._states, self._one_each(what), strict=True):
             state += expr
         return self
 
-    def join(self, mode: str = "gather_variable") -> None:
+    def join(self, mode: JoinMode = "gather_variable") -> None:
         """End the branches and bring their work to the parent, in order with what is appended to
-        it. Does not wait.
+        it. Does not wait. An error in a branch is raised here or by what the parent needs next.
 
-        "gather_variable": each variable that the branches set becomes a list on the parent, in
-        their order. "concate_and_append": their text since the fork is appended, one after the
-        other. An error in a branch is raised here if it has happened already, and else by whatever
-        the parent needs next.
+        "gather_variable": each variable that the branches set becomes a list on the parent.
+        "concate_and_append": their text since the fork is appended, one after the other.
         """
         if mode not in JOIN_MODES:
             raise OptionError(f"join mode {mode!r} is not known", nearest(mode, JOIN_MODES))
-        self._parent.program.join(
-            self._parent._branch, self._children, append=mode == "concate_and_append"
-        )
+        append = mode == "concate_and_append"
+        self._parent.program.join(self._parent._branch, self._children, append)
         self._parent.raise_error()
 
     def _one_each(self, what: Any) -> list[Any]:
         if isinstance(what, (list, tuple)):
             if len(what) != len(self):
-                raise ProgramError(
-                    f"{caller()}: {len(what)} expressions for {len(self)} branches",
-                    "give one for each",
-                )
+                message = f"{caller()}: {len(what)} expressions for {len(self)} branches"
+                raise ProgramError(message, "give one for each")
             return list(what)
         if callable(what) and not isinstance(what, Expr):
             return [what(i) for i in range(len(self))]

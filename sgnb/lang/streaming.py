@@ -10,13 +10,13 @@ from .ops import Generate
 
 
 class _Cursor:
-    """How far one reader has come. `piece` is what is new for it, `over` whether nothing will
-    follow."""
+    """How far one reader has come."""
 
     def __init__(self, branch: Branch, name: str | None) -> None:
         self.branch, self.name = branch, name
-        self.piece = ""
-        self.over = self.failed = False
+        self.piece = ""  # what is new
+        self.over = False  # nothing will follow
+        self.failed = False  # because of an error
         self._seen = 0
 
     def look(self) -> bool:
@@ -34,12 +34,12 @@ class _Cursor:
 
     def _variable(self, name: str) -> str:
         branch = self.branch
-        step = branch.outline.names.get(name)
-        if step is None:
+        number = branch.scope.names.get(name)
+        if number is None:
             if branch.program.may_grow():
                 return ""
-            raise branch.outline.unknown(name)
-        if branch.done >= step:
+            raise branch.scope.unknown(name)
+        if branch.done >= number:
             self.over = True
             value = branch.variables[name]
             return str(value[0] if isinstance(value, list) and value else value)
@@ -49,8 +49,7 @@ class _Cursor:
 
 
 def iterate(branch: Branch, name: str | None) -> Iterator[str]:
-    """See `ProgramState.text_iter`. An error that cut the text short is raised after its last
-    piece."""
+    """See `ProgramState.text_iter`. An error that cut the text short is raised after the text."""
     cursor = _Cursor(branch, name)
     while not cursor.over:
         branch.program.wait(cursor.look)

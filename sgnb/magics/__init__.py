@@ -1,5 +1,4 @@
-"""What a notebook sees of sgnb: `%%sglang`, `%sglang`, and the session they share with their Python
-twins.
+"""What a notebook sees: `%%sglang`, `%sglang`, and the session shared with their Python twins.
 
 Importing this imports no IPython: `load_ipython_extension` runs inside it.
 """

@@ -1,9 +1,7 @@
-"""The body of a `%%sglang` cell as a Python function. Knows no shell: it is given a file name and a
-namespace.
+"""The body of a `%%sglang` cell as a Python function, `def NAME(s, PARAM ...)`. Knows no shell.
 
-The function is `def NAME(s, PARAM ...)`. Its globals are the notebook's own namespace, so other
-names resolve when the body runs; the words of the language are variables of an enclosing function,
-so they need no import and pollute nothing.
+Its globals are the notebook's own namespace, so that names resolve when the body runs; the
+primitives of the language are variables of an enclosing function: no import, nothing polluted.
 """
 
 from __future__ import annotations
@@ -21,8 +19,7 @@ CELL_LINES_BEFORE_BODY = 1
 
 
 class BodySyntaxError(ProgramError):
-    """The body is no Python; the SyntaxError, which IPython would show in its own way, is the
-    `__cause__`."""
+    """The body is no Python. Its SyntaxError, which IPython would show in its way, is the cause."""
 
 
 def compile_body(
@@ -31,29 +28,28 @@ def compile_body(
     params: Sequence[Param],
     filename: str,
     namespace: dict[str, Any],
-    words: Mapping[str, Any],
+    primitives: Mapping[str, Any],
 ) -> Callable[..., Any]:
-    """The body as a function of `s` and the parameters. Line numbers are the cell's. Raises
-    BodySyntaxError."""
+    """The body as a function of `s` and the parameters, with the cell's line numbers."""
     try:
-        code = _compiled(body, name, params, filename, words)
+        code = _compiled(body, name, params, filename, primitives)
     except SyntaxError as error:
         raise BodySyntaxError(error.msg) from error
     made: dict[str, Any] = {}
     exec(code, namespace, made)
-    function: Callable[..., Any] = made["enclosing"](**words)
+    function: Callable[..., Any] = made["enclosing"](**primitives)
     if inspect.isgeneratorfunction(function):
         raise ProgramError("a program cannot `yield`", "use return; the value is state.ret_value")
     return function
 
 
 def _compiled(
-    body: str, name: str, params: Sequence[Param], filename: str, words: Iterable[str]
+    body: str, name: str, params: Sequence[Param], filename: str, primitives: Iterable[str]
 ) -> CodeType:
     statements = ast.parse("\n" * CELL_LINES_BEFORE_BODY + body, filename).body
     signature = ", ".join(["s", *map(str, params)])
     module = ast.parse(
-        f"def enclosing({', '.join(words)}):\n def {name}({signature}): pass\n return {name}"
+        f"def enclosing({', '.join(primitives)}):\n def {name}({signature}): pass\n return {name}"
     )
     enclosing: Any = module.body[0]
     enclosing.body[0].body = statements or [ast.Pass(lineno=1, col_offset=0)]

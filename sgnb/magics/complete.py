@@ -26,10 +26,8 @@ def line_words(before: list[str], session: Session) -> list[str]:
         case ["stop"]:
             return [*session.runs.running(), "all"]
         case ["load", *rest]:
-            return _values(rest, session) or [
-                *([] if rest else models.names()),
-                *_flags(LOAD_OPTIONS),
-            ]
+            found = [] if rest else [*models.names()]
+            return _values(rest, session) or found + _flags(LOAD_OPTIONS)
         case [name, *_] if name in COMMANDS and COMMANDS[name].raw:
             return _flags(COMMANDS[name].options)
         case [name] if name in COMMANDS:
@@ -42,9 +40,8 @@ def completer(session: Session) -> Any:
 
     def complete(_: Any, event: Any) -> list[str]:
         text = event.text_until_cursor
-        magic, *before = (
-            text.split() if text[-1:].isspace() else text.split()[:-1] or [event.command]
-        )
+        words = text.split() if text[-1:].isspace() else text.split()[:-1]
+        magic, *before = words or [event.command]
         return cell_words(before, session) if magic == "%%sglang" else line_words(before, session)
 
     return complete

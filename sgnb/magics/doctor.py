@@ -1,5 +1,4 @@
-"""What works on this machine, in this front end; and the cure for each thing that does not. Loads
-nothing."""
+"""What works on this machine and front end, and a hint where something does not. Loads nothing."""
 
 from __future__ import annotations
 
@@ -20,8 +19,8 @@ def check() -> Table:
     return Table({"part": each.__name__.strip("_").replace("_", " "), **each()} for each in checks)
 
 
-def _row(ok: bool, found: str, cure: str = "") -> dict[str, Any]:
-    return {"ok": "yes" if ok else "no", "found": found, "cure": "" if ok else cure}
+def _row(ok: bool, found: str, hint: str = "") -> dict[str, Any]:
+    return {"ok": "yes" if ok else "no", "found": found, "cure": "" if ok else hint}
 
 
 def _version(package: str) -> str:
@@ -46,11 +45,8 @@ def _gpu() -> dict[str, Any]:
     if torch.cuda.is_available():
         return _row(True, torch.cuda.get_device_name())
     if shutil.which("nvidia-smi"):
-        return _row(
-            False,
-            "a GPU, but torch cannot use it",
-            "install a CUDA build of torch, as pytorch.org says",
-        )
+        hint = "install a CUDA build of torch, as pytorch.org says"
+        return _row(False, "a GPU, but torch cannot use it", hint)
     return _row(True, f"none; the CPU with {torch.get_num_threads()} threads")
 
 
@@ -64,41 +60,27 @@ def _front_end() -> dict[str, Any]:
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is None:
         return _row(True, "plain Python: sgnb.function and sgnb.load work, magics need IPython")
-    kind = (
-        "Jupyter kernel"
-        if getattr(shell, "kernel", None) is not None
-        else "terminal IPython: views are text"
-    )
-    return _row(True, kind)
+    kernel = getattr(shell, "kernel", None) is not None
+    return _row(True, "Jupyter kernel" if kernel else "terminal IPython: views are text")
 
 
 def _widgets() -> dict[str, Any]:
     if os.environ.get("SGNB_STATIC") == "1":
         return _row(True, "off, because SGNB_STATIC=1: static pictures")
     version = _version("anywidget")
-    return _row(
-        bool(version),
-        f"anywidget {version}" if version else "not installed",
-        "pip install anywidget",
-    )
+    found = f"anywidget {version}" if version else "not installed"
+    return _row(bool(version), found, "pip install anywidget")
 
 
 def _graphviz() -> dict[str, Any]:
-    found = shutil.which("dot") is not None
-    return _row(
-        True,
-        "dot"
-        if found
-        else "no dot program: only exporting a view as SVG through graphviz needs it",
-    )
+    missing = "no dot program: only exporting a view as SVG through graphviz needs it"
+    return _row(True, "dot" if shutil.which("dot") else missing)
 
 
 def _model() -> dict[str, Any]:
     from .. import models
 
     names = models.names()
-    return _row(
-        "tiny" in names,
-        f"bundled: {', '.join(names)}" if names else "no bundled model",
-        "reinstall sgnb, or load a folder: %sglang load ./model",
-    )
+    found = f"bundled: {', '.join(names)}" if names else "no bundled model"
+    hint = "reinstall sgnb, or load a folder: %sglang load ./model"
+    return _row("tiny" in names, found, hint)

@@ -1,5 +1,4 @@
-"""`--dry`, `program.dry(...)` and `sgnb.dry`: what a program would ask of its engine, without
-asking."""
+"""`--dry`, `program.dry(...)` and `sgnb.dry`: what a program would ask of its engine."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import SgnbError
 from ..grammar.report import cut
 from ..lang import SglFunction
-from ..lang.location import Place
+from ..lang.location import Location
 from ..viz.plain_text import counted
 from .table import Table
 
@@ -28,11 +27,8 @@ class DryReport:
     @property
     def warnings(self) -> list[str]:
         """What to beware of, with the call's name, each once."""
-        return list(
-            dict.fromkeys(
-                f"{call.name}: {warning}" for call in self.calls for warning in call.warnings
-            )
-        )
+        pairs = ((call.name, warning) for call in self.calls for warning in call.warnings)
+        return list(dict.fromkeys(f"{name}: {warning}" for name, warning in pairs))
 
     def table(self) -> Table:
         return Table(map(_row, self.calls), empty="the program asks the model for nothing")
@@ -43,7 +39,8 @@ class DryReport:
         computed = sum(call.computed_tokens for call in self.calls)
         new = sum(call.new_tokens * call.samples for call in self.calls)
         return (
-            f"dry: {counted(len(self.calls), 'call')}; {computed:,} of {prompt:,} prompt tokens would be computed, "
+            f"dry: {counted(len(self.calls), 'call')}; "
+            f"{computed:,} of {prompt:,} prompt tokens would be computed, "
             f"at most {new:,} generated. Prompts after the first hold stand-ins for answers."
         )
 
@@ -60,11 +57,8 @@ class DryReport:
 def dry_run(
     program: SglFunction, engine: Engine, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> DryReport:
-    """Run a program's code with stand-ins for the model's answers. Mistakes that sgnb finds are
-    raised as in a run.
-
-    Code that cannot go on with a stand-in (it needs a number, say) ends the run there, with a note.
-    """
+    """Run a program's code with stand-ins for the model's answers. A SgnbError is raised as in a
+    run; other errors, of code that cannot use a stand-in, end the run there, with a note."""
     from ..backends import DryExecutor
 
     executor = DryExecutor(engine)
@@ -102,5 +96,5 @@ def _stopped(error: Exception, program: SglFunction) -> str:
         if trace.tb_frame.f_code.co_filename == file:
             line = trace.tb_lineno
         trace = trace.tb_next
-    place = f"{Place(file, line)}: " if line else ""
-    return f"{place}the program stopped here on a stand-in: {type(error).__name__}: {error}"
+    location = f"{Location(file, line)}: " if line else ""
+    return f"{location}the program stopped here on a stand-in: {type(error).__name__}: {error}"

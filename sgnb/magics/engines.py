@@ -26,8 +26,8 @@ BUNDLED = "tiny"
 
 
 class Loaded:
-    """An engine with what belongs to it: its executor, its emitter, and the options to load it
-    again with, which are None for an engine that was made elsewhere."""
+    """An engine with its executor and emitter. options: to load it again with; None for an engine
+    that was made elsewhere."""
 
     def __init__(
         self, name: str, engine: Engine, model: str, options: dict[str, Any] | None
@@ -46,12 +46,12 @@ class Loaded:
 
     def summary(self) -> str:
         engine = self.engine
-        return f"{self.model} on {engine.device}, {engine.dtype}, context {engine.context_length:,} tokens"
+        context = f"context {engine.context_length:,} tokens"
+        return f"{self.model} on {engine.device}, {engine.dtype}, {context}"
 
 
 class Engines:
-    """`busy(executor)` gives the ids of the runs in progress on it; such an engine is neither
-    closed nor replaced."""
+    """`busy(executor)` gives the ids of its runs; such an engine is not closed or replaced."""
 
     def __init__(self, busy: Callable[[Executor], list[str]], say: Callable[[str], None]) -> None:
         self._busy, self._say = busy, say
@@ -59,17 +59,16 @@ class Engines:
         self._current = ""
 
     def load(self, model: str = BUNDLED, name: str = "", **options: Any) -> Engine:
-        """Load `model` (a folder, a hub id, "tiny") as `name` and make it current. Returns the
-        engine.
+        """Load `model` (a folder, a hub id, "tiny") as `name`, make it current and return it.
 
         An engine that has the name already is closed first, and is loaded again by whoever needs it
         if this fails; the same model with the same options stays as it is.
         """
         if not isinstance(model, (str, Path)):
-            raise OptionError(
-                f"a {type(model).__name__} is neither a path nor a hub id",
-                "for a model that is loaded already: sgnb.set_default_backend(sgnb.Engine(model))",
+            hint = (
+                "for a model that is loaded already: sgnb.set_default_backend(sgnb.Engine(model))"
             )
+            raise OptionError(f"a {type(model).__name__} is neither a path nor a hub id", hint)
         model = str(model)
         name = name or Path(model).name
         old = self._loaded.get(name)
@@ -98,17 +97,14 @@ class Engines:
             if loaded.engine is engine:
                 return self._choose(loaded)
         base = Path(engine.model_name).name
-        name = next(
-            name
-            for i in itertools.count(1)
-            if (name := f"{base}-{i}" if i > 1 else base) not in self._loaded
-        )
+        names = itertools.chain([base], (f"{base}-{i}" for i in itertools.count(2)))
+        name = next(name for name in names if name not in self._loaded)
         self._loaded[name] = Loaded(name, engine, engine.model_name, None)
         self._choose(self._loaded[name])
 
     def get(self, name: str = "") -> Loaded:
-        """The engine of that name, or the current one, ready to run: the bundled model is loaded on
-        first need, and an engine that ended is loaded again."""
+        """The engine of that name, or the current one, ready to run: the bundled model is loaded
+        when it is needed, an engine that ended is loaded again."""
         wanted = name or self._current or BUNDLED
         if wanted == BUNDLED and BUNDLED not in self._loaded:
             self.load(BUNDLED)
@@ -116,9 +112,8 @@ class Engines:
         if not loaded.engine.closed:
             if loaded.attention != loaded.engine.attention:
                 loaded.attention = loaded.engine.attention
-                self._say(
-                    f"{wanted}: attention by {loaded.attention} from now on, compiled in the background"
-                )
+                now = f"attention by {loaded.attention} from now on"
+                self._say(f"{wanted}: {now}, compiled in the background")
             return loaded
         if loaded.options is None:
             self._close(loaded, f"forgetting {wanted}")
@@ -150,30 +145,21 @@ class Engines:
             }
             for name, loaded in self._loaded.items()
         )
-        return Table(
-            rows,
-            empty="no engine is loaded; the first program loads tiny, or: %sglang load PATH_OR_ID",
-        )
+        empty = "no engine is loaded; the first program loads tiny, or: %sglang load PATH_OR_ID"
+        return Table(rows, empty)
 
     def info(self, name: str = "") -> Facts:
         """Everything an engine says about itself."""
         loaded = self._find(name or self._current)
         engine = loaded.engine
-        return Facts(
-            engine=loaded.name,
-            model=loaded.model,
-            device=engine.device,
-            dtype=engine.dtype,
-            context_length=engine.context_length,
-            **engine.stats(),
-        )
+        own = {name: getattr(engine, name) for name in ("device", "dtype", "context_length")}
+        return Facts(engine=loaded.name, model=loaded.model, **own, **engine.stats())
 
     def names(self) -> list[str]:
         return list(self._loaded)
 
     def name_of(self, executor: Executor) -> str:
-        """The name of the engine behind an executor; for one that is not here, the executor's
-        kind."""
+        """The name of the engine behind an executor, else the executor's class."""
         names = (name for name, loaded in self._loaded.items() if loaded.executor is executor)
         return next(names, type(executor).__name__)
 
@@ -185,9 +171,8 @@ class Engines:
             raise OptionError("no engine is loaded", "%sglang load tiny, or sgnb.load('tiny')")
         if name not in self._loaded:
             hint = nearest(name, self._loaded) if self._loaded else "none is loaded"
-            raise OptionError(
-                f"no engine is called {name!r}", f"{hint}; to load it: %sglang load {name}"
-            )
+            hint = f"{hint}; to load it: %sglang load {name}"
+            raise OptionError(f"no engine is called {name!r}", hint)
         return self._loaded[name]
 
     def _choose(self, loaded: Loaded) -> None:
@@ -196,33 +181,27 @@ class Engines:
 
     def _stop(self, loaded: Loaded, what: str) -> None:
         if runs := self._busy(loaded.executor):
-            raise EngineError(
-                f"{what}: {loaded.name} is in use by {', '.join(runs)}",
-                f"wait for it, or stop it first: %sglang stop {runs[0]}",
-            )
+            hint = f"wait for it, or stop it first: %sglang stop {runs[0]}"
+            raise EngineError(f"{what}: {loaded.name} is in use by {', '.join(runs)}", hint)
         loaded.close()
 
     def _close(self, loaded: Loaded, what: str) -> None:
-        """Close and forget. The default of the language goes with it, so that no program meets a
-        closed engine."""
+        """Close and forget, as the language's default too: no program meets a closed engine."""
         self._stop(loaded, what)
         del self._loaded[loaded.name]
         if self._current == loaded.name:
             self._current = next(reversed(self._loaded), "")
-            lang.set_default_executor(
-                self._loaded[self._current].executor if self._current else None
-            )
+            current = self._loaded.get(self._current)
+            lang.set_default_executor(current.executor if current else None)
 
 
 def _check(options: dict[str, Any]) -> None:
-    """Raise what making an engine with these options would, as far as that is known without the
-    model."""
+    """Raise what making an engine with these options would, as far as known without the model."""
     from ..engine.assembly import check_options
     from ..engine.options import EngineOptions
 
-    check_options(
-        EngineOptions.make({name: value for name, value in options.items() if name != "tokenizer"})
-    )
+    own = {name: value for name, value in options.items() if name != "tokenizer"}
+    check_options(EngineOptions.make(own))
 
 
 def _open(model: str, options: dict[str, Any]) -> Engine:

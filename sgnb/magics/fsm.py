@@ -1,5 +1,4 @@
-"""`%sglang fsm` and `sgnb.fsm`: the automaton of a regex or a JSON schema as a table, and as a
-graph to export."""
+"""`%sglang fsm` and `sgnb.fsm`: the automaton of a regex or JSON schema, as a table and a graph."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ import html
 from typing import Any
 
 from ..grammar.compiler import CompiledGrammar, compile_spec
-from ..grammar.outline import Line, Tokenizer, allowed_tokens, lines
+from ..grammar.outline import Allowed, Line, Tokenizer, allowed_tokens, lines
 from ..grammar.report import cut, explain
 from ..grammar.spec import GrammarSpec, schema_text
 from .table import Facts, Table
@@ -15,56 +14,42 @@ from .table import Facts, Table
 EDGES_SHOWN = 24
 EDGES_DRAWN = 500
 STATES_SHOWN = 12
-"""So many choices are shown with their tokens."""
+"""States shown with their allowed tokens."""
 
 
 class FsmReport:
     """`grammar`: the compiled grammar; `report`: its figures, an example and warnings, as data.
-
-    tokenizer: by which tokens are counted; None for none.
-    """
+    With a `tokenizer` the allowed tokens are counted."""
 
     def __init__(self, grammar: CompiledGrammar, tokenizer: Tokenizer | None = None) -> None:
         self.grammar, self.report = grammar, explain(grammar, tokenizer)
         self._lines = lines(grammar)
         choices = list(dict.fromkeys(line.start for line in self._lines))[:STATES_SHOWN]
-        self._tokens = Table(
-            {
-                "state": row.state,
-                "allowed tokens": f"{row.count:,}",
-                "such as": " ".join(map(_quoted, row.some)),
-            }
-            for row in (allowed_tokens(grammar, tokenizer, choices) if tokenizer else ())
-        )
+        allowed = allowed_tokens(grammar, tokenizer, choices) if tokenizer else ()
+        self._tokens = Table(map(_token_row, allowed))
 
     def facts(self) -> Facts:
         return Facts(self.report.facts())
 
     def table(self) -> Table:
-        """The compressed edges, from the start, cut to a screen; a state in brackets is one where
-        the text may end."""
+        """The first compressed edges; in a state in brackets the text may end."""
         return Table(map(_row, self._lines[:EDGES_SHOWN]))
 
     def to_dot(self) -> Any:
-        """A `graphviz.Digraph` of the compressed automaton, to export: at most 500 edges, those
-        nearest to the start.
-
-        Drawing it needs the `dot` program; its source does not.
-        """
+        """A `graphviz.Digraph` of the compressed automaton: the 500 edges nearest to the start.
+        Drawing it needs the `dot` program; its source does not."""
         import graphviz
 
         graph = graphviz.Digraph("grammar", graph_attr={"rankdir": "LR"})
         drawn = self._lines[:EDGES_DRAWN]
-        final = {line.target for line in drawn if line.final} | (
-            {1} if self.report.shortest == "" else set()
-        )
+        final = {line.target for line in drawn if line.final}
+        final |= {1} if self.report.shortest == "" else set()
         for state in sorted({state for line in drawn for state in (line.start, line.target)} | {1}):
             graph.node(str(state), shape="doublecircle" if state in final else "circle")
         for line in drawn:
             label = graphviz.escape(line.text + (f"\n{line.part}" if line.part else ""))
-            graph.edge(
-                str(line.start), str(line.target), label=label, penwidth="3" if line.forced else "1"
-            )
+            ends, width = (str(line.start), str(line.target)), "3" if line.forced else "1"
+            graph.edge(*ends, label=label, penwidth=width)
         return graph
 
     def __repr__(self) -> str:
@@ -104,6 +89,11 @@ def fsm(pattern_or_schema: Any, tokenizer: Tokenizer | None = None) -> FsmReport
 def _row(line: Line) -> dict[str, Any]:
     target = f"({line.target})" if line.final else line.target
     return {"from": line.start, "to": target, "text": cut(line.text), "part": cut(line.part)}
+
+
+def _token_row(row: Allowed) -> dict[str, Any]:
+    some = " ".join(map(_quoted, row.some))
+    return {"state": row.state, "allowed tokens": f"{row.count:,}", "such as": some}
 
 
 def _quoted(piece: bytes) -> str:

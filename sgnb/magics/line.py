@@ -1,8 +1,6 @@
-"""The words after `%%sglang` and `%sglang`: how a line is split and checked against a table of
-options.
+"""The line after `%%sglang` and `%sglang`: split into words and checked against a table of options.
 
-The tables are the one source of what parses, of the help text and of completion. Knows no shell and
-no engine.
+The tables are the one source of what parses, of the help text and of completion. Knows no engine.
 """
 
 from __future__ import annotations
@@ -22,20 +20,31 @@ _CLOSER = {"(": ")", "[": "]", "{": "}"}
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """`convert(flag, word)` makes the value; None for a switch. With `many`, values gather in a
-    list."""
-
     flags: tuple[str, ...]
-    dest: str
+    dest: str  # the key of its value
     help: str
     metavar: str = ""
-    convert: Callable[[str, str], Any] | None = None
-    many: bool = False
+    convert: Callable[[str, str], Any] | None = None  # (flag, word) -> value; None for a switch
+    many: bool = False  # repeated: the values make a list
+
+
+def option(
+    flags: str,
+    help: str,
+    metavar: str = "",
+    convert: Callable[[str, str], Any] | None = None,
+    *,
+    dest: str = "",
+    many: bool = False,
+) -> Option:
+    """An `Option` whose flags stand in one string; by default the last of them names its `dest`."""
+    names = tuple(flags.split())
+    return Option(names, dest or names[-1][2:].replace("-", "_"), help, metavar, convert, many)
 
 
 def split(line: str) -> list[str]:
-    """The line's words: blanks inside quotes and brackets do not separate, so `--over [q for q in
-    qs]` is two words."""
+    """The line's words. Blanks inside quotes and brackets do not separate: `--over [q for q in qs]`
+    is two words."""
     words, word = [], ""
     open_: list[str] = []
     escaped = False
@@ -53,9 +62,8 @@ def split(line: str) -> list[str]:
         elif not quoted and char in "'\"([{":
             open_.append(_CLOSER.get(char, char))
     if open_:
-        raise OptionError(
-            f"the line ends before its closing {open_[-1]}", f"close what {word!r} opens"
-        )
+        message = f"the line ends before its closing {open_[-1]}"
+        raise OptionError(message, f"close what {word!r} opens")
     return [w for w in [*words, word] if w]
 
 
@@ -65,8 +73,7 @@ def unquote(word: str) -> str:
 
 
 def parse(words: Iterable[str], options: Sequence[Option]) -> tuple[list[str], dict[str, Any]]:
-    """The words that belong to no option, and the options' values by `dest`. Mistakes are an
-    `OptionError`."""
+    """The words of no option, and the options' values by `dest`. Raises OptionError."""
     known = {flag: option for option in options for flag in option.flags}
     rest: list[str] = []
     values: dict[str, Any] = {}
@@ -94,8 +101,7 @@ def parse(words: Iterable[str], options: Sequence[Option]) -> tuple[list[str], d
 
 
 def parse_raw(line: str, switches: Sequence[Option]) -> tuple[list[str], dict[str, Any]]:
-    """As `parse`, where the line is one argument, taken as it stands, with switches before or after
-    it."""
+    """As `parse`, of a line that is one argument as it stands, with switches before or after it."""
     known = {flag: option.dest for option in switches for flag in option.flags}
     values: dict[str, Any] = {}
     line = line.strip()
@@ -108,10 +114,8 @@ def parse_raw(line: str, switches: Sequence[Option]) -> tuple[list[str], dict[st
             break
     for word in (words[0], words[-1]) if words else ():
         if word.startswith("--") and word[2:].isalpha():
-            raise OptionError(
-                f"unknown option {word!r}",
-                f"{nearest(word, known)} If it is the argument, quote it",
-            )
+            hint = f"{nearest(word, known)} If it is the argument, quote it"
+            raise OptionError(f"unknown option {word!r}", hint)
     return [line] if line else [], values
 
 
@@ -132,9 +136,8 @@ def number(flag: str, word: str) -> float:
 def seconds(flag: str, word: str) -> float:
     value = number(flag, word)
     if value <= 0:
-        raise OptionError(
-            f"{flag} {word} is not a time", f"give seconds above 0, for example {flag} 30"
-        )
+        hint = f"give seconds above 0, for example {flag} 30"
+        raise OptionError(f"{flag} {word} is not a time", hint)
     return value
 
 
@@ -142,9 +145,8 @@ def integer(flag: str, word: str) -> int:
     try:
         return int(word)
     except ValueError:
-        raise OptionError(
-            f"{flag} {word} is not a whole number", f"for example {flag} 32"
-        ) from None
+        message = f"{flag} {word} is not a whole number"
+        raise OptionError(message, f"for example {flag} 32") from None
 
 
 def on_off(flag: str, word: str) -> bool:
@@ -156,9 +158,8 @@ def on_off(flag: str, word: str) -> bool:
 def identifier(flag: str, word: str) -> str:
     word = unquote(word)
     if not word.isidentifier() or keyword.iskeyword(word):
-        raise OptionError(
-            f"{flag} {word!r} is not a Python name", "letters, digits and _, no digit first"
-        )
+        hint = "letters, digits and _, no digit first"
+        raise OptionError(f"{flag} {word!r} is not a Python name", hint)
     return word
 
 
@@ -166,20 +167,17 @@ def pair(flag: str, word: str) -> tuple[str, str]:
     """`k=v` as (k, v); v stays as written, because its meaning depends on the parameter k."""
     name, found, value = word.partition("=")
     if not found:
-        raise OptionError(
-            f"{flag} {word} has no value for {word!r}", f"for example {flag} {word}=3"
-        )
+        message = f"{flag} {word} has no value for {word!r}"
+        raise OptionError(message, f"for example {flag} {word}=3")
     return identifier(flag, name), value
 
 
 def views(flag: str, word: str) -> tuple[str, ...]:
     """`none`, `all`, or names of views with commas."""
-    names = word.split(",")
+    names, known = word.split(","), (*VIEWS, "none", "all")
     for name in names:
-        if name not in (*VIEWS, "none", "all"):
-            raise OptionError(
-                f"{flag} {name!r}: there is no such view", nearest(name, (*VIEWS, "none", "all"))
-            )
+        if name not in known:
+            raise OptionError(f"{flag} {name!r}: there is no such view", nearest(name, known))
     if "all" in names:
         return VIEWS
     return tuple(dict.fromkeys(name for name in names if name != "none"))
@@ -198,12 +196,11 @@ TYPES: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One parameter of a program: `ident[:type][=literal]`. `default` is the literal as written, ""
-    for none."""
+    """One parameter of a program: `ident[:type][=literal]`."""
 
     name: str
     type: str = ""
-    default: str = ""
+    default: str = ""  # the literal as written
 
     @classmethod
     def parse(cls, word: str) -> Param:
@@ -211,9 +208,8 @@ class Param:
         name, _, type_ = head.partition(":")
         identifier("parameter", name)
         if name == "s":
-            raise OptionError(
-                "a parameter cannot be named 's'", "s is the program's state; choose another name"
-            )
+            hint = "s is the program's state; choose another name"
+            raise OptionError("a parameter cannot be named 's'", hint)
         if type_ and type_ not in TYPES:
             raise OptionError(f"parameter {word!r}: unknown type {type_!r}", nearest(type_, TYPES))
         if given:
@@ -221,15 +217,11 @@ class Param:
         return cls(name, type_, default)
 
     def __str__(self) -> str:
-        return (
-            self.name
-            + (f": {self.type}" if self.type else "")
-            + (f" = {self.default}" if self.default else "")
-        )
+        annotated = self.name + (f": {self.type}" if self.type else "")
+        return annotated + (f" = {self.default}" if self.default else "")
 
     def value(self, word: str) -> Any:
-        """What `--run` gave for this parameter: text as it stands for a str, else a literal if it
-        is one, else text."""
+        """What `--run` gave for this parameter: text for a str, else a literal, if it is one."""
         if self.type == "str":
             return unquote(word)
         try:
@@ -237,9 +229,8 @@ class Param:
         except (ValueError, SyntaxError):
             value = word
         if self.type and not isinstance(value, TYPES[self.type]):
-            raise OptionError(
-                f"--run {self.name}={word} is no {self.type}", f"give a literal of type {self.type}"
-            )
+            message = f"--run {self.name}={word} is no {self.type}"
+            raise OptionError(message, f"give a literal of type {self.type}")
         return value
 
 
@@ -247,6 +238,5 @@ def _literal(what: str, word: str) -> Any:
     try:
         return ast.literal_eval(word)
     except (ValueError, SyntaxError):
-        raise OptionError(
-            f"{what}: {word!r} is not a Python literal", 'for example n=3 or q="text"'
-        ) from None
+        message = f"{what}: {word!r} is not a Python literal"
+        raise OptionError(message, 'for example n=3 or q="text"') from None

@@ -1,5 +1,4 @@
-"""`%%sglang` and `%sglang`: they parse, call the session, and make errors short. No work is done
-here."""
+"""`%%sglang` and `%sglang`: they parse a line, call the session, and make errors short."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from IPython.core.magic import no_var_expand
 
 from .. import lang
 from ..errors import OptionError
-from ..lang import Run, SglFunction
+from ..lang import Run, SglFunction, choices, primitives
 from .body import compile_body
 from .doctor import check
 from .options import CellLine, LineCall, cell_help, line_help
@@ -19,26 +18,11 @@ from .program import CellProgram, rows
 from .report import shorten
 from .session import SESSION, Session
 
-WORDS = {
-    name: getattr(lang, name)
-    for name in (
-        "assistant",
-        "assistant_begin",
-        "assistant_end",
-        "gen",
-        "gen_int",
-        "gen_string",
-        "greedy_token_selection",
-        "select",
-        "system",
-        "system_begin",
-        "system_end",
-        "token_length_normalized",
-        "unconditional_likelihood_normalized",
-        "user",
-        "user_begin",
-        "user_end",
-    )
+PRIMITIVES = {
+    name: word
+    for name in lang.__all__
+    if (word := getattr(lang, name)).__module__ in (primitives.__name__, choices.__name__)
+    and name != "needs_unconditional"
 }
 """What a body may say without import."""
 
@@ -50,8 +34,7 @@ class SglangMagics:
         self.shell, self.session = shell, session
 
     def register(self) -> None:
-        """Give the shell the two magics, each with its own help, and the language the names of
-        cells."""
+        """Give the shell the two magics, and the language the names of cells."""
         lang.name_cells(self._label)
         for kind, magic in (("cell", self.run_cell), ("line", self.run_line)):
             self.shell.magics_manager.register_function(magic, kind, "sglang")
@@ -89,20 +72,17 @@ class SglangMagics:
         return self._in_background(program, line) if line.bg else self._in_cell(program, line)
 
     def _define(self, line: CellLine, text: str, body: str) -> CellProgram:
-        if line.name in WORDS:
-            raise OptionError(
-                f"{line.name!r} is a word of the language", "give the program another name"
-            )
+        if line.name in PRIMITIVES:
+            message = f"{line.name!r} is a primitive of the language"
+            raise OptionError(message, "give the program another name")
         cell = f"%%sglang {text}\n{body}"
-        running = (
-            self.shell.displayhook.exec_result
-        )  # the count may have moved on to the next cell already
+        # The shell's own count may have moved on to the next cell already.
+        running = self.shell.displayhook.exec_result
         number = running.execution_count if running else self.shell.execution_count
         file = self.shell.compile.cache(cell, number, raw_code=cell.rstrip("\n"))
         name = line.name or f"cell_{number}"
-        program = SglFunction(
-            compile_body(body, name, line.params, file, self.shell.user_ns, WORDS)
-        )
+        function = compile_body(body, name, line.params, file, self.shell.user_ns, PRIMITIVES)
+        program = SglFunction(function)
         program.source = cell
         return CellProgram(program, line, self.session)
 
@@ -118,9 +98,8 @@ class SglangMagics:
         try:
             return eval(line.over, self.shell.user_ns)
         except Exception as error:
-            raise OptionError(
-                f"--over {line.over} cannot be evaluated", "give a Python expression"
-            ) from error
+            message = f"--over {line.over} cannot be evaluated"
+            raise OptionError(message, "give a Python expression") from error
 
     def _dry(self, program: CellProgram, line: CellLine) -> Any:
         """Changes nothing: no name is bound, and no run of the same name is stopped."""
@@ -140,9 +119,8 @@ class SglangMagics:
             if states:
                 self.shell.user_ns[line.out] = states if line.over else states[0]
             if states and isinstance(error, KeyboardInterrupt):
-                error.add_note(
-                    f"stopped; what it had produced: {line.out}{'[i]' if line.over else ''}.text()"
-                )
+                state = f"{line.out}[i]" if line.over else line.out
+                error.add_note(f"stopped; what it had produced: {state}.text()")
             raise
         self.shell.user_ns[line.out] = value
         if line.over and runs and runs[0].status == "error":

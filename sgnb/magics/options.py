@@ -1,5 +1,4 @@
-"""What the two magics accept: the tables of options and commands, the parsed `%%sglang` line, and
-the help text."""
+"""What the two magics accept: the tables of options and commands, parsed lines, and the help."""
 
 from __future__ import annotations
 
@@ -15,6 +14,7 @@ from .line import (
     integer,
     number,
     on_off,
+    option,
     pair,
     parse,
     parse_raw,
@@ -26,134 +26,49 @@ from .line import (
 )
 
 CELL_OPTIONS = (
-    Option(
-        ("-m", "--model"),
-        "model",
-        "the loaded engine to use (default: the current one)",
-        "ENGINE",
-        text,
+    option("-m --model", "the loaded engine to use (default: the current one)", "ENGINE", text),
+    option("-o --out", "the variable that gets the state (default: s)", "VAR", identifier),
+    option("--over", "run a batch: dicts, tuples, scalars or a data frame", "ITERABLE", text),
+    option("--run", "run the program with this argument; may be repeated", "K=V", pair, many=True),
+    option("--temperature", "0 is greedy", "F", number),
+    option("--top-p", "sample from the smallest set with this probability", "F", number),
+    option("--max-tokens", "the limit of each generation", "N", integer, dest="max_new_tokens"),
+    option("--seed", "makes the samples repeatable", "N", integer),
+    option(
+        "--show", f"the views: none, {', '.join(VIEWS)}, all; several with commas", "VIEWS", views
     ),
-    Option(
-        ("-o", "--out"), "out", "the variable that gets the state (default: s)", "VAR", identifier
-    ),
-    Option(
-        ("--over",), "over", "run a batch: dicts, tuples, scalars or a data frame", "ITERABLE", text
-    ),
-    Option(
-        ("--run",),
-        "run",
-        "run the program with this argument; may be repeated",
-        "K=V",
-        pair,
-        many=True,
-    ),
-    Option(("--temperature",), "temperature", "0 is greedy", "F", number),
-    Option(
-        ("--top-p",), "top_p", "sample from the smallest set with this probability", "F", number
-    ),
-    Option(("--max-tokens",), "max_new_tokens", "the limit of each generation", "N", integer),
-    Option(("--seed",), "seed", "makes the samples repeatable", "N", integer),
-    Option(
-        ("--show",),
-        "show",
-        f"the views: none, {', '.join(VIEWS)}, all; several with commas",
-        "VIEWS",
-        views,
-    ),
-    Option(("--static",), "static", "pictures that need no running kernel, instead of live views"),
-    Option(
-        ("--dry",),
-        "dry",
-        "generate nothing: say what the calls would take, and compile their grammars",
-    ),
-    Option(("--bg",), "bg", "return a handle at once and run in the background"),
-    Option(("--timeout",), "timeout", "stop the run after so many seconds", "S", seconds),
-    Option(("-q", "--quiet"), "quiet", "show nothing, only bind the state"),
+    option("--static", "pictures that need no running kernel, instead of live views"),
+    option("--dry", "generate nothing: say what the calls would take, and compile their grammars"),
+    option("--bg", "return a handle at once and run in the background"),
+    option("--timeout", "stop the run after this time, in seconds", "S", seconds),
+    option("-q --quiet", "show nothing, only bind the state"),
 )
 
 LOAD_OPTIONS = (
-    Option(
-        ("--as",), "name", "the engine's name (default: the last part of the path)", "NAME", text
+    option(
+        "--as", "the engine's name (default: the last part of the path)", "NAME", text, dest="name"
     ),
-    Option(
-        ("--device",), "device", "cpu, cuda, cuda:1, ... (default: the best there is)", "D", text
+    option("--device", "cpu, cuda, cuda:1, ... (default: the best there is)", "D", text),
+    option("--dtype", "float32, bfloat16, ... (default: what suits the device)", "T", text),
+    option(
+        "--attention", "auto, torch, triton, flashinfer (default: the best there is)", "A", text
     ),
-    Option(
-        ("--dtype",), "dtype", "float32, bfloat16, ... (default: what suits the device)", "T", text
-    ),
-    Option(
-        ("--attention",),
-        "attention",
-        "auto, torch, triton, flashinfer (default: the best there is)",
-        "A",
-        text,
-    ),
-    Option(
-        ("--memory-limit",),
-        "memory_limit",
-        "of the GPU, for all (default: most of what is free)",
-        "GIB",
-        number,
-    ),
-    Option(
-        ("--max-total-tokens",),
-        "max_total_tokens",
-        "the KV pool's size (default: what fits)",
-        "N",
-        integer,
-    ),
-    Option(("--max-step-tokens",), "max_step_tokens", "tokens of one forward pass", "N", integer),
-    Option(
-        ("--max-running-requests",),
-        "max_running_requests",
-        "requests of one forward pass",
-        "N",
-        integer,
-    ),
-    Option(
-        ("--context-length",),
-        "context_length",
-        "at most so many positions for a request",
-        "N",
-        integer,
-    ),
-    Option(("--cuda-graphs",), "cuda_graphs", "replay decode steps as graphs", "on|off", on_off),
-    Option(
-        ("--overlap",), "overlap", "launch a step before the last one is read", "on|off", on_off
-    ),
-    Option(
-        ("--precompile",),
-        "precompile",
-        "compile kernels while loading, not when needed",
-        "on|off",
-        on_off,
-    ),
-    Option(("--fuse",), "fuse", "faster twins of the model's modules", "on|off", on_off),
-    Option(
-        ("--compile",), "compile", "run the model's layers through torch.compile", "on|off", on_off
-    ),
-    Option(
-        ("--fork-attention",),
-        "fork_attention",
-        "read a prefix that is shared once",
-        "on|off",
-        on_off,
-    ),
-    Option(
-        ("--deterministic",),
-        "deterministic",
-        "tokens never depend on cache and neighbours",
-        "on|off",
-        on_off,
-    ),
+    option("--memory-limit", "of the GPU, for all (default: most of what is free)", "GIB", number),
+    option("--max-total-tokens", "the KV pool's size (default: what fits)", "N", integer),
+    option("--max-step-tokens", "tokens of one forward pass", "N", integer),
+    option("--max-running-requests", "requests of one forward pass", "N", integer),
+    option("--context-length", "the most positions of one request", "N", integer),
+    option("--cuda-graphs", "replay decode steps as graphs", "on|off", on_off),
+    option("--overlap", "launch a step before the last one is read", "on|off", on_off),
+    option("--precompile", "compile kernels while loading, not when needed", "on|off", on_off),
+    option("--fuse", "faster twins of the model's modules", "on|off", on_off),
+    option("--compile", "run the model's layers through torch.compile", "on|off", on_off),
+    option("--fork-attention", "read a prefix that is shared once", "on|off", on_off),
+    option("--deterministic", "tokens never depend on cache and neighbours", "on|off", on_off),
 )
 
 FSM_OPTIONS = (
-    Option(
-        ("--tokens",),
-        "tokens",
-        "also the tokens that may follow at each choice, for the current engine",
-    ),
+    option("--tokens", "also the tokens that may follow at each choice, for the current engine"),
 )
 
 SAMPLING = ("temperature", "top_p", "max_new_tokens", "seed")
@@ -161,18 +76,15 @@ SAMPLING = ("temperature", "top_p", "max_new_tokens", "seed")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One word after `%sglang`. `actions`: what may come next, first the default. `takes`: an
-    argument's name.
-
-    raw: the argument is the rest of the line, blanks, quotes and dashes included; switches stand
-    before or after it.
-    """
+    """One word after `%sglang`."""
 
     help: str
-    actions: tuple[str, ...] = ()
-    takes: str = ""
+    actions: tuple[str, ...] = ()  # what may come next, first the default
+    takes: str = ""  # an argument's name; in brackets when it may be left out
     options: tuple[Option, ...] = ()
     raw: bool = False
+    """The argument is the rest of the line, blanks, quotes and dashes included; switches stand
+    before or after it."""
 
 
 COMMANDS = {
@@ -195,7 +107,7 @@ COMMANDS = {
     ),
     "runs": Command("the programs that ran or are running"),
     "stop": Command("stop one run, or all", takes="[RUN|all]"),
-    "doctor": Command("what works here, and the cure for what does not"),
+    "doctor": Command("what works here, and what to do where something does not"),
 }
 
 NEED_NAME = ("use",)
@@ -203,12 +115,11 @@ NEED_NAME = ("use",)
 
 
 class LineCall(NamedTuple):
-    """A `%sglang` line, checked: the command, its action, its argument ("" for none) and its
-    options."""
+    """A `%sglang` line, checked."""
 
-    name: str
-    action: str
-    argument: str
+    name: str  # of the command
+    action: str  # "" for a command without actions
+    argument: str  # "" for none
     options: dict[str, Any]
 
     @classmethod
@@ -217,27 +128,22 @@ class LineCall(NamedTuple):
         if name not in COMMANDS:
             raise OptionError(f"%sglang has no command {name!r}", nearest(name, COMMANDS))
         command = COMMANDS[name]
-        words = "".join(after)
-        rest, options = (
-            parse_raw(words, command.options)
-            if command.raw
-            else parse(split(words), command.options)
-        )
+        words, table = "".join(after), command.options
+        rest, options = parse_raw(words, table) if command.raw else parse(split(words), table)
+
         action = command.actions[0] if command.actions else ""
         if command.actions and rest:
             action = rest.pop(0)
             if action not in command.actions:
-                raise OptionError(
-                    f"%sglang {name} has no {action!r}", nearest(action, command.actions)
-                )
+                message = f"%sglang {name} has no {action!r}"
+                raise OptionError(message, nearest(action, command.actions))
+
         argument = unquote(rest.pop(0)) if command.takes and rest else ""
         if rest:
-            raise OptionError(
-                f"%sglang {name}: {rest[0]!r} is too much", f"{name} {command.takes}".strip()
-            )
-        if not argument and (
-            action in NEED_NAME or (command.takes and not command.takes.startswith("["))
-        ):
+            message = f"%sglang {name}: {rest[0]!r} is too much"
+            raise OptionError(message, f"{name} {command.takes}".strip())
+        needed = command.takes and not command.takes.startswith("[")
+        if not argument and (needed or action in NEED_NAME):
             usage = f"%sglang {name} {action}".rstrip()
             what = "an argument" if command.raw else "a name"
             raise OptionError(f"{usage} needs {what}", f"{usage} {command.takes.strip('[]')}")
@@ -246,7 +152,7 @@ class LineCall(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CellLine:
-    """The line of a `%%sglang` cell, checked. `sampling` holds only what was given."""
+    """The line of a `%%sglang` cell, checked."""
 
     name: str = ""
     params: tuple[Param, ...] = ()
@@ -254,7 +160,7 @@ class CellLine:
     out: str = "s"
     over: str = ""
     run: tuple[tuple[str, str], ...] = ()
-    sampling: tuple[tuple[str, Any], ...] = ()
+    sampling: tuple[tuple[str, Any], ...] = ()  # only what was given
     show: tuple[str, ...] = VIEWS
     static: bool = False
     dry: bool = False
@@ -275,8 +181,7 @@ class CellLine:
 
     @property
     def defines_only(self) -> bool:
-        """A program with parameters waits to be called, unless the line says with what to run
-        it."""
+        """A program with parameters waits to be called, unless the line gives them."""
         return bool(self.params) and not self.over and not self.run
 
     def arguments(self) -> dict[str, Any]:
@@ -284,27 +189,23 @@ class CellLine:
         params = {param.name: param for param in self.params}
         for key, _ in self.run:
             if key not in params:
-                raise OptionError(
-                    f"--run {key}=...: the program has no parameter {key!r}", nearest(key, params)
-                )
+                message = f"--run {key}=...: the program has no parameter {key!r}"
+                raise OptionError(message, nearest(key, params))
         return {key: params[key].value(word) for key, word in self.run}
 
     def _check(self) -> None:
         names = [param.name for param in self.params]
         for name in names:
             if names.count(name) > 1:
-                raise OptionError(
-                    f"parameter {name!r} is given twice", "every parameter needs a name of its own"
-                )
+                hint = "every parameter needs a name of its own"
+                raise OptionError(f"parameter {name!r} is given twice", hint)
         if (self.over or self.run) and not self.params:
             option = "--over" if self.over else "--run"
-            raise OptionError(
-                f"{option} needs a program with parameters", f"%%sglang answer q {option} ..."
-            )
+            message = f"{option} needs a program with parameters"
+            raise OptionError(message, f"%%sglang answer q {option} ...")
         if self.over and self.run:
-            raise OptionError(
-                "--over and --run exclude each other", "--over runs a batch, --run a single program"
-            )
+            hint = "--over runs a batch, --run a single program"
+            raise OptionError("--over and --run exclude each other", hint)
         self.arguments()
 
 
@@ -313,9 +214,8 @@ def _check_dry(values: dict[str, Any]) -> None:
     flags = {option.dest: option.flags[-1] for option in CELL_OPTIONS}
     for dest in ("out", "show", "static", "bg", "timeout", "quiet"):
         if values.get("dry") and dest in values:
-            raise OptionError(
-                f"--dry and {flags[dest]} exclude each other", "a dry run shows a table and is over"
-            )
+            message = f"--dry and {flags[dest]} exclude each other"
+            raise OptionError(message, "a dry run shows a table and is over")
 
 
 def _usage(options: tuple[Option, ...]) -> list[str]:
@@ -327,27 +227,26 @@ def _usage(options: tuple[Option, ...]) -> list[str]:
     return [f"  {left:<{width}}{right}" for left, right in rows]
 
 
+CELL_HELP = """\
+Run the cell as a language-model program.
+
+%%sglang [NAME] [PARAM ...] [options]
+BODY
+
+BODY is Python in a function of its own: `s` is the state, the primitives of the
+language (gen, select, system, user, assistant, ...) need no import, other names
+are the notebook's; what is assigned stays local.
+  no NAME         run now; the state is bound to `s`. It is the cell's value only
+                  with --show none: otherwise the views have shown it
+  NAME            the same, and NAME runs it again: NAME(), NAME.run()
+  NAME PARAM ...  define a program: NAME(q=...), NAME.run(q=...),
+                  NAME.run_batch([...]), await NAME.arun(q=...), NAME.dry(q=...).
+                  PARAM is name[:type][=literal], for example q:str n:int=3
+"""
+
+
 def cell_help() -> str:
-    return "\n".join(
-        [
-            "Run the cell as a language-model program.",
-            "",
-            "%%sglang [NAME] [PARAM ...] [options]",
-            "BODY",
-            "",
-            "BODY is Python in a function of its own: `s` is the state, the words of the",
-            "language (gen, select, system, user, assistant, ...) need no import, other names",
-            "are the notebook's; what is assigned stays local.",
-            "  no NAME         run now; the state is bound to `s`. It is the cell's value only",
-            "                  with --show none: otherwise the views have shown it",
-            "  NAME            the same, and NAME runs it again: NAME(), NAME.run()",
-            "  NAME PARAM ...  define a program: NAME(q=...), NAME.run(q=...),",
-            "                  NAME.run_batch([...]), await NAME.arun(q=...), NAME.dry(q=...).",
-            "                  PARAM is name[:type][=literal], for example q:str n:int=3",
-            "",
-            *_usage(CELL_OPTIONS),
-        ]
-    )
+    return "\n".join([CELL_HELP, *_usage(CELL_OPTIONS)])
 
 
 def line_help() -> str:

@@ -1,5 +1,4 @@
-"""A program that was written in a cell: how it runs there, with views, over a batch, in the
-background."""
+"""A program written in a cell: how it runs there, with views, over a batch, in the background."""
 
 from __future__ import annotations
 
@@ -19,8 +18,7 @@ from .session import Session
 
 
 class CellProgram:
-    """`program` with what its cell's line said: engine, sampling, views. Calling it shows the
-    views."""
+    """`program` with its line's engine, sampling and views. Calling it shows the views."""
 
     def __init__(self, program: SglFunction, line: CellLine, session: Session) -> None:
         self._program, self._line, self._session = program, line, session
@@ -44,19 +42,17 @@ class CellProgram:
         return await self._program.arun(*args, **self._defaults(kwargs))
 
     def dry(self, *args: Any, **kwargs: Any) -> DryReport:
-        """What a run would ask of the engine: tokens, what is cached, grammars, warnings. Generates
-        nothing."""
-        return dry_run(
-            self._program, self._engine().engine, args, {**dict(self._line.sampling), **kwargs}
-        )
+        """What a run would ask of the engine: tokens, grammars, warnings. Generates nothing."""
+        kwargs = {**dict(self._line.sampling), **kwargs}
+        return dry_run(self._program, self._engine().engine, args, kwargs)
 
     def bind(self, **kwargs: Any) -> CellProgram:
         """The same program with these arguments fixed."""
         return CellProgram(self._program.bind(**kwargs), self._line, self._session)
 
     def in_cell(self, work: Callable[[], Any], runs: list[Run]) -> Any:
-        """Do `work`, which starts a run, with views and time limit. The run is put into `runs`, and
-        is there even if `work` fails."""
+        """Do `work`, which starts a run, with views and time limit. The run is put into `runs`,
+        even if `work` fails."""
         views = Views(self._engine(), self._line)
 
         def begun(run: Run) -> None:
@@ -67,21 +63,17 @@ class CellProgram:
             with first_run(begun, self._line.timeout):
                 return work()
         except BaseException as error:
-            for run in (
-                runs
-            ):  # an interrupt while the views open finds the run before its program has begun
+            for run in runs:  # interrupted while the views open, its program has not begun
                 run.finish(error)
             raise
         finally:
             views.close()
 
     def in_background(self, work: Callable[[], Any]) -> Background:
-        """As `in_cell`, on a thread of its own. In a terminal, which has one place to write,
-        without views."""
+        """As `in_cell`, on a thread of its own; in a terminal without views."""
         views = Views(self._engine(), self._line)
-        background = Background(
-            work, self._line.timeout, views.closer() if in_kernel() else lambda: None
-        )
+        close = views.closer() if in_kernel() else lambda: None
+        background = Background(work, self._line.timeout, close)
         if in_kernel():
             views.open(background.run)
         return background
@@ -99,8 +91,7 @@ class CellProgram:
 
 
 class Views:
-    """The views of one run, as the cell's line wants them. Made before the run begins, so that none
-    of it is missed."""
+    """The views of one run, as the cell's line wants them. Make it before the run begins."""
 
     def __init__(self, loaded: Loaded, line: CellLine) -> None:
         self._loaded, self._line = loaded, line
@@ -127,8 +118,7 @@ class Views:
             self._display.close()
 
     def closer(self) -> Callable[[], None]:
-        """A function that any thread may call: the kernel's event loop then closes the views on the
-        main thread."""
+        """A function for any thread that has the kernel's event loop close the views."""
         loop = asyncio.get_running_loop()
 
         def close() -> None:
@@ -138,13 +128,10 @@ class Views:
 
 
 def rows(expression: str, value: Any) -> list[Any]:
-    """The sets of arguments in what `--over` gave: a data frame's rows; dicts and tuples as they
-    are; scalars alone."""
+    """The arguments in what `--over` gave: rows of a data frame, dicts and tuples, or scalars."""
     if hasattr(value, "to_dict") and hasattr(value, "columns"):
         return list(value.to_dict("records"))
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-        raise OptionError(
-            f"--over {expression} is of type {type(value).__name__}, which is no batch",
-            "give a list of dicts, tuples or scalars, or a data frame",
-        )
+        message = f"--over {expression} is of type {type(value).__name__}, which is no batch"
+        raise OptionError(message, "give a list of dicts, tuples or scalars, or a data frame")
     return [row if isinstance(row, (Mapping, tuple, list)) else (row,) for row in value]

@@ -18,8 +18,7 @@ CellLabel = Callable[[str], str | None]
 
 
 def shorten(error: BaseException, label: CellLabel) -> None:
-    """Make IPython show `error` as the short block, one time. Call it where the error is caught,
-    below the magic."""
+    """Make IPython show `error` as the short block, once. Call it where the magic catches it."""
     lines = short_lines(error, label)
 
     def once() -> list[str]:
@@ -37,12 +36,10 @@ def short_lines(error: BaseException, label: CellLabel) -> list[str]:
     lines = [type(error).__name__ + (f": {message}" if message else ""), *places]
     lines += getattr(error, "__notes__", ())
     cause = error.__cause__
-    if (
-        cause is not None
-        and not isinstance(cause, SyntaxError)
-        and _message(cause).partition("\n")[0] not in message
-    ):
-        lines.append(f"because of {type(cause).__name__}: {_message(cause)}")
+    if cause is not None and not isinstance(cause, SyntaxError):
+        reason = _message(cause)
+        if reason.partition("\n")[0] not in message:
+            lines.append(f"because of {type(cause).__name__}: {reason}")
     if isinstance(error, SgnbError) and error.hint:
         lines.append(f"hint: {error.hint}")
     return "\n".join(lines).splitlines()
@@ -59,14 +56,12 @@ def _without_place(message: str, places: list[str]) -> str:
 
 
 def _places(error: BaseException, label: CellLabel) -> list[list[str]]:
-    """Cell lines that led to the error, outermost first; for a syntax error in a body the line it
-    names."""
+    """Cell lines that led to the error, outermost first; of a syntax error in a body its line."""
     syntax = error.__cause__
     if isinstance(syntax, SyntaxError):
         place = f"{label(syntax.filename or '')}, line {syntax.lineno}"
-        return [
-            _place(place, syntax.text or "", (syntax.offset or 1) - 1, (syntax.end_offset or 0) - 1)
-        ]
+        columns = (syntax.offset or 1) - 1, (syntax.end_offset or 0) - 1
+        return [_place(place, syntax.text or "", *columns)]
     places = []
     for frame in traceback.extract_tb(error.__traceback__):
         where = label(frame.filename)
@@ -79,8 +74,7 @@ def _places(error: BaseException, label: CellLabel) -> list[list[str]]:
 
 
 def _character(line: str, byte: int | None) -> int:
-    """A frame counts columns in bytes of UTF-8; a caret needs characters. -1 if the column is not
-    known."""
+    """The column in characters of one in bytes of UTF-8, as frames count; -1 if not known."""
     return -1 if byte is None else len(line.encode()[:byte].decode(errors="replace"))
 
 

@@ -5,6 +5,7 @@ Learns of runs from the language's `watch`; knows engines only as the executors 
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -59,9 +60,8 @@ class Runs:
         return [run.id for run in self._running() if executor is None or run.executor is executor]
 
     def stop(self, which: str = "all") -> list[str]:
-        """Stop the run of that id, or all: their calls end at the next token, what they produced is
-        kept. Waits for the end, at most `STOP_SECONDS`. Returns the ids of those that were
-        running."""
+        """Stop the run of that id, or all: calls end at the next token, what they produced is kept.
+        Waits for that, at most `STOP_SECONDS`. Returns the ids of those that were running."""
         with self._lock:
             known = [run.id for run, *_ in self._runs]
         if which != "all" and which not in known:
@@ -94,8 +94,7 @@ class Runs:
 
 @contextmanager
 def first_run(begun: Callable[[Run], None], timeout: float | None = None) -> Iterator[None]:
-    """Tell `begun` of the first run that this thread starts inside the block, and stop it after
-    `timeout` seconds."""
+    """Tell `begun` of the first run that this thread starts inside, and stop it after `timeout`."""
     timer: threading.Timer | None = None
     expired = threading.Event()
 
@@ -144,9 +143,8 @@ class Background:
             continue
         if not self._runs:
             self.wait()
-            raise OptionError(
-                "nothing was run in the background", "the batch is empty; give it rows"
-            )
+            hint = "the batch is empty; give it rows"
+            raise OptionError("nothing was run in the background", hint)
 
     @property
     def run(self) -> Run:
@@ -172,13 +170,10 @@ class Background:
         self.run.cancel()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end, at most `timeout` seconds, and raise the run's error. Returns whether
-        it ended."""
-        deadline = None if timeout is None else time.monotonic() + timeout
+        """Wait for the end, at most `timeout` seconds; whether it ended. Raises the run's error."""
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
         while not self._ended.is_set():
-            left = (
-                WAIT_SECONDS if deadline is None else min(WAIT_SECONDS, deadline - time.monotonic())
-            )
+            left = min(WAIT_SECONDS, deadline - time.monotonic())
             if left <= 0:
                 return False
             self._ended.wait(left)
@@ -207,4 +202,5 @@ class Background:
 
     def __repr__(self) -> str:
         run = self.run
-        return f"<{run.id} {run.title} in the background: {run.status}, {run.finished}/{run.total} programs>"
+        progress = f"{run.status}, {run.finished}/{run.total} programs"
+        return f"<{run.id} {run.title} in the background: {progress}>"

@@ -1,8 +1,5 @@
-"""What the magics and their Python twins share: the engines, the runs, the cache, and who shows
-what.
-
-`SESSION` is the one session of this process. Knows no shell: magics parse and call, and nothing
-more.
+"""What the magics and their Python twins share: engines, runs, the cache, and what runs in the
+background. `SESSION` is the one session of this process. Knows no shell.
 """
 
 from __future__ import annotations
@@ -35,8 +32,7 @@ class Session:
         self._background: dict[str, Background] = {}
 
     def load(self, model: Any = BUNDLED, name: str = "", **options: Any) -> Engine:
-        """Load a model and make its engine the current one; see `Engines.load` and
-        `engine.EngineOptions`."""
+        """Load a model and make its engine current; see `Engines.load` and `EngineOptions`."""
         return self.engines.load(model, name, **options)
 
     def unload(self, name: str = "") -> None:
@@ -44,8 +40,7 @@ class Session:
         self.engines.unload(name)
 
     def flush_cache(self) -> int:
-        """Forget every cached prefix of the current engine that no run uses. Returns the tokens
-        freed."""
+        """Forget cached prefixes of the current engine that no run uses; the tokens freed."""
         return self.cache.flush()
 
     def get_server_info(self) -> dict[str, Any]:
@@ -64,27 +59,22 @@ class Session:
         """
         tokenizer = self.engines.get().engine.tokenizer if tokens else None
         if tokens and tokenizer is None:
-            raise OptionError(
-                "tokens=True needs an engine with a tokenizer",
-                "leave it out, or load another model",
-            )
+            hint = "leave it out, or load another model"
+            raise OptionError("tokens=True needs an engine with a tokenizer", hint)
         return fsm(pattern_or_schema, tokenizer)
 
     def dry(self, program: Any, /, *args: Any, **kwargs: Any) -> DryReport:
-        """What running a program with these arguments would ask of the current engine. Generates
-        nothing."""
+        """What running a program so would ask of the current engine. Generates nothing."""
         if isinstance(program, lang.SglFunction):
             return dry_run(program, self.engines.get().engine, args, kwargs)
         if not hasattr(program, "dry"):
-            raise OptionError(
-                f"{program!r} is no program", "give what @sgnb.function made, or a cell's name"
-            )
+            hint = "give what @sgnb.function made, or a cell's name"
+            raise OptionError(f"{program!r} is no program", hint)
         report: DryReport = program.dry(*args, **kwargs)
         return report
 
     def set_default_backend(self, backend: Any) -> None:
-        """What runs programs that name no backend: an `Engine`, which also becomes the current one,
-        or any executor."""
+        """What runs programs without a backend: an `Engine` (it becomes current) or an executor."""
         engine = sys.modules.get("sgnb.engine.engine")
         if engine is not None and isinstance(backend, engine.Engine):
             self.engines.adopt(backend)
@@ -111,8 +101,7 @@ class Cache:
         self._shown: Display | None = None
 
     def show(self) -> None:
-        """Draw the tree. In a notebook it stays live until the next `show`; in a terminal it is
-        printed once."""
+        """Draw the tree: in a notebook live until the next `show`, in a terminal once."""
         if self._shown is not None:
             self._shown.close()
         self._shown = tree_view(self._engines.get().emitter)

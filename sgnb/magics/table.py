@@ -1,5 +1,4 @@
-"""Rows and figures that print as a table: in a notebook as HTML, everywhere else as text. All
-values are escaped."""
+"""Rows and figures that print as a table: in a notebook as escaped HTML, elsewhere as text."""
 
 from __future__ import annotations
 
@@ -33,12 +32,8 @@ class Table(list[dict[str, Any]]):
 
 def _columns(text: str) -> int:
     """How many columns of a screen `text` takes."""
-    return sum(
-        0
-        if unicodedata.combining(character)
-        else 1 + (unicodedata.east_asian_width(character) in "WF")
-        for character in text
-    )
+    shown = [character for character in text if not unicodedata.combining(character)]
+    return sum(1 + (unicodedata.east_asian_width(character) in "WF") for character in shown)
 
 
 def _padded(text: str, width: int) -> str:
@@ -46,9 +41,8 @@ def _padded(text: str, width: int) -> str:
 
 
 def _cells(tag: str, values: Iterable[Any]) -> str:
-    return "".join(
-        f"<{tag} style='text-align:left'>{html.escape(str(value))}</{tag}>" for value in values
-    )
+    texts = (html.escape(str(value)) for value in values)
+    return "".join(f"<{tag} style='text-align:left'>{text}</{tag}>" for text in texts)
 
 
 class Facts(dict[str, Any]):

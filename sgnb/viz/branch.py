@@ -6,28 +6,24 @@ otherwise.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 
 @dataclass(slots=True, eq=False)
 class Branch:
-    """`segments` are [kind, text] pairs; their first `shared` characters are shown on the parent
-    already.
-
-    It forked from the first `forked_at` characters of its parent. While a generation is shown, it
-    begins at `generated_from`. The page has not seen what was changed at or after `dirty_from`.
-    """
+    """The text of one branch, and what the page knows of it."""
 
     name: str
     parent: str
     segments: list[list[str]] = field(default_factory=list)
-    shared: int = 0
-    forked_at: int = 0
+    shared: int = 0  # the first characters of `segments`, which the parent shows already
+    forked_at: int = 0  # characters of the parent before the fork
     variables: dict[str, str] = field(default_factory=dict)
     status: str = "running"
     error: str = ""
-    generated_from: int | None = None
-    dirty_from: int | None = 0
+    generated_from: int | None = None  # where the generation begins that is shown now
+    dirty_from: int | None = 0  # the page has not seen changes from here on
 
     @property
     def text(self) -> str:
@@ -53,23 +49,18 @@ class Branch:
             self.segments = take(self.segments, length)
 
     def prompt(self, pieces: list[list[str]], generates: bool) -> None:
-        """Show a request's prompt. What it has in common with the text already coloured keeps its
-        colour.
-
-        A request that only scores asks about text that may never be chosen: of its prompt, no more
-        is shown than the branch has.
-        """
+        """Show a request's prompt; the prefix that it shares with text already coloured keeps its
+        colour. A request that only scores holds text that may never be chosen: no more of it is
+        shown than the branch has."""
         old, new = self.text, "".join(text for _, text in pieces)
         if not generates:
             if old not in new:
                 return
             new = new[: new.find(old) + len(old)]
             pieces = take(pieces, len(new))
-        common = common_length(old, new)
-        pending = next(
-            (i for i, (kind, _) in enumerate(self.segments) if kind == "text"), len(self.segments)
-        )
-        coloured = min(common, sum(len(text) for _, text in self.segments[:pending]))
+        common = common_prefix_chars(old, new)
+        done = itertools.takewhile(lambda segment: segment[0] != "text", self.segments)
+        coloured = min(common, sum(len(text) for _, text in done))
         if common < self.shared:
             self.shared, self.dirty_from = common, 0
         self.cut(coloured)
@@ -90,14 +81,12 @@ def units(segments: list[list[str]]) -> int:
     return sum(len(text.encode("utf-16-le", "surrogatepass")) for _, text in segments) // 2
 
 
-def common_length(a: str, b: str) -> int:
+def common_prefix_chars(a: str, b: str) -> int:
     """The length of the longest common prefix."""
     shorter = min(len(a), len(b))
-    return (
-        next((i for i in range(shorter) if a[i] != b[i]), shorter)
-        if a[:shorter] != b[:shorter]
-        else shorter
-    )
+    if a[:shorter] == b[:shorter]:  # the usual case, and much faster
+        return shorter
+    return next(i for i in range(shorter) if a[i] != b[i])
 
 
 def take(segments: list[list[str]], length: int) -> list[list[str]]:

@@ -1,5 +1,4 @@
-"""What a cell shows for a run or for the cache: live widgets and a static twin, or rich text in a
-terminal.
+"""What a cell shows for a run or the cache: live widgets and a static twin, or text in a terminal.
 
 Only the main thread displays. A view that fails becomes a line of text; the run goes on.
 """
@@ -17,7 +16,7 @@ from typing import Any
 from ..errors import OptionError, nearest
 from ..events import EventLog, load
 from .emitter import Emitter, View
-from .plain_text import Shown, plain
+from .plain_text import Shown, plain_text
 from .run import RunState
 from .state import LogState
 from .twin import twin_bundle
@@ -52,15 +51,13 @@ class Display:
             self._try(self._open_twin)
 
     def tick(self) -> None:
-        """Call it now and then while the run goes on: refreshes the twin, and says when a view has
-        stopped."""
+        """Refresh the twin when it is due, and say when a view has stopped. Call it often."""
         self._report()
         if self._twin is not None and time.monotonic() >= self._twin_due:
             self._try(self._refresh_twin)
 
     def close(self) -> None:
-        """Send what is left, leave the views as they are, refresh the twin. Harmless when
-        repeated."""
+        """Send what is left, freeze the views, refresh the twin. Harmless when repeated."""
         self._emitter.flush()
         self._report()
         for view in self._views:
@@ -76,7 +73,7 @@ class Display:
     def text(self) -> str:
         """The same states as plain text."""
         with self._emitter.lock:
-            return plain(self._states)
+            return plain_text(self._states)
 
     def _open_live(self) -> None:
         if in_kernel():
@@ -145,9 +142,8 @@ class RunDisplay(Display):
             if name not in VIEWS:
                 raise OptionError(f"no view is called {name!r}", nearest(name, VIEWS))
         if log is not emitter.log:
-            raise OptionError(
-                "the emitter follows another log", "give the emitter made for this log"
-            )
+            hint = "give the emitter made for this log"
+            raise OptionError("the emitter follows another log", hint)
         self.state = RunState(run, emitter.tree.vocabulary)
         emitter.follow(self.state, after)
         states: dict[str, Shown] = {"text": self.state, "tree": emitter.tree}
@@ -167,12 +163,10 @@ class Replay(LogState):
     """The states of a recorded log; as a cell's value it shows them as the static twin."""
 
     def _states(self) -> list[Shown]:
-        states: list[Shown] = [self.tree]
-        states[:0] = self.runs.values()
-        return states
+        return [*self.runs.values(), self.tree]
 
     def text(self) -> str:
-        return plain(self._states())
+        return plain_text(self._states())
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return twin_bundle(self._states(), uuid.uuid4().hex[:12])

@@ -1,5 +1,4 @@
-"""One thread for each log that feeds states and views, so that neither the engine nor the main
-thread has to.
+"""One thread for each log, which feeds states and views: the engine and the main thread do not.
 
 It drains the log 25 times a second into the states it follows and gives every attached view one
 batch. It displays and prints nothing: output of a background thread lands in the wrong cell.
@@ -14,12 +13,11 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from ..events import EventLog, Record
-from .tree import Op, TreeState
+from .tree import PageOp, TreeState
 
 INTERVAL = 0.04
 IDLE_INTERVAL = 0.5
-"""Seconds between drains, with a view attached and without: then only so that the log does not run
-over."""
+"""Seconds between drains with a view attached, and without one: the log must not overflow."""
 
 
 class State(Protocol):
@@ -30,23 +28,21 @@ class State(Protocol):
 
     def apply(self, record: Record) -> None: ...
 
-    def changes(self) -> list[Op]: ...
+    def changes(self) -> list[PageOp]: ...
 
-    def snapshot(self) -> list[Op]: ...
+    def snapshot(self) -> list[PageOp]: ...
 
 
 class Batch(NamedTuple):
-    """What changed in a state, perhaps nothing. `seq`: the state's version after it; `t`: the
-    newest record's time."""
+    """What changed in a state."""
 
-    seq: int
-    t: float
-    ops: list[Op]
+    seq: int  # the state's version after it
+    t: float  # time of the newest record
+    ops: list[PageOp]  # may be empty
 
 
 class View(Protocol):
-    """`push` is called on the emitter's thread, under its lock; an exception there ends the view,
-    not the run."""
+    """`push` runs on the emitter's thread, under its lock; an error there ends only the view."""
 
     @property
     def state(self) -> State: ...
@@ -68,18 +64,12 @@ class Emitter:
         self._place, self._t = 0, 0.0
         self._states: list[State] = [self.tree]
         self._views: list[View] = []
-        self._failures: weakref.WeakKeyDictionary[State | View, Exception] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._failures = weakref.WeakKeyDictionary[State | View, Exception]()
         self._waiting: list[threading.Event] = []
         self._wake, self._stop = threading.Event(), threading.Event()
         self._finalizer = weakref.finalize(self, _end, self._wake, self._stop)
-        self._thread = threading.Thread(
-            target=_feed,
-            args=(weakref.ref(self), self._wake, self._stop),
-            name="sgnb-emitter",
-            daemon=True,
-        )
+        feed = partial(_feed, weakref.ref(self), self._wake, self._stop)
+        self._thread = threading.Thread(target=feed, name="sgnb-emitter", daemon=True)
         self._thread.start()
 
     def follow(self, state: State, after: int = 0) -> None:
@@ -97,8 +87,7 @@ class Emitter:
             self._states = [other for other in self._states if other is not state]
 
     def attach(self, view: View) -> None:
-        """Give `view` a batch at every drain; its state has to be the tree or one that is
-        followed."""
+        """Give `view` a batch at every drain. Its state is the tree or one that is followed."""
         with self.lock:
             self._views.append(view)
         self._wake.set()
@@ -155,23 +144,19 @@ class Emitter:
                 self._guard(view, partial(view.push, batch))
 
     def _guard(self, thing: State | View, action: Callable[[], None]) -> None:
-        """A view or state that fails is dropped and its error kept for `failure`; the others go
-        on."""
+        """Drop a view or state that fails and keep its error for `failure`; the others go on."""
         try:
             action()
         except Exception as error:
             self._failures[thing] = error
-            self._views = [
-                view for view in self._views if view is not thing and view.state is not thing
-            ]
+            self._views = [v for v in self._views if v is not thing and v.state is not thing]
             self._states = [state for state in self._states if state is not thing]
 
 
 def _feed(
     emitter: Callable[[], Emitter | None], wake: threading.Event, stop: threading.Event
 ) -> None:
-    """The thread. It holds the emitter only while it drains, so that a forgotten one can be
-    collected."""
+    """The thread. Holds the emitter only while draining, so that a forgotten one is collected."""
     interval = 0.0
     while not stop.is_set():
         wake.wait(interval)

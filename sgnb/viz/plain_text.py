@@ -1,5 +1,4 @@
-"""States as plain text: for `print`, for screen readers, and for the text form of the static
-twin."""
+"""States as plain text: for `print`, for screen readers, and as the static twin's text form."""
 
 from __future__ import annotations
 
@@ -13,22 +12,20 @@ from .tree import ROOT, Node, TreeState
 
 TREE_ROWS = 40
 MAX_CHILDREN = 8
-"""Of a tree that has to be cut, so many children of each node are shown."""
-
+"""Children shown of each node of a tree that has to be cut."""
 
 Shown = RunState | TreeState
 
 
 class Row(NamedTuple):
-    """One line of a printed tree: `stem` is what stands left of it. Without a node it stands for
-    `hidden` others."""
+    """One line of a printed tree."""
 
-    stem: str
-    node: Node | None
+    stem: str  # the branches drawn left of it
+    node: Node | None  # None: the line stands for `hidden` others
     hidden: int = 0
 
 
-def plain(states: Sequence[Shown]) -> str:
+def plain_text(states: Sequence[Shown]) -> str:
     return "\n\n".join(
         run_text(state) if isinstance(state, RunState) else tree_text(state) for state in states
     )
@@ -40,9 +37,8 @@ def run_text(state: RunState) -> str:
     for branch, segments, last in state.passages():
         lines += ["", f"[{branch.name}]", visible("".join(text for _, text in segments))]
         if last:
-            lines += [
-                f"{visible(name)} = {visible(value)!r}" for name, value in branch.variables.items()
-            ]
+            pairs = branch.variables.items()
+            lines += [f"{visible(name)} = {visible(value)!r}" for name, value in pairs]
             lines += [f"error: {visible(branch.error)}"] if branch.error else []
     if state.hidden:
         lines += ["", f"and {state.hidden} more branches, counted but not shown"]
@@ -81,9 +77,8 @@ def tree_text(tree: TreeState, budget: int = TREE_ROWS) -> str:
         if node is None:
             lines.append(f"{stem}… {hidden} more nodes")
         else:
-            counts = counted(len(node.tokens), "token") + (
-                f", {counted(node.locks, 'lock')}" if node.locks else ""
-            )
+            counts = counted(len(node.tokens), "token")
+            counts += f", {counted(node.locks, 'lock')}" if node.locks else ""
             lines.append(f"{stem}{label(tree.text(node), 48)!r} ({counts})")
     return "\n".join(lines)
 
@@ -99,10 +94,9 @@ def label(text: str, width: int) -> str:
 
 
 def shown(tree: TreeState, budget: int) -> tuple[set[int], Counter[int]]:
-    """At most `budget` nodes, the most recently used, and how many are hidden below each of them.
+    """The `budget` most recently used nodes, and how many are hidden below each of them.
 
-    A node's parent is at least as recent as the node, and comes first among equals, so it is met
-    before.
+    A parent is at least as recent as its children and comes first among equals, so it is met first.
     """
     most = MAX_CHILDREN if len(tree.nodes) - 1 > budget else len(tree.nodes)
     kept, hidden, taken = {ROOT}, Counter[int](), Counter[int]()
@@ -131,17 +125,12 @@ def rows(tree: TreeState, budget: int = TREE_ROWS) -> Iterator[Row]:
     """The lines of a printed tree with the `budget` most recently used nodes."""
     kept, hidden = shown(tree, budget)
 
-    def below(node: Node) -> list[Node | int]:
-        more = [hidden[node.id]] if hidden[node.id] else []
-        return [*(child for child in tree.children(node) if child.id in kept), *more]
-
     stack: list[tuple[str, Node | int, bool]] = []
 
     def push(stem: str, node: Node) -> None:
-        items = below(node)
-        stack.extend(
-            (stem, item, i == len(items) - 1) for i, item in reversed(list(enumerate(items)))
-        )
+        items: list[Node | int] = [child for child in tree.children(node) if child.id in kept]
+        items += [hidden[node.id]] if hidden[node.id] else []
+        stack.extend((stem, item, i == 0) for i, item in enumerate(reversed(items)))
 
     push("", tree.root)
     while stack:

@@ -1,5 +1,4 @@
-"""One run of a program, or of a batch: its text with the origin of every piece, and its figures. A
-pure reducer.
+"""One run: its text with the origin of every piece, and its figures. A pure reducer.
 
 What a piece of text means: "text" is constant and has not reached the engine yet; "cached" was
 found in the tree; "computed" went through the model as prompt; "sampled" was chosen by the model;
@@ -31,9 +30,9 @@ from ..events import (
     TextAppended,
     TokensNamed,
 )
-from .branch import Branch, common_length, drop, take, units
+from .branch import Branch, common_prefix_chars, drop, take, units
 from .tokens import Vocabulary, visible
-from .tree import Op
+from .tree import PageOp
 
 KEPT_BRANCHES = 12
 
@@ -42,15 +41,14 @@ _utf8 = codecs.getincrementaldecoder("utf-8")
 
 @dataclass(slots=True)
 class Figures:
-    """Counts over a run's requests, those that only score included. `seconds`: from its first
-    record to its last."""
+    """Counts over a run's requests, those that only score included."""
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
     jumped_tokens: int = 0
-    passes: int = 0
-    seconds: float = 0.0
+    passes: int = 0  # forward passes
+    seconds: float = 0.0  # from the first record to the last
     finished: int = 0
     total: int = 1
 
@@ -82,52 +80,44 @@ class Figures:
     def line(self) -> str:
         """All of it in one line, for people."""
         parts = [f"{self.finished}/{self.total} runs"] if self.total > 1 else []
-        parts += [
-            f"{self.prompt_tokens} prompt + {self.output_tokens} new tokens",
-            f"hit rate {self.hit_rate:.0%}",
-        ]
+        parts.append(f"{self.prompt_tokens} prompt + {self.output_tokens} new tokens")
+        parts.append(f"hit rate {self.hit_rate:.0%}")
         parts += [f"{self.jumped_tokens} jumped"] if self.jumped_tokens else []
         parts += [f"{self.tokens_per_second:.0f} tok/s"] if self.output_tokens else []
         parts.append(f"{self.passes} pass" + "es" * (self.passes != 1))
-        parts.append(
-            f"{self.seconds:.1f} s" if self.seconds >= 1 else f"{1000 * self.seconds:.0f} ms"
-        )
+        long = self.seconds >= 1
+        parts.append(f"{self.seconds:.1f} s" if long else f"{1000 * self.seconds:.0f} ms")
         return " · ".join(parts)
 
 
 class Passage(NamedTuple):
-    """A piece of a branch's own text between two forks; `last` when the branch has no more."""
+    """A piece of a branch's own text between two forks."""
 
     branch: Branch
     segments: list[list[str]]
-    last: bool
+    last: bool  # the branch has no more
 
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """`branch` is None when its text is not shown. `pending` holds the bytes of a half-arrived
-    character, `forced` what the grammar wrote before the request was admitted."""
-
-    branch: Branch | None
+    branch: Branch | None  # None: its text is not shown
     prompt: Sequence[int]
     generates: bool
     admitted: bool = False
-    written: int = 0
-    forced: bytes = b""
+    written: int = 0  # output tokens
+    forced: bytes = b""  # what the grammar wrote before the request was admitted
     pending: codecs.IncrementalDecoder = field(default_factory=lambda: _utf8("replace"))
 
 
 class RunState:
-    """`status`: "waiting", "running", "done", "error" or "interrupted". `hidden` branches are only
-    counted."""
-
     def __init__(self, run: str, vocabulary: Vocabulary | None = None) -> None:
         self.run = run
         self.vocabulary = vocabulary or Vocabulary()
         self.title = self.message = ""
-        self.status = "waiting"
+        self.status = "waiting"  # then "running", then that of `RunFinished`
         self.branches: dict[str, Branch] = {}
-        self.hidden = self.failed = self.lost = self.version = 0
+        self.hidden = 0  # branches that are only counted
+        self.failed = self.lost = self.version = 0
         self.first_error = ""
         self.figures = Figures()
         self._began: float | None = None
@@ -139,17 +129,16 @@ class RunState:
         """The figures, and how long the rest of a batch may take."""
         figures, line = self.figures, self.figures.line()
         if self.status == "running" and 0 < figures.finished < figures.total:
-            line += f" · ETA {figures.seconds / figures.finished * (figures.total - figures.finished):.0f} s"
+            left = figures.seconds / figures.finished * (figures.total - figures.finished)
+            line += f" · ETA {left:.0f} s"
         return line
 
     def apply(self, record: Record) -> None:
         event = record.event
         handler = self._handlers.get(type(event))
-        if (
-            handler is not None
-            and getattr(event, "run", self.run) == self.run
-            and handler(self, event) is not False
-        ):
+        if handler is None or getattr(event, "run", self.run) != self.run:
+            return
+        if handler(self, event) is not False:
             self._time(record.t)
 
     def _time(self, t: float) -> None:
@@ -201,20 +190,19 @@ class RunState:
             branch.append("text", event.text)
 
     def _generated(self, event: GenerationDone) -> None:
-        self._settle(event.branch, event.name, event.text)
+        self._finish_text(event.branch, event.name, event.text)
 
     def _chosen(self, event: ChoiceMade) -> None:
-        self._settle(event.branch, event.name, event.chosen)
+        self._finish_text(event.branch, event.name, event.chosen)
 
-    def _settle(self, name: str, variable: str, text: str) -> None:
-        """The program's own word on what was generated replaces what was streamed, as far as the
-        two differ."""
+    def _finish_text(self, name: str, variable: str, text: str) -> None:
+        """Replace what was streamed by the program's text, as far as the two differ."""
         branch = self._shown(name)
         if branch is None:
             return
         if branch.generated_from is not None:
             streamed = "".join(part for _, part in drop(branch.segments, branch.generated_from))
-            same = common_length(streamed, text)
+            same = common_prefix_chars(streamed, text)
             branch.cut(branch.generated_from + same)
             branch.generated_from = None
         else:
@@ -224,10 +212,8 @@ class RunState:
 
     def _queued(self, event: RequestQueued) -> None:
         branch = self.branches.get(event.branch)
-        if branch is not None and any(
-            request.branch is branch for request in self._requests.values()
-        ):
-            branch = None  # one of several samples or choices of a prompt: the first is shown
+        if any(request.branch is branch for request in self._requests.values()):
+            branch = None  # of several samples or choices of a prompt the first is shown
         self._requests[event.request] = _Request(branch, event.prompt, event.purpose == "generate")
 
     def _admitted(self, event: RequestAdmitted) -> bool:
@@ -276,8 +262,7 @@ class RunState:
         return True
 
     def _stream(self, request: _Request, kind: str, new: bytes, final: bool = False) -> None:
-        """Show a request's new bytes, unless its branch shows another's text or has settled this
-        one."""
+        """Show a request's new bytes, while its branch shows this generation."""
         branch = request.branch
         if branch is not None and branch.generated_from is not None:
             branch.append(kind, request.pending.decode(new, final))
@@ -315,8 +300,7 @@ class RunState:
     """A handler that returns False says that the record was not about this run."""
 
     def passages(self) -> Iterator[Passage]:
-        """The text of all branches in reading order: what a branch forks into stands where it
-        forked."""
+        """The text of all branches in reading order: forks stand where they forked."""
         roots = [branch for branch in self.branches.values() if branch.parent not in self.branches]
         return itertools.chain.from_iterable(map(self._passages, roots))
 
@@ -329,8 +313,8 @@ class RunState:
             yield from self._passages(child)
         yield Passage(branch, drop(branch.segments, at), True)
 
-    def changes(self) -> list[Op]:
-        ops: list[Op] = []
+    def changes(self) -> list[PageOp]:
+        ops: list[PageOp] = []
         for name in self._dirty:
             branch = self.branches[name]
             ops.append(self._branch_op(branch))
@@ -343,55 +327,31 @@ class RunState:
         self._dirty, self._totals = {}, False
         return ops
 
-    def snapshot(self) -> list[Op]:
-        ops: list[Op] = []
+    def snapshot(self) -> list[PageOp]:
+        ops: list[PageOp] = []
         for branch in self.branches.values():
             ops += [self._branch_op(branch), _text_op(branch, 0)]
         return [*ops, self._totals_op()]
 
-    def _branch_op(self, branch: Branch) -> Op:
+    def _branch_op(self, branch: Branch) -> PageOp:
         variables = {visible(name): visible(value) for name, value in branch.variables.items()}
         parent = self.branches.get(branch.parent)
         fork = units(take(parent.own(), branch.forked_at - parent.shared)) if parent else 0
         writes = branch.status == "running" and branch.generated_from is not None
         status = "writing" if writes else branch.status
-        return [
-            "branch",
-            branch.name,
-            branch.parent,
-            fork,
-            status,
-            visible(branch.error),
-            variables,
-        ]
+        error = visible(branch.error)
+        return ["branch", branch.name, branch.parent, fork, status, error, variables]
 
-    def _totals_op(self) -> Op:
-        figures = self.figures
-        return [
-            "totals",
-            {
-                "title": visible(self.title),
-                "status": self.status,
-                "message": visible(self.message),
-                "lost": self.lost,
-                "hidden": self.hidden,
-                "failed": self.failed,
-                "first_error": visible(self.first_error),
-                **asdict(figures),
-                "hit_rate": figures.hit_rate,
-                "tokens_per_second": figures.tokens_per_second,
-                "computed_tokens": figures.computed_tokens,
-                "sampled_tokens": figures.sampled_tokens,
-            },
-        ]
+    def _totals_op(self) -> PageOp:
+        own = {name: getattr(self, name) for name in ("status", "lost", "hidden", "failed")}
+        texts = {name: visible(getattr(self, name)) for name in ("title", "message", "first_error")}
+        derived = ("hit_rate", "tokens_per_second", "computed_tokens", "sampled_tokens")
+        figures = asdict(self.figures) | {name: getattr(self.figures, name) for name in derived}
+        return ["totals", own | texts | figures]
 
 
-def _text_op(branch: Branch, at: int) -> Op:
+def _text_op(branch: Branch, at: int) -> PageOp:
     """Cut the branch's own text at `at` (in the page's UTF-16 units), then append the segments."""
     own = branch.own()
-    return [
-        "text",
-        branch.name,
-        units(take(own, at)),
-        [[kind, visible(text)] for kind, text in drop(own, at)],
-    ]
+    segments = [[kind, visible(text)] for kind, text in drop(own, at)]
+    return ["text", branch.name, units(take(own, at)), segments]

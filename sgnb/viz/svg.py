@@ -1,5 +1,4 @@
-"""States as one still SVG picture, with the colours and marks of the live views. Escapes all
-text."""
+"""States as one still SVG picture, coloured and marked as the live views. Escapes all text."""
 
 from __future__ import annotations
 
@@ -19,14 +18,16 @@ BAR, ROW, STEP = 20, 26, 26
 """Of the tree: a bar's height, the distance of rows, the distance from a bar to its children."""
 
 STYLE = """
-text{white-space:pre;font:13px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f2328}
+text{white-space:pre;font:13px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;
+fill:#1f2328}
 .h{font:600 13px system-ui,sans-serif}.m{font:12px system-ui,sans-serif;fill:#57606a}
 .cached{fill:#009e7333}.computed{fill:#e69f0033}.sampled{fill:#0072b22e}.jumped{fill:#b8568f2e}
 .text{fill:none}
 .u{stroke-width:2;fill:none}.u.cached{stroke:#009e73;stroke-dasharray:2 2}
 .u.computed{stroke:#c98a00;stroke-dasharray:7 3}.u.sampled{stroke:#0072b2}
 .u.jumped{stroke:#b8568f;stroke-dasharray:10 2 2 2}.u.text{stroke:none}
-.e{fill:none;stroke:#8c959f}.n{stroke:#009e73}.k{stroke:#1f2328;stroke-width:2.5}.b{font-size:11px}.c{text-anchor:end;opacity:.7}
+.e{fill:none;stroke:#8c959f}.n{stroke:#009e73}.k{stroke:#1f2328;stroke-width:2.5}
+.b{font-size:11px}.c{text-anchor:end;opacity:.7}
 """
 
 Run = tuple[str, str]
@@ -40,25 +41,23 @@ def picture(states: Sequence[Shown], rows: int) -> tuple[str, int]:
     """
     parts, y, width = [], float(MARGIN), float(WIDTH)
     for state in states:
-        body, height, needed = (
-            _run(state, rows) if isinstance(state, RunState) else _tree(state, rows)
-        )
+        drawn = _run(state, rows) if isinstance(state, RunState) else _tree(state, rows)
+        body, height, needed = drawn
         parts.append(_tag("g", body, transform=f"translate({MARGIN} {y:.0f})"))
         y += height + MARGIN
         width = max(width, needed + 2 * MARGIN)
     card = _tag("rect", width=width, height=y, rx=8, fill="#fff")
     body = _tag("style", STYLE) + card + "".join(parts)
-    return _tag(
-        "svg", body, xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width:.0f} {y:.0f}"
-    ), math.ceil(width)
+    view = f"0 0 {width:.0f} {y:.0f}"
+    return _tag("svg", body, xmlns="http://www.w3.org/2000/svg", viewBox=view), math.ceil(width)
 
 
 def _tag(name: str, body: str = "", **attributes: str | float) -> str:
-    """An element around a `body` that is markup already. Attributes are escaped; `class_` stands
-    for `class`."""
+    """An element around a `body` of markup. Attributes are escaped; `class_` is `class`."""
     head = name
     for key, value in attributes.items():
-        head += f" {key.rstrip('_')}={quoteattr(f'{value:.5g}' if isinstance(value, float) else str(value))}"
+        text = f"{value:.5g}" if isinstance(value, float) else str(value)
+        head += f" {key.rstrip('_')}={quoteattr(text)}"
     return f"<{head}>{body}</{name}>"
 
 
@@ -82,24 +81,19 @@ def _run(state: RunState, rows: int) -> tuple[str, float, float]:
             y += LINE
         y += 6
     if state.hidden:
-        out.append(
-            _text(0, y + 12, f"and {state.hidden} more branches, counted but not shown", "m")
-        )
+        more = f"and {state.hidden} more branches, counted but not shown"
+        out.append(_text(0, y + 12, more, "m"))
         y += LINE
     return "".join(out), y, WIDTH - 2 * MARGIN
 
 
 def _legend(state: RunState) -> str:
-    counts = state.figures.by_kind()
-    return "".join(
-        _line([(kind, f" {kind} {count} ")], 38, 170 * i)
-        for i, (kind, count) in enumerate(counts.items())
-    )
+    counts = enumerate(state.figures.by_kind().items())
+    return "".join(_line([(kind, f" {kind} {n} ")], 38, 170 * i) for i, (kind, n) in counts)
 
 
 def _line(runs: Sequence[Run], y: float, x: float = 0) -> str:
-    """Runs side by side. Their widths are forced, so that marks and letters agree whatever the
-    font."""
+    """Runs side by side, their widths forced, so that marks and letters agree in any font."""
     out = []
     for kind, text in runs:
         width = columns(text) * CHAR
@@ -127,8 +121,7 @@ def columns(text: str) -> int:
 
 
 def wrap(segments: Sequence[Sequence[str]], width: int) -> Iterator[list[Run]]:
-    """Break coloured text at its line breaks and into lines of at most `width` cells, at spaces
-    where there are any."""
+    """Wrap coloured text to lines of at most `width` cells, at spaces where there are any."""
     line: list[Run] = []
     used = 0
     for kind, text in segments:
@@ -150,8 +143,7 @@ def wrap(segments: Sequence[Sequence[str]], width: int) -> Iterator[list[Run]]:
 
 
 def _break(piece: str, room: int) -> int:
-    """How many characters of `piece` to put in `room` cells: up to the last space if that is not
-    far back."""
+    """Characters of `piece` that fit `room` cells, up to the last space if that is near."""
     cut = len(piece[:room])
     while columns(piece[:cut]) > room:
         cut -= 1
@@ -164,10 +156,8 @@ def _tree(tree: TreeState, rows: int) -> tuple[str, float, float]:
     kept, hidden = shown(tree, rows)
     out = [_text(0, 12, tree_heading(tree), "h")]
     at = _layout(tree, kept, hidden)
-    newest = {
-        tick: i
-        for i, tick in enumerate(sorted({tree.nodes[node].tick for node in kept if node != ROOT}))
-    }
+    ticks = sorted({tree.nodes[node].tick for node in kept if node != ROOT})
+    newest = {tick: i for i, tick in enumerate(ticks)}
     bottom = right = 0.0
     for node_id, (x, y, width) in at.items():
         node = tree.nodes[node_id]
@@ -185,8 +175,7 @@ def _tree(tree: TreeState, rows: int) -> tuple[str, float, float]:
 def _layout(
     tree: TreeState, kept: set[int], hidden: dict[int, int]
 ) -> dict[int, tuple[float, float, float]]:
-    """x, y and width of every shown node: leaves take a row each, parents stand between their
-    children."""
+    """x, y and width of every shown node: a row for each leaf, parents between their children."""
     at: dict[int, tuple[float, float, float]] = {}
     y = 26.0
     stack = [(node, 0.0, False) for node in reversed(tree.children(tree.root)) if node.id in kept]
@@ -211,28 +200,16 @@ def _edge(parent: tuple[float, float, float] | None, x: float, y: float) -> str:
         return ""
     x0, y0, y1 = parent[0] + parent[2], parent[1] + BAR / 2, y + BAR / 2
     h = (x0 + x) / 2
-    return _tag(
-        "path",
-        class_="e",
-        d=f"M{x0:.1f} {y0:.1f}C{h:.1f} {y0:.1f} {h:.1f} {y1:.1f} {x:.1f} {y1:.1f}",
-    )
+    curve = f"M{x0:.1f} {y0:.1f}C{h:.1f} {y0:.1f} {h:.1f} {y1:.1f} {x:.1f} {y1:.1f}"
+    return _tag("path", class_="e", d=curve)
 
 
 def _bar(tree: TreeState, node: Node, x: float, y: float, width: float, recency: float) -> str:
     count = str(len(node.tokens))
     room = max(1, int((width - 22) / 6.7) - len(count))
     style = f"fill:#009e73;fill-opacity:{0.08 + 0.42 * recency:.2f}"
-    rect = _tag(
-        "rect",
-        class_="n k" if node.locks else "n",
-        x=x,
-        y=y,
-        width=width,
-        height=BAR,
-        rx=5,
-        style=style,
-    )
-    text = _tag(
-        "text", escape(label(tree.text(node).lstrip(" "), room)), class_="b", x=x + 8, y=y + 14
-    )
+    kind = "n k" if node.locks else "n"
+    rect = _tag("rect", class_=kind, x=x, y=y, width=width, height=BAR, rx=5, style=style)
+    words = escape(label(tree.text(node).lstrip(" "), room))
+    text = _tag("text", words, class_="b", x=x + 8, y=y + 14)
     return rect + text + _tag("text", count, class_="b c", x=x + width - 8, y=y + 14)

@@ -44,10 +44,8 @@ def render_text(state: RunState) -> RenderableType:
 
 
 def _legend(state: RunState) -> Text:
-    counts = state.figures.by_kind()
-    return Text(" · ").join(
-        [Text(f"{kind} {count}", STYLES[kind]) for kind, count in counts.items()]
-    )
+    counts = state.figures.by_kind().items()
+    return Text(" · ").join([Text(f"{kind} {count}", STYLES[kind]) for kind, count in counts])
 
 
 def print_tree(tree: TreeState, height: int = 30) -> RenderableType:
@@ -107,9 +105,8 @@ class TerminalView:
 
     def _render(self) -> RenderableType:
         height = max(5, self._console.height // 2)
-        return Group(
-            *(
-                render_text(state) if isinstance(state, RunState) else print_tree(state, height)
-                for state in self._states
-            )
-        )
+
+        def one(state: Shown) -> RenderableType:
+            return render_text(state) if isinstance(state, RunState) else print_tree(state, height)
+
+        return Group(*map(one, self._states))

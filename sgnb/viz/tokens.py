@@ -1,5 +1,4 @@
-"""Token ids to text that is safe to show. Knows no engine and no tokenizer: the bytes come from the
-log."""
+"""Token ids to text that is safe to show. Knows no tokenizer: the bytes come from the log."""
 
 from __future__ import annotations
 

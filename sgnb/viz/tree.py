@@ -1,5 +1,4 @@
-"""The radix tree, rebuilt from a log. A pure reducer: no clock, no I/O; unknown event kinds are
-ignored.
+"""The radix tree, rebuilt from a log. A pure reducer: no clock, no I/O, unknown events ignored.
 
 Every reducer of this package has the same three methods: `apply(record)` takes one record in;
 `changes()` gives the JSON-ready operations since the last call; `snapshot()` gives operations that
@@ -10,7 +9,7 @@ page can tell a missed one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from ..events import (
@@ -29,25 +28,22 @@ from .tokens import Vocabulary, visible
 ROOT = 0
 FEW_NODES = 500
 TEXT_FEW, TEXT_MANY = 2_000, 200
-"""Characters of a node's text sent to the page, in a tree of at most `FEW_NODES` nodes and in a
-larger one."""
+"""Characters of a node's text sent to the page, up to `FEW_NODES` nodes and above."""
 
-Op = list[Any]
+PageOp = list[Any]
 
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """`children`: (namespace, first token) -> node id, in order; `order` sorts siblings; `tick` is
-    the last use."""
-
     id: int
     parent: int
     tokens: Sequence[int]
     namespace: str = ""
-    order: int = 0
+    order: int = 0  # sorts siblings
     locks: int = 0
-    tick: int = 0
+    tick: int = 0  # logical time of the last use
     children: dict[tuple[str, int], int] = field(default_factory=dict)
+    """(namespace, first token) -> node id, in order."""
 
     @property
     def key(self) -> tuple[str, int]:
@@ -55,9 +51,6 @@ class Node:
 
 
 class TreeState:
-    """`missing` counts events about nodes never seen, which happens only when records were lost
-    (`lost`)."""
-
     def __init__(self, vocabulary: Vocabulary | None = None) -> None:
         self.vocabulary = vocabulary or Vocabulary()
         self.nodes: dict[int, Node] = {ROOT: Node(ROOT, -1, ())}
@@ -65,7 +58,9 @@ class TreeState:
         self.evicted = 0
         self.capacity = 0
         self.step: StepRan | None = None
-        self.lost = self.missing = self.version = 0
+        self.lost = 0  # records
+        self.missing = 0  # events about nodes never seen, which only lost records can explain
+        self.version = 0
         self._added = 0
         self._shape: dict[int, None] = {}
         self._use: dict[int, None] = {}
@@ -119,9 +114,7 @@ class TreeState:
         if node is None:
             return
         head, tail = node.tokens[: event.length], node.tokens[event.length :]
-        upper = Node(
-            event.upper, node.parent, head, node.namespace, node.order, node.locks, node.tick
-        )
+        upper = replace(node, id=event.upper, tokens=head, children={})
         self.nodes[upper.id] = upper
         self.nodes[node.parent].children[upper.key] = upper.id
         node.parent, node.tokens, node.namespace = upper.id, tail, ""
@@ -174,8 +167,8 @@ class TreeState:
         NodeTouched: _touch,
     }
 
-    def changes(self) -> list[Op]:
-        ops: list[Op] = [["gone", node, reason] for node, reason in self._gone.items()]
+    def changes(self) -> list[PageOp]:
+        ops: list[PageOp] = [["gone", node, reason] for node, reason in self._gone.items()]
         ops += [self._node_op(self.nodes[node]) for node in self._shape]
         used = (self.nodes[node] for node in self._use if node not in self._shape)
         ops += [["use", node.id, node.locks, node.tick] for node in used]
@@ -185,30 +178,18 @@ class TreeState:
         self._shape, self._use, self._gone, self._totals = {}, {}, {}, False
         return ops
 
-    def snapshot(self) -> list[Op]:
-        return [
-            *(self._node_op(node) for node in self.nodes.values() if node.id != ROOT),
-            self._totals_op(),
-        ]
+    def snapshot(self) -> list[PageOp]:
+        nodes = [self._node_op(node) for node in self.nodes.values() if node.id != ROOT]
+        return [*nodes, self._totals_op()]
 
-    def _node_op(self, node: Node) -> Op:
+    def _node_op(self, node: Node) -> PageOp:
         limit = TEXT_FEW if len(self.nodes) <= FEW_NODES else TEXT_MANY
-        # A token has at least one byte, so `limit` tokens are enough; decoding more would be
-        # wasted.
+        # A token has at least one byte, so `limit` tokens are enough.
         text = visible(self.vocabulary.text(node.tokens[:limit]))[:limit]
-        return [
-            "node",
-            node.id,
-            node.parent,
-            node.order,
-            len(node.tokens),
-            node.locks,
-            node.tick,
-            node.namespace,
-            text,
-        ]
+        size, space = len(node.tokens), node.namespace
+        return ["node", node.id, node.parent, node.order, size, node.locks, node.tick, space, text]
 
-    def _totals_op(self) -> Op:
+    def _totals_op(self) -> PageOp:
         step = self.step
         pool = [step.free, step.cached, step.in_flight] if step else [self.capacity, 0, 0]
         return ["totals", {"evicted": self.evicted, "lost": self.lost, "pool": pool}]

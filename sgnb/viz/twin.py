@@ -1,5 +1,4 @@
-"""The static twin: the states as one picture with a table, for a notebook that has no kernel behind
-it.
+"""The static twin: the states as one picture with a table, for a notebook without a kernel.
 
 The picture is an SVG inside an `<img>`, where nothing can run and hosts strip nothing. All text in
 it is escaped.
@@ -11,29 +10,28 @@ import base64
 from collections.abc import Sequence
 from html import escape
 
-from .plain_text import Shown, label, plain, run_heading, tree_heading
+from .plain_text import Shown, label, plain_text, run_heading, tree_heading
 from .run import RunState
 from .svg import picture
 
 LIMIT = 200_000
 """Characters of the whole bundle at most."""
-PLAIN_LIMIT = 20_000
+TEXT_LIMIT = 20_000
 FIRST_ROWS = 48
 
 NO_PLACEHOLDERS = (
-    ".jp-OutputArea-child:has(> .lm-Panel.jp-OutputArea-output):not(:has(> .jp-OutputArea-output > *))"
+    ".jp-OutputArea-child:has(> .lm-Panel.jp-OutputArea-output)"
+    ":not(:has(> .jp-OutputArea-output > *))"
     ":has(~ .jp-OutputArea-child .sgnb-twin){display:none}"
 )
-"""Hides the "Loading widget..." that JupyterLab leaves in place of the live views where no kernel
-can send them."""
+"""Hides the "Loading widget..." that JupyterLab shows for live views without a kernel."""
 
 
 def twin_bundle(states: Sequence[Shown], uid: str) -> dict[str, str]:
-    """`text/html` and `text/plain`, together at most `LIMIT` characters. The live view of `uid`
-    hides it."""
-    text = plain(states)
-    if len(text) > PLAIN_LIMIT:
-        text = text[:PLAIN_LIMIT] + f"\n… and {len(text) - PLAIN_LIMIT} more characters"
+    """`text/html` and `text/plain`, at most `LIMIT` characters; the live view of `uid` hides it."""
+    text = plain_text(states)
+    if len(text) > TEXT_LIMIT:
+        text = text[:TEXT_LIMIT] + f"\n… and {len(text) - TEXT_LIMIT} more characters"
     rows = FIRST_ROWS
     html = _figure(states, uid, rows)
     while len(html) + len(text) > LIMIT and rows > 1:
@@ -48,18 +46,18 @@ def _figure(states: Sequence[Shown], uid: str, rows: int) -> str:
     table = "".join(f"<tr>{_table_cells(state)}</tr>" for state in states)
     source = base64.b64encode(svg.encode()).decode()
     return (
-        f'<figure class="sgnb-twin sgnb-twin-{uid}" style="margin:0"><style>{NO_PLACEHOLDERS}</style>'
-        f'<img alt="{alt}" width="{width}" style="max-width:100%" src="data:image/svg+xml;base64,{source}">'
+        f'<figure class="sgnb-twin sgnb-twin-{uid}" style="margin:0">'
+        f"<style>{NO_PLACEHOLDERS}</style>"
+        f'<img alt="{alt}" width="{width}" style="max-width:100%"'
+        f' src="data:image/svg+xml;base64,{source}">'
         f"<figcaption><table>{table}</table></figcaption></figure>"
     )
 
 
 def _summary(state: Shown) -> str:
-    return (
-        f"{run_heading(state)}: {state.line()}"
-        if isinstance(state, RunState)
-        else tree_heading(state)
-    )
+    if isinstance(state, RunState):
+        return f"{run_heading(state)}: {state.line()}"
+    return tree_heading(state)
 
 
 def _table_cells(state: Shown) -> str:

@@ -1,5 +1,4 @@
-"""Live widgets: a state on the page, kept current by batches of what changed. The page's half is in
-`static/`.
+"""Live widgets: a state on the page, kept current by batches of changes. See also `static/`.
 
 Protocol. The trait `snapshot` is `{seq, live, ops}`, built only when it is sent; a custom message
 `{seq, t, ops}` takes the page from version seq - 1 to seq. The page drops what it has, and sends
@@ -27,9 +26,7 @@ FIRST_SNAPSHOT = 0.1
 
 @cache
 def _module(name: str) -> str:
-    return (STATIC / "common.js").read_text(encoding="utf-8") + (STATIC / name).read_text(
-        encoding="utf-8"
-    )
+    return "".join((STATIC / file).read_text(encoding="utf-8") for file in ("common.js", name))
 
 
 class StateWidget(anywidget.AnyWidget):

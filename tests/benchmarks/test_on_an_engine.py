@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from transformers import AutoTokenizer
+from transformers import AutoConfig, AutoTokenizer
 
 import sgnb
 from benchmarks.gpu import forks, memory_cycle, overhead
 from benchmarks.gpu.bookkeeping import Stopwatch, schedule_milliseconds
-from benchmarks.gpu.limits import TOY
-from benchmarks.gpu.model import random_llama, write_folder
+from benchmarks.gpu.model import random_model, write_folder
 from benchmarks.gpu.more_workloads import WORKLOADS
 from benchmarks.gpu.ours import SgnbServer
 from benchmarks.gpu.playing import play
+from benchmarks.gpu.results import Results
+from benchmarks.gpu.serving import run_sgnb
+from benchmarks.gpu.shapes import FAMILIES, LLAMA_8B, SHAPES, TOY, TOYS, Shape
 from benchmarks.gpu.soak import TOY_SIZES, Soak
+from benchmarks.gpu.table import make_table
 from benchmarks.gpu.vocabulary import FILE
-from benchmarks.gpu.workloads import BASIC
+from benchmarks.gpu.workloads import BASIC, Workload
 from sgnb import models
 
 
@@ -33,34 +37,73 @@ def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-@pytest.fixture
-def engine() -> Iterator[sgnb.Engine]:
+def made_engine(shape: Shape) -> sgnb.Engine:
+    """With the bundled model's tokenizer."""
     tokenizer = AutoTokenizer.from_pretrained(models.path("tiny"))
-    model = random_llama(replace(TOY, vocab=len(tokenizer)), "cpu", "float32", scale=0.3)
-    with sgnb.Engine(model, tokenizer=tokenizer, max_total_tokens=20_000) as made:
+    model = random_model(shape, "cpu", "float32", scale=0.3)
+    return sgnb.Engine(model, tokenizer=tokenizer, max_total_tokens=20_000)
+
+
+@pytest.fixture(scope="module")
+def token_ids() -> int:
+    return len(AutoTokenizer.from_pretrained(models.path("tiny")))
+
+
+@pytest.fixture
+def engine(token_ids: int) -> Iterator[sgnb.Engine]:
+    with made_engine(replace(TOY, vocab=token_ids)) as made:
         yield made
 
 
-def test_every_workload_gives_transformers_greedy_tokens(engine: sgnb.Engine) -> None:
-    """Those of the calls that no schema binds; children are submitted when their parents end."""
-    tokenizer = engine.tokenizer
-    assert tokenizer is not None
-    reference = random_llama(replace(TOY, vocab=engine.vocab_size), "cpu", "float32", scale=0.3)
-    for name, kind in WORKLOADS.items():
-        workload = kind.make(0, engine.vocab_size, True)
-        outputs = play(SgnbServer(engine), workload)
-        if workload.constrained:
-            assert all(output for output in outputs)
-            continue
-        prompts: list[list[int]] = []
-        for call, output in zip(workload.calls, outputs, strict=True):
-            begin = [] if call.context is None else prompts[call.context] + outputs[call.context]
-            prompts.append(begin + [t for other in call.joins for t in outputs[other]] + call.tokens)
-            if call.new:
-                ids = torch.tensor([prompts[-1] + output])
-                with torch.inference_mode():
-                    likeliest = reference(ids, use_cache=False).logits[0].argmax(-1)
-                assert likeliest[len(prompts[-1]) - 1 : -1].tolist() == output, name
+@pytest.mark.parametrize("toy", TOYS.values(), ids=list(TOYS))
+def test_every_workload_gives_transformers_greedy_tokens(toy: Shape, token_ids: int) -> None:
+    """Those of the calls that no schema binds; children are submitted when their parents end. The
+    model has more tokens than the tokenizer: no schema may let those through."""
+    shape = replace(toy, vocab=token_ids + 64)
+    reference = random_model(shape, "cpu", "float32", scale=0.3)
+    with made_engine(shape) as engine:
+        for kind in WORKLOADS.values():
+            workload = kind.make(0, token_ids, True)
+            outputs = play(SgnbServer(engine), workload)
+            if workload.constrained:
+                assert all(output and max(output) < token_ids for output in outputs)
+            else:
+                _check_greedy(workload, outputs, reference)
+
+
+def _check_greedy(workload: Workload, outputs: list[list[int]], reference: Any) -> None:
+    prompts: list[list[int]] = []
+    for call, output in zip(workload.calls, outputs, strict=True):
+        begin = [] if call.context is None else prompts[call.context] + outputs[call.context]
+        prompts.append(begin + [t for other in call.joins for t in outputs[other]] + call.tokens)
+        if call.new:
+            ids = torch.tensor([prompts[-1] + output])
+            with torch.inference_mode():
+                likeliest = reference(ids, use_cache=False).logits[0].argmax(-1)
+            assert likeliest[len(prompts[-1]) - 1 : -1].tolist() == output
+
+
+@pytest.mark.parametrize("toy", TOYS.values(), ids=list(TOYS))
+def test_a_table_of_each_shape(toy: Shape) -> None:
+    results = Results(model=toy.name)
+    names = ["batch 256", "mixed lengths", "tree of thought"]
+    run_sgnb(results, names, toy, toy=True, repetitions=1)
+    table = make_table(results, toy=True, shape=toy)
+    assert sorted(row[0] for row in table.rows) == names
+    assert all(float(row[2].replace(",", "")) > 0 for row in table.rows)
+    assert toy.title in table.title
+
+
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=list(SHAPES))
+def test_the_peers_config_is_one_of_the_family(shape: Shape, tmp_path: Path) -> None:
+    config = AutoConfig.from_pretrained(write_folder(tmp_path / "model", shape, tokenizer=False))
+    assert config.model_type == shape.family
+    assert config.architectures == FAMILIES[shape.family]["architectures"]
+    assert (config.head_dim, config.vocab_size) == (shape.head_dim, shape.vocab)
+    assert config.tie_word_embeddings == shape.tied
+    assert getattr(config, "sliding_window", None) == shape.window
+    assert getattr(config, "num_experts", 1) == shape.experts
+    assert "'rope_theta': 1000000.0" in str(config.rope_parameters) or shape == LLAMA_8B
 
 
 def test_the_tree_of_thought_hits_the_cache(engine: sgnb.Engine) -> None:
@@ -110,7 +153,7 @@ def test_memory_cycles() -> None:
 
 def test_a_soak_of_a_few_seconds() -> None:
     tokenizer = AutoTokenizer.from_pretrained(models.path("tiny"))
-    model = random_llama(replace(TOY, vocab=len(tokenizer)), "cpu", "float32", scale=0.3)
+    model = random_model(replace(TOY, vocab=len(tokenizer)), "cpu", "float32", scale=0.3)
     with sgnb.Engine(model, tokenizer=tokenizer, max_total_tokens=TOY_SIZES.pool, max_step_tokens=300) as small:
         findings = Soak(small, TOY_SIZES).run(4)
     assert findings.faults == []
@@ -136,7 +179,6 @@ def test_a_soak_sees_a_changed_probe_and_a_wrong_pool(engine: sgnb.Engine, monke
 def test_a_folder_for_the_peers(tmp_path: Path) -> None:
     pytest.importorskip("mistral_common")
     from mistral_common.tokens.tokenizers.tekken import Tekkenizer
-    from transformers import AutoConfig
 
     folder = write_folder(tmp_path / "model", replace(TOY, vocab=131072), tokenizer=True)
     assert AutoConfig.from_pretrained(folder).num_key_value_heads == TOY.kv_heads

@@ -109,6 +109,21 @@ def test_peers_run_the_workloads_in_a_process_of_their_own(peer: str, version: s
         assert all(result["figure"] > 0 for result in entry["results"].values())
 
 
+def test_a_peer_gets_the_shape_that_was_asked_for(site: Path) -> None:
+    out = site / "out.json"
+    command = [sys.executable, "-m", "benchmarks.gpu.serving", "--peer", f"vllm={site}", "--toy"]
+    command += ["--shape", "gemma-3-4b", "--repetitions", "1", "--only", "decode"]
+    command += ["--out", str(out)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr[-2000:]
+    systems = json.loads(out.read_text(encoding="utf-8"))
+    assert {name: entry["model"] for name, entry in systems.items()} == {
+        "sgnb": "gemma-3-4b",
+        "vllm": "gemma-3-4b",
+    }
+    assert "Serving, Gemma-3-4B (GPU), toy sizes" in done.stdout
+
+
 def test_cold_caches_are_folders_that_are_not_there(tmp_path: Path) -> None:
     environment = cold_environment(tmp_path)
     assert set(environment) == set(CACHES)

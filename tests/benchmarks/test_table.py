@@ -10,9 +10,11 @@ import pytest
 
 from benchmarks.gpu import ablations
 from benchmarks.gpu.gaps import Piece, device_work, idle_of, idle_share
+from benchmarks.gpu.naming import NAMES
 from benchmarks.gpu.ready import READY
 from benchmarks.gpu.results import Results
-from benchmarks.gpu.table import COLUMNS, make_table, number
+from benchmarks.gpu.shapes import LLAMA_8B, QWEN3_06B, QWEN3_30B_A3B, TOYS
+from benchmarks.gpu.table import COLUMNS, command, make_table, number
 
 
 def result(figure: float, unit: str = "tok/s") -> dict[str, Any]:
@@ -61,6 +63,50 @@ def test_json_has_no_bar_without_a_peer_in_the_same_run() -> None:
     results.add("sgnb", "1", "JSON, 128 requests", result(90, "req/s"))
     row = rows(results)["JSON, 128 requests"]
     assert (row["SGLang"], row["vLLM"], row["to reach"], row["met"]) == ("", "", "", "")
+
+
+def test_each_shape_has_its_own_table_and_goals() -> None:
+    results = Results(model=QWEN3_06B.name)
+    results.add("sgnb", "1", "batch 256", result(28115))
+    results.add("sgnb", "1", "chat", result(20000))
+    table = make_table(results, shape=QWEN3_06B)
+    found = {row[0]: dict(zip(COLUMNS, row, strict=True)) for row in table.rows}
+    assert table.title == "Serving, Qwen3-0.6B (GPU)"
+    assert found["batch 256"]["vLLM"] == "29,925*"
+    assert (found["batch 256"]["to reach"], found["batch 256"]["met"]) == ("33,000", "NO")
+    assert (found["chat"]["vLLM"], found["chat"]["to reach"]) == ("", "")
+    assert '--shape qwen3-0.6b --only "batch 256; chat"`' in table.note
+    assert "an earlier run on one H200 with vllm 0.20.0. Random" in table.note
+
+
+def test_a_shape_without_goals_has_limits_alone() -> None:
+    results = Results(model=QWEN3_30B_A3B.name)
+    results.add("sgnb", "1", "decode 1", result(345))
+    table = make_table(results, shape=QWEN3_30B_A3B)
+    assert table.rows[0][2:10] == ("345", "", "", "", "690", "50%", "", "")
+    assert table.met is None
+    assert "earlier run" not in table.note
+
+
+def test_toy_sizes_have_neither_goals_nor_limits() -> None:
+    results = Results(model=QWEN3_06B.name)
+    results.add("sgnb", "1", "decode 1", result(345))
+    table = make_table(results, toy=True, shape=TOYS[QWEN3_06B.name])
+    assert table.rows[0][2:10] == ("345", "", "", "", "", "", "", "")
+
+
+def test_the_command_names_the_workloads_unless_they_are_all() -> None:
+    assert command(LLAMA_8B, list(NAMES)) == "python -m benchmarks.gpu.serving --shape llama-8b"
+    assert command(LLAMA_8B, ["chat"]).endswith('--shape llama-8b --only "chat"')
+    assert command(LLAMA_8B, list(NAMES), toy=True).endswith("--shape llama-8b --toy")
+
+
+def test_figures_of_two_shapes_are_not_mixed(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    Results(path, QWEN3_06B.name).add("sgnb", "1", "chat", result(10))
+    Results(model=QWEN3_06B.name).read([path])
+    with pytest.raises(ValueError, match=r"figures of the model qwen3-0\.6b, not of llama-8b"):
+        Results(model=LLAMA_8B.name).read([path])
 
 
 def test_results_are_on_the_disk_after_each_figure(tmp_path: Path) -> None:

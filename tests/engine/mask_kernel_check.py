@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from sgnb.engine import memory
+from sgnb.engine import sizing
 from sgnb.engine.sampling import device_grammars
 from sgnb.engine.sampling.device_grammars import DeviceGrammars
 from sgnb.engine.sampling.mask_kernel import resume
@@ -171,7 +171,7 @@ def check_size() -> None:
     grammars = DeviceGrammars(Vocabulary(b"%d" % number for number in range(150_000)), [0], "cpu")
     parts = [part for part in vars(grammars).values() if isinstance(part, torch.Tensor)]
     taken = sum(part.numel() * part.element_size() for part in parts)
-    assert memory.GRAMMAR_BYTES - (64 << 20) < taken <= memory.GRAMMAR_BYTES, taken
+    assert sizing.GRAMMAR_BYTES - (64 << 20) < taken <= sizing.GRAMMAR_BYTES, taken
 
 
 def check_masks(grammars: DeviceGrammars, vocabulary: Vocabulary, automaton: Automaton, offset: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from sgnb.engine import engine
+from sgnb.engine import assembly
 from sgnb.engine.engine import Engine
 from sgnb.engine.request.output import Output
 from sgnb.engine.sampling import step_output
@@ -73,7 +73,7 @@ def an_end_that_the_tokenizer_does_not_have() -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    engine.make_sampler = kernel_picker
+    assembly.make_sampler = kernel_picker
     # On a GPU a copy is made on the way to the host.
     step_output.to_host = lambda *parts: tuple(part.clone() for part in parts)  # type: ignore[assignment]
     alone = tokens(overlap=False, company=False)

@@ -27,7 +27,7 @@ from sgnb.engine.fusion import skinny
 from sgnb.engine.fusion.operations import pick_operations
 from sgnb.engine.graphs import SIZES
 from sgnb.engine.model.decoder import Probe, load_decoder
-from sgnb.engine.request.request import SHORT, Chunk
+from sgnb.engine.request.batch import Batch
 from sgnb.engine.runner import ModelRunner
 from sgnb.engine.sampling.sampler import TritonSampler
 
@@ -36,7 +36,7 @@ from .test_attention import SLOTS, random_batch
 
 FAMILIES = ("llama", "gemma2", "qwen3", "mixtral")
 
-ATTENTION = "attend_tiles", "extend_tiles", "merge_parts"
+ATTENTION = "attend_tiles", "extend_tiles", "merge_states"
 """The kernels that are begun before the model is matched."""
 
 noted: dict[str, tuple[str, str]] = {}
@@ -81,10 +81,9 @@ class _NoProducts(TorchFunctionMode):
         return args[0] if func is Tensor.addmm_ else func(*args, **(kwargs or {}))
 
 
-def step(rng: random.Random) -> list[Chunk]:
-    """Decodes, forced tokens and prompts, short ones first."""
-    chunks = [c if rng.random() < 0.3 else Chunk(c.request, c.end - 1, 1) for c in random_batch(rng)]
-    return sorted(chunks, key=lambda chunk: chunk.length > SHORT)
+def step(rng: random.Random) -> Batch:
+    """Decodes, forced tokens and prompts."""
+    return random_batch(rng, 0.7)
 
 
 def check(family: str, most: int = SIZES[-1], batch_invariant: bool = False, processors: int = 132) -> None:
@@ -115,11 +114,11 @@ def check(family: str, most: int = SIZES[-1], batch_invariant: bool = False, pro
     assert graphs is not None and len(rehearsed) > 20
     with precompiling(), torch.inference_mode(), _NoProducts():
         for rows in graphs._sizes:
-            decodes = [chunk._replace(start=chunk.end - 1, length=1) for chunk in step(rng)[:rows]]
-            attention.plan(decodes, rows)
+            some = step(rng).part(0, rows)
+            attention.plan(Batch(some.requests, some.ends - 1, [1] * len(some)), rows)
             graphs._step(rows, True, False)
         for _ in range(100):
-            runner._forward(step(rng)[:most])
+            runner._forward(step(rng).part(0, most))
     assert ("project_kernel" in {name for name, _ in noted.values()}) == (family != "qwen3"), family
     missed = {noted[key] for key in set(noted) - rehearsed}
     assert not missed, f"{family}: not rehearsed: {missed}"

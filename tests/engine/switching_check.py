@@ -13,10 +13,11 @@ import torch
 
 from sgnb.engine.attention.hybrid import HybridAttention
 from sgnb.engine.attention.triton_backend import TritonAttention
+from sgnb.engine.request import batch as batches
 
 from . import fake_flashinfer
-from .test_attention import OPTIONS
-from .test_flashinfer import new_chunks, random_step
+from .test_attention import OPTIONS, random_batch
+from .test_flashinfer import new_batch
 from .triton_attention_check import SMALL, error, pool
 
 SHORT = 4
@@ -24,13 +25,13 @@ SHORT = 4
 
 def check() -> None:
     kv = pool(2, 16, 16, "cpu", torch.float32)
-    attention = HybridAttention(TritonAttention(kv, {0: 4}, tuning=SMALL), short=SHORT)
+    attention = HybridAttention(TritonAttention(kv, {0: 4}, tuning=SMALL))
     rng, borders = random.Random(0), set()
     for _ in range(4):
-        assert error(attention, random_step(rng, SHORT), 4, OPTIONS["all"]) < 1e-4
+        assert error(attention, random_batch(rng, 0.5), 4, OPTIONS["all"]) < 1e-4
         borders.add(attention._border)
-        assert error(attention, new_chunks((9, 1), (20, 1), (3, 1)), 4, OPTIONS["all"], padded=4) < 1e-4
-        assert error(attention, new_chunks((9, 1), (20, 3), (30, 12), (7, 7)), 4, OPTIONS["all"]) < 1e-4
+        assert error(attention, new_batch((9, 1), (20, 1), (3, 1)), 4, OPTIONS["all"], padded=4) < 1e-4
+        assert error(attention, new_batch((9, 1), (20, 3), (30, 12), (7, 7)), 4, OPTIONS["all"]) < 1e-4
         borders.add(attention._border)
         assert attention._background is not None
         attention._background.wait(60)
@@ -40,5 +41,6 @@ def check() -> None:
 if __name__ == "__main__":
     with pytest.MonkeyPatch.context() as patch:
         fake_flashinfer.install(patch)
+        patch.setattr(batches, "SHORT", SHORT)
         check()
     print("all agree")

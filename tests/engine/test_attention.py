@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -10,13 +12,15 @@ import torch
 from torch import Tensor
 
 from sgnb.engine.attention import LayerOptions, torch_backend, torch_softmax
-from sgnb.engine.attention.sharing import find_sharing
+from sgnb.engine.attention.cascade import find_cascade
 from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.attention.torch_softmax import Mask, attend, attend_slowly
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.cache.radix import RadixTree
 from sgnb.engine.cache.slot_allocator import SlotAllocator
-from sgnb.engine.request.request import Chunk, Request
+from sgnb.engine.request import batch as batches
+from sgnb.engine.request.batch import Batch
+from sgnb.engine.request.request import Request
 from sgnb.sampling import SamplingParams
 
 SLOTS = 256
@@ -38,13 +42,40 @@ def reference(q: Tensor, k: Tensor, v: Tensor, options: LayerOptions) -> Tensor:
     return torch.einsum("hrt,thd->rhd", scores.softmax(-1), v)
 
 
-def random_batch(rng: random.Random) -> list[Chunk]:
-    """Requests below a random tree: some decode one token, some extend by several."""
+class Rows(NamedTuple):
+    """Tokens start .. end of a request: the rows from `first` on."""
+
+    request: Request
+    start: int
+    end: int
+    first: int
+
+    @property
+    def rows(self) -> slice:
+        return slice(self.first, self.first + self.end - self.start)
+
+
+def each(batch: Batch) -> list[Rows]:
+    """One entry a request."""
+    columns = batch.starts.tolist(), batch.ends.tolist(), batch.first_rows.tolist()
+    return [Rows(*row) for row in zip(batch.requests, *columns, strict=True)]
+
+
+def batch_of_spans(spans: Iterable[tuple[Request, int, int]]) -> Batch:
+    """(request, start, length); short ones come first, as a batch must have them."""
+    spans = sorted(spans, key=lambda span: span[2] > batches.SHORT)
+    requests, starts, lengths = zip(*spans, strict=True)
+    return Batch(list(requests), starts, lengths)
+
+
+def random_batch(rng: random.Random, decodes: float = 0) -> Batch:
+    """Requests below a random tree: some decode one token, some extend by several. With so much probability more, one
+    decodes."""
     tree, pool = RadixTree(), SlotAllocator(SLOTS)
     order = np.random.default_rng(rng.randrange(1 << 30))
     pool._stack = order.permutation(SLOTS).astype(np.int32) if rng.random() < 0.7 else pool._stack
     trunk = [1] * rng.choice([0, 3, 30])
-    chunks = []
+    spans = []
     for i in range(rng.randint(1, 5)):
         prompt = (trunk + rng.choice([[], [2] * 10, [2] * 10 + [3] * 4])) + [10 + i] * rng.randint(1, 8)
         request = Request(i, prompt, SamplingParams(), 1)
@@ -59,8 +90,10 @@ def random_batch(rng: random.Random) -> list[Chunk]:
             tree.lock(node)
             tree.unlock(old)
         request.node, request.num_computed, request.num_slots = node, start, request.num_tokens
-        chunks.append(Chunk(request, start, request.num_tokens - start))
-    return chunks
+        if rng.random() < decodes:
+            start = request.num_tokens - 1
+        spans.append((request, start, request.num_tokens - start))
+    return batch_of_spans(spans)
 
 
 OPTIONS = {
@@ -82,46 +115,46 @@ def test_random_batches(kind: str, kv_heads: int, value_dim: int, fork: bool, mo
     torch.manual_seed(0)
     options, shared = OPTIONS[kind], 0
     for _ in range(6):
-        chunks = random_batch(rng)
-        shared += bool(find_sharing(chunks, [1] * len(chunks), torch_backend._worth_sharing).segments)
+        batch = random_batch(rng)
+        cascade = find_cascade(batch, [1] * len(batch), torch_backend._worth_sharing)
+        shared += len(cascade.groups)
         kv = KVCache({0: LayerShape(kv_heads, 8, value_dim)}, SLOTS, torch.float32, torch.device("cpu"))
         kv.keys[0].normal_()
         kv.values[0].normal_()
-        total = sum(c.length for c in chunks)
+        total = batch.num_tokens
         q, k, v = torch.randn(4, total, 8), torch.randn(kv_heads, total, 8), torch.randn(kv_heads, total, value_dim)
         attention = TorchAttention(kv, fork_attention=fork)
-        attention.plan(chunks)
+        attention.plan(batch)
         attention.store(0, k.transpose(0, 1), v.transpose(0, 1))
         out = attention.attend(0, q.transpose(0, 1), options)
         assert out.shape == (total, 4, value_dim)
-        row = 0
-        for chunk in chunks:
-            slots, rows = torch.from_numpy(chunk.request.slots).long(), slice(row, row + chunk.length)
-            assert torch.equal(kv.keys[0][slots[chunk.start : chunk.end]], k[:, rows].transpose(0, 1))
-            assert torch.equal(kv.values[0][slots[chunk.start : chunk.end]], v[:, rows].transpose(0, 1))
-            seen = slots[: chunk.end]
+        for span in each(batch):
+            slots, rows = torch.from_numpy(span.request.slots).long(), span.rows
+            assert torch.equal(kv.keys[0][slots[span.start : span.end]], k[:, rows].transpose(0, 1))
+            assert torch.equal(kv.values[0][slots[span.start : span.end]], v[:, rows].transpose(0, 1))
+            seen = slots[: span.end]
             expected = reference(q[:, rows], kv.keys[0][seen], kv.values[0][seen], options)
             torch.testing.assert_close(out[rows].double(), expected, atol=2e-5, rtol=1e-4)
-            row += chunk.length
     assert shared, "no batch had a prefix to share"
 
 
-def test_shared_segments_cover_what_requests_have_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_cover_what_requests_have_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
     tree = RadixTree()
-    chunks = []
+    spans = []
     for i, prompt in enumerate(
         ([1] * 200 + [2] * 100 + [5], [1] * 200 + [2] * 100 + [6], [1] * 200 + [3, 7], [4] * 300)
     ):
         request = Request(i, prompt, SamplingParams(), 1)
         tree.insert(request.tokens[:-1], np.arange(len(prompt) - 1, dtype=np.int32))
-        chunks.append(Chunk(request, len(prompt) - 1, 1))
-    for chunk in chunks:
-        chunk.request.node = tree.match(chunk.request.tokens[:-1])
+        spans.append((request, len(prompt) - 1, 1))
+    batch = batch_of_spans(spans)
+    for request in batch.requests:
+        request.node = tree.match(request.tokens[:-1])
 
     def found() -> list[tuple[int, list[int]]]:
-        starts, _, segments = find_sharing(chunks, [1] * len(chunks), torch_backend._worth_sharing)
-        order = np.argsort(starts).tolist()
-        return [(s.end - s.first, sorted(order[s.low : s.high])) for s in segments]
+        first_places, _, groups = find_cascade(batch, [1] * len(batch), torch_backend._worth_sharing)
+        order = np.argsort(first_places).tolist()
+        return [(end - begin, sorted(order[low:high])) for begin, end, low, high, _ in groups.tolist()]
 
     assert found() == [(200, [0, 1, 2])]
     monkeypatch.setattr(torch_backend, "SHARED_READS_SAVED", 50)

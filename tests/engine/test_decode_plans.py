@@ -1,4 +1,4 @@
-"""Plans of decodes that follow one another read what plans made from nothing read, whatever happens between steps."""
+"""Plans of decode steps that follow one another read what plans made anew read, whatever happens between steps."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import copy
 import gc
 import random
 import weakref
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -15,23 +14,24 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.attention_gpu import Case, chunks_of
-from sgnb.engine.attention import decoding
-from sgnb.engine.attention.decoding import DecodePlan, Decodes
-from sgnb.engine.attention.planning import plan_rows
-from sgnb.engine.attention.tables import Tables
-from sgnb.engine.attention.tiles import Lists, Prices, Tiling
+from benchmarks.attention_gpu import Case, batch_of
+from sgnb.engine.attention import decode_plans
+from sgnb.engine.attention.decode_plans import DecodePlans
+from sgnb.engine.attention.query_tiles import CostModel, TileConfig
+from sgnb.engine.attention.schedule import Schedule
+from sgnb.engine.attention.staging import StagingBuffers
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.cache.radix import RadixTree
 from sgnb.engine.cache.slot_allocator import SlotAllocator
-from sgnb.engine.request.request import Chunk, Request
+from sgnb.engine.request.batch import Batch
+from sgnb.engine.request.request import Request
 from sgnb.engine.scheduler import Scheduler
 from sgnb.sampling import SamplingParams
 
 from .interpreter import needs_triton
-from .test_triton_attention import CHEAP, SCRATCH, expected, seen
+from .test_triton_attention import CHEAP, SCRATCH, expected, planned, seen
 
-MIDDLE = Prices(row=2, kernel=0, piece=9, least=40, align=8, detach=20)
+MIDDLE = CostModel(shared_row=2, launch=0, work_item=9, min_work=40, align=8, detach=20)
 
 
 class Engine:
@@ -50,14 +50,18 @@ class Engine:
         self._count += 1
         self.scheduler.add(Request(self._count, prompt, SamplingParams(), rng.choice([1, 5, 60])))
 
-    def step(self) -> list[Chunk]:
-        """Its chunks, when they were launched; `read` must follow."""
-        return self.scheduler.schedule()
+    def step(self) -> Batch | None:
+        """What was launched, if anything; `read` must follow."""
+        self._chunks = self.scheduler.schedule()
+        if not self._chunks:
+            return None
+        requests, starts, lengths = zip(*self._chunks, strict=True)
+        return Batch(list(requests), starts, lengths)
 
-    def read(self, chunks: list[Chunk]) -> None:
+    def read(self) -> None:
         rng = self._rng
-        self.scheduler.complete(chunks)
-        for chunk in chunks:
+        self.scheduler.complete(self._chunks)
+        for chunk in self._chunks:
             if chunk.samples:
                 chunk.request.append(rng.randrange(2, 4))
         for request in list(self.scheduler.running):
@@ -69,24 +73,39 @@ class Engine:
                 self.scheduler.requeue_rewritten(request)
 
 
-def check(plan: DecodePlan, chunks: list[Chunk], rows: int, tiling: Tiling, fork: bool) -> None:
-    """What each row reads, and that a plan made from nothing reads the same."""
-    count = len(chunks)
-    wanted = expected(chunks, list(range(count)))
-    padding: dict[int, list[tuple[int, int]]] = {row: [(0, SCRATCH)] for row in range(count, rows)}
-    lists = Lists()
-    anew = plan_rows(chunks, list(range(count)), tiling, lists, fork=fork, rows=rows, scratch=SCRATCH)
-    for work, slots in ((plan.work, [plan.slots]), (anew, lists.arrays)):
-        found: Any = seen(work, SimpleNamespace(arrays=slots))  # type: ignore[arg-type]
-        assert {row: sorted(places) for row, places in found.items()} == wanted | padding
-        assert work.row_positions.tolist() == [chunk.start for chunk in chunks] + [0] * (rows - count)
-    assert plan.new_slots.tolist() == [int(chunk.request.slots[chunk.start]) for chunk in chunks]
+class Plans:
+    """Decode plans of a configuration, checked in every step. made, followed: how many of them."""
+
+    def __init__(self, config: TileConfig, fork: bool = True) -> None:
+        self.plans = DecodePlans(config, fork=fork, scratch=SCRATCH)
+        self.made = self.followed = 0
+        self._config, self._fork = config, fork
+
+    def step(self, batch: Batch, rows: int) -> bool:
+        """Whether it followed the step before. What each row reads is what it should, and what it would read by a plan
+        made from nothing."""
+        reserved = self.plans._reserved
+        schedule, indices = self.plans.plan(batch, batch.new_slots(), rows)
+        check(schedule, [indices], batch, rows)
+        anew, kv_indices = planned(batch, self._config, self._fork, rows)
+        check(anew, kv_indices.arrays, batch, rows)
+        follows = self.plans._reserved == reserved - 1
+        self.made, self.followed = self.made + (not follows), self.followed + follows
+        return follows
 
 
-def follow(rng: random.Random, tiling: Tiling, *, fork: bool, slots: int, steps: int) -> tuple[int, int]:
-    """How many plans were made from nothing, and how many followed another."""
-    engine, plan, made, followed = Engine(rng, slots), None, 0, 0
-    quiet = 0
+def check(schedule: Schedule, indices: Sequence[np.ndarray], batch: Batch, rows: int) -> None:
+    padding = {row: [(0, SCRATCH)] for row in range(len(batch), rows)}
+    assert {row: sorted(places) for row, places in seen(schedule, indices).items()} == expected(batch) | padding
+    assert schedule.row_positions.tolist() == [*batch.starts, *[0] * len(padding)]
+
+
+def after(batch: Batch, steps: int = 1) -> Batch:
+    return Batch(batch.requests, batch.starts + steps, batch.lengths)
+
+
+def follow(rng: random.Random, config: TileConfig, *, fork: bool, slots: int, steps: int) -> Plans:
+    engine, plans, quiet = Engine(rng, slots), Plans(config, fork), 0
     for _ in range(steps):
         if quiet == 0:
             for _ in range(rng.randint(0, 3)):
@@ -94,18 +113,13 @@ def follow(rng: random.Random, tiling: Tiling, *, fork: bool, slots: int, steps:
             quiet = rng.choice([0, 1, 5, 40])
         else:
             quiet -= 1
-        chunks = engine.step()
-        if chunks and all(chunk.length == 1 for chunk in chunks):
-            decodes, rows = Decodes.of(chunks), -(-len(chunks) // 4) * 4
-            if plan is not None and plan.precedes(decodes, rows):
-                plan.advance(decodes)
-                followed += 1
-            else:
-                plan = DecodePlan(chunks, decodes, tiling, fork=fork, rows=rows, scratch=SCRATCH)
-                made += 1
-            check(plan, chunks, rows, tiling, fork)
-        engine.read(chunks)
-    return made, followed
+        batch = engine.step()
+        if batch is not None and batch.is_decode:
+            plans.step(batch, -(-len(batch) // 4) * 4)
+        elif batch is not None:
+            plans.plans.forget()
+        engine.read()
+    return plans
 
 
 @settings(max_examples=40, deadline=None)
@@ -113,117 +127,114 @@ def follow(rng: random.Random, tiling: Tiling, *, fork: bool, slots: int, steps:
     seed=st.integers(0, 1 << 30),
     small=st.sampled_from([1, 2, 4]),
     large=st.sampled_from([4, 7]),
-    bins=st.integers(1, 9),
-    prices=st.sampled_from([CHEAP, MIDDLE]),
+    ctas=st.integers(1, 9),
+    costs=st.sampled_from([CHEAP, MIDDLE]),
     slots=st.sampled_from([120, 250, 1000]),
     fork=st.booleans(),
 )
-def test_random_steps(seed: int, small: int, large: int, bins: int, prices: Prices, slots: int, fork: bool) -> None:
+def test_random_steps(seed: int, small: int, large: int, ctas: int, costs: CostModel, slots: int, fork: bool) -> None:
     """Rows begin, fork, end, are retracted and rewritten; nodes split; slots of duplicates change; prefixes go."""
-    follow(random.Random(seed), Tiling(small, large, bins, bins + 1, prices), fork=fork, slots=slots, steps=60)
+    follow(random.Random(seed), TileConfig(small, large, ctas, ctas + 1, costs), fork=fork, slots=slots, steps=60)
 
 
 def test_most_steps_follow() -> None:
-    made, followed = follow(random.Random(1), Tiling(2, 4, 5, 5, CHEAP), fork=True, slots=1000, steps=200)
-    assert followed > 3 * made > 0
+    plans = follow(random.Random(1), TileConfig(2, 4, 5, 5, CHEAP), fork=True, slots=1000, steps=200)
+    assert plans.followed > 3 * plans.made > 0
 
 
-@pytest.mark.parametrize("prices", [CHEAP, MIDDLE, Prices(kernel=0)])
-@pytest.mark.parametrize(("most", "steps"), [(13, 13), (100, 50)])
-def test_a_tree_grows(prices: Prices, most: int, steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every row, alone, in a tree or with tokens that are read apart, until there is no room or no slot."""
-    monkeypatch.setattr(decoding, "MOST_ROOM", most)
-    chunks, slots = chunks_of(Case("", [(1, 90), (3, 40), (6, 2), (12, 25), (24, 3)], 24))
-    for chunk in chunks:
-        request = chunk.request
-        request.slots = np.concatenate([request.slots[: chunk.end], np.arange(50, dtype=np.int32) + slots])
-    tiling, cuts = Tiling(2, 5, 6, 5, prices), 0
-    plan = DecodePlan(chunks, Decodes.of(chunks), tiling, fork=True, rows=32, scratch=SCRATCH)
-    check(plan, chunks, 32, tiling, fork=True)
-    for _ in range(steps):
-        chunks = [Chunk(request, start + 1, 1) for request, start, _ in chunks]
-        assert plan.precedes(Decodes.of(chunks), 32)
-        cuts += plan.advance(Decodes.of(chunks))
-        check(plan, chunks, 32, tiling, fork=True)
-    assert 0 < cuts < steps
-    assert not plan.precedes(Decodes.of([Chunk(request, start + 1, 1) for request, start, _ in chunks]), 32)
+def growing(case: Case, room: int) -> Batch:
+    """A decode step whose requests have slots for so many more."""
+    batch, slots = batch_of(case)
+    for i, (request, end) in enumerate(zip(batch.requests, batch.ends.tolist(), strict=True)):
+        own = np.arange(room, dtype=np.int32) + slots + i * room
+        request.slots = np.concatenate([request.slots[:end], own])
+    return batch
+
+
+@pytest.mark.parametrize("costs", [CHEAP, MIDDLE, CostModel(launch=0)])
+@pytest.mark.parametrize("reserve", [13, 100])
+def test_a_tree_grows(costs: CostModel, reserve: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every row: alone, in a tree, or with tokens that are read apart; until nothing is reserved."""
+    monkeypatch.setattr(decode_plans, "MAX_RESERVE", reserve)
+    batch = growing(Case("", [(1, 90), (3, 40), (6, 2), (12, 25), (24, 3)], 24), 50)
+    plans = Plans(TileConfig(2, 5, 6, 5, costs))
+    followed = [plans.step(after(batch, number), 32) for number in range(50)]
+    assert followed == [number % (reserve + 1) > 0 for number in range(50)]
 
 
 def test_what_does_not_follow() -> None:
-    chunks, _ = chunks_of(Case("", [(1, 40), (4, 6)], 4))
-    chunks = [Chunk(request, start - 2, 1) for request, start, _ in chunks]
-    after = [Chunk(request, start + 1, 1) for request, start, _ in chunks]
-    tiling = Tiling(2, 5, 6, 5, CHEAP)
-    plan = DecodePlan(chunks, Decodes.of(chunks), tiling, fork=True, rows=4, scratch=-1)
-    assert plan.precedes(Decodes.of(after), 4)
-    assert not plan.precedes(Decodes.of(after), 8)
-    assert not plan.precedes(Decodes.of(after[::-1]), 4) and not plan.precedes(Decodes.of(after[:3]), 4)
-    assert not plan.precedes(Decodes.of([*after[:3], chunks[3]]), 4)
-    node, after[0].request.node = after[0].request.node, None
-    assert not plan.precedes(Decodes.of(after), 4)
-    after[0].request.node = node
-    twin = copy.copy(after[3].request)
-    assert plan.precedes(Decodes.of([*after[:3], Chunk(twin, *after[3][1:])]), 4)
+    batch = growing(Case("", [(1, 40), (4, 6)], 4), 9)
+    config = TileConfig(2, 5, 6, 5, CHEAP)
+
+    def follows(then: Batch, rows: int = 4) -> bool:
+        plans = Plans(config)
+        assert not plans.step(batch, 4)
+        return plans.step(then, rows)
+
+    def among(request: Request) -> Batch:
+        return Batch([*batch.requests[:3], request], batch.starts + 1, batch.lengths)
+
+    assert follows(after(batch)) and not follows(batch) and not follows(after(batch, 2))
+    assert not follows(after(batch), rows=8)
+    assert not follows(after(batch.part(0, 3)))
+    assert not follows(Batch(batch.requests[::-1], batch.starts + 1, batch.lengths))
+    assert not follows(Batch(batch.requests, batch.starts + np.array([1, 1, 1, 0]), batch.lengths))
+    twin = copy.copy(batch.requests[3])
+    assert follows(among(twin))
     twin.id = 99
-    assert not plan.precedes(Decodes.of([*after[:3], Chunk(twin, *after[3][1:])]), 4)
-    after[1].request.slots[41] = 7  # a token of its own, as when another request had computed the same
-    plan.advance(Decodes.of(after))
-    check(plan, after, 4, tiling, fork=True)
-    for _ in range(2):
-        after = [Chunk(request, start + 1, 1) for request, start, _ in after]
-        assert plan.precedes(Decodes.of(after), 4)
-        plan.advance(Decodes.of(after))
-    assert not plan.precedes(Decodes.of([Chunk(request, start + 1, 1) for request, start, _ in after]), 4)  # no slots
+    assert not follows(among(twin))
+    elsewhere = copy.copy(batch.requests[3])
+    elsewhere.node = None
+    assert not follows(among(elsewhere))
+    plans = Plans(config)
+    plans.step(batch, 4)
+    plans.plans.forget()
+    assert not plans.step(after(batch), 4)
 
 
 def test_a_plan_keeps_no_request() -> None:
     """It stays until the next step, which may be long in coming."""
-    chunks, _ = chunks_of(Case("", [(1, 40), (4, 6)], 4))
-    chunks = [Chunk(request, start, 1) for request, start, _ in chunks]
-    plan = DecodePlan(chunks, Decodes.of(chunks), Tiling(2, 5, 6, 5, CHEAP), fork=True, rows=4, scratch=-1)
-    requests = [weakref.ref(chunk.request) for chunk in chunks]
-    chunks.clear()
+    batch = growing(Case("", [(1, 40), (4, 6)], 4), 9)
+    plans = Plans(TileConfig(2, 5, 6, 5, CHEAP))
+    plans.step(batch, 4)
+    requests = [weakref.ref(request) for request in batch.requests]
+    del batch
     gc.collect()
-    assert [ref() for ref in requests] == [None] * 4 and len(plan.slots)
+    assert [ref() for ref in requests] == [None] * 4
 
 
 @needs_triton
 @pytest.mark.parametrize("padded", [None, 24])
 def test_tables_on_the_device(padded: int | None) -> None:
-    """After each step they hold the whole plan, though most of it was copied before."""
+    """After each step they hold the whole plan."""
     from sgnb.engine.attention.triton_backend import TritonAttention
-    from sgnb.engine.attention.triton_step import _tables
 
-    chunks, slots = chunks_of(Case("", [(1, 300), (2, 40), (20, 30)], 20))
-    for chunk in chunks:
-        request = chunk.request
-        request.slots = np.concatenate([request.slots[: chunk.end], np.arange(80, dtype=np.int32) + slots])
+    batch = growing(Case("", [(1, 300), (2, 40), (20, 30)], 20), 80)
     kv = KVCache({0: LayerShape(2, 8, 8)}, 10_000, torch.float32, torch.device("cpu"))
     attention = TritonAttention(kv, {0: 8})
     for number in range(70):
-        now = [Chunk(request, start + number, 1) for request, start, _ in chunks]
+        now = after(batch, number)
         if number % 30 == 20:
-            now = now[:5]  # others, which end what was there
+            now = now.part(0, 5)  # others, which end what was there
         attention.plan(now, padded)
-        (step,) = attention._active[attention._geometries[0]]
-        plan = step._decodes
-        assert plan is not None
-        for name, arrays in _tables(plan.work, [plan.slots]).items():
-            wanted = np.concatenate([array.ravel() for array in arrays])
-            assert step._tables[name][: len(wanted)].tolist() == wanted.tolist(), (number, name)
-        assert attention.new_slots[: len(now)].tolist() == [int(c.request.slots[c.start]) for c in now]
+        [plan] = attention._active[attention._geometries[0]]
+        decodes, tables = plan._decodes, plan._tables
+        assert tables["kv_indices"][: len(decodes._kv_indices)].tolist() == decodes._kv_indices.tolist()
+        assert tables["row_masks"][: len(decodes._masks.masks)].tolist() == decodes._masks.masks.tolist()
+        assert attention.new_slots[: len(now)].tolist() == now.new_slots().tolist()
         assert attention.new_slots[len(now) :].tolist() == [kv.slots] * ((padded or len(now)) - len(now))
 
 
-def test_tables_that_are_not_filled_stay() -> None:
-    """Also between two that are; until one grows."""
-    tables = Tables(torch.device("cpu"), {"a": 100, "b": 100, "c": 100})
-    data = {name: np.full(90, i, np.int32) for i, name in enumerate("abc")}
-    tables.fill({name: [array] for name, array in data.items()})
+def test_staging() -> None:
+    """Several arrays of a table, tables near and far apart, until one grows."""
+    tables = StagingBuffers(torch.device("cpu"), {"a": 100, "b": 9000, "c": 100})
+    a, c = np.arange(90, dtype=np.int32), np.arange(90, 120, dtype=np.int32)
     for turn in range(5):
-        tables.fill({"a": [data["a"][:50] + turn, data["a"][50:]], "c": [data["c"] + turn]})
-        assert tables["a"].tolist() == [turn] * 50 + [0] * 40 + [0] * 10
-        assert tables["b"][:90].tolist() == [1] * 90 and tables["c"][:90].tolist() == [2 + turn] * 90
+        tables.fill({"a": [a[:50] + turn, a[50:]], "c": [c + turn]})
+        assert tables["a"][:90].tolist() == [*(a[:50] + turn), *a[50:]]
+        assert tables["c"][:30].tolist() == (c + turn).tolist()
+    tables.fill({"a": [a], "b": [a, a], "c": [c.reshape(15, 2)]})
+    assert tables["b"][:180].tolist() == [*a, *a] and tables["c"][:30].tolist() == c.tolist()
     assert tables.generation == 0
     tables.fill({"a": [np.zeros(101, np.int32)]})
     assert tables.generation == 1 and len(tables["a"]) == 128

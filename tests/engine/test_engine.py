@@ -16,13 +16,14 @@ from typing import Any
 import pytest
 import torch
 
+from sgnb.engine import assembly
 from sgnb.engine import engine as engine_module
 from sgnb.engine import loop as loop_module
 from sgnb.engine.attention.hybrid import HybridAttention
 from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.cache.kv_cache import KVCache
+from sgnb.engine.device.memory import freeze_heap, release_device_memory
 from sgnb.engine.engine import Engine
-from sgnb.engine.memory import freeze_heap, release_device_memory
 from sgnb.engine.request.output import Output
 from sgnb.engine.request.request import Request
 from sgnb.errors import Aborted, EngineError, GrammarError, ModelError, OptionError
@@ -263,7 +264,7 @@ def test_the_attention_of_a_gpu_keeps_no_requests(
     def switching(name: str, kv: KVCache, heads: Any, **options: Any) -> HybridAttention:
         return HybridAttention(TorchAttention(kv, fork_attention=True), "there is no GPU", short=16)
 
-    monkeypatch.setattr(engine_module, "make_backend", switching)
+    monkeypatch.setattr(assembly, "make_backend", switching)
     engine = make_engine(overlap=True, device="cpu")
     engine.generate([PROMPT, [5, 6], [5, 7]], max_new_tokens=4)
     wait_until(lambda: gc.collect() >= 0 and not requests)
@@ -296,10 +297,10 @@ def test_a_failing_forward_pass_fails_its_requests_only(
     engine = make_engine()
     run = loop_module.ModelRunner.run
 
-    def sometimes(self: Any, chunks: Any, lives: Any) -> Any:
-        if any(77 in c.request.tokens for c in chunks):
+    def sometimes(self: Any, batch: Any) -> Any:
+        if any(77 in request.tokens for request in batch.requests):
             raise RuntimeError("no kernel today")
-        return run(self, chunks, lives)
+        return run(self, batch)
 
     monkeypatch.setattr(loop_module.ModelRunner, "run", sometimes)
     with pytest.raises(EngineError, match="the forward pass failed: RuntimeError: no kernel today") as failed:
@@ -397,7 +398,7 @@ def test_a_load_that_fails_does_not_keep_what_it_made(
     options: dict[str, Any], error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[weakref.ref[Any]] = []
-    load_decoder = engine_module.load_decoder
+    load_decoder = assembly.load_decoder
 
     def load(*arguments: Any) -> Any:
         decoder = load_decoder(*arguments)
@@ -408,8 +409,8 @@ def test_a_load_that_fails_does_not_keep_what_it_made(
         made.append(weakref.ref(attention))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(engine_module, "load_decoder", load)
-    monkeypatch.setattr(engine_module, "ModelRunner", interrupted)
+    monkeypatch.setattr(assembly, "load_decoder", load)
+    monkeypatch.setattr(assembly, "ModelRunner", interrupted)
     with pytest.raises(error) as kept:
         Engine("tiny", **options)
     assert [ref() for ref in made] == [None] * (1 if options else 2)
@@ -426,7 +427,7 @@ def test_a_refused_device_leaves_the_heap_frozen() -> None:
     gc.freeze()  # as it was when the tests began
 
 
-@pytest.mark.parametrize("place", ["sgnb.engine.model.loading.read_checkpoint", "sgnb.engine.memory.KVCache.__init__"])
+@pytest.mark.parametrize("place", ["sgnb.engine.model.loading.read_checkpoint", "sgnb.engine.sizing.KVCache.__init__"])
 def test_a_load_after_the_gpu_was_lost_says_what_to_do(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: Any, **more: Any) -> Any:
         raise RuntimeError("CUDA error: an illegal memory access was encountered")

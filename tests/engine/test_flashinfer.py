@@ -18,10 +18,10 @@ from sgnb.engine.attention.flashinfer_backend import FlashInferAttention, LayerK
 from sgnb.engine.attention.flashinfer_check import largest_error, verify
 from sgnb.engine.attention.flashinfer_kernels import AttentionKernel, build_attention, refusal
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
-from sgnb.engine.request.request import Chunk
+from sgnb.engine.request.batch import Batch
 
 from . import fake_flashinfer
-from .test_attention import OPTIONS, SLOTS, random_batch, reference
+from .test_attention import OPTIONS, SLOTS, batch_of_spans, each, random_batch, reference
 
 CPU = torch.device("cpu")
 
@@ -38,49 +38,41 @@ def random_kv(layers: int = 1, kv_heads: int = 2, dim: int = 8) -> KVCache:
     return kv
 
 
-def random_step(rng: random.Random, short: int = 1) -> list[Chunk]:
-    """Of a random batch, half of the requests decode; chunks of up to `short` tokens come first."""
-    chunks = [c if rng.random() < 0.5 else Chunk(c.request, c.end - 1, 1) for c in random_batch(rng)]
-    return sorted(chunks, key=lambda chunk: chunk.length > short)
-
-
-def expected(kv: KVCache, layer: int, q: Tensor, chunks: list[Chunk], options: LayerOptions) -> Tensor:
-    """[T, heads, dim] of the rows that belong to chunks, in float64."""
-    parts, row = [], 0
-    for chunk in chunks:
-        seen = torch.from_numpy(chunk.request.slots[: chunk.end]).long()
-        rows = q[row : row + chunk.length].transpose(0, 1)
+def expected(kv: KVCache, layer: int, q: Tensor, batch: Batch, options: LayerOptions) -> Tensor:
+    """[T, heads, dim] of the rows that belong to requests, in float64."""
+    parts = []
+    for span in each(batch):
+        seen = torch.from_numpy(span.request.slots[: span.end]).long()
+        rows = q[span.rows].transpose(0, 1)
         parts.append(reference(rows, kv.keys[layer][seen], kv.values[layer][seen], options))
-        row += chunk.length
     return torch.cat(parts)
 
 
 _ids = itertools.count()
 
 
-def new_chunks(*sizes: tuple[int, int]) -> list[Chunk]:
+def new_batch(*sizes: tuple[int, int]) -> Batch:
     """Requests with slots of their own: (tokens in all, new ones)."""
-    free, chunks = torch.randperm(SLOTS).int().numpy(), []
+    free, spans = torch.randperm(SLOTS).int().numpy(), []
     for total, new in sizes:
-        request = SimpleNamespace(id=next(_ids), slots=free[:total], node=None)
-        chunks.append(Chunk(request, total - new, new))
+        spans.append((SimpleNamespace(id=next(_ids), slots=free[:total], node=None), total - new, new))
         free = free[total:]
-    return chunks
+    return batch_of_spans(spans)
 
 
 def events(record: SimpleNamespace) -> list[str]:
     return [name for name, *_ in record.log]
 
 
-def check(attention: FlashInferAttention, kv: KVCache, chunks: list[Chunk], layers: list[LayerOptions]) -> None:
+def check(attention: FlashInferAttention, kv: KVCache, batch: Batch, layers: list[LayerOptions]) -> None:
     """The next step, with random queries: each layer against the reference."""
-    attention.plan(chunks)
-    rows = sum(c.length for c in chunks)
+    attention.plan(batch)
+    rows = batch.num_tokens
     for layer, options in enumerate(layers):
         q = torch.randn(rows, 3 * 4, 8)[:, :4]  # a slice, as of merged projections
         out = torch.full((rows, 4, 8), torch.nan)
         attention.attend(layer, q, options, out)
-        torch.testing.assert_close(out.double(), expected(kv, layer, q, chunks, options), atol=2e-5, rtol=1e-4)
+        torch.testing.assert_close(out.double(), expected(kv, layer, q, batch, options), atol=2e-5, rtol=1e-4)
 
 
 @pytest.mark.parametrize("kind", sorted(OPTIONS))
@@ -95,7 +87,7 @@ def test_random_batches(
     kv = random_kv(kv_heads=kv_heads)
     attention = FlashInferAttention(kv)
     for _ in range(8):
-        check(attention, kv, random_step(rng), [OPTIONS[kind]])
+        check(attention, kv, random_batch(rng, 0.5), [OPTIONS[kind]])
     assert [event for event in events(flashinfer) if event != "made"] == ["plan", "run"] * 8
     gathers = generation == "fa3" and OPTIONS[kind].window is None
     assert events(flashinfer).count("made") == (2 if gathers else 1), "a wrapper for each way to read"
@@ -108,12 +100,12 @@ def test_what_is_brought_together(flashinfer: SimpleNamespace, monkeypatch: pyte
     kv, layers = random_kv(), [OPTIONS["plain"]]
     attention = FlashInferAttention(kv)
     for sizes in [(40, 10)], [(20, 20), (60, 3)], [(41, 10)], [(39, 1)], [(30, 30)]:
-        check(attention, kv, new_chunks(*sizes), layers)
+        check(attention, kv, new_batch(*sizes), layers)
     used = [type(wrapper).__name__ for event, wrapper, _ in flashinfer.log if event == "run"]
     ragged, paged = (f"BatchPrefillWith{kind}KVCacheWrapper" for kind in ("Ragged", "Paged"))
     assert used == [ragged, ragged, paged, paged, ragged]
     assert events(flashinfer).count("plan") == 5
-    check(FlashInferAttention(kv), kv, new_chunks((20, 20)), [OPTIONS["window"]])
+    check(FlashInferAttention(kv), kv, new_batch((20, 20)), [OPTIONS["window"]])
     assert type(flashinfer.log[-1][1]).__name__ == paged, "a window reads little, and would be copied whole"
 
 
@@ -121,10 +113,10 @@ def test_layers_that_differ_have_plans_of_their_own(flashinfer: SimpleNamespace)
     torch.manual_seed(0)
     kv, layers = random_kv(layers=3), [OPTIONS["plain"], OPTIONS["window"], OPTIONS["plain"]]
     attention = FlashInferAttention(kv)
-    check(attention, kv, new_chunks((5, 5), (40, 8)), layers)
+    check(attention, kv, new_batch((5, 5), (40, 8)), layers)
     assert events(flashinfer) == ["made", "plan", "run", "made", "plan", "run", "run"]
     del flashinfer.log[:]
-    check(attention, kv, new_chunks((30, 7)), layers)
+    check(attention, kv, new_batch((30, 7)), layers)
     assert events(flashinfer) == ["plan"] * 2 + ["run"] * 3, "what is known is planned before the first layer"
 
 

@@ -10,19 +10,19 @@ import pytest
 import torch
 
 from sgnb.engine.attention import LayerOptions
-from sgnb.engine.request.request import Chunk
+from sgnb.engine.request.batch import Batch
 
-from .test_attention import OPTIONS, SLOTS, random_batch
+from .test_attention import OPTIONS, SLOTS, each, random_batch
 
 pytestmark = pytest.mark.gpu
 
 TOLERANCES = {torch.float32: 1e-4, torch.float16: 1e-2, torch.bfloat16: 6e-2}
 
 
-def forks(count: int, trunk: int, tail: int) -> tuple[list[Chunk], int]:
-    from benchmarks.attention_gpu import Case, chunks_of
+def forks(count: int, trunk: int, tail: int) -> tuple[Batch, int]:
+    from benchmarks.attention_gpu import Case, batch_of
 
-    return chunks_of(Case("", [(1, trunk), (count, tail)], count))
+    return batch_of(Case("", [(1, trunk), (count, tail)], count))
 
 
 @pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
@@ -37,8 +37,7 @@ def test_random_batches(dtype: torch.dtype, kind: str) -> None:
     for tuning in (None, SMALL):
         attention = TritonAttention(pool(2, 64, 64, "cuda", dtype), {0: 4}, tuning=tuning)
         for _ in range(5):
-            chunks = sorted(random_batch(rng), key=lambda chunk: chunk.length > 1)
-            assert error(attention, chunks, 4, OPTIONS[kind]) < TOLERANCES[dtype]
+            assert error(attention, random_batch(rng), 4, OPTIONS[kind]) < TOLERANCES[dtype]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
@@ -50,24 +49,24 @@ def test_shapes(dtype: torch.dtype, kv_heads: int, heads: int, key_dim: int, val
     """Decodes below a long prefix, and long chunks, with the tuning of the shape."""
     from sgnb.engine.attention.triton_backend import TritonAttention
 
-    from .triton_attention_check import error, plain_chunks, pool
+    from .triton_attention_check import error, plain_batch, pool
 
     torch.manual_seed(0)
     options = LayerOptions(key_dim**-0.5)
-    chunks, slots = forks(40, 700, 30)
+    batch, slots = forks(40, 700, 30)
     attention = TritonAttention(pool(kv_heads, key_dim, value_dim, "cuda", dtype, slots + 1), {0: heads})
-    assert error(attention, chunks, heads, options) < TOLERANCES[dtype]
+    assert error(attention, batch, heads, options) < TOLERANCES[dtype]
     order = np.random.default_rng(0).permutation(slots).astype(np.int32)
-    chunks = plain_chunks([(900, 1), (5, 1), (0, 300), (170, 90)], order)
+    batch = plain_batch([(900, 1), (5, 1), (0, 300), (170, 90)], order)
     for more in (options, options._replace(window=100)):
-        assert error(attention, chunks, heads, more) < TOLERANCES[dtype]
+        assert error(attention, batch, heads, more) < TOLERANCES[dtype]
 
 
 def test_a_graph_serves_later_plans() -> None:
     from sgnb.engine.attention.triton_backend import TritonAttention
 
     from .test_attention import reference
-    from .triton_attention_check import plain_chunks, pool
+    from .triton_attention_check import plain_batch, pool
 
     torch.manual_seed(0)
     order = np.random.default_rng(1).permutation(SLOTS).astype(np.int32)
@@ -83,8 +82,8 @@ def test_a_graph_serves_later_plans() -> None:
     graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, torch.Tensor]] = {}
     replays = 0
     for lengths in ([(9, 1), (30, 1), (11, 1)], [(50, 1)] * 5, [(0, 1)] * 8, [(20, 1), (100, 1)], [(60, 1)] * 3):
-        chunks = plain_chunks(lengths, order)
-        attention.plan(chunks, padded=8)
+        batch = plain_batch(lengths, order)
+        attention.plan(batch, padded=8)
         replays += attention.graph_key in graphs
         if attention.graph_key not in graphs:
             step()
@@ -95,8 +94,8 @@ def test_a_graph_serves_later_plans() -> None:
         graph, out = graphs[attention.graph_key]
         graph.replay()
         assert torch.isfinite(out).all()
-        for row, chunk in enumerate(chunks):
-            seen = torch.from_numpy(chunk.request.slots[: chunk.end]).long()
+        for row, span in enumerate(each(batch)):
+            seen = torch.from_numpy(span.request.slots[: span.end]).long()
             keys, values = kv.keys[0].cpu()[seen], kv.values[0].cpu()[seen]
             expected = reference(q[row, :, None].cpu(), keys, values, OPTIONS["plain"])
             assert (out[row].double().cpu() - expected[0]).abs().max() < TOLERANCES[torch.bfloat16]

@@ -19,15 +19,14 @@ from sgnb.engine.attention.flashinfer_kernels import refusal
 from sgnb.engine.attention.hybrid import HybridAttention, make_gpu_attention
 from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
-from sgnb.engine.request.request import Chunk
+from sgnb.engine.request import batch as batches
+from sgnb.engine.request.batch import Batch
 
-from .test_attention import SLOTS, reference
-from .test_flashinfer import random_step
+from .test_attention import SLOTS, batch_of_spans, each, random_batch, reference
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
 
 HEADS, KV_HEADS, DIM, DTYPE = 32, 8, 128, torch.bfloat16
-SHORT = 16
 SINKS = torch.linspace(-2, 2, HEADS)
 OPTIONS = {
     "plain": LayerOptions(DIM**-0.5),
@@ -55,31 +54,29 @@ def on_gpu(options: LayerOptions) -> LayerOptions:
     return options if options.sinks is None else options._replace(sinks=options.sinks.cuda())
 
 
-def check(out: Tensor, kv: KVCache, q: Tensor, chunks: list[Chunk], options: LayerOptions) -> None:
-    row, options = 0, on_gpu(options)
-    for chunk in chunks:
-        seen = torch.from_numpy(chunk.request.slots[: chunk.end]).long().cuda()
-        rows = slice(row, row + chunk.length)
+def check(out: Tensor, kv: KVCache, q: Tensor, batch: Batch, options: LayerOptions) -> None:
+    options = on_gpu(options)
+    for span in each(batch):
+        seen = torch.from_numpy(span.request.slots[: span.end]).long().cuda()
+        rows = span.rows
         with torch.device("cuda"):
             expected = reference(q[rows].transpose(0, 1), kv.keys[0][seen], kv.values[0][seen], options)
         torch.testing.assert_close(out[rows].double(), expected, atol=0.02, rtol=0.02)
-        row += chunk.length
 
 
-def step(attention: AttentionBackend, kv: KVCache, chunks: list[Chunk], options: LayerOptions) -> Tensor:
+def step(attention: AttentionBackend, kv: KVCache, batch: Batch, options: LayerOptions) -> Tensor:
     """The output of a step with random queries and new keys and values, once it was compared with the reference."""
-    rows = sum(c.length for c in chunks)
-    merged = torch.randn(rows, HEADS + 2 * KV_HEADS, DIM, device="cuda", dtype=DTYPE)
+    merged = torch.randn(batch.num_tokens, HEADS + 2 * KV_HEADS, DIM, device="cuda", dtype=DTYPE)
     q, k, v = merged.split([HEADS, KV_HEADS, KV_HEADS], dim=1)
-    attention.plan(chunks)
+    attention.plan(batch)
     attention.store(0, k, v)
-    new = torch.cat([torch.from_numpy(c.request.slots[c.start : c.end]) for c in chunks]).long().cuda()
+    new = torch.from_numpy(batch.new_slots()).long().cuda()
     assert torch.equal(attention.new_slots, new)
     assert torch.equal(kv.keys[0][new], k) and torch.equal(kv.values[0][new], v)
     out = attention.attend(0, q, on_gpu(options))
-    check(out, kv, q, chunks, options)
+    check(out, kv, q, batch, options)
     plain = TorchAttention(kv, fork_attention=False)
-    plain.plan(chunks)
+    plain.plan(batch)
     torch.testing.assert_close(out.float(), plain.attend(0, q, on_gpu(options)).float(), atol=0.03, rtol=0.03)
     return out
 
@@ -88,7 +85,7 @@ def switched(kv: KVCache, options: LayerOptions) -> HybridAttention:
     """With FlashInfer compiled."""
     attention = make_gpu_attention(kv, {0: HEADS}, fork_attention=True)
     while attention.compiling:
-        step(attention, kv, random_step(random.Random(1), SHORT), options)
+        step(attention, kv, random_batch(random.Random(1), 0.5), options)
         if attention._background is not None:
             attention._background.wait()
     assert attention.without_flashinfer is None
@@ -96,13 +93,13 @@ def switched(kv: KVCache, options: LayerOptions) -> HybridAttention:
 
 
 @pytest.mark.parametrize("kind", sorted(OPTIONS))
-def test_random_trees(kind: str) -> None:
+def test_random_trees(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "SHORT", 4)  # the chunks of a random tree are short
     rng, kv = random.Random(kind), random_kv()
     torch.manual_seed(0)
     attention = switched(kv, OPTIONS[kind])
-    attention._short = 4  # the chunks of a random tree are short
     for _ in range(12):
-        step(attention, kv, random_step(rng, 4), OPTIONS[kind])
+        step(attention, kv, random_batch(rng, 0.5), OPTIONS[kind])
     assert attention.name == "flashinfer", "it did not fail"
 
 
@@ -115,29 +112,29 @@ def test_long_chunks_among_short_ones() -> None:
         [(4000, 3)] * 3,
         [(1000, 1000), (64, 64), (2000, 100)],
     ):
-        free, chunks = rng.permutation(kv.slots).astype(np.int32), list[Chunk]()
+        free, spans = rng.permutation(kv.slots).astype(np.int32), []
         for total, new in sizes:
-            request: Any = SimpleNamespace(id=len(chunks), slots=free[:total], node=None)
-            chunks.append(Chunk(request, total - new, new))
+            request: Any = SimpleNamespace(id=len(spans), slots=free[:total], node=None)
+            spans.append((request, total - new, new))
             free = free[total:]
-        step(attention, kv, chunks, options)
+        step(attention, kv, batch_of_spans(spans), options)
     assert attention.name == "flashinfer", "it did not fail"
 
 
-def test_planning_does_not_wait_for_the_gpu() -> None:
+def test_planning_does_not_wait_for_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "SHORT", 4)
     kv, options = random_kv(), OPTIONS["plain"]
     attention = switched(kv, options)
-    chunks = random_step(random.Random(3), SHORT)
-    q = torch.randn(sum(c.length for c in chunks), HEADS, DIM, device="cuda", dtype=DTYPE)
-    attention._short = 4
+    batch = random_batch(random.Random(3), 0.5)
+    q = torch.randn(batch.num_tokens, HEADS, DIM, device="cuda", dtype=DTYPE)
     for _ in range(3):
-        attention.plan(chunks)
+        attention.plan(batch)
         attention.attend(0, q, options)
     torch.cuda.synchronize()
     torch.cuda._sleep(2_000_000_000)  # about a second
     busy = torch.cuda.Event()
     busy.record()
-    attention.plan(chunks)
+    attention.plan(batch)
     attention.attend(0, q, options)
     assert not busy.query(), "planned and launched while the GPU was busy"
     torch.cuda.synchronize()
@@ -150,7 +147,7 @@ def test_the_switch() -> None:
     )
     rng = random.Random(1)
     for _ in range(600):
-        step(attention, kv, random_step(rng, SHORT), OPTIONS["plain"])
+        step(attention, kv, random_batch(rng, 0.5), OPTIONS["plain"])
         if told:
             break
         if attention._background is not None:

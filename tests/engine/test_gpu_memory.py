@@ -15,22 +15,16 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from sgnb.engine import memory
+from sgnb.engine import sizing
 from sgnb.engine.cache.kv_cache import KVCache
+from sgnb.engine.device.errors import is_device_lost, is_out_of_memory
+from sgnb.engine.device.memory import GIB, release_device_memory, weight_bytes
 from sgnb.engine.engine import Engine
-from sgnb.engine.memory import (
-    GIB,
-    activation_bytes,
-    is_device_lost,
-    is_out_of_memory,
-    logit_bytes,
-    release_device_memory,
-    work_bytes,
-)
 from sgnb.engine.model import loading
 from sgnb.engine.model.decoder import load_decoder
 from sgnb.engine.model.loading import load_module
 from sgnb.engine.model.safetensors_reader import Reader
+from sgnb.engine.sizing import activation_bytes, logit_bytes, work_bytes
 from sgnb.errors import ModelError, OptionError
 
 from ..random_models import random_model
@@ -86,7 +80,7 @@ def test_loading_takes_little_more_than_the_weights(folder: Path) -> None:
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
     module = load_module(str(folder), torch.device("cuda", 0))
-    weights = memory.weight_bytes(module)
+    weights = weight_bytes(module)
     assert torch.cuda.memory_allocated() - before < weights * 1.01 + (16 << 20)
     assert torch.cuda.max_memory_allocated() - before < weights * 1.01 + (150 << 20)
 
@@ -172,8 +166,8 @@ def test_a_step_works_on_no_more_than_is_set_aside(folder: Path, tokens: int, ro
     formula = [activation_bytes(decoder, tokens) + logit_bytes(decoder, rows, sampled) for sampled in (False, True)]
     print([f"{peak / 1e6:.0f} of {set_aside / 1e6:.0f} MB" for peak, set_aside in zip(peaks, formula, strict=True)])
     for peak, set_aside in zip(peaks, formula, strict=True):
-        assert peak <= set_aside + memory.WORKSPACE_BYTES / 2
-        assert set_aside <= 3 * peak + memory.WORKSPACE_BYTES, "too much is kept from the pool"
+        assert peak <= set_aside + sizing.WORKSPACE_BYTES / 2
+        assert set_aside <= 3 * peak + sizing.WORKSPACE_BYTES, "too much is kept from the pool"
     decoder.release()
 
 
@@ -197,12 +191,13 @@ LOST = """
 import torch
 from sgnb.engine.engine import Engine
 from sgnb.errors import ModelError
-from sgnb.engine.memory import cure, is_device_lost, is_out_of_memory, release_device_memory
+from sgnb.engine.device.errors import hint_for, is_device_lost, is_out_of_memory
+from sgnb.engine.device.memory import release_device_memory
 try:
     torch.zeros(2, device="cuda")[torch.tensor([5], device="cuda")].sum().item()
 except RuntimeError as error:
     assert is_device_lost(error) and not is_out_of_memory(error), error
-    assert "restart the kernel" in cure(error)
+    assert "restart the kernel" in hint_for(error)
     release_device_memory()
 try:
     Engine("tiny")

@@ -113,7 +113,7 @@ def test_nothing_waits_for_the_device() -> None:
     class Grammar:
         may_end = True
 
-        def allowed(self) -> np.ndarray:
+        def allowed_tokens(self) -> np.ndarray:
             return np.arange(1000) % 3 == 0
 
     lives: Any = {i: SimpleNamespace(constraint=Grammar(), stop_tokens={1}, banned=()) for i in (1, 4)}

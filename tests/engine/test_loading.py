@@ -23,7 +23,7 @@ from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedModel
 
 from sgnb import models
-from sgnb.engine import memory
+from sgnb.engine.device import memory
 from sgnb.engine.engine import Engine
 from sgnb.engine.model import checkpoint, loading, safetensors_reader
 from sgnb.engine.model.checkpoint import Entry, find_folder, read_checkpoint, read_header
@@ -214,7 +214,7 @@ def test_sizes_in_a_dtype_leave_integers() -> None:
 def test_weights_that_do_not_fit_are_refused_before_they_are_read(
     sharded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "_free", lambda device: 1000)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 1000)
     monkeypatch.setattr(loading, "_read", lambda *args: pytest.fail("it was read"))
     with refused(r"take 0\.0 GiB in float32, and 0\.0 GiB are free on cuda", 'dtype="bfloat16", which halves it'):
         load_module(str(sharded), torch.device("cuda"), torch.float32)

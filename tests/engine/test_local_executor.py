@@ -236,7 +236,7 @@ def test_a_closed_engine() -> None:
 
 
 def test_a_failing_pass(executor: LocalExecutor, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine._loop._runner, "run", lambda chunks, lives: 1 / 0)
+    monkeypatch.setattr(engine._loop._runner, "run", lambda batch: 1 / 0)
     assert isinstance(generate(executor, call()).error, EngineError)
     assert isinstance(score(executor, score_call("The", " a")).error, EngineError)
 

@@ -22,7 +22,7 @@ class Grammar:
     def __init__(self, tokens: list[int], may_end: bool = False) -> None:
         self.tokens, self.may_end = tokens, may_end
 
-    def allowed(self) -> np.ndarray:
+    def allowed_tokens(self) -> np.ndarray:
         if not self.tokens and not self.may_end:
             raise GrammarError("no token can follow", "cure")
         return np.isin(np.arange(6), self.tokens)

@@ -12,23 +12,13 @@ import pytest
 import torch
 from torch import nn
 
-from sgnb.engine import memory
+from sgnb.engine import sizing
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
-from sgnb.engine.memory import (
-    GIB,
-    activation_bytes,
-    check_weights_fit,
-    cure,
-    is_device_lost,
-    is_out_of_memory,
-    logit_bytes,
-    make_cache,
-    pool_tokens,
-    release_device_memory,
-    weight_bytes,
-    work_bytes,
-)
+from sgnb.engine.device import memory
+from sgnb.engine.device.errors import hint_for, is_device_lost, is_out_of_memory
+from sgnb.engine.device.memory import GIB, check_weights_fit, release_device_memory, weight_bytes
 from sgnb.engine.options import EngineOptions
+from sgnb.engine.sizing import activation_bytes, logit_bytes, make_cache, pool_tokens, work_bytes
 from sgnb.errors import ModelError, OptionError
 
 from ..random_models import random_model
@@ -58,7 +48,8 @@ def free(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Says how many GiB the GPU has free."""
 
     def set_free(gib: float) -> None:
-        monkeypatch.setattr(memory, "_free", lambda device: int(gib * GIB))
+        for module in (sizing, memory):
+            monkeypatch.setattr(module, "free_bytes", lambda device: int(gib * GIB))
 
     return set_free
 
@@ -69,7 +60,7 @@ def test_without_a_limit_the_pool_takes_most_of_what_is_free(free: Callable[[flo
         free(gib)
         assert pool_tokens(decoder, given) == (int(gib * GIB * 0.9) - work_bytes(decoder, given)) // EACH
     free(10_000)
-    assert pool_tokens(decoder, given) == memory.GPU_POOL_TOKENS
+    assert pool_tokens(decoder, given) == sizing.GPU_POOL_TOKENS
 
 
 def test_a_limit_counts_weights_pool_and_work(free: Callable[[float], None]) -> None:
@@ -116,10 +107,10 @@ def test_a_pool_of_the_users_size(free: Callable[[float], None]) -> None:
 def test_on_a_cpu_the_pool_is_modest() -> None:
     decoder = fake_decoder(torch.device("cpu"))
     given = EngineOptions().on("cpu")
-    assert pool_tokens(decoder, given) == memory.CPU_POOL_BYTES // EACH
+    assert pool_tokens(decoder, given) == sizing.CPU_POOL_BYTES // EACH
     assert pool_tokens(decoder, EngineOptions(max_total_tokens=7).on("cpu")) == 7
     decoder.shapes = {0: LayerShape(1, 8, 8)}
-    assert pool_tokens(decoder, given) == memory.CPU_POOL_TOKENS
+    assert pool_tokens(decoder, given) == sizing.CPU_POOL_TOKENS
 
 
 def test_the_work_of_a_step() -> None:
@@ -139,15 +130,15 @@ def test_the_work_of_a_step() -> None:
 
 def test_what_flashinfer_wants_brought_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """On Hopper, keys and values of 8 heads of 128 in bf16, 4 for each token of a step."""
-    monkeypatch.setattr(memory, "refusal", lambda shapes, dtype, device: "it is not installed")
+    monkeypatch.setattr(sizing, "refusal", lambda shapes, dtype, device: "it is not installed")
     without = work_bytes(fake_decoder(), options())
-    monkeypatch.setattr(memory, "refusal", lambda shapes, dtype, device: None)
-    monkeypatch.setattr(memory, "most_gathered", lambda device: 4)
+    monkeypatch.setattr(sizing, "refusal", lambda shapes, dtype, device: None)
+    monkeypatch.setattr(sizing, "most_gathered", lambda device: 4)
     gathered = work_bytes(fake_decoder(), options()) - without
     assert gathered == 4 * 8192 * 2 * 8 * 128 * 2
     for given in ({"attention": "triton"}, {"deterministic": True}):
         assert work_bytes(fake_decoder(), options(**given)) == without
-    monkeypatch.setattr(memory, "most_gathered", lambda device: 0)
+    monkeypatch.setattr(sizing, "most_gathered", lambda device: 0)
     assert work_bytes(fake_decoder(), options()) == without
 
 
@@ -189,7 +180,7 @@ def test_the_cache_is_of_that_size_and_known_while_it_lives() -> None:
     decoder = fake_decoder(torch.device("cpu"))
     decoder.shapes = {0: LayerShape(1, 8, 4)}
     cache = make_cache(decoder, EngineOptions(max_total_tokens=7).on("cpu"))
-    assert cache.slots == 7 and cache.keys[0].shape == (8, 1, 8) and cache in memory._caches
+    assert cache.slots == 7 and cache.keys[0].shape == (8, 1, 8) and cache in memory.pools
     gone = weakref.ref(cache)
     del cache
     gc.collect()
@@ -200,14 +191,14 @@ def test_the_cache_is_of_that_size_and_known_while_it_lives() -> None:
 
 def test_workspaces_go_with_the_last_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
-    monkeypatch.setattr(memory, "_caches", weakref.WeakSet())
+    monkeypatch.setattr(memory, "pools", weakref.WeakSet())
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.accelerator, "empty_host_cache", lambda: None, raising=False)
     for home, name in ((torch.cuda, "synchronize"), (torch.cuda, "empty_cache"),
                        (torch._C, "_cuda_clearCublasWorkspaces")):  # fmt: skip
         monkeypatch.setattr(home, name, lambda name=name: done.append(name), raising=False)
     other = KVCache({}, 1, torch.float32, torch.device("cpu"))
-    memory._caches.add(other)
+    memory.pools.add(other)
     release_device_memory()
     assert done == ["empty_cache"]
     del other
@@ -253,7 +244,7 @@ def test_kinds_of_errors(error: Exception, memory_ran_out: bool, lost: bool) -> 
     assert is_out_of_memory(error) is memory_ran_out
     assert is_device_lost(error) is lost
     expected = "smaller max_step_tokens" if memory_ran_out else "restart the kernel" if lost else "the engine goes on"
-    assert expected in cure(error)
+    assert expected in hint_for(error)
 
 
 def test_an_unknown_error_of_a_gpu_that_answers_no_more(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from sgnb.engine.request.input_processor import split_samples
 from sgnb.engine.request.request import Request
 from sgnb.engine.sampling import torch_sampler
 from sgnb.engine.sampling.rng import uniforms
-from sgnb.engine.sampling.torch_sampler import Mask, is_plain, pick, sample, top_logprobs
+from sgnb.engine.sampling.torch_sampler import Mask, pick, sample, top_logprobs
 from sgnb.sampling import SamplingParams
 
 VOCAB = 23
@@ -166,7 +166,7 @@ def test_samples_of_one_request() -> None:
 
 def test_what_is_plain() -> None:
     """Only what the device's sampler does as well."""
-    plain = {name for name, case in CASES.items() if is_plain(SamplingParams(**case))}
+    plain = {name for name, case in CASES.items() if SamplingParams(**case).is_plain}
     assert plain == {"greedy", "plain", "temperature", "hot"}
 
 

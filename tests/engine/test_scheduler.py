@@ -12,7 +12,8 @@ import pytest
 
 from sgnb.engine.cache.radix import RadixTree
 from sgnb.engine.cache.slot_allocator import SlotAllocator
-from sgnb.engine.request.request import Chunk, Request
+from sgnb.engine.request.batch import Batch
+from sgnb.engine.request.request import Request
 from sgnb.engine.scheduler import RECOVERY, Scheduler
 from sgnb.events import RequestAdmitted, RequestRetracted
 from sgnb.sampling import SamplingParams
@@ -77,34 +78,38 @@ class Simulation:
         self.scheduler.add(request)
         return request
 
-    def step(self) -> list[Chunk]:
+    def step(self) -> Batch:
         """One step of the engine; finished requests leave."""
         scheduler, before = self.scheduler, self.launched
-        chunks = scheduler.schedule()
-        assert chunks or before or not scheduler.has_work, "no progress"
-        assert sum(chunk.length for chunk in chunks) <= self.max_step_tokens
-        assert not any(chunk.request.idle for chunk in chunks), "a last token was computed"
+        batch = scheduler.schedule()
+        assert len(batch) or before or not scheduler.has_work, "no progress"
+        assert batch.num_tokens <= self.max_step_tokens
+        assert not any(request.idle for request in batch.requests), "a last token was computed"
+        rows = self.rows(batch)
         self.check()
-        scheduler.complete(chunks)
+        last = scheduler.complete(batch)
         self.check()
-        self.computed += sum(chunk.length for chunk in chunks)
-        self.launched = [self.row(chunk) for chunk in chunks]
+        self.computed += batch.num_tokens
+        self.launched = rows
+        assert last == [row.request for row in rows if row.position is not None and row.request.full]
         self.land(before)
         if self.retires:
-            self.retire([row.request for row in self.launched if row.position is not None])
+            self.retire(last)
         if not self.overlap:
             self.land(self.launched)
             self.launched = []
         self.check()
-        return chunks
+        return batch
 
-    def row(self, chunk: Chunk) -> Row:
-        request, samples = chunk.request, chunk.samples
-        row = Row(
-            request, request.num_tokens_with_placeholders if samples else None, chunk.end == request.num_tokens_with_placeholders and not samples, request.version
-        )
-        request.num_tokens_with_placeholders += samples
-        return row
+    def rows(self, batch: Batch) -> list[Row]:
+        rows = []
+        columns = batch.requests, batch.ends.tolist(), batch.samples
+        for request, end, samples in zip(*columns, strict=True):
+            size = request.num_tokens_with_placeholders
+            assert samples == (end == size < request.max_len and not request.closed)
+            ends = end == size and not samples
+            rows.append(Row(request, size if samples else None, ends, request.version))
+        return rows
 
     def land(self, rows: list[Row]) -> None:
         """Requests take their tokens, but for those that ended or were rewritten since."""
@@ -132,7 +137,7 @@ class Simulation:
         self.check()
         self.ended.add(request.id)
 
-    def run(self) -> Iterator[list[Chunk]]:
+    def run(self) -> Iterator[Batch]:
         while self.scheduler.has_work or self.launched:
             yield self.step()
 
@@ -404,8 +409,8 @@ def test_a_long_prompt_is_computed_while_others_decode() -> None:
     for i in range(3):
         sim.add([i], limit=100)
     long = sim.add(list(range(50, 80)), limit=2)
-    steps = [chunks for chunks in sim.run() if any(c.request is long for c in chunks)]
-    assert all(sum(c.length for c in chunks) <= 4 for chunks in steps)
+    steps = [batch for batch in sim.run() if any(r is long for r in batch.requests)]
+    assert all(batch.num_tokens <= 4 for batch in steps)
     assert len(steps) <= 40
 
 
@@ -451,9 +456,9 @@ def test_steps_that_did_not_fit_into_memory_grow_again() -> None:
     sim = Simulation(4000, max_step_tokens=64, max_running=4, prefix_cache=False)
     sim.add(list(range(3000)), limit=1)
     scheduler = sim.scheduler
-    chunks = scheduler.schedule()
-    assert [c.length for c in chunks] == [64]
-    assert scheduler.shrink(chunks)
-    lengths = [sum(c.length for c in sim.step()) for _ in range(RECOVERY + 1)]
+    batch = scheduler.schedule()
+    assert batch.lengths.tolist() == [64]
+    assert scheduler.shrink(batch)
+    lengths = [sim.step().num_tokens for _ in range(RECOVERY + 1)]
     assert set(lengths[: RECOVERY - 1]) == {32} and lengths[-1] == 64
-    assert not scheduler.shrink([Chunk(sim.add([1]), 0, 1)])
+    assert not scheduler.shrink(Batch([sim.add([1])], [0], [1]))

@@ -20,12 +20,13 @@ from sgnb.engine.attention.background_compile import BackgroundCompile, Job
 from sgnb.engine.attention.hybrid import HybridAttention
 from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.cache.kv_cache import KVCache
-from sgnb.engine.request.request import Chunk
+from sgnb.engine.request import batch as batches
+from sgnb.engine.request.batch import Batch
 
 from . import fake_flashinfer
 from .interpreter import interpreted, needs_triton
-from .test_attention import OPTIONS
-from .test_flashinfer import expected, new_chunks, random_kv, random_step
+from .test_attention import OPTIONS, random_batch
+from .test_flashinfer import expected, new_batch, random_kv
 
 SHORT = 4
 
@@ -64,24 +65,24 @@ class Setting:
         self.tree = Tree(self.kv)
         self.told: list[tuple[str, str, float]] = []
         self.attention = HybridAttention(
-            self.tree, refused, short=SHORT, on_switch=lambda *what: self.told.append(what)
+            self.tree, refused, on_switch=lambda *what: self.told.append(what)
         )
 
-    def step(self, chunks: list[Chunk] | None = None, padded: int | None = None) -> bool:
+    def step(self, batch: Batch | None = None, padded: int | None = None) -> bool:
         """Whether FlashInfer served any of it."""
-        chunks = chunks or new_chunks((5, 1), (30, 1), (40, 20), (9, 9))
-        rows, self.tree.rows = sum(c.length for c in chunks), 0
-        self.attention.plan(chunks, padded)
+        batch = batch or new_batch((5, 1), (30, 1), (40, 20), (9, 9))
+        rows, self.tree.rows = batch.num_tokens, 0
+        self.attention.plan(batch, padded)
         k, v = torch.randn(2, padded or rows, 2, 8)
         q = torch.randn(padded or rows, 4, 8)
-        new = torch.cat([torch.from_numpy(c.request.slots[c.start : c.end]) for c in chunks]).long()
+        new = torch.from_numpy(batch.new_slots()).long()
         assert torch.equal(self.attention.new_slots, new)
         for layer, options in enumerate(self.layers):
             self.attention.store(layer, k, v)
             assert torch.equal(self.kv.keys[layer][new], k[:rows])
             out = self.attention.attend(layer, q, options)[:rows]
             torch.testing.assert_close(
-                out.double(), expected(self.kv, layer, q[:rows], chunks, options), atol=2e-5, rtol=1e-4
+                out.double(), expected(self.kv, layer, q[:rows], batch, options), atol=2e-5, rtol=1e-4
             )
         return self.tree.rows < rows
 
@@ -95,6 +96,7 @@ class Setting:
 
 @pytest.fixture(autouse=True)
 def flashinfer(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    monkeypatch.setattr(batches, "SHORT", SHORT)
     return fake_flashinfer.install(monkeypatch)
 
 
@@ -115,17 +117,16 @@ def test_the_switch(flashinfer: SimpleNamespace) -> None:
 def test_who_serves_what() -> None:
     setting = Setting()
     setting.warm()
-    assert setting.step(new_chunks((30, 30), (20, 5))) and setting.tree.rows == 0
-    assert setting.step(new_chunks((7, 1), (9, SHORT), (30, SHORT + 1))) and setting.tree.rows == 1 + SHORT
-    assert not setting.step(new_chunks((7, 1), (9, SHORT)))
-    assert not setting.step(new_chunks((3, 1), (4, 1), (5, 1)), padded=4)
-    assert setting.step(new_chunks((30, 12), (9, 2))) and setting.tree.rows == 0, "out of order, and right"
+    assert setting.step(new_batch((30, 30), (20, 5))) and setting.tree.rows == 0
+    assert setting.step(new_batch((7, 1), (9, SHORT), (30, SHORT + 1))) and setting.tree.rows == 1 + SHORT
+    assert not setting.step(new_batch((7, 1), (9, SHORT)))
+    assert not setting.step(new_batch((3, 1), (4, 1), (5, 1)), padded=4)
 
 
 def test_random_steps_after_the_switch() -> None:
     setting, rng = Setting(), random.Random(0)
     setting.warm()
-    served = {setting.step(random_step(rng, SHORT)) for _ in range(20)}
+    served = {setting.step(random_batch(rng, 0.5)) for _ in range(20)}
     assert served == {False, True} and setting.attention.name == "flashinfer"
 
 

@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.attention_gpu import Case, chunks_of
+from benchmarks.attention_gpu import Case, batch_of
 from sgnb.engine.attention import LayerOptions, planning, triton_backend
-from sgnb.engine.attention.tiles import Prices
+from sgnb.engine.attention.query_tiles import CostModel
 from sgnb.engine.attention.triton_backend import TritonAttention
 from sgnb.engine.attention.tuning import Launch, Tuning
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
-from sgnb.engine.request.request import Chunk, Request
+from sgnb.engine.request.batch import Batch
+from sgnb.engine.request.request import Request
 from sgnb.sampling import SamplingParams
 
-from .test_attention import OPTIONS, SLOTS, random_batch, reference
+from .test_attention import OPTIONS, SLOTS, batch_of_spans, each, random_batch, reference
 
-CHEAP = Prices(row=0, kernel=0, piece=1, least=4, align=2, detach=12)
+CHEAP = CostModel(shared_row=0, launch=0, work_item=1, min_work=4, align=2, detach=12)
 SMALL = Tuning(Launch(16, 16, 4, 1), Launch(64, 16, 4, 1), Launch(32, 16, 4, 1), CHEAP)
 
 
@@ -38,13 +39,12 @@ def on(options: LayerOptions, device: str) -> LayerOptions:
 
 
 def error(
-    attention: TritonAttention, chunks: list[Chunk], heads: int, options: LayerOptions, padded: int | None = None
+    attention: TritonAttention, batch: Batch, heads: int, options: LayerOptions, padded: int | None = None
 ) -> float:
     """The largest difference to the reference, in a step with random new keys and values; asserts what is stored."""
     kv = attention.kv
     keys, values = kv.keys[0], kv.values[0]
-    total = sum(chunk.length for chunk in chunks)
-    rows = padded or total
+    rows = padded or batch.num_tokens
 
     def fresh(count: int, dim: int) -> Any:
         return torch.randn(count, rows, dim, dtype=keys.dtype, device=keys.device).transpose(0, 1)
@@ -53,25 +53,24 @@ def error(
         fresh(n, dim)
         for n, dim in ((heads, keys.shape[2]), (keys.shape[1], keys.shape[2]), (keys.shape[1], values.shape[2]))
     )
-    attention.plan(chunks, padded)
+    attention.plan(batch, padded)
     attention.store(0, k, v)
     out = attention.attend(0, q, on(options, str(keys.device)))
     assert out.shape == (rows, heads, values.shape[2]) and out.is_contiguous()
     assert torch.isfinite(out).all()
-    worst, row = 0.0, 0
-    for chunk in chunks:
-        slots, own = torch.from_numpy(chunk.request.slots).long(), slice(row, row + chunk.length)
-        assert torch.equal(keys[slots[chunk.start : chunk.end]], k[own])
-        assert torch.equal(values[slots[chunk.start : chunk.end]], v[own])
-        seen = slots[: chunk.end]
+    worst = 0.0
+    for span in each(batch):
+        slots, own = torch.from_numpy(span.request.slots).long(), span.rows
+        assert torch.equal(keys[slots[span.start : span.end]], k[own])
+        assert torch.equal(values[slots[span.start : span.end]], v[own])
+        seen = slots[: span.end]
         expected = reference(q[own].transpose(0, 1).cpu(), keys[seen].cpu(), values[seen].cpu(), on(options, "cpu"))
         worst = max(worst, (out[own].double().cpu() - expected).abs().max().item())
-        row += chunk.length
     return worst
 
 
 def check_random_batches() -> None:
-    """Trees, decodes with extends, every option, grouped heads, value dimensions of their own."""
+    """CascadeTiles, decodes with extends, every option, grouped heads, value dimensions of their own."""
     cases = [(kind, kv_heads, dim) for kind in sorted(OPTIONS) for kv_heads, dim in ((4, 5), (2, 8), (1, 8))]
     for number, (kind, kv_heads, value_dim) in enumerate(cases):
         rng = random.Random(f"{kind} {kv_heads} {value_dim}")
@@ -80,32 +79,31 @@ def check_random_batches() -> None:
             pool(kv_heads, 8, value_dim, "cpu", torch.float32), {0: 4}, fork_attention=number % 4 > 0, tuning=SMALL
         )
         for _ in range(1 + number % 2):
-            chunks = sorted(random_batch(rng), key=lambda chunk: chunk.length > 1)
-            worst = error(attention, chunks, 4, OPTIONS[kind])
+            worst = error(attention, random_batch(rng), 4, OPTIONS[kind])
             assert worst < 1e-5, (kind, kv_heads, value_dim, worst)
 
 
-def plain_chunks(lengths: list[tuple[int, int]], order: np.ndarray) -> list[Chunk]:
+def plain_batch(lengths: list[tuple[int, int]], order: np.ndarray) -> Batch:
     """Requests of (computed, new) tokens without a tree, on slots taken from `order`."""
-    chunks, used = [], 0
+    spans, used = [], 0
     for i, (start, new) in enumerate(lengths):
         request = Request(i, [1] * (start + new), SamplingParams(), 1)
         request.slots[: start + new] = order[used : used + start + new]
         used += start + new
-        chunks.append(Chunk(request, start, new))
-    return chunks
+        spans.append((request, start, new))
+    return batch_of_spans(spans)
 
 
 def check_extend() -> None:
     """Chunks long enough for the extend kernel, beside decodes; three heads to a KV head do not fill a tile."""
     order = np.random.default_rng(0).permutation(SLOTS).astype(np.int32)
-    chunks = plain_chunks([(9, 1), (40, 1), (0, 37), (21, 18), (3, 5)], order)
+    batch = plain_batch([(9, 1), (40, 1), (3, 5), (0, 37), (21, 18)], order)
     for kind in ("plain", "window", "all"):
         options = OPTIONS[kind]
         if options.sinks is not None:
             options = options._replace(sinks=torch.linspace(-1, 3, 6))
         attention = TritonAttention(pool(2, 10, 7, "cpu", torch.float32), {0: 6}, tuning=SMALL)
-        assert error(attention, chunks, 6, options) < 1e-5
+        assert error(attention, batch, 6, options) < 1e-5
 
 
 def check_padded() -> None:
@@ -114,34 +112,34 @@ def check_padded() -> None:
     attention = TritonAttention(pool(2, 8, 8, "cpu", torch.float32), {0: 4}, tuning=SMALL)
     pointers = set()
     for lengths in ([(9, 1), (30, 1), (11, 1)], [(70, 1)], [(0, 1)] * 4, [(9, 1), (20, 5), (0, 2)], [(30, 8)]):
-        assert error(attention, plain_chunks(lengths, order), 4, OPTIONS["window"], padded=8) < 1e-5
-        (step,) = attention._active[attention._geometries[0]]
-        pointers.add((attention.new_slots.data_ptr(), step._tables["slots"].data_ptr(), step._parts.data_ptr()))
-        error(attention, plain_chunks([(5, 20)], order), 4, OPTIONS["plain"])  # a step outside of graphs
+        assert error(attention, plain_batch(lengths, order), 4, OPTIONS["window"], padded=8) < 1e-5
+        (plan,) = attention._active[attention._geometries[0]]
+        pointers.add((attention.new_slots.data_ptr(), plan._tables["kv_indices"].data_ptr(), plan._partials.data_ptr()))
+        error(attention, plain_batch([(5, 20)], order), 4, OPTIONS["plain"])  # a step outside of graphs
     assert len(pointers) == 1
 
 
 def check_following() -> None:
     """Steps that follow one another, in which rows of a tree and rows alone get longer."""
-    prompts, _ = chunks_of(Case("", [(1, 20), (3, 9), (7, 4)], 7))
+    tree, _ = batch_of(Case("", [(1, 20), (3, 9), (7, 4)], 7))
     room = 9
-    for i, (request, start, _) in enumerate(prompts):
+    for i, (request, end) in enumerate(zip(tree.requests, tree.ends.tolist(), strict=True)):
         own = np.arange(SLOTS - (i + 1) * room, SLOTS - i * room, dtype=np.int32)
-        request.slots = np.concatenate([request.slots[: start + 1], own])
-    chunks = [*prompts, *plain_chunks([(13, room)], np.arange(80, SLOTS, dtype=np.int32))]
-    chunks[-1] = chunks[-1]._replace(start=13, length=1)
+        request.slots = np.concatenate([request.slots[:end], own])
+    alone = plain_batch([(13, room)], np.arange(80, SLOTS, dtype=np.int32))
+    requests, starts = tree.requests + alone.requests, np.append(tree.starts, 13)
     for padded, kind in ((None, "window"), (16, "all")):
         attention = TritonAttention(pool(2, 8, 8, "cpu", torch.float32), {0: 4}, tuning=SMALL)
         for step in range(room):
-            now = [Chunk(request, start + step, 1) for request, start, _ in chunks]
-            assert error(attention, now, 4, OPTIONS[kind], padded) < 1e-5, (kind, padded, step)
+            batch = Batch(requests, starts + step, np.ones(8, np.int64))
+            assert error(attention, batch, 4, OPTIONS[kind], padded) < 1e-5, (kind, padded, step)
 
 
 def invariant_result(
-    kv: KVCache, q: torch.Tensor, chunks: list[Chunk], options: LayerOptions, heads: int, tuning: Tuning | None
+    kv: KVCache, q: torch.Tensor, batch: Batch, options: LayerOptions, heads: int, tuning: Tuning | None
 ) -> torch.Tensor:
     attention = TritonAttention(kv, {0: heads}, batch_invariant=True, tuning=tuning)
-    attention.plan(chunks)
+    attention.plan(batch)
     return attention.attend(0, q, options)
 
 
@@ -150,18 +148,19 @@ def check_invariant(device: str, dtype: torch.dtype, tuning: Tuning | None, toke
     torch.manual_seed(2)
     kv = pool(2, 16, 16, device, dtype, slots=2 * tokens + 64)
     order = np.random.default_rng(2).permutation(kv.slots).astype(np.int32)
-    whole, other = (chunk.request for chunk in plain_chunks([(0, tokens), (0, 9)], order))
+    requests = {len(request.tokens): request for request in plain_batch([(0, tokens), (0, 9)], order).requests}
+    whole, other = requests[tokens], requests[9]
     q = torch.randn(tokens + 9, 4, 16, device=device, dtype=dtype)
     for kind in ("plain", "all"):
         options = on(OPTIONS[kind], device)
-        once = invariant_result(kv, q[:tokens], [Chunk(whole, 0, tokens)], options, 4, tuning)
+        once = invariant_result(kv, q[:tokens], Batch([whole], [0], [tokens]), options, 4, tuning)
         for begin, end in zip([0, *cuts], [*cuts, tokens], strict=True):
-            part = invariant_result(kv, q[begin:end], [Chunk(whole, begin, end - begin)], options, 4, tuning)
+            part = invariant_result(kv, q[begin:end], Batch([whole], [begin], [end - begin]), options, 4, tuning)
             assert torch.equal(part, once[begin:end]), (kind, begin, end)
         for last in (0, tokens // 2, tokens - 1):
             some = torch.cat([q[last : last + 1], q[tokens:]])
-            chunks = [Chunk(whole, last, 1), Chunk(other, 0, 9)]
-            assert torch.equal(invariant_result(kv, some, chunks, options, 4, tuning)[0], once[last]), (kind, last)
+            beside = Batch([whole, other], [last, 0], [1, 9])
+            assert torch.equal(invariant_result(kv, some, beside, options, 4, tuning)[0], once[last]), (kind, last)
 
 
 if __name__ == "__main__":
@@ -170,7 +169,7 @@ if __name__ == "__main__":
     check_extend()
     check_padded()
     check_following()
-    planning.INVARIANT_PIECE = triton_backend.INVARIANT_PIECE = 32
-    triton_backend.MOST_PARTS = 50  # so that a long chunk takes several passes
+    planning.INVARIANT_SPLIT = triton_backend.INVARIANT_SPLIT = 32
+    triton_backend.MAX_PARTIALS = 50  # so that a long chunk takes several passes
     check_invariant("cpu", torch.float32, SMALL, 40, [3, 39])
     print("all agree")

@@ -1,4 +1,4 @@
-"""What a syntax tree means, spelled out: the set of places where a match that begins at a given place can end."""
+"""The meaning of a syntax tree, spelled out: where the matches that begin at a place can end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Places = frozenset[int]
 
 
 def matches(node: Node | Rules, text: str) -> bool:
-    """Whether the whole of `text` is one of the texts that `node` describes. Rules may recurse, but not to the left."""
+    """Whether `text` is one of the texts of `node`. Rules may be recursive, but not to the left."""
     if isinstance(node, Rules):
         return len(text) in _Oracle(text, node.rules).ends(node.start, 0)
     return len(text) in _Oracle(text, {}).ends(node, 0)
@@ -35,7 +35,7 @@ class _Oracle:
         self.known: dict[tuple[int, int], Places] = {}
 
     def ends(self, node: Node, start: int) -> Places:
-        """The ends of all matches that begin at `start`. The tree outlives this object, so that ids name its nodes."""
+        """The ends of all matches from `start`. The tree outlives this object: ids are stable."""
         key = (id(node), start)
         if key not in self.known:
             self.known[key] = self._ends(node, start)
@@ -46,7 +46,9 @@ class _Oracle:
             case Literal(text):
                 return frozenset({start + len(text)} if self.text.startswith(text, start) else ())
             case Chars(ranges):
-                inside = start < len(self.text) and any(a <= ord(self.text[start]) <= b for a, b in ranges)
+                inside = start < len(self.text) and any(
+                    a <= ord(self.text[start]) <= b for a, b in ranges
+                )
                 return frozenset({start + 1} if inside else ())
             case Concat(parts):
                 places = frozenset({start})

@@ -1,7 +1,9 @@
-"""Random patterns in the syntax of `re` and texts near to those they match, and patterns as people write them.
+"""Random patterns in `re` syntax and texts near to their matches, and patterns as people write
+them.
 
-Two errors of CPython 3.11 are not drawn: ignoring case, its classes lose cased characters above U+FFFF that are not in
-lower case, and with ASCII too, ranges that end there match other cases. So only (?-i:...) has such a range.
+Two errors of CPython 3.11 are not drawn: ignoring case, its classes lose cased characters above
+U+FFFF that are not in lower case, and with ASCII too, ranges that end there match other cases. So
+only (?-i:...) has such a range.
 """
 
 from __future__ import annotations
@@ -17,13 +19,40 @@ quick = settings(deadline=None, derandomize=True, database=None)
 
 NEARBY = "abkKsSiI01 \n-]_ſKİıßẞéÉ\t\x1c٣\U00010400\U00010428—日"
 
-ATOMS = [*"abks", "ß", "é", "İ", "日", "\U00010428", *" -#{}]", "{1", "{,x}", r"\.", r"\n", "(?#a(b)", "()", ""]
-ATOMS += [r"\x4b", r"\u0131", r"\U00010428", r"\N{EM DASH}", r"\060", r"\101", r"\0", r"\-", r"\a", r"\\"]
-ATOMS += [".", r"\d", r"\D", r"\w", r"\W", r"\s", r"\S", "[ab]", "[^ab]", "[a-k]", "[^a-kK]", "[]a-]", "[^]a]"]
-ATOMS += [r"[\dk]", r"[^\Wk]", r"[\w-]", r"[\s\S]", r"[\b\t]", r"[\x41-\u0130]", "[&~|-]", r"[ſ\U00010428😀-🙏]"]
+ATOMS = [
+    *"abks", "ß", "é", "İ", "日", "\U00010428", *" -#{}]", "{1", "{,x}", r"\.", r"\n", "(?#a(b)",
+    "()", "",
+]  # fmt: skip
+ATOMS += [
+    r"\x4b", r"\u0131", r"\U00010428", r"\N{EM DASH}", r"\060", r"\101", r"\0", r"\-", r"\a", r"\\",
+]  # fmt: skip
+ATOMS += [
+    ".", r"\d", r"\D", r"\w", r"\W", r"\s", r"\S", "[ab]", "[^ab]", "[a-k]", "[^a-kK]", "[]a-]",
+    "[^]a]",
+]  # fmt: skip
+ATOMS += [
+    r"[\dk]", r"[^\Wk]", r"[\w-]", r"[\s\S]", r"[\b\t]", r"[\x41-\u0130]", "[&~|-]",
+    r"[ſ\U00010428😀-🙏]",
+]  # fmt: skip
 ATOMS += [r"(?-i:[é-\U00010428])"]
-OPENINGS = ["(", "(?:", "(?i:", "(?s:", "(?-i:", "(?is-m:", "(?a:", "(?u:", "(?x: ", "(?-x:", "(?m:"]
-QUANTIFIERS = [""] * 6 + ["*", "+", "?", "{2}", "{1,}", "{,2}", "{0}", "{1,3}", "{,}", "*?", "+?", "??", "{1,2}?"]
+OPENINGS = [
+    "(", "(?:", "(?i:", "(?s:", "(?-i:", "(?is-m:", "(?a:", "(?u:", "(?x: ", "(?-x:", "(?m:",
+]  # fmt: skip
+QUANTIFIERS = [""] * 6 + [
+    "*",
+    "+",
+    "?",
+    "{2}",
+    "{1,}",
+    "{,2}",
+    "{0}",
+    "{1,3}",
+    "{,}",
+    "*?",
+    "+?",
+    "??",
+    "{1,2}?",
+]
 GLOBALS = ["", "", "(?i)", "(?s)", "(?a)", "(?ai)", "(?i)(?s)", "(?x)", "(?m)", "(?u)"]
 
 
@@ -48,7 +77,9 @@ def mutated(text: str, rng: random.Random) -> str:
     place = rng.randint(0, len(text))
     char = rng.choice(NEARBY)
     rest = text[place:]
-    return text[:place] + rng.choice((char + rest, rest[1:], char + rest[1:], rest.swapcase(), rest + "\n"))
+    return text[:place] + rng.choice(
+        (char + rest, rest[1:], char + rest[1:], rest.swapcase(), rest + "\n")
+    )
 
 
 def is_refused(pattern: str) -> bool:
@@ -63,5 +94,5 @@ def is_refused(pattern: str) -> bool:
 
 
 def longest(pattern: str) -> int:
-    """How many characters a text for it may have: repeats inside each other cost `re` exponential time."""
+    """The longest text to try: nested repeats cost `re` exponential time."""
     return 12 if len(re.findall(r"[*+]|,\}", pattern)) < 2 else 6

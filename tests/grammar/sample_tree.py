@@ -34,7 +34,7 @@ def product(node: Intersect | Without) -> Automaton | None:
 
 
 class Sampler:
-    """Texts of `rules`. References nested deeper than `depth` are left as soon as the rules allow."""
+    """Texts of `rules`. References nested deeper than `depth` end as soon as the rules allow."""
 
     def __init__(self, rules: Rules, rng: random.Random, depth: int = 4) -> None:
         self.rules = rules
@@ -72,16 +72,24 @@ class Sampler:
                 return text
             case Chars(ranges):
                 low, high = self.rng.choice(ranges[:2] if self.rng.random() < 0.5 else ranges)
-                return chr(self.rng.randint(low, min(high, low + 90) if self.rng.random() < 0.7 else high))
+                return chr(
+                    self.rng.randint(low, min(high, low + 90) if self.rng.random() < 0.7 else high)
+                )
             case Concat(parts):
                 return "".join(self.sample(part, depth) for part in parts)
             case Alternate(options):
                 heights = [self.height(option) for option in options]
                 limit = FAR - 1 if depth < self.depth else min(heights)
-                allowed = [option for option, height in zip(options, heights, strict=True) if height <= limit]
+                allowed = [
+                    option
+                    for option, height in zip(options, heights, strict=True)
+                    if height <= limit
+                ]
                 return self.sample(self.rng.choice(allowed), depth)
             case Repeat(inner, least, most):
-                return "".join(self.sample(inner, depth) for _ in range(self.count(node, least, most, depth)))
+                return "".join(
+                    self.sample(inner, depth) for _ in range(self.count(node, least, most, depth))
+                )
             case Intersect() | Without():
                 return self.walk(product(node))
             case Source(inner, _):

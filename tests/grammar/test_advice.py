@@ -52,8 +52,15 @@ def test_endless_parts_of_a_regex(pattern: str, parts: list[str]) -> None:
 @pytest.mark.parametrize(
     ("schema", "lines"),
     [
-        ('{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}', ["$.a has no maxLength"]),
-        ('{"type": "object", "properties": {"a": {"type": "string", "maxLength": 9}}, "required": ["a"]}', []),
+        (
+            '{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}',
+            ["$.a has no maxLength"],
+        ),
+        (
+            '{"type": "object", "properties": {"a": {"type": "string", "maxLength": 9}}, '
+            '"required": ["a"]}',
+            [],
+        ),
         ('{"type": "array", "items": {"type": "boolean"}}', ["$ has no maxItems or maxProperties"]),
         ('{"type": "array", "items": {"type": "boolean"}, "maxItems": 4}', []),
         (
@@ -62,11 +69,13 @@ def test_endless_parts_of_a_regex(pattern: str, parts: list[str]) -> None:
         ),
         ('{"enum": ["a", 1, null]}', []),
         (
-            '{"type": "array", "items": {"type": "array", "items": {"type": "boolean"}, "maxItems": 2}}',
+            '{"type": "array", '
+            '"items": {"type": "array", "items": {"type": "boolean"}, "maxItems": 2}}',
             ["$ has no maxItems or maxProperties"],
         ),
         (
-            '{"type": "array", "items": {"type": "array", "items": {"type": "boolean"}}, "maxItems": 2}',
+            '{"type": "array", '
+            '"items": {"type": "array", "items": {"type": "boolean"}}, "maxItems": 2}',
             ["$[] has no maxItems or maxProperties"],
         ),
     ],
@@ -105,14 +114,19 @@ def test_there_is_a_cycle_exactly_when_texts_have_no_longest(pattern: str) -> No
     except ValueError:
         return
     reached = {1}
-    for _ in range(automaton.states):  # a path as long as there are states must visit one of them twice
+    for _ in range(
+        automaton.states
+    ):  # a path as long as there are states must visit one of them twice
         reached = {target for state in reached for target in automaton.table[state].tolist()} - {0}
     assert bool(cycles(automaton)) == bool(reached)
 
 
 def test_texts_that_begin_another() -> None:
     lines = collisions(of("yes|no|yes sure|nothing"))
-    assert [line.partition(":")[0] for line in lines] == ["'no' begins 'nothing'", "'yes' begins 'yes sure'"]
+    assert [line.partition(":")[0] for line in lines] == [
+        "'no' begins 'nothing'",
+        "'yes' begins 'yes sure'",
+    ]
     assert collisions(of("yes|no")) == []
     assert collisions(of("yes|yes+")) == [], "not a choice between few texts"
 
@@ -127,5 +141,7 @@ def test_texts_that_share_a_token() -> None:
 def test_compare_needs_no_automaton() -> None:
     assert compare([b"b", b"a"]) == []
     assert len(compare([b"ab", b"a"])) == 1
-    assert len(compare([b"ab", b"ac"], [[1, 2], [1, 3]], Pairs())) == 0, "they differ after the common token"
+    assert len(compare([b"ab", b"ac"], [[1, 2], [1, 3]], Pairs())) == 0, (
+        "they differ after the common token"
+    )
     assert len(compare([b"ab", b"ac", b"d"], [[1, 2], [1, 3], [4]], Pairs())) == 1

@@ -60,7 +60,8 @@ def blocks(transitions: list[list[int]], final: list[bool]) -> list[int]:
     while True:
         known: dict[object, int] = {}
         finer = [
-            known.setdefault((block[s], *(block[t] for t in row)), len(known)) for s, row in enumerate(transitions)
+            known.setdefault((block[s], *(block[t] for t in row)), len(known))
+            for s, row in enumerate(transitions)
         ]
         if len(known) == len(set(block)):
             return finer
@@ -69,7 +70,9 @@ def blocks(transitions: list[list[int]], final: list[bool]) -> list[int]:
 
 @settings(max_examples=400, deadline=None)
 @given(trees, st.lists(texts, min_size=1, max_size=12), st.randoms(use_true_random=False))
-def test_agrees_with_the_tree_and_is_minimal_and_trimmed(node: Node, tried: list[str], choose: random.Random) -> None:
+def test_agrees_with_the_tree_and_is_minimal_and_trimmed(
+    node: Node, tried: list[str], choose: random.Random
+) -> None:
     try:
         found = automaton(node)
     except GrammarError as error:
@@ -121,10 +124,25 @@ def test_minimise_agrees_with_moore(size: int, choose: random.Random) -> None:
         (Repeat(A, 0, 0), 1, [""], ["a"]),
         (Concat((Repeat(Alternate((A, A)), 0, None), B)), 2, ["b", "aab"], ["", "ba"]),
         (Repeat(Concat((Repeat(A, 0, None), Repeat(B, 0, None))), 0, None), 1, ["", "abba"], ["x"]),
-        (Alternate((Literal("ab"), Literal("abc"), Literal("a"), Literal("abc"))), 4, ["a", "ab", "abc"], ["", "b"]),
-        (Alternate((Concat((A, optional(B))), Concat((A, X)), NOTHING)), 3, ["a", "ab", "ax"], ["abx"]),
+        (
+            Alternate((Literal("ab"), Literal("abc"), Literal("a"), Literal("abc"))),
+            4,
+            ["a", "ab", "abc"],
+            ["", "b"],
+        ),
+        (
+            Alternate((Concat((A, optional(B))), Concat((A, X)), NOTHING)),
+            3,
+            ["a", "ab", "ax"],
+            ["abx"],
+        ),
         (Concat((A, Alternate((NOTHING, B)))), 3, ["ab"], ["a"]),
-        (Intersect((Repeat(AB, 2, 4), Repeat(A, 0, 3), Repeat(A, 1, 2))), 3, ["aa"], ["a", "aaa", "ab"]),
+        (
+            Intersect((Repeat(AB, 2, 4), Repeat(A, 0, 3), Repeat(A, 1, 2))),
+            3,
+            ["aa"],
+            ["a", "aaa", "ab"],
+        ),
         (Repeat(Without(Repeat(AB, 1, 2), Alternate((A, B))), 2, 2), 5, ["aabb"], ["aa", "aaa"]),
         (Without(A, NOTHING), 2, ["a"], [""]),
         (Concat(()), 1, [""], ["a"]),
@@ -172,7 +190,9 @@ def test_every_character_is_accepted() -> None:
 
 
 def test_next_bytes_distance_and_completion() -> None:
-    found = automaton(Concat((Alternate((Literal("xyz"), Literal("né"), Literal("na"))), optional(Literal("!")))))
+    found = automaton(
+        Concat((Alternate((Literal("xyz"), Literal("né"), Literal("na"))), optional(Literal("!"))))
+    )
     assert found.next_bytes(START) == b"nx"
     assert found.next_bytes(found.step(START, b"n")) == b"a\xc3"
     assert found.next_bytes(found.step(START, b"na!")) == found.next_bytes(DEAD) == b""
@@ -219,7 +239,10 @@ def test_labels_of_merged_states_add_up(node: Node) -> None:
     middle = found.step(START, b"k")
     assert found.states == 4
     assert found.labels == ("$.1", "$.2", "$.3")
-    assert found.sources == {(START, middle): (0, 1, 2), (middle, found.step(middle, b"1")): (0, 1, 2)}
+    assert found.sources == {
+        (START, middle): (0, 1, 2),
+        (middle, found.step(middle, b"1")): (0, 1, 2),
+    }
 
 
 def test_products_keep_the_labels_of_the_first_part() -> None:
@@ -229,12 +252,18 @@ def test_products_keep_the_labels_of_the_first_part() -> None:
 
 def test_rules_are_inlined() -> None:
     pair = Concat((Literal("("), Reference("item"), Literal(","), Reference("item"), Literal(")")))
-    found = build(Rules(Reference("pair"), {"pair": pair, "item": Repeat(DIGIT, 1, 2), "unused": Reference("unused")}))
+    found = build(
+        Rules(
+            Reference("pair"),
+            {"pair": pair, "item": Repeat(DIGIT, 1, 2), "unused": Reference("unused")},
+        )
+    )
     assert accepts(found, b"(1,23)") and not accepts(found, b"(1,234)")
 
 
 @pytest.mark.parametrize(
-    "rules", [{"a": Concat((A, Reference("b"))), "b": optional(Reference("a"))}, {"a": Reference("a")}]
+    "rules",
+    [{"a": Concat((A, Reference("b"))), "b": optional(Reference("a"))}, {"a": Reference("a")}],
 )
 def test_recursion_is_named(rules: dict[str, Node]) -> None:
     with pytest.raises(Recursive, match="rule 'a' uses itself") as caught:
@@ -248,7 +277,15 @@ def test_unknown_rule_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    "node", [NOTHING, Chars(()), Concat((A, NOTHING)), Without(A, AB), Intersect((A, B)), Repeat(NOTHING, 1, None)]
+    "node",
+    [
+        NOTHING,
+        Chars(()),
+        Concat((A, NOTHING)),
+        Without(A, AB),
+        Intersect((A, B)),
+        Repeat(NOTHING, 1, None),
+    ],
 )
 def test_no_text_at_all(node: Node) -> None:
     with pytest.raises(GrammarError, match="no text at all"):
@@ -280,7 +317,10 @@ LITERALS = tuple(Literal("".join(RANDOM.choices("abcdefgh", k=100))) for _ in ra
             Repeat(Repeat(A, 1000, 1000), 1000, 1000),
             r"1,000,000 byte positions.*limit positions=131,072.*repeat \{1000,1000\}",
         ),
-        (Concat((A, Source(Repeat(ANY, 0, 100_000), "$.text"))), r"\$\.text, with a repeat \{0,100000\}"),
+        (
+            Concat((A, Source(Repeat(ANY, 0, 100_000), "$.text"))),
+            r"\$\.text, with a repeat \{0,100000\}",
+        ),
         (Literal("ab" * 500_000), "1,000,000 byte positions"),
         (Alternate(LITERALS), "131,073 byte positions.*text and choices"),
     ],
@@ -295,7 +335,8 @@ def test_too_large_says_why(node: Node, message: str) -> None:
 
 def test_too_many_states_after_all() -> None:
     with pytest.raises(
-        TooLarge, match=r"602 states or more \(limit states=500\); its largest part: a repeat \{600,600\}"
+        TooLarge,
+        match=r"602 states or more \(limit states=500\); its largest part: a repeat \{600,600\}",
     ):
         automaton(Repeat(AB, 600, 600), states=500)
 
@@ -306,7 +347,9 @@ def test_too_many_rules_are_counted_not_expanded() -> None:
 
 
 def test_exponential_growth_is_stopped_by_time_and_by_size() -> None:
-    with pytest.raises(TooLarge, match=r"limit seconds=0\.2\); its largest part: a repeat \{20,20\}"):
+    with pytest.raises(
+        TooLarge, match=r"limit seconds=0\.2\); its largest part: a repeat \{20,20\}"
+    ):
         automaton(BLOWUP, seconds=0.2)
     with pytest.raises(TooLarge, match=r"limit building=2,000\); its largest part: \$\.choice"):
         automaton(Source(BLOWUP, "$.choice"), building=2000)
@@ -328,12 +371,23 @@ def test_no_time_at_all() -> None:
     ("node", "states"),
     [
         (Repeat(ANY, 0, 5000), 40_001),
-        (Concat((Repeat(Concat((Repeat(X, 1, None), Repeat(X, 1, None))), 1, None), Literal("y"))), 4),
+        (
+            Concat(
+                (Repeat(Concat((Repeat(X, 1, None), Repeat(X, 1, None))), 1, None), Literal("y"))
+            ),
+            4,
+        ),
         (Alternate(tuple(Literal(f"{number}") for number in range(10_000))), 5),
         (Repeat(optional(A), 5000, 5000), 5001),
         (Repeat(EMPTY, 0, 10**9), 1),
         (
-            Repeat(Alternate((Concat((A, Repeat(X, 3000, 3000), A)), Concat((B, Repeat(X, 3000, 3000), B)))), 0, None),
+            Repeat(
+                Alternate(
+                    (Concat((A, Repeat(X, 3000, 3000), A)), Concat((B, Repeat(X, 3000, 3000), B)))
+                ),
+                0,
+                None,
+            ),
             6003,
         ),
     ],
@@ -346,7 +400,9 @@ def test_large_but_allowed(node: Node, states: int) -> None:
 def test_trees_deeper_than_the_stack() -> None:
     node: Node = A
     for _ in range(5000):
-        node = Source(Alternate((Concat((Literal("("), optional(node), Literal(")"))), NOTHING)), "$")
+        node = Source(
+            Alternate((Concat((Literal("("), optional(node), Literal(")"))), NOTHING)), "$"
+        )
     found = automaton(node, seconds=60)
     assert accepts(found, b"(" * 5000 + b"a" + b")" * 5000) and accepts(found, b"(())")
     assert not accepts(found, b"(()")
@@ -354,7 +410,8 @@ def test_trees_deeper_than_the_stack() -> None:
 
 def test_many_labelled_choices_stay_small() -> None:
     found = automaton(
-        Alternate(tuple(Source(Literal(f'"{number}"'), f"$.{number}") for number in range(2000))), seconds=60
+        Alternate(tuple(Source(Literal(f'"{number}"'), f"$.{number}") for number in range(2000))),
+        seconds=60,
     )
     assert len(found.sources[START, found.step(START, b'"')]) == 2000
     assert sum(map(len, found.label_sets)) < 20_000
@@ -373,7 +430,9 @@ def same(one: Automaton, two: Automaton) -> bool:
     )
 
 
-EXAMPLE = Concat((Source(Repeat(Alternate((Literal("né"), DIGIT)), 0, None), "$.á"), Source(B, "$.b")))
+EXAMPLE = Concat(
+    (Source(Repeat(Alternate((Literal("né"), DIGIT)), 0, None), "$.á"), Source(B, "$.b"))
+)
 
 
 def test_builds_are_repeatable() -> None:
@@ -419,7 +478,13 @@ def test_broken_files_are_not_loaded(tmp_path: Path) -> None:
     automaton(EXAMPLE).save(path)
     data = path.read_bytes()
     assert Automaton.load(tmp_path / "missing.safetensors") is None
-    for broken in (b"", b"text", data[: len(data) // 2], data[:200] + b"\xff" * 50 + data[250:], data[:-30]):
+    for broken in (
+        b"",
+        b"text",
+        data[: len(data) // 2],
+        data[:200] + b"\xff" * 50 + data[250:],
+        data[:-30],
+    ):
         path.write_bytes(broken)
         assert Automaton.load(path) is None
 
@@ -443,19 +508,28 @@ def test_files_that_do_not_fit_are_not_loaded(tmp_path: Path, name: str, change:
     automaton(EXAMPLE).save(path)
     parts = numpy_tensors.load(path.read_bytes())
     parts[name] = change(parts[name])  # type: ignore[operator]
-    path.write_bytes(numpy_tensors.save({key: np.ascontiguousarray(part) for key, part in parts.items()}))
+    path.write_bytes(
+        numpy_tensors.save({key: np.ascontiguousarray(part) for key, part in parts.items()})
+    )
     assert Automaton.load(path) is None
 
 
 def test_random_bytes_agree_with_the_language() -> None:
     """All byte strings of a small length, so that nothing but the encoded texts is accepted."""
     found = automaton(Repeat(Chars(((0x62, 0x62), (0xE9, 0xEA), (0x7FF, 0x800))), 0, 2))
-    wanted = {"".join(text).encode() for size in range(3) for text in itertools.product("béê\u07ff\u0800", repeat=size)}
+    wanted = {
+        "".join(text).encode()
+        for size in range(3)
+        for text in itertools.product("béê\u07ff\u0800", repeat=size)
+    }
     reached = {b"": START}
     accepted = set()
     while reached:
         data, state = reached.popitem()
         if found.final[state]:
             accepted.add(data)
-        reached |= {data + bytes((byte,)): found.step(state, bytes((byte,))) for byte in found.next_bytes(state)}
+        reached |= {
+            data + bytes((byte,)): found.step(state, bytes((byte,)))
+            for byte in found.next_bytes(state)
+        }
     assert accepted == wanted

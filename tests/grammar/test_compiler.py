@@ -38,12 +38,18 @@ def accepts(grammar: TokenGrammar, text: str) -> bool:
 
 
 def test_two_roads() -> None:
-    regular = compile_spec(GrammarSpec("json_schema", '{"type": "array", "items": {"type": "boolean"}}'))
+    regular = compile_spec(
+        GrammarSpec("json_schema", '{"type": "array", "items": {"type": "boolean"}}')
+    )
     assert regular.automaton is not None and accepts(TokenGrammar(regular, BYTES), "[true,false]")
     recursive = compile_spec(GrammarSpec("json_schema", json.dumps(TREE)))
     assert recursive.automaton is None and "t" in recursive.why
     grammar = TokenGrammar(recursive, BYTES)
-    assert accepts(grammar, "[[],[[]]]") and not accepts(grammar, "[[,]]") and not accepts(grammar, "[[]")
+    assert (
+        accepts(grammar, "[[],[[]]]")
+        and not accepts(grammar, "[[,]]")
+        and not accepts(grammar, "[[]")
+    )
     lark = TokenGrammar(compile_spec(GrammarSpec("ebnf", 'start: "a" start? "b"')), BYTES)
     assert accepts(lark, "aabb") and not accepts(lark, "aab")
 
@@ -111,12 +117,17 @@ def nested(depth: int) -> dict[str, Any]:
 
 def words(count: int, length: int = 8) -> list[str]:
     rng = random.Random(0)
-    return ["".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(length)) for _ in range(count)]
+    return [
+        "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(length))
+        for _ in range(count)
+    ]
 
 
 def large(properties: int, **schema: Any) -> str:
     names = words(properties, 12)
-    return json.dumps({"type": "object", "properties": dict.fromkeys(names, schema), "required": names})
+    return json.dumps(
+        {"type": "object", "properties": dict.fromkeys(names, schema), "required": names}
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,7 +149,9 @@ def large(properties: int, **schema: Any) -> str:
         ("ebnf", 'start: start "a" | "a"', ""),
     ],
 )  # fmt: skip
-def test_pathological_input_is_answered_or_refused_in_time(kind: str, text: str, refused: str) -> None:
+def test_pathological_input_is_answered_or_refused_in_time(
+    kind: str, text: str, refused: str
+) -> None:
     """The bar is 2 s on a quiet machine; processor time leaves out what others take."""
     began = time.thread_time()
     try:

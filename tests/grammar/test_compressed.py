@@ -62,7 +62,9 @@ def test_edges_and_forced_text_are_the_automaton(node: Node) -> None:
         return
     automaton, edges = found.automaton, found.edges()
     assert set().union(*(expanded(automaton, edge) for edge in edges)) == steps(automaton)
-    remaining = {START} | {state for state in range(START, automaton.states) if not singular(automaton, state)}
+    remaining = {START} | {
+        state for state in range(START, automaton.states) if not singular(automaton, state)
+    }
     assert {START, *(edge.source for edge in edges), *(edge.target for edge in edges)} == remaining
     assert found.states == len(remaining)
     for state in range(START, automaton.states):
@@ -82,7 +84,9 @@ def test_edges_of_many_states() -> None:
 def test_json_example() -> None:
     name = Source(Repeat(Chars(((97, 122),)), 1, None), "$.name")
     age = Source(Concat((Literal('"age":'), Repeat(DIGIT, 1, 2))), "$.age")
-    found = compressed(Source(Concat((Literal('{"name":"'), name, Literal('",'), age, Literal("}"))), "$"))
+    found = compressed(
+        Source(Concat((Literal('{"name":"'), name, Literal('",'), age, Literal("}"))), "$")
+    )
     automaton = found.automaton
     assert found.forced(START) == b'{"name":"'
     assert found.forced(automaton.step(START, b'{"na')) == b'me":"'
@@ -90,7 +94,11 @@ def test_json_example() -> None:
     first, *others = found.edges()
     assert first == (START, automaton.step(START, b'{"name":"'), (), b'{"name":"', ("$",))
     choice = next(edge for edge in others if edge.forced)
-    assert choice.data == ((34, 34),) and choice.forced == b',"age":' and choice.labels == ("$", "$.age")
+    assert (
+        choice.data == ((34, 34),)
+        and choice.forced == b',"age":'
+        and choice.labels == ("$", "$.age")
+    )
     assert found.states == 6
 
 
@@ -114,4 +122,6 @@ def test_chains_that_join_are_stored_once_and_read_whole() -> None:
 
 def test_data_joins_the_bytes_of_one_choice() -> None:
     found = compressed(Concat((Chars(((48, 57), (65, 70), (97, 102))), Literal("!"))))
-    assert [(edge.data, edge.forced) for edge in found.edges()] == [(((48, 57), (65, 70), (97, 102)), b"!")]
+    assert [(edge.data, edge.forced) for edge in found.edges()] == [
+        (((48, 57), (65, 70), (97, 102)), b"!")
+    ]

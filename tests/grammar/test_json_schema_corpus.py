@@ -1,4 +1,4 @@
-"""Texts drawn from the trees of all schemas in benchmarks/schemas.json: they parse, and jsonschema finds them valid."""
+"""Texts of the trees of all schemas in benchmarks/schemas.json: valid JSON, and by jsonschema."""
 
 from __future__ import annotations
 

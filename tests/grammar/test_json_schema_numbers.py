@@ -16,9 +16,13 @@ from sgnb.grammar.schema.numbers import FRACTION_DIGITS, Bound, integers, number
 
 from .oracle import matches
 
-WHOLE = st.one_of(st.integers(-120, 120), st.integers(-(10**6), 10**6), st.integers(-(10**22), 10**22))
+WHOLE = st.one_of(
+    st.integers(-120, 120), st.integers(-(10**6), 10**6), st.integers(-(10**22), 10**22)
+)
 DECIMALS = st.builds(
-    lambda digits, places: Decimal(digits).scaleb(-places), st.integers(-(10**6), 10**6), st.integers(0, 4)
+    lambda digits, places: Decimal(digits).scaleb(-places),
+    st.integers(-(10**6), 10**6),
+    st.integers(0, 4),
 )
 BOUNDS = st.none() | st.builds(Bound, DECIMALS, st.booleans())
 
@@ -60,9 +64,11 @@ def test_numbers(low, high, others):
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.builds(Bound, DECIMALS, st.booleans()), st.integers(1, FRACTION_DIGITS), st.integers(-3, 3))
+@given(
+    st.builds(Bound, DECIMALS, st.booleans()), st.integers(1, FRACTION_DIGITS), st.integers(-3, 3)
+)
 def test_doubles_stay_on_their_side(bound, places, steps):
-    """What the tree lets through is on the right side of the bound as a double too, as validators compute."""
+    """What the tree lets through is on the right side of the bound as a double too."""
     text = format(bound.value + steps * Decimal(1).scaleb(-places), "f")
     limit = float(bound.value)
     if matches(numbers(bound, None), text):
@@ -81,12 +87,32 @@ def test_long_fractions_below_an_exclusive_bound(digits):
 
 
 STEPS = st.sampled_from(
-    [1, 2, 3, 4, 5, 7, 10, 25, 100, Decimal("0.5"), Decimal("0.25"), Decimal("0.01"), Decimal("1.5")]
+    [
+        1,
+        2,
+        3,
+        4,
+        5,
+        7,
+        10,
+        25,
+        100,
+        Decimal("0.5"),
+        Decimal("0.25"),
+        Decimal("0.01"),
+        Decimal("1.5"),
+    ]
 )
 
 
 @settings(max_examples=200, deadline=None)
-@given(STEPS, st.none() | st.integers(-60, 60), st.none() | st.integers(-60, 60), st.booleans(), st.integers(-400, 400))
+@given(
+    STEPS,
+    st.none() | st.integers(-60, 60),
+    st.none() | st.integers(-60, 60),
+    st.booleans(),
+    st.integers(-400, 400),
+)
 def test_multiples(step, least, most, whole, quarter):
     low, high = (None if end is None else Bound(end) for end in (least, most))
     try:
@@ -96,13 +122,26 @@ def test_multiples(step, least, most, whole, quarter):
         return
     value = Decimal(quarter) / 4
     text = str(int(value)) if value == int(value) else str(value)
-    expected = Fraction(value) % Fraction(step) == 0 and inside(value, low, high) and (not whole or value == int(value))
+    expected = (
+        Fraction(value) % Fraction(step) == 0
+        and inside(value, low, high)
+        and (not whole or value == int(value))
+    )
     assert matches(node, text) == expected
 
 
-@given(st.lists(st.sampled_from([2, 3, 4, Decimal("0.5"), Decimal("1.5"), Decimal("0.2")]), min_size=1, max_size=3))
+@given(
+    st.lists(
+        st.sampled_from([2, 3, 4, Decimal("0.5"), Decimal("1.5"), Decimal("0.2")]),
+        min_size=1,
+        max_size=3,
+    )
+)
 def test_common_multiple(steps):
     found = common_multiple(steps)
     assert all((found / Fraction(step)).denominator == 1 for step in steps)
-    assert all(any((found / divisor / Fraction(step)).denominator > 1 for step in steps) for divisor in (2, 3, 5))
+    assert all(
+        any((found / divisor / Fraction(step)).denominator > 1 for step in steps)
+        for divisor in (2, 3, 5)
+    )
     assert found <= math.prod(Fraction(step).numerator for step in steps)

@@ -1,4 +1,4 @@
-"""Random schemas with all keywords mixed: each is refused with a reason, or its texts are valid by jsonschema."""
+"""Random schemas of all keywords: refused with a reason, or their texts are valid by jsonschema."""
 
 from __future__ import annotations
 
@@ -19,11 +19,31 @@ NAMES = ("a", "b", "c", "d")
 
 
 def value(rng: random.Random) -> Any:
-    return rng.choice([None, True, False, 0, 1, 1.0, 2.5, -3, "", "a", "ab", "x\n", [], [1], {}, {"a": 1}, {"b": "x"}])
+    return rng.choice(
+        [
+            None,
+            True,
+            False,
+            0,
+            1,
+            1.0,
+            2.5,
+            -3,
+            "",
+            "a",
+            "ab",
+            "x\n",
+            [],
+            [1],
+            {},
+            {"a": 1},
+            {"b": "x"},
+        ]
+    )
 
 
 class Maker:
-    """Schemas of a few levels; the keywords fit the type about as often as in schemas that people write."""
+    """Schemas of a few levels, whose keywords fit the type about as often as people's do."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
@@ -39,17 +59,25 @@ class Maker:
         return self.typed(depth)
 
     def typed(self, depth: int) -> dict[str, Any]:
-        kind = self.rng.choice(["string", "integer", "number", "boolean", "null", "object", "object", "array", "enum"])
+        kind = self.rng.choice(
+            ["string", "integer", "number", "boolean", "null", "object", "object", "array", "enum"]
+        )
         if kind == "enum":
             return {"enum": [value(self.rng) for _ in range(self.rng.randint(1, 4))]}
         schema: dict[str, Any] = {} if self.rng.random() < 0.1 else {"type": kind}
         if self.rng.random() < 0.1:
-            schema["type"] = [kind, self.rng.choice(["null", "string"])] if kind not in ("null", "string") else kind
+            schema["type"] = (
+                [kind, self.rng.choice(["null", "string"])]
+                if kind not in ("null", "string")
+                else kind
+            )
         if kind == "string":
             self.some(schema, {"minLength": (0, 3), "maxLength": (2, 5)})
             self.maybe(schema, "pattern", ["^a", "b$", "^[a-c]+$", "x", "^.{2,4}$"])
         elif kind in ("integer", "number"):
-            self.some(schema, {"minimum": (-9, 9), "maximum": (-2, 30), "exclusiveMinimum": (-5, 5)})
+            self.some(
+                schema, {"minimum": (-9, 9), "maximum": (-2, 30), "exclusiveMinimum": (-5, 5)}
+            )
             self.maybe(schema, "multipleOf", [2, 5, 10, 0.5, 3])
         elif kind == "object":
             self.members(schema, depth)
@@ -58,7 +86,9 @@ class Maker:
             if self.rng.random() < 0.8:
                 schema["items"] = self.schema(depth - 1) if depth else {"type": "integer"}
             if depth and self.rng.random() < 0.25:
-                schema["prefixItems"] = [self.schema(depth - 1) for _ in range(self.rng.randint(1, 2))]
+                schema["prefixItems"] = [
+                    self.schema(depth - 1) for _ in range(self.rng.randint(1, 2))
+                ]
             self.maybe(schema, "uniqueItems", [True, False])
             if depth and self.rng.random() < 0.1:
                 schema["contains"] = self.schema(0)
@@ -67,14 +97,22 @@ class Maker:
     def members(self, schema: dict[str, Any], depth: int) -> None:
         names = self.rng.sample(NAMES, self.rng.randint(0, 3))
         if names:
-            schema["properties"] = {name: self.schema(depth - 1) if depth else {"type": "string"} for name in names}
+            schema["properties"] = {
+                name: self.schema(depth - 1) if depth else {"type": "string"} for name in names
+            }
         if self.rng.random() < 0.6:
             schema["required"] = self.rng.sample(NAMES, self.rng.randint(0, 2))
         if self.rng.random() < 0.4:
             schema["additionalProperties"] = self.rng.choice([False, True, {"type": "integer"}])
         if self.rng.random() < 0.15:
-            schema["patternProperties"] = {self.rng.choice(["^a", "b", "^x-"]): {"type": ["integer", "null"]}}
-        self.maybe(schema, "propertyNames", [{"enum": ["a", "b", "e"]}, {"maxLength": 3}, {"pattern": "^[a-e]"}])
+            schema["patternProperties"] = {
+                self.rng.choice(["^a", "b", "^x-"]): {"type": ["integer", "null"]}
+            }
+        self.maybe(
+            schema,
+            "propertyNames",
+            [{"enum": ["a", "b", "e"]}, {"maxLength": 3}, {"pattern": "^[a-e]"}],
+        )
         self.maybe(schema, "dependentRequired", [{"a": ["b"]}, {"c": ["a", "d"]}])
         self.maybe(schema, "unevaluatedProperties", [False])
         self.some(schema, {"minProperties": (0, 2), "maxProperties": (1, 4)})

@@ -54,7 +54,7 @@ def allowed(matcher: LibraryMatcher) -> list[int]:
 
 
 def accepts(grammar: LibraryGrammar, text: str) -> bool:
-    """Whether the text can be given byte by byte, with masks that say the same, and may then end."""
+    """Whether the text is accepted byte by byte, with masks that agree, and may then end."""
     matcher = grammar.matcher()
     for byte in text.encode():
         possible = byte in allowed(matcher)
@@ -68,7 +68,8 @@ def accepts(grammar: LibraryGrammar, text: str) -> bool:
 
 
 def all_texts(grammar: LibraryGrammar, length: int) -> set[str]:
-    """All texts of at most so many characters, by going every way and back. Checks `forced` and `finished` there."""
+    """All texts of at most `length` characters, by walking every path and back. Checks that
+    `find_jump_forward_string` and `finished` agree."""
     matcher, found = grammar.matcher(), set()
 
     def follow(data: bytes) -> None:
@@ -114,20 +115,27 @@ def nodes(sets: bool) -> st.SearchStrategy[Node]:
             inner.map(lambda node: Source(node, "$.part")),
         ]
         both = st.tuples(inner, inner)
-        return st.one_of(*plain, *([both.map(Intersect), both.map(lambda x: Without(*x))] if sets else []))
+        return st.one_of(
+            *plain, *([both.map(Intersect), both.map(lambda x: Without(*x))] if sets else [])
+        )
 
     return st.recursive(leaves, grow, max_leaves=6)
 
 
 @st.composite
 def recursive_rules(draw: st.DrawFn) -> Rules:
-    """Two rules that use each other and themselves; each reference after a character, since the oracle needs that."""
+    """Two mutually recursive rules, with a character before each reference, as the oracle needs."""
     flat = nodes(sets=True)
 
     def body() -> Node:
         inside: list[Node] = [
             Concat(
-                (Literal(draw(st.sampled_from(SMALL))), draw(flat), Reference(draw(st.sampled_from("xy"))), draw(flat))
+                (
+                    Literal(draw(st.sampled_from(SMALL))),
+                    draw(flat),
+                    Reference(draw(st.sampled_from("xy"))),
+                    draw(flat),
+                )
             )
             for _ in range(draw(st.integers(1, 2)))
         ]
@@ -169,25 +177,15 @@ def test_characters_of_all_lengths(tree: Node, examples: list[str]) -> None:
 
 
 PIECES = [
-    *BYTES.pieces,
-    b"",
-    b"ab",
-    b"ab",
-    b'"a":',
-    b"}}",
-    b"\xc3\xa9b",
-    b"\xa9",
-    b"\x98\x80",
-    b"[[",
-    b'","',
-    b"\xff",
-    b"",
-]
+    *BYTES.pieces, b"", b"ab", b"ab", b'"a":', b"}}", b"\xc3\xa9b", b"\xa9", b"\x98\x80", b"[[",
+    b'","', b"\xff", b"",
+]  # fmt: skip
 TOKENS = Vocabulary([*PIECES, *(b"" for _ in range(20)), b'{"'])
 
 
 @pytest.mark.parametrize(
-    "text", [JSON, 'root ::= "x" [^a] root | "é" "é"? | "ab" root', 'start: "{" start? "}" | /[a-é]+/']
+    "text",
+    [JSON, 'root ::= "x" [^a] root | "é" "é"? | "ab" root', 'start: "{" start? "}" | /[a-é]+/'],
 )
 @given(choices=st.lists(st.integers(0, 10**6), max_size=12))
 @settings(max_examples=20, deadline=None)
@@ -213,23 +211,40 @@ def test_masks_are_exact(text: str, choices: list[int]) -> None:
 @pytest.mark.parametrize(
     ("grammar", "inside", "outside"),
     [
-        (JSON, ["{}", '{"a":[1,"é\\n"],"b":{"c":7}}', "12", '""'], ["{ }", '{"a"}', "[1,]", '"\n"', "", "1 "]),
+        (
+            JSON,
+            ["{}", '{"a":[1,"é\\n"],"b":{"c":7}}', "12", '""'],
+            ["{ }", '{"a"}', "[1,]", '"\n"', "", "1 "],
+        ),
         (ARITHMETIC, ["1", "1+(2-33)", "((7))"], ["1+", "(1", "1 + 2", "-1"]),
         ('root ::= "a" root "b" | ""', ["", "ab", "aabb"], ["a", "ba", "aab"]),
         ('root ::= root "+" root | "n"', ["n", "n+n+n"], ["", "+", "n+"]),
         ("root ::= .{2} [^\\n]?", ["\n\n", "éa", "😀b!"], ["a", "abc\n"]),
         (
-            'root ::= ( # either\n "a"\n | "b" )\n  | "c-" my-rule\nmy-rule ::= [\\x41-\\u0043\\U0001F600-]+',
+            'root ::= ( # either\n "a"\n | "b" )\n  | "c-" my-rule\n'
+            "my-rule ::= [\\x41-\\u0043\\U0001F600-]+",
             ["b", "c-AC-😀"],
             ["c-", "D"],
         ),
         ('root ::= [a-z]+ [0-9a-z] "x"? [a-z]*', ["ab", "a1", "abx", "a1xyz"], ["a", "1a", "a12"]),
-        ('root ::= ("a" | "ab") ("c" | "bcd") root?', ["abcd", "abc", "acac", "ac"], ["ab", "abcdd"]),
+        (
+            'root ::= ("a" | "ab") ("c" | "bcd") root?',
+            ["abcd", "abc", "acac", "ac"],
+            ["ab", "abcdd"],
+        ),
         ('root ::= "a"{2} "b"{1,} "c"{0,2}', ["aab", "aabbbcc"], ["ab", "aaccc", "aa"]),
-        ('start: sum\nsum: NUMBER ("+" NUMBER)*\nNUMBER: /[0-9]+/\n%ignore / /', ["1+2", "1 + 23"], ["1+", "a"]),
+        (
+            'start: sum\nsum: NUMBER ("+" NUMBER)*\nNUMBER: /[0-9]+/\n%ignore / /',
+            ["1+2", "1 + 23"],
+            ["1+", "a"],
+        ),
         ('start: "a" start? "b"', ["ab", "aabb"], ["aab", ""]),
         ('start: [stop] "a"\nstop: "b"', ["a", "ba"], ["b"]),
-        ('start: %json {"type": "object", "additionalProperties": {"$ref": "#"}}', ['{"a": {}}', "{}"], ["[]"]),
+        (
+            'start: %json {"type": "object", "additionalProperties": {"$ref": "#"}}',
+            ['{"a": {}}', "{}"],
+            ["[]"],
+        ),
     ],
 )
 def test_grammars(grammar: str, inside: list[str], outside: list[str]) -> None:
@@ -276,15 +291,29 @@ def test_wrong_grammars_are_named(grammar: str, message: str) -> None:
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("kind", [{"format": "email"}, {"pattern": "b$"}, {"type": "integer"}, {"enum": ["b", "x"]}])
+@pytest.mark.parametrize(
+    "kind", [{"format": "email"}, {"pattern": "b$"}, {"type": "integer"}, {"enum": ["b", "x"]}]
+)
 def test_objects_that_may_have_other_names(kind: dict[str, str]) -> None:
     """Names and texts that begin like others."""
     names = {"name_first": kind, "name": {"type": "string"}, "n": {"type": "boolean"}}
-    schema = {"type": "object", "properties": names, "required": ["name"], "additionalProperties": True}
+    schema = {
+        "type": "object",
+        "properties": names,
+        "required": ["name"],
+        "additionalProperties": True,
+    }
     rules = translate(json.dumps(schema))
     grammar = compile_rules(rules, BYTES)
     for first in ('"a@b.de"', '"b"', "12", '"c', "[]"):
-        for end in ("", ',"n":true', ',"n":1', ',"nam":{"name":[]}', ',"name_first_":0,"":1', ',"name_first":1'):
+        for end in (
+            "",
+            ',"n":true',
+            ',"n":1',
+            ',"nam":{"name":[]}',
+            ',"name_first_":0,"":1',
+            ',"name_first":1',
+        ):
             for text in (f'{{"name_first":{first},"name":""{end}}}', f'{{"name":{first}{end}}}'):
                 assert accepts(grammar, text) == matches(rules, text), text
 
@@ -292,7 +321,8 @@ def test_objects_that_may_have_other_names(kind: dict[str, str]) -> None:
 def test_empty_intersections_and_missing_rules() -> None:
     empty = Intersect((Literal("a"), Literal("b")))
     grammar = compile_rules(
-        Rules(Alternate((Concat((empty, Reference("x"))), Reference("x"))), {"x": Literal("c")}), BYTES
+        Rules(Alternate((Concat((empty, Reference("x"))), Reference("x"))), {"x": Literal("c")}),
+        BYTES,
     )
     assert all_texts(grammar, 3) == {"c"}
     with pytest.raises(GrammarError, match="no text"):
@@ -336,7 +366,12 @@ def test_forced_rollback_fork_and_the_end() -> None:
     assert twin.find_jump_forward_string() == b"begin on" and matcher.is_final
     done = compile_ebnf('root ::= "(" root ")" | "x"', BYTES).matcher()
     done.accept_token(ord("x"))
-    assert done.finished and done.is_final and not done.next_token_bitmask().any() and done.find_jump_forward_string() == b""
+    assert (
+        done.finished
+        and done.is_final
+        and not done.next_token_bitmask().any()
+        and done.find_jump_forward_string() == b""
+    )
     with pytest.raises(GrammarError):
         done.accept_token(ord("x"))
     done.rollback(1)
@@ -362,7 +397,9 @@ def test_requests_in_threads_do_not_meet() -> None:
     expected = {depth: masks(depth) for depth in (1, 2, 5, 9)}
     found: dict[int, list[list[list[int]]]] = {depth: [] for depth in expected}
     threads = [
-        threading.Thread(target=lambda depth=depth: found[depth].extend(masks(depth) for _ in range(10)))
+        threading.Thread(
+            target=lambda depth=depth: found[depth].extend(masks(depth) for _ in range(10))
+        )
         for depth in expected
     ]
     for thread in threads:
@@ -384,7 +421,11 @@ WORDS = [f"w{i * 7919 % 10007}" for i in range(10_000)]
         lambda: 'root ::= root root root | root root | [a-z] | ""',
         lambda: "root ::= " + " | ".join(f'"{word}"' for word in WORDS),
         lambda: "root ::= word root?\nword ::= " + " | ".join(f'"{word}"' for word in WORDS),
-        lambda: "root ::= r0\n" + "\n".join(f"r{i} ::= r{i + 1} r{i + 1}" for i in range(60)) + '\nr60 ::= "a"',
+        lambda: (
+            "root ::= r0\n"
+            + "\n".join(f"r{i} ::= r{i + 1} r{i + 1}" for i in range(60))
+            + '\nr60 ::= "a"'
+        ),
         lambda: 'root ::= "' + "a" * 1_000_000 + '" root?',
         lambda: (
             "root ::= r0\n"
@@ -429,10 +470,13 @@ def test_deep_trees_do_not_exhaust_the_stack() -> None:
         deep = Concat((Literal("["), Alternate((deep, Reference("x"))), Literal("]")))
     try:
         grammar = compile_rules(
-            Rules(deep, {"x": Concat((Literal("("), Repeat(Reference("x"), 0, 1), Literal(")")))}), BYTES
+            Rules(deep, {"x": Concat((Literal("("), Repeat(Reference("x"), 0, 1), Literal(")")))}),
+            BYTES,
         )
     except GrammarError as error:
         assert "too large" in error.message
         return
-    assert accepts(grammar, "[" * 300 + "a" + "]" * 300) and not accepts(grammar, "[" * 300 + "a" + "]" * 299)
+    assert accepts(grammar, "[" * 300 + "a" + "]" * 300) and not accepts(
+        grammar, "[" * 300 + "a" + "]" * 299
+    )
     assert accepts(grammar, "[[(())]]")

@@ -45,7 +45,11 @@ def compiled(pattern: str) -> Automaton:
 def vocabulary(name: str) -> Vocabulary:
     if name == "large":
         return Vocabulary(large_vocabulary.pieces())
-    made = byte_tokenizers.pieces() if name == "pieces" else AutoTokenizer.from_pretrained(models.path("tiny"))
+    made = (
+        byte_tokenizers.pieces()
+        if name == "pieces"
+        else AutoTokenizer.from_pretrained(models.path("tiny"))
+    )
     tokenizer, special = Tokenizer(made), set(made.all_special_ids)
     return Vocabulary(b"" if i in special else tokenizer.piece(i) for i in range(len(made)))
 
@@ -66,13 +70,15 @@ def sample_states(automaton: Automaton, count: int) -> list[int]:
 
 @pytest.mark.parametrize(("name", "least"), [("tiny", 4096), ("pieces", 300), ("large", 100_000)])
 def test_the_vocabularies_and_the_states_are_the_hard_ones(name: str, least: int) -> None:
-    """Special tokens, tokens that are no UTF-8 by themselves, and states at which a character has begun."""
+    """Special tokens, tokens that are not UTF-8 by themselves, and states inside a character."""
     words = vocabulary(name)
     assert words.size >= least and words.pieces.count(b"") >= 3
     assert sum("\ufffd" in piece.decode(errors="replace") for piece in words.pieces) >= 100
     inside = 0
     for automaton in map(compiled, PATTERNS):
-        following = map(automaton.next_bytes, sample_states(automaton, 4 if name == "large" else 25))
+        following = map(
+            automaton.next_bytes, sample_states(automaton, 4 if name == "large" else 25)
+        )
         inside += sum(bool(data) and data[0] >= 0x80 and data[-1] <= 0xBF for data in following)
     assert inside >= 15
 
@@ -94,14 +100,26 @@ def test_every_state_in_a_character_is_exact() -> None:
     words, automaton = vocabulary("large"), compiled("[é-素]{1,2}x")
     token_masks = TokenMasks(automaton, words)
     inside = automaton.step(START, "素".encode()[:2])
-    for state in [START, inside, automaton.step(START, "素".encode()), automaton.step(START, "素素".encode()[:4])]:
-        assert np.array_equal(allowed(token_masks.mask(state), words.size), brute_force(automaton, words.pieces, state))
+    for state in [
+        START,
+        inside,
+        automaton.step(START, "素".encode()),
+        automaton.step(START, "素素".encode()[:4]),
+    ]:
+        assert np.array_equal(
+            allowed(token_masks.mask(state), words.size),
+            brute_force(automaton, words.pieces, state),
+        )
     partial = words.pieces.index("素".encode()[2:])
     assert allowed(token_masks.mask(inside), words.size)[partial]
 
 
-@pytest.mark.parametrize("limits", [(1, 200, 12), (1, 0, 12), (1, 3, 1), (1, 200, 2), (10**9, 0, 0)])
-def test_every_way_to_walk_gives_the_same(limits: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "limits", [(1, 200, 12), (1, 0, 12), (1, 3, 1), (1, 200, 2), (10**9, 0, 0)]
+)
+def test_every_way_to_walk_gives_the_same(
+    limits: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Neighbourhoods of all sizes, the whole tree, and only the nodes that are alive."""
     names = ("WIDE_WALK", "NEIGHBOURHOOD_STATES", "NEIGHBOURHOOD_DEPTH")
     for name, value in zip(names, limits, strict=True):
@@ -112,10 +130,15 @@ def test_every_way_to_walk_gives_the_same(limits: tuple[int, int, int], monkeypa
         token_masks = TokenMasks(automaton, words)
         for state in sample_states(automaton, 12):
             expected = brute_force(automaton, words.pieces, state)
-            assert np.array_equal(allowed(token_masks.mask(state), words.size), expected), (pattern, state)
+            assert np.array_equal(allowed(token_masks.mask(state), words.size), expected), (
+                pattern,
+                state,
+            )
 
 
-PIECES = st.lists(st.binary(max_size=4) | st.text("ab1é素", max_size=3).map(str.encode), min_size=1, max_size=80)
+PIECES = st.lists(
+    st.binary(max_size=4) | st.text("ab1é素", max_size=3).map(str.encode), min_size=1, max_size=80
+)
 
 
 @given(PIECES, st.sampled_from([".*", "[ab]{0,9}1", "(é|素b)+", "[^1]*"]), st.integers(0, 99))
@@ -127,14 +150,20 @@ def test_any_vocabulary(pieces: list[bytes], pattern: str, place: int) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(masks, "WIDE_WALK", wide_walk)
             mask = TokenMasks(automaton, words).mask(state)
-        assert np.array_equal(allowed(mask, words.size), brute_force(automaton, words.pieces, state))
+        assert np.array_equal(
+            allowed(mask, words.size), brute_force(automaton, words.pieces, state)
+        )
 
 
 def test_automata_with_like_strings_share_the_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(masks, "WIDE_WALK", 1)
     walks: list[bytes] = []
     whole = masks.walk_neighbourhood
-    monkeypatch.setattr(masks, "walk_neighbourhood", lambda tree, near: walks.append(near.shape) or whole(tree, near))
+    monkeypatch.setattr(
+        masks,
+        "walk_neighbourhood",
+        lambda tree, near: walks.append(near.shape) or whole(tree, near),
+    )
     words = Vocabulary(vocabulary("tiny").pieces)
     for key in ("a", "list of [0-9]{2}"):
         automaton = compiled(rf"\{{{key}:{STRING},\}}")
@@ -205,11 +234,13 @@ def test_longest_match_goes_back_where_greed_leads_nowhere() -> None:
 
 
 def test_longest_match_of_hopeless_text_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every place can be reached in very many ways, and none of them ends; each place is looked at once."""
+    """Exponentially many ways lead to every place, and none ends; each place is visited once."""
     words = Vocabulary([b"a", b"aa", b"aaa"])
     places: list[int] = []
     matches = words.tree.matches
-    monkeypatch.setattr(words.tree, "matches", lambda data, place: places.append(place) or matches(data, place))
+    monkeypatch.setattr(
+        words.tree, "matches", lambda data, place: places.append(place) or matches(data, place)
+    )
     with pytest.raises(GrammarError, match="byte 400"):
         words.longest_match(b"a" * 400 + b"b")
     assert sorted(places) == list(range(401))

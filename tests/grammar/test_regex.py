@@ -1,4 +1,4 @@
-"""Patterns read into trees against `re`: a matcher of trees that spells out their meaning is the go-between."""
+"""Parsed patterns against `re`, by way of a tree matcher that spells out what trees mean."""
 
 from __future__ import annotations
 
@@ -22,9 +22,14 @@ from .patterns import NEARBY, is_refused, longest, mutated, patterns, quick
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
 
-TOKENS = [*"aakK01 \n.^$|?*+()[]{}-,\\#:i=<>!Px", "(?:", "(?i)", "(?x)", "(?i:", "(?-i:", "(?P<n>", "(?u:", "(?#"]
+TOKENS = [
+    *"aakK01 \n.^$|?*+()[]{}-,\\#:i=<>!Px", "(?:", "(?i)", "(?x)", "(?i:", "(?-i:", "(?P<n>",
+    "(?u:", "(?#",
+]  # fmt: skip
 TOKENS += ["(?a)", "(?=", "(|)"]
-TOKENS += [r"\d", r"\1", "[^", "[a-", "{2}", "{1,2}", "{,2}", "*?", "*+", r"\x41", r"\x", r"\u01", r"\N{"]
+TOKENS += [
+    r"\d", r"\1", "[^", "[a-", "{2}", "{1,2}", "{,2}", "*?", "*+", r"\x41", r"\x", r"\u01", r"\N{",
+]  # fmt: skip
 
 
 def sample(node: Node, rng: random.Random) -> str:
@@ -56,7 +61,7 @@ def texts(pattern: str, node: Node, rng: random.Random) -> list[str]:
 
 
 def found_in(compiled: re.Pattern[str], text: str) -> bool:
-    r"""What `search` says, without its shortcuts: CPython 3.11 does not find `(?a:\S)` in "\x1c", where it matches."""
+    r"""`search` without its shortcuts: CPython 3.11 does not find `(?a:\S)` in "\x1c"."""
     return any(compiled.match(text, place) for place in range(len(text) + 1))
 
 
@@ -82,13 +87,17 @@ def test_a_tree_means_what_fullmatch_and_search_mean(pattern: str, seed: int) ->
 
 @settings(quick, max_examples=1500)
 @given(st.lists(st.sampled_from(TOKENS), max_size=9).map("".join), st.integers(0, 2**32))
-def test_what_re_refuses_is_refused_and_what_is_read_means_the_same(pattern: str, seed: int) -> None:
+def test_what_re_refuses_is_refused_and_what_is_read_means_the_same(
+    pattern: str, seed: int
+) -> None:
     try:
         node = parse(pattern)
     except GrammarError as error:
         accepted = ("not supported", "anchor", "back-reference", "boundary", "possessive")
         assert is_refused(pattern) or any(word in error.message for word in accepted), error
-        assert error.hint and re.search(r"column \d+ \(counted from 1\)\n  .*\n *\^$", error.message)
+        assert error.hint and re.search(
+            r"column \d+ \(counted from 1\)\n  .*\n *\^$", error.message
+        )
         return
     assert not is_refused(pattern)
     for text in texts(pattern, node, random.Random(seed)):
@@ -111,7 +120,12 @@ MEANINGS: list[tuple[str, str, list[str], list[str]]] = [
     ("case beyond ASCII", "(?i)straſse K[å-ö]", ["STRASSE \u212aÅ", "straſse kö"], ["straße ka"]),
     ("case of a negated class", "(?i)[^a-z]", ["é", "1"], ["ſ", "K", "\u212a"]),
     ("lazy and greedy are one language", "a*?b+?c??", ["b", "aabbc"], ["", "aac"]),
-    ("surrogates in a range are no characters", r"[\ud800-\udfff\uffff]|[^\ud800-\udfff]", ["\uffff", "a"], ["", "ab"]),
+    (
+        "surrogates in a range are no characters",
+        r"[\ud800-\udfff\uffff]|[^\ud800-\udfff]",
+        ["\uffff", "a"],
+        ["", "ab"],
+    ),
     ("lines at the ends", "(?m)^a$|^$", ["a", ""], ["a\n", "\n"]),
 ]
 
@@ -123,13 +137,30 @@ def test_meaning(_: str, pattern: str, inside: list[str], outside: list[str]) ->
         assert matches(node, text) == (text in inside) == bool(re.fullmatch(pattern, text)), text
 
 
-ANYWHERE = ["b", "^b", "b$", r"b\Z", "^a|b$", "^b$", "^$", "(?m)^b$", "(?m)^b|c$", "(^|a)b(c|$)", "x*", r"b$\n"]
+ANYWHERE = [
+    "b", "^b", "b$", r"b\Z", "^a|b$", "^b$", "^$", "(?m)^b$", "(?m)^b|c$", "(^|a)b(c|$)", "x*",
+    r"b$\n",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("pattern", ANYWHERE)
 def test_a_match_anywhere_is_what_search_finds(pattern: str) -> None:
     node = parse(pattern, whole=False)
-    for text in ["", "b", "ab", "ba", "abc", "b\n", "a\nb", "a\nb\n", "b\nc", "bc\n\n", "\nb\nx", "日b", "acb"]:
+    for text in [
+        "",
+        "b",
+        "ab",
+        "ba",
+        "abc",
+        "b\n",
+        "a\nb",
+        "a\nb\n",
+        "b\nc",
+        "bc\n\n",
+        "\nb\nx",
+        "日b",
+        "acb",
+    ]:
         assert matches(node, text) == bool(re.search(pattern, text)), text
 
 
@@ -252,18 +283,14 @@ ERRORS: list[tuple[str, str, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "construct", "column", "cure"),
-    ERRORS,
-    ids=range(len(ERRORS)),
-)
-def test_errors_name_the_construct_the_column_and_the_cure(
-    pattern: str, construct: str, column: int, cure: str
+@pytest.mark.parametrize(("pattern", "construct", "column", "hint"), ERRORS, ids=range(len(ERRORS)))
+def test_errors_name_the_construct_the_column_and_the_hint(
+    pattern: str, construct: str, column: int, hint: str
 ) -> None:
     with pytest.raises(GrammarError) as caught:
         parse(pattern)
     first, shown, mark = caught.value.message.split("\n")
-    assert construct in first and cure in caught.value.hint
+    assert construct in first and hint in caught.value.hint
     line_start = pattern.rfind("\n", 0, column) + 1
     assert f"column {column - line_start} (counted from 1)" in first or "line" in first
     marked = (shown + " ")[mark.index("^")]
@@ -305,4 +332,6 @@ def test_characters_of_a_dot_are_all_but_the_line_break() -> None:
     node = parse(".")
     assert isinstance(node, Source) and isinstance(node.node, Chars)
     assert intersection(node.node.ranges, ((10, 10),)) == ()
-    assert parse("[^\n]") == Source(node.node, "[^\n]") and parse(r"\w") == Source(Chars(category("w")), r"\w")
+    assert parse("[^\n]") == Source(node.node, "[^\n]") and parse(r"\w") == Source(
+        Chars(category("w")), r"\w"
+    )

@@ -1,4 +1,4 @@
-"""Patterns, read and made automata, against `re`: the same texts accepted and refused, and never what is no UTF-8."""
+"""Automata of patterns against `re`: the same texts accepted and refused, and only UTF-8."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def is_text(data: bytes) -> bool:
 
 
 def near(automaton: Automaton, rng: random.Random, most: int) -> set[bytes]:
-    """Texts of the automaton of up to `most` characters, texts near to them, and bytes near to them."""
+    """Texts of the automaton of at most `most` characters, and texts and bytes near to them."""
     walks = [walk(automaton, rng) for _ in range(32)]
     texts = [data.decode() for data in walks]
     texts += [mutated(text, rng) for text in texts] + [mutated(text, rng) for text in texts]
@@ -95,7 +95,7 @@ def check(pattern: str, automaton: Automaton, tried: set[bytes]) -> Cases:
 
 
 def test_automata_accept_what_fullmatch_accepts() -> None:
-    """The counts, of distinct pairs of pattern and text, keep the test from comparing little or only refusals."""
+    """The counts, of distinct pairs of pattern and text, show that enough of each is compared."""
     seen: dict[str, Cases] = {}
 
     @settings(quick, max_examples=400)
@@ -108,10 +108,16 @@ def test_automata_accept_what_fullmatch_accepts() -> None:
         seen.setdefault(pattern, {}).update(check(pattern, automaton, tried))
 
     compare()
-    kinds = Counter((inside, is_text(data)) for cases in seen.values() for data, inside in cases.items())
-    long = Counter(inside for cases in seen.values() for data, inside in cases.items() if data not in SHORT)
+    kinds = Counter(
+        (inside, is_text(data)) for cases in seen.values() for data, inside in cases.items()
+    )
+    long = Counter(
+        inside for cases in seen.values() for data, inside in cases.items() if data not in SHORT
+    )
     assert len(seen) > 200 and kinds.total() > 150_000, kinds
-    assert kinds[True, True] > 10_000 and kinds[False, True] > 100_000 and kinds[False, False] > 1000, kinds
+    assert (
+        kinds[True, True] > 10_000 and kinds[False, True] > 100_000 and kinds[False, False] > 1000
+    ), kinds
     assert long[True] > 2000 and long[False] > 2000, long
 
 
@@ -157,7 +163,7 @@ def after(expected: tuple[tuple[int, int], ...], byte: int) -> tuple[tuple[int, 
 @settings(quick, max_examples=150)
 @given(st.sampled_from([*REAL, "(?s).*", r"\W*", "(?i)[^a]+", r"(?a)\S\D"]) | patterns())
 def test_every_way_through_an_automaton_is_utf8(pattern: str) -> None:
-    """No sample: all pairs of a state and a place in a character; from every state there is a way to an end."""
+    """Exhaustive: all pairs of a state and a place in a character; every state reaches an end."""
     automaton = automaton_of(pattern)
     pairs = {(START, ())}
     fresh = list(pairs)

@@ -1,4 +1,4 @@
-"""Matchers of patterns: every answer, after any walk, against one worked out from the automaton and `re`."""
+"""Matchers of patterns: every answer, after any walk, against the automaton and `re`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from .test_regex_automaton import automaton_of, is_text, seeds
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
 
-VOCABULARY = Vocabulary([b"", *(bytes([byte]) for byte in range(256)), b"ab", b"k-", "éa".encode(), "日".encode()[1:]])
+VOCABULARY = Vocabulary(
+    [b"", *(bytes([byte]) for byte in range(256)), b"ab", b"k-", "éa".encode(), "日".encode()[1:]]
+)
 FEW = Vocabulary([b"a", b"ab", b"0", b"", b"k-", b"b", b"bcd", b"c", b" ", "é".encode(), b"-1"])
 """Without most bytes, so that a text that could go on may find no token."""
 
@@ -44,10 +46,19 @@ def test_a_matcher_says_what_its_bytes_say(pattern: str, seed: int, vocabulary: 
         state = automaton.step(START, data)
         inside = is_text(data) and bool(re.fullmatch(pattern, data.decode()))
         allowed = [bool(piece) and automaton.step(state, piece) != 0 for piece in vocabulary.pieces]
-        assert (matcher.state, matcher.is_final, matcher.find_jump_forward_string()) == (state, inside, forced(automaton, state))
+        assert (matcher.state, matcher.is_final, matcher.find_jump_forward_string()) == (
+            state,
+            inside,
+            forced(automaton, state),
+        )
         assert matcher.finished == (inside and not any(allowed))
         calm = not forced(automaton, state) and (any(allowed) or not inside)
-        for tokens in (0, len(automaton.completion(state)) - 1, len(automaton.completion(state)), 1000):
+        for tokens in (
+            0,
+            len(automaton.completion(state)) - 1,
+            len(automaton.completion(state)),
+            1000,
+        ):
             may = calm and len(automaton.completion(state)) <= tokens
             assert matcher.is_idle(tokens) == may or (vocabulary is FEW and may)
         packed = matcher.next_token_bitmask().view(np.uint8)

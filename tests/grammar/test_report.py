@@ -14,8 +14,9 @@ from sgnb.grammar.report import cut, explain
 from sgnb.grammar.spec import GrammarSpec
 from sgnb.grammar.vocabulary import Vocabulary
 
-PERSON = """{"type": "object", "properties": {"name": {"type": "string", "maxLength": 8}, "age": {"type": "integer",
-"minimum": 0, "maximum": 120}}, "required": ["name", "age"], "additionalProperties": false}"""
+PERSON = """{"type": "object", "properties": {"name": {"type": "string", "maxLength": 8},
+"age": {"type": "integer", "minimum": 0, "maximum": 120}}, "required": ["name", "age"],
+"additionalProperties": false}"""
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +40,9 @@ def spec(pattern: str) -> GrammarSpec:
     return GrammarSpec("regex", pattern)
 
 
-@pytest.mark.parametrize("pattern", ["abc", "[a-z]{3,5}=[0-9]+", "(yes|no)!", ".{0,300}", "é+|漢{2}", "", "a*"])
+@pytest.mark.parametrize(
+    "pattern", ["abc", "[a-z]{3,5}=[0-9]+", "(yes|no)!", ".{0,300}", "é+|漢{2}", "", "a*"]
+)
 def test_shortest_and_example_match(pattern: str) -> None:
     report = explain(compile_spec(spec(pattern)))
     assert report.shortest is not None
@@ -74,7 +77,10 @@ def test_warnings_about_tokens() -> None:
     warnings = explain(grammar, Letters(), max_tokens=1).warnings
     assert len(warnings) == 2
     assert "share the token 'y'" in warnings[0]
-    assert warnings[1] == "the shortest text takes 2 tokens, and only 1 may be generated: the call would fail"
+    assert (
+        warnings[1]
+        == "the shortest text takes 2 tokens, and only 1 may be generated: the call would fail"
+    )
 
 
 def test_edges_name_what_they_force_and_where_it_comes_from() -> None:
@@ -93,7 +99,10 @@ def test_edges_show_characters() -> None:
     assert [line.text for line in others] == [r"[\x00-`b-\x7f] '!'", "[not ASCII] '!'"]
     assert lines(compile_spec(spec(r"[\n\]-]x")))[0].text == r"[\n\-\]] 'x'"
     assert [line.text for line in lines(compile_spec(spec("(é|ü!)x")))] == ["'éx'", "'ü!x'"]
-    assert [line.text for line in lines(compile_spec(spec("[à-ö]x漢?")))] == ["[not ASCII] 'x'", "'漢'"]
+    assert [line.text for line in lines(compile_spec(spec("[à-ö]x漢?")))] == [
+        "[not ASCII] 'x'",
+        "'漢'",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +128,8 @@ def test_only_what_leaves_no_choice_is_forced() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "single"), [("abc", True), ("é", True), ("ab?", False), ("[ab]", False), ("", False)]
+    ("pattern", "single"),
+    [("abc", True), ("é", True), ("ab?", False), ("[ab]", False), ("", False)],
 )
 def test_a_grammar_of_one_text(pattern: str, single: bool) -> None:
     assert explain(compile_spec(spec(pattern))).single is single
@@ -142,7 +152,9 @@ def test_allowed_tokens() -> None:
 
 
 def test_the_road_of_the_library_says_so() -> None:
-    tree = '{"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}}}'
+    tree = (
+        '{"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}}}'
+    )
     grammar = compile_spec(GrammarSpec("json_schema", tree))
     report = explain(grammar)
     assert report.shortest is None

@@ -23,7 +23,10 @@ WELL_FORMED = [
     ((0xF4, 0xF4), (0x80, 0x8F), (0x80, 0xBF), (0x80, 0xBF)),
 ]
 
-EDGES = [0, 0x7F, 0x80, 0x7FF, 0x800, 0xFFF, 0x1000, 0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x3FFFF, 0x40000, 0x10FFFF]
+EDGES = [
+    0, 0x7F, 0x80, 0x7FF, 0x800, 0xFFF, 0x1000, 0xD7FF, 0xE000, 0xFFFF, 0x10000, 0x3FFFF, 0x40000,
+    0x10FFFF,
+]  # fmt: skip
 
 points = st.sampled_from(EDGES) | st.integers(0, 0x10FFFF)
 
@@ -53,7 +56,9 @@ def test_ranges(low: int, high: int, expected: list[tuple[tuple[int, int], ...]]
 
 
 @given(points, points, st.lists(points, max_size=5))
-def test_sequences_hold_the_characters_of_the_range_once_and_no_others(one: int, two: int, others: list[int]) -> None:
+def test_sequences_hold_the_characters_of_the_range_once_and_no_others(
+    one: int, two: int, others: list[int]
+) -> None:
     low, high = min(one, two), max(one, two)
     found = list(sequences(((low, high),)))
     assert found == sorted(found)

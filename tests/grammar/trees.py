@@ -1,4 +1,4 @@
-"""Random syntax trees over a few characters of one to four bytes, and random texts over the same characters."""
+"""Random syntax trees over a few characters of one to four bytes, and random texts over them."""
 
 from __future__ import annotations
 
@@ -34,9 +34,16 @@ def _ranges(points: list[int]) -> Ranges:
 
 
 _characters = st.one_of(
-    st.lists(st.sampled_from(ALPHABET), max_size=4).map(lambda found: _ranges([ord(c) for c in found])),
+    st.lists(st.sampled_from(ALPHABET), max_size=4).map(
+        lambda found: _ranges([ord(c) for c in found])
+    ),
     st.sampled_from(
-        [((0, 0xD7FF), (0xE000, 0x10FFFF)), ((98, 0x7FF),), ((0x7FF, 0x20AC),), ((97, 97), (0xE000, 0x10FFFF))]
+        [
+            ((0, 0xD7FF), (0xE000, 0x10FFFF)),
+            ((98, 0x7FF),),
+            ((0x7FF, 0x20AC),),
+            ((97, 97), (0xE000, 0x10FFFF)),
+        ]
     ),
 ).map(Chars)
 
@@ -49,7 +56,9 @@ def _grow(nodes: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
     return st.one_of(
         some.map(Concat),
         some.map(Alternate),
-        st.tuples(nodes, counts).map(lambda x: Repeat(x[0], x[1][0], None if x[1][1] is None else sum(x[1]))),
+        st.tuples(nodes, counts).map(
+            lambda x: Repeat(x[0], x[1][0], None if x[1][1] is None else sum(x[1]))
+        ),
         st.lists(nodes, min_size=1, max_size=3).map(tuple).map(Intersect),
         st.tuples(nodes, nodes).map(lambda x: Without(*x)),
         st.tuples(nodes, st.sampled_from(["x", "y", "z"])).map(lambda x: Source(*x)),

@@ -1,4 +1,5 @@
-"""An executor for tests: scripted answers after chosen delays, from threads of its own, and a record of every call."""
+"""An executor for tests: scripted answers after chosen delays, from threads of its own, and a
+record of every call."""
 
 from __future__ import annotations
 
@@ -26,18 +27,22 @@ FOREVER_SECONDS = 1e6
 
 
 class FakeExecutor:
-    """`answer` gives a call's text, a list of n texts, or an exception to fail with; `delay` its seconds.
+    """Two threads deliver the answers when they are due. A streamed text comes letter by letter.
 
-    Two threads deliver the answers when they are due. `logprobs` gives a choice's log-probabilities, one for each
-    byte. A streamed text comes letter by letter, `delay` seconds apart. `together`: no answer comes before so many run
-    at a time, however slow the machine is; after `PATIENCE_SECONDS` it comes all the same.
+    answer: gives a call's text, a list of n texts, or an exception to fail with.
+    delay: seconds before an answer, and between letters.
+    logprobs: gives a choice's log-probabilities, one for each byte.
+    together: no answer comes before this many calls run at a time, however slow the machine is;
+    after `PATIENCE_SECONDS` it comes all the same.
     """
 
     def __init__(
         self,
         answer: Callable[[Call], Any] | str = answer_by_hash,
         delay: Callable[[Call | ScoreCall], float] | float = 0.0,
-        logprobs: Callable[[str], list[float]] = lambda choice: [-float(len(choice))] * len(choice.encode()),
+        logprobs: Callable[[str], list[float]] = lambda choice: (
+            [-float(len(choice))] * len(choice.encode())
+        ),
         chat: ChatTemplate = PLAIN,
         together: int = 0,
     ) -> None:
@@ -70,9 +75,12 @@ class FakeExecutor:
         def result() -> Result:
             if failed:
                 return Result(("".join(sent),), error=answer)
-            return Result(tuple(texts), tuple({"finish_reason": "stop", "length": len(t)} for t in texts))
+            return Result(
+                tuple(texts), tuple({"finish_reason": "stop", "length": len(t)} for t in texts)
+            )
 
         pieces = len(texts[0]) if call.stream and not failed else 0
+
         def aborted() -> Result:
             return Result(("".join(sent),), error=Aborted("stopped"))
 
@@ -80,9 +88,14 @@ class FakeExecutor:
 
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
         def result() -> Scores:
-            return Scores(tuple(self._score(choice, call.unconditional) for choice in call.choices), {"cached": 0})
+            return Scores(
+                tuple(self._score(choice, call.unconditional) for choice in call.choices),
+                {"cached": 0},
+            )
 
-        return self._start(call, sink, 0, lambda i: None, result, lambda: Scores(error=Aborted("stopped")))
+        return self._start(
+            call, sink, 0, lambda i: None, result, lambda: Scores(error=Aborted("stopped"))
+        )
 
     def flush_cache(self) -> None:
         pass
@@ -113,7 +126,9 @@ class FakeExecutor:
         alone = (None, *[-1.0] * (len(logprobs) - 1)) if unconditional else ()
         return ChoiceScore(tuple(choice.encode()), logprobs, alone)
 
-    def _start(self, call: Any, sink: Any, pieces: int, letter: Any, result: Any, aborted: Any) -> Callable[[], None]:
+    def _start(
+        self, call: Any, sink: Any, pieces: int, letter: Any, result: Any, aborted: Any
+    ) -> Callable[[], None]:
         ended = threading.Lock()
 
         def end(last: Callable[[], Any]) -> None:

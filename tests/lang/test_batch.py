@@ -50,7 +50,10 @@ class Frame:
 
 @pytest.mark.parametrize("batch", [[("a",), ("b",)], Frame(), iter([{"q": "a"}, ["b"]])])
 def test_what_a_batch_may_be(make: Any, batch: Any) -> None:
-    assert [state.text() for state in simple.run_batch(batch, backend=make("x"))] == ["a: x", "b: x"]
+    assert [state.text() for state in simple.run_batch(batch, backend=make("x"))] == [
+        "a: x",
+        "b: x",
+    ]
 
 
 def test_what_is_no_batch(fake: Any) -> None:
@@ -64,8 +67,12 @@ def test_an_empty_batch(fake: Any) -> None:
     assert fake.events() == []
 
 
-def test_programs_that_never_read_share_one_thread(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "PATIENCE_SECONDS", math.inf)  # a slow machine must not look like a held-up worker
+def test_programs_that_never_read_share_one_thread(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        pool, "PATIENCE_SECONDS", math.inf
+    )  # a slow machine must not look like a held-up worker
     threads = set()
 
     @function
@@ -89,7 +96,9 @@ def test_programs_that_read_share_num_threads(make: Any) -> None:
         reads_twice(s, q)
         most = max(most, threading.active_count())
 
-    states = program.run_batch([{"q": f"{i} "} for i in range(500)], num_threads=8, backend=executor)
+    states = program.run_batch(
+        [{"q": f"{i} "} for i in range(500)], num_threads=8, backend=executor
+    )
     assert [state["both"] for state in states] == ["xx"] * 500
     assert states[499].text() == "499 xxx"
     assert 4 <= executor.most_running <= 8
@@ -111,7 +120,11 @@ def test_a_batch_inside_a_batch(make: Any) -> None:
 
     @function
     def outer(s: Any, n: int) -> int:
-        return len(reads_twice.run_batch([{"q": str(i)} for i in range(n)], num_threads=2, backend=executor))
+        return len(
+            reads_twice.run_batch(
+                [{"q": str(i)} for i in range(n)], num_threads=2, backend=executor
+            )
+        )
 
     states = outer.run_batch([{"n": n} for n in range(6)], num_threads=2, backend=executor)
     assert [state.ret_value for state in states] == list(range(6))
@@ -143,7 +156,9 @@ def test_a_failing_program_fails_alone(make: Any) -> None:
     for read in (lambda: states[2]["a"], lambda: states[2].ret_value, states[2].sync):
         with pytest.raises(ValueError, match="bad"):
             read()
-    assert executor.events(RunFinished)[0].message == "1 of 4 programs failed, first: ValueError: bad"
+    assert (
+        executor.events(RunFinished)[0].message == "1 of 4 programs failed, first: ValueError: bad"
+    )
 
 
 def test_when_every_program_fails_the_batch_does(make: Any) -> None:

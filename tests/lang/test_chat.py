@@ -1,4 +1,5 @@
-"""Tables read off what templates render: the roles of a program give the same text as the template itself."""
+"""Tables read off what templates render: the roles of a program give the same text as the template
+itself."""
 
 from __future__ import annotations
 
@@ -13,12 +14,14 @@ from sgnb.lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_re
 
 CHATML = "{% for m in messages %}<|im_start|>{{m.role}}\n{{m.content}}<|im_end|>\n{% endfor %}"
 DEFAULT_SYSTEM = (
-    "{% if messages[0].role != 'system' %}<|im_start|>system\nBe kind.<|im_end|>\n{% endif %}" + CHATML
+    "{% if messages[0].role != 'system' %}<|im_start|>system\nBe kind.<|im_end|>\n{% endif %}"
+    + CHATML
 )
 STRIPS = CHATML.replace("{{m.content}}", "{{m.content | trim}}")
 BRACKETS = (
     "<s>{% for m in messages %}{% if m.role == 'user' %}[INST] {{m.content}} [/INST]"
-    "{% elif m.role == 'assistant' %} {{m.content}}</s>{% else %}{{ refuse() }}{% endif %}{% endfor %}"
+    "{% elif m.role == 'assistant' %} {{m.content}}</s>{% else %}{{ refuse() }}{% "
+    "endif %}{% endfor %}"
 )
 MERGES = (
     "<s>{% set sys = namespace(text='') %}{% for m in messages %}"
@@ -27,7 +30,8 @@ MERGES = (
     "{% else %} {{m.content}} </s>{% endif %}{% endfor %}"
 )
 HEADER = (
-    "<bos>{% if messages[0].role == 'system' %}<h>system</h>Date: now\n\n{{messages[0].content}}<eot>"
+    "<bos>{% if messages[0].role == 'system' %}<h>system</h>Date: "
+    "now\n\n{{messages[0].content}}<eot>"
     "{% else %}<h>system</h>Date: now\n\n<eot>{% endif %}"
     "{% for m in messages if m.role != 'system' %}<h>{{m.role}}</h>{{m.content}}<eot>{% endfor %}"
 )
@@ -56,7 +60,9 @@ def spoken(executor: Any, messages: Messages) -> Any:
     return s
 
 
-@pytest.mark.parametrize("source", [CHATML, DEFAULT_SYSTEM, STRIPS, BRACKETS, MERGES, HEADER, IGNORES])
+@pytest.mark.parametrize(
+    "source", [CHATML, DEFAULT_SYSTEM, STRIPS, BRACKETS, MERGES, HEADER, IGNORES]
+)
 def test_a_program_says_what_the_template_renders(make: Any, source: str) -> None:
     render = renderer(source)
     executor = make(chat=from_render("test", render))
@@ -79,12 +85,18 @@ def test_a_template_without_a_system_role_gives_its_words_to_the_user(source: st
 
 def test_text_stays_exact_where_a_template_would_strip(make: Any) -> None:
     executor = make(chat=from_render("test", renderer(STRIPS)))
-    assert "user\n  Hi \n<|im_end|>" in spoken(executor, [{"role": "user", "content": "  Hi \n"}]).text()
+    assert (
+        "user\n  Hi \n<|im_end|>"
+        in spoken(executor, [{"role": "user", "content": "  Hi \n"}]).text()
+    )
 
 
 @pytest.mark.parametrize(
     "source",
-    ["{{messages[0].content}}", "{% for m in messages %}{{loop.index}}: {{m.content}};{% endfor %}"],
+    [
+        "{{messages[0].content}}",
+        "{% for m in messages %}{{loop.index}}: {{m.content}};{% endfor %}",
+    ],
 )
 def test_a_template_that_is_no_table_is_refused(source: str) -> None:
     with pytest.raises(TemplateError, match="chat template"):

@@ -40,7 +40,10 @@ def test_an_int_is_a_regex_and_stops(dtype: Any) -> None:
 
 
 def test_the_other_dtypes() -> None:
-    assert options(gen(dtype=float)) == {"regex": r"[-+]?[0-9]*\.?[0-9]+[ \n]*", "stop": (" ", "\n")}
+    assert options(gen(dtype=float)) == {
+        "regex": r"[-+]?[0-9]*\.?[0-9]+[ \n]*",
+        "stop": (" ", "\n"),
+    }
     assert options(gen(dtype=bool)) == {"regex": "(True|False)"}
     assert options(gen(dtype=str)) == {"regex": r'"[\w\d\s]*"'}
 
@@ -50,7 +53,7 @@ def test_gen_int_and_gen_string_are_gen() -> None:
     assert gen_string("a", stop="x") == gen("a", stop="x", dtype=str)
     node = gen_int("a")
     assert isinstance(node, Gen)
-    assert node.place.file == __file__
+    assert node.location.file == __file__
 
 
 @pytest.mark.parametrize(
@@ -93,7 +96,9 @@ def test_a_bad_schema_fails_at_its_line(schema: Any) -> None:
 def test_a_schema_is_text_whatever_it_came_as() -> None:
     plain = {"type": "object", "properties": {"b": {"type": "string"}, "a": {"enum": [1, None]}}}
     text = json.dumps(plain)
-    assert options(gen(json_schema=plain)) == options(gen(json_schema=text)) == {"json_schema": text}
+    assert (
+        options(gen(json_schema=plain)) == options(gen(json_schema=text)) == {"json_schema": text}
+    )
     wand = json.loads(options(gen(json_schema=Wand))["json_schema"])
     assert list(wand["properties"]) == ["wood", "length"]
     assert json.loads(options(gen(json_schema=Town))["json_schema"])["required"] == ["name"]

@@ -1,4 +1,5 @@
-"""The original exception, with the program's line, wherever a value is missing because of it; and nothing hangs."""
+"""The original exception, with the program's line, wherever a value is missing because of it; and
+nothing hangs."""
 
 from __future__ import annotations
 
@@ -135,7 +136,11 @@ def test_what_cannot_be_a_program() -> None:
 
     async def later(s: Any) -> None: ...
 
-    for func, said in ((wrong, "is 'state'"), (empty, "is missing"), (later, "cannot be a program")):
+    for func, said in (
+        (wrong, "is 'state'"),
+        (empty, "is missing"),
+        (later, "cannot be a program"),
+    ):
         with pytest.raises(ProgramError, match=said):
             function(func)
 
@@ -170,7 +175,10 @@ def test_nothing_to_run_on() -> None:
 
 
 def test_the_notebook_shows_the_line_too(make: Any) -> None:
-    with pytest.raises(RequestError) as caught, Run(make(lambda call: RequestError("too long", "cut it"))) as run:
+    with (
+        pytest.raises(RequestError) as caught,
+        Run(make(lambda call: RequestError("too long", "cut it"))) as run,
+    ):
         s = run.state()
         s += gen("a")
     message, hint, note = caught.value._render_traceback_()

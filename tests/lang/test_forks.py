@@ -160,9 +160,17 @@ def test_forks_of_forks(make: Any) -> None:
         assert s["step"] == [["step@0.0.0", "step@0.0.1"], ["step@0.1.0", "step@0.1.1"]]
     started = executor.events(BranchStarted)
     assert {(e.branch, e.parent) for e in started} == {
-        ("0", ""), ("0.0", "0"), ("0.1", "0"), ("0.0.0", "0.0"), ("0.0.1", "0.0"), ("0.1.0", "0.1"), ("0.1.1", "0.1"),
+        ("0", ""),
+        ("0.0", "0"),
+        ("0.1", "0"),
+        ("0.0.0", "0.0"),
+        ("0.0.1", "0.0"),
+        ("0.1.0", "0.1"),
+        ("0.1.1", "0.1"),
     }
-    assert sorted(e.branch for e in executor.events(BranchFinished)) == sorted(e.branch for e in started)
+    assert sorted(e.branch for e in executor.events(BranchFinished)) == sorted(
+        e.branch for e in started
+    )
 
 
 def test_a_large_fork_needs_no_threads(make: Any) -> None:

@@ -1,4 +1,5 @@
-"""Ctrl-C: the calls of the run are cancelled, what they brought is kept, and control is back at once."""
+"""Ctrl-C: the calls of the run are cancelled, what they brought is kept, and control is back at
+once."""
 
 from __future__ import annotations
 
@@ -162,7 +163,7 @@ def test_a_result_before_its_call_returns_leaves_the_next_call_stoppable(make: A
 
 
 def test_an_executor_that_does_not_answer(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_module, "SETTLE_SECONDS", 0.2)
+    monkeypatch.setattr(run_module, "DRAIN_SECONDS", 0.2)
     executor = make()
     executor.generate = lambda call, sink: lambda: executor.cancelled.append(call)
     interrupt_soon(executor, calls=0)

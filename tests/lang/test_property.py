@@ -1,4 +1,5 @@
-"""Random programs give the text of a plain sequential interpreter, whenever and in whatever order results arrive."""
+"""Random programs give the text of a plain sequential interpreter, whenever and in whatever order
+results arrive."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from sgnb.sampling import SamplingParams
 
 from .fake import FakeExecutor, answer_by_hash
 
-# A program is a list of steps: text, ("gen",), ("read",) of the last generation, ("fork", programs of the children,
-# how they are joined).
+# A program is a list of steps: text, ("gen",), ("read",) of the last generation, ("fork", programs
+# of the children, how they are joined).
 simple_steps = st.one_of(st.text("ab<\n", max_size=3), st.just(("gen",)), st.just(("read",)))
 programs = st.recursive(
     st.lists(simple_steps, max_size=5),
@@ -68,7 +69,7 @@ def interpret(text: str, program: list[Any], names: Any) -> str:
         elif step[0] == "fork":
             children = [interpret(text, inner, names) for inner in step[1]]
             if step[2] == "concate_and_append":
-                text += "".join(child[len(text):] for child in children)
+                text += "".join(child[len(text) :] for child in children)
     return text
 
 

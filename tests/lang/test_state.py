@@ -16,16 +16,7 @@ from sgnb.events import (
     RunStarted,
     TextAppended,
 )
-from sgnb.lang import (
-    Run,
-    assistant,
-    assistant_begin,
-    assistant_end,
-    gen,
-    system,
-    user,
-    user_begin,
-)
+from sgnb.lang import Run, assistant, assistant_begin, assistant_end, gen, system, user, user_begin
 from sgnb.lang.chat import ChatTemplate
 
 from .fake import FakeExecutor
@@ -120,7 +111,9 @@ def test_roles(s: Any) -> None:
 
 
 def test_the_templates_stops_hold_in_the_assistants_role_only(make: Any) -> None:
-    chat = ChatTemplate("t", {r: (f"<{r}>", "|") for r in ("system", "user", "assistant")}, "<s>", ("|",))
+    chat = ChatTemplate(
+        "t", {r: (f"<{r}>", "|") for r in ("system", "user", "assistant")}, "<s>", ("|",)
+    )
     executor = make("x", chat=chat)
     with Run(executor, defaults={"stop": "END", "temperature": 0.0}) as run:
         s = run.state()
@@ -155,7 +148,9 @@ def test_an_error_names_the_line_of_a_with(s: Any) -> None:
 
 def test_a_name_used_twice_is_an_error_at_its_line(s: Any) -> None:
     s += gen("x")
-    with pytest.raises(ProgramError, match=r"test_state.py:\d+: the name 'x' is used twice") as caught:
+    with pytest.raises(
+        ProgramError, match=r"test_state.py:\d+: the name 'x' is used twice"
+    ) as caught:
         s += " " + gen("x")
     assert 'f"x_{i}"' in caught.value.hint
     s += gen("y")

@@ -1,4 +1,5 @@
-"""A shell that raises what its cells raise, with the extension loaded and the bundled model behind it."""
+"""A shell that raises what its cells raise, with the extension loaded and the bundled model behind
+it."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from sgnb.magics.session import SESSION
 
 
 class Shell:
-    """`shell(cell)` runs a cell and gives its value; an error is raised, and `shown` is what the cell showed of it."""
+    """`shell(cell)` runs a cell and gives its value; an error is raised, and `shown` is what the
+    cell showed of it."""
 
     def __init__(self, folder: Path) -> None:
         config = Config()
@@ -23,7 +25,9 @@ class Shell:
         self.ipython = InteractiveShell(config=config, ipython_dir=str(folder), colors="nocolor")
         self.ns: dict[str, Any] = self.ipython.user_ns
         self.shown: list[str] = []
-        self.ipython._showtraceback = lambda kind, error, lines: self.shown.extend("\n".join(lines).splitlines())
+        self.ipython._showtraceback = lambda kind, error, lines: self.shown.extend(
+            "\n".join(lines).splitlines()
+        )
 
     def __call__(self, cell: str) -> Any:
         self.shown.clear()

@@ -24,7 +24,9 @@ def label(filename: str) -> str | None:
 def body(text: str, params: str = "", **names: Any) -> Callable[..., Any]:
     lines = ["%%sglang\n", *text.splitlines(keepends=True)]
     linecache.cache[FILE] = (1, None, lines, FILE)
-    return compile_body(text, "program", [Param.parse(p) for p in params.split()], FILE, names, {"gen": "the word"})
+    return compile_body(
+        text, "program", [Param.parse(p) for p in params.split()], FILE, names, {"gen": "the word"}
+    )
 
 
 def block(function: Callable[..., Any], *args: Any) -> list[str]:
@@ -35,8 +37,14 @@ def block(function: Callable[..., Any], *args: Any) -> list[str]:
 
 def test_scope() -> None:
     names: dict[str, Any] = {"later": 1}
-    function = compile_body("x = later\nreturn s, q, n, gen, x", "program", [Param("q"), Param("n", "int", "3")],
-                            FILE, names, {"gen": "the word"})
+    function = compile_body(
+        "x = later\nreturn s, q, n, gen, x",
+        "program",
+        [Param("q"), Param("n", "int", "3")],
+        FILE,
+        names,
+        {"gen": "the word"},
+    )
     names["later"] = 2
     assert function("state", "a") == ("state", "a", 3, "the word", 2)
     assert set(names) - {"__builtins__"} == {"later"}
@@ -58,12 +66,20 @@ def test_error_points_at_the_cells_line() -> None:
 
 
 def test_error_over_several_lines() -> None:
-    assert block(body("x = int(\n  'a')\n"), None)[1:] == ["Cell In[3], line 2", "    x = int(", "        ^^^^"]
+    assert block(body("x = int(\n  'a')\n"), None)[1:] == [
+        "Cell In[3], line 2",
+        "    x = int(",
+        "        ^^^^",
+    ]
 
 
 def test_syntax_error_points_at_the_cells_line() -> None:
     assert block(body, "s += 1\nx = (\n") == [
-        "BodySyntaxError: '(' was never closed", "Cell In[3], line 3", "    x = (", "        ^"]
+        "BodySyntaxError: '(' was never closed",
+        "Cell In[3], line 3",
+        "    x = (",
+        "        ^",
+    ]
     assert "line 2" in block(body, "await s\n")[1]
 
 
@@ -71,7 +87,10 @@ def test_message_hint_and_cause() -> None:
     error = EngineError("the engine ended", "load it again")
     error.__cause__ = ValueError("bad step")
     assert short_lines(error, label) == [
-        "EngineError: the engine ended", "because of ValueError: bad step", "hint: load it again"]
+        "EngineError: the engine ended",
+        "because of ValueError: bad step",
+        "hint: load it again",
+    ]
 
 
 def test_the_block_is_shown_once() -> None:

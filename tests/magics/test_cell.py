@@ -15,12 +15,12 @@ from sgnb.magics.engines import BUNDLED
 
 from ..interrupts import interrupt_in
 
-QUESTION = r'''s += "Q: What is the capital of France?\nA:"
+QUESTION = r"""s += "Q: What is the capital of France?\nA:"
 s += gen("answer", stop="\n", temperature=0, max_tokens=8)
-'''
-LONG = '''s += "A story."
+"""
+LONG = """s += "A story."
 s += gen("story", max_tokens=3000, ignore_eos=True)
-'''
+"""
 
 
 def test_the_first_cell_loads_the_bundled_model_and_says_so(shell: Any, capsys: Any) -> None:
@@ -59,7 +59,10 @@ def test_names_of_the_notebook_and_of_the_body(shell: Any) -> None:
 
 def test_dollar_and_braces_mean_nothing(shell: Any) -> None:
     shell.ns["country"] = "Japan"
-    assert shell('%%sglang p q:str --run q="{country} $country" --show none\ns += q\n').text() == "{country} $country"
+    assert (
+        shell('%%sglang p q:str --run q="{country} $country" --show none\ns += q\n').text()
+        == "{country} $country"
+    )
 
 
 def test_a_name_without_parameters_runs_and_stays(shell: Any) -> None:
@@ -70,7 +73,13 @@ def test_a_name_without_parameters_runs_and_stays(shell: Any) -> None:
 
 
 def test_a_program_with_parameters(shell: Any, capsys: Any) -> None:
-    assert shell('%%sglang qa q:str n:int=4 --temperature 0\ns += q\ns += gen("a", max_tokens=n)\nreturn n\n') is None
+    assert (
+        shell(
+            '%%sglang qa q:str n:int=4 --temperature 0\ns += q\ns += gen("a", '
+            "max_tokens=n)\nreturn n\n"
+        )
+        is None
+    )
     assert "s" not in shell.ns
     assert shell('qa.run(q="Paris is").ret_value') == 4
     assert shell('qa.run("Paris is", n=2).ret_value') == 2
@@ -84,7 +93,7 @@ def test_a_program_with_parameters(shell: Any, capsys: Any) -> None:
 
 
 def test_a_program_inside_a_program(shell: Any) -> None:
-    shell('%%sglang part q\ns += q\nreturn len(q)\n')
+    shell("%%sglang part q\ns += q\nreturn len(q)\n")
     state = shell('%%sglang --show none\nlength = part(s, "abc")\ns += str(length)\n')
     assert state.text() == "abc3"
 
@@ -93,10 +102,14 @@ def test_run_with_arguments_from_the_line(shell: Any) -> None:
     assert shell('%%sglang twice q:str --run q="a b" --show none\ns += q + q\n').text() == "a ba b"
 
 
-@pytest.mark.parametrize("over", ['["a", "b"]', '[("a",), ("b",)]', '[dict(q=x) for x in "ab"]', "frame", "iter('ab')"])
+@pytest.mark.parametrize(
+    "over", ['["a", "b"]', '[("a",), ("b",)]', '[dict(q=x) for x in "ab"]', "frame", "iter('ab')"]
+)
 def test_over(shell: Any, over: str) -> None:
     shell.ns["frame"] = Frame()
-    states = shell(f'%%sglang each q --over {over} --show none --max-tokens 2\ns += q\ns += gen("x")\n')
+    states = shell(
+        f'%%sglang each q --over {over} --show none --max-tokens 2\ns += q\ns += gen("x")\n'
+    )
     assert [state.text()[0] for state in states] == ["a", "b"]
     assert shell.ns["s"] == states
 
@@ -117,15 +130,26 @@ def test_a_batch_in_which_one_program_fails(shell: Any, capsys: Any) -> None:
     assert "1 of 2 programs failed" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("over", "message"), [
-    ("nothing", "NameError"), ("3", "type int"), ("'text'", "type str"), ("{'q': 'a'}", "type dict")])
+@pytest.mark.parametrize(
+    ("over", "message"),
+    [
+        ("nothing", "NameError"),
+        ("3", "type int"),
+        ("'text'", "type str"),
+        ("{'q': 'a'}", "type dict"),
+    ],
+)
 def test_what_is_no_batch(shell: Any, over: str, message: str) -> None:
-    assert message in "\n".join(shell.fails(f'%%sglang each q --over ({over})\ns += q\n'))
+    assert message in "\n".join(shell.fails(f"%%sglang each q --over ({over})\ns += q\n"))
 
 
 def test_errors_show_the_bodys_line(shell: Any) -> None:
     assert shell.fails("%%sglang --show none\nx = 1\ns += 1 / 0\n") == [
-        "ZeroDivisionError: division by zero", f"Cell In[{number(shell)}], line 3", "    s += 1 / 0", "         ^^^^^"]
+        "ZeroDivisionError: division by zero",
+        f"Cell In[{number(shell)}], line 3",
+        "    s += 1 / 0",
+        "         ^^^^^",
+    ]
     assert any("run_cell_magic" in line for line in tb(shell)), "%tb has the whole"
     lines = shell.fails('%%sglang --show none\ns += "x"\nprint(s["anser"], s)\n')
     assert lines[0] == "ProgramError: nothing sets the variable 'anser'"
@@ -142,27 +166,39 @@ def test_a_mistake_in_a_gen_names_its_line(shell: Any) -> None:
 
 def test_syntax_errors_show_the_bodys_line(shell: Any) -> None:
     assert shell.fails("%%sglang\nx = 1\nx = = 2\n") == [
-        "BodySyntaxError: invalid syntax", f"Cell In[{number(shell)}], line 3", "    x = = 2", "        ^"]
+        "BodySyntaxError: invalid syntax",
+        f"Cell In[{number(shell)}], line 3",
+        "    x = = 2",
+        "        ^",
+    ]
 
 
-@pytest.mark.parametrize(("cell", "words"), [
-    ("%%sglang --temprature 1\ns += 'x'", ["OptionError", "--temperature"]),
-    ("%%sglang --max-tokens -1\ns += 'x'", ["OptionError", "max_new_tokens=-1", "0 or more"]),
-    ("%%sglang -m nope\ns += 'x'", ["OptionError", "'nope'", "%sglang load nope"]),
-    ("%%sglang gen\ns += 'x'", ["OptionError", "'gen'", "another name"]),
-    ("%%sglang\ns += gen('a', max_token=1)", ["OptionError", "'max_token'", "'max_tokens'", "line 2"]),
-    ("%%sglang\ns += None", ["cannot be appended", "line 2"]),
-    ("%sglang load /no/such/folder", ["ModelError", "/no/such/folder", "hint"]),
-    ("%sglang load", ["OptionError", "PATH_OR_ID"]),
-    ("%sglang load tiny --devise cpu", ["OptionError", "--devise", "--device"]),
-    ("%sglang enginee", ["OptionError", "'enginee'", "'engine'"]),
-    ("%sglang engine list", ["OptionError", "'list'"]),
-    ("%sglang engine use", ["OptionError", "needs a name"]),
-    ("%sglang engine use tny", ["OptionError", "'tny'", "'tiny'"]),
-    ("%sglang stop run0", ["OptionError", "'run0'"]),
-    ("%sglang doctor now", ["OptionError", "'now'"]),
-])
-def test_bad_input_is_a_short_error_and_the_next_cell_works(shell: Any, cell: str, words: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("cell", "words"),
+    [
+        ("%%sglang --temprature 1\ns += 'x'", ["OptionError", "--temperature"]),
+        ("%%sglang --max-tokens -1\ns += 'x'", ["OptionError", "max_new_tokens=-1", "0 or more"]),
+        ("%%sglang -m nope\ns += 'x'", ["OptionError", "'nope'", "%sglang load nope"]),
+        ("%%sglang gen\ns += 'x'", ["OptionError", "'gen'", "another name"]),
+        (
+            "%%sglang\ns += gen('a', max_token=1)",
+            ["OptionError", "'max_token'", "'max_tokens'", "line 2"],
+        ),
+        ("%%sglang\ns += None", ["cannot be appended", "line 2"]),
+        ("%sglang load /no/such/folder", ["ModelError", "/no/such/folder", "hint"]),
+        ("%sglang load", ["OptionError", "PATH_OR_ID"]),
+        ("%sglang load tiny --devise cpu", ["OptionError", "--devise", "--device"]),
+        ("%sglang enginee", ["OptionError", "'enginee'", "'engine'"]),
+        ("%sglang engine list", ["OptionError", "'list'"]),
+        ("%sglang engine use", ["OptionError", "needs a name"]),
+        ("%sglang engine use tny", ["OptionError", "'tny'", "'tiny'"]),
+        ("%sglang stop run0", ["OptionError", "'run0'"]),
+        ("%sglang doctor now", ["OptionError", "'now'"]),
+    ],
+)
+def test_bad_input_is_a_short_error_and_the_next_cell_works(
+    shell: Any, cell: str, words: list[str]
+) -> None:
     lines = shell.fails(cell)
     assert len(lines) <= 5
     assert all(word in "\n".join(lines) for word in words)
@@ -203,7 +239,9 @@ def test_background(shell: Any) -> None:
     handle = shell("%%sglang story --bg\n" + LONG)
     assert handle.status == "running"
     assert "running" in repr(handle)
-    assert shell("%%sglang --show none\n" + QUESTION)["answer"], "another cell uses the same engine meanwhile"
+    assert shell("%%sglang --show none\n" + QUESTION)["answer"], (
+        "another cell uses the same engine meanwhile"
+    )
     assert not handle.wait(0.05)
     handle.stop()
     with pytest.raises(Aborted):

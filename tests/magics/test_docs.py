@@ -1,4 +1,5 @@
-"""What the documents say works: the README's program, the quickstart notebook, and what `make demo` prints."""
+"""What the documents say works: the README's program, the quickstart notebook, and what `make demo`
+prints."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
 def test_the_readmes_program_runs(shell: Any, capsys: Any) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    blocks = re.findall(
+        r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     assert blocks
     for block in blocks:
         shell(block)
@@ -35,7 +38,11 @@ def test_the_page_on_constrained_text_runs(shell: Any, capsys: Any) -> None:
 
 def test_the_readmes_cell_runs(shell: Any) -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    cell = next(block for block in re.findall(r"```\n(.*?)```", text, re.DOTALL) if block.startswith("%%sglang"))
+    cell = next(
+        block
+        for block in re.findall(r"```\n(.*?)```", text, re.DOTALL)
+        if block.startswith("%%sglang")
+    )
     shell(cell.replace("%%sglang", "%%sglang -q --max-tokens 8"))
     assert len(shell.ns["s"]["detail"]) == 2
 
@@ -46,7 +53,9 @@ def test_the_readme_names_files_that_exist() -> None:
         assert (ROOT / link).exists(), link
 
 
-def test_the_notebook_on_constrained_text_runs(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_the_notebook_on_constrained_text_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
     monkeypatch.setenv("SGNB_STATIC", "1")
     notebook = nbformat.read(ROOT / "notebooks" / "02_constrained.ipynb", as_version=4)
     demo().run(notebook)
@@ -76,6 +85,11 @@ def test_the_demo_runs_the_quickstart(monkeypatch: pytest.MonkeyPatch, capsys: A
     notebook = nbformat.read(tool.SOURCE, as_version=4)
     assert 0.3 < tool.run(notebook) < 1
     assert "capital of France" in capsys.readouterr().out
-    images = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs
-              if "<figure" in output.get("data", {}).get("text/html", "")]
+    images = [
+        output
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for output in cell.outputs
+        if "<figure" in output.get("data", {}).get("text/html", "")
+    ]
     assert len(images) >= 5, "every run leaves a picture that needs no kernel"

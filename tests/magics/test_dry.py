@@ -1,4 +1,5 @@
-"""`--dry`, `program.dry` and `sgnb.dry`: what a program would ask for, with the bundled model, generating nothing."""
+"""`--dry`, `program.dry` and `sgnb.dry`: what a program would ask for, with the bundled model,
+generating nothing."""
 
 from __future__ import annotations
 
@@ -57,11 +58,18 @@ def test_a_cell(shell: Any, engine: Any) -> None:
 
 
 def test_what_is_cached_now(shell: Any, engine: Any) -> None:
-    shell('%%sglang ask q --max-tokens 2\ns += "The capital of " + q + " is"\ns += gen("a", temperature=0)\n')
+    shell(
+        '%%sglang ask q --max-tokens 2\ns += "The capital of " + q + " is"\ns += '
+        'gen("a", temperature=0)\n'
+    )
     assert shell("ask.dry('France')").calls[0].cached_tokens == 0
     shell("_ = ask.run('France')")
     again = shell("ask.dry('France')").calls[0]
-    assert again.cached_tokens == again.prompt_tokens - 1 == engine.cached_length("The capital of France is")
+    assert (
+        again.cached_tokens
+        == again.prompt_tokens - 1
+        == engine.cached_length("The capital of France is")
+    )
     assert (again.computed_tokens, again.new_tokens) == (1, 2)
     tree = engine.tree()
     other = shell("ask.dry(q='Japan')").calls[0]
@@ -77,7 +85,9 @@ def test_the_first_row_of_a_batch(shell: Any, engine: Any) -> None:
 
 
 def test_forks_and_samples(shell: Any, engine: Any) -> None:
-    report = shell('%%sglang --dry --max-tokens 5\ns += "Two: "\nf = s.fork(3)\nf += gen("x", n=2)\nf.join()\n')
+    report = shell(
+        '%%sglang --dry --max-tokens 5\ns += "Two: "\nf = s.fork(3)\nf += gen("x", n=2)\nf.join()\n'
+    )
     assert [call.name for call in report.calls] == ["x"] * 3
     assert [call.shared_tokens > 0 for call in report.calls] == [False, True, True]
     assert "at most 30 generated" in report.line()
@@ -111,7 +121,9 @@ def test_code_that_cannot_read_a_stand_in_ends_with_a_note(shell: Any, engine: A
 
 
 def test_a_shortest_text_that_is_too_long(shell: Any, engine: Any) -> None:
-    report = shell('%%sglang --dry\ns += "x"\ns += gen("n", regex="(abc[0-9]){12}", max_tokens=4)\n')
+    report = shell(
+        '%%sglang --dry\ns += "x"\ns += gen("n", regex="(abc[0-9]){12}", max_tokens=4)\n'
+    )
     assert "only 4 may be generated: the call would fail" in report.warnings[0]
 
 

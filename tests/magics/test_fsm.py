@@ -106,7 +106,10 @@ def test_a_bad_pattern_is_a_short_error(shell: Any) -> None:
 
 
 def test_a_grammar_of_the_library_says_so() -> None:
-    tree = {"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}, "maxItems": 2}}}
+    tree = {
+        "$ref": "#/$defs/t",
+        "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}, "maxItems": 2}},
+    }
     report = sgnb.fsm(tree)
     assert "the grammar library" in repr(report) and "<ul>" in report._repr_html_()
     assert list(report.to_dot().body) == ["\t1 [shape=circle]\n"]

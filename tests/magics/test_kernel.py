@@ -1,4 +1,5 @@
-"""`%%sglang` in a Jupyter kernel: a real interrupt, the views' outputs, the end of a background run's views."""
+"""`%%sglang` in a Jupyter kernel: a real interrupt, the views' outputs, the end of a background
+run's views."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ class Kernel:
         return self.finish(self.start(code))
 
     def value(self, expression: str) -> str:
-        contents = [m["content"] for m in self.run(f"print({expression})") if m["msg_type"] == "stream"]
+        contents = [
+            m["content"] for m in self.run(f"print({expression})") if m["msg_type"] == "stream"
+        ]
         return "".join(c["text"] for c in contents).strip()
 
 
@@ -66,7 +69,9 @@ def test_interrupt(kernel: Kernel) -> None:
     assert error["traceback"] == ["KeyboardInterrupt", "stopped; what it had produced: s.text()"]
     assert int(kernel.value("len(s.text())")) > len("A story.")
     assert kernel.value("__import__('sgnb').runs()[-1]['status']") == "interrupted"
-    messages = kernel.run("%%sglang --show none -o after\ns += 'One'\ns += gen('a', max_tokens=2)\n")
+    messages = kernel.run(
+        "%%sglang --show none -o after\ns += 'One'\ns += gen('a', max_tokens=2)\n"
+    )
     assert "error" not in kinds(messages)
 
 
@@ -83,7 +88,11 @@ def test_the_twin_is_refreshed_while_the_run_goes_on(kernel: Kernel) -> None:
     kernel.run("import sgnb.viz.display as display; usual, display.TWIN_SECONDS = display.TWIN_SECONDS, 0.1")
     messages = kernel.run("%%sglang --show text\ns += 'A story.'\ns += gen('a', max_tokens=800, ignore_eos=True)\n")
     kernel.run("display.TWIN_SECONDS = usual")
-    twins = [m["content"]["data"]["text/plain"] for m in messages if m["msg_type"] == "update_display_data"]
+    twins = [
+        m["content"]["data"]["text/plain"]
+        for m in messages
+        if m["msg_type"] == "update_display_data"
+    ]
     assert len(twins) >= 3
     assert all(" · running\n" in twin for twin in twins[:-1]) and " · done\n" in twins[-1]
     assert [len(twin) for twin in twins] == sorted(len(twin) for twin in twins)

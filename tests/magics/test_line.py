@@ -21,19 +21,29 @@ from sgnb.magics.options import (
 )
 
 
-@pytest.mark.parametrize(("line", "words"), [
-    ("", []),
-    ("  qa   q  ", ["qa", "q"]),
-    ("--over [q for q in qs]", ["--over", "[q for q in qs]"]),
-    ("--over ['a b', \"c ]\"]", ["--over", "['a b', \"c ]\"]"]),
-    ('--run q="What is it?"', ["--run", 'q="What is it?"']),
-    (r'a="say \"hi there\"" b', [r'a="say \"hi there\""', "b"]),
-])
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("", []),
+        ("  qa   q  ", ["qa", "q"]),
+        ("--over [q for q in qs]", ["--over", "[q for q in qs]"]),
+        ("--over ['a b', \"c ]\"]", ["--over", "['a b', \"c ]\"]"]),
+        ('--run q="What is it?"', ["--run", 'q="What is it?"']),
+        (r'a="say \"hi there\"" b', [r'a="say \"hi there\""', "b"]),
+    ],
+)
 def test_split(line: str, words: list[str]) -> None:
     assert split(line) == words
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="'\"()[]{}\\", exclude_categories=["Z", "C"]), min_size=1)))
+@given(
+    st.lists(
+        st.text(
+            st.characters(exclude_characters="'\"()[]{}\\", exclude_categories=["Z", "C"]),
+            min_size=1,
+        )
+    )
+)
 def test_split_undoes_join(words: list[str]) -> None:
     assert split("  ".join(words)) == words
 
@@ -53,29 +63,48 @@ def test_unquote() -> None:
 
 def test_a_full_line() -> None:
     cell = CellLine.parse(
-        "qa q:str n:int=3 -m=small -o out --over questions[:5] --temperature 0 --top-p=0.9 --max-tokens 7 --seed 1 "
+        "qa q:str n:int=3 -m=small -o out --over questions[:5] --temperature 0 "
+        "--top-p=0.9 --max-tokens 7 --seed 1 "
         "--show text --static --bg --timeout 2.5 -q"
     )
     assert (cell.name, cell.params) == ("qa", (Param("q", "str"), Param("n", "int", "3")))
-    assert (cell.model, cell.out, cell.over, cell.show) == ("small", "out", "questions[:5]", ("text",))
+    assert (cell.model, cell.out, cell.over, cell.show) == (
+        "small",
+        "out",
+        "questions[:5]",
+        ("text",),
+    )
     assert dict(cell.sampling) == {"temperature": 0, "top_p": 0.9, "max_new_tokens": 7, "seed": 1}
-    assert (cell.static, cell.bg, cell.timeout, cell.quiet, cell.defines_only) == (True, True, 2.5, True, False)
+    assert (cell.static, cell.bg, cell.timeout, cell.quiet, cell.defines_only) == (
+        True,
+        True,
+        2.5,
+        True,
+        False,
+    )
 
 
 def test_load_options_are_the_engine_s() -> None:
     from sgnb.engine.options import EngineOptions
 
     line = (
-        "load some/model --as big --device cuda:1 --dtype bfloat16 --attention triton --memory-limit 38.5 "
-        "--max-total-tokens 9000 --max-step-tokens=4096 --max-running-requests 64 --context-length 2048 "
-        "--cuda-graphs off --overlap off --precompile off --fuse off --compile off --fork-attention off "
+        "load some/model --as big --device cuda:1 --dtype bfloat16 --attention triton "
+        "--memory-limit 38.5 "
+        "--max-total-tokens 9000 --max-step-tokens=4096 --max-running-requests 64 "
+        "--context-length 2048 "
+        "--cuda-graphs off --overlap off --precompile off --fuse off --compile off "
+        "--fork-attention off "
         "--deterministic on"
     )
     given = LineCall.parse(line).options
     assert set(given) == {option.dest for option in LOAD_OPTIONS}
     assert given.pop("name") == "big"
     options = EngineOptions.make(given)
-    assert (options.memory_limit, options.max_total_tokens, options.attention) == (38.5, 9000, "triton")
+    assert (options.memory_limit, options.max_total_tokens, options.attention) == (
+        38.5,
+        9000,
+        "triton",
+    )
     assert (options.fuse, options.cuda_graphs, options.deterministic) == (False, False, True)
     with pytest.raises(OptionError, match="--fuse 'no' is neither on nor off"):
         LineCall.parse("load some/model --fuse no")
@@ -93,30 +122,33 @@ def test_show() -> None:
     assert CellLine.parse("--show tree,text").show == ("tree", "text")
 
 
-@pytest.mark.parametrize(("line", "message", "hint"), [
-    ("--temprature 1", "'--temprature'", "--temperature"),
-    ("--temperature", "needs a value", "--temperature F"),
-    ("--temperature hot", "hot", "0.7"),
-    ("--max-tokens 1.5", "1.5", "32"),
-    ("--timeout -1", "-1", "above 0"),
-    ("--seed=", "needs a value", "--seed N"),
-    ("--bg=yes", "takes no value", "alone"),
-    ("--show treee", "'treee'", "'tree'"),
-    ("-o 1x", "'1x'", "letters"),
-    ("2nd", "'2nd'", "letters"),
-    ("class", "'class'", "letters"),
-    ("qa s", "'s'", "state"),
-    ("qa q:strr", "'strr'", "'str'"),
-    ("qa q=maybe", "not a Python literal", "n=3"),
-    ("qa q q", "'q'", "its own"),
-    ("qa --over xs", "--over", "answer q"),
-    ("qa q --run z=1", "'z'", "q"),
-    ("qa q --run q", "no value", "q=3"),
-    ("qa n:int --run n=many", "n=many", "literal"),
-    ("qa n:int --run n=1.5", "n=1.5", "literal"),
-    ("qa q --run q=1 --over xs", "exclude", "batch"),
-    ("qa q --over [1, 2", "closing ]", "close"),
-])
+@pytest.mark.parametrize(
+    ("line", "message", "hint"),
+    [
+        ("--temprature 1", "'--temprature'", "--temperature"),
+        ("--temperature", "needs a value", "--temperature F"),
+        ("--temperature hot", "hot", "0.7"),
+        ("--max-tokens 1.5", "1.5", "32"),
+        ("--timeout -1", "-1", "above 0"),
+        ("--seed=", "needs a value", "--seed N"),
+        ("--bg=yes", "takes no value", "alone"),
+        ("--show treee", "'treee'", "'tree'"),
+        ("-o 1x", "'1x'", "letters"),
+        ("2nd", "'2nd'", "letters"),
+        ("class", "'class'", "letters"),
+        ("qa s", "'s'", "state"),
+        ("qa q:strr", "'strr'", "'str'"),
+        ("qa q=maybe", "not a Python literal", "n=3"),
+        ("qa q q", "'q'", "its own"),
+        ("qa --over xs", "--over", "answer q"),
+        ("qa q --run z=1", "'z'", "q"),
+        ("qa q --run q", "no value", "q=3"),
+        ("qa n:int --run n=many", "n=many", "literal"),
+        ("qa n:int --run n=1.5", "n=1.5", "literal"),
+        ("qa q --run q=1 --over xs", "exclude", "batch"),
+        ("qa q --over [1, 2", "closing ]", "close"),
+    ],
+)
 def test_mistakes_name_the_value_and_the_cure(line: str, message: str, hint: str) -> None:
     with pytest.raises(OptionError) as caught:
         CellLine.parse(line)

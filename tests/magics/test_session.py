@@ -1,4 +1,5 @@
-"""`%sglang` and its Python twins: engines, cache, runs, doctor, completion, and an engine that fails."""
+"""`%sglang` and its Python twins: engines, cache, runs, doctor, completion, and an engine that
+fails."""
 
 from __future__ import annotations
 
@@ -9,7 +10,10 @@ import pytest
 import sgnb
 from sgnb.errors import EngineError, OptionError
 
-CELL = "%%sglang --show none\ns += 'The capital of France is'\ns += gen('a', max_tokens=4, temperature=0)\n"
+CELL = (
+    "%%sglang --show none\ns += 'The capital of France is'\ns += gen('a', "
+    "max_tokens=4, temperature=0)\n"
+)
 LONG = "%%sglang --bg\ns += 'A story.'\ns += gen('story', max_tokens=3000, ignore_eos=True)\n"
 
 
@@ -86,14 +90,18 @@ def test_options_are_checked_before_the_old_engine_goes(shell: Any, engine: Any)
     assert not engine.closed
 
 
-def test_after_a_load_that_failed_the_name_means_what_it_did(shell: Any, engine: Any, capsys: Any) -> None:
+def test_after_a_load_that_failed_the_name_means_what_it_did(
+    shell: Any, engine: Any, capsys: Any
+) -> None:
     shell.fails("%sglang load /nowhere/else --as tiny")
     assert engine.closed
     assert shell(CELL)["a"]
     assert "tiny had ended and is loaded again" in capsys.readouterr().out
 
 
-def test_an_interrupt_as_the_engine_is_named_closes_it(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_as_the_engine_is_named_closes_it(
+    shell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made: list[Any] = []
 
     def interrupted(log: Any) -> None:
@@ -149,7 +157,9 @@ def test_a_failing_engine_reaches_the_cell_and_the_next_cell_works(
         patch.setattr(type(runner), "run", explode)
         lines = shell.fails(CELL)
     assert lines[0].startswith("EngineError")
-    assert lines[0].endswith("RuntimeError: the device is on fire") and "because of" not in "".join(lines)
+    assert lines[0].endswith("RuntimeError: the device is on fire") and "because of" not in "".join(
+        lines
+    )
     assert shell(CELL)["a"]
 
 
@@ -174,7 +184,12 @@ def test_runs_lists_those_of_python_too(shell: Any, engine: Any) -> None:
 
     sgnb.function(program).run()
     last = shell("%sglang runs")[-1]
-    assert (last["program"], last["status"], last["programs"], last["engine"]) == ("program", "done", "1/1", "tiny")
+    assert (last["program"], last["status"], last["programs"], last["engine"]) == (
+        "program",
+        "done",
+        "1/1",
+        "tiny",
+    )
 
 
 def test_stop(shell: Any, engine: Any, capsys: Any) -> None:
@@ -208,23 +223,26 @@ def test_loading_the_extension_twice_changes_nothing(shell: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
-@pytest.mark.parametrize(("line", "words"), [
-    ("%%sglang --temp", {"--temperature"}),
-    ("%%sglang --d", {"--dry"}),
-    ("%sglang fsm [a-z] --", {"--tokens"}),
-    ("%%sglang qa q --to", {"--top-p"}),
-    ("%%sglang -m ", {"tiny"}),
-    ("%%sglang --show t", {"text", "tree"}),
-    ("%sglang ca", {"cache"}),
-    ("%sglang cache ", {"show", "stats", "flush"}),
-    ("%sglang engine use ", {"tiny"}),
-    ("%sglang load ti", {"tiny"}),
-    ("%sglang load tiny --d", {"--device", "--dtype", "--deterministic"}),
-    ("%sglang load tiny --fuse o", {"on", "off"}),
-    ("%sglang load tiny --attention t", {"torch", "triton"}),
-    ("%sglang load tiny --device c", {"cpu", "cuda"}),
-    ("%sglang stop ", {"all"}),
-])
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("%%sglang --temp", {"--temperature"}),
+        ("%%sglang --d", {"--dry"}),
+        ("%sglang fsm [a-z] --", {"--tokens"}),
+        ("%%sglang qa q --to", {"--top-p"}),
+        ("%%sglang -m ", {"tiny"}),
+        ("%%sglang --show t", {"text", "tree"}),
+        ("%sglang ca", {"cache"}),
+        ("%sglang cache ", {"show", "stats", "flush"}),
+        ("%sglang engine use ", {"tiny"}),
+        ("%sglang load ti", {"tiny"}),
+        ("%sglang load tiny --d", {"--device", "--dtype", "--deterministic"}),
+        ("%sglang load tiny --fuse o", {"on", "off"}),
+        ("%sglang load tiny --attention t", {"torch", "triton"}),
+        ("%sglang load tiny --device c", {"cpu", "cuda"}),
+        ("%sglang stop ", {"all"}),
+    ],
+)
 def test_completion(shell: Any, engine: Any, line: str, words: set[str]) -> None:
     word = line.rpartition(" ")[2]
     assert set(shell.ipython.complete(word, line, len(line))[1]) == words

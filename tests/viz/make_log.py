@@ -1,4 +1,5 @@
-"""Logs as an engine would emit them, built by hand: a radix tree of words and a program that calls on it."""
+"""Logs as an engine would emit them, built by hand: a radix tree of words and a program that calls
+on it."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from sgnb.events import EventLog, Extended, Sampled
 
 
 class WordEngine:
-    """Emits what an engine emits. A token is a word with the space before it, or one byte of a rarer character."""
+    """Emits what an engine emits. A token is a word with the space before it, or one byte of a
+    rarer character."""
 
     def __init__(self, log: EventLog, pool: int = 4096) -> None:
         self.log, self.pool = log, pool
@@ -25,7 +27,8 @@ class WordEngine:
         log.emit(events.EngineStarted("words", "cpu", "float32", "none", pool, 2048))
 
     def encode(self, text: str) -> tuple[int, ...]:
-        """Words; a character outside Latin-1 becomes one token for each byte. Names new tokens first."""
+        """Words; a character outside Latin-1 becomes one token for each byte. Names new tokens
+        first."""
         pieces: list[bytes] = []
         for word in re.findall(r" ?\w+| ?[^\w\s]+|\s", text):
             raw = word.encode("utf-8", "replace")
@@ -34,13 +37,20 @@ class WordEngine:
         new = {piece: len(self.ids) + i for i, piece in enumerate(unknown)}
         if new:
             self.ids |= new
-            self.log.emit(events.TokensNamed(tuple(new.values()), tuple(piece.decode("latin-1") for piece in new)))
+            self.log.emit(
+                events.TokensNamed(
+                    tuple(new.values()), tuple(piece.decode("latin-1") for piece in new)
+                )
+            )
         return tuple(self.ids[piece] for piece in pieces)
 
     def match(self, tokens: tuple[int, ...]) -> tuple[int, int]:
-        """The deepest node that holds a prefix of `tokens`, split if it must be, and the prefix's length."""
+        """The deepest node that holds a prefix of `tokens`, split if it must be, and the prefix's
+        length."""
         node, length = 0, 0
-        while child := next((c for c in self.children[node] if self.tokens[c][0] in tokens[length : length + 1]), 0):
+        while child := next(
+            (c for c in self.children[node] if self.tokens[c][0] in tokens[length : length + 1]), 0
+        ):
             key, rest = self.tokens[child], tokens[length:]
             pairs = enumerate(zip(key, rest, strict=False))
             same = next((i for i, (a, b) in pairs if a != b), min(len(key), len(rest)))
@@ -54,7 +64,10 @@ class WordEngine:
         upper, parent = next(self._node), self.parent[node]
         self.children[parent][self.children[parent].index(node)] = upper
         self.children[upper], self.parent[upper], self.parent[node] = [node], parent, upper
-        self.tokens[upper], self.tokens[node] = self.tokens[node][:length], self.tokens[node][length:]
+        self.tokens[upper], self.tokens[node] = (
+            self.tokens[node][:length],
+            self.tokens[node][length:],
+        )
         self.locks[upper], self.ticks[upper] = self.locks[node], self.ticks[node]
         self.log.emit(events.NodeSplit(node, upper, length))
         return upper
@@ -97,7 +110,14 @@ class WordEngine:
         return [n for n in self.tokens if n and not self.children[n] and not self.locks[n]]
 
     def generate(
-        self, prompt: str, output: str, *, run: str = "", branch: str = "", name: str = "", purpose: str = "generate"
+        self,
+        prompt: str,
+        output: str,
+        *,
+        run: str = "",
+        branch: str = "",
+        name: str = "",
+        purpose: str = "generate",
     ) -> Iterator[None]:
         """A generator that yields after every event, so that a caller can sleep or interleave."""
         tokens, request = self.encode(prompt), next(self._request)
@@ -111,7 +131,10 @@ class WordEngine:
         made: tuple[int, ...] = ()
         for i, token in enumerate(self.encode(output)):
             start = len(tokens) + i - 1 if i else cached
-            self.step((Extended(request, start, len(tokens) + i - start),), (Sampled(request, token, -0.5),))
+            self.step(
+                (Extended(request, start, len(tokens) + i - start),),
+                (Sampled(request, token, -0.5),),
+            )
             made += (token,)
             yield
         self.lock(node, -1)
@@ -121,13 +144,19 @@ class WordEngine:
 
     def step(self, extended: tuple[Extended, ...], sampled: tuple[Sampled, ...]) -> None:
         held = sum(map(len, self.tokens.values()))
-        self.log.emit(events.StepRan(next(self._step), 0.001, extended, sampled, 0, 1, self.pool - held, held, 0))
+        self.log.emit(
+            events.StepRan(
+                next(self._step), 0.001, extended, sampled, 0, 1, self.pool - held, held, 0
+            )
+        )
 
 
 class Program:
     """The language's own events for one run on a `WordEngine`."""
 
-    def __init__(self, engine: WordEngine, run: str = "r1", title: str = "demo", total: int = 1) -> None:
+    def __init__(
+        self, engine: WordEngine, run: str = "r1", title: str = "demo", total: int = 1
+    ) -> None:
         self.engine, self.log, self.run = engine, engine.log, run
         self.texts: dict[str, str] = {}
         self.log.emit(events.RunStarted(run, title, "", total))
@@ -142,15 +171,25 @@ class Program:
 
     def gen(self, branch: str, name: str, text: str, cut: str = "") -> Iterator[None]:
         """`cut` is a stop string that the engine puts out and the program does not see."""
-        yield from self.engine.generate(self.texts[branch], text + cut, run=self.run, branch=branch, name=name)
+        yield from self.engine.generate(
+            self.texts[branch], text + cut, run=self.run, branch=branch, name=name
+        )
         self.texts[branch] += text
         self.log.emit(events.GenerationDone(self.run, branch, name, text))
         yield
 
-    def select(self, branch: str, name: str, choices: tuple[str, ...], chosen: str) -> Iterator[None]:
+    def select(
+        self, branch: str, name: str, choices: tuple[str, ...], chosen: str
+    ) -> Iterator[None]:
         for choice in choices:
             yield from self.engine.generate(
-                self.texts[branch] + choice, "", run=self.run, branch=branch, name=name, purpose="score")
+                self.texts[branch] + choice,
+                "",
+                run=self.run,
+                branch=branch,
+                name=name,
+                purpose="score",
+            )
         self.texts[branch] += chosen
         scores = tuple(-1.0 - (choice != chosen) for choice in choices)
         self.log.emit(events.ChoiceMade(self.run, branch, name, choices, scores, chosen))
@@ -174,7 +213,10 @@ HOSTILE = (
 def demo(log: EventLog, run: str = "r1") -> Iterator[None]:
     """A run with three forks, a choice, and text that tries to act; yields after every event."""
     engine = WordEngine(log)
-    questions = {"radix tree": " A compact trie of shared prefixes.", "cache hit": " Work that was done before."}
+    questions = {
+        "radix tree": " A compact trie of shared prefixes.",
+        "cache hit": " Work that was done before.",
+    }
     for question, answer in questions.items():
         yield from engine.generate(f"{SYSTEM}Question: What is a {question}?\nAnswer:", answer)
     program = Program(engine, run, "three_tips")
@@ -182,9 +224,11 @@ def demo(log: EventLog, run: str = "r1") -> Iterator[None]:
     program.add("0", SYSTEM + "Question: How do I sleep better?\nAnswer:")
     yield from program.gen("0", "plan", " Three habits help: light, food and calm.", cut="\n")
     program.add("0", "\n")
-    tips = [" Get daylight in the morning, and dim the lamps at night.",
-            " Eat early; coffee ends at noon. \N{HOT BEVERAGE}",
-            f" Write tomorrow down: {HOSTILE}"]
+    tips = [
+        " Get daylight in the morning, and dim the lamps at night.",
+        " Eat early; coffee ends at noon. \N{HOT BEVERAGE}",
+        f" Write tomorrow down: {HOSTILE}",
+    ]
     for i, _ in enumerate(tips):
         program.branch(f"0.{i}", "0")
         program.add(f"0.{i}", f"Tip {i + 1}:")

@@ -1,4 +1,5 @@
-"""What a page makes of operations: the same rules as the modules in `sgnb/viz/static`, in Python."""
+"""What a page makes of operations: the same rules as the modules in `sgnb/viz/static`, in
+Python."""
 
 from __future__ import annotations
 

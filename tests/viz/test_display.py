@@ -112,14 +112,18 @@ def test_live_widgets_then_the_twin(log: EventLog, emitter: Emitter, shown: list
     assert "80 new tokens" in shown[-1]["text/plain"] and shown[-1]["text/plain"] == run.text()
 
 
-def test_a_page_that_missed_something_gets_everything(log: EventLog, emitter: Emitter, shown: list[Any]) -> None:
+def test_a_page_that_missed_something_gets_everything(
+    log: EventLog, emitter: Emitter, shown: list[Any]
+) -> None:
     view = tree_view(emitter)
     view.open()
     list(demo(log))
     emitter.flush()
     (comm,) = widgets()
     comm.ask({"kind": "resync"})
-    assert TreePage(comm.snapshots()[-1]["ops"]).state() == TreePage(emitter.tree.snapshot()).state()
+    assert (
+        TreePage(comm.snapshots()[-1]["ops"]).state() == TreePage(emitter.tree.snapshot()).state()
+    )
     view.close()
     before = comm.snapshots()[-1]
     list(demo(log, "r2"))
@@ -141,7 +145,10 @@ def test_static_shows_the_twin_only(
 
 
 def test_a_failing_view_is_a_line_and_the_run_goes_on(
-    log: EventLog, emitter: Emitter, shown: list[Any], monkeypatch: pytest.MonkeyPatch,
+    log: EventLog,
+    emitter: Emitter,
+    shown: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(Comm, "send", lambda *_, **__: 1 / 0)
@@ -157,7 +164,10 @@ def test_a_failing_view_is_a_line_and_the_run_goes_on(
 
 
 def test_without_the_widget_packages_the_twin_still_comes(
-    log: EventLog, emitter: Emitter, shown: list[Any], monkeypatch: pytest.MonkeyPatch,
+    log: EventLog,
+    emitter: Emitter,
+    shown: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setitem(sys.modules, "anywidget", None)
@@ -172,7 +182,11 @@ def test_in_a_terminal(log: EventLog, emitter: Emitter, capsys: pytest.CaptureFi
     list(demo(log))
     run.close()
     out = capsys.readouterr().out
-    assert out.count("three_tips · done") == 1 and "radix tree: 12 nodes" in out and "hit rate 90%" in out
+    assert (
+        out.count("three_tips · done") == 1
+        and "radix tree: 12 nodes" in out
+        and "hit rate 90%" in out
+    )
 
 
 def test_a_live_terminal_keeps_the_newest_lines_in_sight() -> None:
@@ -182,7 +196,9 @@ def test_a_live_terminal_keeps_the_newest_lines_in_sight() -> None:
     from sgnb.viz.terminal import Tail
 
     out = io.StringIO()
-    Console(file=out, width=40, height=10).print(Tail(Text("\n".join(f"line {i}" for i in range(50)))))
+    Console(file=out, width=40, height=10).print(
+        Tail(Text("\n".join(f"line {i}" for i in range(50))))
+    )
     assert out.getvalue().split("\n") == [*(f"line {i}" for i in range(41, 50)), ""]
 
 
@@ -194,13 +210,19 @@ def test_a_live_terminal_streams_and_cannot_be_steered(log: EventLog, emitter: E
     out = io.StringIO()
     list(demo(log))
     run = RunDisplay(log, "r1", emitter=emitter)
-    view = TerminalView([run.state, emitter.tree], Console(file=out, force_terminal=True, width=100, height=40))
+    view = TerminalView(
+        [run.state, emitter.tree], Console(file=out, force_terminal=True, width=100, height=40)
+    )
     emitter.attach(view)
     list(demo(log, "r2"))
     emitter.flush()
     view.close()
     assert emitter.failure(view) is None
-    assert "<img onerror=" in out.getvalue() and "\u202e" not in out.getvalue() and HOSTILE[-3:] in out.getvalue()
+    assert (
+        "<img onerror=" in out.getvalue()
+        and "\u202e" not in out.getvalue()
+        and HOSTILE[-3:] in out.getvalue()
+    )
 
 
 def test_mistakes_name_the_cure(log: EventLog, emitter: Emitter) -> None:
@@ -219,5 +241,13 @@ def test_showing_nothing_is_possible(log: EventLog, emitter: Emitter, shown: lis
 
 
 def test_import_is_light() -> None:
-    code = "import sgnb.viz, sys; print({'IPython', 'ipywidgets', 'anywidget', 'rich', 'torch'} & set(sys.modules))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+    code = (
+        "import sgnb.viz, sys; print({'IPython', 'ipywidgets', 'anywidget', 'rich', "
+        "'torch'} & set(sys.modules))"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "set()\n"
+    )

@@ -1,4 +1,5 @@
-"""The thread between the log and the views: what reaches a view, and what happens when one fails."""
+"""The thread between the log and the views: what reaches a view, and what happens when one
+fails."""
 
 from __future__ import annotations
 

@@ -47,7 +47,11 @@ def test_colours_of_one_generation(program: Program) -> None:
     assert follow(program.log).branches["0"].segments == [["text", "You are kind. Who?"]]
     finish(program.gen("0", "answer", " Me", cut="\n"))
     branch = follow(program.log).branches["0"]
-    assert branch.segments == [["cached", "You are kind."], ["computed", " Who?"], ["sampled", " Me"]]
+    assert branch.segments == [
+        ["cached", "You are kind."],
+        ["computed", " Who?"],
+        ["sampled", " Me"],
+    ]
     assert branch.variables == {"answer": " Me"}
 
 
@@ -58,8 +62,12 @@ def test_a_second_request_colours_only_what_is_new(program: Program) -> None:
     assert follow(program.log).branches["0"].segments[-1] == ["text", " Why?"]
     finish(program.gen("0", "b", " So"))
     assert follow(program.log).branches["0"].segments == [
-        ["cached", "You are kind."], ["computed", " Who?"], ["sampled", " Me"], ["computed", " Why?"],
-        ["sampled", " So"]]
+        ["cached", "You are kind."],
+        ["computed", " Who?"],
+        ["sampled", " Me"],
+        ["computed", " Why?"],
+        ["sampled", " So"],
+    ]
 
 
 def test_text_that_the_engine_adds_in_front_is_shown_and_kept_by_forks(log: EventLog) -> None:
@@ -93,7 +101,11 @@ def test_choices_count_but_only_the_chosen_is_text(program: Program) -> None:
     before = follow(program.log).figures.prompt_tokens
     finish(program.select("0", "pick", (" not", " so"), " so"))
     state = follow(program.log)
-    assert state.branches["0"].segments == [["cached", "You are kind."], ["computed", " Or"], ["sampled", " so"]]
+    assert state.branches["0"].segments == [
+        ["cached", "You are kind."],
+        ["computed", " Or"],
+        ["sampled", " so"],
+    ]
     assert state.figures.prompt_tokens - before == 12
     assert state.branches["0"].variables == {"pick": " so"}
 
@@ -114,7 +126,12 @@ def test_figures(program: Program) -> None:
     program.finish()
     state = follow(program.log)
     figures = state.figures
-    assert (figures.prompt_tokens, figures.cached_tokens, figures.output_tokens, figures.passes) == (6, 4, 2, 2)
+    assert (
+        figures.prompt_tokens,
+        figures.cached_tokens,
+        figures.output_tokens,
+        figures.passes,
+    ) == (6, 4, 2, 2)
     assert figures.hit_rate == pytest.approx(4 / 6) and figures.computed_tokens == 2
     assert (figures.finished, figures.total, state.status) == (1, 1, "done")
     assert "hit rate 67%" in figures.line() and "runs" not in figures.line()
@@ -122,8 +139,11 @@ def test_figures(program: Program) -> None:
 
 def test_a_batch_says_how_long_it_may_take(log: EventLog) -> None:
     state = RunState("r1")
-    for t, event in [(0, events.RunStarted("r1", "b", "", 4)), (3, events.BranchFinished("r1", "0", "")),
-                     (3, events.BranchFinished("r1", "1.0", ""))]:
+    for t, event in [
+        (0, events.RunStarted("r1", "b", "", 4)),
+        (3, events.BranchFinished("r1", "0", "")),
+        (3, events.BranchFinished("r1", "1.0", "")),
+    ]:
         state.apply(Record(t + 1, float(t), event))
     assert state.line().startswith("1/4 runs") and state.line().endswith("ETA 9 s")
     state.apply(Record(9, 4.0, events.RunFinished("r1", "interrupted")))
@@ -134,8 +154,16 @@ def test_reading_order_puts_forks_where_they_happened(log: EventLog) -> None:
     finish(demo(log))
     passages = list(follow(log).passages())
     assert [(p.branch.name, p.last) for p in passages] == [
-        ("0", False), ("0.0", True), ("0.1", True), ("0.2", True), ("0", True)]
-    assert passages[-1].segments == [["computed", "The best of these is tip number"], ["sampled", " 2"]]
+        ("0", False),
+        ("0.0", True),
+        ("0.1", True),
+        ("0.2", True),
+        ("0", True),
+    ]
+    assert passages[-1].segments == [
+        ["computed", "The best of these is tip number"],
+        ["sampled", " 2"],
+    ]
 
 
 def test_other_runs_do_not_count(program: Program) -> None:
@@ -150,8 +178,12 @@ def test_other_runs_do_not_count(program: Program) -> None:
 
 
 def test_without_an_engine_the_programs_events_are_enough(log: EventLog) -> None:
-    for event in (events.RunStarted("r1", "api", "", 1), events.BranchStarted("r1", "0", "", ""),
-                  events.TextAppended("r1", "0", "Say"), events.GenerationDone("r1", "0", "a", " hi")):
+    for event in (
+        events.RunStarted("r1", "api", "", 1),
+        events.BranchStarted("r1", "0", "", ""),
+        events.TextAppended("r1", "0", "Say"),
+        events.GenerationDone("r1", "0", "a", " hi"),
+    ):
         log.emit(event)
     assert follow(log).branches["0"].segments == [["text", "Say"], ["sampled", " hi"]]
 
@@ -161,7 +193,11 @@ def test_errors_and_interrupts_are_kept(program: Program) -> None:
     program.finish("interrupted", "stopped by you")
     state = follow(program.log)
     assert (state.status, state.message, state.failed, state.first_error) == (
-        "interrupted", "stopped by you", 1, "ValueError: 3")
+        "interrupted",
+        "stopped by you",
+        1,
+        "ValueError: 3",
+    )
     assert state.branches["0"].status == "error"
 
 
@@ -169,9 +205,12 @@ def test_a_large_batch_is_counted_and_cheap() -> None:
     state, batch = RunState("r1"), 2_000
     made: list[object] = [events.RunStarted("r1", "batch", "", batch)]
     for i in range(batch):
-        made += [events.BranchStarted("r1", str(i), "", ""), events.TextAppended("r1", str(i), "text " * 20),
-                 events.RequestQueued(i, "r1", str(i), "a", "generate", tuple(range(200))),
-                 events.RequestAdmitted(i, 150)]
+        made += [
+            events.BranchStarted("r1", str(i), "", ""),
+            events.TextAppended("r1", str(i), "text " * 20),
+            events.RequestQueued(i, "r1", str(i), "a", "generate", tuple(range(200))),
+            events.RequestAdmitted(i, 150),
+        ]
     for step in range(batch // 2):
         rows = [(step // 32 * 64 + j) % batch for j in range(64)]
         sampled = tuple(events.Sampled(row, 7, -0.1) for row in rows)

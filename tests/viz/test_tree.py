@@ -1,4 +1,5 @@
-"""The tree that a log replays to is the tree of the engine that wrote it, and pages follow it exactly."""
+"""The tree that a log replays to is the tree of the engine that wrote it, and pages follow it
+exactly."""
 
 from __future__ import annotations
 
@@ -51,7 +52,9 @@ def test_replays_to_the_engines_tree(actions: Actions) -> None:
     engine = play(actions)
     tree = replayed(engine)
     assert {node.id: node.tokens for node in tree.nodes.values()} == engine.tokens
-    assert {node.id: list(node.children.values()) for node in tree.nodes.values()} == engine.children
+    assert {
+        node.id: list(node.children.values()) for node in tree.nodes.values()
+    } == engine.children
     assert {node.id: node.locks for node in tree.nodes.values()} == engine.locks
     assert all(tree.nodes[node].tick == tick for node, tick in engine.ticks.items() if node)
     assert tree.tokens == sum(map(len, engine.tokens.values()))
@@ -60,7 +63,9 @@ def test_replays_to_the_engines_tree(actions: Actions) -> None:
 
 @given(ACTIONS, st.data())
 @settings(max_examples=150, deadline=None)
-def test_a_page_that_joins_at_any_time_ends_up_the_same(actions: Actions, data: st.DataObject) -> None:
+def test_a_page_that_joins_at_any_time_ends_up_the_same(
+    actions: Actions, data: st.DataObject
+) -> None:
     records = play(actions).log.read().records
     join = data.draw(st.integers(0, len(records)))
     batch = data.draw(st.integers(1, 7))
@@ -93,18 +98,29 @@ def test_shown_nodes_are_a_tree_and_the_rest_is_counted(actions: Actions, budget
 
 def test_namespaces_keep_children_of_the_root_apart() -> None:
     tree = TreeState()
-    for i, event in enumerate([
-        events.NodeAdded(1, 0, (5, 6), "adapter"), events.NodeAdded(2, 0, (5, 7)), events.NodeSplit(1, 3, 1),
-    ]):
+    for i, event in enumerate(
+        [
+            events.NodeAdded(1, 0, (5, 6), "adapter"),
+            events.NodeAdded(2, 0, (5, 7)),
+            events.NodeSplit(1, 3, 1),
+        ]
+    ):
         tree.apply(Record(i + 1, 0.0, event))
-    assert [(node.id, node.namespace) for node in tree.children(tree.root)] == [(3, "adapter"), (2, "")]
+    assert [(node.id, node.namespace) for node in tree.children(tree.root)] == [
+        (3, "adapter"),
+        (2, ""),
+    ]
     assert tree.nodes[1].namespace == "" and tree.nodes[1].parent == 3
 
 
 def test_lost_records_are_counted_not_fatal() -> None:
     tree = TreeState()
-    for event in (events.NodeAdded(9, 8, (1,)), events.NodeSplit(7, 6, 1), events.NodeEvicted(7, "memory"),
-                  events.NodeLocked(7, 1)):
+    for event in (
+        events.NodeAdded(9, 8, (1,)),
+        events.NodeSplit(7, 6, 1),
+        events.NodeEvicted(7, "memory"),
+        events.NodeLocked(7, 1),
+    ):
         tree.apply(Record(1, 0.0, event))
     assert tree.missing == 4 and len(tree.nodes) == 1
 
@@ -122,8 +138,12 @@ def test_events_cost_no_more_in_a_large_tree() -> None:
     tree, records = TreeState(), []
     for i in range(1, 10_001):
         path = i // 8
-        records += [events.NodeAdded(i, path, (i, i + 1)), events.NodeTouched(i, i), events.NodeLocked(i, 1),
-                    events.StepRan(i, 0.001, (), ((1, 2, -0.1),) * 16, 0, 1, 1, 1, 1)]
+        records += [
+            events.NodeAdded(i, path, (i, i + 1)),
+            events.NodeTouched(i, i),
+            events.NodeLocked(i, 1),
+            events.StepRan(i, 0.001, (), ((1, 2, -0.1),) * 16, 0, 1, 1, 1, 1),
+        ]
     records = [Record(i, 0.0, event) for i, event in enumerate(records)]
     parts = [records[:2_000], records[2_000:-2_000], records[-2_000:]]
     first, _, last = (calls(lambda part=part: [tree.apply(record) for record in part]) for part in parts)

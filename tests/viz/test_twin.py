@@ -1,4 +1,5 @@
-"""The static twin: bounded, escaped, and complete without any script; the plain form says the same."""
+"""The static twin: bounded, escaped, and complete without any script; the plain form says the
+same."""
 
 from __future__ import annotations
 
@@ -100,7 +101,11 @@ def test_summary_is_in_the_alt_text_and_table(state: LogState) -> None:
 def test_wrapping_breaks_at_spaces_and_by_cells() -> None:
     lines = list(wrap([["cached", "aaa bbb "], ["sampled", "cccccccccc\nd\u6f22\u6f22"]], 8))
     assert lines == [
-        [("cached", "aaa bbb ")], [("sampled", "cccccccc")], [("sampled", "cc")], [("sampled", "d\u6f22\u6f22")]]
+        [("cached", "aaa bbb ")],
+        [("sampled", "cccccccc")],
+        [("sampled", "cc")],
+        [("sampled", "d\u6f22\u6f22")],
+    ]
     assert columns("d\u6f22\u0301") == 3
     assert list(wrap([["text", "\u6f22\u6f22"]], 1)) == [[("text", "\u6f22")], [("text", "\u6f22")]]
 

@@ -13,47 +13,38 @@ if TYPE_CHECKING:
     from torch import Tensor, device
 
     from ..cache.kv_cache import KVCache
-    from ..request.request import Chunk
+    from ..request.batch import Batch
 
 
 class LayerOptions(NamedTuple):
-    """What a layer asks of its attention besides q, k and v.
+    """What a layer asks of its attention besides q, k and v."""
 
-    scaling: factor of the scores. window: a token sees itself and the `window` - 1 before it.
-    softcap: scores become softcap * tanh(score / softcap). sinks: float[heads], a score of each
-    head that is in the softmax and has no value.
-    """
-
-    scaling: float
-    window: int | None = None
-    softcap: float | None = None
-    sinks: Tensor | None = None
+    scaling: float  # factor of the scores
+    window: int | None = None  # a token sees itself and the `window` - 1 before it
+    softcap: float | None = None  # scores become softcap * tanh(score / softcap)
+    sinks: Tensor | None = None  # float[heads], a score in the softmax that has no value
 
 
 class AttentionBackend(Protocol):
     """`plan` fixes which tokens are computed and where their KV lies; then every layer stores, and
-    attends.
+    attends. Rows are the tokens of the batch, T of them."""
 
-    Rows are the tokens of the chunks, in order; T of them. new_slots: int64[T], where the rows'
-    keys and values go, for who writes them to the pool himself. name: for people.
-    """
-
-    name: str
+    name: str  # for people
     kv: KVCache
-    new_slots: Tensor
+    new_slots: Tensor  # int64[T], slots of the rows' new KV, for who writes to the pool himself
 
-    def plan(self, chunks: list[Chunk], padded: int | None = None) -> None:
-        """Prepare a step; chunks of at most `request.SHORT` tokens come first.
+    def plan(self, batch: Batch, padded: int | None = None) -> None:
+        """Prepare a step.
 
-        padded: every chunk is short, and the tensors will have so many rows; those that are too
-        many belong to no request. What `store` and `attend` launch then depends on `padded` and
-        `graph_key` only, so that a CUDA graph of it can be replayed after other plans.
+        padded: every chunk is short, and the tensors will be padded to so many rows. What `store`
+        and `attend` launch then depends on `padded` and `graph_key` only, so that a CUDA graph of
+        it can be replayed after other plans.
         """
         ...
 
     def precompile(self, rows: int) -> None:
-        """In a `precompiling` block, in place of `plan`: so many rows of no request, with every
-        kernel that a step may need."""
+        """In a `precompiling` block, in place of `plan`: padding rows only, with every kernel that
+        a step may need."""
         ...
 
     @property
@@ -77,11 +68,11 @@ _PACKAGES = {"triton": ("triton",), "flashinfer": ("triton", "flashinfer")}
 """What the backends of a GPU need beside torch."""
 
 
-def check_backend(name: str, place: device, batch_invariant: bool) -> None:
+def check_backend(name: str, device: device, batch_invariant: bool) -> None:
     """Raise OptionError when the backend called `name` cannot be used there."""
     if batch_invariant and name not in ("auto", "triton"):
         raise OptionError(f"attention={name!r} cannot be deterministic", "use attention='auto'")
-    if name in _PACKAGES and place.type != "cuda":
+    if name in _PACKAGES and device.type != "cuda":
         raise OptionError(f"attention={name!r} needs a GPU", "use attention='auto'")
     missing = [package for package in _PACKAGES.get(name, ()) if find_spec(package) is None]
     if missing:

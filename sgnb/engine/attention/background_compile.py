@@ -10,40 +10,36 @@ from typing import NamedTuple
 
 
 class Job(NamedTuple):
-    """`run` does it and raises when it cannot. It must hold nothing that should be freed before it
-    ends."""
-
     name: str
-    run: Callable[[], object]
+    run: Callable[[], object]  # raises when it cannot; holds nothing that is to be freed before
 
 
 class BackgroundCompile:
     """Runs jobs one after another on a daemon thread of its own, from `start` on.
 
-    done: all jobs went well. failure: why the jobs that were left are not done; None while all is
-    well. seconds: from the start to the end. Both are set once, from the thread; after either the
-    thread ends.
+    `done` or `failure` is set once, from the thread, which then ends.
     """
 
     def __init__(self, jobs: Sequence[Job]) -> None:
-        self.done = False
-        self.failure: str | None = None
-        self.seconds = 0.0
+        self.done = False  # all jobs went well
+        self.failure: str | None = None  # why the jobs that were left are not done
+        self.seconds = 0.0  # from the start to the end
         self._jobs = list(jobs)
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="sgnb-warming", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name="sgnb-compile-attention", daemon=True
+        )
 
     def start(self) -> BackgroundCompile:
         self._thread.start()
         return self
 
     def stop(self) -> None:
-        """Begin no further job. One that runs goes on: a compiler's result is kept on disk for the
-        next time."""
+        """Begin no further job. One that runs goes on: compilers keep their results on disk."""
         self._stopped.set()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Until the thread has ended, or so long. Returns `done`."""
+        """Until the thread has ended, or for so many seconds. Returns `done`."""
         self._thread.join(seconds)
         return self.done
 

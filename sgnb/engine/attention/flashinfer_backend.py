@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from torch import Tensor
 
 from ..cache.kv_cache import KVCache
 from ..device.transfer import pinned
-from ..request.request import Chunk
+from ..request.batch import Batch
 from . import LayerOptions
 from .flashinfer_kernels import AttentionKernel, extend_generation
 
@@ -61,36 +60,29 @@ class LayerKind(NamedTuple):
         )
 
 
-class Step(NamedTuple):
-    """Request i has the rows row_ends[i] : row_ends[i + 1] of q and the KV at slots[ends[i] :
-    ends[i + 1]].
+class PagedBatch(NamedTuple):
+    """A step as FlashInfer takes it. All int32: kv_indices on the device, the others pinned."""
 
-    All int32: slots on the device; row_ends and ends, [requests + 1], and ones, [requests], in
-    pinned memory. gathered: keys and values are brought together, except for layers with a window,
-    which read few of them.
-    """
-
-    slots: Tensor
-    row_ends: Tensor
-    ends: Tensor
-    ones: Tensor
-    gathered: bool
+    qo_indptr: Tensor  # [requests + 1], the rows of each request
+    kv_indptr: Tensor  # [requests + 1], its KV indices
+    kv_indices: Tensor  # slots, as pages of one token
+    last_page_len: Tensor  # [requests], ones
+    gathered: bool  # whether KV is copied together first, except for layers with a window
 
     @classmethod
-    def of(cls, chunks: Sequence[Chunk], device: torch.device, most: int) -> Step:
-        """most: keys and values for a new token, with which they are brought together."""
-        slots = np.concatenate([c.request.slots[: c.end] for c in chunks]).astype(
-            np.int32, copy=False
-        )
-        row_ends = np.cumsum([0, *(c.length for c in chunks)], dtype=np.int32)
-        ends = np.cumsum([0, *(c.end for c in chunks)], dtype=np.int32)
-        ones = np.ones(len(chunks), np.int32)
+    def of(cls, batch: Batch, device: torch.device, most: int) -> PagedBatch:
+        """most: KV tokens for a new token, at most, that are gathered."""
+        spans = zip(batch.requests, batch.ends.tolist(), strict=True)
+        slots = np.concatenate([request.slots[:end] for request, end in spans])
+        zero = np.zeros(1, np.int32)
+        qo_indptr = np.concatenate([zero, batch.lengths.cumsum()]).astype(np.int32)
+        kv_indptr = np.concatenate([zero, batch.ends.cumsum()]).astype(np.int32)
         return cls(
-            pinned(slots, device).to(device, non_blocking=True),
-            pinned(row_ends, device),
-            pinned(ends, device),
-            pinned(ones, device),
-            gathered=len(slots) <= most * int(row_ends[-1]),
+            pinned(qo_indptr, device),
+            pinned(kv_indptr, device),
+            pinned(slots.astype(np.int32, copy=False), device).to(device, non_blocking=True),
+            pinned(np.ones(len(batch), np.int32), device),
+            gathered=len(slots) <= most * batch.num_tokens,
         )
 
 
@@ -108,19 +100,18 @@ class FlashInferAttention:
         self._workspace = torch.empty(0, dtype=torch.uint8, device=kv.device)
         self._most_gathered = most_gathered(kv.device)
         self._wrappers: dict[tuple[LayerKind, bool], Any] = {}
-        self._step: Step | None = None
+        self._step: PagedBatch | None = None
         self._copied = torch.cuda.Event() if kv.device.type == "cuda" else None
 
-    def plan(self, chunks: Sequence[Chunk]) -> None:
-        """Prepare `attend` for a step; its rows are the tokens of the chunks, in order. For every
-        kind of layer that was ever met; a new one is planned when it is met. Does not wait for the
-        device."""
+    def plan(self, batch: Batch) -> None:
+        """Prepare `attend` for a step, for every kind of layer met so far; a new one is planned when
+        it is met. Does not wait for the device."""
         if self._copied is not None:
             # FlashInfer stages its plans in one pinned buffer a wrapper. The last step's copies
             # from it come before that step's kernels, so that they are over when the step before it
             # is: there is next to nothing to wait.
             self._copied.synchronize()
-        self._step = step = Step.of(chunks, self._kv.device, self._most_gathered)
+        self._step = step = PagedBatch.of(batch, self._kv.device, self._most_gathered)
         for (kind, gathered), wrapper in self._wrappers.items():
             if gathered == _gathers(kind, step):
                 self._plan_kind(kind, wrapper, step)
@@ -135,7 +126,7 @@ class FlashInferAttention:
         wrapper = self._planned(kind, step)
         kv: tuple[Any, ...] = ((keys[:, None], values[:, None]),)
         if _gathers(kind, step):
-            kv = keys.index_select(0, step.slots), values.index_select(0, step.slots)
+            kv = keys.index_select(0, step.kv_indices), values.index_select(0, step.kv_indices)
         if options.sinks is None:
             wrapper.run(q, *kv, out=out)
             return
@@ -145,7 +136,7 @@ class FlashInferAttention:
         natural = lse * math.log(2)
         out.mul_(torch.sigmoid(natural - options.sinks.float())[..., None])
 
-    def _planned(self, kind: LayerKind, step: Step) -> Any:
+    def _planned(self, kind: LayerKind, step: PagedBatch) -> Any:
         """The wrapper for such layers in the step, for which `plan` had none if there were none
         before."""
         key = kind, _gathers(kind, step)
@@ -158,13 +149,13 @@ class FlashInferAttention:
             self._wrappers[key] = wrapper
         return self._wrappers[key]
 
-    def _plan_kind(self, kind: LayerKind, wrapper: Any, step: Step) -> None:
+    def _plan_kind(self, kind: LayerKind, wrapper: Any, step: PagedBatch) -> None:
         gathers = _gathers(kind, step)
-        pages = () if gathers else (step.slots, step.ones)
+        pages = () if gathers else (step.kv_indices, step.last_page_len)
         page_size = () if gathers else (1,)
         wrapper.plan(
-            step.row_ends,
-            step.ends,
+            step.qo_indptr,
+            step.kv_indptr,
             *pages,
             kind.heads,
             kind.kv_heads,
@@ -198,5 +189,5 @@ class FlashInferAttention:
         return self._workspace
 
 
-def _gathers(kind: LayerKind, step: Step) -> bool:
+def _gathers(kind: LayerKind, step: PagedBatch) -> bool:
     return step.gathered and kind.window is None

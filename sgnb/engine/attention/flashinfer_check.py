@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from ..cache.kv_cache import KVCache, LayerShape
-from ..request.request import Chunk
+from ..cache.radix import Ints
+from ..request.batch import Batch
 from . import LayerOptions
 from .flashinfer_backend import FlashInferAttention, LayerKind
 
@@ -52,37 +53,31 @@ def largest_error(kind: LayerKind, dtype: torch.dtype, device: torch.device) -> 
     backend = FlashInferAttention(kv)
     errors = []
     for lengths in STEPS:
-        chunks, free = [], np.random.default_rng(0).permutation(slots).astype(np.int32)
-        for total, new in lengths:
-            request: Any = SimpleNamespace(slots=free[:total])
-            chunks.append(Chunk(request, total - new, new))
-            free = free[total:]
-        rows = sum(new for _, new in lengths)
-        q = torch.randn(rows, kind.heads, kind.dim, dtype=dtype, device=device, generator=generator)
-        backend.plan(chunks)
+        totals, new = np.array(lengths).T
+        order = np.random.default_rng(0).permutation(slots).astype(np.int32)
+        spans = np.split(order[: totals.sum()], totals.cumsum()[:-1])
+        requests: Any = [SimpleNamespace(slots=own) for own in spans]
+        batch = Batch(requests, totals - new, new)
+        shape = batch.num_tokens, kind.heads, kind.dim
+        q = torch.randn(shape, dtype=dtype, device=device, generator=generator)
+        backend.plan(batch)
         got = torch.empty_like(q)
         backend.attend(0, q, LayerOptions(kind.scaling, kind.window, kind.softcap), got)
-        expected = torch.cat(
-            [_attend(q[first : first + c.length], kv, c, kind) for c, first in _with_rows(chunks)]
-        )
+        rows = zip(q.split(new.tolist()), spans, strict=True)
+        expected = torch.cat([_attend(own_q, kv, own, kind) for own_q, own in rows])
         errors.append(float((got.float() - expected).abs().max() / expected.abs().max()))
     return max(errors)
 
 
-def _with_rows(chunks: list[Chunk]) -> list[tuple[Chunk, int]]:
-    firsts = np.cumsum([0, *(c.length for c in chunks[:-1])]).tolist()
-    return list(zip(chunks, firsts, strict=True))
-
-
-def _attend(q: Tensor, kv: KVCache, chunk: Chunk, kind: LayerKind) -> Tensor:
-    """The rows of one chunk, in float32."""
-    slots = torch.from_numpy(chunk.request.slots[: chunk.end].astype(np.int64)).to(q.device)
+def _attend(q: Tensor, kv: KVCache, slots: Ints, kind: LayerKind) -> Tensor:
+    """The last rows of one request with its KV in these slots, in float32."""
+    index = torch.from_numpy(slots.astype(np.int64)).to(q.device)
     group = kind.heads // kind.kv_heads
-    k, v = (pool[0][slots].float().repeat_interleave(group, 1) for pool in (kv.keys, kv.values))
+    k, v = (pool[0][index].float().repeat_interleave(group, 1) for pool in (kv.keys, kv.values))
     scores = torch.einsum("rhd,thd->hrt", q.float(), k) * kind.scaling
     if kind.softcap is not None:
         scores = kind.softcap * torch.tanh(scores / kind.softcap)
-    positions = torch.arange(chunk.end, device=q.device)
-    back = positions[chunk.start :, None] - positions
+    positions = torch.arange(len(slots), device=q.device)
+    back = positions[-len(q) :, None] - positions
     hidden = back < 0 if kind.window is None else (back < 0) | (back >= kind.window)
     return torch.einsum("hrt,thd->rhd", scores.masked_fill(hidden, -torch.inf).softmax(-1), v)

@@ -10,13 +10,12 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Hashable, Mapping
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ..cache.kv_cache import KVCache, LayerShape
 from ..device.transfer import to_device
-from ..request.request import SHORT, Chunk
+from ..request.batch import Batch
 from . import AttentionBackend, LayerOptions
 from .background_compile import BackgroundCompile
 from .flashinfer_backend import FlashInferAttention, LayerKind
@@ -28,104 +27,94 @@ Switched = Callable[[str, str, float], None]
 
 
 class HybridAttention:
-    """`tree` serves until FlashInfer is warm; from then on FlashInfer takes the chunks longer than
-    `short`.
+    """`triton` serves until FlashInfer is compiled; from then on FlashInfer takes long chunks.
 
     Long chunks are bound by arithmetic, for which FlashInfer's kernels are made. Decodes and other
-    short chunks are bound by the KV they read, of which the tree reads a shared prefix once. So
-    steps that only decode, those of CUDA graphs, are the tree's as before. The first forward pass
+    short chunks are bound by the KV they read, of which Triton's read a shared prefix once. So
+    steps that only decode, those of CUDA graphs, are Triton's as before. The first forward pass
     shows which kinds of layers there are; then their kernels are compiled in the background. The
     switch happens in `plan`, between two steps.
-
-    Chunks up to `short` come before longer ones; those that do not are FlashInfer's too.
-    without_flashinfer: why it does not serve and never will.
     """
 
     def __init__(
         self,
-        tree: AttentionBackend,
+        triton: AttentionBackend,
         refused: str | None = None,
         *,
-        short: int,
         on_switch: Switched | None = None,
     ) -> None:
-        """short: tokens. refused: why FlashInfer is not to be used."""
-        self.kv: KVCache = tree.kv
-        self.name = tree.name
-        self.new_slots: Tensor = tree.new_slots
-        self.without_flashinfer: str | None = refused
-        self._tree = tree
-        self._short = short
+        """refused: why FlashInfer is not to be used."""
+        self.kv: KVCache = triton.kv
+        self.name = triton.name
+        self.new_slots: Tensor = triton.new_slots
+        self.without_flashinfer = refused  # why it does not serve and never will
+        self._triton = triton
         self._on_switch = on_switch
         self._kinds: dict[LayerKind, None] = {}
         self._background: BackgroundCompile | None = None
         self._flashinfer: FlashInferAttention | None = None
-        self._step: tuple[list[Chunk], int | None] = [], None
+        self._step: tuple[Batch, int | None] | None = None
         self._border: int | None = None  # the row from which FlashInfer serves the step
 
     @property
     def graph_key(self) -> Hashable:
-        return self._tree.graph_key
+        return self._triton.graph_key
 
     @property
     def compiling(self) -> bool:
         """Whether FlashInfer's kernels are being compiled, or will be after the first step."""
         return self.without_flashinfer is None and self._flashinfer is None
 
-    def plan(self, chunks: list[Chunk], padded: int | None = None) -> None:
+    def plan(self, batch: Batch, padded: int | None = None) -> None:
         if self.compiling and self._kinds:
             self._compile_in_background()
-        self._step, self._border = (chunks, padded), None
-        split = next(
-            (i for i, chunk in enumerate(chunks) if chunk.length > self._short), len(chunks)
-        )
-        if self._flashinfer is not None and split < len(chunks):
+        self._step, self._border = (batch, padded), None
+        if self._flashinfer is not None and batch.num_short < len(batch):
             try:
-                self._flashinfer.plan(chunks[split:])
+                self._flashinfer.plan(batch.part(batch.num_short, len(batch)))
             except Exception as error:
                 self._give_up(error)
             else:
-                self._plan_apart(chunks, split)
+                self._plan_split(batch)
                 return
-        self._plan_tree()
+        self._plan_triton(batch, padded)
 
-    def _plan_apart(self, chunks: list[Chunk], split: int) -> None:
-        """The tree's part of a step, of which FlashInfer serves the chunks from `split` on."""
-        if split:
-            self._tree.plan(chunks[:split])
-        self._border = sum(chunk.length for chunk in chunks[:split])
-        new = to_device(
-            np.concatenate([c.request.slots[c.start : c.end] for c in chunks]), self.kv.device
-        )
-        self.new_slots = self._tree.new_slots = new  # the tree stores for both
+    def _plan_split(self, batch: Batch) -> None:
+        """Triton's part of a step of which FlashInfer serves the long chunks."""
+        short = batch.part(0, batch.num_short)
+        if len(short):
+            self._triton.plan(short)
+        self._border = short.num_tokens
+        # Triton stores for both.
+        self.new_slots = self._triton.new_slots = to_device(batch.new_slots(), self.kv.device)
 
-    def _plan_tree(self) -> None:
-        self._tree.plan(*self._step)
-        self.new_slots = self._tree.new_slots
+    def _plan_triton(self, batch: Batch, padded: int | None) -> None:
+        self._triton.plan(batch, padded)
+        self.new_slots = self._triton.new_slots
 
     def precompile(self, rows: int) -> None:
         self._border = None
-        self._tree.precompile(rows)
-        self.new_slots = self._tree.new_slots
+        self._triton.precompile(rows)
+        self.new_slots = self._triton.new_slots
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
-        self._tree.store(layer, k, v)
+        self._triton.store(layer, k, v)
 
     def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
         if self.compiling:
             self._kinds[LayerKind.of(q, self.kv.keys[layer], options)] = None
-        border = self._border
-        if self._flashinfer is None or border is None:
-            return self._tree.attend(layer, q, options)
+        border, step = self._border, self._step
+        if self._flashinfer is None or border is None or step is None:
+            return self._triton.attend(layer, q, options)
         out = torch.empty(q.shape, dtype=q.dtype, device=q.device)
         try:
             self._flashinfer.attend(layer, q[border:], options, out[border:])
         except Exception as error:
             self._give_up(error)
-            self._plan_tree()
-            return self._tree.attend(layer, q, options)
+            self._plan_triton(*step)
+            return self._triton.attend(layer, q, options)
         if border:
-            out[:border] = self._tree.attend(layer, q[:border], options)
+            out[:border] = self._triton.attend(layer, q[:border], options)
         return out
 
     def _compile_in_background(self) -> None:
@@ -156,7 +145,7 @@ class HybridAttention:
         self.without_flashinfer = f"{type(error).__name__}: {error}"
         if self._flashinfer is not None:
             self._flashinfer = None
-            self._tell(self._tree.name, 0.0)
+            self._tell(self._triton.name, 0.0)
 
     def _tell(self, name: str, seconds: float) -> None:
         before, self.name = self.name, name
@@ -176,7 +165,7 @@ def make_gpu_attention(
     divides a request's work by what else is in the step."""
     from .triton_backend import TritonAttention
 
-    tree = TritonAttention(
+    triton = TritonAttention(
         kv, heads, fork_attention=fork_attention, batch_invariant=batch_invariant
     )
     dtype = next(iter(kv.keys.values())).dtype
@@ -189,4 +178,4 @@ def make_gpu_attention(
         if batch_invariant
         else refusal(shapes, dtype, kv.device)
     )
-    return HybridAttention(tree, refused, short=SHORT, on_switch=on_switch)
+    return HybridAttention(triton, refused, on_switch=on_switch)

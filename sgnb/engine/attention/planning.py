@@ -1,182 +1,187 @@
-"""Plans a step's attention: which tiles of rows there are, for `pieces.py` to cut into work. Plain
-numpy."""
+"""Plans a step's attention: query tiles, and their schedule. Plain numpy."""
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..cache.radix import Ints
-from ..request.request import Chunk
-from .pieces import Work, finish
-from .sharing import Sharing, find_sharing
-from .tiles import Lists, Marks, Prices, Tiles, Tiling, dummy_tiles, single_tiles
-from .trees import Trees, as_table, joined_tiles
+from ..request.batch import Batch
+from .cascade import Cascade, find_cascade
+from .cascade_tiles import cascade_tiles
+from .query_tiles import (
+    NO_MASKS,
+    CostModel,
+    KVIndices,
+    QueryTiles,
+    RowMasks,
+    TileConfig,
+    consecutive_tiles,
+    padding_tiles,
+    private_tiles,
+)
+from .schedule import Schedule, make_schedule
 
-INVARIANT_PIECE = 512
-"""Where batch-invariant attention cuts: at multiples of so many positions, whatever else is in the
+INVARIANT_SPLIT = 512
+"""Batch-invariant attention splits KV at multiples of so many positions, whatever else is in the
 step."""
 
-NO_MARKS: Marks = np.empty(0, np.int32), np.empty(0, np.int32)
 
-
-def worth_sharing(rows: int, tokens: int, prices: Prices) -> bool:
+def worth_sharing(rows: int, tokens: int, costs: CostModel) -> bool:
     """The cost rule: whether `rows` rows read `tokens` tokens of a common prefix together.
 
-    It saves reading them (rows - 1) times. It costs each row its place in a common tile, where
-    matrix products are larger than one row needs, and perhaps one more partial result: written,
-    read and merged.
+    It saves (rows - 1) reads of them, and costs each row its place in a shared tile.
     """
-    return (rows - 1) * tokens > rows * prices.row
+    return (rows - 1) * tokens > rows * costs.shared_row
 
 
-def plan_rows(
-    chunks: list[Chunk],
-    first_rows: list[int],
-    tiling: Tiling,
-    lists: Lists,
+def plan_short(
+    batch: Batch,
+    config: TileConfig,
+    kv_indices: KVIndices,
     *,
     fork: bool,
-    rows: int,
+    num_rows: int,
     scratch: int,
-) -> Work:
-    """Tiles for chunks of one or a few tokens, whose first tokens are rows `first_rows` of `rows`.
+) -> Schedule:
+    """Of short chunks. fork: read common prefixes once.
 
-    fork: read common prefixes once. The rows after the last chunk's, up to `rows`, belong to none:
-    they see the slot `scratch`, if it is not negative.
+    num_rows: of the schedule. Those after the batch's belong to no request, and read the slot
+    `scratch`.
     """
-    row_positions = np.zeros(rows, np.int32)
-    tiles, trees = tree_tiles(chunks, first_rows, tiling, lists, row_positions, fork)
-    used = first_rows[-1] + chunks[-1].length
-    if scratch >= 0 and rows > used:
-        tiles.append(dummy_tiles(np.arange(used, rows), scratch, lists))
-    return finish(join(tiles), tiling, trees.marks if trees else NO_MARKS, row_positions)[0]
+    tiles, masks = short_tiles(
+        batch, config, kv_indices, fork=fork, num_rows=num_rows, scratch=scratch
+    )
+    return make_schedule(tiles, masks, row_positions(batch, 0, num_rows), config)
+
+
+def short_tiles(
+    batch: Batch,
+    config: TileConfig,
+    kv_indices: KVIndices,
+    *,
+    fork: bool,
+    num_rows: int,
+    scratch: int,
+    reserve: int = 0,
+) -> tuple[QueryTiles, RowMasks]:
+    """The tiles of `plan_short`: first those with row masks, then private ones, then padding.
+
+    reserve: KV indices that are left free for each row, behind its tile's.
+    """
+    cascade = _worthwhile(batch, config) if fork and len(batch) > 1 else None
+    tiles, masks = list[QueryTiles](), NO_MASKS
+    private, own_from = batch.first_rows, np.zeros(len(batch), np.int64)
+    if cascade is not None or not batch.is_decode:
+        if cascade is None:
+            cascade = Cascade(batch.first_rows, own_from, np.empty((0, 5), np.int64))
+        private, own_from = np.arange(len(batch)), cascade.own_from
+        masked = _in_groups(batch, cascade) | (batch.lengths > 1)
+        members = masked.nonzero()[0]
+        if len(members):
+            shared, masks, detached = cascade_tiles(
+                batch, cascade, members, config, kv_indices, reserve
+            )
+            tiles.append(shared)
+            private = np.concatenate([private[~masked], detached])
+
+    if len(private):
+        tiles.append(private_tiles(batch, private, own_from[private], kv_indices, reserve))
+    if num_rows > batch.num_tokens:
+        padding = np.arange(batch.num_tokens, num_rows)
+        tiles.append(padding_tiles(padding, scratch, False, kv_indices))
+    return _join(tiles), masks
 
 
 def plan_invariant(
-    chunks: list[Chunk],
-    first_rows: list[int],
-    tiling: Tiling,
-    lists: Lists,
+    batch: Batch,
+    first_row: int,
+    config: TileConfig,
+    kv_indices: KVIndices,
     *,
-    rows: int,
+    num_rows: int,
     scratch: int,
-) -> Work:
-    """Tiles in which a row's result depends on nothing but what it sees.
+) -> Schedule:
+    """A schedule in which a row's result depends on nothing but what it sees. The batch's rows
+    begin at `first_row`; later ones are as for `plan_short`.
 
-    Tokens of one request share a large tile, its list begins at position 0, and it is cut at
-    multiples of `INVARIANT_PIECE`: so a token meets the same blocks, in the same order, however
-    many rows are with it.
+    Tokens of one request share a large tile, its KV begins at position 0, and is split at multiples
+    of `INVARIANT_SPLIT`: so a row meets the same blocks, in the same order, whatever is with it.
     """
-    row_positions = np.zeros(rows, np.int32)
-    tiles = []
-    request_slots = lists.add([chunk.request.slots[: chunk.end] for chunk in chunks])
-    for chunk, first, slots in zip(chunks, first_rows, request_slots, strict=True):
-        row_positions[first : first + chunk.length] = np.arange(chunk.start, chunk.end)
-        begins = np.arange(0, chunk.length, tiling.large_rows)
-        members = np.minimum(tiling.large_rows, chunk.length - begins)
-        n, zero = len(begins), np.zeros(len(begins), np.int64)
-        own = np.arange(first, first + chunk.length)
-        tiles.append(
-            Tiles(
-                own, begins, members, first_slot=zero + slots, length=chunk.start + begins + members,
-                first_mark=zero - 1, common=zero, position=zero, lowest=chunk.start + begins,
-                large=np.ones(n, np.bool_), filled=chunk.start + begins + members, growth=zero,
-            )
-        )  # fmt: skip
-    used = first_rows[-1] + chunks[-1].length
-    if scratch >= 0 and rows > used:
-        dummies = dummy_tiles(np.arange(used, rows), scratch, lists)
-        tiles.append(dummies._replace(large=~dummies.large))
-    return finish(join(tiles), tiling, NO_MARKS, row_positions, INVARIANT_PIECE)[0]
-
-
-def plan_extend(chunks: list[Chunk], first_rows: list[int], tokens: int, lists: Lists) -> Ints:
-    """int32[n, 4]: first row, tokens, position, first slot of its request, for tiles of up to
-    `tokens` tokens.
-
-    Those that see the most come first, so that the last ones to finish are short.
-    """
-    tables = []
-    request_slots = lists.add([chunk.request.slots[: chunk.end] for chunk in chunks])
-    for chunk, first, slots in zip(chunks, first_rows, request_slots, strict=True):
-        begins = np.arange(0, chunk.length, tokens)
-        members = np.minimum(tokens, chunk.length - begins)
-        tables.append(
-            np.stack(
-                [first + begins, members, chunk.start + begins, np.full(len(begins), slots)], 1
-            )
+    request, first, count = consecutive_tiles(batch, config.large_rows)
+    kv_begin = kv_indices.add(_whole_prefixes(batch))
+    position = batch.starts[request] + first
+    zeros = np.zeros(len(request), np.int64)
+    used = first_row + batch.num_tokens
+    tiles = [
+        QueryTiles(
+            rows=np.arange(first_row, used),
+            num_rows=count,
+            kv_begin=kv_begin[request],
+            kv_len=position + count,
+            mask_begin=zeros - 1,
+            num_common=zeros,
+            kv_position=zeros,
+            min_position=position,
+            large=zeros == 0,
         )
-    table = np.concatenate(tables)
-    return table[np.argsort(-table[:, 2], kind="stable")].astype(np.int32)
+    ]
+    if num_rows > used:
+        tiles.append(padding_tiles(np.arange(used, num_rows), scratch, True, kv_indices))
+    positions = row_positions(batch, first_row, num_rows)
+    return make_schedule(_join(tiles), NO_MASKS, positions, config, INVARIANT_SPLIT)
 
 
-def tree_tiles(
-    chunks: list[Chunk],
-    first_rows: list[int],
-    tiling: Tiling,
-    lists: Lists,
-    row_positions: Ints,
-    fork: bool,
-    room: int = 0,
-) -> tuple[list[Tiles], Trees | None]:
-    """The tiles: rows that share nothing have tiles of their own, those of the others, which come
-    first, are joined.
+def plan_extend(batch: Batch, first_row: int, tile_rows: int, kv_indices: KVIndices) -> Ints:
+    """Tiles for the prefill kernel, int32[n, 4]: first row, rows, position, first KV index of the
+    request.
 
-    Fills `row_positions`. room: each list has room for so many tokens more of each row.
+    Those that read the most come first, so that the last ones to finish are short.
     """
-    lengths = [chunk[2] for chunk in chunks]
-    total = sum(lengths)
-    sharing = _worthwhile(chunks, lengths, tiling) if fork and len(chunks) > 1 else None
-    if sharing is None:
-        starts = [0, *itertools.accumulate(lengths[:-1])]
-        sharing = Sharing(starts, [0] * len(chunks), [])
-    order = np.empty(total, np.int64)
-    _, _, lows, highs, _ = as_table(sharing.segments).T
-    inside = np.bincount(lows, minlength=total + 1) - np.bincount(highs, minlength=total + 1)
-    covered = inside.cumsum()[sharing.starts] > 0
-    if total == len(chunks):
-        order[sharing.starts] = first_rows
-        row_positions[first_rows] = [chunk[1] for chunk in chunks]
-    else:
-        for chunk, start, first in zip(chunks, sharing.starts, first_rows, strict=True):
-            order[start : start + chunk.length] = np.arange(first, first + chunk.length)
-            row_positions[first : first + chunk.length] = np.arange(chunk.start, chunk.end)
-        covered |= np.array(lengths) > 1
-    joined, single = np.flatnonzero(covered).tolist(), np.flatnonzero(~covered).tolist()
-    tiles, trees = [], None
-    if joined:
-        trees = joined_tiles(chunks, sharing, joined, order, row_positions, tiling, lists, room)
-        tiles.append(trees.tiles)
-        single += trees.detached
-    if single:
-        rows, begins = (np.array(of, np.int64)[single] for of in (first_rows, sharing.begins))
-        tiles.append(single_tiles([chunks[i] for i in single], rows, begins, lists, room))
-    return tiles, trees
+    request, first, count = consecutive_tiles(batch, tile_rows)
+    kv_begin = kv_indices.add(_whole_prefixes(batch))
+    row = first_row + batch.first_rows[request] + first
+    position = batch.starts[request] + first
+    items = np.stack([row, count, position, kv_begin[request]], 1)
+    return items[np.argsort(-position, kind="stable")].astype(np.int32)
 
 
-def _worthwhile(chunks: list[Chunk], lengths: list[int], tiling: Tiling) -> Sharing | None:
-    """What to read once, or None when it saves less in the whole step than launching another kernel
+def row_positions(batch: Batch, first_row: int, num_rows: int) -> Ints:
+    """Of the rows of a schedule; 0 for those that are not the batch's."""
+    positions = np.zeros(num_rows, np.int32)
+    positions[first_row : first_row + batch.num_tokens] = batch.positions
+    return positions
+
+
+def _worthwhile(batch: Batch, config: TileConfig) -> Cascade | None:
+    """What to read once, or None when that saves less in the whole step than another kernel
     costs."""
-    sharing = find_sharing(chunks, lengths, partial(worth_sharing, prices=tiling.prices))
-    first, end, low, high, _ = as_table(sharing.segments).T
-    large = (high - low > tiling.small_rows).any()
-    return (
-        sharing
-        if ((high - low - 1) * (end - first)).sum() > (tiling.prices.kernel if large else 0)
-        else None
-    )
+    worth = partial(worth_sharing, costs=config.costs)
+    cascade = find_cascade(batch, batch.lengths.tolist(), worth)
+    begin, end, low, high, _ = cascade.groups.T
+    rows = high - low
+    launches = bool((rows > config.small_rows).any())
+    saved = int(((rows - 1) * (end - begin)).sum())
+    return cascade if saved > (config.costs.launch if launches else 0) else None
 
 
-def join(tiles: list[Tiles]) -> Tiles:
-    """The tiles of several lists of them, in order."""
+def _in_groups(batch: Batch, cascade: Cascade) -> NDArray[np.bool_]:
+    """Whether each request is below some group."""
+    low, high = cascade.groups[:, 2], cascade.groups[:, 3]
+    places = batch.num_tokens + 1
+    depth = np.bincount(low, minlength=places) - np.bincount(high, minlength=places)
+    return depth.cumsum()[cascade.first_places] > 0
+
+
+def _whole_prefixes(batch: Batch) -> Sequence[Ints]:
+    ends = batch.ends.tolist()
+    return [request.slots[:end] for request, end in zip(batch.requests, ends, strict=True)]
+
+
+def _join(tiles: list[QueryTiles]) -> QueryTiles:
     if len(tiles) == 1:
         return tiles[0]
-    shift, first_rows = 0, []
-    for some in tiles:
-        first_rows.append(some.first_row + shift)
-        shift += len(some.rows)
-    joined = Tiles(*(np.concatenate(column) for column in zip(*tiles, strict=True)))
-    return joined._replace(first_row=np.concatenate(first_rows))
+    return QueryTiles(*(np.concatenate(column) for column in zip(*tiles, strict=True)))

@@ -1,10 +1,9 @@
 """Attention in plain torch: the reference, and the default on a CPU.
 
-A step's attention is cut into tasks, each a set of new tokens against a set of KV slots; the
-partial results are merged by log-sum-exp (Dao et al., FlashAttention; Ye et al., cascade
-inference). Two kinds of task: a *shared* segment of the radix tree, read once for all requests
-below it (Zheng et al., arXiv 2312.07104), and *private* tokens, where requests of like size are
-padded to one batch.
+A step is cut into tasks, each a set of query rows against a set of KV slots, whose partial states
+are merged by log-sum-exp (cascade inference). Two kinds of task: the prefix of a cascade group,
+read once for all requests below it, and private KV, where requests of like size are padded to one
+batch.
 """
 
 from __future__ import annotations
@@ -19,51 +18,43 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..cache.kv_cache import KVCache
-from ..request.request import Chunk
+from ..request.batch import Batch
 from . import LayerOptions
-from .sharing import Segment, find_sharing
+from .cascade import find_cascade
+from .query_tiles import ranks
 from .torch_softmax import Mask, attend
 
 SHARED_READS_SAVED = 256
-"""A segment is read once for all its requests when that saves at least so many KV reads; below,
+"""A prefix is read once for all its requests when that saves at least so many KV reads; below,
 merging costs more."""
 
 MOST_RUNS = 8
-"""Up to so many stretches of neighbouring slots are joined; more are gathered one by one."""
+"""Up to so many runs of consecutive slots are concatenated; more are gathered one by one."""
 
 NOWHERE = np.iinfo(np.int32).max
 """Position of padding: after every token, so that nothing sees it."""
 
 
 class Task(NamedTuple):
-    """New tokens `rows` int64[N, T] attend to `slots` int64[N, L]; positions of both decide what is
-    visible.
+    """Query rows against KV slots; the positions of both decide what is visible."""
 
-    valid: flat indices of the rows that are not padding, None when all are. ahead: whether some
-    slot lies after some row. run: (first, length) when the slots of a batch of one are neighbours,
-    so that no gather is needed.
-    """
-
-    rows: Tensor
-    slots: Tensor
-    row_positions: Tensor
-    slot_positions: Tensor
-    valid: Tensor | None
-    ahead: bool
-    run: tuple[int, int] | None
+    rows: Tensor  # int64[N, T]
+    slots: Tensor  # int64[N, L]
+    row_positions: Tensor  # int64[N, T]
+    slot_positions: Tensor  # int64[N, L]
+    valid: Tensor | None  # flat indices of the rows that are not padding, None when all are
+    ahead: bool  # whether some slot lies after some row
+    run: tuple[int, int] | None  # (first, length) of consecutive slots of a batch of one: no gather
 
 
 class Solo(NamedTuple):
-    """One token of one request attends to `slots` int64[L].
+    """One token of one request, the commonest step of a notebook."""
 
-    runs: the same slots as stretches of neighbours (first, length), empty when they are too many.
-    """
-
-    slots: Tensor
-    runs: list[tuple[int, int]]
+    slots: Tensor  # int64[L]
+    runs: list[tuple[int, int]]  # the same as (first, length) of consecutive slots, or none
 
     def rows(self, pool: Tensor, window: int | None) -> Tensor:
-        """[1, heads, L, dim] of the slots that the token sees; a view when all are neighbours."""
+        """[1, heads, L, dim] of the slots that the token sees; a view when all are consecutive."""
         if self.runs:
             parts = [pool.narrow(0, first, length) for first, length in self.runs]
             seen = parts[0] if len(parts) == 1 else torch.cat(parts)
@@ -82,7 +73,7 @@ class TorchAttention:
     def __init__(self, kv: KVCache, *, fork_attention: bool = True) -> None:
         self.kv = kv
         self.new_slots = torch.empty(0, dtype=torch.long)
-        self._fork_attention = fork_attention
+        self._fork = fork_attention
         self._tasks: list[Task] = []
         self._masks: dict[tuple[int, int | None, int], Mask] = {}
         self._new_run: tuple[int, int] | None = None
@@ -98,40 +89,34 @@ class TorchAttention:
     def precompile(self, rows: int) -> None:
         raise NotImplementedError("torch's attention has no kernels that must be compiled")
 
-    def plan(self, chunks: list[Chunk], padded: int | None = None) -> None:
+    def plan(self, batch: Batch, padded: int | None = None) -> None:
         self._solo = None
-        slots = np.concatenate([c.request.slots[c.start : c.end] for c in chunks])
+        slots = batch.new_slots()
         self.new_slots = self._to_device(slots)
-        self._new_run = _neighbours(slots)
+        self._new_run = _consecutive(slots)
         if len(slots) == 1:
-            seen = chunks[0].request.slots[: chunks[0].end]
+            seen = batch.requests[0].slots[: int(batch.ends[0])]
             self._solo = Solo(self._to_device(seen), _runs(seen))
         else:
-            self._plan_tasks(chunks)
+            self._plan_tasks(batch)
 
-    def _plan_tasks(self, chunks: list[Chunk]) -> None:
+    def _plan_tasks(self, batch: Batch) -> None:
         self._masks.clear()
-        first_rows = np.cumsum([0, *(c.length for c in chunks[:-1])])
-        starts, begins, segments = list(range(len(chunks))), [0] * len(chunks), list[Segment]()
-        if self._fork_attention and len(chunks) > 1:
-            starts, begins, segments = find_sharing(chunks, [1] * len(chunks), _worth_sharing)
-        order = np.argsort(starts).tolist()
-        self._tasks = [
-            self._shared_task(
-                segment,
-                chunks,
-                [(chunks[i], first_rows[i]) for i in order[segment.low : segment.high]],
-            )
-            for segment in segments
-        ]
-        batches: dict[tuple[int, int], list[tuple[Chunk, int, np.ndarray]]] = {}
-        for i, chunk in enumerate(chunks):
-            positions = np.arange(begins[i], chunk.end)
-            size = (chunk.length.bit_length(), len(positions).bit_length())
-            batches.setdefault(size, []).append((chunk, first_rows[i], positions))
-        self._tasks += [self._private_task(members) for members in batches.values()]
+        self._tasks, begins = [], np.zeros(len(batch), np.int64)
+        if self._fork and len(batch) > 1:
+            first_places, begins, groups = find_cascade(batch, [1] * len(batch), _worth_sharing)
+            order = np.argsort(first_places)
+            for begin, end, low, high, holder in groups.tolist():
+                slots = batch.requests[holder].slots[begin:end]
+                self._tasks.append(self._shared_task(batch, order[low:high], slots, begin))
+        self._disjoint = not self._tasks  # no row is in two tasks: there is nothing to merge
+
+        alike: dict[tuple[int, int], list[int]] = {}
+        sizes = zip(batch.lengths.tolist(), (batch.ends - begins).tolist(), strict=True)
+        for i, (rows, tokens) in enumerate(sizes):
+            alike.setdefault((rows.bit_length(), tokens.bit_length()), []).append(i)
+        self._tasks += [self._private_task(batch, which, begins) for which in alike.values()]
         self._in_order = len(self._tasks) == 1 and self._tasks[0].valid is None
-        self._disjoint = not segments  # no row is in two tasks: there is nothing to merge
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
         for pool, new in ((self.kv.keys[layer], k), (self.kv.values[layer], v)):
@@ -229,32 +214,35 @@ class TorchAttention:
         return Mask(add, blind if bool(blind.any()) else None)
 
     def _shared_task(
-        self, segment: Segment, chunks: list[Chunk], members: list[tuple[Chunk, int]]
+        self, batch: Batch, members: np.ndarray, slots: np.ndarray, begin: int
     ) -> Task:
-        first, end = segment.first, segment.end
-        slots = chunks[segment.chunk].request.slots[first:end]
-        rows = np.concatenate([np.arange(row, row + chunk.length) for chunk, row in members])
-        positions = np.concatenate([np.arange(chunk.start, chunk.end) for chunk, _ in members])
+        """All rows of these requests against a prefix from position `begin` on."""
+        lengths = batch.lengths[members]
+        rows = batch.first_rows[members].repeat(lengths) + ranks(lengths)
+        positions = np.arange(begin, begin + len(slots))
         return self._task(
-            rows[None], slots[None], positions[None], np.arange(first, end)[None], padded=False
+            rows[None], slots[None], batch.positions[rows][None], positions[None], False
         )
 
-    def _private_task(self, members: list[tuple[Chunk, int, np.ndarray]]) -> Task:
-        t = max(chunk.length for chunk, _, _ in members)
-        length = max(len(positions) for _, _, positions in members)
-        shape = len(members), t
-        rows, row_positions = np.zeros(shape, np.int64), np.full(shape, -1, np.int64)
-        slots, slot_positions = (
-            np.zeros((len(members), length), np.int64),
-            np.full((len(members), length), NOWHERE, np.int64),
+    def _private_task(self, batch: Batch, members: list[int], begins: np.ndarray) -> Task:
+        """Each of these requests against its own KV from position begins[i] on, padded."""
+        ends, lengths = batch.ends[members], batch.lengths[members]
+        t, length = int(lengths.max()), int((ends - begins[members]).max())
+        column, token = np.arange(t), begins[members][:, None] + np.arange(length)
+        rows = batch.first_rows[members][:, None] + column
+        row_positions = batch.starts[members][:, None] + column
+        inside = column < lengths[:, None]
+        slots = np.zeros(token.shape, np.int64)
+        for i, member in enumerate(members):
+            own = batch.requests[member].slots[int(begins[member]) : int(ends[i])]
+            slots[i, : len(own)] = own
+        return self._task(
+            np.where(inside, rows, 0),
+            slots,
+            np.where(inside, row_positions, -1),
+            np.where(token < ends[:, None], token, NOWHERE),
+            padded=not inside.all(),
         )
-        for i, (chunk, row, positions) in enumerate(members):
-            rows[i, : chunk.length] = np.arange(row, row + chunk.length)
-            row_positions[i, : chunk.length] = np.arange(chunk.start, chunk.end)
-            slots[i, : len(positions)] = chunk.request.slots[positions]
-            slot_positions[i, : len(positions)] = positions
-        padded = any(chunk.length < t for chunk, _, _ in members)
-        return self._task(rows, slots, row_positions, slot_positions, padded)
 
     def _task(
         self,
@@ -266,7 +254,7 @@ class TorchAttention:
     ) -> Task:
         valid = self._to_device(np.flatnonzero(row_positions >= 0)) if padded else None
         ahead = bool((slot_positions.max(axis=1) > row_positions.min(axis=1)).any())
-        run = _neighbours(slots[0]) if len(slots) == 1 else None
+        run = _consecutive(slots[0]) if len(slots) == 1 else None
         return Task(
             self._to_device(rows),
             self._to_device(slots),
@@ -286,8 +274,7 @@ class TorchAttention:
 def _decode_solo(
     solo: Solo, q: Tensor, pools: tuple[Tensor, Tensor], options: LayerOptions
 ) -> Tensor:
-    """The commonest step of a notebook, one token of one request: no mask, no merging, few
-    operations."""
+    """No mask, no merging, few operations."""
     k, v = (solo.rows(pool, options.window) for pool in pools)
     if options.softcap is None and options.sinks is None:
         out = F.scaled_dot_product_attention(
@@ -304,7 +291,7 @@ def _worth_sharing(rows: int, tokens: int) -> bool:
 
 
 def _gather(pool: Tensor, task: Task) -> Tensor:
-    """[N, heads, L, dim] of the task's slots; a view when they are neighbours."""
+    """[N, heads, L, dim] of the task's slots; a view when they are consecutive."""
     if task.run is not None:
         first, length = task.run
         return pool[first : first + length].transpose(0, 1)[None]
@@ -326,14 +313,14 @@ def _with_sinks(out: Tensor, lse: Tensor, sinks: Tensor | None) -> Tensor:
 
 
 def _runs(slots: np.ndarray) -> list[tuple[int, int]]:
-    """The stretches of neighbours in `slots`; none when gathering slot by slot is cheaper."""
+    """The runs of consecutive slots; none when gathering slot by slot is cheaper."""
     starts = [0, *(np.flatnonzero(np.diff(slots) != 1) + 1).tolist(), len(slots)]
     if len(starts) > MOST_RUNS + 1:
         return []
     return [(int(slots[i]), j - i) for i, j in itertools.pairwise(starts)]
 
 
-def _neighbours(slots: np.ndarray) -> tuple[int, int] | None:
-    """(first, length) when all slots are one stretch."""
+def _consecutive(slots: np.ndarray) -> tuple[int, int] | None:
+    """(first, length) when all slots are one run."""
     runs = _runs(slots)
     return runs[0] if len(runs) == 1 else None

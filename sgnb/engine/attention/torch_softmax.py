@@ -23,14 +23,11 @@ log-sum-exp."""
 
 
 class Mask(NamedTuple):
-    """`add`: float[N, 1, T, L] for the scores, or None when every row sees every slot. `blind`:
-    bool[N, 1, T] of the rows that see none, or None when there are none. `causal`: T equals L and
-    the triangle is the whole mask (no `add`).
-    """
+    """What the rows of a task see of its KV."""
 
-    add: Tensor | None = None
-    blind: Tensor | None = None
-    causal: bool = False
+    add: Tensor | None = None  # float[N, 1, T, L], added to scores; None: every row sees all
+    blind: Tensor | None = None  # bool[N, 1, T], rows that see nothing; None: there are none
+    causal: bool = False  # T equals L, and the triangle is the whole mask: no `add`
 
 
 def attend(

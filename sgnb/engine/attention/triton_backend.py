@@ -1,13 +1,14 @@
 """Attention with Triton kernels of our own, for GPUs: forks of a prefix read it once. Needs triton.
 
-`planning.py` and `decoding.py` plan a step in tiles of rows, `triton_step.py` brings the plan to
-the device and launches the kernels: those of `triton_tiles.py` for decodes and other short chunks,
-of `triton_extend.py` for long ones, and of `triton_rows.py` for what goes row by row.
+`planning.py` plans a step on the host, `device_plan.py` brings the plan to the device and launches
+the kernels: `triton_tiles.py` for decodes and other short chunks, `triton_extend.py` for long ones,
+`triton_rows.py` to store and to merge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from itertools import chain
 
 import numpy as np
 import torch
@@ -16,17 +17,17 @@ from torch import Tensor
 from ..cache.kv_cache import KVCache, LayerShape
 from ..cache.radix import Ints
 from ..device.precompile import launch, precompiling
-from ..request.request import Chunk
+from ..request.batch import Batch
+from ..request.request import Request
 from . import LayerOptions
-from .decoding import Decodes
-from .planning import INVARIANT_PIECE
-from .tables import Tables
+from .device_plan import ROWS, DevicePlan
+from .planning import INVARIANT_SPLIT
+from .staging import StagingBuffers
 from .triton_rows import store_rows
-from .triton_step import ROWS, Step
 from .tuning import Geometry, Tuning, geometry_of, power, tuning_of
 
-MOST_PARTS = 8192
-"""Batch-invariant attention takes as many rows at a time as have no more parts than this."""
+MAX_PARTIALS = 8192
+"""Batch-invariant attention computes as many rows at a time as have no more partials than this."""
 
 
 class TritonAttention:
@@ -50,7 +51,7 @@ class TritonAttention:
     ) -> None:
         self.kv = kv
         self._fork, self._invariant = fork_attention, batch_invariant
-        self._new = Tables(kv.device, {"new_slots": 2 * 16 * ROWS})
+        self._new = StagingBuffers(kv.device, {"new_slots": 2 * 16 * ROWS})
         self.new_slots = self._new["new_slots"].view(torch.int64)[:0]
         self._new_slots: dict[tuple[int, int], Tensor] = {}
         self._geometries = {layer: geometry_of(kv, layer, count) for layer, count in heads.items()}
@@ -59,44 +60,34 @@ class TritonAttention:
             for layer, geometry in self._geometries.items()
         }
         self._store_sizes = {layer: _store_sizes(kv, layer) for layer in kv.keys}
-        self._steps: dict[tuple[Geometry, bool], list[Step]] = {}
-        self._active: dict[Geometry, list[Step]] = {}
+        self._plans: dict[tuple[Geometry, bool], list[DevicePlan]] = {}
+        self._active: dict[Geometry, list[DevicePlan]] = {}
 
     @property
     def graph_key(self) -> Hashable:
-        passes = [step.graph_key for steps in self._active.values() for step in steps]
-        return self._new.generation, *passes
+        keys = [plan.graph_key for plans in self._active.values() for plan in plans]
+        return self._new.generation, *keys
 
-    def plan(self, chunks: list[Chunk], padded: int | None = None) -> None:
-        total = sum([chunk[2] for chunk in chunks])
-        if total == len(chunks) and not self._invariant:
-            decodes = Decodes.of(chunks)
-            for geometry in self._tunings:
-                (step,) = self._take(geometry, padded is not None, 1)
-                new_slots = step.plan_decodes(chunks, decodes, padded, self._fork)
-            self._fill_new_slots(new_slots, padded or total)
-            return
-        new = [chunk.request.slots[chunk.start : chunk.end] for chunk in chunks]
-        self._fill_new_slots(new[0] if len(new) == 1 else np.concatenate(new), padded or total)
-        first_rows = np.cumsum([0, *(chunk.length for chunk in chunks[:-1])]).tolist()
+    def plan(self, batch: Batch, padded: int | None = None) -> None:
+        new_slots = batch.new_slots()
+        self._fill_new_slots(new_slots, padded or batch.num_tokens)
+        if not batch.is_decode:
+            for plan in chain.from_iterable(self._plans.values()):
+                plan.forget_decodes()
+        passes = _passes(batch) if self._invariant else [(batch, 0)]
         for geometry in self._tunings:
+            plans = self._take(geometry, padded is not None, len(passes))
             if not self._invariant:
-                (step,) = self._take(geometry, padded is not None, 1)
-                step.plan(chunks, first_rows, padded, self._fork)
+                plans[0].plan(batch, new_slots, padded)
                 continue
-            passes = _affordable(chunks, first_rows)
-            for step, (some, firsts) in zip(
-                self._take(geometry, padded is not None, len(passes)), passes, strict=True
-            ):
-                step.plan_invariant(
-                    some, firsts, padded if step is self._active[geometry][0] else None
-                )
+            for plan, (part, first_row) in zip(plans, passes, strict=True):
+                plan.plan_invariant(part, first_row, padded if plan is plans[-1] else None)
 
     def precompile(self, rows: int) -> None:
         self._fill_new_slots(np.zeros(0, np.int32), rows)
         for geometry in self._tunings:
-            (step,) = self._take(geometry, True, 1)
-            step.precompile(self._invariant)
+            [plan] = self._take(geometry, True, 1)
+            plan.precompile(self._invariant)
 
     def _fill_new_slots(self, new: Ints, rows: int) -> None:
         """Rows that belong to no request are stored in the scratch slot."""
@@ -108,13 +99,14 @@ class TritonAttention:
             self._new_slots = {where: self._new["new_slots"].view(torch.int64)[:rows]}
         self.new_slots = self._new_slots[where]
 
-    def _take(self, geometry: Geometry, in_graph: bool, count: int) -> list[Step]:
-        """Tables for so many passes. Those of steps that graphs run are kept apart: what else runs
+    def _take(self, geometry: Geometry, in_graph: bool, count: int) -> list[DevicePlan]:
+        """Plans for so many passes. Those of steps that graphs run are kept apart: what else runs
         cannot move them."""
-        steps = self._steps.setdefault((geometry, in_graph), [])
-        while len(steps) < count:
-            steps.append(Step(self.kv, geometry, self._tunings[geometry]))
-        self._active[geometry] = steps[:count]
+        plans = self._plans.setdefault((geometry, in_graph), [])
+        while len(plans) < count:
+            tuning = self._tunings[geometry]
+            plans.append(DevicePlan(self.kv, geometry, tuning, fork=self._fork))
+        self._active[geometry] = plans[:count]
         return self._active[geometry]
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
@@ -127,8 +119,8 @@ class TritonAttention:
         keys, values = self.kv.keys[layer], self.kv.values[layer]
         q = q.to(keys.dtype)
         out = torch.empty(q.shape[0], q.shape[1], values.shape[-1], dtype=q.dtype, device=q.device)
-        for step in self._active[self._geometries[layer]]:
-            step.attend(q, keys, values, out, options)
+        for plan in self._active[self._geometries[layer]]:
+            plan.attend(q, keys, values, out, options)
         return out
 
 
@@ -158,23 +150,28 @@ def _store_sizes(kv: KVCache, layer: int) -> tuple[int, ...]:
     return *sizes, *map(power, sizes)
 
 
-def _affordable(chunks: list[Chunk], first_rows: list[int]) -> list[tuple[list[Chunk], list[int]]]:
-    """Groups of chunks, and of pieces of chunks, that have few enough parts to be computed at a
-    time."""
-    groups: list[tuple[list[Chunk], list[int]]] = [([], [])]
-    room = MOST_PARTS
-    for chunk, first in zip(chunks, first_rows, strict=True):
-        each = -(-chunk.end // INVARIANT_PIECE)
-        done = 0
-        while done < chunk.length:
-            fits = min(room // each, chunk.length - done)
-            if not fits and groups[-1][0]:
-                groups.append(([], []))
-                room = MOST_PARTS
-                continue
-            fits = max(fits, 1)
-            groups[-1][0].append(Chunk(chunk.request, chunk.start + done, fits))
-            groups[-1][1].append(first + done)
-            room = max(0, room - fits * each)
-            done += fits
-    return groups
+def _passes(batch: Batch) -> list[tuple[Batch, int]]:
+    """The batch cut, between any two tokens, into batches of no more than `MAX_PARTIALS`, each with
+    the row at which it begins."""
+    passes: list[tuple[Batch, int]] = []
+    part: list[tuple[Request, int, int]] = []  # request, start, length
+    room, first_row, row = MAX_PARTIALS, 0, 0
+
+    def close() -> None:
+        requests, starts, lengths = zip(*part, strict=True)
+        passes.append((Batch(list(requests), starts, lengths), first_row))
+        part.clear()
+
+    spans = zip(batch.requests, batch.starts.tolist(), batch.ends.tolist(), strict=True)
+    for request, start, end in spans:
+        partials = -(-end // INVARIANT_SPLIT)  # of a row, at most
+        while start < end:
+            if part and room < partials:
+                close()
+                room, first_row = MAX_PARTIALS, row
+            length = max(1, min(room // partials, end - start))
+            part.append((request, start, length))
+            room -= length * partials
+            start, row = start + length, row + length
+    close()
+    return passes

@@ -1,10 +1,9 @@
-"""The kernel of prompts and other long chunks: tiles of neighbouring tokens of one request, against
-all that they see.
+"""Prefill kernel: query tiles of neighbouring tokens of one request, against all that they see.
 
-A tile goes through its request's slots from the first on, in whole blocks as far as every row sees
-all of a block, then in blocks where later positions, or those before a window, are hidden from some
-rows. Nothing is shared between requests and nothing is merged. `planning.plan_extend` says what the
-table of tiles holds, `triton_softmax.py` what the kernels have in common.
+A tile reads its request's KV from position 0: first whole blocks that every row sees, then the
+blocks on the causal diagonal, masked. With a window all blocks are masked, from the first that a
+row sees. No prefix sharing and no split-KV: prompts are bound by arithmetic. `planning.plan_extend`
+documents the table, `triton_softmax.py` what the kernels have in common.
 """
 
 from __future__ import annotations
@@ -12,18 +11,18 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .triton_softmax import NONE, absorb, capped, load_keys, load_values, sink_factor
+from .triton_softmax import NEG_INF, capped, load_keys, load_values, online_softmax, sink_factor
 
 
 @triton.jit
 def _extend_blocks(
-    top: tl.tensor,
-    total: tl.tensor,
+    row_max: tl.tensor,
+    row_sum: tl.tensor,
     acc: tl.tensor,
     query: tl.tensor,
     keys: tl.tensor,
     values: tl.tensor,
-    slots: tl.tensor,
+    kv_indices: tl.tensor,
     row_position: tl.tensor,
     kv_head: tl.tensor,
     scaling: tl.tensor,
@@ -39,13 +38,13 @@ def _extend_blocks(
     WINDOW: tl.constexpr,
     SOFTCAP: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
-    """Positions begin .. end of a request. Not MASKED: whole blocks that every row sees."""
+    """KV positions begin .. end. Not MASKED: whole blocks that every row sees."""
     n = begin + tl.arange(0, BLOCK_N)
-    next_slot = tl.load(slots + n, mask=n < end, other=0)
+    next_slot = tl.load(kv_indices + n, mask=n < end, other=0)
     for start in range(begin, end, BLOCK_N):
         n = start + tl.arange(0, BLOCK_N)
         slot = next_slot
-        next_slot = tl.load(slots + n + BLOCK_N, mask=n + BLOCK_N < end, other=0)
+        next_slot = tl.load(kv_indices + n + BLOCK_N, mask=n + BLOCK_N < end, other=0)
         k = load_keys(keys, slot, kv_head, KV_HEADS, KEY_DIM, BLOCK_K)
         score = capped(tl.dot(query, tl.trans(k), input_precision="ieee"), scaling, SOFTCAP)
         if MASKED:
@@ -53,10 +52,10 @@ def _extend_blocks(
             visible = back >= 0
             if WINDOW > 0:
                 visible = visible & (back < WINDOW)
-            score = tl.where(visible, score, NONE)
+            score = tl.where(visible, score, NEG_INF)
         v = load_values(values, slot, kv_head, n < end, not MASKED, KV_HEADS, VALUE_DIM, BLOCK_V)
-        top, total, acc = absorb(score, scaling, v, top, total, acc, SOFTCAP)
-    return top, total, acc
+        row_max, row_sum, acc = online_softmax(score, scaling, v, row_max, row_sum, acc, SOFTCAP)
+    return row_max, row_sum, acc
 
 
 @triton.jit
@@ -65,8 +64,8 @@ def extend_tiles(
     keys: tl.tensor,
     values: tl.tensor,
     out: tl.tensor,
-    tiles: tl.tensor,
-    slots: tl.tensor,
+    extend_items: tl.tensor,
+    kv_indices: tl.tensor,
     sinks: tl.tensor,
     q_row: tl.tensor,
     q_head: tl.tensor,
@@ -85,16 +84,16 @@ def extend_tiles(
 ) -> None:
     """Program (KV head, tile): neighbouring tokens of a request against all that they see."""
     kv_head = tl.program_id(0)
-    entry = tiles + tl.program_id(1) * 4
+    entry = extend_items + tl.program_id(1) * 4
     first_row = tl.load(entry).to(tl.int64)
     tokens = tl.load(entry + 1)
     position = tl.load(entry + 2)
-    request_slots = slots + tl.load(entry + 3)
+    request_kv = kv_indices + tl.load(entry + 3)
     m = tl.arange(0, BLOCK_M)
-    live = m // GROUPS < tokens
-    # The rows that pad a tile see what its first token sees, so that they give no NaN.
-    row = first_row + tl.where(live, m // GROUPS, 0)
-    row_position = position + tl.where(live, m // GROUPS, 0)
+    valid = m // GROUPS < tokens
+    # Padding rows of a tile repeat its first token, so that they give no NaN.
+    row = first_row + tl.where(valid, m // GROUPS, 0)
+    row_position = position + tl.where(valid, m // GROUPS, 0)
     head = kv_head * GROUPS + m % GROUPS
     i = tl.arange(0, BLOCK_K)
     j = tl.arange(0, BLOCK_V)
@@ -103,28 +102,28 @@ def extend_tiles(
         mask=(i < KEY_DIM)[None, :],
         other=0,
     )
-    top = tl.full([BLOCK_M], NONE, tl.float32)
-    total = tl.zeros([BLOCK_M], tl.float32)
+    row_max = tl.full([BLOCK_M], NEG_INF, tl.float32)
+    row_sum = tl.zeros([BLOCK_M], tl.float32)
     acc = tl.zeros([BLOCK_M, BLOCK_V], tl.float32)
     begin = 0
     if WINDOW > 0:
         begin = tl.maximum(position - (WINDOW - 1), 0) // BLOCK_N * BLOCK_N
     else:
         whole = (position + 1) // BLOCK_N * BLOCK_N
-        top, total, acc = _extend_blocks(
-            top, total, acc, query, keys, values, request_slots, row_position, kv_head, scaling, begin,
+        row_max, row_sum, acc = _extend_blocks(
+            row_max, row_sum, acc, query, keys, values, request_kv, row_position, kv_head, scaling, begin,
             whole, False, KV_HEADS, KEY_DIM, VALUE_DIM, BLOCK_N, BLOCK_K, BLOCK_V, WINDOW, SOFTCAP,
         )  # fmt: skip
         begin = whole
-    top, total, acc = _extend_blocks(
-        top, total, acc, query, keys, values, request_slots, row_position, kv_head, scaling, begin,
+    row_max, row_sum, acc = _extend_blocks(
+        row_max, row_sum, acc, query, keys, values, request_kv, row_position, kv_head, scaling, begin,
         position + tokens, True, KV_HEADS, KEY_DIM, VALUE_DIM, BLOCK_N, BLOCK_K, BLOCK_V, WINDOW, SOFTCAP,
     )  # fmt: skip
-    result = acc / total[:, None]
+    result = acc / row_sum[:, None]
     if SINKS:
-        result = result * sink_factor(top + tl.log2(total), sinks, head, live)[:, None]
+        result = result * sink_factor(row_max + tl.log2(row_sum), sinks, head, valid)[:, None]
     tl.store(
         out + (row * (KV_HEADS * GROUPS) + head)[:, None] * VALUE_DIM + j[None, :],
         result.to(out.dtype.element_ty),
-        mask=live[:, None] & (j < VALUE_DIM)[None, :],
+        mask=valid[:, None] & (j < VALUE_DIM)[None, :],
     )

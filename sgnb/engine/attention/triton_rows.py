@@ -1,8 +1,7 @@
-"""The kernels that go row by row: storing new keys and values in the pool, and adding the partial
-results of a row.
+"""Kernels with one program for each row: writing new keys and values to the pool, and merging the
+partial states of split KV.
 
-A partial result is the attention of a row to some of the slots that it sees, with the log-sum-exp
-of their scores. Each has the weight that its scores have among all.
+A state is attention over a part of the KV that a row sees, with the log-sum-exp of its scores.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .triton_softmax import NONE, sink_factor
+from .triton_softmax import NEG_INF, sink_factor
 
-MERGED = tl.constexpr(8)
-"""So many parts are added at a time."""
+MERGE_BLOCK = tl.constexpr(8)
+"""States merged per iteration."""
 
 
 @triton.jit
@@ -49,10 +48,10 @@ def store_rows(
 
 
 @triton.jit
-def merge_parts(
-    parts: tl.tensor,
+def merge_states(
+    partials: tl.tensor,
     lses: tl.tensor,
-    first_parts: tl.tensor,
+    partials_indptr: tl.tensor,
     out: tl.tensor,
     sinks: tl.tensor,
     HEADS: tl.constexpr,
@@ -60,35 +59,37 @@ def merge_parts(
     BLOCK_V: tl.constexpr,
     SINKS: tl.constexpr,
 ) -> None:
-    """Program (head, row) adds the parts of a row, weighted by log-sum-exp. Rows without parts
-    stay."""
+    """Program (head, row) merges the states partials_indptr[row] .. [row + 1] into the row's output.
+
+    A row without any is left as it is.
+    """
     head = tl.program_id(0)
     row = tl.program_id(1)
-    first = tl.load(first_parts + row)
-    last = tl.load(first_parts + row + 1)
+    first = tl.load(partials_indptr + row)
+    last = tl.load(partials_indptr + row + 1)
     if first < last:
         j = tl.arange(0, BLOCK_V)
-        top = tl.full([1], NONE, tl.float32)
-        total = tl.zeros([1], tl.float32)
+        row_max = tl.full([1], NEG_INF, tl.float32)
+        row_sum = tl.zeros([1], tl.float32)
         acc = tl.zeros([BLOCK_V], tl.float32)
-        for start in range(first, last, MERGED):
-            part = start + tl.arange(0, MERGED)
+        for start in range(first, last, MERGE_BLOCK):
+            part = start + tl.arange(0, MERGE_BLOCK)
             place = part.to(tl.int64) * HEADS + head
-            lse = tl.load(lses + place, mask=part < last, other=NONE)
-            higher = tl.maximum(top, tl.max(lse, 0))
-            pivot = tl.where(higher == NONE, 0.0, higher)
+            lse = tl.load(lses + place, mask=part < last, other=NEG_INF)
+            new_max = tl.maximum(row_max, tl.max(lse, 0))
+            pivot = tl.where(new_max == NEG_INF, 0.0, new_max)
             weight = tl.exp2(lse - pivot)
-            seen = (lse != NONE)[:, None] & (j < VALUE_DIM)[None, :]
-            value = tl.load(parts + place[:, None] * VALUE_DIM + j[None, :], mask=seen, other=0).to(
-                tl.float32
-            )
-            fade = tl.exp2(top - pivot)
-            acc = acc * fade + tl.sum(value * weight[:, None], 0)
-            total = total * fade + tl.sum(weight, 0)
-            top = higher
-        result = acc / total
+            seen = (lse != NEG_INF)[:, None] & (j < VALUE_DIM)[None, :]
+            value = tl.load(
+                partials + place[:, None] * VALUE_DIM + j[None, :], mask=seen, other=0
+            ).to(tl.float32)
+            rescale = tl.exp2(row_max - pivot)
+            acc = acc * rescale + tl.sum(value * weight[:, None], 0)
+            row_sum = row_sum * rescale + tl.sum(weight, 0)
+            row_max = new_max
+        result = acc / row_sum
         if SINKS:
-            lse = top + tl.log2(total)
+            lse = row_max + tl.log2(row_sum)
             result = result * sink_factor(lse, sinks, head + tl.zeros([1], tl.int32), lse == lse)
         place = (row.to(tl.int64) * HEADS + head) * VALUE_DIM
         tl.store(out + place + j, result.to(out.dtype.element_ty), mask=j < VALUE_DIM)

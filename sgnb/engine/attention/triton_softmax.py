@@ -1,16 +1,14 @@
-"""What the attention kernels have in common: blocks of keys and values, the online softmax, sinks.
-Triton functions.
+"""What the attention kernels have in common: KV blocks, online softmax, sinks. Triton functions.
 
-All kernels are flash attention (Dao et al., arXiv 2205.14135) with the keys and values gathered by
-slot number: a program holds some rows, goes through a list of slots one block at a time, and keeps
-for each row the largest score, the sum of weights and the weighted sum of values so far. The query
-heads that share a KV head, of one row after the other, are the rows of a matrix: index m is head m
-% GROUPS of row m // GROUPS.
+All kernels are flash attention (Dao et al., arXiv 2205.14135) over KV gathered by slot: a program
+holds a tile of rows, goes through a list of KV indices block by block, and keeps for each row the
+running maximum, the running sum and the accumulator. GQA: the query heads of a KV head are rows of
+the same matrix; row m of the matrix is query head m % GROUPS of tile row m // GROUPS.
 
-Scores and log-sum-exps are in units of log 2. Sums are float32; float32 inputs are multiplied in
-full precision. WINDOW and SOFTCAP are 0 for none. KEY_DIM and VALUE_DIM are a head's sizes, BLOCK_K
-and BLOCK_V the powers of two above them. With TRITON_INTERPRET=1 set before triton is imported, all
-of this runs on the CPU.
+Scores and log-sum-exps are in units of log 2. Accumulation is in float32; float32 inputs are
+multiplied in full precision. WINDOW and SOFTCAP are 0 for none. KEY_DIM and VALUE_DIM are a head's
+dimensions, BLOCK_K and BLOCK_V the powers of two above them. With TRITON_INTERPRET=1 set before
+triton is imported, all of this runs on the CPU.
 """
 
 from __future__ import annotations
@@ -19,12 +17,12 @@ import triton
 import triton.language as tl
 
 LOG2E = tl.constexpr(1.4426950408889634)
-NONE = tl.constexpr(float("-inf"))
+NEG_INF = tl.constexpr(float("-inf"))
 
 
 @triton.jit
 def capped(score: tl.tensor, scaling: tl.tensor, SOFTCAP: tl.constexpr) -> tl.tensor:
-    """Scores, when there is a cap scaled and capped."""
+    """Logit softcapping; without it the scores as they are, still unscaled."""
     if SOFTCAP > 0:
         # tanh(x) = 1 - 2 / (1 + exp(2 x)), which is right at both infinities.
         return SOFTCAP - (2 * SOFTCAP) / (1 + tl.exp2(score * (scaling * (2 * LOG2E / SOFTCAP))))
@@ -33,29 +31,28 @@ def capped(score: tl.tensor, scaling: tl.tensor, SOFTCAP: tl.constexpr) -> tl.te
 
 
 @triton.jit
-def absorb(
+def online_softmax(
     score: tl.tensor,
     scaling: tl.tensor,
     v: tl.tensor,
-    top: tl.tensor,
-    total: tl.tensor,
+    row_max: tl.tensor,
+    row_sum: tl.tensor,
     acc: tl.tensor,
     SOFTCAP: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor, tl.tensor]:
-    """One step of the online softmax: the new largest scores, sums of weights, weighted sums of
-    values.
+    """One iteration: the new running maximum, running sum and accumulator.
 
     score: scaled only when capped; -inf when hidden. scaling: positive.
     """
     factor = LOG2E if SOFTCAP > 0 else scaling * LOG2E
-    higher = tl.maximum(top, tl.max(score, 1) * factor)
-    pivot = tl.where(higher == NONE, 0.0, higher)  # a row that has seen nothing yet
+    new_max = tl.maximum(row_max, tl.max(score, 1) * factor)
+    pivot = tl.where(new_max == NEG_INF, 0.0, new_max)  # a row that saw nothing yet
     weight = tl.exp2(score * factor - pivot[:, None])
-    fade = tl.exp2(top - pivot)
-    total = total * fade + tl.sum(weight, 1)
-    acc = acc * fade[:, None]
+    rescale = tl.exp2(row_max - pivot)
+    row_sum = row_sum * rescale + tl.sum(weight, 1)
+    acc = acc * rescale[:, None]
     acc = tl.dot(weight.to(v.dtype), v, acc, input_precision="ieee")
-    return higher, total, acc
+    return new_max, row_sum, acc
 
 
 @triton.jit
@@ -67,8 +64,7 @@ def load_keys(
     KEY_DIM: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ) -> tl.tensor:
-    """[slots, BLOCK_K]. What lies past the end of a list is read like any slot: its scores are
-    hidden."""
+    """[BLOCK_N, BLOCK_K]. Past the end of a list any slot is read: its scores are masked."""
     i = tl.arange(0, BLOCK_K)
     pointers = (
         keys
@@ -92,10 +88,9 @@ def load_values(
     VALUE_DIM: tl.constexpr,
     BLOCK_V: tl.constexpr,
 ) -> tl.tensor:
-    """[slots, BLOCK_V]; zeros for those that are not inside, for a weight of zero makes no number
-    of an infinity.
+    """[BLOCK_N, BLOCK_V]; zeros past the end of the list, since a weight of 0 times inf is NaN.
 
-    WHOLE: all are inside.
+    WHOLE: nothing lies past the end.
     """
     j = tl.arange(0, BLOCK_V)
     pointers = (
@@ -114,6 +109,6 @@ def load_values(
 
 @triton.jit
 def sink_factor(lse: tl.tensor, sinks: tl.tensor, head: tl.tensor, mask: tl.tensor) -> tl.tensor:
-    """What an output shrinks by because the sink takes part in the softmax."""
+    """Factor of an output when the sink takes part in the softmax."""
     sink = tl.load(sinks + head, mask=mask, other=0).to(tl.float32) * LOG2E
     return 1 / (1 + tl.exp2(sink - lse))

@@ -8,27 +8,26 @@ from typing import NamedTuple
 import torch
 
 from ..cache.kv_cache import KVCache
-from .tiles import Prices
+from .query_tiles import CostModel
 
 
 class Launch(NamedTuple):
-    """How a kernel runs: the rows of its matrices (query heads times rows), slots a block, warps,
-    stages of the pipeline, and programs on a multiprocessor at a time."""
+    """How a kernel runs."""
 
-    block_m: int
-    block_n: int
+    block_m: int  # rows of a tile times query heads of a KV head
+    block_n: int  # KV tokens of a block
     warps: int
-    stages: int
-    per_sm: int = 1
+    stages: int  # of the software pipeline
+    ctas_per_sm: int = 1  # at a time
 
 
 class Tuning(NamedTuple):
-    """The kernels of a model: small and large tiles, and extend."""
+    """The kernels of a geometry: small and large query tiles, and prefill."""
 
     small: Launch
     large: Launch
     extend: Launch
-    prices: Prices = Prices()
+    costs: CostModel = CostModel()
 
 
 TUNINGS: dict[tuple[int, int], Tuning] = {
@@ -40,15 +39,14 @@ TUNINGS: dict[tuple[int, int], Tuning] = {
     (4, 256): Tuning(Launch(16, 16, 4, 2, 2), Launch(32, 16, 8, 2, 1), Launch(32, 16, 8, 2)),
 }
 """By bytes of a number and the larger head dimension, rounded up. (2, 128) has the best of 5 to 14
-launches of each on an H200; the others are chosen by the registers and the shared memory that they
-take."""
+launches of each on an H200; the others are chosen by registers and shared memory."""
 
 
 class Geometry(NamedTuple):
-    """What layers must have in common to run on the same tables."""
+    """What layers must have in common to run on the same plan."""
 
     kv_heads: int
-    groups: int
+    groups: int  # query heads of a KV head
     key_dim: int
     value_dim: int
 
@@ -70,7 +68,7 @@ def tuning_of(geometry: Geometry, dtype: torch.dtype) -> Tuning:
     tuning = TUNINGS[dtype.itemsize, min(dim, 256)]
     least = 1 << (geometry.groups - 1).bit_length()
     small, large, extend = (kind._replace(block_m=max(kind.block_m, least)) for kind in tuning[:3])
-    return Tuning(small, large, extend, tuning.prices)
+    return Tuning(small, large, extend, tuning.costs)
 
 
 def power(n: int) -> int:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ..attention import LayerOptions
 from ..cache.kv_cache import KVCache
-from ..memory import is_out_of_memory
+from ..device.errors import is_out_of_memory
 
 _log = logging.getLogger(__name__)
 

@@ -31,8 +31,9 @@ from transformers.utils import logging
 
 from ... import models
 from ...errors import ModelError, nearest
-from ..memory import DEVICE_LOST_CURE, check_weights_fit, is_device_lost, is_out_of_memory
-from ..options import DTYPES
+from ..device.errors import DEVICE_LOST_HINT, is_device_lost, is_out_of_memory
+from ..device.memory import check_weights_fit
+from . import DTYPES
 from .checkpoint import Checkpoint, Entry, find_folder, hub_is_away, read_checkpoint
 from .safetensors_reader import REDRAW_SECONDS, Progress, Reader
 
@@ -58,7 +59,7 @@ def pick_device(device: str) -> torch.device:
         if place == torch.device("cuda") and count:
             place = torch.device("cuda", torch.cuda.current_device())
     except (RuntimeError, TypeError) as error:
-        hint = DEVICE_LOST_CURE if is_device_lost(error) else cure
+        hint = DEVICE_LOST_HINT if is_device_lost(error) else cure
         raise ModelError(f"device {device!r} is not usable: {first_line(error)}", hint) from error
     if place.type not in ("cpu", "cuda"):
         raise ModelError(

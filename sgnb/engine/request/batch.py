@@ -8,13 +8,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cache.radix import Ints
 from .request import Request
 
-Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 
 SHORT = 16
-"""Requests with at most so many tokens in a step come first in it: attention takes those tokens as rows, as in decode."""
+"""Requests with at most this many tokens in a step come first in it: attention takes those tokens
+as rows, as it does in decode."""
+
+NO_ROW = -1
 
 
 class Batch:
@@ -24,12 +27,18 @@ class Batch:
     """
 
     def __init__(
-        self, requests: list[Request], starts: Sequence[int] | Longs, lengths: Sequence[int] | Longs
+        self,
+        requests: list[Request],
+        starts: Sequence[int] | Longs,
+        lengths: Sequence[int] | Longs,
+        samples: Sequence[bool] | None = None,
     ) -> None:
         self.requests = requests
         self.starts: Longs = np.asarray(starts, np.int64)  # position of each request's first token
         self.lengths: Longs = np.asarray(lengths, np.int64)
         self.num_tokens = int(self.lengths.sum())  # rows of the step
+        self.samples = [True] * len(requests) if samples is None else samples  # who gets a token
+        self.sample_rows = self._ranks()  # of the step's samples each request's, or NO_ROW
 
     def __len__(self) -> int:
         return len(self.requests)
@@ -60,14 +69,34 @@ class Batch:
             return self.starts
         return np.arange(self.num_tokens) + (self.starts - self.first_rows).repeat(self.lengths)
 
+    def tokens(self) -> Ints:
+        """Of each row, int32[num_tokens]; -1 - sample_row for one that is not read yet."""
+        if self.is_decode:
+            rows = zip(self.requests, self.starts.tolist(), strict=True)
+            return np.array([request.token_at(start) for request, start in rows], np.int32)
+        spans = zip(self.requests, self.starts.tolist(), self.ends.tolist(), strict=True)
+        return np.concatenate([request.span(start, end) for request, start, end in spans])
+
     def new_slots(self) -> Ints:
         """Where each row's keys and values go, int32[num_tokens]."""
-        spans = zip(self.requests, self.starts.tolist(), self.ends.tolist(), strict=True)
         if self.is_decode:
-            return np.array([request.slots[start] for request, start, _ in spans], np.int32)
+            rows = zip(self.requests, self.starts.tolist(), strict=True)
+            return np.array([request.slots.item(start) for request, start in rows], np.int32)
+        spans = zip(self.requests, self.starts.tolist(), self.ends.tolist(), strict=True)
         return np.concatenate([request.slots[start:end] for request, start, end in spans])
 
     def part(self, begin: int, end: int) -> Batch:
         """The requests begin .. end alone."""
         span = slice(begin, end)
-        return Batch(self.requests[span], self.starts[span], self.lengths[span])
+        return Batch(self.requests[span], self.starts[span], self.lengths[span], self.samples[span])
+
+    def _ranks(self) -> Sequence[int]:
+        if all(self.samples):
+            return range(len(self.samples))
+        ranks = np.cumsum(self.samples) - 1
+        rows: list[int] = np.where(self.samples, ranks, NO_ROW).tolist()
+        return rows
+
+    def clear(self) -> None:
+        """Let go of the requests: who still holds the batch holds numbers alone."""
+        self.requests = []

@@ -1,33 +1,29 @@
-"""One request inside the engine, and the part of it that a step computes."""
+"""One request inside the engine: its tokens, where their keys and values lie, and how far it is."""
 
 from __future__ import annotations
 
 import random
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...sampling import SamplingParams
 from ..cache.radix import Ints, Node, Prefix
 
+if TYPE_CHECKING:
+    from .request_state import RequestState
+
 
 class Request:
-    """The tokens of a request and where their keys and values lie.
+    """Prompt and output, `tokens`, of which the first `num_slots` have a KV slot in `slots`.
 
-    tokens: prompt and output, int32[size]. The first `held` have a slot in `slots`, the first
-    `computed` have their keys and values there, and the first `node.end` of the slots belong to the
-    radix tree, the others to this request. node: the tree node that the request keeps locked; None
-    while it waits. hint: what the last look-up gave. arrival: the step in which it began to wait.
-    cached_tokens: prompt tokens in the cache at the first admission. closed: no token will be
-    added; what is left is to score those that are there. retired: it has left the scheduler, while
-    its last token is not read yet.
-    num_tokens: the size with the tokens that a step has sampled and that are not read yet. most:
-    the largest size. seat: the row of the last step's samples that holds the request's. epoch:
-    counts rewrites; what was sampled before one is void. seed: of its random numbers, an integer
-    below 2**64.
+    The first `num_computed` have their keys and values there. The first `node.end` slots belong to
+    the radix tree, the others to this request.
     """
+
+    state: RequestState  # who makes text of the tokens; gone when the request has ended
 
     def __init__(
         self,
@@ -37,26 +33,31 @@ class Request:
         limit: int,
         namespace: str = "",
     ) -> None:
-        """limit: the largest number of new tokens, already cut to what context and pool can
-        hold."""
+        """limit: the largest number of new tokens, already cut to what context and pool can hold."""
         self.id = id
         self.params = params
         self.namespace = namespace
-        self.num_prompt_tokens = self.num_tokens = self.num_tokens_with_placeholders = len(prompt)
         self.limit = limit
+        self.seed = random.getrandbits(64) if params.seed is None else params.seed % (1 << 64)
+
+        self.num_prompt_tokens = self.num_tokens = len(prompt)
+        self.num_tokens_with_placeholders = len(prompt)  # with those sampled and not read yet
         self.max_len = len(prompt) + limit
         self._tokens: Ints = np.empty(self.max_len, np.int32)
         self._tokens[: self.num_tokens] = prompt
+
         self.slots: Ints = np.empty(self.max_len, np.int32)
         self.num_slots = self.num_computed = 0
-        self.node: Node | None = None
-        self.prefix_hint: Prefix | None = None
-        self.cached_tokens: int | None = None
-        self.arrival = 0
-        self.closed = self.freed_early = False
-        self.sample_row = self.version = 0
+        self.node: Node | None = None  # locked in the tree; None while it waits
+        self.prefix_hint: Prefix | None = None  # what the last look-up in the tree found
+        self.cached_tokens: int | None = None  # of the prompt, at the first admission
+        self.arrival = 0  # the step in which it began to wait
+        self.freed_early = False  # it left the scheduler before its last token was read
+
+        self.closed = False  # no token will be added; those that are there are still scored
+        self.sample_row = 0  # of the last step's samples, the row of this request's
+        self.version = 0  # counts rewrites, and the end: what was sampled before is void
         self._unscored = _first_scored(params, len(prompt))
-        self.seed = random.getrandbits(64) if params.seed is None else params.seed % (1 << 64)
         self.prompt_logprobs: list[float] = []
         self.prompt_top_logprobs: list[list[tuple[int, float]]] = []
         self.logprobs: list[float] = []
@@ -97,9 +98,7 @@ class Request:
     @property
     def idle(self) -> bool:
         """Whether all that it needs is for its last step to be read."""
-        return self.num_tokens_with_placeholders == self.num_computed or (
-            self.full and self.num_placeholders > 0
-        )
+        return self.num_uncomputed == 0 or (self.full and self.num_placeholders > 0)
 
     @property
     def score_from(self) -> int:
@@ -113,28 +112,26 @@ class Request:
         return min(self._unscored, self.num_tokens) - 1
 
     def append(self, token: int) -> None:
-        """Add a sampled token, whose log-probability is known with it. It was the first of those
-        ahead, if any are."""
-        self._tokens[self.num_tokens] = token
-        self.num_tokens += 1
-        if self.num_tokens_with_placeholders < self.num_tokens:
-            self.num_tokens_with_placeholders = self.num_tokens
-        if self._unscored < self.num_tokens:
-            self._unscored = self.num_tokens
+        """Add a sampled token, whose log-probability is known with it. It takes the first
+        placeholder's place, if there is one."""
+        size = self.num_tokens
+        self._tokens[size] = token
+        self.num_tokens = size = size + 1
+        if self.num_tokens_with_placeholders < size:
+            self.num_tokens_with_placeholders = size
+        if self._unscored < size:
+            self._unscored = size
 
     def rewrite(self, position: int, tokens: Sequence[int]) -> None:
         """Put `tokens` in place of all tokens from `position` on. What was computed of those is
-        forgotten, and so is what was sampled and not read. The last token will be computed, for its
-        logits."""
+        forgotten, and so are placeholders. The last token will be computed, for its logits."""
         self.version += 1
         self.num_tokens = self.num_tokens_with_placeholders = position + len(tokens)
         self._tokens[position : self.num_tokens] = tokens
         self.num_computed = min(self.num_computed, position, self.num_tokens - 1)
         if self.params.return_logprob:
-            del (
-                self.logprobs[position - self.num_prompt_tokens :],
-                self.top_logprobs[position - self.num_prompt_tokens :],
-            )
+            first = position - self.num_prompt_tokens
+            del self.logprobs[first:], self.top_logprobs[first:]
             self._unscored = min(self._unscored, position)
             self.num_computed = min(self.num_computed, self._unscored - 1)
 
@@ -148,58 +145,26 @@ class Request:
         self.top_logprobs += top[prompt:]
         self._unscored += len(logprobs)
 
+    def token_at(self, position: int) -> int:
+        """As `span`, of one position."""
+        if position < self.num_tokens:
+            return self._tokens.item(position)
+        return -1 - self.sample_row
+
+    def span(self, start: int, end: int) -> Ints:
+        """Tokens start .. end; -1 - sample_row for one that is sampled and not read yet."""
+        known = self._tokens[start : min(end, self.num_tokens)]
+        return known if end <= self.num_tokens else np.append(known, np.int32(-1 - self.sample_row))
+
+    def logit_positions(self, start: int, end: int, samples: bool) -> range:
+        """Of the positions start .. end those whose logits are needed: to score a given token, or,
+        with `samples`, for a new one."""
+        first = max(start, self.score_from - 1)
+        last = end if samples or end < self.num_tokens_with_placeholders else end - 1
+        return range(first, max(first, last))
+
 
 def _first_scored(params: SamplingParams, prompt_length: int) -> int:
     if not params.return_logprob:
         return sys.maxsize
     return prompt_length if params.logprob_start_len < 0 else max(params.logprob_start_len, 1)
-
-
-SHORT = 16
-"""Chunks of at most so many tokens come first in a step: attention takes their tokens as rows, as
-it does decodes."""
-
-
-class Chunk(NamedTuple):
-    """Tokens start .. start + length of a request, to be computed in one step."""
-
-    request: Request
-    start: int
-    length: int
-
-    @property
-    def end(self) -> int:
-        return self.start + self.length
-
-    @property
-    def samples(self) -> bool:
-        """Whether the step ends with a new token for the request."""
-        request, start, length = self
-        return (
-            start + length == request.num_tokens_with_placeholders < request.max_len
-            and not request.closed
-        )
-
-
-def logit_rows(chunk: Chunk) -> range:
-    """The positions of a chunk whose logits are needed: to score a prompt token, or to sample a new
-    one."""
-    request = chunk.request
-    first = max(chunk.start, request.score_from - 1)
-    last = (
-        chunk.end
-        if chunk.samples or chunk.end < request.num_tokens_with_placeholders
-        else chunk.end - 1
-    )
-    return range(first, max(first, last))
-
-
-def token_ids(chunk: Chunk) -> Ints:
-    """The chunk's tokens; -1 - seat for one that is sampled and not read yet."""
-    request = chunk.request
-    known = request.tokens[chunk.start : chunk.end]
-    return (
-        known
-        if chunk.end <= request.num_tokens
-        else np.append(known, np.int32(-1 - request.sample_row))
-    )

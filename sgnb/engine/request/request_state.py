@@ -11,7 +11,6 @@ from typing import NamedTuple
 from ...errors import GrammarError
 from ...events import Jumped
 from ...grammar.compiler import TokenGrammar
-from ..sampling.torch_sampler import is_plain
 from .constraint import Constraint
 from .output import Output
 from .request import Request
@@ -29,14 +28,8 @@ class Finish(NamedTuple):
 
 
 class RequestState:
-    """`on_output` gets an `Output` for each piece of text when `stream` is set, and in any case the
-    final one.
-
-    It is called on the engine's thread and must return at once.
-    grammar: what the text must be, perhaps still being compiled; `begin` needs it done. table:
-    where the states of its automaton begin in the tables on the device; None when the host makes
-    the masks. ending: how the request will end once its last tokens are scored.
-    """
+    """What a request's tokens mean: their text, their grammar, and when they end. `request.state`
+    is this object until `finish`."""
 
     def __init__(
         self,
@@ -52,22 +45,28 @@ class RequestState:
         purpose: str = "generate",
         grammar: Future[TokenGrammar] | None = None,
     ) -> None:
+        """on_output: called on the engine's thread, which it must not keep, with the finished
+        `Output`, and with `stream` for each piece of text before.
+        """
         self.request = request
-        self.grammar = grammar
-        self.constraint: Constraint | None = None
-        self.table: int | None = None
-        self.ending: Finish | None = None
-        self.run, self.branch, self.name, self.purpose = run, branch, name, purpose
+        request.state = self
         params = request.params
-        self.stop_tokens = frozenset(params.stop_token_ids) | (
-            frozenset() if params.ignore_eos else eos
-        )
+        self.run, self.branch, self.name, self.purpose = run, branch, name, purpose
+        self.stop_tokens = frozenset(params.stop_token_ids)
+        if not params.ignore_eos:
+            self.stop_tokens |= eos
+        self.ending: Finish | None = None  # how it will end once its last tokens are scored
+
+        self.grammar = grammar  # perhaps still being compiled; `begin` needs it done
+        self.constraint: Constraint | None = None
+        self.table_offset: int | None = None  # of its automaton's states in the device's tables
+        self.holds_back = params.min_new_tokens > 0 or bool(params.thinking_end)
+        self.wants_only_tokens = grammar is None and not params.return_logprob
+        self._classify()
+
         self._on_output = on_output
         self._stream = stream
-        self._penalises = params.penalises
-        self._holds_back = params.min_new_tokens > 0 or bool(params.thinking_end)
         self._only_counts = not (stream or params.stop or params.return_logprob)
-        self.plain = is_plain(params)
         self._tokenizer = tokenizer
         self._detokenizer = None
         self._characters = codecs.getincrementaldecoder("utf-8")("replace")
@@ -77,32 +76,32 @@ class RequestState:
             )
         self._stops = StopStrings(params.stop) if params.stop else None
         self._text = ""
-        self._shown = 0
+        self._shown = 0  # characters of it
         self._pushed = request.num_tokens if grammar is None else 0
 
     @property
     def banned(self) -> frozenset[int]:
         """Tokens that may not be chosen yet."""
-        if not self._holds_back:
+        if not self.holds_back:
             return frozenset()
         request = self.request
-        early = (
-            request.num_tokens_with_placeholders - request.num_prompt_tokens
-            < request.params.min_new_tokens
-        )
+        output = request.num_tokens_with_placeholders - request.num_prompt_tokens
         thinks = self.constraint is not None and not self.constraint.binds
+        early = output < request.params.min_new_tokens
         return self.stop_tokens if early or thinks else frozenset()
 
-    @property
-    def runs_ahead(self) -> bool:
-        """Whether the next token can be chosen before the host has read the last one."""
-        return not self._penalises and (self.grammar is None or self.table is not None)
+    def put_grammar_on_device(self, table_offset: int | None) -> None:
+        """From now on the device masks the request's logits: its automaton's states begin at
+        `table_offset` in the tables there. With None the host goes on."""
+        self.table_offset = table_offset
+        self._classify()
 
-    @property
-    def ends_when_full(self) -> bool:
-        """Whether nothing is left to compute once its last token is sampled, whatever that token
-        is."""
-        return self.grammar is None and not self.request.params.return_logprob
+    def _classify(self) -> None:
+        params, on_device = self.request.params, self.grammar is None or self.table_offset is not None
+        # whether the next token can be chosen before the host has read the last one
+        self.runs_ahead = on_device and not params.penalises
+        # whether kernels on the device can choose its tokens, but for what is `banned`
+        self.fits_kernels = on_device and params.is_plain
 
     def begin(self, jump_forward: bool) -> Finish | None:
         """Start on the grammar, which is compiled by now; how the request ended, if that was all of
@@ -138,7 +137,7 @@ class RequestState:
             return Finish("stop", token)
         if self.constraint is None:
             if self._only_counts:
-                return Finish("length") if request.remaining == 0 else None
+                return Finish("length") if request.num_tokens == request.max_len else None
         elif self._only_counts and self.constraint.is_idle():
             return None
         else:
@@ -181,6 +180,8 @@ class RequestState:
                 self._text += self._detokenizer.finish()
             self._text += self._characters.decode(b"", True)
         self._on_output(self._output(ending))
+        self.request.version += 1
+        del self.request.state  # the two hold each other
 
     def _read(self, skip_last: bool = False) -> None:
         """Decode what is not decoded yet. A stop token is no text."""

@@ -140,8 +140,12 @@ class Tokenizer:
 
     def piece(self, token: int) -> bytes:
         """The bytes that a token stands for; special and added ones give their name."""
-        name = self.hf.convert_ids_to_tokens(token)
-        return b"<%d>" % token if name is None else self._bytes(token, name)
+        return self.pieces([token])[0]
+
+    def pieces(self, tokens: list[int]) -> list[bytes]:
+        """`piece` of each."""
+        names = zip(tokens, self.hf.convert_ids_to_tokens(tokens), strict=True)
+        return [b"<%d>" % t if name is None else self._bytes(t, name) for t, name in names]
 
     def text(self, token: int) -> str:
         """The same as text, with U+FFFD for a part of a character."""

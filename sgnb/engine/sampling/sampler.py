@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...grammar.vocabulary import Vocabulary
+from ..device.errors import is_out_of_memory
 from ..device.transfer import pinned, to_device
-from ..memory import is_out_of_memory
+from ..request.request import Request
 from ..request.request_state import RequestState
 from .host_mask import host_mask
 from .rng import uniforms
@@ -31,17 +32,17 @@ class Sampler(Protocol):
 
     sampled: Tensor
 
-    def __call__(self, logits: Tensor, lives: Sequence[RequestState]) -> SamplerOutput:
-        """One token for each row of logits [rows, vocab], row i for lives[i]. `logits` may be
+    def __call__(self, logits: Tensor, requests: Sequence[Request]) -> SamplerOutput:
+        """One token for each row of logits [rows, vocab], row i for requests[i]. `logits` may be
         overwritten."""
         ...
 
-    def place(self, live: RequestState) -> None:
+    def place(self, state: RequestState) -> None:
         """Before a request with a grammar begins: bring the grammar where masks are made, if that
         is possible."""
         ...
 
-    def forget(self, live: RequestState) -> None:
+    def forget(self, state: RequestState) -> None:
         """The request ends."""
         ...
 
@@ -52,15 +53,15 @@ class TorchSampler:
     def __init__(self, max_rows: int, device: torch.device) -> None:
         self.sampled = torch.zeros(max_rows, dtype=torch.long, device=device)
 
-    def __call__(self, logits: Tensor, lives: Sequence[RequestState]) -> SamplerOutput:
-        sampled = _pick(logits, lives, host_mask(_bound(lives), logits.shape[1], logits.device))
-        self.sampled[: len(lives)] = sampled.tokens
+    def __call__(self, logits: Tensor, requests: Sequence[Request]) -> SamplerOutput:
+        sampled = _pick(logits, requests, host_mask(_bound(requests), logits.shape[1], logits.device))
+        self.sampled[: len(requests)] = sampled.tokens
         return sampled
 
-    def place(self, live: RequestState) -> None:
+    def place(self, state: RequestState) -> None:
         pass
 
-    def forget(self, live: RequestState) -> None:
+    def forget(self, state: RequestState) -> None:
         pass
 
 
@@ -97,30 +98,30 @@ class TritonSampler:
         self._grammars: DeviceGrammars | None = None
         self._allowed: Tensor | None = None
 
-    def __call__(self, logits: Tensor, lives: Sequence[RequestState]) -> SamplerOutput:
-        rows, bound = len(lives), _bound(lives)
-        tabled = [row for row, live in bound.items() if live.table is not None]
-        packed = pinned(pack_inputs(lives, aligned(rows)), self._device).to(
+    def __call__(self, logits: Tensor, requests: Sequence[Request]) -> SamplerOutput:
+        rows, bound = len(requests), _bound(requests)
+        tabled = [row for row, state in bound.items() if state.table_offset is not None]
+        packed = pinned(pack_inputs(requests, aligned(rows)), self._device).to(
             self._device, non_blocking=True
         )
         states, seats, *numbers = packed.view(4, -1)[:, :rows]
         if tabled:
             states = torch.where(states == PREVIOUS, self.states[seats], states)
-        if supports(lives):
+        if supports(requests):
             return self.launch(
                 logits, states, *(n.view(torch.float32) for n in numbers), constrained=bool(tabled)
             )
         # Rows that the host masks have no step in flight; others beside them may, and the device
         # knows their states.
         mask = host_mask(
-            {r: live for r, live in bound.items() if live.table is None},
+            {row: state for row, state in bound.items() if state.table_offset is None},
             logits.shape[1],
             self._device,
         )
         if tabled:
             index = to_device(tabled, self._device)
             mask = _joined(mask, Mask(index, self._mask(states)[index].bool()))
-        sampled = _pick(logits, lives, mask)
+        sampled = _pick(logits, requests, mask)
         self.sampled[:rows] = sampled.tokens
         self._advance(states, bool(tabled))
         return sampled
@@ -150,25 +151,25 @@ class TritonSampler:
         self._kernels(logits, numbers, numbers)
         self._kernels(logits, numbers, numbers, torch.empty_like(logits, dtype=torch.uint8), states)
 
-    def place(self, live: RequestState) -> None:
-        params, grammar = live.request.params, live.grammar
-        if grammar is None or live.constraint is None or params.thinking or params.min_new_tokens:
+    def place(self, state: RequestState) -> None:
+        params, grammar = state.request.params, state.grammar
+        if grammar is None or state.constraint is None or params.thinking or params.min_new_tokens:
             return
         automaton = grammar.result().compiled.automaton
         assert self._vocabulary is not None
-        if automaton is None or live.stop_tokens != self._ends:
+        if automaton is None or state.stop_tokens != self._ends:
             return
         if max(self._ends, default=-1) >= self._vocabulary().size:
             return  # a model may have tokens that its tokenizer does not have
         try:
-            live.table = self._tables().acquire(automaton)
+            state.put_grammar_on_device(self._tables().acquire(automaton))
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):  # else the host makes the masks
                 raise
 
-    def forget(self, live: RequestState) -> None:
-        if live.table is not None:
-            self._tables().release(live.table)
+    def forget(self, state: RequestState) -> None:
+        if state.table_offset is not None:
+            self._tables().release(state.table_offset)
 
     def _tables(self) -> DeviceGrammars:
         """Made for the first grammar: they and the masks take memory."""
@@ -200,73 +201,55 @@ def aligned(rows: int) -> int:
 
 
 def pack_inputs(
-    lives: Sequence[RequestState], rows: int, places: Sequence[int] | None = None
+    requests: Sequence[Request], rows: int, places: NDArray[np.int64] | None = None
 ) -> NDArray[np.int32]:
-    """int32[4, rows], flat: each row's state, seat in the last step, and, as bits of float32,
-    temperature and draw.
+    """int32[4, rows], flat: each row's grammar state, its row in the last step's samples, and, as
+    bits of float32, temperature and draw.
 
-    places: the rows of the lives; the first ones by default. Other rows choose for nobody.
+    places: the rows of the requests; the first ones by default. Other rows choose for nobody.
     """
     packed = np.zeros((4, rows), np.int32)
     packed[0] = UNCONSTRAINED
-    at = slice(len(lives)) if places is None else places
-    packed[0, at] = [_state(live) for live in lives]
-    packed[1, at] = [live.request.sample_row for live in lives]
-    packed[2, at] = np.array([live.request.params.temperature for live in lives], np.float32).view(
-        np.int32
-    )
-    packed[3, at] = _draws(lives).astype(np.float32).view(np.int32)
+    at = slice(len(requests)) if places is None else places
+    temperatures = np.array([r.params.temperature for r in requests], np.float32)
+    packed[0, at] = [
+        UNCONSTRAINED if r.state.table_offset is None else _grammar_state(r) for r in requests
+    ]
+    packed[1, at] = [r.sample_row for r in requests]
+    packed[2, at] = temperatures.view(np.int32)
+    packed[3, at] = _draws(requests).astype(np.float32).view(np.int32)
     return packed.ravel()
 
 
-def supports(lives: Sequence[RequestState]) -> bool:
+def supports(requests: Sequence[Request]) -> bool:
     """Whether `TritonSampler.launch` can choose for all of them."""
-    return all(
-        live.plain and (live.constraint is None or live.table is not None) and not live.banned
-        for live in lives
-    )
+    states = [r.state for r in requests]
+    return all(s.fits_kernels and not (s.holds_back and s.banned) for s in states)
 
 
-def _state(live: RequestState) -> int:
-    if live.table is None or live.constraint is None:
-        return UNCONSTRAINED
-    return PREVIOUS if live.request.num_placeholders else live.table + live.constraint.state
+def _grammar_state(request: Request) -> int:
+    """In the device's tables."""
+    constraint, offset = request.state.constraint, request.state.table_offset
+    assert constraint is not None and offset is not None
+    return PREVIOUS if request.num_placeholders else offset + constraint.state
 
 
-def _bound(lives: Sequence[RequestState]) -> dict[int, RequestState]:
-    return {
-        row: live
-        for row, live in enumerate(lives)
-        if live.constraint is not None and live.constraint.binds
-    }
+def _bound(requests: Sequence[Request]) -> dict[int, RequestState]:
+    """The rows whose grammars bind."""
+    states = enumerate(r.state for r in requests)
+    return {row: s for row, s in states if s.constraint is not None and s.constraint.binds}
 
 
 def _joined(mask: Mask | None, other: Mask) -> Mask:
-    return (
-        other
-        if mask is None
-        else Mask(*(torch.cat(parts) for parts in zip(mask, other, strict=True)))
-    )
+    return other if mask is None else Mask(*map(torch.cat, zip(mask, other, strict=True)))
 
 
-def _pick(logits: Tensor, lives: Sequence[RequestState], mask: Mask | None) -> SamplerOutput:
-    return pick(
-        logits,
-        [live.request for live in lives],
-        [live.banned for live in lives],
-        _draws(lives),
-        mask,
-    )
+def _pick(logits: Tensor, requests: Sequence[Request], mask: Mask | None) -> SamplerOutput:
+    return pick(logits, requests, [r.state.banned for r in requests], _draws(requests), mask)
 
 
-def _draws(lives: Sequence[RequestState]) -> NDArray[np.float64]:
+def _draws(requests: Sequence[Request]) -> NDArray[np.float64]:
     """Each request's random number for its next token."""
-    seeds = np.array([live.request.seed for live in lives], np.uint64)
-    positions = np.array(
-        [
-            live.request.num_tokens_with_placeholders - live.request.num_prompt_tokens
-            for live in lives
-        ],
-        np.int64,
-    )
-    return uniforms(seeds, positions)
+    seeds = np.array([r.seed for r in requests], np.uint64)
+    positions = [r.num_tokens_with_placeholders - r.num_prompt_tokens for r in requests]
+    return uniforms(seeds, np.array(positions, np.int64))

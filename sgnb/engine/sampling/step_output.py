@@ -1,5 +1,4 @@
-"""From a step's logits to its tokens, in two halves: what the device computes, and what is made of
-it once it is read.
+"""A step's logits to its tokens, in two halves: what the device computes, and what the host reads.
 
 Between the two the engine may launch another step. What was computed for a request that has ended
 or was rewritten in the meantime is dropped.
@@ -7,209 +6,194 @@ or was rewritten in the meantime is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isnan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ...errors import EngineError, GrammarError, SgnbError
 from ..device.transfer import mark, to_device, to_host
-from ..request.request import Chunk, Request, logit_rows
-from ..request.request_state import RequestState
+from ..request.batch import NO_ROW, Batch
+from ..request.request import Request
 from .host_mask import explain
 from .torch_sampler import SamplerOutput, top_logprobs
 
-Pick = Callable[[Tensor, Sequence[RequestState]], SamplerOutput]
+Sample = Callable[[Tensor, Sequence[Request]], SamplerOutput]
 """Chooses a token for each row of logits [rows, vocab], row i for the i-th request."""
+
+NAN_HINT = (
+    'float16 overflows in some models: load with dtype="bfloat16" or "float32". '
+    "Else the weights are spoilt"
+)
 
 
 class StepOutput(NamedTuple):
-    """What a step chose. lives, tokens, logprobs: the requests that get a token, and those. masked:
-    the fields of events `Masked`. failed: requests that cannot go on, as their grammar left no
-    token or the logits are NaN, and why. spent: requests whose last tokens are computed, and that
-    get no more."""
+    """What the host makes of a step."""
 
-    lives: list[RequestState]
+    requests: list[Request]  # those that get a token
     tokens: list[int]
-    logprobs: list[float]
-    masked: list[tuple[int, int, float, int, int]]
-    failed: list[tuple[RequestState, SgnbError]]
-    spent: list[RequestState]
+    logprobs: list[float] | NDArray[np.float64]  # of the tokens, rounded for the events
+    masked: list[tuple[int, int, float, int, int]]  # the fields of events `Masked`
+    failed: list[tuple[Request, SgnbError]]  # those whose grammar left no token, or with NaN logits
+    spent: list[Request]  # those whose last tokens are computed, and that get no more
 
 
 class Scores(NamedTuple):
-    """Log-probabilities float32[n] of tokens that were given, and the likeliest (values, tokens)
-    [n, k] at each."""
+    """Log-probabilities of tokens that were given."""
 
-    values: Tensor
-    top: tuple[Tensor, ...] | None
+    values: Tensor  # float32[n]
+    top: tuple[Tensor, ...] | None  # the likeliest (values, tokens) [n, k] at each
 
 
 class Extra(NamedTuple):
-    """What a chunk's logits are for besides a token: to score those that were given, to tell the
-    likeliest.
+    """What the logits of a request are for besides its new token."""
 
-    spent: it was the request's last chunk, and gives no token.
-    """
-
-    spent: bool
-    scores: Scores | None
-    top: tuple[Tensor, ...] | None
+    spent: bool  # its last tokens were computed, and it gets none
+    scores: Scores | None  # of tokens that were given
+    top: tuple[Tensor, ...] | None  # the likeliest in place of the new token
 
 
 NOTHING_ELSE = Extra(False, None, None)
-NO_SEAT = -1
-
-NAN_CURE = 'float16 overflows in some models: load with dtype="bfloat16" or "float32". Else the weights are spoilt'
 
 
 class AsyncStepOutput:
-    """The results of a launched step, on their way to the host.
-
-    seats: for each request of the step, where its sample lies among the sampled; `NO_SEAT` when it
-    gets none.
-    """
+    """The results of a launched batch, on their way to the host."""
 
     def __init__(
         self,
-        batch: Sequence[RequestState],
-        seats: Sequence[int],
+        batch: Batch,
         sampled: SamplerOutput | None,
         wait: Callable[[], None],
         extras: Mapping[int, Extra],
     ) -> None:
-        """extras: by the place in the batch; of requests that want nothing but a token, none."""
-        self._batch, self._seats, self._extras = batch, seats, extras
-        self._epochs = [live.request.version for live in batch]
-        self._sampled = sampled
-        self._wait = wait
+        """sampled: of `batch.sample_rows`. extras: by the place in the batch, where there are any."""
+        self._batch, self._sampled, self._wait, self._extras = batch, sampled, wait, extras
+        self._versions = [request.version for request in batch.requests]
 
-    @property
-    def sampling(self) -> Iterator[tuple[Request, int]]:
-        """The requests that get a token, with their seats."""
-        return (
-            (live.request, seat)
-            for live, seat in zip(self._batch, self._seats, strict=True)
-            if seat != NO_SEAT
-        )
-
-    def read(self, lives: Mapping[int, RequestState]) -> StepOutput:
+    def get(self) -> StepOutput:
         """Wait for the results. Requests and their grammars keep the probabilities, and grammars
-        move on; nothing is appended. lives: the requests that still run."""
+        move on; nothing is appended."""
         self._wait()
-        choices = StepOutput([], [], [], [], [], [])
-        tokens, logprobs, kept, allowed = (
-            [column.tolist() for column in self._sampled] if self._sampled else [[]] * 4
-        )
-        for place, (live, seat, epoch) in enumerate(
-            zip(self._batch, self._seats, self._epochs, strict=True)
-        ):
-            request = live.request
-            if lives.get(request.id) is not live or request.version != epoch:
+        return self._get_plain() or self._get_each()
+
+    def _get_plain(self) -> StepOutput | None:
+        """The fast twin of `_get_each`, for a decode step whose requests all want a token and
+        nothing else, and get it. None for others."""
+        batch, sampled = self._batch, self._sampled
+        requests = batch.requests
+        if self._extras or sampled is None or not batch.is_decode or not all(batch.samples):
+            return None
+        if [request.version for request in requests] != self._versions:
+            return None
+        if not all(request.state.wants_only_tokens for request in requests):
+            return None
+        count = len(requests)
+        logprobs = sampled.logprobs[:count].double().round(decimals=4).numpy()
+        if np.isnan(logprobs).any():
+            return None
+        return StepOutput(requests, sampled.tokens[:count].tolist(), logprobs, [], [], [])
+
+    def _get_each(self) -> StepOutput:
+        output = StepOutput([], [], [], [], [], [])
+        columns = [c.tolist() for c in self._sampled] if self._sampled else [[]] * 4
+        rows = zip(self._batch.requests, self._batch.sample_rows, self._versions, strict=True)
+        for place, (request, row, version) in enumerate(rows):
+            if request.version != version:
                 continue
             extra = self._extras.get(place, NOTHING_ELSE)
-            spoilt = seat != NO_SEAT and isnan(logprobs[seat])
-            if extra.scores is not None:
-                scores = extra.scores.values.tolist()
-                spoilt = spoilt or any(map(isnan, scores))
-                request.scored(scores, _pairs(extra.scores.top))
-            if spoilt:
-                choices.failed.append((live, EngineError("the model's logits are NaN", NAN_CURE)))
-                continue
-            if seat == NO_SEAT:
-                if extra.spent:
-                    choices.spent.append(live)
-                continue
-            token, logprob = tokens[seat], logprobs[seat]
-            if live.constraint is not None and not _take(
-                live, token, logprob, kept[seat], allowed[seat], choices
-            ):
-                continue
-            choices.lives.append(live)
-            choices.tokens.append(token)
-            choices.logprobs.append(round(logprob, 4))
-            if request.params.return_logprob:
-                request.logprobs.append(logprob)
-                request.top_logprobs += _pairs(extra.top)
-        return choices
+            sample = [column[row] for column in columns] if row != NO_ROW else None
+            if _is_spoilt(request, extra, sample):
+                output.failed.append((request, EngineError("the model's logits are NaN", NAN_HINT)))
+            elif sample is not None:
+                _accept(request, sample, extra, output)
+            elif extra.spent:
+                output.spent.append(request)
+        return output
 
 
-def _take(
-    live: RequestState, token: int, logprob: float, kept: float, allowed: int, choices: StepOutput
-) -> bool:
-    """Move the request's grammar on by the token. False when that fails: the request does, the
-    others go on."""
-    assert live.constraint is not None
-    binds = live.constraint.binds
-    try:
-        if binds and not allowed:
-            raise explain(live)
-        record = live.constraint.accept_token(
-            token, token in live.stop_tokens, allowed, logprob, logprob - kept
-        )
-    except GrammarError as error:
-        choices.failed.append((live, error))
-        return False
-    if binds:
-        choices.masked.append(
-            (live.request.id, allowed, round(kept, 4), record.before, record.after)
-        )
-    return True
+def _is_spoilt(request: Request, extra: Extra, sample: Sequence[Any] | None) -> bool:
+    """Whether a probability is NaN. The scores go to the request."""
+    spoilt = sample is not None and isnan(sample[1])
+    if extra.scores is not None:
+        scores = extra.scores.values.tolist()
+        spoilt = spoilt or any(map(isnan, scores))
+        request.scored(scores, _pairs(extra.scores.top))
+    return spoilt
 
 
-def collect(
-    batch: Sequence[RequestState], sampled: SamplerOutput, seats: Sequence[int]
-) -> AsyncStepOutput:
-    """What is chosen already: `sampled` has a token for batch[i] at seats[i], and nothing else was
-    asked for."""
+def _accept(request: Request, sample: Sequence[Any], extra: Extra, output: StepOutput) -> None:
+    """Put the request's token into `output`, and move its grammar on by it. Where that fails the
+    request does, and the others go on. sample: the fields of `SamplerOutput`."""
+    token, logprob, kept, allowed = sample
+    constraint = request.state.constraint
+    if constraint is not None:
+        binds = constraint.binds
+        try:
+            if binds and not allowed:
+                raise explain(request.state)
+            ends = token in request.state.stop_tokens
+            record = constraint.accept_token(token, ends, allowed, logprob, logprob - kept)
+        except GrammarError as error:
+            output.failed.append((request, error))
+            return
+        if binds:
+            place = record.before, record.after
+            output.masked.append((request.id, allowed, round(kept, 4), *place))
+
+    output.requests.append(request)
+    output.tokens.append(token)
+    output.logprobs.append(round(logprob, 4))  # type: ignore[union-attr]
+    if request.params.return_logprob:
+        request.logprobs.append(logprob)
+        request.top_logprobs += _pairs(extra.top)
+
+
+def read_later(batch: Batch, sampled: SamplerOutput) -> AsyncStepOutput:
+    """The tokens of `batch.sample_rows`, chosen already; nothing else was asked for."""
     return AsyncStepOutput(
-        batch, seats, SamplerOutput(*to_host(*sampled)), mark(sampled.tokens.device), {}
+        batch, SamplerOutput(*to_host(*sampled)), mark(sampled.tokens.device), {}
     )
 
 
-def choose(
-    chunks: list[Chunk], lives: Mapping[int, RequestState], logits: Tensor, pick: Pick
-) -> AsyncStepOutput:
-    """One token for each chunk that samples, and the probabilities that requests asked for.
+def sample_batch(batch: Batch, logits: Tensor, sample: Sample) -> AsyncStepOutput:
+    """Choose a token for each request that samples, and the probabilities that requests asked for.
 
-    logits: [rows, vocab] as the runner gives them, `logit_rows(chunk)` for each chunk; may be
-    overwritten.
+    logits: [rows, vocab], of `logit_positions` of each request in turn; may be overwritten.
     """
-    batch = [lives[chunk.request.id] for chunk in chunks]
     extras: dict[int, Extra] = {}
-    seats: list[int] = []
+    sampling: list[Request] = []
     chosen: list[int] = []
     first = 0
-    for place, chunk in enumerate(chunks):
-        request, positions = chunk.request, logit_rows(chunk)
+    rows = zip(batch.requests, batch.starts.tolist(), batch.ends.tolist(), batch.samples, strict=True)
+    for place, (request, start, end, samples) in enumerate(rows):
+        positions = request.logit_positions(start, end, samples)
         scored = sum(p + 1 < request.num_tokens for p in positions)
-        scores = _score(chunk, positions.start, logits[first : first + scored]) if scored else None
+        scores = _score(request, positions.start, logits[first : first + scored]) if scored else None
         first += len(positions)
         top = None
-        if chunk.samples:
-            seats.append(len(chosen))
+        if samples:
+            sampling.append(request)
             chosen.append(first - 1)
             if request.params.top_logprobs_num:
                 logprobs = logits[first - 1 : first].float().log_softmax(-1)
                 top = to_host(*top_logprobs(logprobs, request.params.top_logprobs_num))
-        else:
-            seats.append(NO_SEAT)
-        spent = chunk.end == request.num_tokens_with_placeholders and not chunk.samples
+        spent = end == request.num_tokens_with_placeholders and not samples
         if spent or scores or top:
             extras[place] = Extra(spent, scores, top)
+
     sampled = None
     if chosen:
         if len(chosen) < len(logits):
             logits = logits[to_device(chosen, logits.device)]
-        sampling = [live for live, seat in zip(batch, seats, strict=True) if seat != NO_SEAT]
-        sampled = SamplerOutput(*to_host(*pick(logits, sampling)))
-    return AsyncStepOutput(batch, seats, sampled, mark(logits.device), extras)
+        sampled = SamplerOutput(*to_host(*sample(logits, sampling)))
+    return AsyncStepOutput(batch, sampled, mark(logits.device), extras)
 
 
-def _score(chunk: Chunk, first: int, logits: Tensor) -> Scores:
+def _score(request: Request, first: int, logits: Tensor) -> Scores:
     """The tokens after `first` and on, by the logits before each."""
-    request = chunk.request
     logprobs = logits.float().log_softmax(-1)
     targets = to_device(request.tokens[first + 1 : first + 1 + len(logits)], logits.device)
     (values,) = to_host(logprobs.gather(1, targets[:, None])[:, 0])

@@ -85,11 +85,6 @@ def pick(
     return SamplerOutput(tokens, logprobs.gather(1, tokens[:, None])[:, 0], kept, allowed)
 
 
-def is_plain(params: SamplingParams) -> bool:
-    """Whether temperature, masks and the draw are all that the request's tokens depend on."""
-    return not (_has_adjustments(params) or _has_filters(params))
-
-
 def sample(
     logits: Tensor,
     requests: Sequence[Request],
@@ -103,7 +98,7 @@ def sample(
     number in [0, 1) that decides, where the row is not greedy. `logits` may be overwritten.
     """
     for row, (request, ids) in enumerate(zip(requests, banned, strict=True)):
-        if ids or _has_adjustments(request.params):
+        if ids or request.params.adjusts_logits:
             _adjust(logits[row], request, ids)
     tokens = logits.argmax(-1)
     params = [request.params for request in requests]
@@ -145,16 +140,8 @@ def _adjust(row: Tensor, request: Request, banned: Collection[int]) -> None:
         row.index_fill_(0, to_device(sorted(banned), device), -torch.inf)
 
 
-def _has_adjustments(params: SamplingParams) -> bool:
-    return bool(params.logit_bias) or params.penalises
-
-
-def _has_filters(params: SamplingParams) -> bool:
-    return params.top_k != -1 or params.top_p < 1 or params.min_p > 0
-
-
 def _is_unfiltered(params: SamplingParams) -> bool:
-    return not _has_filters(params)
+    return not params.filters
 
 
 def _takes_few(params: SamplingParams) -> bool:
@@ -162,7 +149,7 @@ def _takes_few(params: SamplingParams) -> bool:
 
 
 def _takes_many(params: SamplingParams) -> bool:
-    return _has_filters(params) and not _takes_few(params)
+    return params.filters and not _takes_few(params)
 
 
 def _draw(logits: Tensor, params: list[SamplingParams], draws: Tensor) -> Tensor:

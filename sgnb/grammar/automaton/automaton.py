@@ -1,7 +1,6 @@
-"""A minimal DFA over the bytes of UTF-8 text, made from a syntax tree and shared by all requests
-with one grammar.
+"""A minimal DFA over UTF-8 bytes, built from a syntax tree; requests with one grammar share it.
 
-Knows no tokens and no requests: who walks it keeps the state, a number.
+Knows no tokens and no requests: the caller keeps the state, a number.
 """
 
 from __future__ import annotations
@@ -44,30 +43,25 @@ _ARRAYS = {
 }
 
 
+Sources = dict[tuple[int, int], tuple[int, ...]]
+"""(state, next state) -> labels, as indices, of the parts that lead from one to the other."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Automaton:
     """State 0 is dead and START is 1. From every other state a final one can be reached, and no two
-    are equivalent.
+    are equivalent. All arrays are read-only."""
 
-    table: int32 [states, classes], the next state. classes: uint8 [256], from byte to class, as few
-    as can be. final: bool [states]. distance: int32 [states], bytes to the nearest final state; FAR
-    for the dead one. labels: names of the parts of the pattern or schema. All arrays are read-only.
-    pairs: int32 [n, 3], rows of state, next state, index into label_sets; only those with labels,
-    sorted.
-    """
-
-    table: NDArray[np.int32]
-    classes: NDArray[np.uint8]
-    final: NDArray[np.bool_]
-    distance: NDArray[np.int32]
-    labels: tuple[str, ...]
+    table: NDArray[np.int32]  # [states, classes]: the next state
+    classes: NDArray[np.uint8]  # [256]: the equivalence class of each byte
+    final: NDArray[np.bool_]  # [states]
+    distance: NDArray[np.int32]  # [states]: bytes to the nearest final state; FAR for the dead one
+    labels: tuple[str, ...]  # names of the parts of the pattern or schema
     label_sets: tuple[tuple[int, ...], ...]
-    pairs: NDArray[np.int32]
+    pairs: NDArray[np.int32]  # [n, 3], sorted: state, next state, index into label_sets (labelled)
     _flat: memoryview = field(init=False, repr=False)
     _translation: bytes = field(init=False, repr=False)
-    _sources: dict[tuple[int, int], tuple[int, ...]] | None = field(
-        init=False, repr=False, default=None
-    )
+    _sources: Sources | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         for name, kind in _ARRAYS.items():
@@ -79,27 +73,20 @@ class Automaton:
 
     @property
     def states(self) -> int:
-        """How many, the dead one included."""
+        """The number of states, the dead one included."""
         return len(self.table)
 
     @property
-    def sources(self) -> dict[tuple[int, int], tuple[int, ...]]:
-        """(state, next state) -> the labels, as indices into `labels`, of the parts that lead from
-        one to the other.
-
-        Pairs without a label are missing. Made at the first use.
-        """
-        if self._sources is None:
-            sources = {
-                (state, target): self.label_sets[index]
-                for state, target, index in self.pairs.tolist()
-            }
-            object.__setattr__(self, "_sources", sources)
-        assert self._sources is not None
-        return self._sources
+    def sources(self) -> Sources:
+        """Only the pairs with labels. Made at the first use."""
+        found = self._sources
+        if found is None:
+            found = {(state, to): self.label_sets[i] for state, to, i in self.pairs.tolist()}
+            object.__setattr__(self, "_sources", found)
+        return found
 
     def step(self, state: int, data: bytes) -> int:
-        """The state after `data`; 0 when no text goes on so."""
+        """The state after `data`; 0, the dead one, where no text continues with it."""
         flat, width = self._flat, self.table.shape[1]
         for kind in data.translate(self._translation):
             state = flat[state * width + kind]
@@ -108,12 +95,11 @@ class Automaton:
         return state
 
     def next_bytes(self, state: int) -> bytes:
-        """All bytes that keep the text alive, in rising order."""
+        """The bytes on which `state` has a transition to a live state, in rising order."""
         return np.flatnonzero(self.table[state][self.classes]).astype(np.uint8).tobytes()
 
     def completion(self, state: int) -> bytes:
-        """A shortest way to a final state, of those the first in byte order. Raises ValueError for
-        the dead state."""
+        """A shortest path to a final state, the first in byte order. ValueError if dead."""
         if state == DEAD:
             raise ValueError("no text leads on from the dead state")
         result = bytearray()
@@ -132,18 +118,14 @@ class Automaton:
         """
         place = Path(path)
         names = json.dumps([self.labels, self.label_sets]).encode()
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        parts = {name: getattr(self, name) for name in _ARRAYS}
+        parts |= {"format": np.array([_FORMAT], np.int32), "names": np.frombuffer(names, np.uint8)}
+        data = tensors.save({name: np.ascontiguousarray(part) for name, part in parts.items()})
+
         handle, draft = tempfile.mkstemp(dir=place.parent, prefix=place.name, suffix=".tmp")
         try:
             with os.fdopen(handle, "wb") as file:
-                parts = {
-                    "format": np.array([_FORMAT], np.int32),
-                    "names": np.frombuffer(names, np.uint8),
-                    **arrays,
-                }
-                file.write(
-                    tensors.save({name: np.ascontiguousarray(part) for name, part in parts.items()})
-                )
+                file.write(data)
             os.replace(draft, place)
         except BaseException:
             Path(draft).unlink(missing_ok=True)
@@ -169,30 +151,24 @@ def _sound(arrays: dict[str, Any], label_sets: int) -> bool:
     """Whether the arrays fit each other, so that no walk leaves the table."""
     table, classes, final = arrays["table"], arrays["classes"], arrays["final"]
     distance, pairs = arrays["distance"], arrays["pairs"]
-    if (
-        any(arrays[name].dtype != kind for name, kind in _ARRAYS.items())
-        or table.ndim != 2
-        or len(table) < 2
-    ):
+    dtypes = all(arrays[name].dtype == kind for name, kind in _ARRAYS.items())
+    if not dtypes or table.ndim != 2 or len(table) < 2:
         return False
     states, width = table.shape
-    shapes = (
-        classes.shape == (256,)
-        and final.shape == distance.shape == (states,)
-        and pairs.shape[1:] == (3,)
-    )
-    inside = shapes and classes.max() < width and table.min() >= 0 and table.max() < states
-    return bool(
-        inside and (not len(pairs) or (pairs.min() >= 0 and pairs[:, 2].max() < label_sets))
-    )
+    if classes.shape != (256,) or pairs.shape[1:] != (3,):
+        return False
+    if not final.shape == distance.shape == (states,):
+        return False
+    inside = classes.max() < width and table.min() >= 0 and table.max() < states
+    labelled = not len(pairs) or (pairs.min() >= 0 and pairs[:, 2].max() < label_sets)
+    return bool(inside and labelled)
 
 
 def build(rules: Rules, limits: Limits | None = None) -> Automaton:
-    """The automaton of the texts that `rules` describe.
+    """The minimal automaton of the texts that `rules` describe.
 
-    Raises Recursive for rules that use themselves, TooLarge beyond the limits (by default those of
-    `Limits()`), and GrammarError when there is no text at all, a rule does not exist, or a text
-    cannot be written in UTF-8.
+    Raises Recursive for recursive rules, TooLarge beyond `limits` (default: `Limits()`), and
+    GrammarError where no text is left, a rule is undefined, or UTF-8 cannot write a text.
     """
     budget = Budget(limits or Limits())
     sizes = Sizes(rules, budget)
@@ -200,10 +176,8 @@ def build(rules: Rules, limits: Limits | None = None) -> Automaton:
     nfa = Nfa(budget)
     start = expand(rules, nfa, budget)
     if not start:
-        raise GrammarError(
-            "no text at all fits the grammar",
-            "look for an empty choice or for parts that contradict",
-        )
+        hint = "look for an empty choice or for parts that contradict"
+        raise GrammarError("no text at all fits the grammar", hint)
     dfa = minimise(determinise(nfa, start, budget), nfa.labels, budget)
     budget.check("states", dfa.size, "states")
     return _packed(dfa, tuple(nfa.labels.names), tuple(nfa.labels.sets))
@@ -213,10 +187,8 @@ def _packed(
     dfa: Dfa, labels: tuple[str, ...], label_sets: tuple[tuple[int, ...], ...]
 ) -> Automaton:
     table, classes = _table(dfa)
-    sources = np.repeat(np.arange(dfa.size, dtype=np.int32), np.diff(dfa.offsets))
-    triples = np.stack(
-        [sources, np.array(dfa.target, np.int32), np.array(dfa.label, np.int32)], axis=1
-    )
+    sources = np.repeat(np.arange(dfa.size), np.diff(dfa.offsets))
+    triples = np.stack([sources, dfa.target, dfa.label], axis=1).astype(np.int32)
     distance = np.array(dfa.distances(*dfa.predecessors()), np.int32)
     return Automaton(
         table=table,
@@ -230,21 +202,21 @@ def _packed(
 
 
 def _table(dfa: Dfa) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """(table, classes): columns for the byte ranges that no edge cuts, then one for all columns
-    that are equal."""
+    """(table, classes): a column for each byte range that no edge cuts; equal columns merged."""
     low, high = np.array(dfa.low, np.intp), np.array(dfa.high, np.intp)
     cuts = np.zeros(257, np.intp)
     cuts[low] = cuts[high + 1] = 1
     cuts[0] = 0
     column_of = np.cumsum(cuts[:256])
     columns = np.zeros((column_of[-1] + 1, dfa.size), np.int32)
+
     begin = column_of[low]
     widths = column_of[high] - begin + 1
     within = np.arange(widths.sum()) - np.repeat(np.cumsum(widths) - widths, widths)
     sources = np.repeat(np.arange(dfa.size), np.diff(dfa.offsets))
-    columns[np.repeat(begin, widths) + within, np.repeat(sources, widths)] = np.repeat(
-        dfa.target, widths
-    )
+    rows = np.repeat(begin, widths) + within
+    columns[rows, np.repeat(sources, widths)] = np.repeat(dfa.target, widths)
+
     known: dict[bytes, int] = {}
     class_of = np.array([known.setdefault(column.tobytes(), len(known)) for column in columns])
     first = np.unique(class_of, return_index=True)[1]

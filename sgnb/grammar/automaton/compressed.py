@@ -1,8 +1,7 @@
-"""The compressed automaton: chains of forced bytes as single steps, after Zheng et al. (arXiv
-2312.07104, section 4).
+"""The compressed FSM of Zheng et al. (arXiv 2312.07104, section 4): forced bytes as single steps.
 
-A state is singular when exactly one byte leads on from it and it is not final; what it does is
-forced. Knows no tokens.
+A state is singular when exactly one byte leads on from it and it is not final: that byte is forced.
+Knows no tokens.
 """
 
 from __future__ import annotations
@@ -19,22 +18,17 @@ _CHUNK = 1024  # states whose 256 columns are looked at together
 
 
 class Edge(NamedTuple):
-    """One of the bytes of `data`, then all of `forced`, lead from `source` to `target`.
-
-    data: byte ranges, inclusive; () when there is no choice because the first state itself is
-    singular. labels: names of the parts that the bytes come from, in the order of their first
-    bytes, each once.
-    """
+    """One of the bytes of `data`, then all of `forced`, lead from `source` to `target`."""
 
     source: int
     target: int
-    data: tuple[tuple[int, int], ...]
+    data: tuple[tuple[int, int], ...]  # byte ranges, inclusive; () where `source` is singular
     forced: bytes
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # of the parts that the bytes come from, in order, each once
 
 
 class _Chain(NamedTuple):
-    """Singular states one after the other: `data` leads from the first of `states` to `end`."""
+    """Successive singular states: `data` leads from the first of `states` to `end`."""
 
     states: tuple[int, ...]
     data: bytes
@@ -42,10 +36,7 @@ class _Chain(NamedTuple):
 
 
 class Compressed:
-    """What `automaton` forces. `states` that remain, START among them: all that are not singular.
-
-    singular: bool[states].
-    """
+    """What `automaton` forces. `singular`: bool[states]; `states`: how many remain, with START."""
 
     def __init__(self, automaton: Automaton) -> None:
         self.automaton = automaton
@@ -59,8 +50,7 @@ class Compressed:
         self.states = automaton.states - 1 - len(self._place) + bool(self.singular[START])
 
     def forced(self, state: int) -> bytes:
-        """The bytes that every text goes on with from `state`, as far as they are forced; never
-        endless."""
+        """The jump-forward bytes of `state`: what every text continues with. Always finite."""
         pieces: list[bytes] = []
         while state in self._place:
             chain, offset = self._place[state]
@@ -69,8 +59,7 @@ class Compressed:
         return b"".join(pieces)
 
     def edges(self) -> list[Edge]:
-        """The compressed graph, by source and first byte. Every edge of the automaton lies on at
-        least one of these."""
+        """The compressed graph by source and first byte; it covers every edge of the automaton."""
         tails: dict[int, tuple[bytes, int, tuple[int, ...]]] = {}
         result: list[Edge] = []
         if self.singular[START]:
@@ -85,8 +74,7 @@ class Compressed:
         return result
 
     def _chains(self) -> list[_Chain]:
-        """Every singular state in one chain; a chain ends where another joins it, so that no byte
-        is stored twice."""
+        """Every singular state is in one chain; a chain ends where another joins it."""
         automaton, singular = self.automaton, self.singular
         states = np.flatnonzero(singular)
         kinds = (automaton.table[states] != 0).argmax(axis=1)
@@ -94,6 +82,7 @@ class Compressed:
         byte_of[automaton.classes] = np.arange(256)
         following = dict(zip(states.tolist(), automaton.table[states, kinds].tolist(), strict=True))
         byte = dict(zip(states.tolist(), byte_of[kinds].tolist(), strict=True))
+
         entries = np.bincount(list(following.values()), minlength=automaton.states)
         inner = set(np.flatnonzero(singular & (entries == 1)).tolist())
         chains: list[_Chain] = []
@@ -101,14 +90,12 @@ class Compressed:
             chain = [first]
             while following[chain[-1]] in inner:
                 chain.append(following[chain[-1]])
-            chains.append(
-                _Chain(tuple(chain), bytes(byte[state] for state in chain), following[chain[-1]])
-            )
+            data = bytes(byte[state] for state in chain)
+            chains.append(_Chain(tuple(chain), data, following[chain[-1]]))
         return chains
 
     def _tail(self, state: int) -> tuple[bytes, int, tuple[int, ...]]:
-        """From `state`: the forced bytes, the state after them, and the labels on the way in
-        order."""
+        """From `state`: the forced bytes, the state after them, and the labels on the way."""
         labels: dict[int, None] = {}
         forced = self.forced(state)
         while state in self._place:
@@ -120,8 +107,7 @@ class Compressed:
         return forced, state, tuple(labels)
 
     def _choices(self) -> dict[tuple[int, int], list[tuple[int, int]]]:
-        """(state that remains, next state) -> the byte ranges between them, by state and first
-        byte."""
+        """(state that is not singular, next state) -> byte ranges, by state and first byte."""
         automaton = self.automaton
         remaining = np.flatnonzero(~self.singular)
         result: dict[tuple[int, int], list[tuple[int, int]]] = {}
@@ -132,14 +118,8 @@ class Compressed:
             last = np.diff(rows, axis=1, append=-1) != 0
             places, low = np.nonzero(first & (rows != 0))
             high = np.nonzero(last & (rows != 0))[1]
-            runs = zip(
-                states[places].tolist(),
-                rows[places, low].tolist(),
-                low.tolist(),
-                high.tolist(),
-                strict=True,
-            )
-            for state, target, lowest, highest in runs:
+            runs = np.stack([states[places], rows[places, low], low, high], axis=1)
+            for state, target, lowest, highest in runs.tolist():
                 result.setdefault((state, target), []).append((lowest, highest))
         return result
 

@@ -1,8 +1,6 @@
-"""Byte NFA to DFA: the subset construction. Knows no syntax tree, and does not make the result
-minimal.
+"""Byte NFA to DFA: the subset construction. Knows no syntax tree; the result is not minimal.
 
-Most states stand for one position, or for several whose bytes are disjoint; both take the edges as
-they are.
+Most states are one position, or several with disjoint bytes; both take the edges as they are.
 """
 
 from __future__ import annotations
@@ -24,7 +22,6 @@ def determinise(nfa: Nfa, start: Follow, budget: Budget) -> Dfa:
     dfa = Dfa()
     sets: list[Follow] = [()]
     numbers: dict[Follow, int] = {(): 0}
-
     held = check = 0
 
     def number(follow: Follow) -> int:
@@ -40,6 +37,7 @@ def determinise(nfa: Nfa, start: Follow, budget: Budget) -> Dfa:
         return found
 
     number(start)
+
     low, high, target, label = dfa.low, dfa.high, dfa.target, dfa.label
     state = 0
     while (state := state + 1) < len(sets):

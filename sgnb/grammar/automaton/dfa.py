@@ -12,22 +12,18 @@ START = 1
 
 @dataclass(slots=True)
 class Dfa:
-    """State 0 is dead and has no edges; every other leads to a final state.
+    """State 0 is dead and has no edges; every other leads to a final state."""
 
-    Edges of state s are offsets[s] : offsets[s + 1] of `low`, `high` (bytes, inclusive; rising and
-    disjoint), `target` and `label` (id of a label set).
-    """
-
-    offsets: list[int] = field(default_factory=lambda: [0, 0])
-    low: list[int] = field(default_factory=list)
-    high: list[int] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=lambda: [0, 0])  # CSR: edges of s from offsets[s] on
+    low: list[int] = field(default_factory=list)  # first byte of each edge, rising in each state
+    high: list[int] = field(default_factory=list)  # last byte, inclusive; edges are disjoint
     target: list[int] = field(default_factory=list)
-    label: list[int] = field(default_factory=list)
+    label: list[int] = field(default_factory=list)  # id of a label set
     final: list[bool] = field(default_factory=lambda: [False])
 
     @property
     def size(self) -> int:
-        """States, the dead one included."""
+        """The number of states, the dead one included."""
         return len(self.final)
 
     def edges(self, state: int) -> Iterator[tuple[int, int, int, int]]:
@@ -47,8 +43,7 @@ class Dfa:
         self.label.append(label)
 
     def predecessors(self) -> tuple[list[int], list[int]]:
-        """(offsets, states): states[offsets[t] : offsets[t + 1]] have an edge to t, once for each
-        such edge."""
+        """CSR (offsets, states): states[offsets[t] : offsets[t + 1]] have an edge to t."""
         targets = np.array(self.target, np.int64)
         sources = np.repeat(np.arange(self.size), np.diff(self.offsets))
         counts = np.bincount(targets, minlength=self.size)
@@ -56,8 +51,7 @@ class Dfa:
         return offsets.tolist(), sources[np.argsort(targets, kind="stable")].tolist()
 
     def distances(self, offsets: list[int], states: list[int]) -> list[int]:
-        """Bytes from each state to the nearest final one, -1 for none; the arguments are the
-        predecessors."""
+        """Bytes to the nearest final state, -1 for none. Takes what `predecessors` returns."""
         distance = [0 if final else -1 for final in self.final]
         queue = [state for state, final in enumerate(self.final) if final]
         for state in queue:

@@ -1,8 +1,6 @@
-"""Syntax tree to byte NFA. References are inlined and counted repeats written out, from the end to
-the start.
+"""Syntax tree to byte NFA, from the end to the start: references inlined, counted repeats unrolled.
 
-Knows no tokens. Intersections and differences go through a DFA of their own and come back as
-positions.
+Knows no tokens. Intersections and differences go through a DFA and come back as positions.
 """
 
 from __future__ import annotations
@@ -35,8 +33,7 @@ from .utf8 import fragment
 _Part = tuple[Node, Follow, int]
 _Key = tuple[int, Follow, int]
 _Visit = Generator[_Part, Any, Follow]
-"""Asks for parts, (node, follow, label set), is sent where each begins, and returns where the whole
-begins."""
+"""Yields parts (node, follow, label set), is sent where each begins, returns where all begin."""
 
 
 def expand(rules: Rules, nfa: Nfa, budget: Budget) -> Follow:
@@ -55,12 +52,10 @@ class _Expansion:
         self._products: dict[tuple[int, int], Dfa] = {}
 
     def run(self, node: Node) -> Follow:
-        """Where `node`, with FINAL behind it, begins. An explicit stack: trees may be deeper than
-        Python's."""
+        """Where `node`, with FINAL behind it, begins. The stack is explicit: trees may be deep."""
         known: dict[_Key, Follow] = {}
-        visits: list[tuple[_Key, _Visit]] = [
-            ((id(node), (FINAL,), 0), self._visit(node, (FINAL,), 0))
-        ]
+        first = self._visit(node, (FINAL,), 0)
+        visits: list[tuple[_Key, _Visit]] = [((id(node), (FINAL,), 0), first)]
         result: Follow | None = None
         steps = 0
         while visits:
@@ -107,7 +102,7 @@ class _Expansion:
         return follow
 
     def _choice(self, options: tuple[Node, ...], follow: Follow, label: int) -> _Visit:
-        """Options that begin with text go into one trie, so that thousands of them stay cheap."""
+        """Options that begin with text share one trie, so that thousands of them stay cheap."""
         words: list[Word] = []
         others: list[Follow] = []
         for option in options:
@@ -118,13 +113,10 @@ class _Expansion:
                     words.append((_encoded(head), after, head_label))
             else:
                 others.append((yield option, follow, label))
-        return (
-            self._nfa.union(self._nfa.words(words), *others) if words else self._nfa.union(*others)
-        )
+        return self._nfa.union(*([self._nfa.words(words)] if words else []), *others)
 
     def _head(self, option: Node, label: int) -> tuple[str, int, tuple[Node, ...], int]:
-        """The text that `option` begins with, its label set, the parts after it and theirs; "" for
-        no such text."""
+        """The leading text ("" for none) and its label set, the parts behind it and theirs."""
         option, label = self._unlabelled(option, label)
         parts = option.parts if isinstance(option, Concat) else (option,)
         if parts:
@@ -167,15 +159,14 @@ class _Expansion:
             combine = intersection if isinstance(node, Intersect) else difference
             for part in node.parts if isinstance(node, Intersect) else (node.node, node.removed):
                 begin = yield part, (FINAL,), label
-                dfa = minimise(
-                    determinise(self._nfa, begin, self._budget), self._nfa.labels, self._budget
-                )
+                dfa = self._minimised(determinise(self._nfa, begin, self._budget))
                 found = dfa if found is None else combine(found, dfa, self._budget)
             assert found is not None
-            found = self._products[id(node), label] = minimise(
-                found, self._nfa.labels, self._budget
-            )
+            found = self._products[id(node), label] = self._minimised(found)
         return self._embed(found, follow)
+
+    def _minimised(self, dfa: Dfa) -> Dfa:
+        return minimise(dfa, self._nfa.labels, self._budget)
 
     def _embed(self, dfa: Dfa, follow: Follow) -> Follow:
         """A copy of `dfa` as positions, with `follow` behind its final states."""
@@ -188,16 +179,15 @@ class _Expansion:
             begins.append(self._nfa.union(own, follow) if dfa.final[state] else own)
         for state, position in enumerate(positions):
             if position != FINAL:
-                edges = dfa.edges(state)
-                self._nfa.edges[position] = tuple(
-                    (low, high, begins[to], label) for low, high, to, label in edges
+                edges = (
+                    (low, high, begins[to], label) for low, high, to, label in dfa.edges(state)
                 )
+                self._nfa.edges[position] = tuple(edges)
         return begins[START] if dfa.size > START else ()
 
 
 def _flattened(node: Repeat) -> tuple[Node, int, int | None]:
-    """(part, least, most) without the repeats of repeats whose copies would only multiply the same
-    texts."""
+    """(part, least, most), with nested repeats collapsed where that keeps the texts."""
     inner, least, most = node.node, node.least, node.most
     while isinstance(inner, Repeat) and most != 0:
         if inner.most is None and inner.least <= 1:
@@ -215,6 +205,5 @@ def _encoded(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         character = f"U+{ord(text[error.start]):04X}"
-        raise GrammarError(
-            f"{character} in {text!r:.80} is no character", "leave surrogates out"
-        ) from None
+        message = f"{character} in {text!r:.80} is no character"
+        raise GrammarError(message, "leave surrogates out") from None

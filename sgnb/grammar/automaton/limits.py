@@ -1,5 +1,4 @@
-"""How large an automaton may become, and the errors for what is larger or not regular. Knows no
-automaton."""
+"""How large an automaton may become; errors for larger and recursive ones. Knows no automaton."""
 
 from __future__ import annotations
 
@@ -19,32 +18,25 @@ class Recursive(GrammarError):
     """Rule `rule` uses itself, so that no automaton can be made of the rules."""
 
     def __init__(self, rule: str) -> None:
-        super().__init__(
-            f"rule {rule!r} uses itself, which no automaton can follow",
-            "use a grammar library for it",
-        )
+        message = f"rule {rule!r} uses itself, which no automaton can follow"
+        super().__init__(message, "use a grammar library for it")
         self.rule = rule
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one build.
+    """Bounds of one build."""
 
-    states: of the minimal automaton, the dead one included. building: of an automaton before it is
-    made minimal. positions: of the NFA, about one for each byte of the tree with its repeats
-    written out. seconds: processor time of the thread, so that a busy machine refuses nothing that
-    a quiet one makes; the step under way, at most a few tenths of a second, is not cut short.
-    """
-
-    states: int = 65_536
-    building: int = 131_072
-    positions: int = 131_072
+    states: int = 65_536  # of the minimal automaton, the dead one included
+    building: int = 131_072  # states of an automaton before it is made minimal
+    positions: int = 131_072  # of the NFA, about one per byte of the tree with repeats unrolled
+    # CPU time of the thread: a busy machine refuses nothing that a quiet one makes. The step under
+    # way, at most a few tenths of a second, is not cut short.
     seconds: float = 2.0
 
 
 class Budget:
-    """`limits` with the clock started. `blame()`, for the error, names the largest part of the
-    tree."""
+    """`limits` with the clock started. `blame()` names the largest part of the tree, for errors."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -53,10 +45,9 @@ class Budget:
 
     def check_time(self, blame: Callable[[], str] | None = None) -> None:
         if time.thread_time() > self._end:
-            seconds = self.limits.seconds
-            self._refuse(
-                f"the automaton is not done after {seconds:g} s (limit seconds={seconds:g})", blame
-            )
+            seconds = f"{self.limits.seconds:g}"
+            limit = f"(limit seconds={seconds})"
+            self._refuse(f"the automaton is not done after {seconds} s {limit}", blame)
 
     def check(
         self, name: str, reached: int, what: str, blame: Callable[[], str] | None = None
@@ -64,12 +55,10 @@ class Budget:
         """Raise TooLarge when `reached` is above the limit called `name`."""
         limit: int = getattr(self.limits, name)
         if reached > limit:
-            self._refuse(
-                f"the automaton needs {reached:,} {what} or more (limit {name}={limit:,})", blame
-            )
+            needs = f"{reached:,} {what} or more (limit {name}={limit:,})"
+            self._refuse(f"the automaton needs {needs}", blame)
 
     def _refuse(self, message: str, blame: Callable[[], str] | None) -> NoReturn:
-        raise TooLarge(
-            f"{message}; its largest part: {(blame or self.blame)()}",
-            "bound that part, or ask for less in it",
-        )
+        largest = (blame or self.blame)()
+        hint = "bound that part, or ask for less in it"
+        raise TooLarge(f"{message}; its largest part: {largest}", hint)

@@ -1,12 +1,11 @@
-"""The smallest DFA for the same texts, found exactly: no hash stands for a state. Knows bytes and
-label sets only.
+"""DFA minimisation, exact: no hash stands for a state. Knows bytes and label sets only.
 
-States with finitely many texts are matched from the end, each looked at once (Revuz, "Minimisation
-of acyclic deterministic automata in linear time", 1992). The others are split by their distance to
-a final state, then by what their edges lead to; of a block that falls apart the largest piece keeps
-its number, and only states that lead to the others are looked at again (Hopcroft's rule, on
+States with finitely many texts are matched from the end, each visited once (Revuz, "Minimisation of
+acyclic deterministic automata in linear time", 1992). The others are partitioned by their distance
+to a final state, then refined by what their edges lead to; of a block that splits the largest piece
+keeps its number, and only predecessors of the others are visited again (Hopcroft's rule, on
 signatures as in Deifel, Milius and Wissmann, "Efficient coalgebraic partition refinement"). That is
-O(edges * log(states)), and for chains of any length a few looks at each state.
+O(edges * log(states)), and a few visits of each state for chains of any length.
 """
 
 from __future__ import annotations
@@ -26,17 +25,15 @@ _Signature = tuple[int, ...]
 
 
 def minimise(dfa: Dfa, labels: LabelSets, budget: Budget) -> Dfa:
-    """A new DFA in which no two states have the same texts. Edges between the same states have the
-    same label set.
+    """The minimal DFA, a new one; edges between the same two states have the same label set.
 
-    `dfa` has no state without texts but the dead one. Raises TooLarge when the time is up.
+    In `dfa` only the dead state has no text. Raises TooLarge when the time is up.
     """
-    blocks = _Refinement(dfa, budget).blocks
-    return _quotient(dfa, blocks, labels)
+    return _quotient(dfa, _Refinement(dfa, budget).blocks, labels)
 
 
 class _Refinement:
-    """`blocks[state]`: equal for states with the same texts, and only for those."""
+    """`blocks[state]`: equal for equivalent states, and only for those."""
 
     def __init__(self, dfa: Dfa, budget: Budget) -> None:
         self._dfa = dfa
@@ -49,8 +46,7 @@ class _Refinement:
             self._refine(looping)
 
     def _signature(self, state: int) -> _Signature:
-        """Byte ranges and the blocks that they lead to, with ranges that meet and lead to one block
-        joined."""
+        """Byte ranges and the blocks they lead to; adjacent ranges to one block are joined."""
         dfa, blocks = self._dfa, self.blocks
         begin, end = dfa.offsets[state], dfa.offsets[state + 1]
         low, high, target = dfa.low, dfa.high, dfa.target
@@ -66,8 +62,7 @@ class _Refinement:
         return tuple(parts)
 
     def _match_finite(self) -> int:
-        """Number the blocks of the states from which no cycle is reached, the last states first.
-        Returns how many."""
+        """Number the blocks of states that reach no cycle, from the end; returns their number."""
         offsets, before = self._before
         edges = self._dfa.offsets
         open_edges = [after - at for at, after in pairwise(edges)]
@@ -92,23 +87,20 @@ class _Refinement:
             self.blocks[state] = block
             members.setdefault(block, set()).add(state)
         self._count += max(distance) + 1
+
         offsets, before = self._before
         touched = set(states)
         while touched:
             self._budget.check_time()
             changed = self._split(touched, members)
-            touched = {
-                source
-                for state in changed
-                for source in before[offsets[state] : offsets[state + 1]]
-            }
+            touched = set()
+            for state in changed:
+                touched.update(before[offsets[state] : offsets[state + 1]])
 
     def _split(self, touched: set[int], members: dict[int, set[int]]) -> list[int]:
-        """Split the blocks of the touched states by signature. Returns the states whose block has a
-        new number.
+        """Split the blocks of the touched states by signature; returns the states with new blocks.
 
-        States of a block that are not touched still have one signature, which no touched state has
-        any more.
+        The untouched states of a block still share one signature, which no touched state has.
         """
         groups: dict[int, dict[_Signature, list[int]]] = {}
         for state in touched:
@@ -134,12 +126,12 @@ class _Refinement:
 
 
 def _quotient(dfa: Dfa, blocks: list[int], labels: LabelSets) -> Dfa:
-    """One state for each block, in the order of their first states, with the edges of that
-    state."""
+    """One state per block, in the order of their first states, with the edges of those."""
     _, first, block_of = np.unique(blocks, return_index=True, return_inverse=True)
     number = np.empty_like(first)
     number[np.argsort(first)] = np.arange(len(first))
     state_of = number[block_of]
+
     widths = np.diff(dfa.offsets)
     source = np.repeat(np.arange(dfa.size), widths)
     target = state_of[np.array(dfa.target, np.intp)]

@@ -1,10 +1,8 @@
-"""A byte NFA that is built from its end to its start, so that equal tails are made once. Knows no
-syntax tree.
+"""A byte NFA, built from its end to its start so that equal suffixes are shared.
 
-Positions are numbers. Position FINAL ends a text; every other has edges, or is a joint: it stands
-for other positions. A `Follow` is the set of positions that come next, as a sorted tuple. Without
-joints there are no empty steps: the follow of an optional part is the union of what begins it and
-what comes after it.
+Knows no syntax tree. Positions are numbers. Position FINAL ends a text; every other has edges, or
+is a joint: an epsilon position that stands for others. A `Follow` is the set of next positions, as
+a sorted tuple; the follow of an optional part is the union of what begins it and what follows it.
 """
 
 from __future__ import annotations
@@ -20,12 +18,12 @@ Follow = tuple[int, ...]
 """Positions, sorted; () is a dead end."""
 
 Edge = tuple[int, int, Follow, int]
-"""First byte, last byte, where they lead, id of the label set."""
+"""First byte, last byte, follow, id of the label set."""
 
 Word = tuple[bytes, Follow, int]
-"""Text, what follows it, id of the label set."""
+"""Text, follow, id of the label set."""
 
-_WIDE = 8  # a wider union becomes a joint, so that a row of n optional parts takes n positions and not n * n
+_WIDE = 8  # a wider union becomes a joint: n optional parts take n positions and not n * n
 
 
 class LabelSets:
@@ -83,7 +81,7 @@ class Nfa:
         return found
 
     def union(self, *follows: Follow) -> Follow:
-        """The positions of all follows; a joint for them when they are many."""
+        """The positions of all follows; a joint for them where they are many."""
         members = tuple(sorted(set().union(*follows)))
         if len(members) <= _WIDE:
             return members
@@ -134,8 +132,7 @@ class Nfa:
 
 
 class _OpenPath:
-    """The last word of a trie under construction: its nodes can still get edges, all others are
-    made."""
+    """The last word of a trie under construction: its nodes still get edges, others are done."""
 
     def __init__(self, nfa: Nfa) -> None:
         self._nfa = nfa
@@ -184,7 +181,7 @@ class _OpenPath:
 
 
 def common_length(first: Sequence[int], second: Sequence[int]) -> int:
-    """How many bytes at the start agree."""
+    """The length of the common prefix."""
     length = 0
     for left, right in zip(first, second, strict=False):
         if left != right:

@@ -1,4 +1,4 @@
-"""Two DFAs walked side by side: the texts of both, or of the first only."""
+"""The product of two DFAs: the texts of both, or of the first only."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ def intersection(first: Dfa, second: Dfa, budget: Budget) -> Dfa:
 
 
 def difference(first: Dfa, second: Dfa, budget: Budget) -> Dfa:
-    """The texts of the first that are not of the second, with the labels of the first. Raises
-    TooLarge."""
+    """The first's texts that are not the second's, with the first's labels. Raises TooLarge."""
     return _product(first, second, True, budget)
 
 
@@ -60,8 +59,7 @@ def _edges(
 
 
 def _trimmed(dfa: Dfa) -> Dfa:
-    """Without the states that lead to no final one; only the dead state is left of a DFA without
-    texts."""
+    """Without the states that reach no final one; of a DFA without texts the dead state is left."""
     distance = dfa.distances(*dfa.predecessors())
     live = [state for state in range(START, dfa.size) if distance[state] >= 0]
     if START not in live[:1]:

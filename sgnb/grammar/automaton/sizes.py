@@ -1,8 +1,6 @@
-"""How large a tree is with its references and repeats written out, counted without writing them
-out.
+"""How large a tree is with references inlined and repeats unrolled, counted without doing so.
 
-Knows no bytes beyond their number. Finds recursion, and the part that is to blame when a tree is
-too large.
+Finds recursion, and the largest part of a tree that is too large. Knows only how many bytes.
 """
 
 from __future__ import annotations
@@ -28,11 +26,10 @@ _MOST = 10**15
 
 
 class Sizes:
-    """Counts for every part of `rules` that its start reaches, in positions: one for each byte or
-    byte range.
+    """NFA positions, one per byte or byte range, of every part that the start of `rules` reaches.
 
-    Raises Recursive for a rule that uses itself, GrammarError for a reference to no rule, TooLarge
-    when time is up. From then on the errors of `budget` name the largest part.
+    Raises Recursive for a recursive rule, GrammarError for an undefined one, TooLarge when time is
+    up. From then on the errors of `budget` name the largest part.
     """
 
     def __init__(self, rules: Rules, budget: Budget) -> None:
@@ -44,8 +41,7 @@ class Sizes:
 
     @property
     def needed(self) -> int:
-        """Positions that an automaton cannot do without, of several options only the largest
-        counted."""
+        """A lower bound of an automaton's positions: of options only the largest counts."""
         return self._needed[id(self._rules.start)]
 
     def largest(self) -> str:
@@ -58,11 +54,8 @@ class Sizes:
             if isinstance(node, Repeat) and _copies(node) >= share:
                 repeat, share = _braces(node), _copies(node)
             largest = max(parts, key=lambda part: self._total[id(part)])
-            if (
-                not isinstance(node, Repeat)
-                and 2 * self._total[id(largest)] < total
-                and (label or repeat)
-            ):
+            spread = 2 * self._total[id(largest)] < total and not isinstance(node, Repeat)
+            if spread and (label or repeat):
                 break
             node = largest
         if label and repeat:
@@ -70,7 +63,7 @@ class Sizes:
         return label or (f"a repeat {repeat}" if repeat else "text and choices")
 
     def _count(self, budget: Budget) -> None:
-        """Every part after its own parts. An explicit stack: trees may be deeper than Python's."""
+        """Every part after its own parts. The stack is explicit: trees may be deep."""
         open_rules: set[str] = set()
         stack = [self._rules.start]
         while stack:
@@ -101,11 +94,10 @@ class Sizes:
             case Repeat(inner) | Source(inner):
                 return (inner,)
             case Reference(name):
-                if name not in self._rules.rules:
-                    raise GrammarError(
-                        f"rule {name!r} does not exist", nearest(name, self._rules.rules)
-                    )
-                return (self._rules.rules[name],)
+                rules = self._rules.rules
+                if name not in rules:
+                    raise GrammarError(f"rule {name!r} does not exist", nearest(name, rules))
+                return (rules[name],)
         return ()
 
     def _add(self, node: Node, parts: tuple[Node, ...]) -> None:
@@ -125,8 +117,7 @@ class Sizes:
 
 
 def _copies(node: Repeat) -> int:
-    """How often the repeated part is written out. A repeat of a repeat without an end is written
-    out once."""
+    """How often the repeated part is unrolled; once for a repeat of an unbounded repeat."""
     inner = node.node
     if isinstance(inner, Repeat) and inner.most is None and inner.least <= 1 and node.most != 0:
         return max(node.least, 1) if inner.least else 1

@@ -1,7 +1,6 @@
-"""Sets of characters as bytes: code point ranges to sequences of byte ranges, and those to a small
-byte automaton.
+"""UTF-8: code point ranges to sequences of byte ranges, and those to a small byte automaton.
 
-Exact UTF-8: no overlong forms, no surrogates. Knows nothing of regexes or states.
+Exact: no overlong forms, no surrogates. Knows nothing of regexes or states.
 """
 
 from __future__ import annotations
@@ -20,19 +19,17 @@ Sequence = tuple[ByteRange, ...]
 EXIT = -1
 
 Fragment = tuple[tuple[tuple[int, int, int], ...], ...]
-"""States as their edges (low, high, target); a target is an earlier state or EXIT. The last state
-is the first one."""
+"""States as edges (low, high, target), a target being an earlier state or EXIT. Starts at the last
+state."""
 
 # The largest code points of one, two, three and four bytes; the surrogates cut the third in two.
 _BLOCKS = ((0, 0x7F), (0x80, 0x7FF), (0x800, 0xD7FF), (0xE000, 0xFFFF), (0x10000, 0x10FFFF))
 
 
 def sequences(ranges: Ranges) -> Iterator[Sequence]:
-    """The byte sequences of the characters in `ranges`, in rising order; no two overlap. Surrogates
-    are left out.
+    """The byte sequences of the characters in `ranges`, rising and disjoint, without surrogates.
 
-    Two sequences whose first ranges meet have the same first range, so that a trie of them is
-    deterministic.
+    Two sequences whose first ranges overlap have the same first range: a trie is deterministic.
     """
     for low, high in ranges:
         for block_low, block_high in _BLOCKS:
@@ -41,8 +38,7 @@ def sequences(ranges: Ranges) -> Iterator[Sequence]:
 
 
 def _split(low: int, high: int) -> Iterator[Sequence]:
-    """`low` .. `high`, which have encodings of one length, cut where a shorter tail is not the full
-    80-BF."""
+    """`low` .. `high`, encoded in one length, cut where a tail does not span all of 80-BF."""
     first, last = chr(low).encode(), chr(high).encode()
     for shift in range(6 * (len(first) - 1), 0, -6):
         mask = (1 << shift) - 1
@@ -61,16 +57,14 @@ def _split(low: int, high: int) -> Iterator[Sequence]:
 
 @lru_cache(maxsize=256)
 def fragment(ranges: Ranges) -> Fragment:
-    """A small automaton for one character of `ranges`, equal tails shared; without ranges, a state
-    without edges."""
+    """An automaton for one character of `ranges`, tails shared; without ranges it has no edges."""
     states: dict[tuple[tuple[int, int, int], ...], int] = {}
     _intern(list(sequences(ranges)), states)
     return tuple(states)
 
 
 def _intern(tails: list[Sequence], states: dict[tuple[tuple[int, int, int], ...], int]) -> int:
-    """The state that accepts exactly `tails`, made in `states` after the states that it leads
-    to."""
+    """The state that accepts exactly `tails`, made in `states` after its targets."""
     groups: dict[ByteRange, list[Sequence]] = {}
     for tail in tails:
         groups.setdefault(tail[0], []).append(tail[1:])

@@ -1,6 +1,6 @@
-"""Grammars that no automaton can follow, through llguidance: `library` holds them and matches.
+"""Context-free grammars, matched by llguidance: `library` holds them.
 
-Users' grammars come in Lark's notation (`lark_notation`) or in GBNF (`gbnf`). Syntax trees with
-recursion are made `normal` and written as `lark`; `network` and `lexemes` prove that the library's
-lexer loses nothing by being greedy.
+Users' grammars come in Lark's notation (`lark_notation`) or in GBNF (`gbnf`). Recursive syntax
+trees are made `normal` and written as `lark`; `network` and `lexemes` prove that the library's
+greedy lexer loses nothing.
 """

@@ -1,7 +1,7 @@
-"""GBNF, the grammar notation of llama.cpp (`root ::= ...`), read into a syntax tree.
+"""The parser for GBNF, the grammar notation of llama.cpp (`root ::= ...`), to a syntax tree.
 
-Every character counts: nothing is skipped between the parts of a rule, and a rule takes no more
-than it must. Knows no library. Source of the notation: llama.cpp, grammars/README.md.
+Every character counts: nothing is skipped between the parts of a rule, and no rule is greedy. Knows
+no library. Source of the notation: llama.cpp, grammars/README.md.
 """
 
 from __future__ import annotations
@@ -29,17 +29,7 @@ _SPACE = re.compile(r"(?:[ \t]|\\\n)*(?:#[^\n]*)?")
 _COUNT = re.compile(r"\{\s*([0-9]{1,9})\s*(?:(,)\s*([0-9]{1,9})?\s*)?\}")
 _ESCAPE = re.compile(r"x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})")
 _RUN = re.compile(r'[^"\\\n\ud800-\udfff]+')
-_LETTERS = {
-    "n": "\n",
-    "r": "\r",
-    "t": "\t",
-    "\\": "\\",
-    '"': '"',
-    "[": "[",
-    "]": "]",
-    "-": "-",
-    "^": "^",
-}
+_LETTERS = {"n": "\n", "r": "\r", "t": "\t"} | {char: char for char in '\\"[]-^'}
 _HINT = 'write rules as  name ::= "text" [a-z] other* ( a | b )  and begin with  root ::= '
 _DEEPEST = 100
 _LAST = 0x10FFFF
@@ -51,8 +41,7 @@ def is_gbnf(text: str) -> bool:
 
 
 def parse_gbnf(text: str) -> Rules:
-    """The rules of `text`, from `root`. Raises GrammarError with line and column for what is wrong
-    or not supported."""
+    """The rules of `text`, from `root`. GrammarError with line and column if it is wrong."""
     return _Parser(text.replace("\r\n", "\n").replace("\r", "\n")).rules()
 
 
@@ -73,7 +62,7 @@ class _Parser:
         return self.text[self.at : self.at + 1]
 
     def space(self, lines: bool) -> None:
-        """Skips blanks and comments; with `lines`, line ends too."""
+        """Skip blanks and comments; with `lines`, line ends too."""
         while True:
             before = self.at
             match = _SPACE.match(self.text, self.at)
@@ -117,10 +106,8 @@ class _Parser:
     def options(self, nested: bool) -> Node:
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise self.error(
-                f"parentheses more than {_DEEPEST} deep",
-                hint="give the inner parts rules of their own",
-            )
+            hint = "give the inner parts rules of their own"
+            raise self.error(f"parentheses more than {_DEEPEST} deep", hint=hint)
         found = [self.sequence(nested)]
         while self.bar(nested):
             self.space(lines=True)
@@ -129,7 +116,7 @@ class _Parser:
         return alternate(*found)
 
     def bar(self, nested: bool) -> bool:
-        """Steps over a `|`, which may also begin the next line."""
+        """Skip a `|`, which may also begin the next line."""
         before = self.at
         self.space(lines=True)
         if self.peek() == "|":
@@ -146,9 +133,8 @@ class _Parser:
             if self.peek() in ("", "\n", "|", ")"):
                 return concat(*parts)
             if self.text.startswith("::=", self.at) or (nested and _HEAD.match(self.text, self.at)):
-                raise self.error(
-                    "a rule begins inside parentheses", hint="close the parentheses first"
-                )
+                hint = "close the parentheses first"
+                raise self.error("a rule begins inside parentheses", hint=hint)
             parts.append(self.repeated(self.part(), nested))
 
     def part(self) -> Node:
@@ -163,9 +149,8 @@ class _Parser:
             case "(":
                 return self.group()
             case "<" | "!":
-                raise self.error(
-                    "single tokens (<...>) are not supported", hint="write the text that is meant"
-                )
+                hint = "write the text that is meant"
+                raise self.error("single tokens (<...>) are not supported", hint=hint)
         begin, name = self.at, self.name()
         self.named.setdefault(name, begin)
         return Reference(name)
@@ -191,10 +176,8 @@ class _Parser:
                 least, comma, most = match.groups()
                 low, high = int(least), int(most) if most else None if comma else int(least)
                 if high is not None and high < low:
-                    raise self.error(
-                        f"a count from {low} to {high}",
-                        hint="the first must not be above the second",
-                    )
+                    hint = "the first must not be above the second"
+                    raise self.error(f"a count from {low} to {high}", hint=hint)
                 node, self.at = Repeat(node, low, high), match.end()
             elif self.peek() and self.peek() in "*+?":
                 node = Repeat(node, int(self.peek() == "+"), 1 if self.peek() == "?" else None)
@@ -230,15 +213,12 @@ class _Parser:
                 self.at += 1
                 high = ord(self.character())
                 if high < low:
-                    raise self.error(
-                        f"the range {chr(low)!r}-{chr(high)!r} is the wrong way round", place
-                    )
+                    shown = f"{chr(low)!r}-{chr(high)!r}"
+                    raise self.error(f"the range {shown} is the wrong way round", place)
             pairs.append((low, high))
         self.at += 1
-        ranges = union(pairs)
-        return (
-            Chars(complement(ranges) if negated else ranges) if ranges or negated else Alternate(())
-        )
+        ranges = complement(union(pairs)) if negated else union(pairs)
+        return Chars(ranges) if pairs or negated else Alternate(())
 
     def character(self) -> str:
         begin, found = self.at, self.peek()
@@ -246,11 +226,8 @@ class _Parser:
         if found == "\\":
             found = self.escaped(begin)
         if 0xD800 <= ord(found) <= 0xDFFF:
-            raise self.error(
-                f"U+{ord(found):04X} is a surrogate, not a character",
-                begin,
-                "write the whole character",
-            )
+            message = f"U+{ord(found):04X} is a surrogate, not a character"
+            raise self.error(message, begin, "write the whole character")
         return found
 
     def escaped(self, begin: int) -> str:
@@ -260,9 +237,8 @@ class _Parser:
         match = _ESCAPE.match(self.text, self.at)
         code = int(match.group()[1:], 16) if match else _LAST + 1
         if match is None or code > _LAST:
-            known = r"\n \r \t \\ \" \[ \] \- \^ \xHH \uHHHH \UHHHHHHHH"
-            raise self.error(
-                f"unknown escape \\{self.text[self.at : self.at + 3]}", begin, f"known: {known}"
-            )
+            known = r"known: \n \r \t \\ \" \[ \] \- \^ \xHH \uHHHH \UHHHHHHHH"
+            escape = f"\\{self.text[self.at : self.at + 3]}"
+            raise self.error(f"unknown escape {escape}", begin, known)
         self.at = match.end()
         return chr(code)

@@ -1,10 +1,8 @@
-"""A syntax tree, recursive or not, written as a grammar in llguidance's Lark notation, with exactly
-the same texts.
+"""A syntax tree, recursive or not, as a grammar of the same texts in llguidance's Lark notation.
 
-The library reads through a lexer, which ends a terminal only where no longer one fits. So the
-regular parts of a tree become terminals, for speed, only as far as that loses nothing: those that
-`network.conflicts` names are taken apart, if need be down to single characters, where greed cannot
-matter. Nothing is skipped between terminals.
+The library's lexer is greedy (longest match). So the regular parts of a tree become terminals, for
+speed, only as far as that loses nothing: those that `network.conflicts` names are split, if need be
+down to single characters, where greed cannot matter. Nothing is skipped between terminals.
 """
 
 from __future__ import annotations
@@ -32,19 +30,16 @@ from .network import conflicts
 from .normal import children, closed, plain, postorder, rebuilt, references
 
 LARGEST_TERMINAL = 200
-"""Nodes. The library works on a terminal as a whole: larger ones are slower to enter than several
-small ones."""
+"""Nodes. The library works on a whole terminal: a large one is slower to enter than small ones."""
 
 DEEPEST_TERMINAL = 40
-INLINE = 300
+INLINE = 300  # characters of an expression; a longer one gets a definition of its own
 INLINE_DEPTH = 12
-SECONDS = 0.8
-"""For writing one grammar."""
+SECONDS = 0.8  # for writing one grammar
 
 
 def write(rules: Rules, seconds: float = SECONDS) -> str:
-    """The grammar of `rules`. Raises GrammarError where the library cannot be made to keep to it,
-    or not in time."""
+    """The grammar of `rules`. GrammarError where the library cannot follow it, or not in time."""
     budget = Budget(seconds)
     cut = _Cut(plain(rules, budget.spend), budget)
     while True:
@@ -55,17 +50,14 @@ def write(rules: Rules, seconds: float = SECONDS) -> str:
 
 
 class _Cut:
-    """Which parts of the rules are terminals. A kind of terminal is its text, so that equal ones
-    are one."""
+    """Which parts of the rules are terminals. A terminal's kind is its text: equal ones are one."""
 
     def __init__(self, rules: Rules, budget: Budget) -> None:
         self.rules = rules
         self.budget = budget
         self.clashes = Clashes(self.piece, budget)
-        self._measures: dict[
-            int, tuple[int, int]
-        ] = {}  # of nodes by id; whatever has an id here is kept alive
-        self._alive: list[Rules | Node] = [rules]
+        self._measures: dict[int, tuple[int, int]] = {}  # by the id of a node
+        self._alive: list[Rules | Node] = [rules]  # whatever is known by its id
         self._of_rule: dict[str, tuple[int, int]] = {}
         for name in closed({name: references(node) for name, node in rules.rules.items()}):
             self._of_rule[name] = self._measure(rules.rules[name])
@@ -76,10 +68,10 @@ class _Cut:
         self._pieces: dict[str, Piece] = {}
         self._split: set[str] = set()
         self._peeled: set[str] = set()  # what was left of a terminal without its first character
-        self.terminals = _Writer("T", self._inside, budget)
+        self.terminals = _ExpressionWriter("T", self._inside, budget)
 
     def kind(self, node: Node) -> str | None:
-        """The text of the terminal that `node` is, or None if it is none."""
+        """The text of `node` as a terminal; None if it is not one."""
         if id(node) not in self._kinds:
             self.budget.spend(5)
             self._kinds[id(node)] = self._kind(node)
@@ -95,18 +87,16 @@ class _Cut:
         for kind in kinds:
             self.budget.spend(1)
             if isinstance(self._nodes[kind], (Intersect, Without)):
-                raise GrammarError(
-                    "the grammar library cannot tell where an intersection or a difference ends in this grammar",
-                    "put a character after it that it cannot contain",
-                )
+                end = "where an intersection or a difference ends in this grammar"
+                hint = "put a character after it that it cannot contain"
+                raise GrammarError(f"the grammar library cannot tell {end}", hint)
         self._split |= kinds
         rules = {name: rebuilt(node, self._apart) for name, node in self.rules.rules.items()}
         self.rules = Rules(rebuilt(self.rules.start, self._apart), rules)
         self._kinds = {}
 
     def _apart(self, node: Node) -> Node:
-        """A split terminal without its first character, which often is all that stood in the way;
-        then, with less."""
+        """A split terminal without its first character, often the only conflict; then, smaller."""
         self.budget.spend(5)
         self._alive.append(node)
         head, tail = (node.parts[0], node.parts[1:]) if isinstance(node, Concat) else (node, ())
@@ -129,9 +119,8 @@ class _Cut:
         if not self._fits(node) and not isinstance(node, (Intersect, Without)):
             return None
         if depth > DEEPEST_TERMINAL:
-            raise GrammarError(
-                "an intersection or a difference is nested too deeply", "write it flatter"
-            )
+            problem = "an intersection or a difference is nested too deeply"
+            raise GrammarError(problem, "write it flatter")
         text = self.terminals.text(node)
         if text in self._split:
             return None
@@ -139,8 +128,7 @@ class _Cut:
         return text
 
     def _grouped(self, node: Node) -> Node:
-        """A sequence with its regular neighbours joined: `"a` and `b"` tell where the text between
-        them ends."""
+        """A sequence with its regular neighbours joined: `"a` and `b"` delimit the text between."""
         self.budget.spend(5)
         self._alive.append(node)
         if not isinstance(node, Concat) or self._fits(node):
@@ -168,37 +156,29 @@ class _Cut:
         return 0 < weight < LARGEST_TERMINAL and depth < DEEPEST_TERMINAL
 
     def _measure(self, node: Node) -> tuple[int, int]:
-        """How many nodes the tree has, rules in their places, and how deep it is; (0, 0) if it is
-        recursive."""
-        for part in postorder(
-            node, lambda part: () if id(part) in self._measures else children(part)
-        ):
-            if id(part) not in self._measures:
-                self._measures[id(part)] = self._measure_one(part)
-        return self._measures[id(node)]
+        """(nodes, depth) of the tree with its rules inlined; (0, 0) if it is recursive."""
+        known = self._measures
+        for part in postorder(node, lambda part: () if id(part) in known else children(part)):
+            if id(part) not in known:
+                known[id(part)] = self._measure_one(part)
+        return known[id(node)]
 
     def _measure_one(self, node: Node) -> tuple[int, int]:
         self.budget.spend(3)
         if isinstance(node, Reference):
             return self._of_rule.get(node.name, (0, 0))
-        if isinstance(node, Alternate) and all(
-            isinstance(option, Literal) for option in node.options
-        ):
+        if isinstance(node, Alternate) and all(isinstance(o, Literal) for o in node.options):
             return 1, 1
         below = [self._measures[id(child)] for child in children(node)]
         if not all(weight for weight, _ in below):
             return 0, 0
-        return 1 + sum(weight for weight, _ in below), 1 + max(
-            (depth for _, depth in below), default=0
-        )
+        depth = max((depth for _, depth in below), default=0)
+        return 1 + sum(weight for weight, _ in below), 1 + depth
 
     def _inside(self, node: Node) -> str | None:
         """Inside a terminal a rule is written in its place."""
-        return (
-            self.terminals.text(self.rules.rules[node.name])
-            if isinstance(node, Reference)
-            else None
-        )
+        rule = self.rules.rules[node.name] if isinstance(node, Reference) else None
+        return None if rule is None else self.terminals.text(rule)
 
     def text(self) -> str:
         terminals: dict[str, str] = {}
@@ -210,7 +190,7 @@ class _Cut:
                 return terminals.setdefault(kind, f"L{len(terminals)}")
             return names[node.name] if isinstance(node, Reference) else None
 
-        writer = _Writer("h", leaf, self.budget)
+        writer = _ExpressionWriter("h", leaf, self.budget)
         lines = [f"start: {writer.text(self.rules.start)}"]
         for name, node in self.rules.rules.items():
             if self.kind(node) is None:
@@ -222,13 +202,12 @@ class _Cut:
 
 
 def _is_optional(node: Node) -> bool:
-    """These are better left to the rules: the terminal inside is simpler."""
+    """Whether it is better left to the rules: the terminal inside is simpler."""
     return isinstance(node, Repeat) and (node.least, node.most) == (0, 1)
 
 
-class _Writer:
-    """Trees as expressions. What is long or deep gets a definition of its own, in `hoisted`: text
-    -> name."""
+class _ExpressionWriter:
+    """Trees as expressions. Long or deep ones get definitions in `hoisted`: text -> name."""
 
     def __init__(self, prefix: str, leaf: Callable[[Node], str | None], budget: Budget) -> None:
         self.prefix, self.leaf, self.budget = prefix, leaf, budget

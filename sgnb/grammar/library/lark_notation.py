@@ -1,8 +1,6 @@
-"""What llguidance's Lark notation has that this engine does not do: refused by name, with its line
-and column.
+"""Constructs of llguidance's Lark notation that are not supported: refused with line and column.
 
-Knows just enough of the notation to tell comments, quoted texts and regexes from the rest; what is
-wrong otherwise the library finds.
+Tells only comments, quoted texts and regexes from the rest; other errors are found by the library.
 """
 
 from __future__ import annotations
@@ -17,7 +15,8 @@ _PARTS = re.compile(
     (?P<skip> (?:\#|//)[^\n]* | "(?:\\.|[^"\\\n])*" | /(?:\\.|[^/\\\n])+/ )
     | (?P<special> <[^<>\s]+> )
     | (?P<grammar> @[A-Za-z0-9_-]+ )
-    | (?P<option> \b(?: (?:max_tokens|temperature|stop|stop_capture)(?=\s*=) | capture(?=\s*[=,\]]) ) )
+    | (?P<option> \b(?: (?:max_tokens|temperature|stop|stop_capture)(?=\s*=)
+        | capture(?=\s*[=,\]]) ) )
     | (?P<setting> "?allow_invalid_utf8"? )
     """,
     re.VERBOSE,
@@ -35,8 +34,7 @@ _JSON = re.compile(r"%(?:json|regex|llguidance)\s*")
 
 
 def refuse_unsupported(text: str) -> None:
-    """Raises GrammarError for the first construct that would be ignored, or could not be
-    followed."""
+    """Raises GrammarError for the first construct that is not supported."""
     at = 0
     while at < len(text):
         value = _JSON.match(text, at)
@@ -56,18 +54,10 @@ def _after_json(text: str, start: re.Match[str]) -> int:
     try:
         value, end = json.JSONDecoder().raw_decode(text, start.end())
     except (ValueError, RecursionError) as error:
-        raise _error(
-            text,
-            start.start(),
-            "the JSON after {} cannot be read",
-            f"{error}",
-            start.group().strip(),
-        ) from None
-    if (
-        isinstance(value, dict)
-        and start.group().startswith("%llguidance")
-        and value.get("allow_invalid_utf8")
-    ):
+        message = "the JSON after {} cannot be read"
+        raise _error(text, start.start(), message, f"{error}", start.group().strip()) from None
+    settings = value if start.group().startswith("%llguidance") else None
+    if isinstance(settings, dict) and settings.get("allow_invalid_utf8"):
         raise _error(text, start.start(), *_WHY["setting"], "allow_invalid_utf8")
     return end
 

@@ -1,8 +1,7 @@
-"""Two regular pieces of a grammar at the same place: where one can end, with which bytes can the
-other go on?
+"""Two regular pieces of a grammar at one place: where one can end, how can the other continue?
 
-The answers may hold too many bytes (counts and differences are taken for more than they are), never
-too few. The sets of positions are Glushkov's (1961). Knows no rules and no library.
+The answers, sets of bytes, may be too large (counts and differences are over-approximated), never
+too small. The position automata are Glushkov's (1961). Knows no rules and no library.
 """
 
 from __future__ import annotations
@@ -22,15 +21,14 @@ MOST_POSITIONS = 150_000
 
 
 class Budget:
-    """Processor time of this thread for the analysis, which is quadratic in what is possible at one
-    place, and then a GrammarError."""
+    """CPU time of this thread for the analysis, which is quadratic in the pieces at one place."""
 
     def __init__(self, seconds: float) -> None:
         self._end = time.thread_time() + seconds
         self._unchecked = 0
 
     def spend(self, steps: int) -> None:
-        """`steps`: about as many microseconds; the clock is read only once in a while."""
+        """`steps`: about as many microseconds. The clock is read now and then; GrammarError."""
         self._unchecked += steps
         if self._unchecked > 1000:
             self._unchecked = 0
@@ -38,26 +36,23 @@ class Budget:
                 self.refuse()
 
     def refuse(self) -> NoReturn:
+        problem = "the grammar is too large for the grammar library"
         raise GrammarError(
-            "the grammar is too large for the grammar library: too much is possible at one place",
+            f"{problem}: too much is possible at one place",
             "fewer rules, fewer options at one place, or fewer optional properties in one object",
         )
 
 
 @dataclass(slots=True)
 class Piece:
-    """The positions of a regular tree: the characters there, which ones begin and end it, and which
-    follow which.
-
-    word: the text, if there is only one.
-    """
+    """The position automaton of a regular tree."""
 
     nullable: bool = False
-    chars: list[Ranges] = field(default_factory=list)
-    leads: list[int] = field(default_factory=list)
-    follow: list[set[int]] = field(default_factory=list)
+    chars: list[Ranges] = field(default_factory=list)  # of each position
+    leads: list[int] = field(default_factory=list)  # their first bytes, as `lead_bytes`
+    follow: list[set[int]] = field(default_factory=list)  # the next positions of each
     first: set[int] = field(default_factory=set)
-    word: str | None = None
+    word: str | None = None  # the text, if there is only one
     last: set[int] = field(default_factory=set)
 
     @property
@@ -73,15 +68,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """longer: first bytes with which the second piece goes on where the first can end; shorter: the
-    other way round.
+    """How two pieces at one place overlap."""
 
-    same: whether one text may be both.
-    """
-
-    longer: int
-    shorter: int
-    same: bool
+    longer: int  # first bytes with which the second piece continues where the first can end
+    shorter: int  # the other way round
+    same: bool  # whether one text may be both
 
 
 NO_CLASH = Clash(0, 0, False)
@@ -98,7 +89,7 @@ def lead_bytes(ranges: Ranges) -> int:
 
 
 def piece(node: Node, rule: Callable[[str], Node], budget: Budget) -> Piece:
-    """The positions of `node`, with the rules it refers to in their places."""
+    """The position automaton of `node`, with the rules it refers to inlined."""
     return _PieceBuilder(rule, budget).build(node)
 
 
@@ -128,15 +119,11 @@ class _PieceBuilder:
                 return self.sequence(parts)
             case Alternate(options):
                 words = [option.text for option in options if isinstance(option, Literal)]
-                others = [
-                    self.part(option) for option in options if not isinstance(option, Literal)
-                ]
-                found = [*others, self.words(words)] if words else others
-                return (
-                    any(nullable for nullable, _, _ in found),
-                    set().union(*(first for _, first, _ in found)),
-                    set().union(*(last for _, _, last in found)),
-                )
+                found = [self.part(option) for option in options if not isinstance(option, Literal)]
+                found += [self.words(words)] if words else []
+                firsts, lasts = [first for _, first, _ in found], [last for _, _, last in found]
+                nullable = any(empty for empty, _, _ in found)
+                return nullable, set().union(*firsts), set().union(*lasts)
             case Repeat(inner, least, most):
                 nullable, first, last = self.part(inner)
                 if most != 1:
@@ -168,7 +155,7 @@ class _PieceBuilder:
         return nullable, first, last
 
     def words(self, words: list[str]) -> Part:
-        """As a tree of prefixes, so that ten thousand choices do not meet ten thousand others."""
+        """As a trie, so that ten thousand choices do not meet ten thousand others."""
         known: dict[tuple[int, str], int] = {}
         first: set[int] = set()
         last: set[int] = set()
@@ -187,8 +174,7 @@ class _PieceBuilder:
 
 
 def clash(one: Piece, other: Piece, budget: Budget) -> Clash:
-    """How the two, possible at the same place, get in each other's way; a piece can clash with
-    itself."""
+    """How two pieces that are possible at the same place overlap; one can clash with itself."""
     budget.spend(1)
     if not one.lead & other.lead:
         return NO_CLASH
@@ -203,9 +189,9 @@ def clash(one: Piece, other: Piece, budget: Budget) -> Clash:
         budget.spend(len(mine) * len(theirs))
         for a in mine:
             for b in theirs:
-                if (a, b) in seen or not (
-                    one.leads[a] & other.leads[b] and _overlap(one.chars[a], other.chars[b])
-                ):
+                if (a, b) in seen or not one.leads[a] & other.leads[b]:
+                    continue
+                if not _overlap(one.chars[a], other.chars[b]):
                     continue
                 seen.add((a, b))
                 waiting.append((one.follow[a], other.follow[b]))
@@ -240,7 +226,7 @@ def _overlap(one: Ranges, other: Ranges) -> bool:
 
 
 class Clashes:
-    """`clash` of two kinds of pieces, each pair once."""
+    """`clash` of two kinds of pieces, cached."""
 
     def __init__(self, pieces: Callable[[str], Piece], budget: Budget) -> None:
         self.pieces, self.budget = pieces, budget
@@ -249,7 +235,6 @@ class Clashes:
     def __call__(self, one: str, other: str) -> Clash:
         found = self._known.get((one, other))
         if found is None:
-            found = self._known[one, other] = clash(
-                self.pieces(one), self.pieces(other), self.budget
-            )
+            found = clash(self.pieces(one), self.pieces(other), self.budget)
+            self._known[one, other] = found
         return found

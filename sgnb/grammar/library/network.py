@@ -1,8 +1,6 @@
-"""Whether a grammar's texts can be cut into pieces greedily: the longest piece that fits, and no
-way back.
+"""Whether a greedy lexer (longest match, no backtracking) loses any of a grammar's texts.
 
-A library that reads a grammar through a lexer ends a piece only where no longer one fits. That
-loses texts if, where one piece could end, another that is possible at the same place goes on with a
+It does if, where one piece could end, another that is possible at the same place continues with a
 byte that may also come next. `conflicts` finds the pieces for which this cannot be ruled out.
 """
 
@@ -15,7 +13,7 @@ from .lexemes import Budget, Clashes, Piece
 from .normal import children, postorder
 
 MOST_PLACES = 8192
-"""Of pieces and references in one grammar; the sets of places take the square of it in bits."""
+"""Pieces and references in one grammar; the sets of places take the square of it in bits."""
 
 
 def conflicts(
@@ -24,8 +22,7 @@ def conflicts(
     pieces: Callable[[str], Piece],
     clashes: Clashes,
 ) -> set[str]:
-    """The kinds of pieces that must be made smaller. Every part of the tree for which `kind` is not
-    None is a piece."""
+    """The kinds of pieces to split. A piece is a part of the tree for which `kind` is not None."""
     network = Network(rules, kind, lambda name: pieces(name).nullable, clashes.budget)
     after = _bytes_after(network, pieces, clashes.budget)
     together = [0] * len(after)
@@ -33,6 +30,7 @@ def conflicts(
     squares: list[int] = []  # a few large sets whose members have all met each other
     waiting = [(network.start, network.start)]
     known = set(waiting)
+
     while waiting:
         one, other = waiting.pop()
         if any(not ((one | other) & ~whole) for whole in squares):
@@ -50,18 +48,15 @@ def conflicts(
                     found.add(network.kinds[b])
                 if met.shorter & after[b]:
                     found.add(network.kinds[a])
-                group = (
-                    min(network.follow[a], network.follow[b]),
-                    max(network.follow[a], network.follow[b]),
-                )
-                if met.same and group not in known:
-                    known.add(group)
-                    waiting.append(group)
+                low, high = sorted((network.follow[a], network.follow[b]))
+                if met.same and (low, high) not in known:
+                    known.add((low, high))
+                    waiting.append((low, high))
     return found
 
 
 def _bytes_after(network: Network, pieces: Callable[[str], Piece], budget: Budget) -> list[int]:
-    """For each place the first bytes of what can come after it, as bits."""
+    """For each place the first bytes of what can follow it, as bits."""
     leads: dict[int, int] = {}
     for following in network.follow:
         if following not in leads:
@@ -83,7 +78,7 @@ def bits(numbers: int) -> Iterator[int]:
 class Network:
     """The places of pieces in the rules. Sets of places are bits of an int.
 
-    kinds: the kind of the piece at each place. start: where a text can begin. follow: what can come
+    kinds: the kind of the piece at each place. start: where a text can begin. follow: what comes
     after each place.
     """
 
@@ -191,8 +186,7 @@ class Network:
             self._local[place] |= after
 
     def _pieces(self, places: int, begins: dict[str, int]) -> int:
-        """The places of pieces among `places`, and those at the beginnings of the rules referred to
-        there."""
+        """The pieces among `places`, and those at the beginnings of rules referred to there."""
         found = places & self._is_piece
         for place in bits(places & ~self._is_piece):
             found |= begins[self.kinds[place]]

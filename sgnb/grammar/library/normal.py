@@ -1,7 +1,6 @@
-"""Rules made plain: without labels, and without parts that describe no text, so that every
-beginning can be ended.
+"""Rules in a normal form: without labels and without unproductive parts, which have no text.
 
-Works on trees of any depth: no function here calls itself. Knows no library and no automaton.
+Works on trees of any depth: no function here calls itself. Knows no library.
 """
 
 from __future__ import annotations
@@ -47,8 +46,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def postorder(node: Node, below: Callable[[Node], tuple[Node, ...]] = children) -> Iterator[Node]:
-    """Every node of the tree after the nodes `below` it; one that is shared (the same object) comes
-    once."""
+    """Every node of the tree, each object once, after the nodes `below` it."""
     seen: set[int] = set()
     stack = [(node, False)]
     while stack:
@@ -62,8 +60,7 @@ def postorder(node: Node, below: Callable[[Node], tuple[Node, ...]] = children) 
 
 
 def rebuilt(root: Node, change: Callable[[Node], Node]) -> Node:
-    """The tree with `change` done to every node, from below. Parts in which nothing changes stay
-    the same objects."""
+    """The tree with `change` applied bottom-up; parts in which nothing changes stay the objects."""
     made: dict[int, Node] = {}
     for node in postorder(root):
         old = children(node)
@@ -96,8 +93,7 @@ def references(node: Node) -> set[str]:
 
 
 def closed(needs: dict[str, set[str]]) -> list[str]:
-    """The names whose needs, and their needs in turn, make no circle: rules without recursion.
-    Needs come first."""
+    """The names of rules that need no recursive one, in topological order: needs come first."""
     missing = {name: len(names) for name, names in needs.items()}
     users: dict[str, list[str]] = {name: [] for name in needs}
     for name, names in needs.items():
@@ -113,30 +109,26 @@ def closed(needs: dict[str, set[str]]) -> list[str]:
 
 
 def plain(rules: Rules, spend: Callable[[int], None]) -> Rules:
-    """The same texts, from the rules that are needed, without Source and without what can never
-    end.
+    """The same texts, without Source and without unneeded or unproductive rules.
 
     spend: called with about as many microseconds as the next step takes; may raise. Raises
-    GrammarError for a reference to no rule, for recursion inside Intersect or Without, and if no
-    text is left.
+    GrammarError for an undefined rule, recursion inside Intersect or Without, and if no text is
+    left.
     """
     reached = _reached(rules)
 
     def without_empty_set(node: Node) -> Node:
         spend(3)
-        return (
-            NOTHING if isinstance(node, (Intersect, Without)) and _is_empty(node, reached) else node
-        )
+        is_set = isinstance(node, (Intersect, Without))
+        return NOTHING if is_set and _is_empty(node, reached) else node
 
     rules = Rules(rebuilt(rules.start, without_empty_set), reached)
     reached = {name: rebuilt(node, without_empty_set) for name, node in reached.items()}
     productive = _productive(reached, spend)
     start = _simplified(rules.start, productive, spend)
     if start is None:
-        raise GrammarError(
-            "the grammar describes no text",
-            "give every rule an option that ends without the rule itself",
-        )
+        hint = "give every rule an option that ends without the rule itself"
+        raise GrammarError("the grammar describes no text", hint)
     made = {name: _simplified(reached[name], productive, spend) for name in reached}
     left = Rules(start, {name: node for name, node in made.items() if node is not None})
     left = Rules(left.start, _reached(left))
@@ -163,9 +155,8 @@ def _reached(rules: Rules) -> dict[str, Node]:
         if name in found:
             continue
         if name not in rules.rules:
-            raise GrammarError(
-                f"the grammar refers to a rule {name!r}, which it does not have", "define the rule"
-            )
+            message = f"the grammar refers to a rule {name!r}, which it does not have"
+            raise GrammarError(message, "define the rule")
         found[name] = rules.rules[name]
         waiting += sorted(references(found[name]))
     return found
@@ -198,7 +189,7 @@ def _simplified(root: Node, productive: set[str], spend: Callable[[int], None]) 
 
 
 def _simple(node: Node, below: list[Node | None], productive: set[str]) -> Node | None:
-    """`node` over the nodes `below`, None standing for what describes no text."""
+    """`node` over the nodes `below`, None standing for no text."""
     whole = [child for child in below if child is not None]
     complete = len(whole) == len(below)
     match node:
@@ -227,7 +218,7 @@ def _simple(node: Node, below: list[Node | None], productive: set[str]) -> Node 
 
 
 def _once(options: list[Node]) -> list[Node]:
-    """Without second copies of a literal, which the library does not always bear."""
+    """Without repeated literals, which the library does not always accept."""
     found: dict[str | int, Node] = {}
     for option in options:
         found.setdefault(option.text if isinstance(option, Literal) else id(option), option)
@@ -250,7 +241,6 @@ def _refuse_recursion_in_sets(rules: Rules) -> None:
         for part in postorder(node):
             if isinstance(part, (Intersect, Without)) and not references(part) <= flat:
                 name = min(references(part) - flat)
-                raise GrammarError(
-                    f"the rule {name!r} is recursive and stands inside an intersection or a difference",
-                    "combine it with nothing else (allOf, not), or write it without recursion",
-                )
+                problem = "is recursive and stands inside an intersection or a difference"
+                hint = "combine it with nothing else (allOf, not), or write it without recursion"
+                raise GrammarError(f"the rule {name!r} {problem}", hint)

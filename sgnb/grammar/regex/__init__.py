@@ -1,2 +1,2 @@
-"""Python's `re` syntax as a syntax tree: `parser` (`parse`), with `reader` for its words, `classes`
-for sets of characters, `anchors` for `^` and `$`; `characters` holds what Unicode says."""
+"""Python's `re` syntax as a syntax tree: `parser` (`parse`), with `reader` for tokens, `classes`
+and `characters` for character sets, `anchors` for `^` and `$`."""

@@ -1,9 +1,8 @@
-r"""Anchors without states: a part of a pattern is kept as the ways to match it, one for each demand
-on its two ends.
+r"""Anchors without states: a part of a pattern is its ways to match, one per demand on its ends.
 
-`^` in front of "ab" is the way "ab" that must begin at the beginning of the text. Where parts are
-joined, the demand of one bounds the text of the other: what comes before a `\A` must be empty. So
-every anchor outside of a repeat has its exact meaning, and the finished tree has none.
+`^ab` is the way "ab" that must begin at the beginning of the text. Where parts are joined, the
+demand of one bounds the text of the other: what comes before a `\A` must be empty. So every anchor
+outside of a repeat has its exact meaning, and the finished tree has none.
 """
 
 from __future__ import annotations
@@ -32,18 +31,13 @@ _BREAK = Literal("\n")
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """`node`, where it begins at `begin` and ends at `end`: two of the demands above, a larger one
-    the stricter.
-
-    short: whether "" and a single line break are among the texts of `node`, as HAS_EMPTY and
-    HAS_BREAK. column: where the pattern has the anchor; -1 without one.
-    """
+    """`node` with a demand (above; a larger one is stricter) on each of its ends."""
 
     node: Node
-    short: int
+    short: int  # flags HAS_EMPTY and HAS_BREAK: whether "" and "\n" are among the texts of `node`
     begin: int = NO_DEMAND
     end: int = NO_DEMAND
-    column: int = -1
+    column: int = -1  # of the anchor in the pattern; -1 without one
 
 
 Ways = tuple[Way, ...]
@@ -70,8 +64,7 @@ def choose(options: Iterable[Ways]) -> Ways:
 
 
 def chain(parts: Sequence[Ways], reader: Reader) -> Ways:
-    """The parts one after the other. GrammarError if no way is left, or a line may begin or end in
-    the middle."""
+    """The parts in sequence. GrammarError if no way is left, or for a line anchor in the middle."""
     ways, start = NO_TEXT, 0
     for i in range(len(parts) + 1):
         if i < len(parts) and parts[i][0].column < 0 and len(parts[i]) == 1:
@@ -84,7 +77,7 @@ def chain(parts: Sequence[Ways], reader: Reader) -> Ways:
 
 
 def repeat(ways: Ways, least: int, most: int | None, reader: Reader) -> Ways:
-    """`ways` again and again. GrammarError for an anchor that may be met more than once."""
+    """`ways` repeated. GrammarError for an anchor that may be met more than once."""
     anchored = next((way for way in ways if way.column >= 0), None)
     if most == 0 or ways == NO_TEXT:
         return NO_TEXT
@@ -93,19 +86,18 @@ def repeat(ways: Ways, least: int, most: int | None, reader: Reader) -> Ways:
     if anchored is None:
         return (Way(Repeat(ways[0].node, least, most), _short_of_repeat(ways[0].short, least)),)
     if most != 1:
-        raise reader.error(
-            "anchor inside a repeat", anchored.column, "take the anchor out of the repeated group"
-        )
+        hint = "take the anchor out of the repeated group"
+        raise reader.error("anchor inside a repeat", anchored.column, hint)
     return choose((NO_TEXT, ways))
 
 
 def whole_text(ways: Ways) -> Node:
-    """The texts that are matched from their beginning to their end, so that all demands are met."""
+    """The texts that match as a whole, so that all demands are met."""
     return alternate(*(way.node for way in ways))
 
 
 def anywhere(ways: Ways) -> Node:
-    """The texts with a match in them, and any text around it that its demands allow."""
+    """The texts that contain a match, with any text around it that its demands allow."""
     before = {NO_DEMAND: _ANYTHING, LINE: optional(concat(_ANYTHING, _BREAK)), TEXT: EMPTY}
     after = {
         NO_DEMAND: _ANYTHING,
@@ -139,21 +131,17 @@ def _join(left: Ways, right: Ways, reader: Reader) -> Ways:
     found = choose(_pair(one, other, reader) for one in left for other in right)
     if not found:
         column = max(way.column for way in (*right, *left))
-        raise reader.error(
-            "anchor that can never hold",
-            column,
-            "leave it out, or move it to the end of the pattern",
-        )
+        hint = "leave it out, or move it to the end of the pattern"
+        raise reader.error("anchor that can never hold", column, hint)
     return found
 
 
 def _pair(left: Way, right: Way, reader: Reader) -> Ways:
-    """`left` and then `right`: no way if their demands contradict, two if a line break may follow
-    the end of `left`."""
+    """`left`, then `right`: no way if demands contradict, two if a line break may follow `left`."""
     if (right.begin == LINE and left.node != EMPTY) or (left.end == LINE and right.node != EMPTY):
         column = right.column if right.begin == LINE else left.column
-        cure = "leave out the flag m, or write the line breaks themselves as \\n"
-        raise reader.error("anchor of a line in the middle of the pattern", column, cure)
+        hint = "leave out the flag m, or write the line breaks themselves as \\n"
+        raise reader.error("anchor of a line in the middle of the pattern", column, hint)
     if right.begin == TEXT:
         if not left.short & HAS_EMPTY:
             return ()
@@ -164,16 +152,11 @@ def _pair(left: Way, right: Way, reader: Reader) -> Ways:
         if left.end == LAST_LINE and right.short & HAS_BREAK:
             ends.append((_BREAK, HAS_BREAK, TEXT))
     begin, column = max(left.begin, right.begin), max(left.column, right.column)
-    return tuple(
-        Way(
-            concat(left.node, node),
-            _short_of_pair(left.short, short),
-            begin,
-            max(end, left.end),
-            column,
-        )
-        for node, short, end in ends
-    )
+    found = []
+    for node, short, end in ends:
+        node, short = concat(left.node, node), _short_of_pair(left.short, short)
+        found.append(Way(node, short, begin, max(end, left.end), column))
+    return tuple(found)
 
 
 def _short_of_pair(left: int, right: int) -> int:

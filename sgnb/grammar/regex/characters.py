@@ -1,8 +1,7 @@
-"""Sets of characters: their algebra, the classes of Python's `re` and of ECMAScript, and what
-ignoring case adds.
+"""Sets of characters: their algebra, classes of Python's `re` and of ECMAScript, case folding.
 
 Knows no syntax of patterns. What `re` means is asked of `re` itself, so that it holds for the
-Unicode of any Python.
+Unicode version of any Python.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from functools import cache, lru_cache
 from ..syntax import Ranges
 
 SCALARS: Ranges = ((0, 0xD7FF), (0xE000, 0x10FFFF))
-"""Every character that a text can have: the code points without the surrogates."""
+"""All Unicode scalar values: the code points without the surrogates."""
 
 _ASCII_LETTERS: Ranges = ((0x41, 0x5A), (0x61, 0x7A))
 
@@ -24,23 +23,14 @@ _ECMASCRIPT: dict[str, Ranges] = {
     "d": ((0x30, 0x39),),
     "w": ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)),
     "s": (
-        (0x09, 0x0D),
-        (0x20, 0x20),
-        (0xA0, 0xA0),
-        (0x1680, 0x1680),
-        (0x2000, 0x200A),
-        (0x2028, 0x2029),
-        (0x202F, 0x202F),
-        (0x205F, 0x205F),
-        (0x3000, 0x3000),
-        (0xFEFF, 0xFEFF),
+        (0x09, 0x0D), (0x20, 0x20), (0xA0, 0xA0), (0x1680, 0x1680), (0x2000, 0x200A),
+        (0x2028, 0x2029), (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF),
     ),
-}
+}  # fmt: skip
 
 
 def union(*sets: Iterable[tuple[int, int]]) -> Ranges:
-    """The characters in any of the sets, each a list of inclusive ranges in any order; surrogates
-    are left out."""
+    """The union of sets, each of inclusive ranges in any order; surrogates are left out."""
     merged: list[tuple[int, int]] = []
     for first, last in sorted(pair for pairs in sets for pair in pairs):
         if merged and first <= merged[-1][1] + 1:
@@ -78,8 +68,7 @@ def complement(ranges: Ranges) -> Ranges:
 
 @cache
 def category(letter: str, ascii_only: bool = False) -> Ranges:
-    r"""What \d, \w, \s, \D, \W or \S matches in a str pattern, by its letter; `ascii_only` as with
-    re.ASCII."""
+    r"""What \d, \w, \s, \D, \W or \S matches in a str pattern, by its letter."""
     if letter.isupper():
         return complement(category(letter.lower(), ascii_only))
     runs = re.compile(rf"\{letter}+", re.ASCII if ascii_only else 0).finditer
@@ -92,15 +81,13 @@ def category(letter: str, ascii_only: bool = False) -> Ranges:
 
 @cache
 def ecmascript_category(letter: str) -> Ranges:
-    r"""What \d, \w, \s, \D, \W or \S matches in ECMAScript (ECMA-262, CharacterClassEscape), by its
-    letter."""
+    r"""The same for ECMAScript (ECMA-262, CharacterClassEscape)."""
     return complement(_ECMASCRIPT[letter.lower()]) if letter.isupper() else _ECMASCRIPT[letter]
 
 
 @lru_cache(maxsize=4096)
 def ignore_case(ranges: Ranges, ascii_only: bool = False) -> Ranges:
-    r"""All that these characters match with re.IGNORECASE, each as a pattern alone; `ascii_only` as
-    with re.ASCII.
+    r"""All that these characters match with re.IGNORECASE, each as a pattern of its own.
 
     Two errors of `re` itself (CPython 3.11) are not imitated. In classes it loses some cased
     characters above U+FFFF: `(?i)[\U00010400x]` matches neither case of the first, though
@@ -108,11 +95,10 @@ def ignore_case(ranges: Ranges, ascii_only: bool = False) -> Ranges:
     re.ASCII: `(?ai)[é-\U00010428]` matches "\xb5".
     """
     cased = _ASCII_LETTERS if ascii_only else _cased()
-    members = "".join(
-        f"\\U{first:08x}-\\U{last:08x}" for first, last in intersection(ranges, cased)
-    )
-    if not members:
+    both = intersection(ranges, cased)
+    if not both:
         return ranges
+    members = "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in both)
     candidates = "".join(_text(first, last) for first, last in cased)
     flags = re.IGNORECASE | (re.ASCII if ascii_only else re.UNICODE)
     return union(ranges, ((ord(c), ord(c)) for c in re.findall(f"[{members}]", candidates, flags)))
@@ -120,8 +106,7 @@ def ignore_case(ranges: Ranges, ascii_only: bool = False) -> Ranges:
 
 @lru_cache(maxsize=1)
 def _cased() -> Ranges:
-    """The characters that any mapping of case changes; for all others, re.IGNORECASE changes
-    nothing."""
+    """The characters that some case mapping changes; re.IGNORECASE does nothing for others."""
     found: list[tuple[int, int]] = []
     for start, stop in SCALARS:
         for first in range(start, stop + 1, 256):

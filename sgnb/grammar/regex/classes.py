@@ -1,5 +1,4 @@
-r"""The characters that `[...]`, `.`, \d and a plain letter stand for, under the flags of the
-pattern.
+r"""The characters that `[...]`, `.`, \d and a plain letter match, under the flags of the pattern.
 
 Flags are the letters of the inline flags that are on: i, m, s, x and a.
 """
@@ -37,11 +36,9 @@ def any_character(flags: Flags, portable: bool) -> Ranges:
 def characters(
     members: Ranges, letters: str, negated: bool, flags: Flags, portable: bool
 ) -> Ranges:
-    r"""What a class of `members` and the categories of these letters matches, or all else if
-    `negated`.
+    r"""What a class of `members` and these categories matches, or if `negated` all else.
 
-    As in `re`, ignoring case adds nothing to a category. If `portable`, only what ECMAScript agrees
-    to.
+    As in `re`, ignoring case adds nothing to a category. portable: only what ECMAScript agrees to.
     """
     ascii_only = "a" in flags
     found = ignore_case(members, ascii_only) if "i" in flags else members
@@ -56,8 +53,8 @@ def characters(
 def check_scalar(reader: Reader, code: int, column: int) -> int:
     """The code point, or a GrammarError for a surrogate."""
     if 0xD800 <= code <= 0xDFFF:
-        cure = r"no text contains it; write the whole character, as \Uhhhhhhhh"
-        raise reader.error(f"lone surrogate \\u{code:04x}", column, cure)
+        hint = r"no text contains it; write the whole character, as \Uhhhhhhhh"
+        raise reader.error(f"lone surrogate \\u{code:04x}", column, hint)
     return code
 
 
@@ -67,9 +64,8 @@ def read_class(reader: Reader, flags: Flags, portable: bool) -> Ranges:
     reader.take()
     negated = reader.skip("^")
     if portable and reader.peek == "]":
-        raise reader.error(
-            "] at the start of a class", reader.at, r"only Python takes it as a character; write \]"
-        )
+        hint = r"only Python takes it as a character; write \]"
+        raise reader.error("] at the start of a class", reader.at, hint)
     members: list[tuple[int, int]] = []
     letters = ""
     while not (reader.peek == "]" and (members or letters)):
@@ -84,18 +80,16 @@ def read_class(reader: Reader, flags: Flags, portable: bool) -> Ranges:
     reader.take()
     ranges = union(members)
     if members and not ranges and not letters and not negated:
-        raise reader.error(
-            "class of nothing but surrogates", start, "no text contains them; leave the class out"
-        )
+        hint = "no text contains them; leave the class out"
+        raise reader.error("class of nothing but surrogates", start, hint)
     return characters(ranges, "".join(sorted(set(letters))), negated, flags, portable)
 
 
 def _member(reader: Reader, start: int) -> int | str:
     token = reader.peek
     if not token:
-        raise reader.error(
-            "class without its ]", start, r"close it with ], or write \[ for the bracket itself"
-        )
+        hint = r"close it with ], or write \[ for the bracket itself"
+        raise reader.error("class without its ]", start, hint)
     return reader.escape(inside=True) if token[0] == "\\" else ord(reader.take())
 
 
@@ -107,13 +101,9 @@ def _range_follows(reader: Reader) -> bool:
 def _range(reader: Reader, first: int | str, column: int, start: int) -> tuple[int, int]:
     reader.take()
     last = _member(reader, start)
-    if isinstance(first, int) and isinstance(last, int) and first <= last:
-        return first, last
-    text = reader.pattern[column : reader.at]
-    swap = isinstance(first, int) and isinstance(last, int)
-    cure = (
-        "the first character must not come after the last"
-        if swap
-        else r"for the dash itself, write \-"
-    )
-    raise reader.error(f"bad range {text}", column, cure)
+    hint = r"for the dash itself, write \-"
+    if isinstance(first, int) and isinstance(last, int):
+        if first <= last:
+            return first, last
+        hint = "the first character must not come after the last"
+    raise reader.error(f"bad range {reader.pattern[column : reader.at]}", column, hint)

@@ -1,8 +1,7 @@
-r"""Patterns in the syntax of Python's `re`, read into a tree that describes the texts they match.
+r"""The parser for Python's `re` syntax: from a pattern to a tree of the texts that it matches.
 
-What is read means exactly what `re` means by it; everything else is an error that shows the place
-in the pattern. Knows no automata. Reading does not recurse: groups that are still open are on a
-stack.
+What is parsed means exactly what `re` means by it; everything else is an error that shows the place
+in the pattern. Knows no automata. Does not recurse: open groups are on a stack.
 """
 
 from __future__ import annotations
@@ -31,14 +30,9 @@ from .characters import ignore_case
 from .classes import Flags, any_character, characters, check_scalar, read_class
 from .reader import Reader
 
-MAX_DEPTH = 100
-"""So many groups may be inside each other."""
-
-MAX_PIECES = 100_000
-"""So many classes, groups, anchors, escapes and pieces of plain text may be in a pattern."""
-
-MAX_LABEL = 80
-"""A longer piece of the pattern is cut in its label."""
+MAX_DEPTH = 100  # of nested groups
+MAX_PIECES = 100_000  # classes, groups, anchors, escapes and runs of plain text in a pattern
+MAX_LABEL = 80  # characters of a label; a longer piece of the pattern is cut
 
 _BLANKS = " \t\n\r\v\f"
 _RUN = re.compile(r"[^\\.^$|?*+()\[{]+")
@@ -48,12 +42,12 @@ _INLINE_FLAGS = re.compile(r"([a-zA-Z]*)(?:(-)([a-zA-Z]*))?([:)])?")
 _QUANTIFIERS: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _END_ESCAPES = ("\\Z", "\\z") if sys.version_info >= (3, 14) else ("\\Z",)
 
-_LOOK_CURE = "say what the text may be instead, as alternatives or with classes such as [^a]"
+_LOOK_HINT = "say what the text may be instead, as alternatives or with classes such as [^a]"
 _REFUSED = {
-    "(?=": ("look-ahead (?=", _LOOK_CURE),
-    "(?!": ("negative look-ahead (?!", _LOOK_CURE),
-    "(?<=": ("look-behind (?<=", _LOOK_CURE),
-    "(?<!": ("negative look-behind (?<!", _LOOK_CURE),
+    "(?=": ("look-ahead (?=", _LOOK_HINT),
+    "(?!": ("negative look-ahead (?!", _LOOK_HINT),
+    "(?<=": ("look-behind (?<=", _LOOK_HINT),
+    "(?<!": ("negative look-behind (?<!", _LOOK_HINT),
     "(?>": ("atomic group (?>", "write (?:...), which gives no match up"),
     "(?(": ("conditional group (?(", "write the cases as alternatives: with|without"),
     "(?P=": ("back-reference (?P=", "not regular: write the repeated part out"),
@@ -62,14 +56,12 @@ _REFUSED = {
 
 
 def parse(pattern: str, *, whole: bool = True, portable: bool = False) -> Node:
-    r"""The texts that `re.fullmatch(pattern, text)` accepts; if not `whole`, those that `re.search`
-    does.
+    r"""The texts, without surrogates, that `re.fullmatch` accepts; `re.search` if not `whole`.
 
     portable: only what Python and ECMAScript agree to: \d, \w, \s, the dot and their opposites are
     the common part, and `$` is the end of the text even before a last line break.
-    Raises GrammarError, with the construct, its place and a cure, for what `re.compile` refuses,
-    for what is not regular or not supported, and for an anchor that can never hold. Surrogates are
-    in no text.
+    Raises GrammarError, with the construct, its place and a hint, for what `re.compile` refuses,
+    for what is not regular or not supported, and for an anchor that can never hold.
     """
     ways = _Parser(pattern, portable).parse()
     return whole_text(ways) if whole else anywhere(ways)
@@ -77,11 +69,10 @@ def parse(pattern: str, *, whole: bool = True, portable: bool = False) -> Node:
 
 @dataclass(slots=True)
 class _Item:
-    """One thing that a quantifier may follow. start, end: its place in the pattern, quantifier
-    included."""
+    """What a quantifier may follow."""
 
     ways: Ways
-    start: int
+    start: int  # its place in the pattern, quantifier included
     end: int
     labelled: bool
     repeated: bool = False
@@ -90,13 +81,12 @@ class _Item:
 
 @dataclass(slots=True)
 class _Group:
-    """A group that is still open, or the pattern itself: its finished alternatives and the items of
-    the last one."""
+    """A group that is still open, or the pattern itself."""
 
     start: int
     flags: Flags
-    options: list[Ways] = field(default_factory=list)
-    items: list[_Item] = field(default_factory=list)
+    options: list[Ways] = field(default_factory=list)  # its finished alternatives
+    items: list[_Item] = field(default_factory=list)  # of the last alternative
 
 
 class _Parser:
@@ -108,22 +98,9 @@ class _Parser:
         self.names: set[str] = set()
         self.global_flags: set[str] = set()
         self.pieces = 0
-        quantify, anchor = self._quantify, self._anchor
-        self.handlers = {
-            "(": self._open,
-            ")": self._close,
-            "|": self._bar,
-            "[": self._class,
-            ".": self._dot,
-        }
-        self.handlers |= {
-            "*": quantify,
-            "+": quantify,
-            "?": quantify,
-            "{": quantify,
-            "^": anchor,
-            "$": anchor,
-        }
+        self.handlers = dict.fromkeys("*+?{", self._quantify) | dict.fromkeys("^$", self._anchor)
+        self.handlers |= {"(": self._open, ")": self._close, "|": self._bar}
+        self.handlers |= {"[": self._class, ".": self._dot}
 
     def parse(self) -> Ways:
         reader = self.reader
@@ -139,19 +116,16 @@ class _Parser:
             else:
                 self._text()
         if self.outer:
-            raise reader.error(
-                "( without its )",
-                self.group.start,
-                r"close it with ), or write \( for the character",
-            )
+            hint = r"close it with ), or write \( for the character"
+            raise reader.error("( without its )", self.group.start, hint)
         return self._finish()
 
     def _add(self, ways: Ways, start: int, labelled: bool = False) -> None:
         self.group.items.append(_Item(ways, start, self.reader.at, labelled))
         self.pieces += 1
         if self.pieces > MAX_PIECES:
-            cure = "split it into several, or give the texts as choices"
-            raise self.reader.error(f"pattern of more than {MAX_PIECES} pieces", start, cure)
+            hint = "split it into several, or give the texts as choices"
+            raise self.reader.error(f"pattern of more than {MAX_PIECES} pieces", start, hint)
 
     def _finish(self) -> Ways:
         """All alternatives of the group."""
@@ -177,16 +151,14 @@ class _Parser:
         self._end_option()
 
     def _skip_blank(self) -> None:
-        """A blank, or a comment that ends with its line. As in `re`, a backslash hides the line
-        break behind it."""
+        """A blank, or a comment to the end of its line, where a backslash hides the line break."""
         reader = self.reader
         if reader.take() == "#":
             while reader.take() not in ("\n", ""):
                 pass
 
     def _text(self) -> None:
-        """Characters that stand for themselves. The last is an item of its own: a quantifier may
-        follow."""
+        """Plain characters. The last is an item of its own: a quantifier may follow."""
         reader, start = self.reader, self.reader.at
         run = (_VERBOSE_RUN if "x" in self.group.flags else _RUN).match(reader.pattern, start)
         text = run[0] if run else reader.peek
@@ -212,9 +184,8 @@ class _Parser:
             self._anchor()
             return
         if token in ("\\b", "\\B"):
-            raise reader.error(
-                f"word boundary {token}", start, "write out what may stand on both sides of it"
-            )
+            hint = "write out what may stand on both sides of it"
+            raise reader.error(f"word boundary {token}", start, hint)
         code = reader.escape(inside=False)
         if isinstance(code, str):
             ranges = characters((), code, False, self.group.flags, self.portable)
@@ -224,18 +195,14 @@ class _Parser:
 
     def _class(self) -> None:
         start = self.reader.at
-        self._add(
-            plain(Chars(read_class(self.reader, self.group.flags, self.portable))),
-            start,
-            labelled=True,
-        )
+        ranges = read_class(self.reader, self.group.flags, self.portable)
+        self._add(plain(Chars(ranges)), start, labelled=True)
 
     def _dot(self) -> None:
         start = self.reader.at
         self.reader.take()
-        self._add(
-            plain(Chars(any_character(self.group.flags, self.portable))), start, labelled=True
-        )
+        ranges = any_character(self.group.flags, self.portable)
+        self._add(plain(Chars(ranges)), start, labelled=True)
 
     def _anchor(self) -> None:
         start, token = self.reader.at, self.reader.take()
@@ -264,16 +231,14 @@ class _Parser:
         text = reader.pattern[start : reader.at]
         item = self.group.items[-1] if self.group.items else None
         if item is None or item.anchor:
-            raise reader.error(
-                f"nothing to repeat for {text}", start, f"write \\{token} for the character itself"
-            )
+            hint = f"write \\{token} for the character itself"
+            raise reader.error(f"nothing to repeat for {text}", start, hint)
         if item.repeated:
-            cure = "put a group around the first: (?:...)" + text
-            raise reader.error(f"multiple repeat {text}", start, cure)
+            hint = "put a group around the first: (?:...)" + text
+            raise reader.error(f"multiple repeat {text}", start, hint)
         if reader.skip("+"):
-            raise reader.error(
-                f"possessive quantifier {text}+", start, f"write {text}, which gives no match up"
-            )
+            hint = f"write {text}, which gives no match up"
+            raise reader.error(f"possessive quantifier {text}+", start, hint)
         reader.skip("?")
         item.ways = repeat(item.ways, *bounds, reader)
         item.end, item.labelled, item.repeated = reader.at, True, True
@@ -287,24 +252,22 @@ class _Parser:
         if flags is None:
             return
         if len(self.outer) == MAX_DEPTH:
-            raise reader.error(
-                f"more than {MAX_DEPTH} groups inside each other", start, "take needless groups out"
-            )
+            message = f"more than {MAX_DEPTH} groups inside each other"
+            raise reader.error(message, start, "take needless groups out")
         self.outer.append(self.group)
         self.group = _Group(start, flags)
 
     def _close(self) -> None:
         if not self.outer:
-            raise self.reader.error(
-                ") without its (", self.reader.at, r"leave it out, or write \) for the character"
-            )
+            hint = r"leave it out, or write \) for the character"
+            raise self.reader.error(") without its (", self.reader.at, hint)
         self.reader.take()
         ways, start = self._finish(), self.group.start
         self.group = self.outer.pop()
         self._add(ways, start, labelled=True)
 
     def _extension(self, start: int) -> Flags | None:
-        """What follows `(?`. The flags of the group that opens, or None where none does."""
+        """Read what follows `(?`. The flags of the group that opens; None where none does."""
         reader = self.reader
         kind = reader.peek
         if (kind.isalpha() and kind != "P") or kind == "-":
@@ -318,40 +281,32 @@ class _Parser:
         if kind == "P" and reader.skip("<"):
             self._name(start)
             return self.group.flags
-        for mark, (what, cure) in _REFUSED.items():
+        for mark, (what, hint) in _REFUSED.items():
             if reader.pattern.startswith(mark, start):
-                raise reader.error(f"{what} is not supported", start, cure)
-        text = reader.pattern[start : reader.at]
-        raise reader.error(
-            f"unknown group {text}", start, "groups are (...), (?:...), (?P<name>...) and (?i:...)"
-        )
+                raise reader.error(f"{what} is not supported", start, hint)
+        hint = "groups are (...), (?:...), (?P<name>...) and (?i:...)"
+        raise reader.error(f"unknown group {reader.pattern[start : reader.at]}", start, hint)
 
     def _name(self, start: int) -> None:
         name = self.reader.until(">", "group name (?P<", start)
         if not name.isidentifier():
-            raise self.reader.error(
-                f"bad group name {name!r:.40}", start, "use letters, digits and _, no digit first"
-            )
+            hint = "use letters, digits and _, no digit first"
+            raise self.reader.error(f"bad group name {name!r:.40}", start, hint)
         if name in self.names:
-            raise self.reader.error(
-                f"group name {name!r:.40} is taken", start, "give each group a name of its own"
-            )
+            hint = "give each group a name of its own"
+            raise self.reader.error(f"group name {name!r:.40} is taken", start, hint)
         self.names.add(name)
 
     def _inline_flags(self, start: int) -> Flags | None:
-        """Read flags as in `(?i)`, which hold from here on and give None, or `(?i-s:`: the flags of
-        that group."""
+        """Read `(?i)`, flags from here on: None, or `(?i-s:`: the flags of that group."""
         reader = self.reader
         found = _INLINE_FLAGS.match(reader.pattern, reader.at)
         assert found is not None
         on, minus, off, end = found[1], found[2], found[3] or "", found[4]
         text = reader.pattern[start : found.end()]
         if problem := self._flag_problem(on, minus, off, end):
-            raise reader.error(
-                f"inline flags {text:.40}: {problem}",
-                start,
-                "write (?i) at the start, or (?i-s:...)",
-            )
+            hint = "write (?i) at the start, or (?i-s:...)"
+            raise reader.error(f"inline flags {text:.40}: {problem}", start, hint)
         reader.at = found.end()
         if end == ")":
             self.global_flags |= set(on)

@@ -1,8 +1,6 @@
-r"""Reading a pattern token by token as Python's `re` does: escapes, the quantifier in braces, and
-where an error is.
+r"""The tokenizer of patterns, as in Python's `re`: escapes, quantifiers in braces, error places.
 
-A token is one character, or a backslash with the character behind it. Knows nothing of groups,
-classes or trees.
+A token is one character, or a backslash with the next one. Knows no groups, classes or trees.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import unicodedata
 from ...errors import GrammarError
 
 MAX_REPEAT = 100_000
-"""The largest number that a quantifier may have."""
+"""The largest number in a quantifier."""
 
 _CONTROLS = {"a": 7, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13, "\\": 92}
 _WIDTHS = {"x": 2, "u": 4, "U": 8}
@@ -24,8 +22,7 @@ _VIEW = 60
 
 
 class Reader:
-    """A pattern and the place in it. `at` counts characters from 0; what is shown to people counts
-    from 1."""
+    """A pattern and the position `at` in it, which counts from 0; messages count from 1."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern = pattern
@@ -33,7 +30,7 @@ class Reader:
 
     @property
     def peek(self) -> str:
-        """The token that comes next; "" at the end of the pattern."""
+        """The next token, "" at the end of the pattern. Changes nothing."""
         token = self.pattern[self.at : self.at + 1]
         if token != "\\":
             return token
@@ -42,30 +39,28 @@ class Reader:
         return self.pattern[self.at : self.at + 2]
 
     def take(self) -> str:
-        """The token that comes next, and go behind it."""
+        """Consume the next token and return it."""
         token = self.peek
         self.at += len(token)
         return token
 
     def skip(self, token: str) -> bool:
-        """Go behind `token` if it comes next."""
+        """Consume `token` if it comes next."""
         if self.peek != token:
             return False
         self.at += len(token)
         return True
 
     def until(self, end: str, what: str, column: int) -> str:
-        """The text before the token `end`, and go behind that. GrammarError, at `column`, if it
-        never comes."""
+        """Consume up to the token `end`; returns the text before it. GrammarError without it."""
         start = self.at
         while token := self.take():
             if token == end:
                 return self.pattern[start : self.at - 1]
         raise self.error(f"{what} without its {end}", column, f"close it with {end}")
 
-    def error(self, what: str, column: int, cure: str) -> GrammarError:
-        """An error whose message shows the pattern and marks `column`, which counts characters from
-        0."""
+    def error(self, what: str, column: int, hint: str) -> GrammarError:
+        """An error whose message shows the pattern and marks `column`, which counts from 0."""
         line_start = self.pattern.rfind("\n", 0, column) + 1
         line = self.pattern[line_start:].partition("\n")[0]
         place = f"column {column - line_start + 1}"
@@ -76,16 +71,13 @@ class Reader:
         before = ("…" if cut else "") + _shown(line[cut:mark])
         rest = line[mark : cut + _VIEW]
         shown = before + _shown(rest) + ("…" if len(line) > cut + _VIEW else "")
-        blank = " " * sum(map(_columns, before))
-        return GrammarError(
-            f"regex: {what}, at {place} (counted from 1)\n  {shown}\n  {blank}^", cure
-        )
+        marked = f"  {shown}\n  {' ' * sum(map(_columns, before))}^"
+        return GrammarError(f"regex: {what}, at {place} (counted from 1)\n{marked}", hint)
 
     def escape(self, inside: bool) -> int | str:
-        r"""Read the escape that comes next: its code point, or the letter of \d \D \s \S \w \W.
+        r"""Consume an escape: its code point, or the letter of \d \D \s \S \w \W.
 
-        `inside` a class, \b is the backspace and \1 an octal number. Anchors are not for here: they
-        are bad escapes.
+        `inside` a class, \b is the backspace and \1 an octal number. Anchors are bad escapes here.
         """
         start, letter = self.at, self.take()[1]
         if letter in "dDsSwW":
@@ -99,30 +91,27 @@ class Reader:
         if letter in "0123456789":
             return self._octal(start, inside)
         if letter.isascii() and letter.isalpha():
-            cure = (
-                "write the characters as a class, such as [a-z]"
-                if letter in "pP"
-                else f"write {letter} without it"
-            )
-            raise self.error(f"unknown escape \\{letter}", start, cure)
+            hint = f"write {letter} without it"
+            if letter in "pP":
+                hint = "write the characters as a class, such as [a-z]"
+            raise self.error(f"unknown escape \\{letter}", start, hint)
         return ord(letter)
 
     def braces(self) -> tuple[int, int | None] | None:
-        """Read {m}, {m,}, {,n} or {m,n}; None (and stay) where the brace is a plain character."""
+        """Consume {m}, {m,}, {,n} or {m,n}; None, and nothing changes, for a plain brace."""
         found = _BRACES.match(self.pattern, self.at)
         if found is None or found[0] == "{}":
             return None
         numbers = []
         for digits in (found[1], found[3] if found[2] else found[1]):
             if len(digits.lstrip("0")) > 10 or int(digits or 0) > MAX_REPEAT:
-                cure = f"at most {MAX_REPEAT}; for more, repeat without an end: {{{MAX_REPEAT},}}"
-                raise self.error(f"repeat {found[0]:.24} is too large", self.at, cure)
+                hint = f"at most {MAX_REPEAT}; for more, repeat without an end: {{{MAX_REPEAT},}}"
+                raise self.error(f"repeat {found[0]:.24} is too large", self.at, hint)
             numbers.append(int(digits) if digits else None)
         least, most = numbers[0] or 0, numbers[1]
         if most is not None and most < least:
-            raise self.error(
-                f"repeat {found[0]} has its bounds reversed", self.at, f"write {{{most},{least}}}"
-            )
+            problem = f"repeat {found[0]} has its bounds reversed"
+            raise self.error(problem, self.at, f"write {{{most},{least}}}")
         self.at = found.end()
         return least, most
 
@@ -130,8 +119,8 @@ class Reader:
         digits = self._digits(_HEX)[:width]
         if len(digits) != width or int(digits, 16) > 0x10FFFF:
             letter = self.pattern[start + 1]
-            cure = f"\\{letter} needs {width} hexadecimal digits, up to 10ffff"
-            raise self.error(f"bad escape \\{letter}{digits}", start, cure)
+            hint = f"\\{letter} needs {width} hexadecimal digits, up to 10ffff"
+            raise self.error(f"bad escape \\{letter}{digits}", start, hint)
         self.at += width
         return int(digits, 16)
 
@@ -140,26 +129,23 @@ class Reader:
         digits = self._digits(_OCTAL)
         if digits[:1] == "0" or (digits and inside) or len(digits) == 3:
             if int(digits, 8) > 0o377:
-                raise self.error(
-                    f"octal escape \\{digits} is above \\377", start, r"write it as \uhhhh"
-                )
+                problem = f"octal escape \\{digits} is above \\377"
+                raise self.error(problem, start, r"write it as \uhhhh")
             self.at += len(digits)
             return int(digits, 8)
         if inside:
-            raise self.error(
-                f"bad escape \\{self.peek}", start, r"octal digits are 0 to 7; write \xhh"
-            )
-        raise self.error(
-            f"back-reference \\{self.peek} is not regular", start, "write the repeated part out"
-        )
+            hint = r"octal digits are 0 to 7; write \xhh"
+            raise self.error(f"bad escape \\{self.peek}", start, hint)
+        problem = f"back-reference \\{self.peek} is not regular"
+        raise self.error(problem, start, "write the repeated part out")
 
     def _named(self, start: int) -> int:
-        cure = r"write it as \N{EM DASH}, with a name of the Unicode standard"
+        hint = r"write it as \N{EM DASH}, with a name of the Unicode standard"
         name = self.until("}", r"\N{", start)[1:] if self.peek == "{" else ""
         try:
             return ord(unicodedata.lookup(name))
         except (KeyError, TypeError):
-            raise self.error(f"\\N names no character: {name!r:.60}", start, cure) from None
+            raise self.error(f"\\N names no character: {name!r:.60}", start, hint) from None
 
     def _digits(self, kind: re.Pattern[str]) -> str:
         found = kind.match(self.pattern, self.at)
@@ -171,7 +157,7 @@ def _shown(text: str) -> str:
 
 
 def _columns(char: str) -> int:
-    """How wide a terminal draws it."""
-    return (
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
-    )
+    """Its width in a terminal."""
+    if unicodedata.combining(char):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1

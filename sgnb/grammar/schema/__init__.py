@@ -1,6 +1,6 @@
-"""JSON Schema as a syntax tree of the texts that are valid: `translate` begins.
+"""JSON Schema as a syntax tree of the valid texts: `translate` is the entry.
 
-`keywords` is the one table of what is accepted, `index` finds references, `reader` reads keywords
-into `flat` records, `cases` takes allOf, anyOf, oneOf, not and if apart; `objects`, `arrays`,
-`strings`, `numbers` write each type.
+`keywords` is the table of what is accepted, `index` resolves references, `reader` reads keywords
+into `flat` records, `cases` resolves allOf, anyOf, oneOf, not and if; `objects`, `arrays`,
+`strings`, `numbers` make the tree of each type.
 """

@@ -1,9 +1,7 @@
-"""The logic of JSON Schema: a schema as cases (`FlatSchema`), any of which will do, and questions
-about them.
+"""The logic of JSON Schema: a schema in disjunctive form, as cases (`FlatSchema`), and questions.
 
-allOf is merged, anyOf and its kin become cases, `not` is turned round keyword by keyword. What a
-case says is true to the letter of JSON Schema, or narrower; nothing here closes objects or picks
-types. Knows no syntax trees.
+allOf is merged, anyOf and its kin become cases, `not` is negated keyword by keyword. A case means
+what JSON Schema says, or less; nothing here closes objects or picks types. Knows no syntax trees.
 """
 
 from __future__ import annotations
@@ -31,8 +29,7 @@ _LOOK_AHEAD = 6
 
 
 class CaseReader:
-    """Reads schemas of one document into cases. Counts its work, and gives up after a second's
-    worth of it."""
+    """Reads schemas of one document into cases. Counts its work, and stops after about a second."""
 
     def __init__(self, index: SchemaIndex) -> None:
         self.index = index
@@ -40,16 +37,14 @@ class CaseReader:
         self._work = 0
 
     def spend(self, amount: int = 1) -> None:
-        """Counts work. Raises GrammarError when it becomes too much."""
+        """Count work. Raises GrammarError when it becomes too much."""
         self._work += amount
         if self._work > _STEPS:
-            raise GrammarError(
-                "the schema is too large to be translated",
-                "use fewer alternatives, or a simpler schema",
-            )
+            hint = "use fewer alternatives, or a simpler schema"
+            raise GrammarError("the schema is too large to be translated", hint)
 
     def cases(self, schema: Schema) -> Cases:
-        """The cases of `schema`, any of which makes a value valid; none where nothing is valid."""
+        """The cases of `schema`, a disjunction; none where nothing is valid."""
         if isinstance(schema, bool):
             return [_ANYTHING] if schema else []
         return self._guarded(schema, self._cases)
@@ -59,9 +54,8 @@ class CaseReader:
         self.spend()
         key = (reader, id(schema))
         if key in self._open:
-            raise self.index.error(
-                schema, "$ref", "refers to itself with nothing between", "say what the value is"
-            )
+            problem = "refers to itself with nothing between"
+            raise self.index.error(schema, "$ref", problem, "say what the value is")
         self._open.append(key)
         try:
             return reader(schema)
@@ -78,12 +72,11 @@ class CaseReader:
         return found
 
     def _product(self, first: Cases, second: Cases, schema: Schema, keyword: str) -> Cases:
-        """Each with each, without those that cannot hold."""
+        """The conjunction: each with each, without those that cannot hold."""
         self.spend(len(first) * len(second))
         if len(first) * len(second) > MOST_CASES * 4:
-            raise self.index.error(
-                schema, keyword, "too many cases", f"at most {MOST_CASES} are kept"
-            )
+            hint = f"at most {MOST_CASES} are kept"
+            raise self.index.error(schema, keyword, "too many cases", hint)
         try:
             merged = [merge(a, b, self.index.join) for a in first for b in second]
         except GrammarError as error:
@@ -93,9 +86,8 @@ class CaseReader:
     def _kept(self, cases: Cases, schema: Schema, keyword: str) -> Cases:
         kept = [case for case in cases if case.types and case.values != ()]
         if len(kept) > MOST_CASES:
-            raise self.index.error(
-                schema, keyword, f"{len(kept)} cases", f"at most {MOST_CASES} are kept: simplify it"
-            )
+            hint = f"at most {MOST_CASES} are kept: simplify it"
+            raise self.index.error(schema, keyword, f"{len(kept)} cases", hint)
         return kept
 
     def _all_of(self, found: Cases, schema: dict[str, Any], parts: list[Schema]) -> Cases:
@@ -104,9 +96,8 @@ class CaseReader:
         return found
 
     def _any_of(self, found: Cases, schema: dict[str, Any], parts: list[Schema]) -> Cases:
-        return self._product(
-            found, [case for part in parts for case in self.cases(part)], schema, "anyOf"
-        )
+        options = [case for part in parts for case in self.cases(part)]
+        return self._product(found, options, schema, "anyOf")
 
     def _one_of(self, found: Cases, schema: dict[str, Any], parts: list[Schema]) -> Cases:
         branches = [self._product(found, self.cases(part), schema, "oneOf") for part in parts]
@@ -115,12 +106,9 @@ class CaseReader:
                 try:
                     opposite = self.opposite(parts[other])
                 except GrammarError as error:
-                    raise self.index.error(
-                        schema,
-                        "oneOf",
-                        f"the parts {first} and {second} may both hold, and {error.message}",
-                        "use anyOf, or give the parts a property with different const values",
-                    ) from None
+                    problem = f"the parts {first} and {second} may both hold, and {error.message}"
+                    hint = "use anyOf, or give the parts a property with different const values"
+                    raise self.index.error(schema, "oneOf", problem, hint) from None
                 branches[one] = self._product(branches[one], opposite, schema, "oneOf")
         return self._kept([case for branch in branches for case in branch], schema, "oneOf")
 
@@ -129,17 +117,13 @@ class CaseReader:
         if all(case.values is not None for branch in branches for case in branch):
             return self._shared_values(branches)
         tagged = [[(case, _tags(case)) for case in branch] for branch in branches]
-        return [
-            (first, second)
-            for second in range(len(branches))
-            for first in range(second)
-            if not all(
-                self._apart(a, b)
-                for a, tags in tagged[first]
-                for b, others in tagged[second]
-                if not _differ(tags, others)
-            )
-        ]
+        found = []
+        for second, branch in enumerate(tagged):
+            for first, earlier in enumerate(tagged[:second]):
+                pairs = ((a, b) for a in earlier for b in branch if not _differ(a[1], b[1]))
+                if not all(self._apart(a, b) for (a, _), (b, _) in pairs):
+                    found.append((first, second))
+        return found
 
     def _shared_values(self, branches: Sequence[Cases]) -> list[tuple[int, int]]:
         owners: dict[Any, set[int]] = {}
@@ -164,12 +148,9 @@ class CaseReader:
     def _if(self, found: Cases, schema: dict[str, Any], condition: Schema) -> Cases:
         if "then" not in schema and "else" not in schema:
             return found
-        yes = self._product(
-            self.cases(condition), self.cases(schema.get("then", True)), schema, "then"
-        )
-        no = self._product(
-            self.opposite(condition), self.cases(schema.get("else", True)), schema, "else"
-        )
+        then, other = schema.get("then", True), schema.get("else", True)
+        yes = self._product(self.cases(condition), self.cases(then), schema, "then")
+        no = self._product(self.opposite(condition), self.cases(other), schema, "else")
         return self._product(found, yes + no, schema, "if")
 
     def _dependencies(self, found: Cases, schema: dict[str, Any], needs: dict[str, Any]) -> Cases:
@@ -179,32 +160,26 @@ class CaseReader:
             if isinstance(need, list):
                 present = [FlatSchema(required=(name, *need), spoken=frozenset({"object"}))]
             else:
-                present = self._product(
-                    [FlatSchema(required=(name,))], self.cases(need), schema, "dependentSchemas"
-                )
+                named, cases = [FlatSchema(required=(name,))], self.cases(need)
+                present = self._product(named, cases, schema, "dependentSchemas")
             found = self._product(found, [without, *present], schema, "dependentRequired")
         return found
 
     def _unevaluated_properties(self, found: Cases, schema: dict[str, Any], rest: Schema) -> Cases:
         if any(case.negated for case in found):
             problem = "not enforced where not, if or oneOf rules out some values of a property"
-            cure = "use additionalProperties, with all names in one properties"
-            raise self.index.error(schema, "unevaluatedProperties", problem, cure)
-        return [
-            case if case.additional is not None else replace(case, additional=rest)
-            for case in found
-        ]
+            hint = "use additionalProperties, with all names in one properties"
+            raise self.index.error(schema, "unevaluatedProperties", problem, hint)
+        return [replace(c, additional=rest) if c.additional is None else c for c in found]
 
     def _unevaluated_items(self, found: Cases, schema: dict[str, Any], rest: Schema) -> Cases:
         if any(case.contains is not None for case in found):
-            raise self.index.error(
-                schema, "unevaluatedItems", "not enforced beside contains", "use items"
-            )
-        return [case if case.items is not None else replace(case, items=rest) for case in found]
+            problem = "not enforced beside contains"
+            raise self.index.error(schema, "unevaluatedItems", problem, "use items")
+        return [replace(case, items=rest) if case.items is None else case for case in found]
 
     def opposite(self, schema: Schema) -> Cases:
-        """The cases in which `schema` does not hold. Raises GrammarError for keywords that cannot
-        be turned round."""
+        """The negation of `schema`. Raises GrammarError for keywords that cannot be negated."""
         if isinstance(schema, bool):
             return [] if schema else [_ANYTHING]
         return self._guarded(schema, self._opposite)
@@ -212,9 +187,9 @@ class CaseReader:
     def _opposite(self, schema: dict[str, Any]) -> Cases:
         flat = read(schema, self.index)
         for keyword in schema:
-            if keyword not in _TURNED and keyword not in SILENT:
-                cure = "use enum, const, type or required here"
-                raise self.index.error(schema, keyword, "cannot be turned round", cure)
+            if keyword not in _NEGATABLE and keyword not in SILENT:
+                hint = "use enum, const, type or required here"
+                raise self.index.error(schema, keyword, "cannot be turned round", hint)
         found = list(_opposites(flat))
         if "$ref" in schema:
             found += self.opposite(self.index.resolve(schema)[1])
@@ -229,10 +204,8 @@ class CaseReader:
 
     def values(self, case: FlatSchema) -> tuple[Any, ...]:
         """Those of `case.values` that its other keywords allow."""
-        if (
-            replace(case, types=ALL_TYPES, spoken=frozenset(), values=None, source=None)
-            == _ANYTHING
-        ):
+        others = replace(case, types=ALL_TYPES, spoken=frozenset(), values=None, source=None)
+        if others == _ANYTHING:
             return tuple(value for value in case.values or () if type_of(value) in case.types)
         rest = replace(case, values=None)
         self.spend(len(case.values or ()) // 10)
@@ -247,29 +220,19 @@ class CaseReader:
 
     def _is_empty_of(self, kind: str, case: FlatSchema, depth: int) -> bool:
         if kind in NUMBERS:
-            return (
-                case.low is not None
-                and case.high is not None
-                and (
-                    case.low.value > case.high.value
-                    or (
-                        case.low.value == case.high.value
-                        and not (case.low.inclusive and case.high.inclusive)
-                    )
-                )
-            )
+            if case.low is None or case.high is None or case.low.value < case.high.value:
+                return False
+            one = case.low.value == case.high.value
+            return not (one and case.low.inclusive and case.high.inclusive)
         if kind == "string":
             return case.max_length is not None and case.min_length > case.max_length
         if kind == "array":
             if case.max_items is not None and case.min_items > case.max_items:
                 return True
-            return any(
-                self._nothing_fits(case.item(index), depth)
-                for index in range(min(case.min_items, 8))
-            )
-        return kind == "object" and any(
-            self._nothing_fits(case.member(name), depth) for name in case.required
-        )
+            needed = [case.item(index) for index in range(min(case.min_items, 8))]
+        else:
+            needed = [case.member(name) for name in case.required if kind == "object"]
+        return any(self._nothing_fits(schema, depth) for schema in needed)
 
     def _nothing_fits(self, schema: Schema, depth: int) -> bool:
         if isinstance(schema, bool) or depth > _LOOK_AHEAD:
@@ -300,11 +263,8 @@ class CaseReader:
         return any(self.holds(case, value) for case in self.cases(schema))
 
     def _array_holds(self, case: FlatSchema, items: Sequence[Any]) -> bool:
-        if (
-            not case.min_items
-            <= len(items)
-            <= (len(items) if case.max_items is None else case.max_items)
-        ):
+        most = len(items) if case.max_items is None else case.max_items
+        if not case.min_items <= len(items) <= most:
             return False
         if case.unique and len(set(map(canonical, items))) < len(items):
             return False
@@ -314,10 +274,9 @@ class CaseReader:
 
     def _object_holds(self, case: FlatSchema, members: Mapping[str, Any]) -> bool:
         most = len(members) if case.max_properties is None else case.max_properties
-        if (
-            not case.min_properties <= len(members) <= most
-            or not set(case.required) <= members.keys()
-        ):
+        if not case.min_properties <= len(members) <= most:
+            return False
+        if not set(case.required) <= members.keys():
             return False
         return all(
             self.valid(case.names, name)
@@ -330,7 +289,7 @@ Tags = dict[str, frozenset[Any]]
 
 
 def _tags(case: FlatSchema) -> Tags:
-    """The values of the required properties that say them outright, of a case for objects only."""
+    """The const and enum values of the required properties, of a case for objects only."""
     if case.types != {"object"}:
         return {}
     tags = {}
@@ -344,7 +303,7 @@ def _tags(case: FlatSchema) -> Tags:
 
 
 def _differ(tags: Tags, others: Tags) -> bool:
-    """Whether a property has no common value, so that both cannot hold."""
+    """Whether a property has no common value: the two are disjoint."""
     return any(name in others and values.isdisjoint(others[name]) for name, values in tags.items())
 
 
@@ -358,23 +317,25 @@ def _number_holds(case: FlatSchema, value: int | Decimal) -> bool:
 
 
 def _string_holds(case: FlatSchema, text: str) -> bool:
+    most = len(text) if case.max_length is None else case.max_length
     return (
-        case.min_length <= len(text) <= (len(text) if case.max_length is None else case.max_length)
+        case.min_length <= len(text) <= most
         and all(re.search(pattern, text) for pattern in case.patterns)
         and not any(re.search(pattern, text) for pattern in case.other_patterns)
         and all(has_format(name, text) for name in case.formats)
     )
 
 
-_TURNED = {
-    "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength",
-    "pattern", "minItems", "maxItems", "required", "properties", "allOf", "anyOf", "not", "$ref",
+_NEGATABLE = {
+    "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+    "minLength", "maxLength", "pattern", "minItems", "maxItems", "required", "properties",
+    "allOf", "anyOf", "not", "$ref",
 }  # fmt: skip
-"""The keywords whose opposite is known; all others are refused where a schema must not hold."""
+"""The keywords that can be negated; all others are refused where a schema must not hold."""
 
 
 def _opposites(flat: FlatSchema) -> Iterable[FlatSchema]:
-    """A case for each way in which a value can miss what `flat` asks."""
+    """A case for each way in which a value can violate `flat`."""
     if others := ALL_TYPES - flat.types:
         yield FlatSchema(types=others)
     if flat.values is not None:
@@ -398,9 +359,8 @@ def _opposites(flat: FlatSchema) -> Iterable[FlatSchema]:
         yield FlatSchema(types=members, properties={name: False})
     for name, schema in flat.properties.items():
         if schema is not True:
-            yield FlatSchema(
-                types=members, properties={name: {"not": schema}}, required=(name,), negated=True
-            )
+            wrong: dict[str, Schema] = {name: {"not": schema}}
+            yield FlatSchema(types=members, properties=wrong, required=(name,), negated=True)
 
 
 LOGIC: dict[str, Callable[[CaseReader, Cases, dict[str, Any], Any], Cases]] = {
@@ -415,5 +375,4 @@ LOGIC: dict[str, Callable[[CaseReader, Cases, dict[str, Any], Any], Cases]] = {
     "unevaluatedProperties": CaseReader._unevaluated_properties,
     "unevaluatedItems": CaseReader._unevaluated_items,
 }
-"""What makes cases, in the order in which it is applied: what is not seen yet cannot keep the parts
-of oneOf apart."""
+"""What makes cases, in the order of application: later ones do not keep parts of oneOf apart."""

@@ -1,8 +1,6 @@
-"""docs/JSON_SCHEMA.md, written from the tables that the translation of JSON Schema accepts keywords
-by.
+"""docs/JSON_SCHEMA.md, generated from the tables by which keywords are accepted.
 
-`python -m sgnb.grammar.schema.coverage docs/JSON_SCHEMA.md` writes it; without a path it is
-printed.
+`python -m sgnb.grammar.schema.coverage docs/JSON_SCHEMA.md` writes it; without a path, prints it.
 """
 
 from __future__ import annotations
@@ -11,39 +9,44 @@ import argparse
 from collections.abc import Iterable
 from pathlib import Path
 
-from .formats import ENCODINGS, FORMATS, NUMBER_FORMATS
+from .formats import ANY_TEXT_NOTE, ENCODINGS, FORMATS, NUMBER_FORMATS
 from .index import MAX_CHARACTERS, MAX_DEPTH
 from .keywords import ANNOTATION, ENFORCED, KEYWORDS, REFUSED
 from .numbers import FRACTION_DIGITS, INTEGER_DIGITS
 
 _INTRODUCTION = f"""# JSON Schema
 
-Written by `python -m sgnb.grammar.schema.coverage docs/JSON_SCHEMA.md`; a test keeps it current. Draft 2020-12, with
-the spellings of draft-07 where they mean one thing.
+Written by `python -m sgnb.grammar.schema.coverage docs/JSON_SCHEMA.md`; a test keeps it current.
+Draft 2020-12, with the spellings of draft-07 where they mean one thing.
 
-Every text that a schema lets through is JSON and valid under the schema. It may let through less than the schema
-allows; the differences are listed here. A keyword or format that is not listed as enforced or as an annotation is an
-error that names the keyword, its place and a cure.
+Every text that a schema lets through is JSON and valid under the schema. It may let through less
+than the schema allows; the differences are listed here. A keyword or format that is not listed as
+enforced or as an annotation is an error that names the keyword, its place and an alternative.
 
-What runs it: *automaton* for what is regular, *library* for recursive references, for `true`, `{{}}`, objects without
-`properties` and arrays without `items` (any JSON inside), and for what would make the automaton too large.
+What runs it: *automaton* for what is regular, *library* for recursive references, for `true`,
+`{{}}`, objects without `properties` and arrays without `items` (any JSON inside), and for what
+would make the automaton too large.
 
 ## What the output looks like
 
 - Compact: no blanks, or at most `whitespace` spaces or line breaks in each place between the parts.
-- Properties in the order of the schema, those of `required` without a schema after them, then all others.
-- Objects are closed where `properties` or `patternProperties` are given without `additionalProperties`; arrays end
-  after `prefixItems` where `items` is not given. An extra name never repeats one that the schema lists.
-- A schema without `type` is read as the types that its keywords speak of: `{{"minLength": 1}}` is a string.
-- One spelling per character: itself, `\\"`, `\\\\`, `\\b`, `\\f`, `\\n`, `\\r`, `\\t`. Other control characters, as
-  lower-case `\\u00xx`, only where enum, const, a property's name or a pattern names them alone.
-- Integers: no exponent, no `-0`, no `1.0`. An end that the schema leaves open stops at {INTEGER_DIGITS} digits, or at
-  one more than the other bound has, if that is longer.
-- Numbers: no exponent, at most {FRACTION_DIGITS} digits after the point, as many before it as integers; with bounds, so
-  few after it that doubles keep every text on its side of the bound.
+- Properties in the order of the schema, those of `required` without a schema after them, then all
+  others.
+- Objects are closed where `properties` or `patternProperties` are given without
+  `additionalProperties`; arrays end after `prefixItems` where `items` is not given. An extra name
+  never repeats one that the schema lists.
+- A schema without `type` is read as the types that its keywords speak of: `{{"minLength": 1}}` is a
+  string.
+- One spelling per character: itself, `\\"`, `\\\\`, `\\b`, `\\f`, `\\n`, `\\r`, `\\t`. Other
+  control characters, as lower-case `\\u00xx`, only where enum, const, a property's name or a
+  pattern names them alone.
+- Integers: no exponent, no `-0`, no `1.0`. An end that the schema leaves open stops at
+  {INTEGER_DIGITS} digits, or at one more than the other bound has, if that is longer.
+- Numbers: no exponent, at most {FRACTION_DIGITS} digits after the point, as many before it as
+  integers; with bounds, so few after it that doubles keep every text on its side of the bound.
 - `enum` and `const`: each value as the schema writes it.
-- `jsonschema` computes `multipleOf` of decimals such as 0.01 in doubles, and so calls 0.07 no multiple; here decimals
-  are exact.
+- `jsonschema` computes `multipleOf` of decimals such as 0.01 in doubles, and so calls 0.07 no
+  multiple; here decimals are exact.
 - A schema may have {MAX_CHARACTERS:,} characters and be {MAX_DEPTH} levels deep.
 """
 
@@ -56,18 +59,12 @@ def document() -> str:
         if known.state == ENFORCED
     ]
     annotations = [f"`{name}`" for name, known in KEYWORDS.items() if known.state == ANNOTATION]
-    refused = [
-        (f"`{name}`", known.how) for name, known in KEYWORDS.items() if known.state == REFUSED
-    ]
+    refused = [(f"`{name}`", word.how) for name, word in KEYWORDS.items() if word.state == REFUSED]
     formats = [(f"`{name}`", known.note) for name, known in FORMATS.items()]
-    formats += [
-        (
-            f"`{name}`",
-            "for numbers: "
-            + (f"{ends[0]} to {ends[1]}" if ends else "says nothing about the text"),
-        )
-        for name, ends in NUMBER_FORMATS.items()
-    ]
+    for name, ends in NUMBER_FORMATS.items():
+        span = f"{ends[0]} to {ends[1]}" if ends else ANY_TEXT_NOTE
+        formats.append((f"`{name}`", f"for numbers: {span}"))
+    encodings = ", ".join(f"`{name}`" for name in ENCODINGS)
     return "\n".join(
         [
             _INTRODUCTION,
@@ -76,11 +73,11 @@ def document() -> str:
             "\n## Keywords that pass as annotations\n",
             ", ".join(annotations) + ".",
             "\n## Keywords that are errors\n",
-            *_table(("keyword", "cure"), refused),
+            *_table(("keyword", "instead"), refused),
             "\nAny other keyword is an error too.",
             "\n## Formats\n",
             *_table(("format", "narrower in"), formats),
-            f"\n`contentEncoding`: {', '.join(f'`{name}`' for name in ENCODINGS)}. Any other format is an error.\n",
+            f"\n`contentEncoding`: {encodings}. Any other format is an error.\n",
         ]
     )
 

@@ -1,7 +1,6 @@
-"""A schema without references and without logic: `FlatSchema`, how two of them are merged, and JSON
-values compared.
+"""`FlatSchema`, a schema without references and logic: how two are merged, how values compare.
 
-Knows no syntax trees. Sub-schemas stay what they are in JSON; two for one place become one `allOf`.
+Knows no syntax trees. Sub-schemas stay as in JSON; two for one place become one `allOf`.
 """
 
 from __future__ import annotations
@@ -17,54 +16,48 @@ from .numbers import Bound
 
 Schema = dict[str, Any] | bool
 Join = Callable[[Schema, Schema], Schema]
-"""Makes one schema that asks for both."""
+"""Makes one schema for the conjunction of two."""
 
 ALL_TYPES = frozenset({"null", "boolean", "integer", "fraction", "string", "array", "object"})
-"""JSON's types, with numbers parted into integers and those that are not whole."""
+"""JSON's types, with numbers split into integers and fractions."""
 
 NUMBERS = frozenset({"integer", "fraction"})
 
 
 @dataclass(frozen=True, slots=True)
 class FlatSchema:
-    """What a schema asks of a value, keyword by keyword; the defaults ask nothing.
+    """What a schema asks of a value, keyword by keyword; the defaults ask nothing."""
 
-    types: those allowed. spoken: those that its keywords are about.
-    values: enum and const. excluded: values that are forbidden.
-    negated: whether one of `properties` comes from a schema that does not hold. source: as written,
-    for messages.
-    """
-
-    types: frozenset[str] = ALL_TYPES
-    spoken: frozenset[str] = frozenset()
-    values: tuple[Any, ...] | None = None
-    excluded: tuple[Any, ...] = ()
+    types: frozenset[str] = ALL_TYPES  # those allowed
+    spoken: frozenset[str] = frozenset()  # those that its keywords are about
+    values: tuple[Any, ...] | None = None  # enum and const
+    excluded: tuple[Any, ...] = ()  # values that are forbidden
     low: Bound | None = None
     high: Bound | None = None
-    steps: tuple[int | Decimal, ...] = ()
+    steps: tuple[int | Decimal, ...] = ()  # multipleOf
     min_length: int = 0
     max_length: int | None = None
     patterns: tuple[str, ...] = ()
-    other_patterns: tuple[str, ...] = ()
+    other_patterns: tuple[str, ...] = ()  # negated ones
     formats: tuple[str, ...] = ()
     properties: Mapping[str, Schema] = field(default_factory=dict)
     required: tuple[str, ...] = ()
-    additional: Schema | None = None
+    additional: Schema | None = None  # additionalProperties
     pattern_properties: Mapping[str, Schema] = field(default_factory=dict)
-    names: Schema = True
+    names: Schema = True  # propertyNames
     min_properties: int = 0
     max_properties: int | None = None
-    prefix: tuple[Schema, ...] = ()
+    prefix: tuple[Schema, ...] = ()  # prefixItems
     items: Schema | None = None
     min_items: int = 0
     max_items: int | None = None
     unique: bool = False
     contains: Schema | None = None
-    negated: bool = False
-    source: Any = None
+    negated: bool = False  # whether one of `properties` comes from a schema that does not hold
+    source: Any = None  # as written, for messages
 
     def narrowed(self) -> frozenset[str]:
-        """The types allowed; without any said, those that the keywords are about."""
+        """The types allowed; without `type`, those that the keywords are about."""
         return self.spoken if self.types == ALL_TYPES and self.spoken else self.types
 
     def item(self, index: int) -> Schema:
@@ -74,22 +67,18 @@ class FlatSchema:
         return True if self.items is None else self.items
 
     def member(self, name: str) -> Schema:
-        """The schema of a property, without what the patterns for names that fit `name` say."""
+        """The schema of a property, without those of the patterns that match its name."""
         if name in self.properties:
             return self.properties[name]
         return True if self.additional is None or self.fitting(name) else self.additional
 
     def fitting(self, name: str) -> list[Schema]:
-        """The schemas whose patterns fit `name`."""
-        return [
-            schema
-            for pattern, schema in self.pattern_properties.items()
-            if re.search(pattern, name)
-        ]
+        """The schemas of the patterns that match `name`."""
+        return [schema for p, schema in self.pattern_properties.items() if re.search(p, name)]
 
 
 def canonical(value: Any) -> Any:
-    """A key that is the same for JSON values that are equal: 1 and 1.0 are, 1 and true are not."""
+    """A hashable key, the same for equal JSON values: 1 and 1.0 are equal, 1 and true are not."""
     if isinstance(value, bool) or value is None:
         return str(value), None
     if isinstance(value, Mapping):
@@ -107,13 +96,13 @@ def type_of(value: Any) -> str:
         return "boolean"
     if isinstance(value, (int, Decimal)):
         return "integer" if value == int(value) else "fraction"
-    return (
-        "string" if isinstance(value, str) else "object" if isinstance(value, Mapping) else "array"
-    )
+    if isinstance(value, str):
+        return "string"
+    return "object" if isinstance(value, Mapping) else "array"
 
 
 def merge(a: FlatSchema, b: FlatSchema, join: Join) -> FlatSchema:
-    """What both ask for. Raises GrammarError where that has no `FlatSchema`."""
+    """The conjunction of two. Raises GrammarError where that has no `FlatSchema`."""
     changes: dict[str, Any] = {
         "types": a.types & b.types,
         "spoken": a.spoken | b.spoken,
@@ -147,7 +136,7 @@ def common_values(a: tuple[Any, ...] | None, b: tuple[Any, ...] | None) -> tuple
 
 
 def tighter(a: Bound | None, b: Bound | None, direction: int) -> Bound | None:
-    """The bound that lets less through: of lower bounds with direction 1, of upper ones with -1."""
+    """The tighter bound: of lower bounds with direction 1, of upper ones with -1."""
     if a is None or b is None:
         return b if a is None else a
     if a.value == b.value:
@@ -171,14 +160,11 @@ def _merged_members(a: FlatSchema, b: FlatSchema, join: Join) -> dict[str, Any]:
         patterns[pattern] = join(patterns[pattern], schema) if pattern in patterns else schema
     for one in (a, b):
         if one.additional is not None and patterns.keys() != one.pattern_properties.keys():
-            raise GrammarError(
-                "additionalProperties and patternProperties in different parts of allOf",
-                "say both in the same part",
-            )
+            problem = "additionalProperties and patternProperties in different parts of allOf"
+            raise GrammarError(problem, "say both in the same part")
+    names = {**a.properties, **b.properties}
     return {
-        "properties": {
-            name: join(a.member(name), b.member(name)) for name in {**a.properties, **b.properties}
-        },
+        "properties": {name: join(a.member(name), b.member(name)) for name in names},
         "pattern_properties": patterns,
         "additional": _both(a.additional, b.additional, join),
     }

@@ -1,6 +1,5 @@
-"""The string formats of JSON Schema as patterns. A text that fits its pattern has the format; not
-every text that has the format fits, where `note` says so. Knows nothing but patterns.
-"""
+"""The string formats of JSON Schema as patterns. What matches has the format; the reverse holds but
+where `note` says otherwise. Knows nothing but patterns."""
 
 from __future__ import annotations
 
@@ -51,16 +50,17 @@ _NAMED = rf"{_SHORT_LABEL}(?:\.{_SHORT_LABEL})*"
 _REST = rf"(?:/(?:{_PLAIN}|[:@])*)*(?:\?(?:{_PLAIN}|[:@/?])*)?(?:#(?:{_PLAIN}|[:@/?])*)?"
 _AUTHORITY = rf"//{_USER}{_NAMED}(?::\d{{1,5}})?"
 _URI = rf"[A-Za-z][A-Za-z\d+.-]*:{_AUTHORITY}{_REST}"
-_RELATIVE = rf"(?:{_AUTHORITY}{_REST}|/(?:(?:{_PLAIN}|[:@])+{_REST})?|(?:{_PLAIN}|@)+{_REST}|[?#](?:{_PLAIN}|[:@/?])*)"
+_PATHS = rf"/(?:(?:{_PLAIN}|[:@])+{_REST})?|(?:{_PLAIN}|@)+{_REST}"
+_RELATIVE = rf"(?:{_AUTHORITY}{_REST}|{_PATHS}|[?#](?:{_PLAIN}|[:@/?])*)"
 _BASE64 = r"(?:[A-Za-z\d+/]{4})*(?:[A-Za-z\d+/]{2}==|[A-Za-z\d+/]{3}=)?"
 _POINTER = r"(?:/(?:[^/~]|~[01])*)*"
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`pattern` in Python's `re` syntax for the whole of the text; None where any text will do."""
+    """A pattern, and a note for the documentation."""
 
-    pattern: str | None
+    pattern: str | None  # in Python's `re` syntax, for the whole text; None for any text
     note: str = ""
 
 
@@ -109,7 +109,7 @@ FORMATS: dict[str, Format] = {
 }
 
 ENCODINGS = ("base64", "base64url")
-"""The values of contentEncoding: formats of the same names enforce them."""
+"""The values of contentEncoding, enforced as the formats of these names."""
 
 NUMBER_FORMATS: dict[str, tuple[int, int] | None] = {
     "int32": (-(2**31), 2**31 - 1),
@@ -119,18 +119,17 @@ NUMBER_FORMATS: dict[str, tuple[int, int] | None] = {
     "float": None,
     "double": None,
 }
-"""Formats of numbers: the range of the integers, or None where the format says nothing about the
-text."""
+"""Formats of numbers: the range of the integers; None where the text is not restricted."""
 
 
 @cache
 def format_tree(name: str) -> Node | None:
-    """The tree of the texts of FORMATS[name]; None where any text will do."""
+    """The tree of the texts of FORMATS[name]; None for any text."""
     pattern = FORMATS[name].pattern
     return None if pattern is None else parse(pattern, portable=True)
 
 
 def has_format(name: str, text: str) -> bool:
-    """Whether `text` fits the pattern of FORMATS[name]."""
+    """Whether `text` matches FORMATS[name]."""
     pattern = FORMATS[name].pattern
     return pattern is None or re.fullmatch(pattern, text, re.ASCII) is not None

@@ -1,5 +1,4 @@
-"""A schema document: its text read, the places of its schemas, and what its `$ref` point at. Knows
-no translation."""
+"""A schema document: parsing, places of its schemas, `$ref` resolution. Knows no translation."""
 
 from __future__ import annotations
 
@@ -13,23 +12,17 @@ from ...errors import GrammarError, nearest
 from .flat import Schema
 from .keywords import KEYWORDS, REFUSED
 
-MAX_DEPTH = 100
-"""So many schemas may be inside each other."""
-
+MAX_DEPTH = 100  # of nested schemas
 MAX_CHARACTERS = 4_000_000
-MAX_DIGITS = 300
-"""A whole number in a schema may have so many digits."""
-
+MAX_DIGITS = 300  # of an integer
 _EXACT_DIGITS, _EXACT_PLACES = 25, 60
 
 
 def read_schema(text: str) -> Schema:
-    """The schema in `text`; numbers with a point or an exponent become `Decimal`. Raises
-    GrammarError."""
+    """The schema in `text`; numbers with a point or exponent become `Decimal`. GrammarError."""
     if len(text) > MAX_CHARACTERS:
-        raise GrammarError(
-            f"a schema of {len(text)} characters", f"at most {MAX_CHARACTERS} are read"
-        )
+        most = f"at most {MAX_CHARACTERS} are read"
+        raise GrammarError(f"a schema of {len(text)} characters", most)
     try:
         schema = json.loads(
             text, parse_float=_decimal, parse_int=_integer, parse_constant=_no_number
@@ -49,17 +42,15 @@ def _decimal(text: str) -> Decimal:
     value = Decimal(text)
     digits = value.as_tuple()
     if len(digits.digits) > _EXACT_DIGITS or abs(value.adjusted()) > _EXACT_PLACES:
-        raise GrammarError(
-            f"the number {text:.60} in the schema", f"give at most {_EXACT_DIGITS} digits"
-        )
+        hint = f"give at most {_EXACT_DIGITS} digits"
+        raise GrammarError(f"the number {text:.60} in the schema", hint)
     return value
 
 
 def _integer(text: str) -> int:
     if len(text) > MAX_DIGITS:
-        raise GrammarError(
-            f"the number {text:.60}... in the schema", f"give at most {MAX_DIGITS} digits"
-        )
+        hint = f"give at most {MAX_DIGITS} digits"
+        raise GrammarError(f"the number {text:.60}... in the schema", hint)
     return int(text)
 
 
@@ -68,15 +59,12 @@ def _no_number(text: str) -> NoReturn:
 
 
 def _too_deep() -> GrammarError:
-    return GrammarError(
-        f"the schema is nested more than {MAX_DEPTH} levels deep",
-        "move inner schemas to $defs, or use a simpler one",
-    )
+    problem = f"the schema is nested more than {MAX_DEPTH} levels deep"
+    return GrammarError(problem, "move inner schemas to $defs, or use a simpler one")
 
 
 class SchemaIndex:
-    """The schemas of one document by place and by name. Only `resolve` and `join` change it, by
-    what they learn."""
+    """The schemas of one document by place and name. `resolve` and `join` add what they find."""
 
     def __init__(self, root: Schema) -> None:
         self.root = root
@@ -87,7 +75,7 @@ class SchemaIndex:
         self._add(root, "#", "", 0)
 
     def _add(self, schema: Any, pointer: str, base: str, depth: int) -> None:
-        """Enters `schema` and all inside it. Does not recurse."""
+        """Add `schema` and all inside it. Does not recurse."""
         pending = [(schema, pointer, base, depth)]
         while pending:
             schema, pointer, base, depth = pending.pop()
@@ -109,32 +97,27 @@ class SchemaIndex:
                 pending.append((child, f"{pointer}/{name}", base, depth + 1))
 
     def pointer(self, schema: Any, keyword: str = "") -> str:
-        """Where the schema is, as `#/properties/x`; of one that was joined, where its first part
-        is."""
+        """The JSON pointer, as `#/properties/x`; of a joined schema, that of its first part."""
         while isinstance(schema, dict) and id(schema) not in self.pointers:
             parts = schema.get("allOf") or [schema.get("not")]
             schema = parts[0]
         place = self.pointers.get(id(schema), "#")
         return f"{place}/{_escape(keyword)}" if keyword else place
 
-    def error(self, schema: Any, keyword: str, problem: str, cure: str) -> GrammarError:
+    def error(self, schema: Any, keyword: str, problem: str, hint: str) -> GrammarError:
         """A GrammarError that names the keyword and its place."""
-        return GrammarError(f"{keyword} at {self.pointer(schema, keyword)}: {problem}", cure)
+        return GrammarError(f"{keyword} at {self.pointer(schema, keyword)}: {problem}", hint)
 
     def unsupported(self, schema: Any, keyword: str) -> GrammarError:
         """The error for a keyword that is refused or not known."""
         known = KEYWORDS.get(keyword)
         if known and known.state == REFUSED:
             return self.error(schema, keyword, "not supported", known.how)
-        return self.error(
-            schema,
-            keyword,
-            "not a known keyword",
-            f"{nearest(keyword, KEYWORDS)[:60]}; or remove it",
-        )
+        hint = f"{nearest(keyword, KEYWORDS)[:60]}; or remove it"
+        return self.error(schema, keyword, "not a known keyword", hint)
 
     def join(self, a: Schema, b: Schema) -> Schema:
-        """One schema that asks for both; the same object for the same parts."""
+        """The conjunction as one schema; the same object for the same parts."""
         if a is b or b is True or b == {}:
             return a
         if a is True or a == {}:
@@ -145,31 +128,23 @@ class SchemaIndex:
         return self._joined.setdefault(tuple(parts), {"allOf": list(parts.values())})
 
     def _parts(self, schema: Schema) -> list[Any]:
-        if (
-            isinstance(schema, dict)
-            and id(schema) not in self.pointers
-            and schema.keys() == {"allOf"}
-        ):
-            return list(schema["allOf"])
-        return [schema]
+        if isinstance(schema, bool) or id(schema) in self.pointers or schema.keys() != {"allOf"}:
+            return [schema]
+        return list(schema["allOf"])
 
     def resolve(self, schema: dict[str, Any]) -> tuple[str, Schema]:
         """The name and the schema that the `$ref` of `schema` points at."""
         reference = schema["$ref"]
         if not isinstance(reference, str):
-            raise self.error(
-                schema,
-                "$ref",
-                f"{reference!r:.60} is no reference",
-                "give a text such as #/$defs/name",
-            )
+            problem = f"{reference!r:.60} is no reference"
+            raise self.error(schema, "$ref", problem, "give a text such as #/$defs/name")
         base = self._bases.get(id(schema), "")
         target = self._look_up(urljoin(base, reference) if base else reference)
         if target is None:
-            cure = "only references inside the schema are followed: copy the other schema to $defs"
+            hint = "only references inside the schema are followed: copy the other schema to $defs"
             if reference.startswith("#"):
-                cure = nearest(reference, list(self._definitions()) or ["#"])
-            raise self.error(schema, "$ref", f"{reference!r:.80} is not in the schema", cure)
+                hint = nearest(reference, list(self._definitions()) or ["#"])
+            raise self.error(schema, "$ref", f"{reference!r:.80} is not in the schema", hint)
         return reference, target
 
     def _definitions(self) -> Iterator[str]:

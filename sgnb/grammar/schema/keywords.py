@@ -1,33 +1,29 @@
-"""The keywords of JSON Schema: what is done about each. The translation accepts what stands here as
-enforced or as an annotation, and nothing else; docs/JSON_SCHEMA.md is written from the same table.
-Imports nothing of ours but errors.
-"""
+"""The keywords of JSON Schema, and how each is handled. The translation accepts those that are
+enforced or annotations here, no others; docs/JSON_SCHEMA.md is generated from the same table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-ENFORCED, ANNOTATION, REFUSED = "enforced", "annotation", "refused"
-
+State = OneOf["enforced", "annotation", "refused"]
+ENFORCED: State = "enforced"
+ANNOTATION: State = "annotation"
+REFUSED: State = "refused"
 
 Children = OneOf["", "schema", "list", "mapping", "schema or list", "mapping of schemas or names"]
+"""What a keyword's value has to be, if it holds schemas. Only "list" must not be empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """`how` it is enforced, or the cure where it is refused. `road` says what runs it, `limits`
-    what is narrower.
+    """How a keyword is handled."""
 
-    types: the JSON types that it speaks of; a schema without `type` is read as these.
-    children: what its value has to be, if it holds schemas. Only "list" must not be empty.
-    """
-
-    state: str
-    how: str = ""
-    limits: str = ""
-    road: str = ""
-    types: tuple[str, ...] = ()
+    state: State
+    how: str = ""  # how it is enforced, or the hint where it is refused
+    limits: str = ""  # where it is narrower than JSON Schema
+    road: str = ""  # what runs it
+    types: tuple[str, ...] = ()  # those that it is about; a schema without `type` is read as these
     children: Children = ""
 
 
@@ -60,9 +56,15 @@ def _logic(how: str, limits: str = "", children: Children = "schema") -> Keyword
     return Keyword(ENFORCED, how, limits, INNER, (), children)
 
 
-def _refused(cure: str) -> Keyword:
-    return Keyword(REFUSED, cure)
+def _refused(hint: str) -> Keyword:
+    return Keyword(REFUSED, hint)
 
+
+_ANNOTATIONS = (
+    "$schema", "$comment", "$vocabulary", "title", "description", "default", "example", "examples",
+    "deprecated", "readOnly", "writeOnly", "discriminator",
+)  # fmt: skip
+_TEXT_IN_TEXT = "a text inside a text is not checked: describe it as an object, or drop the keyword"
 
 KEYWORDS: dict[str, Keyword] = {
     "type": Keyword(
@@ -84,7 +86,8 @@ KEYWORDS: dict[str, Keyword] = {
     "exclusiveMaximum": _number("digit by digit; a number, not draft-04's true"),
     "multipleOf": _number(
         "a list of the multiples, or of the last digits",
-        "at most 1000 multiples between minimum and maximum; or products of 2 and 5, and 1/n where n is one",
+        "at most 1000 multiples between minimum and maximum; "
+        "or products of 2 and 5, and 1/n where n is one",
     ),
     "minLength": _string("counted in characters, not bytes"),
     "maxLength": _string("counted in characters, not bytes"),
@@ -164,31 +167,11 @@ KEYWORDS: dict[str, Keyword] = {
     "definitions": Keyword(ENFORCED, "draft-07's spelling of $defs", "", INNER, (), "mapping"),
     "$id": Keyword(ENFORCED, "a target of $ref", "", INNER),
     "$anchor": Keyword(ENFORCED, "a target of $ref", "", INNER),
-    **{
-        name: Keyword(ANNOTATION)
-        for name in (
-            "$schema",
-            "$comment",
-            "$vocabulary",
-            "title",
-            "description",
-            "default",
-            "example",
-            "examples",
-            "deprecated",
-            "readOnly",
-            "writeOnly",
-            "discriminator",
-        )
-    },
+    **dict.fromkeys(_ANNOTATIONS, Keyword(ANNOTATION)),
     "minContains": _refused("say minItems, or list the items with prefixItems"),
     "maxContains": _refused("say maxItems, or list the items with prefixItems"),
-    "contentMediaType": _refused(
-        "a text inside a text is not checked: describe it as an object, or drop the keyword"
-    ),
-    "contentSchema": _refused(
-        "a text inside a text is not checked: describe it as an object, or drop the keyword"
-    ),
+    "contentMediaType": _refused(_TEXT_IN_TEXT),
+    "contentSchema": _refused(_TEXT_IN_TEXT),
     "$dynamicRef": _refused("use $ref"),
     "$dynamicAnchor": _refused("use $anchor"),
     "$recursiveRef": _refused("use $ref"),
@@ -202,14 +185,8 @@ KEYWORDS: dict[str, Keyword] = {
     "components": _refused("move the schemas to $defs"),
 }
 
-SILENT = frozenset(name for name, keyword in KEYWORDS.items() if keyword.state == ANNOTATION) | {
-    "$defs",
-    "definitions",
-    "$id",
-    "$anchor",
-}
+SILENT = frozenset({*_ANNOTATIONS, "$defs", "definitions", "$id", "$anchor"})
 """The keywords that ask nothing of a value."""
 
 MOST_CASES = 256
-"""So many cases may anyOf, oneOf, if and the like make together where they have to be merged with
-other keywords."""
+"""The most cases that anyOf, oneOf, if and the like make where they are merged with keywords."""

@@ -1,6 +1,5 @@
-"""Lists with commas between, some of whose parts may be left out: the insides of objects and of
-arrays of distinct values. Knows no schema.
-"""
+"""Comma-separated lists with optional parts: the insides of objects and of arrays of distinct
+values. Knows no schema."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from .text import Layout, either
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`node` between `least` and `most` times; more than once only as the last of a list."""
+    """`node` from `least` to `most` times; more than once only as the last of a list."""
 
     node: Node
     least: int = 0
@@ -21,10 +20,9 @@ class Part:
 
 
 def listed(parts: Sequence[Part], layout: Layout) -> tuple[Node, bool]:
-    """The list with at least one part written, in order, and whether it may also be empty.
+    """The list with at least one part, in order, and whether it may also be empty.
 
-    The size is n for n parts if one of them is never left out, else n log n: each half without the
-    other, or both.
+    The size is n for n parts if one is required, else n log n: each half alone, or both.
     """
     parts = [part for part in parts if part.node != NOTHING or part.least]
     if any(part.node == NOTHING for part in parts):
@@ -49,39 +47,28 @@ def _more(part: Part, layout: Layout) -> Node:
 
 
 def _some(first: Sequence[Node], more: Sequence[Node]) -> Node:
-    """At least one of some parts, all of which may be left out, given with nothing and with
-    something before them."""
+    """At least one of some optional parts, each given as the `first` of a list and as `more`."""
     if len(first) <= 1:
         return first[0] if first else NOTHING
     middle = (len(first) + 1) // 2
-    return either(
-        [
-            concat(_some(first[:middle], more), *more[middle : len(first)]),
-            _some(first[middle:], more[middle:]),
-        ]
-    )
+    begun = concat(_some(first[:middle], more), *more[middle : len(first)])
+    return either([begun, _some(first[middle:], more[middle:])])
 
 
 def counted(
     parts: Sequence[Part], least: int, most: int | None, layout: Layout
 ) -> tuple[Node, bool]:
-    """As `listed`, with `least` to `most` written in all. Grows twofold with each part that may be
-    left out."""
-    options = [
-        concat(*nodes)
-        for nodes in _counted(parts, least, len(parts) if most is None else most, False, layout)
-        if NOTHING not in nodes and nodes
-    ]
+    """As `listed`, with `least` to `most` parts. Exponential in the number of optional ones."""
+    rows = _counted(parts, least, len(parts) if most is None else most, False, layout)
+    options = [concat(*nodes) for nodes in rows if nodes and NOTHING not in nodes]
     return either(options), least == 0 and not any(part.least for part in parts)
 
 
 def _counted(
     parts: Sequence[Part], least: int, most: int, begun: bool, layout: Layout
 ) -> list[list[Node]]:
-    if (
-        least > sum(10**9 if part.most is None else part.most for part in parts)
-        or sum(p.least for p in parts) > most
-    ):
+    possible = sum(10**9 if part.most is None else part.most for part in parts)
+    if least > possible or sum(part.least for part in parts) > most:
         return []
     if not parts:
         return [[]]
@@ -90,22 +77,18 @@ def _counted(
     if part.most == 1:
         written = _more(Part(part.node, 1), layout) if begun else part.node
         if most:
-            found += [
-                [written, *others]
-                for others in _counted(rest, max(least - 1, 0), most - 1, True, layout)
-            ]
+            others = _counted(rest, max(least - 1, 0), most - 1, True, layout)
+            found += [[written, *nodes] for nodes in others]
         return found
-    part = Part(
-        part.node, max(least, part.least, 1), most if part.most is None else min(most, part.most)
-    )
+    most = most if part.most is None else min(most, part.most)
+    part = Part(part.node, max(least, part.least, 1), most)
     if part.most is not None and part.least <= part.most:
         found.append([_more(part, layout) if begun else _first(part, layout)])
     return found
 
 
 def permuted(nodes: Sequence[Node], least: int, most: int, layout: Layout) -> tuple[Node, bool]:
-    """`least` to `most` of the nodes, each at most once, in any order; grows with the factorial of
-    their number."""
+    """`least` to `most` of the nodes, each at most once, in any order; grows factorially."""
     return _arranged(tuple(nodes), max(least, 1), most, layout), least == 0
 
 

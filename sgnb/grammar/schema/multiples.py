@@ -1,5 +1,4 @@
-"""Multiples of a number between bounds, where they can be listed or told by the last digits. Knows
-no schema."""
+"""Multiples of a number between bounds, as a list or by their last digits. Knows no schema."""
 
 from __future__ import annotations
 
@@ -14,28 +13,23 @@ from .numbers import BOUND_DIGITS, Bound, integers, numbers
 from .text import DIGIT, either
 
 MOST_LISTED = 1000
-"""So many multiples are written out one by one."""
+"""At most this many multiples are written out one by one."""
 
-_CURE = (
-    f"give a minimum and a maximum with at most {MOST_LISTED} multiples between, or drop multipleOf"
-)
+_BOUNDS = f"a minimum and a maximum with at most {MOST_LISTED} multiples between"
+_HINT = f"give {_BOUNDS}, or drop multipleOf"
 
 
 def common_multiple(steps: Iterable[int | Decimal]) -> Fraction:
     """The least number that is a multiple of all the steps."""
-    step = Fraction(0)
-    for other in map(Fraction, steps):
-        numerator = math.lcm(step.numerator, other.numerator) if step else other.numerator
-        step = Fraction(
-            numerator, math.gcd(step.denominator, other.denominator) if step else other.denominator
-        )
-    return step
+    fractions = [Fraction(step) for step in steps]
+    numerator = math.lcm(*(step.numerator for step in fractions))
+    return Fraction(numerator, math.gcd(*(step.denominator for step in fractions)))
 
 
 def multiples(step: Fraction, low: Bound | None, high: Bound | None, whole: bool) -> Node:
     """The multiples of `step` > 0 between the bounds; `whole` for integers only.
 
-    Raises GrammarError where no list of MOST_LISTED numbers or of last digits tells them.
+    GrammarError where neither a list of MOST_LISTED numbers nor one of last digits describes them.
     """
     if whole:
         step = Fraction(step.numerator)
@@ -44,7 +38,7 @@ def multiples(step: Fraction, low: Bound | None, high: Bound | None, whole: bool
         if last - first < MOST_LISTED:
             return either(Literal(_text(step * factor)) for factor in range(first, last + 1))
     if step.numerator != 1 and step.denominator != 1:
-        raise GrammarError(f"multipleOf {float(step)} has no short list of last digits", _CURE)
+        raise GrammarError(f"multipleOf {float(step)} has no short list of last digits", _HINT)
     if step.denominator == 1:
         return _whole_multiples(step.numerator, low, high)
     return _fractions(step, low, high)
@@ -70,9 +64,8 @@ def integer_bounds(low: Bound | None, high: Bound | None) -> tuple[int | None, i
     if low:
         least = math.ceil(low.value) + (0 if low.inclusive or low.value != int(low.value) else 1)
     if high:
-        greatest = math.floor(high.value) - (
-            0 if high.inclusive or high.value != int(high.value) else 1
-        )
+        beyond = 0 if high.inclusive or high.value != int(high.value) else 1
+        greatest = math.floor(high.value) - beyond
     return least, greatest
 
 
@@ -82,28 +75,25 @@ def _whole_multiples(step: int, low: Bound | None, high: Bound | None) -> Node:
         return within
     count = next((count for count in range(1, 20) if 10**count % step == 0), None)
     if count is None or 10**count // step > MOST_LISTED:
-        raise GrammarError(f"multipleOf {step} has no short list of last digits", _CURE)
+        raise GrammarError(f"multipleOf {step} has no short list of last digits", _HINT)
     endings = either(Literal(str(value).zfill(count)) for value in range(0, 10**count, step))
     long = concat(Chars(((0x31, 0x39),)), Repeat(DIGIT, 0, None), endings)
     short = either(Literal(str(value)) for value in range(step, 10**count, step))
-    return Intersect(
-        (within, either([Literal("0"), concat(optional(Literal("-")), either([short, long]))]))
-    )
+    signed = concat(optional(Literal("-")), either([short, long]))
+    return Intersect((within, either([Literal("0"), signed])))
 
 
 def _fractions(step: Fraction, low: Bound | None, high: Bound | None) -> Node:
-    """`step` is 1/n. Zeros at the end are allowed up to the length that the step needs."""
+    """`step` is 1/n. Trailing zeros are allowed up to the length that the step needs."""
     places = next(count for count in range(1, 400) if 10**count % step.denominator == 0)
     within = numbers(low, high, places)
     if 10**places == step.denominator:
         return within
     if step.denominator > MOST_LISTED:
-        raise GrammarError(f"multipleOf {float(step)} has no short list of last digits", _CURE)
+        raise GrammarError(f"multipleOf {float(step)} has no short list of last digits", _HINT)
     endings = set()
     for factor in range(step.denominator):
         digits = str(int(factor * step * 10**places)).zfill(places)
-        endings |= {
-            digits[:length] for length in range(1, places + 1) if not digits[length:].strip("0")
-        }
+        endings |= {digits[:n] for n in range(1, places + 1) if not digits[n:].strip("0")}
     fraction = optional(concat(Literal("."), either(map(Literal, sorted(endings)))))
     return Intersect((within, concat(optional(Literal("-")), Repeat(DIGIT, 1, None), fraction)))

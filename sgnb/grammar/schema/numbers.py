@@ -1,8 +1,7 @@
 """JSON numbers between bounds, as syntax trees that compare digit by digit. Knows no schema.
 
-Numbers are written without exponent, without needless zeros in front, and zero has no sign. What
-the bounds leave open ends after INTEGER_DIGITS digits before the point and FRACTION_DIGITS after
-it, so that every number ends.
+Numbers have no exponent and no leading zeros, and zero has no sign. Unbounded ones have at most
+INTEGER_DIGITS digits before the point and FRACTION_DIGITS after it, so that every number ends.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def _between(low: str, high: str) -> Node:
 
 @lru_cache(maxsize=1024)
 def naturals(low: int, high: int) -> Node:
-    """The integers low .. high, with 0 <= low, without zeros in front."""
+    """The integers low .. high, with 0 <= low, without leading zeros."""
     if low > high:
         return NOTHING
     options: list[Node] = []
@@ -90,11 +89,9 @@ def naturals(low: int, high: int) -> Node:
 
 @lru_cache(maxsize=1024)
 def integers(low: int | None, high: int | None) -> Node:
-    """The integers low .. high; an open end stops after INTEGER_DIGITS digits, or one digit after
-    the other bound."""
-    return _signed(
-        -_widest(high or 0) if low is None else low, _widest(low or 0) if high is None else high
-    )
+    """The integers low .. high; None: up to INTEGER_DIGITS, or one digit beyond the other bound."""
+    least = -_widest(high or 0) if low is None else low
+    return _signed(least, _widest(low or 0) if high is None else high)
 
 
 def _widest(bound: int) -> int:
@@ -116,35 +113,27 @@ def _negative(magnitudes: Node) -> Node:
 def numbers(low: Bound | None, high: Bound | None, places: int | None = None) -> Node:
     """The numbers between the bounds, with at most `places` digits after the point.
 
-    By default there are so many places that doubles tell every text from a bound that is not
-    inclusive.
+    By default, as many as let doubles tell every text from an exclusive bound.
     """
     bounds = [bound for bound in (low, high) if bound]
     if places is None:
         whole = max((len(str(abs(int(bound.value)))) for bound in bounds), default=0)
         inclusive = [len(_split(bound.value)[1]) for bound in bounds if bound.inclusive]
         places = max(0, min(FRACTION_DIGITS, PRECISION - whole), *inclusive)
-    widest = Bound(
-        max(_widest(int(bound.value)) for bound in bounds) + 1 if bounds else 10**INTEGER_DIGITS,
-        False,
-    )
-    low, high = low or Bound(-widest.value, False), high or widest
-    from_zero = Bound(0, low.value < 0 or low.inclusive)
-    positive = (
-        _magnitudes(low if low.value > 0 else from_zero, high, places)
-        if high.value >= 0
-        else NOTHING
-    )
+    widest = max((_widest(int(bound.value)) + 1 for bound in bounds), default=10**INTEGER_DIGITS)
+    low, high = low or Bound(-widest, False), high or Bound(widest, False)
+
+    start = low if low.value > 0 else Bound(0, low.value < 0 or low.inclusive)
+    positive = _magnitudes(start, high, places) if high.value >= 0 else NOTHING
     if low.value >= 0:
         return positive
     nearest = Bound(-high.value, high.inclusive) if high.value < 0 else Bound(0, False)
-    return either(
-        [positive, _negative(_magnitudes(nearest, Bound(-low.value, low.inclusive), places))]
-    )
+    negative = _negative(_magnitudes(nearest, Bound(-low.value, low.inclusive), places))
+    return either([positive, negative])
 
 
 def _split(value: int | Decimal) -> tuple[int, str]:
-    """The integer part of abs(value), and the digits after its point without zeros at the end."""
+    """The integer part of abs(value), and its decimals without trailing zeros."""
     whole, _, fraction = format(Decimal(value).copy_abs(), "f").partition(".")
     return int(whole), fraction.rstrip("0")
 
@@ -160,15 +149,12 @@ def _magnitudes(low: Bound, high: Bound, places: int) -> Node:
         return _joined(Literal(str(first)), fraction)
     options = []
     if from_low is not None:
-        options.append(
-            _joined(Literal(str(first)), _fraction(from_low, None, True, places, low.inclusive))
-        )
+        fraction = _fraction(from_low, None, True, places, low.inclusive)
+        options.append(_joined(Literal(str(first)), fraction))
         first += 1
     options.append(_joined(naturals(first, last - 1), _fraction(None, None, True, places)))
-    options.append(
-        _joined(Literal(str(last)), _fraction(None, high_digits, high.inclusive, places))
-    )
-    return either(options)
+    fraction = _fraction(None, high_digits, high.inclusive, places)
+    return either([*options, _joined(Literal(str(last)), fraction)])
 
 
 def _joined(front: Node, back: Node) -> Node:
@@ -178,31 +164,24 @@ def _joined(front: Node, back: Node) -> Node:
 def _fraction(
     low: str | None, high: str | None, high_inclusive: bool, places: int, low_inclusive: bool = True
 ) -> Node:
-    """The point with digits, or nothing at all, so that the value is between .low and .high (None:
-    no bound)."""
+    """The point and decimals, or nothing, with a value between .low and .high (None: no bound)."""
     tail = _Tail(low_inclusive, high_inclusive)
-    options = (
-        [concat(Literal("."), digits)]
-        if (digits := tail.digits(low, high, places, False)) != NOTHING
-        else []
-    )
+    node = _joined(Literal("."), tail.digits(low, high, places, False))
     if not tail.may_end(low, high):
-        return either(options)
-    return optional(options[0]) if options else EMPTY
+        return node
+    return EMPTY if node == NOTHING else optional(node)
 
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """The digits after the point between two others. A bound becomes None where the digits before
-    have decided it."""
+    """Decimals between two others. A bound becomes None once earlier digits have decided it."""
 
     low_inclusive: bool
     high_inclusive: bool
 
     def may_end(self, low: str | None, high: str | None) -> bool:
-        return (low is None or (low == "" and self.low_inclusive)) and (
-            high != "" or self.high_inclusive
-        )
+        reached = low is None or (low == "" and self.low_inclusive)
+        return reached and (high != "" or self.high_inclusive)
 
     def digits(
         self, low: str | None, high: str | None, room: int, may_be_empty: bool = True
@@ -221,9 +200,8 @@ class _Tail:
             at_low = None if low is None else low[1:]
             at_high = None if high is None else high[1:]
             if first == last:
-                options.append(
-                    _joined(_digits(first, first), self.digits(at_low, at_high, room - 1))
-                )
+                rest = self.digits(at_low, at_high, room - 1)
+                options.append(_joined(_digits(first, first), rest))
             elif first < last:
                 options += self._apart(first, last, at_low, at_high, room - 1)
         rest = either(options)

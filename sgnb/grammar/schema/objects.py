@@ -1,5 +1,4 @@
-"""A `FlatSchema` as the tree of its objects: the named properties in order, then the others. Knows
-no other types."""
+"""A `FlatSchema` as the tree of its objects: named properties in order, then the others."""
 
 from __future__ import annotations
 
@@ -9,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 
+from ...errors import GrammarError
 from ..syntax import NOTHING, Intersect, Literal, Node, Source, Without
 from .cases import CaseReader
 from .flat import FlatSchema, Schema
@@ -18,113 +18,107 @@ from .text import ANY_TEXT, Layout, either, string
 
 MOST_PATTERNS = 3
 LONGEST_LABEL = 400
-MOST_COUNTED = 8
-"""So many properties that may be left out can be counted."""
+MOST_COUNTED = 8  # optional properties beside minProperties or maxProperties
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
-    """What is needed inside an object or array. `value(schema, label)`: the values of the schema at
-    that label."""
+class Context:
+    """What the trees of objects and arrays are made with."""
 
     layout: Layout
     reader: CaseReader
-    value: Callable[[Schema, str], Node]
+    value: Callable[[Schema, str], Node]  # the tree of a schema at a label
+
+    def error(self, flat: FlatSchema, keyword: str, problem: str, hint: str) -> GrammarError:
+        """A GrammarError that names the keyword and its place."""
+        return self.reader.index.error(flat.source, keyword, problem, hint)
 
 
-def object_tree(flat: FlatSchema, label: str, writer: Writer) -> Node:
+def object_tree(flat: FlatSchema, label: str, context: Context) -> Node:
     """The objects that `flat` allows. Raises GrammarError."""
-    flat = _with_listed_names(flat, writer)
-    members = _members(flat, writer)
+    flat = _with_listed_names(flat, context)
+    members = _members(flat, context)
     required = frozenset(flat.required)
     parts = [
-        Part(_entry(Literal(name), schema, _path(label, name), writer), int(name in required))
+        Part(_entry(Literal(name), schema, _path(label, name), context), int(name in required))
         for name, schema in members.items()
     ]
     parts = [part for part in parts if part.least or part.node != NOTHING]
-    others = _others(flat, members, label, writer)
-    inside, empty = _counted_parts(flat, parts, others, writer)
-    return writer.layout.braces(inside, empty)
+    others = _others(flat, members, label, context)
+    inside, empty = _counted_parts(flat, parts, others, context)
+    return context.layout.braces(inside, empty)
 
 
-def _with_listed_names(flat: FlatSchema, writer: Writer) -> FlatSchema:
-    """The same objects, with the names that propertyNames lists among the properties, and no more
-    beside them."""
+def _with_listed_names(flat: FlatSchema, context: Context) -> FlatSchema:
+    """The same objects, where propertyNames lists names with these as the only properties."""
     if flat.names is True:
         return flat
-    cases = writer.reader.cases(flat.names)
+    cases = context.reader.cases(flat.names)
     if any(case.values is None for case in cases):
         return flat
-    names = [name for case in cases for name in writer.reader.values(case) if isinstance(name, str)]
+    names = [
+        name for case in cases for name in context.reader.values(case) if isinstance(name, str)
+    ]
     listed_names = [name for name in flat.properties if name in names]
-    properties: dict[str, Schema] = {
-        name: _whole_member(flat, name, writer) for name in (*listed_names, *names)
-    }
+    members = ((name, _whole_member(flat, name, context)) for name in (*listed_names, *names))
+    properties: dict[str, Schema] = dict(members)
     properties |= dict.fromkeys((name for name in flat.required if name not in names), False)
     return replace(flat, properties=properties, names=True, additional=False, pattern_properties={})
 
 
-def _whole_member(flat: FlatSchema, name: str, writer: Writer) -> Schema:
-    """The schema of a property, with those of the patterns that fit its name."""
+def _whole_member(flat: FlatSchema, name: str, context: Context) -> Schema:
+    """The schema of a property, joined with those of the patterns that match its name."""
     schema = flat.member(name)
     for other in flat.fitting(name):
-        schema = writer.reader.index.join(schema, other)
+        schema = context.reader.index.join(schema, other)
     return schema
 
 
-def _members(flat: FlatSchema, writer: Writer) -> dict[str, Schema]:
+def _members(flat: FlatSchema, context: Context) -> dict[str, Schema]:
     """The named properties with their schemas, those of the patterns included."""
     members = {}
     for name in dict.fromkeys((*flat.properties, *flat.required)):
-        allowed = flat.names is True or writer.reader.valid(flat.names, name)
-        members[name] = _whole_member(flat, name, writer) if allowed else False
+        allowed = flat.names is True or context.reader.valid(flat.names, name)
+        members[name] = _whole_member(flat, name, context) if allowed else False
     return members
 
 
 def _path(label: str, name: str) -> str:
-    """The label of a property; of one very deep inside, that of what it is in."""
+    """The label of a property; at great depth, that of its object."""
     if len(label) > LONGEST_LABEL:
         return label
-    return (
-        f"{label}.{name}"
-        if _IDENTIFIER.fullmatch(name)
-        else f"{label}[{json.dumps(name, ensure_ascii=False)}]"
-    )
+    if _IDENTIFIER.fullmatch(name):
+        return f"{label}.{name}"
+    return f"{label}[{json.dumps(name, ensure_ascii=False)}]"
 
 
-def _entry(name: Node, schema: Schema, label: str, writer: Writer) -> Node:
-    value = NOTHING if schema is False else writer.value(schema, label)
-    node = NOTHING if NOTHING in (name, value) else writer.layout.entry(string(name), value)
+def _entry(name: Node, schema: Schema, label: str, context: Context) -> Node:
+    value = NOTHING if schema is False else context.value(schema, label)
+    node = NOTHING if NOTHING in (name, value) else context.layout.entry(string(name), value)
     return node if node == NOTHING else Source(node, label)
 
 
-def _others(flat: FlatSchema, members: dict[str, Schema], label: str, writer: Writer) -> Node:
+def _others(flat: FlatSchema, members: dict[str, Schema], label: str, context: Context) -> Node:
     """One entry whose name is none of `members`."""
     additional = flat.additional
     if additional is None:
-        closed = flat.pattern_properties or any(
-            schema is not False for schema in flat.properties.values()
-        )
-        additional = not closed
+        named = any(schema is not False for schema in flat.properties.values())
+        additional = not (flat.pattern_properties or named)
     patterns = list(flat.pattern_properties)
     if len(patterns) > MOST_PATTERNS:
-        raise writer.reader.index.error(
-            flat.source,
-            "patternProperties",
-            f"{len(patterns)} patterns",
-            f"at most {MOST_PATTERNS} are told apart",
-        )
+        hint = f"at most {MOST_PATTERNS} are told apart"
+        raise context.error(flat, "patternProperties", f"{len(patterns)} patterns", hint)
     entries = []
     for fits in product((True, False), repeat=len(patterns)):
         schema: Schema = True if any(fits) else additional
         for pattern, fit in zip(patterns, fits, strict=True):
             if fit:
-                schema = writer.reader.index.join(schema, flat.pattern_properties[pattern])
+                schema = context.reader.index.join(schema, flat.pattern_properties[pattern])
         if schema is not False:
-            name = _names(flat, patterns, fits, members, writer)
-            entries.append(_entry(name, schema, f"{label}.*", writer))
+            name = _names(flat, patterns, fits, members, context)
+            entries.append(_entry(name, schema, f"{label}.*", context))
     return either(entries)
 
 
@@ -133,20 +127,19 @@ def _names(
     patterns: Sequence[str],
     fits: Sequence[bool],
     taken: dict[str, Schema],
-    writer: Writer,
+    context: Context,
 ) -> Node:
-    """The names that fit just the patterns that `fits` says, and that are not taken."""
-    wanted = [pattern_tree(pattern) for pattern, fit in zip(patterns, fits, strict=True) if fit]
-    unwanted = [
-        pattern_tree(pattern, True) for pattern, fit in zip(patterns, fits, strict=True) if not fit
-    ]
-    if flat.names is not True:
-        cases = writer.reader.cases(flat.names)
-        wanted.append(either(decoded(case) for case in cases if "string" in case.types))
+    """The names that match exactly the patterns chosen by `fits`, and that are not taken."""
     chosen = [pattern for pattern, fit in zip(patterns, fits, strict=True) if fit]
+    wanted = [pattern_tree(pattern) for pattern in chosen]
+    unwanted = [pattern_tree(pattern, True) for pattern in patterns if pattern not in chosen]
+    if flat.names is not True:
+        cases = context.reader.cases(flat.names)
+        wanted.append(either(decoded(case) for case in cases if "string" in case.types))
     if any(apart(a, b) for a, b in combinations(wanted, 2)):
         return NOTHING
     unwanted = [node for node in unwanted if not any(apart(node, other) for other in wanted)]
+
     names = [name for name in taken if all(re.search(pattern, name) for pattern in chosen)]
     if not wanted and not unwanted:
         return all_but(names)
@@ -156,9 +149,9 @@ def _names(
 
 
 def _counted_parts(
-    flat: FlatSchema, parts: list[Part], others: Node, writer: Writer
+    flat: FlatSchema, parts: list[Part], others: Node, context: Context
 ) -> tuple[Node, bool]:
-    """The inside of the braces, with as many entries as minProperties and maxProperties want."""
+    """The inside of the braces under minProperties and maxProperties; whether it may be empty."""
     least, most = flat.min_properties, flat.max_properties
     needed = sum(part.least for part in parts)
     free = len(parts) - needed
@@ -166,30 +159,23 @@ def _counted_parts(
     most = None if most is not None and others == NOTHING and most >= len(parts) else most
     if others != NOTHING:
         if least > needed + 1 or (least > 1 and free):
-            raise writer.reader.index.error(
-                flat.source,
-                "minProperties",
-                "more than one name that the schema does not list could be the same twice",
-                "list the names in properties, or with enum in propertyNames",
-            )
+            problem = "more than one name that the schema does not list could be the same twice"
+            hint = "list the names in properties, or with enum in propertyNames"
+            raise context.error(flat, "minProperties", problem, hint)
         if not free:
             many = Part(others, int(least > 0), None if most is None else most - needed)
-            parts, least, most = (
-                [*parts, many] if many.most is None or many.most > 0 else parts,
-                0,
-                None,
-            )
             if many.most is not None and many.most < many.least:
                 return NOTHING, False
+            parts = [*parts, many] if many.most is None or many.most > 0 else parts
+            least, most = 0, None
         else:
             parts = [*parts, Part(others, 0, None)]
+
     if most is None and least <= 1:
-        inside, empty = listed(parts, writer.layout)
+        inside, empty = listed(parts, context.layout)
         return inside, empty and not least
     if free > MOST_COUNTED:
         keyword = "minProperties" if least else "maxProperties"
-        problem = f"{free} properties may be left out"
-        raise writer.reader.index.error(
-            flat.source, keyword, problem, f"at most {MOST_COUNTED} of them are counted"
-        )
-    return counted(parts, least, most, writer.layout)
+        hint = f"at most {MOST_COUNTED} of them are counted"
+        raise context.error(flat, keyword, f"{free} properties may be left out", hint)
+    return counted(parts, least, most, context.layout)

@@ -1,8 +1,4 @@
-"""The keywords of one schema: their values checked, and those that speak of the value itself read
-into `FlatSchema`.
-
-Logic and references are for others.
-"""
+"""The keywords of one schema, checked and read into `FlatSchema`, but for logic and references."""
 
 from __future__ import annotations
 
@@ -26,18 +22,17 @@ Fields = dict[str, Any]
 
 
 class Wrong(Exception):
-    """A keyword's value is not what it has to be; the message says what is wrong, `cure` what to
-    write."""
+    """A keyword's value is wrong; `hint` says what to write."""
 
-    def __init__(self, problem: str, cure: str) -> None:
+    def __init__(self, problem: str, hint: str) -> None:
         super().__init__(problem)
-        self.cure = cure
+        self.hint = hint
 
 
 def read(schema: dict[str, Any], index: SchemaIndex) -> FlatSchema:
-    """What the keywords of `schema` ask of a value, logic and references left out.
+    """What the keywords of `schema` but logic and references ask of a value.
 
-    Raises GrammarError for a keyword that is not enforced or whose value is wrong, logic included.
+    Raises GrammarError for any keyword that is not enforced or whose value is wrong.
     """
     fields: Fields = {"source": schema}
     spoken: set[str] = set()
@@ -51,7 +46,7 @@ def read(schema: dict[str, Any], index: SchemaIndex) -> FlatSchema:
             if keyword in READERS:
                 READERS[keyword](fields, value)
         except Wrong as wrong:
-            raise index.error(schema, keyword, str(wrong), wrong.cure) from None
+            raise index.error(schema, keyword, str(wrong), wrong.hint) from None
     spoken |= _spoken_by_format(schema, fields)
     if isinstance(schema.get("items"), list):
         fields["prefix"] = tuple(schema["items"])
@@ -60,7 +55,7 @@ def read(schema: dict[str, Any], index: SchemaIndex) -> FlatSchema:
 
 
 def _spoken_by_format(schema: dict[str, Any], fields: Fields) -> frozenset[str]:
-    """What `format` and `contentEncoding` speak of."""
+    """The types that `format` and `contentEncoding` are about."""
     if schema.get("format") in NUMBER_FORMATS:
         return NUMBERS
     return TYPES["string"] if "formats" in fields else frozenset()
@@ -128,17 +123,14 @@ def _check_pattern(pattern: Any) -> None:
     try:
         re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise Wrong(
-            f"{pattern!r:.60} is no regex: {error}", "give a regex that Python and ECMAScript share"
-        ) from None
+        hint = "give a regex that Python and ECMAScript share"
+        raise Wrong(f"{pattern!r:.60} is no regex: {error}", hint) from None
 
 
 def _format(fields: Fields, value: Any) -> None:
     if not isinstance(value, str) or (value not in FORMATS and value not in NUMBER_FORMATS):
-        raise Wrong(
-            f"{value!r:.60} is not a known format",
-            "use pattern, or remove it; docs/JSON_SCHEMA.md has a list",
-        )
+        hint = "use pattern, or remove it; docs/JSON_SCHEMA.md has a list"
+        raise Wrong(f"{value!r:.60} is not a known format", hint)
     if value in FORMATS:
         fields["formats"] = (*fields.get("formats", ()), value)
     elif (ends := NUMBER_FORMATS[value]) is not None:
@@ -148,9 +140,8 @@ def _format(fields: Fields, value: Any) -> None:
 
 def _content_encoding(fields: Fields, value: Any) -> None:
     if not isinstance(value, str) or value not in ENCODINGS:
-        raise Wrong(
-            f"{value!r:.60} is not enforced", f"one of {', '.join(ENCODINGS)}, or use pattern"
-        )
+        hint = f"one of {', '.join(ENCODINGS)}, or use pattern"
+        raise Wrong(f"{value!r:.60} is not enforced", hint)
     fields["formats"] = (*fields.get("formats", ()), value)
 
 
@@ -178,10 +169,8 @@ def _items(fields: Fields, value: Any) -> None:
 
 def _required(fields: Fields, value: Any) -> None:
     if not _is_names(value):
-        raise Wrong(
-            f"{value!r:.60} is no list of names",
-            "give a list of names; draft-04's true is not read",
-        )
+        hint = "give a list of names; draft-04's true is not read"
+        raise Wrong(f"{value!r:.60} is no list of names", hint)
     fields["required"] = tuple(dict.fromkeys(value))
 
 
@@ -229,11 +218,11 @@ READERS: dict[str, Callable[[Fields, Any], None]] = {
     "uniqueItems": _unique,
     "contains": _kept("contains"),
 }
-"""The keywords that speak of the value itself, and how each is read."""
+"""The keywords that restrict the value itself, and how each is read."""
 
 
 def _check_children(kind: Children, value: Any) -> None:
-    """Raises Wrong where the schemas inside a keyword's value are none."""
+    """Raises Wrong where a keyword's value does not hold schemas as it has to."""
     if not kind:
         return
     parts = [value]

@@ -26,32 +26,24 @@ from .flat import FlatSchema
 from .formats import format_tree
 from .text import ANY_CHARACTER, ANY_TEXT, characters, either
 
-MOST_LETTERS = 1000
-LONGEST_TEXT = 50
-"""Texts to leave out that are more, in all, or longer are left out by a difference, not letter by
-letter."""
+MOST_LETTERS = 1000  # in all, of texts that are excluded letter by letter, not by a difference
+LONGEST_TEXT = 50  # of these
 
 Span = tuple[int, int | None]
-"""The shortest and the longest text of a tree in characters; None for no end."""
+"""The lengths of the shortest and the longest text in characters; None is unbounded."""
 
 
 def decoded(flat: FlatSchema) -> Node:
-    """The texts that the string keywords of `flat` allow, before JSON's escapes. Raises
-    GrammarError."""
+    """The texts that the string keywords of `flat` allow, unescaped. Raises GrammarError."""
     parts = [pattern_tree(pattern) for pattern in flat.patterns]
     parts += [tree for name in flat.formats if (tree := format_tree(name)) is not None]
     most = flat.max_length
     if most is not None and flat.min_length > most:
         return NOTHING
+    node: Node = Repeat(ANY_CHARACTER, flat.min_length, most)
     if parts:
         parts[0] = limited(parts[0], flat.min_length, most)
         node = parts[0] if len(parts) == 1 else Intersect(tuple(parts))
-    else:
-        node = (
-            ANY_TEXT
-            if (flat.min_length, most) == (0, None)
-            else Repeat(ANY_CHARACTER, flat.min_length, most)
-        )
     removed = [pattern_tree(pattern, forbidden=True) for pattern in flat.other_patterns]
     removed += [Literal(value) for value in flat.excluded if isinstance(value, str)]
     return Without(node, either(removed)) if removed else node
@@ -59,18 +51,14 @@ def decoded(flat: FlatSchema) -> Node:
 
 @lru_cache(maxsize=256)
 def pattern_tree(pattern: str, forbidden: bool = False) -> Node:
-    """The texts in which both Python and ECMAScript find `pattern`; if `forbidden`, all in which
-    Python does.
-
-    Raises GrammarError.
-    """
+    """The texts where Python and ECMAScript both find `pattern`; if `forbidden`, Python alone."""
     node = parse(pattern, whole=False, portable=True)
     return parse(pattern, whole=False) if forbidden else node
 
 
 def all_but(texts: Collection[str]) -> Node:
-    """Every text but these, letter by letter where they are few: the grammar library follows that
-    anywhere, but refuses a difference where another text may begin with the same letters."""
+    """Every text but these, letter by letter where they are few: the grammar library follows that,
+    but refuses a difference where another text may begin with the same letters."""
     if not texts:
         return ANY_TEXT
     if sum(map(len, texts)) > MOST_LETTERS or max(map(len, texts), default=0) > LONGEST_TEXT:
@@ -84,28 +72,19 @@ def all_but(texts: Collection[str]) -> Node:
 
 
 def limited(node: Node, least: int, most: int | None) -> Node:
-    """The texts of `node` with `least` to `most` characters; a counted part becomes shorter where
-    that is enough."""
+    """The texts of `node` with `least` to `most` characters, by a tighter repeat where possible."""
     shortest, longest = span(node)
     if shortest >= least and (most is None or (longest is not None and longest <= most)):
         return node
     parts = list(_parts(node))
     spans = [span(part) for part in parts]
     loose = [index for index, (low, high) in enumerate(spans) if low != high]
-    if (
-        len(loose) == 1
-        and isinstance(part := parts[loose[0]], Repeat)
-        and span(part.node) == (1, 1)
-    ):
+    part = parts[loose[0]] if len(loose) == 1 else None
+    if isinstance(part, Repeat) and span(part.node) == (1, 1):
         fixed = sum(low for index, (low, _) in enumerate(spans) if index != loose[0])
         low = max(part.least, least - fixed)
-        high = (
-            part.most
-            if most is None
-            else most - fixed
-            if part.most is None
-            else min(part.most, most - fixed)
-        )
+        limits = [part.most, None if most is None else most - fixed]
+        high = min((limit for limit in limits if limit is not None), default=None)
         parts[loose[0]] = Repeat(part.node, low, high)
         return NOTHING if high is not None and low > high else concat(*parts)
     return Intersect((node, Repeat(ANY_CHARACTER, least, most)))
@@ -120,8 +99,7 @@ def _parts(node: Node) -> tuple[Node, ...]:
 
 
 def apart(a: Node, b: Node) -> bool:
-    """Whether the texts of the two begin with different literals, so that none is common; False
-    where not seen."""
+    """Whether the two begin with different literals: no common text. False where not seen."""
     first, second = _start(a), _start(b)
     return not first.startswith(second) and not second.startswith(first)
 
@@ -132,8 +110,7 @@ def _start(node: Node) -> str:
 
 
 def span(node: Node) -> Span:
-    """How short and how long the texts of `node` can be; the longest may be said too long, never
-    too short."""
+    """The lengths of the texts of `node`; the longest is an upper bound."""
     match node:
         case Literal(text):
             return len(text), len(text)
@@ -155,9 +132,8 @@ def span(node: Node) -> Span:
             return min(low for low, _ in spans), max(highs) if len(highs) == len(spans) else None
         case Intersect(parts):
             spans = [span(part) for part in parts]
-            return max(low for low, _ in spans), min(
-                (high for _, high in spans if high is not None), default=None
-            )
+            longest = min((high for _, high in spans if high is not None), default=None)
+            return max(low for low, _ in spans), longest
         case Without(kept, _):
             return span(kept)
         case Alternate():
@@ -166,9 +142,5 @@ def span(node: Node) -> Span:
 
 
 def _sum(lengths: list[int | None]) -> int | None:
-    total = 0
-    for length in lengths:
-        if length is None:
-            return None
-        total += length
-    return total
+    known = [length for length in lengths if length is not None]
+    return sum(known) if len(known) == len(lengths) else None

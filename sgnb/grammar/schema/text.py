@@ -1,9 +1,8 @@
-"""JSON's own grammar as syntax trees: canonical strings, constants, the rules of any value, the
-places for blanks.
+"""JSON's own grammar as syntax trees: canonical strings, constants, rules for any value, blanks.
 
 Knows no schema. Every character has one spelling: itself, or the short escape, or `\\u00xx` for the
-other controls. A `Decimal` stands for a number with a point or an exponent, as `json.loads(...,
-parse_float=Decimal)` gives it.
+other controls. A `Decimal` is a number with a point or an exponent, as from `json.loads(...,
+parse_float=Decimal)`.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ ANY_TEXT = Repeat(ANY_CHARACTER, 0, None)
 DIGIT = Chars(((0x30, 0x39),))
 
 VALUE = Reference("json value")
-"""Any JSON value; `value_rules` has the rule."""
+"""Any JSON value, as in `value_rules`."""
 
 ANYTHING = ("json value", "json object", "json array")
 """The names of the rules in `value_rules`."""
@@ -69,11 +68,8 @@ def _written(ranges: Ranges, exact: bool) -> Node:
         for first, last in _RAW
         if low <= last and first <= high
     )
-    special = [
-        point
-        for point in (*range(0x20), 0x22, 0x5C)
-        if any(low <= point <= high for low, high in ranges)
-    ]
+    escapable = (*range(0x20), 0x22, 0x5C)
+    special = [point for point in escapable if any(a <= point <= b for a, b in ranges)]
     short = [ord(_SHORT[chr(point)]) for point in special if chr(point) in _SHORT]
     escapes: list[Node] = [characters(short)] if short else []
     if exact or not raw:
@@ -85,7 +81,7 @@ def _written(ranges: Ranges, exact: bool) -> Node:
 
 
 def _long_escapes(points: list[int]) -> list[Node]:
-    """What follows the backslash of control characters that have no short escape."""
+    """Escapes, without the backslash, of control characters that have no short one."""
     found: list[Node] = []
     for first in (0, 1):
         digits = [ord(f"{point:02x}"[1]) for point in points if point >> 4 == first]
@@ -109,10 +105,9 @@ def escape(text: str) -> str:
 def escaped(node: Node, exact: bool = False) -> Node:
     """The tree of the JSON spellings of the texts of `node`; labels inside are dropped.
 
-    Classes that have visible characters lose the control characters that only `\\u00xx` can write,
-    unless `exact`: a model that begins another `\\u` would be led to them, and they make counted
-    strings half as large again. Spellings are prefix-free, so that Intersect and Without keep their
-    meaning.
+    Unless `exact`, classes with visible characters lose the control characters that only `\\u00xx`
+    can write: a model that begins another `\\u` would be led to them, and counted strings become
+    half as large again. Spellings are prefix-free, so Intersect and Without keep their meaning.
     """
     match node:
         case Literal(text):
@@ -142,18 +137,15 @@ def string(node: Node = ANY_TEXT) -> Node:
 
 @dataclass(frozen=True)
 class Layout:
-    """Where JSON allows blanks, at most `whitespace` spaces or line breaks each; never before or
-    after the whole."""
+    """JSON's punctuation, with at most `whitespace` blanks or line breaks wherever it allows them;
+    never before or after the whole."""
 
     whitespace: int = 0
 
     @cached_property
     def gap(self) -> Node:
-        return (
-            Repeat(Chars(((0x0A, 0x0A), (0x20, 0x20))), 0, self.whitespace)
-            if self.whitespace
-            else EMPTY
-        )
+        blank = Chars(((0x0A, 0x0A), (0x20, 0x20)))
+        return Repeat(blank, 0, self.whitespace) if self.whitespace else EMPTY
 
     @cached_property
     def comma(self) -> Node:
@@ -172,16 +164,14 @@ class Layout:
         return self._enclosed("[", items, empty, "]")
 
     def _enclosed(self, opening: str, inside: Node, empty: bool, closing: str) -> Node:
-        if inside in (NOTHING, EMPTY):
-            return (
-                concat(Literal(opening), self.gap, Literal(closing))
-                if empty or inside == EMPTY
-                else NOTHING
-            )
-        inside = concat(inside, self.gap)
-        return concat(
-            Literal(opening), self.gap, optional(inside) if empty else inside, Literal(closing)
-        )
+        if inside == NOTHING and not empty:
+            return NOTHING
+        if inside not in (NOTHING, EMPTY):
+            inside = concat(inside, self.gap)
+            inside = optional(inside) if empty else inside
+        else:
+            inside = EMPTY
+        return concat(Literal(opening), self.gap, inside, Literal(closing))
 
     def repeated(self, item: Node, least: int, most: int | None) -> Node:
         """`item,item,...`: at least `least`, but one or more, and at most `most`."""
@@ -198,10 +188,8 @@ class Layout:
     def constant(self, value: Any) -> Node:
         """Exactly this JSON value."""
         if isinstance(value, Mapping):
-            members = [
-                self.entry(string(Literal(key)), self.constant(item)) for key, item in value.items()
-            ]
-            return self.braces(self.joined(members), False)
+            entries = ((string(Literal(key)), self.constant(item)) for key, item in value.items())
+            return self.braces(self.joined(self.entry(*entry) for entry in entries), False)
         if isinstance(value, (list, tuple)):
             return self.brackets(self.joined(map(self.constant, value)), False)
         if isinstance(value, str):
@@ -217,19 +205,12 @@ class Layout:
 
 
 def value_rules(layout: Layout, number: Node) -> dict[str, Node]:
-    """The rules of "json value", "json object" and "json array"; the latter two in full, recursive
-    ones."""
+    """The recursive rules of "json value", "json object" and "json array"."""
     member = layout.entry(string(), VALUE)
+    words = map(Literal, ("true", "false", "null"))
+    containers = map(Reference, ("json object", "json array"))
     return {
-        "json value": alternate(
-            string(),
-            number,
-            Literal("true"),
-            Literal("false"),
-            Literal("null"),
-            Reference("json object"),
-            Reference("json array"),
-        ),
+        "json value": alternate(string(), number, *words, *containers),
         "json object": layout.braces(layout.repeated(member, 0, None), True),
         "json array": layout.brackets(layout.repeated(VALUE, 0, None), True),
     }

@@ -1,15 +1,13 @@
-"""A JSON schema as the tree of the JSON texts that are valid under it.
+"""A JSON schema as the syntax tree of valid JSON texts.
 
-Objects are written in the order of the schema, in one layout, and each value in one way, so that
-every text of the tree is valid, but not every valid text is one of the tree: docs/JSON_SCHEMA.md
-says where it is narrower. What is not enforced is an error. References become rules; whoever runs
-the tree decides what to do about recursive ones.
+Objects are written in the order of the schema, in one layout, and each value in one spelling: every
+text of the tree is valid, but not every valid text is in the tree; docs/JSON_SCHEMA.md says where
+it is narrower. What is not enforced is an error. References become rules, maybe recursive ones.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -34,47 +32,43 @@ from .index import SchemaIndex, read_schema
 from .keywords import SILENT
 from .multiples import common_multiple, integer_bounds, multiples
 from .numbers import integers, numbers
-from .objects import Writer, object_tree
+from .objects import Context, object_tree
 from .strings import decoded
 from .text import ANYTHING, VALUE, Layout, either, string, value_rules
 
 MOST_RULES = 300
-"""So many places get rules of their own for what they refer to; later ones share, and have the
-label of the first."""
+"""Up to here every place has its own rule for what it refers to; later ones share the first's."""
 
 _MOST_NESTED = 150
 _COMBINING = frozenset({*LOGIC, "$ref"})
-_DEEP_CURE = "use fewer levels, or put inner schemas into $defs"
+_DEEP_HINT = "use fewer levels, or put inner schemas into $defs"
 
 
 def translate(schema_text: str, whitespace: int = 0) -> Rules:
-    """The JSON texts that are valid under the schema, with at most `whitespace` blanks wherever
-    JSON allows them.
+    """Valid JSON texts, with at most `whitespace` blanks wherever JSON allows them.
 
-    Labels are places in the text, such as `$.wand.length` and `$.items[]`. Raises GrammarError for
-    a schema that is wrong, too large, that nothing fits, or with keywords that are not enforced: it
-    names the keyword, its place and a cure.
+    Labels are paths in the text, such as `$.wand.length` and `$.items[]`. Raises GrammarError for a
+    schema that is wrong, too large or unsatisfiable, and for keywords that are not enforced, with
+    their place and a hint.
     """
     try:
         return _Translation(read_schema(schema_text), Layout(whitespace)).rules()
     except RecursionError:
-        raise GrammarError("the schema is nested too deep", _DEEP_CURE) from None
+        raise GrammarError("the schema is nested too deep", _DEEP_HINT) from None
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a tree is being made: its label, the rules around it, and those of them without a
-    character so far."""
+    """Where a tree is being made."""
 
     label: str
-    around: tuple[tuple[int, str], ...] = ()
-    fresh: frozenset[int] = frozenset()
+    around: tuple[tuple[int, str], ...] = ()  # the enclosing rules: id of the schema, name
+    fresh: frozenset[int] = frozenset()  # schemas of those that have no character so far
     depth: int = 0
 
 
 class _Translation:
-    """One schema on its way to `Rules`. Rules wait in a queue, so that long chains of `$ref` do not
-    recurse."""
+    """One schema on its way to `Rules`, by a queue: long chains of `$ref` do not recurse."""
 
     def __init__(self, root: Schema, layout: Layout) -> None:
         self.layout = layout
@@ -97,10 +91,8 @@ class _Translation:
             self._made[name] = body if body == NOTHING else Source(body, place.label)
         body = self._made[start]
         if body == NOTHING:
-            raise GrammarError(
-                "no JSON value is valid under the schema",
-                "look for keywords that exclude each other",
-            )
+            hint = "look for keywords that exclude each other"
+            raise GrammarError("no JSON value is valid under the schema", hint)
         if not self._used.isdisjoint(ANYTHING):
             self._made |= value_rules(self.layout, numbers(None, None))
             self._used.update(ANYTHING)
@@ -109,7 +101,7 @@ class _Translation:
     def tree(self, schema: Schema, place: _Place) -> Node:
         """The values of `schema`, or a reference to the rule that has them."""
         if place.depth > _MOST_NESTED:
-            raise GrammarError(f"{place.label:.80} is nested too deep", _DEEP_CURE)
+            raise GrammarError(f"{place.label:.80} is nested too deep", _DEEP_HINT)
         if (node := self._passed_on(schema, place)) is not None:
             return node
         assert isinstance(schema, dict)
@@ -123,8 +115,7 @@ class _Translation:
         return self._cases(schema, place) if node is None else node
 
     def _passed_on(self, schema: Schema, place: _Place) -> Node | None:
-        """The values of a schema that only passes on what others describe; None for any other
-        schema."""
+        """The values of a schema that only delegates to others; None for any other schema."""
         if isinstance(schema, bool):
             return self._reference(VALUE.name) if schema else NOTHING
         spoken = schema.keys() - SILENT
@@ -135,19 +126,15 @@ class _Translation:
             return None
         [keyword] = spoken
         parts = schema[keyword]
-        if (
-            not isinstance(parts, list)
-            or not parts
-            or not all(isinstance(part, (dict, bool)) for part in parts)
-        ):
-            return None  # whoever reads the schema complains
-        if (
-            keyword == "anyOf"
-            or len(parts) == 1
-            or (keyword == "oneOf" and not self._overlap(parts))
-        ):
-            return either([self.tree(part, place) for part in parts])
-        return None
+        if not isinstance(parts, list) or not parts:
+            return None  # the reader raises the error
+        if not all(isinstance(part, (dict, bool)) for part in parts):
+            return None
+        if keyword == "allOf" and len(parts) > 1:
+            return None
+        if keyword == "oneOf" and len(parts) > 1 and self._overlap(parts):
+            return None
+        return either([self.tree(part, place) for part in parts])
 
     def _overlap(self, parts: list[Schema]) -> bool:
         return bool(self.reader.overlaps([self.reader.cases(part) for part in parts]))
@@ -157,13 +144,11 @@ class _Translation:
         return Reference(name)
 
     def _rule(self, schema: Schema, name: str, place: _Place) -> str:
-        """The name of the rule for `schema` at `place`: one that is around it, or one that will be
-        made."""
+        """The name of the rule for `schema` at `place`: an enclosing one, or one to be made."""
         key = id(schema)
         if key in place.fresh:
-            raise self.index.error(
-                schema, "$ref", "refers to itself with nothing between", "say what the value is"
-            )
+            problem = "refers to itself with nothing between"
+            raise self.index.error(schema, "$ref", problem, "say what the value is")
         for target, rule in place.around:
             if target == key:
                 return rule
@@ -183,9 +168,9 @@ class _Translation:
         return rule
 
     def _cases(self, schema: Schema, place: _Place) -> Node:
-        return either([self._plain(case, place) for case in self.reader.cases(schema)])
+        return either([self._case(case, place) for case in self.reader.cases(schema)])
 
-    def _plain(self, flat: FlatSchema, place: _Place) -> Node:
+    def _case(self, flat: FlatSchema, place: _Place) -> Node:
         """The values of one case."""
         self.reader.spend()
         if flat.values is not None:
@@ -198,14 +183,14 @@ class _Translation:
         for kind, value in (("boolean", True), ("boolean", False), ("null", None)):
             if kind in types and self.reader.holds(flat, value):
                 options.append(self.layout.constant(value))
-        writer = Writer(self.layout, self.reader, partial(self._inside, place))
+        context = Context(self.layout, self.reader, partial(self._inside, place))
         for kind, maker, keywords in _CONTAINERS:
             if kind in types:
                 self._check_excluded(flat, kind)
-                free = all(_says_nothing(flat, keyword) for keyword in keywords)
-                options.append(
-                    self._reference(f"json {kind}") if free else maker(flat, place.label, writer)
-                )
+                if all(_says_nothing(flat, keyword) for keyword in keywords):
+                    options.append(self._reference(f"json {kind}"))
+                else:
+                    options.append(maker(flat, place.label, context))
         return either(options)
 
     def _inside(self, place: _Place, schema: Schema, label: str) -> Node:
@@ -217,9 +202,8 @@ class _Translation:
         for value in flat.excluded:
             if type_of(value) == kind and self.reader.holds(rest, value):
                 problem = f"an {kind} as a forbidden value is not enforced"
-                raise self.index.error(
-                    flat.source, "not", problem, "forbid texts, numbers, true, false or null"
-                )
+                hint = "forbid texts, numbers, true, false or null"
+                raise self.index.error(flat.source, "not", problem, hint)
 
     def _decoded(self, flat: FlatSchema) -> Node:
         try:
@@ -230,56 +214,41 @@ class _Translation:
     def _numbers(self, flat: FlatSchema, types: frozenset[str]) -> Node:
         if not types:
             return NOTHING
+        source, low, high = flat.source, flat.low, flat.high
         if "integer" not in types:
-            raise self.index.error(
-                flat.source, "type", "a number that is no integer", 'use "number"'
-            )
+            problem = "a number that is no integer"
+            raise self.index.error(source, "type", problem, 'use "number"')
         whole = "fraction" not in types
-        low, high = flat.low, flat.high
-        if flat.steps:
+        if not flat.steps:
+            node = integers(*integer_bounds(low, high)) if whole else numbers(low, high)
+        else:
             try:
                 node = multiples(common_multiple(flat.steps), low, high, whole)
             except GrammarError as error:
-                raise self.index.error(
-                    flat.source, "multipleOf", error.message, error.hint
-                ) from None
-        else:
-            node = integers(*integer_bounds(low, high)) if whole else numbers(low, high)
+                raise self.index.error(source, "multipleOf", error.message, error.hint) from None
         removed = [_spellings(value) for value in flat.excluded if type_of(value) in NUMBERS]
         return Without(node, either(removed)) if removed and node != NOTHING else node
 
 
 _ANY = FlatSchema()
 
-_CONTAINERS: tuple[tuple[str, Callable[[FlatSchema, str, Writer], Node], tuple[str, ...]], ...] = (
-    (
-        "object",
-        object_tree,
-        (
-            "properties",
-            "required",
-            "additional",
-            "pattern_properties",
-            "names",
-            "min_properties",
-            "max_properties",
-        ),
-    ),
-    ("array", array_tree, ("prefix", "items", "min_items", "max_items", "unique", "contains")),
-)
-"""The types that have schemas inside, what makes their trees, and the keywords without which
-anything may be inside."""
+_OBJECT = (
+    "properties", "required", "additional", "pattern_properties", "names",
+    "min_properties", "max_properties",
+)  # fmt: skip
+_ARRAY = ("prefix", "items", "min_items", "max_items", "unique", "contains")
+_CONTAINERS = (("object", object_tree, _OBJECT), ("array", array_tree, _ARRAY))
+"""The container types, what makes their trees, and the keywords that restrict the inside."""
 
 
 def _says_nothing(flat: FlatSchema, keyword: str) -> bool:
     value = getattr(flat, keyword)
-    return value == getattr(_ANY, keyword) or (
-        keyword in ("additional", "items") and value in (True, {})
-    )
+    anything = keyword in ("additional", "items") and value in (True, {})
+    return anything or value == getattr(_ANY, keyword)
 
 
 def _spellings(value: int | Decimal) -> Node:
-    """All ways to write a number, as far as numbers are written here."""
+    """All spellings of a number without exponent."""
     text = format(Decimal(value), "f")
     whole, _, fraction = text.partition(".")
     zeros = Repeat(Literal("0"), 0, None)

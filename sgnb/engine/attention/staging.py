@@ -1,5 +1,5 @@
-"""Int32 tables that are refilled every step at fixed places on a device. Knows nothing of what they
-mean."""
+"""Staging buffers: int32 tables that are refilled every step, at fixed addresses on a device. Knows
+nothing of what they mean."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from torch import Tensor
 from ..cache.radix import Ints
 
 ALIGN = 64
-"""Tables begin at multiples of so many numbers: kernels are compiled for aligned pointers."""
+"""Tables begin at multiples of this: kernels are compiled for aligned pointers."""
 
 GAP = 4096
-"""Tables that lie no farther apart are copied together: a copy takes as long as this many numbers
+"""Tables no farther apart are one copy to the device: another costs as much as this many numbers
 more."""
 
 STAGES = 3
-"""Steps whose copies may be under way at a time."""
+"""Steps whose copies to the device may be under way at a time."""
 
 
-class Tables:
-    """Tables by name in one device tensor. They move only when one outgrows its capacity;
-    `generation` then changes."""
+class StagingBuffers:
+    """Tables by name in one device tensor, and pinned host memory to fill them from.
+
+    They move only when one outgrows its capacity; `generation` then changes.
+    """
 
     def __init__(self, device: torch.device, capacities: Mapping[str, int]) -> None:
         self.generation = self._turn = 0
@@ -34,8 +36,8 @@ class Tables:
         self._allocate()
 
     def fill(self, tables: Mapping[str, Sequence[Ints]]) -> None:
-        """Put each table's arrays, one after the other, in its place, without waiting. Others keep
-        their data, as long as `generation` does not change."""
+        """Put each table's arrays, one after the other, in its place, without waiting. What other
+        tables held is lost."""
         capacities = self._capacities
         lengths = {
             name: arrays[0].size if len(arrays) == 1 else sum(map(len, arrays))
@@ -45,23 +47,22 @@ class Tables:
             if n > capacities[name]:
                 self._grow(lengths)
                 break
+
         source, staged = self._stages[self._turn]
         if self._events:
             self._events[self._turn].synchronize()
-        end = (
-            -GAP - 1
-        )  # of the last range; what lies between two tables that are filled holds nothing
+
+        end = -GAP - 1
         ranges: list[list[int]] = []
         for name, place in self._places.items():
-            length = lengths.get(name)
-            if length is None:
-                end = -GAP - 1
+            length = lengths.get(name, 0)
             if not length:
                 continue
             _put(tables[name], staged[place : place + length])
             if place - end > GAP:
                 ranges.append([place, place])
             ranges[-1][1] = end = place + length
+
         for begin, end in ranges:
             self._data[begin:end].copy_(source[begin:end], non_blocking=True)
         if self._events:

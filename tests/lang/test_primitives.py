@@ -1,4 +1,5 @@
-"""Words check their arguments at the line that wrote them, and are values that can be joined and used again."""
+"""Words check their arguments at the line that wrote them, and are values that can be joined and
+used again."""
 
 from __future__ import annotations
 
@@ -15,14 +16,19 @@ def test_gen_takes_the_names_of_sampling() -> None:
     node = gen("a", max_tokens=3, min_tokens=1, stop=["x"], logit_bias={5: -1.0})
     assert isinstance(node, Gen)
     options = dict(node.options)
-    assert options == {"max_new_tokens": 3, "min_new_tokens": 1, "stop": ("x",), "logit_bias": ((5, -1.0),)}
+    assert options == {
+        "max_new_tokens": 3,
+        "min_new_tokens": 1,
+        "stop": ("x",),
+        "logit_bias": ((5, -1.0),),
+    }
     hash(node.options)
 
 
 def test_gen_knows_its_line() -> None:
     node = gen("a")
-    assert node.place.file == __file__
-    assert node.place.line == test_gen_knows_its_line.__code__.co_firstlineno + 1
+    assert node.location.file == __file__
+    assert node.location.line == test_gen_knows_its_line.__code__.co_firstlineno + 1
 
 
 def test_a_generator_of_stops_is_read_once() -> None:
@@ -60,7 +66,13 @@ def test_choices_make_a_select() -> None:
 
 @pytest.mark.parametrize(
     ("choices", "said"),
-    [([], "nothing"), (["a", "a"], "twice"), (["a", 1], "1 cannot"), ([""], "'' cannot"), ("yes", "one string")],
+    [
+        ([], "nothing"),
+        (["a", "a"], "twice"),
+        (["a", 1], "1 cannot"),
+        ([""], "'' cannot"),
+        ("yes", "one string"),
+    ],
 )
 def test_select_refuses(choices: Any, said: str) -> None:
     with pytest.raises(OptionError, match=said):

@@ -1,29 +1,22 @@
-"""A device's memory: what a model's weights need, how large the KV pool may be, what to give back
-at the end.
+"""How large the KV cache may be, and what a model's weights and steps need beside it.
 
 The pool is sized from what is free once the weights are there, not from the card: others may use it
-too. Also knows which errors mean that memory ran out, and which that the GPU is lost to this
-process.
+too.
 """
 
 from __future__ import annotations
 
-import gc
-import threading
-import traceback
-import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import torch
 
-from ..errors import ModelError, OptionError
+from ..errors import OptionError
 from .attention.flashinfer_backend import most_gathered
 from .attention.flashinfer_kernels import refusal
 from .cache.kv_cache import KVCache
+from .device.memory import GIB, free_bytes, gib, pools, weight_bytes
 from .options import EngineOptions
 
-GIB = 1 << 30
 CPU_POOL_BYTES = 2 << 30
 CPU_POOL_TOKENS = 1 << 16
 GPU_SHARE = 0.9
@@ -46,65 +39,6 @@ SAMPLED_BYTES = 40
 """For each logit of so many rows while they are sampled with filters: values and indices in order,
 their sums."""
 
-OUT_OF_MEMORY_CURE = "load the model with a smaller max_step_tokens, max_running_requests or memory_limit, which leaves more for work"
-DEVICE_LOST_CURE = (
-    "restart the kernel: the GPU's context is lost to this process, and with it all that was loaded"
-)
-
-_OUT_OF_MEMORY = (
-    "out of memory",
-    "can't allocate memory",
-    "CUBLAS_STATUS_ALLOC_FAILED",
-    "CUDNN_STATUS_ALLOC_FAILED",
-)
-_DEVICE_LOST = (
-    "illegal memory access",
-    "illegal address",
-    "illegal instruction",
-    "misaligned address",
-    "device-side assert",
-    "unspecified launch failure",
-    "hardware stack error",
-    "invalid program counter",
-    "uncorrectable ECC",
-    "launch timed out",
-    "unknown error",
-)
-_ADVICE = "to enable device-side assertions"
-"""Torch ends the message of every error of CUDA so."""
-
-_caches: weakref.WeakSet[KVCache] = weakref.WeakSet()
-_frozen = threading.Event()
-
-
-def weight_bytes(module: torch.nn.Module) -> int:
-    """Memory of a module's parameters and buffers; what is tied counts once."""
-    tensors = {t.data_ptr() or id(t): t for t in [*module.parameters(), *module.buffers()]}
-    return sum(t.numel() * t.element_size() for t in tensors.values())
-
-
-def check_weights_fit(
-    name: str, needed: int, dtype: torch.dtype, device: torch.device, memory_limit: float | None
-) -> None:
-    """Raise ModelError when weights of `needed` bytes are more than the GPU has free, or than
-    `memory_limit` GiB."""
-    if device.type != "cuda":
-        return
-    free, kind = _free(device), str(dtype).removeprefix("torch.")
-    limit = free if memory_limit is None else int(memory_limit * GIB)
-    if needed <= min(free, limit):
-        return
-    room = (
-        f"{_gib(free)} are free on {device}"
-        if free <= limit
-        else f"memory_limit is {memory_limit} GiB"
-    )
-    cure = "unload another engine (`%sglang engine unload NAME`), or load a smaller model"
-    if dtype == torch.float32:
-        cure += ', or load with dtype="bfloat16", which halves it'
-    raise ModelError(f"the weights of {name!r} take {_gib(needed)} in {kind}, and {room}", cure)
-
-
 def pool_tokens(decoder: Any, options: EngineOptions) -> int:
     """How many tokens the KV pool is to hold. `decoder`: a `Decoder`; `options`: those of its
     device, see `on`.
@@ -120,7 +54,7 @@ def pool_tokens(decoder: Any, options: EngineOptions) -> int:
     weights, work, free = (
         weight_bytes(decoder.model),
         work_bytes(decoder, options),
-        _free(decoder.device),
+        free_bytes(decoder.device),
     )
     if options.memory_limit is None:
         room = int(free * GPU_SHARE) - work
@@ -137,9 +71,9 @@ def pool_tokens(decoder: Any, options: EngineOptions) -> int:
             "" if options.memory_limit is None else f", memory_limit is {options.memory_limit} GiB"
         )
         raise OptionError(
-            f"a KV pool of {wanted:,} tokens ({_gib(wanted * each)}) does not fit in the memory: beside the weights "
-            f"({_gib(weights)}), {_gib(free)} are free on {decoder.device}{limit}, and a step of "
-            f"{options.max_step_tokens:,} tokens for {options.max_running_requests:,} requests works on {_gib(work)}",
+            f"a KV pool of {wanted:,} tokens ({gib(wanted * each)}) does not fit in the memory: beside the weights "
+            f"({gib(weights)}), {gib(free)} are free on {decoder.device}{limit}, and a step of "
+            f"{options.max_step_tokens:,} tokens for {options.max_running_requests:,} requests works on {gib(work)}",
             "load with a smaller max_step_tokens, max_running_requests or max_total_tokens"
             + (
                 ", or a larger memory_limit"
@@ -158,10 +92,10 @@ def make_cache(decoder: Any, options: EngineOptions) -> KVCache:
     except (RuntimeError, MemoryError) as error:
         size = tokens * KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
         raise OptionError(
-            f"a KV pool of {tokens} tokens ({_gib(size)}) does not fit in the memory",
+            f"a KV pool of {tokens} tokens ({gib(size)}) does not fit in the memory",
             "load with a smaller max_total_tokens",
         ) from error
-    _caches.add(cache)
+    pools.add(cache)
     return cache
 
 
@@ -231,111 +165,6 @@ def logit_bytes(decoder: Any, rows: int, sampled: bool = True) -> int:
     )
 
 
-def freeze_heap() -> None:
-    """Keep Python's garbage collector from looking at all that there is now, until
-    `release_device_memory`.
-
-    A full collection visits all that transformers and torch have made, for 0.2 s, while the GPU
-    waits.
-    """
-    gc.collect()
-    gc.freeze()
-    _frozen.set()
-
-
-def release_device_memory() -> None:
-    """Give back what is not in use. For the end of an engine, after it let go of model, pool,
-    graphs and workspaces.
-
-    The matrix library keeps a workspace for each stream, which graphs point into: they go with the
-    last engine only.
-    """
-    if _frozen.is_set():
-        _frozen.clear()
-        gc.unfreeze()
-    gc.collect()
-    if not torch.cuda.is_initialized():
-        return
-    try:
-        if not _caches:
-            torch.cuda.synchronize()
-            torch._C._cuda_clearCublasWorkspaces()
-        torch.cuda.empty_cache()
-        if empty_host_cache := getattr(
-            torch.accelerator, "empty_host_cache", None
-        ):  # of newer torch: pinned buffers
-            empty_host_cache()
-    except RuntimeError as error:
-        if not is_device_lost(error):
-            raise
-
-
-def _chain(error: BaseException, outer: BaseException | None) -> Iterator[BaseException]:
-    """The error, the one that it came from, and so on; up to `outer`, which was being handled
-    before."""
-    seen = [outer]
-    link: BaseException | None = error
-    while link is not None and not any(link is one for one in seen):
-        yield link
-        seen.append(link)
-        link = link.__cause__ or link.__context__
-
-
-def forget_frames(error: BaseException, outer: BaseException | None = None) -> None:
-    """Let go of what the frames of an error hold, and of those that it came from: a notebook keeps
-    the last error."""
-    for link in _chain(error, outer):
-        traceback.clear_frames(link.__traceback__)
-
-
-def find_loss(error: BaseException, outer: BaseException | None = None) -> BaseException | None:
-    """The error, or the one that it came from, if it says that the GPU is lost; the error, if
-    memory ran out."""
-    lost = next(filter(is_device_lost, _chain(error, outer)), None)
-    return lost or (error if is_out_of_memory(error) else None)
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out, on the GPU or on the host: a smaller step may do."""
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
-        return True
-    return isinstance(error, RuntimeError) and _says(error, _OUT_OF_MEMORY)
-
-
-def is_device_lost(error: BaseException) -> bool:
-    """Whether the error is one after which every call to the GPU fails until the process ends."""
-    if is_out_of_memory(error) or not isinstance(error, RuntimeError):
-        return False
-    if "CUDA" not in str(error):
-        return False
-    return _says(error, _DEVICE_LOST) or not _answers()
-
-
-def cure(error: BaseException) -> str:
-    """What to do about an error of a forward pass."""
-    if is_out_of_memory(error):
-        return OUT_OF_MEMORY_CURE
-    if is_device_lost(error):
-        return DEVICE_LOST_CURE
-    return "the engine goes on; other requests are not affected"
-
-
-def _answers() -> bool:
-    """Whether the GPU still does what it is told."""
-    if not torch.cuda.is_initialized():
-        return True
-    try:
-        torch.cuda.synchronize()
-    except RuntimeError:
-        return False
-    return True
-
-
-def _says(error: BaseException, words: tuple[str, ...]) -> bool:
-    text = str(error).lower().replace(_ADVICE, "")
-    return any(word.lower() in text for word in words)
-
-
 def _number(config: Any, *names: str) -> int:
     """The first of these settings that the config has, or 0; the largest where it has one for each
     layer."""
@@ -344,14 +173,3 @@ def _number(config: Any, *names: str) -> int:
         if value:
             return int(max(value) if isinstance(value, (list, tuple)) else value)
     return 0
-
-
-def _free(device: torch.device) -> int:
-    """Bytes that can be allocated on a GPU now."""
-    torch.cuda.empty_cache()
-    free, _ = torch.cuda.mem_get_info(device)
-    return int(free)
-
-
-def _gib(size: int) -> str:
-    return f"{size / GIB:.1f} GiB"

@@ -1,0 +1,146 @@
+"""Query tiles of rows below common prefixes. Plain numpy: knows batches and their cascades; no
+device.
+
+A tile reads all levels of the tree above its rows at a time: first what all of them see, then
+narrower groups, then each row's own tokens, with row masks. Short chunks of several tokens are such
+trees too: a later token is seen from its own row on.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..cache.radix import Ints
+from ..request.batch import Batch
+from .cascade import Cascade, Longs
+from .query_tiles import MASK_BASE, KVIndices, QueryTiles, RowMasks, TileConfig, ranks
+
+
+class _Layout(NamedTuple):
+    """The KV of all tiles, tile after tile, each padded to a multiple of the alignment, with what is reserved."""
+
+    begin: Longs  # of each tile
+    length: Longs  # of each tile, without padding
+    num_common: Longs
+    indices: Ints
+    masks: RowMasks
+
+
+def cascade_tiles(
+    batch: Batch,
+    cascade: Cascade,
+    members: Longs,
+    config: TileConfig,
+    kv_indices: KVIndices,
+    reserve: int,
+) -> tuple[QueryTiles, RowMasks, Longs]:
+    """members: the requests below groups, or of several tokens. reserve: KV indices that are left
+    free behind each tile for every request whose own tokens it has.
+
+    Also returns those of them whose own tokens are left for private tiles.
+    """
+    groups, costs = cascade.groups, config.costs
+    low, own_from = cascade.first_places[members], cascade.own_from[members]
+    high, own_to = low + batch.lengths[members], batch.starts[members] + 1
+    several = high - low > 1
+    trees = np.concatenate([groups[:, 2:4], np.stack([low, high], 1)[several]])
+    bounds, large, tile_of = _cut_trees(trees, batch.num_tokens, config)
+
+    # Segments of KV, with the columns of groups: the groups, the requests' own up to their first
+    # new token, and the new tokens after it.
+    attached = several | (own_to - own_from < costs.detach) | ~large[tile_of[low]]
+    own = np.stack([own_from, own_to, low, high, members], 1)[attached]
+    segments = np.concatenate([groups, own, _later_tokens(own)])
+    reserved = reserve * np.bincount(tile_of[own[:, 2]], minlength=len(bounds))
+    layout = _lay_out(batch, segments, bounds, tile_of, reserved, costs.align)
+
+    row = np.arange(batch.num_tokens)
+    row_of = np.empty_like(row)
+    row_of[(cascade.first_places - batch.first_rows).repeat(batch.lengths) + row] = row
+    num_rows = bounds[:, 1] - bounds[:, 0]
+    rows = row_of[bounds[:, 0].repeat(num_rows) + ranks(num_rows)]
+    tiles = QueryTiles(
+        rows=rows,
+        num_rows=num_rows,
+        kv_begin=layout.begin + kv_indices.add([layout.indices]),
+        kv_len=layout.length,
+        mask_begin=layout.begin,
+        num_common=layout.num_common,
+        kv_position=np.zeros(len(bounds), np.int64),
+        min_position=np.minimum.reduceat(batch.positions[rows], num_rows.cumsum() - num_rows),
+        large=large,
+    )
+    return tiles, layout.masks, members[~attached]
+
+
+def _later_tokens(own: Longs) -> Longs:
+    """Segments of one token each, from the second new token of a request on."""
+    counts = own[:, 3] - own[:, 2] - 1
+    request, n = own.repeat(counts, 0), ranks(counts)
+    position, place = request[:, 1] + n, request[:, 2] + 1 + n
+    return np.stack([position, position + 1, place, request[:, 3], request[:, 4]], 1)
+
+
+def _cut_trees(
+    spans: Longs, total: int, config: TileConfig
+) -> tuple[Longs, NDArray[np.bool_], Longs]:
+    """Deal out the rows of each tree evenly to tiles.
+
+    spans: [n, 2], low and high places of trees and of their branches. Returns the tiles' places,
+    [tiles, 2], which of them are large, and the tile of each of `total` places; places outside of
+    trees get the last one.
+    """
+    spans = spans[np.lexsort((-spans[:, 1], spans[:, 0]))]
+    reached = np.maximum.accumulate(spans[:, 1])
+    trees = spans[np.concatenate([[True], spans[1:, 0] >= reached[:-1]])]
+    sizes = trees[:, 1] - trees[:, 0]
+    large = sizes > config.small_rows
+    counts = -(-sizes // np.where(large, config.large_rows, config.small_rows))
+
+    tree, rank = np.arange(len(trees)).repeat(counts), ranks(counts)
+    low, high = (trees[tree, 0] + sizes[tree] * k // counts[tree] for k in (rank, rank + 1))
+    tile_of = np.full(total, len(tree) - 1)
+    num_rows = high - low
+    tile_of[low.repeat(num_rows) + ranks(num_rows)] = np.arange(len(tree)).repeat(num_rows)
+    return np.stack([low, high], 1), large[tree], tile_of
+
+
+def _lay_out(
+    batch: Batch, segments: Longs, bounds: Longs, tile_of: Longs, reserved: Longs, align: int
+) -> _Layout:
+    """Copy each segment to every tile that it meets."""
+    num_tiles, first_tile = len(bounds), tile_of[segments[:, 2]]
+    copies = tile_of[segments[:, 3] - 1] - first_tile + 1
+    tile = first_tile.repeat(copies) + ranks(copies)
+    begin, end, low, high, holder = segments.repeat(copies, 0).T
+    low, high = np.maximum(low, bounds[tile, 0]), np.minimum(high, bounds[tile, 1])
+    length, rows = end - begin, high - low
+    for_all = np.where(rows == (bounds[:, 1] - bounds[:, 0])[tile], length, 0)
+    used, num_common = (
+        np.bincount(tile, weights, num_tiles).astype(np.int64) for weights in (length, for_all)
+    )
+    padded = -(-(used + reserved) // align) * align
+    tile_begin = padded.cumsum() - padded
+
+    # Padding is one more segment of each tile, which no row sees: of the last array of slots.
+    mask = low - bounds[tile, 0] + MASK_BASE * rows
+    columns = np.zeros((4, len(tile) + num_tiles), np.int64)
+    columns[:, : len(tile)] = holder, begin, end, mask
+    columns[0, len(tile) :], columns[2, len(tile) :] = -1, padded - used
+    by_tile = np.concatenate([tile, np.arange(num_tiles)]).argsort(kind="stable")
+    holder, begin, end, mask = columns[:, by_tile]
+    slots = [request.slots for request in batch.requests]
+    slots.append(np.zeros(int((padded - used).max()), np.int32))
+    spans = zip(holder.tolist(), begin.tolist(), end.tolist(), strict=True)
+    indices = np.concatenate([slots[i][first:last] for i, first, last in spans])
+
+    length = end - begin
+    masks = mask.astype(np.int32).repeat(length)
+    positions = (begin - length.cumsum() + length).astype(np.int32).repeat(length)
+    positions += np.arange(len(positions), dtype=np.int32)
+    # Padding must be finite in the pool: it repeats a token of its tile.
+    indices[masks == 0] = indices[tile_begin].repeat(padded - used)
+    return _Layout(tile_begin, used, num_common, indices, RowMasks(masks, positions))

@@ -1,0 +1,133 @@
+"""Plans of decode steps that follow one another: the last plan, with one more token in each row.
+
+From one decode step to the next, requests and tree stay as they are, and each row reads one more
+token. The tiles then stay too, and each row's new KV index goes to where a place was reserved for
+it: a new plan would read the same in another order. This matters for large trees, whose tiles take
+milliseconds to lay out. Nobody else knows of it, but that there may be reserved KV indices.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import NamedTuple
+
+import numpy as np
+
+from ..cache.radix import Ints, Node
+from ..request.batch import Batch
+from .cascade import Longs
+from .planning import row_positions, short_tiles
+from .query_tiles import MASK_BASE, KVIndices, QueryTiles, TileConfig, ranks
+from .schedule import Schedule, make_schedule
+
+RESERVE, MAX_RESERVE = 32, 256
+"""Reserved KV indices of each row, at least and at most: steps until a plan is made anew."""
+
+RESERVED_TOKENS = 4096
+"""Of all rows together, as far as that is more than `RESERVE` for each."""
+
+
+class _Growth(NamedTuple):
+    """Where the next token of each row goes, and how its tile grows."""
+
+    places: Longs  # [rows], among the KV indices
+    mask_places: Longs  # [rows], among the row masks; -1 for rows whose tile has none
+    masks: Longs  # [rows], that the row alone sees the token
+    strides: Longs  # [rows], to the place of the token after it
+    per_tile: Longs  # [tiles], tokens that come in a step
+    moves: Longs  # [tiles], 1; 0 for padding, whose rows stay at position 0
+
+
+class DecodePlans:
+    """fork, scratch: as for `planning.plan_short`."""
+
+    def __init__(self, config: TileConfig, *, fork: bool, scratch: int) -> None:
+        self._config, self._fork, self._scratch = config, fork, scratch
+        self._requests: list[int] = []  # a plan must not keep requests alive
+        self._nodes: list[Node | None] = []
+        self._starts: Longs = np.empty(0, np.int64)
+        self._num_rows = self._reserved = 0
+
+    def plan(self, batch: Batch, new_slots: Ints, num_rows: int) -> tuple[Schedule, Ints]:
+        """Of a decode batch: its schedule and KV indices, which change with the next plan."""
+        requests = list(map(attrgetter("id"), batch.requests))
+        nodes = list(map(attrgetter("node"), batch.requests))
+        follows = (
+            self._reserved > 0
+            and num_rows == self._num_rows
+            and requests == self._requests
+            # A request's slots change only when it hangs elsewhere or computes tokens again.
+            and nodes == self._nodes
+            and bool((batch.starts - self._starts == 1).all())
+        )
+        self._requests, self._nodes, self._starts = requests, nodes, batch.starts
+        if follows:
+            self._reserved -= 1
+            self._advance(batch, new_slots)
+        else:
+            self.forget()  # also when making a plan fails half-way
+            self._plan_anew(batch, num_rows)
+        positions = row_positions(batch, 0, num_rows)
+        return make_schedule(self._tiles, self._masks, positions, self._config), self._kv_indices
+
+    def forget(self) -> None:
+        """Make the next plan anew: requests computed more than one token since the last one."""
+        self._reserved = 0
+
+    def _plan_anew(self, batch: Batch, num_rows: int) -> None:
+        count, kv_indices = len(batch), KVIndices()
+        reserve = min(max(RESERVE, RESERVED_TOKENS // count), MAX_RESERVE)
+        self._tiles, self._masks = short_tiles(
+            batch,
+            self._config,
+            kv_indices,
+            fork=self._fork,
+            num_rows=num_rows,
+            scratch=self._scratch,
+            reserve=reserve,
+        )
+        self._kv_indices: Ints = np.concatenate(kv_indices.arrays)
+        self._growth = _find_growth(self._tiles, count)
+        self._num_rows, self._reserved = num_rows, reserve
+
+    def _advance(self, batch: Batch, new_slots: Ints) -> None:
+        places, mask_places, masks, strides, per_tile, moves = self._growth
+        self._kv_indices[places] = new_slots
+        masked = (mask_places >= 0).nonzero()[0]
+        if len(masked):
+            where = mask_places[masked]
+            self._masks.masks[where] = masks[masked]
+            self._masks.kv_positions[where] = batch.starts[masked]
+            mask_places[masked] += strides[masked]
+        places += strides
+        self._tiles = self._tiles._replace(
+            kv_len=self._tiles.kv_len + per_tile,
+            min_position=self._tiles.min_position + moves,
+        )
+
+
+def _find_growth(tiles: QueryTiles, count: int) -> _Growth:
+    """Of the first `count` rows; the others are padding. A row with a private tile grows there, any
+    other in its shared tile."""
+    tile = np.arange(len(tiles.num_rows)).repeat(tiles.num_rows)
+    private = tiles.mask_begin[tile] < 0
+    has_private = np.zeros(len(tiles.rows), np.bool_)
+    has_private[tiles.rows[private]] = True
+    grows = (private | ~has_private[tiles.rows]) & (tiles.rows < count)
+    entries = grows.nonzero()[0]
+    entries = entries[tiles.rows[entries].argsort()]  # one of each row, in the order of rows
+
+    first_rows = tiles.rows[tiles.num_rows.cumsum() - tiles.num_rows]
+    per_tile = np.bincount(tile[grows], minlength=len(tiles.num_rows))
+    rank = np.zeros(len(tile), np.int64)
+    rank[grows] = ranks(per_tile)
+    tile, offset = tile[entries], (tiles.kv_len[tile] + rank)[entries]
+    mask_begin = tiles.mask_begin[tile]
+    return _Growth(
+        places=tiles.kv_begin[tile] + offset,
+        mask_places=np.where(mask_begin < 0, -1, mask_begin + offset),
+        masks=ranks(tiles.num_rows)[entries] + MASK_BASE,
+        strides=per_tile[tile],
+        per_tile=per_tile,
+        moves=(first_rows < count).astype(np.int64),
+    )

@@ -1,0 +1,250 @@
+"""A plan on the device: the tables of a step for layers of one geometry, and the kernels launched on
+them.
+
+All that short chunks launch has a fixed grid and fixed pointers, so that CUDA graphs of it can be
+replayed after later plans. Knows schedules; knows no layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..cache.kv_cache import KVCache
+from ..cache.radix import Ints
+from ..device.precompile import launch
+from ..request.batch import Batch
+from . import LayerOptions
+from .decode_plans import RESERVE, DecodePlans
+from .planning import plan_extend, plan_invariant, plan_short
+from .query_tiles import KVIndices, TileConfig
+from .schedule import Schedule, WorkItems
+from .staging import StagingBuffers
+from .triton_extend import extend_tiles
+from .triton_rows import merge_states
+from .triton_tiles import attend_tiles
+from .tuning import Geometry, Launch, Tuning, power
+
+ROWS = 1024
+"""Staging buffers begin with room for a step of so many rows."""
+
+CTAS_ON_CPU = 4
+"""CTAs of all KV heads together where there is no GPU."""
+
+
+class _Kernel(NamedTuple):
+    """What of a launch is the same for all layers of the same options."""
+
+    kernel: Any
+    grid: tuple[int, ...]
+    tables: tuple[Tensor, ...]
+    constants: tuple[Any, ...]
+    launch_options: dict[str, int]
+
+
+class _Shape(NamedTuple):
+    """What decides which kernels are launched."""
+
+    masked: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())  # see `_masked`: small, large tiles
+    merges: bool = False  # whether some row has partials
+    num_rows: int = 0  # of the schedule
+    num_extends: int = 0  # tiles of the prefill kernel
+
+
+class DevicePlan:
+    """One plan at a time; the next takes its place."""
+
+    def __init__(self, kv: KVCache, geometry: Geometry, tuning: Tuning, *, fork: bool) -> None:
+        """fork: read common prefixes once."""
+        self._geometry, self._tuning = geometry, tuning
+        self._device, self._scratch, self._fork = kv.device, kv.slots, fork
+        self._config = config = _tile_config(kv.device, geometry, tuning)
+        self._decodes = DecodePlans(config, fork=fork, scratch=kv.slots)
+        entries = ROWS + config.small_ctas * config.small_rows
+        entries += ROWS + config.large_ctas * config.large_rows
+        self._tables = StagingBuffers(
+            kv.device,
+            {
+                "small_indptr": config.small_ctas + 1,
+                "large_indptr": config.large_ctas + 1,
+                "partials_indptr": ROWS + 1,
+                "scatter_map": 2 * entries,
+                "row_positions": ROWS,
+                "small_items": 8 * (ROWS + config.small_ctas),
+                "large_items": 8 * (ROWS + config.large_ctas),
+                "extend_items": 4 * ROWS,
+                "kv_indices": max(kv.slots, 8 * ROWS) + RESERVE * ROWS,
+                "row_masks": 64 * ROWS,
+                "kv_positions": 64 * ROWS,
+            },
+        )
+        self._partials_generation = 0
+        self._allocate_partials(ROWS)
+        self._shape, self._causal = _Shape(), False
+        self._blocks = power(geometry.key_dim), power(geometry.value_dim)
+        self._launches: dict[Hashable, list[_Kernel]] = {}
+
+    @property
+    def graph_key(self) -> Hashable:
+        masked, merges, _, num_extends = self._shape
+        return self._tables.generation, self._partials_generation, masked, merges, num_extends
+
+    def plan(self, batch: Batch, new_slots: Ints, padded: int | None) -> None:
+        """Short chunks in tiles that share prefixes, long ones on the prefill kernel."""
+        if batch.is_decode:
+            planned, indices = self._decodes.plan(batch, new_slots, padded or len(batch))
+            self._put([indices], planned)
+            return
+        kv_indices, schedule, extends = KVIndices(), None, None
+        short = batch if batch.num_short == len(batch) else batch.part(0, batch.num_short)
+        if len(short):
+            schedule = plan_short(
+                short,
+                self._config,
+                kv_indices,
+                fork=self._fork,
+                num_rows=padded or short.num_tokens,
+                scratch=self._scratch,
+            )
+        if len(short) < len(batch):
+            long = batch.part(len(short), len(batch))
+            tile_rows = self._tuning.extend.block_m // self._geometry.groups
+            extends = plan_extend(long, short.num_tokens, tile_rows, kv_indices)
+        self._put(kv_indices.arrays, schedule, extends)
+
+    def forget_decodes(self) -> None:
+        """The next decode step does not follow the last one."""
+        self._decodes.forget()
+
+    def plan_invariant(self, batch: Batch, first_row: int, padded: int | None) -> None:
+        """Of the rows from `first_row` on, each alone."""
+        self._causal, kv_indices = True, KVIndices()
+        schedule = plan_invariant(
+            batch,
+            first_row,
+            self._config,
+            kv_indices,
+            num_rows=padded or first_row + batch.num_tokens,
+            scratch=self._scratch,
+        )
+        self._put(kv_indices.arrays, schedule)
+
+    def precompile(self, causal: bool) -> None:
+        """As after a plan with work of every kind; for a `precompiling` block."""
+        self._launches.clear()
+        self._causal = causal
+        self._shape = _Shape(((0, 1, 2), (0, 1, 2)), True, 1, 0 if causal else 1)
+
+    def attend(
+        self, q: Tensor, keys: Tensor, values: Tensor, out: Tensor, options: LayerOptions
+    ) -> None:
+        scaling, window, softcap, sinks = options
+        key = window or 0, float(softcap or 0), sinks is not None
+        if key not in self._launches:
+            self._launches[key] = self._prepare(*key)
+        row, head, _ = q.stride()
+        sinks = q if sinks is None else sinks
+        for kernel, grid, tables, constants, launch_options in self._launches[key]:
+            layer: tuple[Any, ...] = (q, keys, values, out, *tables, sinks, row, head, scaling)
+            if kernel is merge_states:
+                layer = *tables, out, sinks
+            launch(kernel, grid, *layer, *constants, **launch_options)
+
+    def _prepare(self, window: int, softcap: float, with_sinks: bool) -> list[_Kernel]:
+        """The launches of a layer with such options, until the shape changes."""
+        kv_heads, groups, _, value_dim = self._geometry
+        tables, tuning, config, shape = self._tables, self._tuning, self._config, self._shape
+        names = "scatter_map", "kv_indices", "row_masks", "kv_positions", "row_positions"
+        options = window, softcap, with_sinks
+        partials, kernels = (self._partials, self._lses), list[_Kernel]()
+
+        def add(kernel: Any, ctas: int, used: list[Tensor], how: Launch, *more: Any) -> None:
+            sizes = *self._geometry, how.block_m, how.block_n, *self._blocks
+            launch_options = {"num_warps": how.warps, "num_stages": how.stages}
+            constants = *sizes, *options, *more
+            kernels.append(
+                _Kernel(kernel, (kv_heads, ctas), tuple(used), constants, launch_options)
+            )
+
+        for kind, variants, how, ctas in (
+            ("small", shape.masked[0], tuning.small, config.small_ctas),
+            ("large", shape.masked[1], tuning.large, config.large_ctas),
+        ):
+            used = [tables[name] for name in (f"{kind}_indptr", f"{kind}_items", *names)]
+            for masked in variants:
+                add(attend_tiles, ctas, [*partials, *used], how, masked, self._causal)
+        if shape.num_extends:
+            used = [tables["extend_items"], tables["kv_indices"]]
+            add(extend_tiles, shape.num_extends, used, tuning.extend)
+        if shape.merges:
+            heads = kv_heads * groups
+            used = [*partials, tables["partials_indptr"]]
+            constants = heads, value_dim, self._blocks[1], with_sinks
+            grid = heads, shape.num_rows
+            kernels.append(_Kernel(merge_states, grid, tuple(used), constants, {"num_warps": 1}))
+        return kernels
+
+    def _put(
+        self, kv_indices: list[Ints], schedule: Schedule | None, extends: Ints | None = None
+    ) -> None:
+        """Bring the tables to the device, and note what must be launched for them."""
+        tables: dict[str, Sequence[Ints]] = {"kv_indices": kv_indices}
+        masked: tuple[tuple[int, ...], tuple[int, ...]] = (), ()
+        num_rows = num_partials = num_extends = 0
+        if schedule is not None:
+            small, large, scatter_map, partials_indptr, row_positions, masks, num_partials = (
+                schedule
+            )
+            masked, num_rows = (_masked(small), _masked(large)), len(row_positions)
+            tables |= {
+                "small_indptr": [small.cta_indptr],
+                "large_indptr": [large.cta_indptr],
+                "partials_indptr": [partials_indptr],
+                "scatter_map": [scatter_map],
+                "row_positions": [row_positions],
+                "small_items": [small.items],
+                "large_items": [large.items],
+                "row_masks": [masks.masks],
+                "kv_positions": [masks.kv_positions],
+            }
+        if extends is not None:
+            tables["extend_items"], num_extends = [extends], len(extends)
+        before = self.graph_key, self._shape
+        self._tables.fill(tables)
+        if num_partials > len(self._lses):
+            self._partials_generation += 1
+            self._allocate_partials(power(num_partials))
+        self._shape = _Shape(masked, num_partials > 0, num_rows, num_extends)
+        if before != (self.graph_key, self._shape):
+            self._launches.clear()
+
+    def _allocate_partials(self, count: int) -> None:
+        kv_heads, groups, _, value_dim = self._geometry
+        shape = count, kv_heads * groups, value_dim
+        self._partials = torch.empty(shape, dtype=torch.float32, device=self._device)
+        self._lses = torch.empty(shape[:2], dtype=torch.float32, device=self._device)
+
+
+def _tile_config(device: torch.device, geometry: Geometry, tuning: Tuning) -> TileConfig:
+    small, large = tuning.small, tuning.large
+    sms, on_gpu = 0, device.type == "cuda"
+    if on_gpu:
+        sms = torch.cuda.get_device_properties(device).multi_processor_count
+    small_ctas, large_ctas = (
+        max(1, (sms * kind.ctas_per_sm if on_gpu else CTAS_ON_CPU) // geometry.kv_heads)
+        for kind in (small, large)
+    )
+    costs = tuning.costs
+    costs = costs._replace(align=max(costs.align, small.block_n, large.block_n))
+    small_rows, large_rows = small.block_m // geometry.groups, large.block_m // geometry.groups
+    return TileConfig(small_rows, large_rows, small_ctas, large_ctas, costs)
+
+
+def _masked(work: WorkItems) -> tuple[int, ...]:
+    """Variants of the kernel for these work items: none without any; 0 when no item has row masks,
+    1 when some have, 2 when all."""
+    masked = work.items[:, 2] >= 0
+    return (int(masked.any()) + int(masked.all()),) if len(masked) else ()

@@ -1,0 +1,180 @@
+"""Schedules query tiles on persistent CTAs: split-KV work items, and where their results go. Plain
+numpy: knows no requests.
+
+The KV of all tiles, laid end to end, is divided into ranges of equal work, one for each CTA
+(stream-K, Osama et al., arXiv 2301.03598), so that a tile is split only where a range ends. A row
+in one work item is final there; the partial states of others are merged.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..cache.radix import Ints
+from .cascade import Longs
+from .query_tiles import CostModel, QueryTiles, RowMasks, TileConfig, ranks
+
+EVEN = 1.1
+"""One work item for each CTA is better than ranges of equal work, as long as the largest is at most
+so much larger."""
+
+
+class WorkItems(NamedTuple):
+    """Of one kernel: small or large tiles. All int32."""
+
+    cta_indptr: Ints  # [CTAs + 1], the work items of each CTA
+    items: Ints
+    """[n, 8]: first KV index, length, first row mask or -1, position of the first token, first
+    entry of the scatter map, rows, lowest position of a row, leading tokens that all rows see."""
+
+
+class Schedule(NamedTuple):
+    """The tables of a step for the kernels; all int32."""
+
+    small: WorkItems
+    large: WorkItems
+    scatter_map: Ints  # [n, 2], of each row of a work item: the row; its partial, or -1 - row
+    partials_indptr: Ints  # [rows + 1], the partials of each row
+    row_positions: Ints  # [rows]
+    masks: RowMasks
+    num_partials: int
+
+
+def make_schedule(
+    tiles: QueryTiles, masks: RowMasks, row_positions: Ints, config: TileConfig, every: int = 0
+) -> Schedule:
+    """every: split KV at its multiples only, however many CTAs there are."""
+    costs, first_entry = config.costs, 0
+    items, rows, lengths = [], [], tiles.kv_len
+    if len(masks.masks):
+        padded = -(-lengths // costs.align) * costs.align
+        lengths = np.where(tiles.mask_begin < 0, lengths, padded)
+    for chosen, ctas in ((~tiles.large, config.small_ctas), (tiles.large, config.large_ctas)):
+        if not chosen.any():
+            items.append(WorkItems(np.zeros(ctas + 1, np.int32), np.empty((0, 8), np.int32)))
+            continue
+        which = chosen.nonzero()[0]
+        index, begin, end, cta_indptr = split_kv(lengths[which], ctas, costs, every)
+        table, some_rows = _describe(tiles, which[index], begin, end, first_entry)
+        items.append(WorkItems(cta_indptr.astype(np.int32), table))
+        rows.append(some_rows)
+        first_entry += len(some_rows)
+    all_rows = rows[0] if len(rows) == 1 else np.concatenate(rows)
+    scatter_map, partials_indptr = make_scatter_map(all_rows, len(row_positions))
+    num_partials = int(partials_indptr[-1])
+    return Schedule(
+        items[0], items[1], scatter_map, partials_indptr, row_positions, masks, num_partials
+    )
+
+
+def _describe(
+    tiles: QueryTiles, tile: Longs, begin: Longs, end: Longs, first_entry: int
+) -> tuple[Ints, Longs]:
+    """The table of work items begin .. end of these tiles, and the rows of all of them."""
+    num_rows, mask_begin, length = tiles.num_rows[tile], tiles.mask_begin[tile], end - begin
+    entries = num_rows.cumsum() - num_rows
+    table = np.empty((len(tile), 8), np.int32)
+    table[:, 0] = tiles.kv_begin[tile] + begin
+    table[:, 1] = length
+    table[:, 2] = np.where(mask_begin < 0, -1, mask_begin + begin)
+    table[:, 3] = tiles.kv_position[tile] + begin
+    table[:, 4] = entries + first_entry
+    table[:, 5] = num_rows
+    table[:, 6] = tiles.min_position[tile]
+    table[:, 7] = np.minimum(np.maximum(tiles.num_common[tile] - begin, 0), length)
+
+    first_row = tiles.num_rows.cumsum() - tiles.num_rows
+    return table, tiles.rows[first_row[tile].repeat(num_rows) + ranks(num_rows)]
+
+
+def split_kv(
+    lengths: Longs, ctas: int, costs: CostModel, every: int = 0
+) -> tuple[Longs, Longs, Longs, Longs]:
+    """Split the KV of tiles between CTAs.
+
+    Evenly where there are no fewer CTAs than tiles, so that each has one work item, unless that
+    makes the largest clearly larger than equal ranges would be. every: split each tile at multiples
+    of it instead. Returns for each work item its tile, begin and end; and the CTAs' indptr.
+    """
+    if every:
+        return _split_at_multiples(lengths, ctas, costs, every)
+    work = int(lengths.sum()) + len(lengths) * costs.work_item
+    least = costs.min_work // 2 if work <= 8 * costs.min_work else costs.min_work
+    used = max(1, min(ctas, work // least))
+    if len(lengths) <= ctas:
+        size = _even_size(lengths, ctas, least, costs.align)
+        if size <= EVEN * (work // used):
+            return _split_evenly(lengths, ctas, size, costs.align)
+    return _split_by_work(lengths, ctas, used, costs)
+
+
+def _split_at_multiples(
+    lengths: Longs, ctas: int, costs: CostModel, every: int
+) -> tuple[Longs, Longs, Longs, Longs]:
+    counts = -(-lengths // every)
+    tile, begin = np.arange(len(lengths)).repeat(counts), ranks(counts) * every
+    end = np.minimum(begin + every, lengths[tile])
+    work = (end - begin + costs.work_item).cumsum()
+    inner = work.searchsorted(work[-1] * np.arange(1, ctas) // ctas, side="right")
+    return tile, begin, end, np.concatenate([[0], inner, [len(tile)]])
+
+
+def _split_evenly(
+    lengths: Longs, ctas: int, size: int, align: int
+) -> tuple[Longs, Longs, Longs, Longs]:
+    counts = -(-lengths // size)
+    sizes = -(-lengths // (counts * align)) * align
+    counts = -(-lengths // sizes)
+    tile = np.arange(len(lengths)).repeat(counts)
+    begin = ranks(counts) * sizes[tile]
+    end = np.minimum(begin + sizes[tile], lengths[tile])
+    return tile, begin, end, np.minimum(np.arange(ctas + 1), len(tile))
+
+
+def _split_by_work(
+    lengths: Longs, ctas: int, used: int, costs: CostModel
+) -> tuple[Longs, Longs, Longs, Longs]:
+    """used: CTAs that get a range; the others get none."""
+    ends, work = lengths.cumsum(), (lengths + costs.work_item).cumsum()
+    borders = np.concatenate([[0], ends])
+    targets = work[-1] * np.arange(1, used) // used
+    tile = work.searchsorted(targets, side="right")
+    inside = targets - (work[tile] - lengths[tile]) + costs.align // 2
+    cuts = borders[tile] + np.clip(inside // costs.align * costs.align, 0, lengths[tile])
+
+    points = np.unique(np.concatenate([borders, cuts]))
+    tile = ends.searchsorted(points[:-1], side="right")
+    cta_indptr = np.full(ctas + 1, len(points) - 1)
+    cta_indptr[0] = 0
+    cta_indptr[1:used] = points.searchsorted(cuts)
+    return tile, points[:-1] - borders[tile], points[1:] - borders[tile], cta_indptr
+
+
+def _even_size(lengths: Longs, ctas: int, least: int, align: int) -> int:
+    """The largest work item when each tile is split evenly, into no more items than CTAs."""
+    size = max(least, -(-int(lengths.sum()) // ctas))
+    while True:
+        size = -(-size // align) * align
+        if int((-(-lengths // size)).sum()) <= ctas:
+            return size
+        size += max(1, size // 16)
+
+
+def make_scatter_map(rows: Longs, num_rows: int) -> tuple[Ints, Ints]:
+    """`Schedule.scatter_map` of the rows of all work items, and `partials_indptr`. A row that has
+    one entry has no partial."""
+    counts = np.bincount(rows, minlength=num_rows)
+    scatter_map, partials_indptr = (
+        np.empty((len(rows), 2), np.int32),
+        np.zeros(num_rows + 1, np.int32),
+    )
+    scatter_map[:, 0], scatter_map[:, 1] = rows, -1 - rows
+    if len(rows) > num_rows or counts.max() > 1:
+        split = counts > 1
+        np.cumsum(np.where(split, counts, 0), out=partials_indptr[1:])
+        entries = split[rows].nonzero()[0]
+        by_row = entries[rows[entries].argsort(kind="stable")]
+        scatter_map[by_row, 1] = np.arange(len(by_row))
+    return scatter_map, partials_indptr

@@ -1,0 +1,99 @@
+"""A device's memory: whether weights fit, what is given back when an engine ends, and the garbage
+collector while one lives."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from typing import Any
+
+import torch
+
+from ...errors import ModelError
+from .errors import is_device_lost
+
+GIB = 1 << 30
+
+pools: weakref.WeakSet[Any] = weakref.WeakSet()
+"""The KV caches that there are: while there is one, so is an engine."""
+
+_frozen = threading.Event()
+
+
+def weight_bytes(module: torch.nn.Module) -> int:
+    """Memory of a module's parameters and buffers; what is tied counts once."""
+    tensors = {t.data_ptr() or id(t): t for t in [*module.parameters(), *module.buffers()]}
+    return sum(t.numel() * t.element_size() for t in tensors.values())
+
+
+def check_weights_fit(
+    name: str, needed: int, dtype: torch.dtype, device: torch.device, memory_limit: float | None
+) -> None:
+    """Raise ModelError when weights of `needed` bytes are more than the GPU has free, or than
+    `memory_limit` GiB."""
+    if device.type != "cuda":
+        return
+    free, kind = free_bytes(device), str(dtype).removeprefix("torch.")
+    limit = free if memory_limit is None else int(memory_limit * GIB)
+    if needed <= min(free, limit):
+        return
+    room = (
+        f"{gib(free)} are free on {device}"
+        if free <= limit
+        else f"memory_limit is {memory_limit} GiB"
+    )
+    hint = "unload another engine (`%sglang engine unload NAME`), or load a smaller model"
+    if dtype == torch.float32:
+        hint += ', or load with dtype="bfloat16", which halves it'
+    raise ModelError(f"the weights of {name!r} take {gib(needed)} in {kind}, and {room}", hint)
+
+
+def freeze_heap() -> None:
+    """Keep Python's garbage collector from looking at all that there is now, until
+    `release_device_memory`.
+
+    A full collection visits all that transformers and torch have made, for 0.2 s, while the GPU
+    waits.
+    """
+    gc.collect()
+    gc.freeze()
+    _frozen.set()
+
+
+def release_device_memory() -> None:
+    """Give back what is not in use. For the end of an engine, after it let go of model, pool,
+    graphs and workspaces.
+
+    The matrix library keeps a workspace for each stream, which graphs point into: they go with the
+    last engine only.
+    """
+    if _frozen.is_set():
+        _frozen.clear()
+        gc.unfreeze()
+    gc.collect()
+    if not torch.cuda.is_initialized():
+        return
+    try:
+        if not pools:
+            torch.cuda.synchronize()
+            torch._C._cuda_clearCublasWorkspaces()
+        torch.cuda.empty_cache()
+        if empty_host_cache := getattr(
+            torch.accelerator, "empty_host_cache", None
+        ):  # of newer torch: pinned buffers
+            empty_host_cache()
+    except RuntimeError as error:
+        if not is_device_lost(error):
+            raise
+
+
+def free_bytes(device: torch.device) -> int:
+    """Bytes that can be allocated on a GPU now."""
+    torch.cuda.empty_cache()
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(free)
+
+
+def gib(size: int) -> str:
+    return f"{size / GIB:.1f} GiB"
