@@ -44,13 +44,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One worker has the GPU, and one the browser; each other test goes where there is room, in order."""
+    """One worker has the GPU, one the browser, one the Jupyter kernel; each other test goes where there is room."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
-            return "browser" if "/browser/" in path else "gpu" if "/test_gpu" in path else nodeid
+            alone = (part for part in ("/browser/", "/test_gpu", "/magics/test_kernel") if part in path)
+            return next(alone, nodeid)
 
     config.option.loadscopereorder = False
     return Scheduling(config, log)
