@@ -5,7 +5,7 @@ STAMP := $(VENV)/.ready
 PYTHON ?= python3
 TORCH_INDEX_URL ?=
 # Tests run in a worker for each core.
-PARALLEL := -n auto --maxprocesses 8 --dist loadgroup
+PARALLEL := -n auto --maxprocesses 8
 GPU := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L 2>/dev/null | grep -c GPU)
 
 ifeq ($(filter-out 0,$(GPU)),)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,11 +36,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # Playwright keeps an event loop running on the main thread for the rest of the process;
     # asyncio.run refuses that.
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
-    # One worker has the GPU, and one the browser.
-    for item in items:
-        for name in ("browser", "gpu"):
-            if item.get_closest_marker(name):
-                item.add_marker(pytest.mark.xdist_group(name))
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:
         return
@@ -48,3 +44,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not torch.cuda.is_available():
         for item in marked:
             item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU that torch can use"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One worker has the GPU, one the browser, one the Jupyter kernel; each other test goes where there is room."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path = nodeid.partition("::")[0]
+            alone = (part for part in ("/browser/", "/test_gpu", "/magics/test_kernel") if part in path)
+            return next(alone, nodeid)
+
+    config.option.loadscopereorder = False
+    return Scheduling(config, log)

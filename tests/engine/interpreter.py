@@ -38,8 +38,8 @@ needs_triton = pytest.mark.skipif(
 
 
 def interpreted(check: str, part: str = "") -> list[str]:
-    """Run `tests/engine/CHECK.py` or a part of it, which raises where something is wrong. The words
-    that it printed."""
+    """Run `tests/engine/CHECK.py`, another module with a whole name, or a part of it; it raises where
+    something is wrong. The words that it printed."""
     server = _server()
     assert server.stdin is not None and server.stdout is not None
     try:
@@ -105,8 +105,10 @@ def _run(check: str, *part: str) -> None:
     code = 1
     sys.argv[1:] = part
     try:
-        runpy.run_module(f"tests.engine.{check}", run_name="__main__")
+        runpy.run_module(check if "." in check else f"tests.engine.{check}", run_name="__main__")
         code = 0
+    except SystemExit as end:
+        code = int(end.code or 0)
     except BaseException:
         traceback.print_exc()
     finally:

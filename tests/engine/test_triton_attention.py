@@ -34,6 +34,11 @@ def test_the_kernels_in_the_interpreter() -> None:
     assert interpreted("triton_attention_check") == ["all", "agree"]
 
 
+@needs_triton
+def test_bits_without_neighbours_in_the_interpreter() -> None:
+    assert interpreted("triton_attention_check", "invariant") == ["all", "agree"]
+
+
 def seen(
     schedule: Schedule, indices: Sequence[np.ndarray], causal: bool = False
 ) -> dict[int, list[tuple[int, int]]]:
