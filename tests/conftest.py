@@ -54,7 +54,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
-            alone = (part for part in ("/browser/", "/test_gpu", "/magics/test_kernel") if part in path)
+            alone = (
+                part for part in ("/browser/", "/test_gpu", "/magics/test_kernel") if part in path
+            )
             return next(alone, nodeid)
 
     config.option.loadscopereorder = False
