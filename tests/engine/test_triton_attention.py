@@ -47,7 +47,7 @@ def seen(
     slots = np.concatenate(indices)
     result: dict[int, list[tuple[int, int]]] = {}
     partials: dict[int, list[int]] = {}
-    for cta_indptr, items in (schedule.small, schedule.large):
+    for cta_indptr, items, _ in (schedule.small, schedule.large):
         assert (
             cta_indptr[0] == 0 and cta_indptr[-1] == len(items) and (np.diff(cta_indptr) >= 0).all()
         )

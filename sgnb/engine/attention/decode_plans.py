@@ -18,13 +18,16 @@ from ..request.batch import Batch
 from .cascade import Longs
 from .planning import row_positions, short_tiles
 from .query_tiles import MASK_BASE, KVIndices, QueryTiles, TileConfig, ranks
-from .schedule import Schedule, make_schedule
+from .schedule import Schedule, lengthen, make_schedule
 
 RESERVE, MAX_RESERVE = 32, 256
 """Reserved KV indices of each row, at least and at most: steps until a plan is made anew."""
 
 RESERVED_TOKENS = 4096
 """Of all rows together, as far as that is more than `RESERVE` for each."""
+
+BALANCED = 8
+"""Steps that a schedule serves, its last work items growing, before work is divided anew."""
 
 
 class _Growth(NamedTuple):
@@ -47,6 +50,8 @@ class DecodePlans:
         self._nodes: list[Node | None] = []
         self._starts: Longs = np.empty(0, np.int64)
         self._num_rows = self._reserved = 0
+        self._age = 0  # steps that the schedule has served
+        self._schedule: Schedule
 
     def plan(self, batch: Batch, new_slots: Ints, num_rows: int) -> tuple[Schedule, Ints]:
         """Of a decode batch: its schedule and KV indices, which change with the next plan."""
@@ -68,7 +73,14 @@ class DecodePlans:
             self.forget()  # also when making a plan fails half-way
             self._plan_anew(batch, num_rows)
         positions = row_positions(batch, 0, num_rows)
-        return make_schedule(self._tiles, self._masks, positions, self._config), self._kv_indices
+        if follows and self._age < BALANCED:
+            self._schedule = self._schedule._replace(row_positions=positions)
+            lengthen(self._schedule, self._tiles, self._config)
+            self._age += 1
+        else:
+            self._schedule = make_schedule(self._tiles, self._masks, positions, self._config)
+            self._age = 1
+        return self._schedule, self._kv_indices
 
     def forget(self) -> None:
         """Make the next plan anew: requests computed more than one token since the last one."""

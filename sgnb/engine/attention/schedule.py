@@ -28,6 +28,7 @@ class WorkItems(NamedTuple):
     items: Ints
     """[n, 8]: first KV index, length, first row mask or -1, position of the first token, first
     entry of the scatter map, rows, lowest position of a row, leading tokens that all rows see."""
+    tile: Longs  # [n], of each work item; those of a tile follow one another
 
 
 class Schedule(NamedTuple):
@@ -46,20 +47,18 @@ def make_schedule(
     tiles: QueryTiles, masks: RowMasks, row_positions: Ints, config: TileConfig, every: int = 0
 ) -> Schedule:
     """every: split KV at its multiples only, however many CTAs there are."""
-    costs, first_entry = config.costs, 0
-    items, rows, lengths = [], [], tiles.kv_len
-    if len(masks.masks):
-        padded = -(-lengths // costs.align) * costs.align
-        lengths = np.where(tiles.mask_begin < 0, lengths, padded)
-
+    first_entry, lengths = 0, _lengths(tiles, config)
+    items, rows = [], []
     for chosen, ctas in ((~tiles.large, config.small_ctas), (tiles.large, config.large_ctas)):
         if not chosen.any():
-            items.append(WorkItems(np.zeros(ctas + 1, np.int32), np.empty((0, 8), np.int32)))
+            empty = np.empty((0, 8), np.int32)
+            items.append(WorkItems(np.zeros(ctas + 1, np.int32), empty, np.empty(0, np.int64)))
             continue
         which = chosen.nonzero()[0]
-        index, begin, end, cta_indptr = split_kv(lengths[which], ctas, costs, every)
-        table, some_rows = _describe(tiles, which[index], begin, end, first_entry)
-        items.append(WorkItems(cta_indptr.astype(np.int32), table))
+        index, begin, end, cta_indptr = split_kv(lengths[which], ctas, config.costs, every)
+        tile = which[index]
+        table, some_rows = _describe(tiles, tile, begin, end, first_entry)
+        items.append(WorkItems(cta_indptr.astype(np.int32), table, tile))
         rows.append(some_rows)
         first_entry += len(some_rows)
 
@@ -69,6 +68,25 @@ def make_schedule(
     return Schedule(
         items[0], items[1], scatter_map, partials_indptr, row_positions, masks, num_partials
     )
+
+
+def lengthen(schedule: Schedule, tiles: QueryTiles, config: TileConfig) -> None:
+    """Make the last work item of each tile reach to its end, in place: the tiles are those of the
+    schedule, some tokens longer. CTAs then work less evenly than a new schedule makes them."""
+    lengths = _lengths(tiles, config)
+    for _, items, tile in (schedule.small, schedule.large):
+        if len(items):
+            last = np.append(tile[1:] != tile[:-1], True).nonzero()[0]
+            ends = (tiles.kv_begin + lengths)[tile[last]]
+            items[last, 1] = ends - items[last, 0]
+            items[:, 6] = tiles.min_position[tile]
+
+
+def _lengths(tiles: QueryTiles, config: TileConfig) -> Longs:
+    """KV indices of each tile, with those that fill up a block where there are row masks."""
+    align = config.costs.align
+    padded = -(-tiles.kv_len // align) * align
+    return np.where(tiles.mask_begin < 0, tiles.kv_len, padded)
 
 
 def _describe(
