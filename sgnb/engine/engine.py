@@ -285,7 +285,8 @@ class Engine:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Engine {self.model_name} on {self.device}, {self.dtype}{', closed' if self.closed else ''}>"
+        closed = ", closed" if self.closed else ""
+        return f"<Engine {self.model_name} on {self.device}, {self.dtype}{closed}>"
 
     def _grammar(self, params: SamplingParams) -> Future[TokenGrammar] | None:
         """The request's grammar, being compiled on another thread."""

@@ -84,12 +84,10 @@ class DecodeGraphs:
         self._seen: set[Hashable] = set()
         self._too_large: set[Hashable] = set()
         self._precompiled = self._cannot = False
-        self._begun: set[tuple[bool, bool]] = (
-            set()
-        )  # what has run once on the engine's thread, and so is set up there
-        self._graphs: dict[
-            Hashable, tuple[torch.cuda.CUDAGraph, Tensor | SamplerOutput]
-        ] = {}  # the longest unused first
+        # What has run once on the engine's thread, and so is set up there.
+        self._begun: set[tuple[bool, bool]] = set()
+        # The longest unused first.
+        self._graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor | SamplerOutput]] = {}
         self._memory = torch.cuda.graph_pool_handle()
         self._room = room
         self._holder: torch.cuda.CUDAGraph | None = None  # of the memory of all graphs
@@ -105,7 +103,9 @@ class DecodeGraphs:
                 except Exception as error:
                     if is_out_of_memory(error) or is_device_lost(error):
                         raise
-                    return  # a model that reads its own results, which have no meaning here: its steps may yet run
+                    # A model that reads its own results, which have no meaning here: its steps may
+                    # yet run.
+                    return
                 self._sampler.precompile(logits[: self._sizes[-1]])
         self._precompiled = True
 
@@ -173,9 +173,8 @@ class DecodeGraphs:
             if is_out_of_memory(error):
                 self._too_large.add(key)
             else:
-                self._cannot = (
-                    key in self._seen
-                )  # after a step like it: a module that waits for the device, or so
+                # After a step like it: a module that waits for the device, or so.
+                self._cannot = key in self._seen
             return None
 
     def _reserve(self) -> None:

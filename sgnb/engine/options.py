@@ -106,7 +106,8 @@ class EngineOptions:
         if self.compile and self.deterministic:
             raise OptionError(
                 "compile=True and deterministic=True exclude each other",
-                "torch.compile may add in another order for another number of rows: leave one of them out",
+                "torch.compile may add in another order for another number of rows: leave one of "
+                "them out",
             )
         if (
             self.max_step_tokens
@@ -116,7 +117,8 @@ class EngineOptions:
             raise OptionError(
                 f"max_step_tokens={self.max_step_tokens} is less than "
                 f"max_running_requests={self.max_running_requests}",
-                "every running request needs a token in each step: raise the one or lower the other",
+                "every running request needs a token in each step: "
+                "raise the one or lower the other",
             )
 
     def _check_number(self, name: str, kind: Any, rule: str, optional: bool = False) -> None:

@@ -70,9 +70,10 @@ def pool_tokens(decoder: Any, options: EngineOptions) -> int:
             "" if options.memory_limit is None else f", memory_limit is {options.memory_limit} GiB"
         )
         raise OptionError(
-            f"a KV pool of {wanted:,} tokens ({gib(wanted * each)}) does not fit in the memory: beside the weights "
-            f"({gib(weights)}), {gib(free)} are free on {decoder.device}{limit}, and a step of "
-            f"{options.max_step_tokens:,} tokens for {options.max_running_requests:,} requests works on {gib(work)}",
+            f"a KV pool of {wanted:,} tokens ({gib(wanted * each)}) does not fit in the memory: "
+            f"beside the weights ({gib(weights)}), {gib(free)} are free on "
+            f"{decoder.device}{limit}, and a step of {options.max_step_tokens:,} tokens for "
+            f"{options.max_running_requests:,} requests works on {gib(work)}",
             "load with a smaller max_step_tokens, max_running_requests or max_total_tokens"
             + (
                 ", or a larger memory_limit"

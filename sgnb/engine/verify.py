@@ -37,8 +37,9 @@ class JumpReport:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.prompts} prompts, {len(self.differences)} texts differ, {self.cut_otherwise} more are the same in "
-            f"other tokens; {self.jumping_passes} forward passes instead of {self.stepping_passes}"
+            f"{self.prompts} prompts, {len(self.differences)} texts differ, {self.cut_otherwise} "
+            f"more are the same in other tokens; {self.jumping_passes} forward passes instead of "
+            f"{self.stepping_passes}"
         ]
         for number, position, jumping, stepping in self.differences:
             a, b = (

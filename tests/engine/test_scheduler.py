@@ -182,8 +182,9 @@ def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
     rng = random.Random(trial)
     total = (60, 150, 600)[trial % 3]
     sim = Simulation(
-        total, lambda request: rng.randrange(3), max_step_tokens=(5, 32, 500)[trial // 3 % 3], max_running=8,
-        prefix_cache=trial % 5 != 0, policy=("lpm", "fcfs")[trial % 7 == 0], retires=trial % 2 == 0,
+        total, lambda request: rng.randrange(3), max_step_tokens=(5, 32, 500)[trial // 3 % 3],
+        max_running=8, prefix_cache=trial % 5 != 0, policy=("lpm", "fcfs")[trial % 7 == 0],
+        retires=trial % 2 == 0,
     )  # fmt: skip
     scheduler = sim.scheduler
     for step in range(500):
@@ -228,8 +229,8 @@ def test_every_slot_has_one_owner_when_requests_rewrite_their_ends(trial: int) -
             )
 
     sim = Simulation(
-        total, lambda request: rng.randrange(3), rewrite, max_step_tokens=(5, 32, 500)[trial // 3 % 3], max_running=8,
-        prefix_cache=trial % 5 != 0,
+        total, lambda request: rng.randrange(3), rewrite,
+        max_step_tokens=(5, 32, 500)[trial // 3 % 3], max_running=8, prefix_cache=trial % 5 != 0,
     )  # fmt: skip
     scheduler = sim.scheduler
     for _ in range(400):
@@ -274,8 +275,9 @@ def test_every_slot_has_one_owner_when_steps_are_read_late(trial: int) -> None:
             )
 
     sim = Simulation(
-        total, lambda request: rng.randrange(3), rewrite, overlap=True, max_step_tokens=(5, 32, 500)[trial // 3 % 3],
-        max_running=8, prefix_cache=trial % 5 != 0, policy=("lpm", "fcfs")[trial % 7 == 0], retires=trial % 2 == 0,
+        total, lambda request: rng.randrange(3), rewrite, overlap=True,
+        max_step_tokens=(5, 32, 500)[trial // 3 % 3], max_running=8, prefix_cache=trial % 5 != 0,
+        policy=("lpm", "fcfs")[trial % 7 == 0], retires=trial % 2 == 0,
     )  # fmt: skip
     scheduler = sim.scheduler
     for _ in range(400):

@@ -96,8 +96,10 @@ class Constraint:
                 + thinking
             )
             raise RequestError(
-                f"the grammar's shortest text needs {need} token{'s' * (need != 1)}, and only {limit} may be generated",
-                "raise max_tokens (max_new_tokens in Engine.generate); if the context is full, shorten the prompt",
+                f"the grammar's shortest text needs {need} token{'s' * (need != 1)}, and only "
+                f"{limit} may be generated",
+                "raise max_tokens (max_new_tokens in Engine.generate); if the context is full, "
+                "shorten the prompt",
             )
         if self.binds:
             self._jump()

@@ -115,7 +115,8 @@ class InputProcessor:
         outside = (tokens < 0) | (tokens >= self.vocab_size)
         if outside.any():
             raise RequestError(
-                f"token id {tokens[outside.argmax()]} is outside the vocabulary of {self.vocab_size}",
+                f"token id {tokens[outside.argmax()]} is outside the vocabulary of "
+                f"{self.vocab_size}",
                 "was the prompt made with another tokenizer?",
             )
         return tokens.astype(np.int32)
@@ -158,7 +159,8 @@ class InputProcessor:
             )
         if params.return_logprob and params.logprob_start_len > prompt_length:
             raise RequestError(
-                f"logprob_start_len={params.logprob_start_len} is beyond the prompt of {prompt_length} tokens",
+                f"logprob_start_len={params.logprob_start_len} is beyond the prompt of "
+                f"{prompt_length} tokens",
                 "use a position in it",
             )
 

@@ -186,7 +186,8 @@ def _check_unicode(text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise RequestError(
-            f"character {error.start} of the prompt is {text[error.start]!r}, half of a surrogate pair",
+            f"character {error.start} of the prompt is {text[error.start]!r}, "
+            "half of a surrogate pair",
             "read the text as UTF-8, or drop what is broken: text.encode(errors='ignore').decode()",
         ) from None
 
