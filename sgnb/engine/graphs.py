@@ -51,7 +51,7 @@ MOST_GRAPHS = 256
 """Graphs that are kept: each takes some of the device's memory."""
 
 INPUTS = 6
-"""For each row: token, position, state, seat, temperature, draw."""
+"""For each row: token, position, state, sample row, temperature, draw."""
 
 T = TypeVar("T")
 
@@ -239,10 +239,11 @@ class DecodeGraphs:
     def _model_step(self, rows: int) -> tuple[Tensor, ...]:
         """The logits; and of each row the state, temperature and draw."""
         inputs = self._inputs[: INPUTS * aligned(rows)].view(INPUTS, -1)
-        ids, positions, states, seats, *numbers = inputs[:, :rows]
+        ids, positions, states, sample_rows, *numbers = inputs[:, :rows]
         sampler = self._sampler
-        resume(ids, sampler.sampled, states, sampler.states, seats, self._ids[:rows], states)
-        logits = self._forward(self._ids[:rows], positions)
+        own_ids = self._ids[:rows]
+        resume(ids, sampler.sampled, states, sampler.states, sample_rows, own_ids, states)
+        logits = self._forward(own_ids, positions)
         return logits, states, *(number.view(torch.float32) for number in numbers)
 
 

@@ -332,8 +332,8 @@ class EngineLoop:
         state.finish(finish)
 
     def _fail(self, requests: list[Request], error: Exception) -> None:
-        """A forward pass failed: its requests end with the error, the others and the cache live
-        on."""
+        """A forward pass failed: its requests end with the error, the others go on, and the cache
+        stays."""
         for request in requests:
             message = f"the forward pass failed: {type(error).__name__}: {error}"
             failure = EngineError(message, hint_for(error))

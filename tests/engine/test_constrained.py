@@ -407,10 +407,10 @@ def test_a_recursive_text_lands(bytes_engine: Engine, limit: int, least: int) ->
     schema = {"$ref": "#/$defs/n", "$defs": {"n": node}}
     outs = bytes_engine.generate("x", json_schema=schema, max_new_tokens=limit, seed=1, n=20)
     assert all(len(out.token_ids) <= limit for out in outs)
-    landed = [
+    ended = [
         out for out in outs if out.text.endswith("}") and out.text.count("{") == out.text.count("}")
     ]
-    assert len(landed) >= least and all("v" in json.loads(out.text) for out in landed)
+    assert len(ended) >= least and all("v" in json.loads(out.text) for out in ended)
 
 
 def test_a_vocabulary_without_the_bytes() -> None:

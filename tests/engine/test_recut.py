@@ -125,8 +125,8 @@ def test_a_model_that_cuts_as_its_tokenizer_goes_on_so(tokenizer: Tokenizer) -> 
     assert changed > 1
 
 
-def test_a_beginning_that_is_cut_otherwise_stays() -> None:
-    """Letters where the tokenizer has words: only the last one is cut anew, however much is
+def test_a_beginning_in_other_tokens_stays() -> None:
+    """Letters where the tokenizer has words: only the last one is retokenized, however much is
     forced."""
     tokenizer = Tokenizer(byte_level())
     data, end = b"The quick brow", b"n fox jumps over the lazy dog."

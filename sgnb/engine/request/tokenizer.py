@@ -15,7 +15,7 @@ from ...errors import RequestError
 from ...grammar.vocabulary import Vocabulary
 
 CONTEXT_TOKENS = 6
-"""Decoding starts so many prompt tokens early: some tokenizers drop the space before a first
+"""How many prompt tokens early decoding starts: some tokenizers drop the space before a first
 word."""
 
 
@@ -40,9 +40,8 @@ class Tokenizer:
     def vocabulary(self) -> Vocabulary:
         """The bytes of all tokens; special ones, and ids that no token has, are no text. Takes a
         moment when made."""
-        with (
-            self._making
-        ):  # grammars are compiled on several threads, and a cached property has no lock of its own
+        # Grammars are compiled on several threads, and a cached property has no lock of its own.
+        with self._making:
             return self._vocabulary
 
     @cached_property
@@ -79,10 +78,8 @@ class Tokenizer:
     def _write_text(self, data: bytes) -> Sequence[int]:
         """The same for whole characters."""
         text, pieces = data.decode(), self.vocabulary.pieces
-        for before in (
-            "",
-            "\n",
-        ):  # after a line break no tokenizer puts the blank that begins a text
+        # After a line break no tokenizer puts the blank that begins a text.
+        for before in ("", "\n"):
             skipped = self._encode([before], False)[0] if before else []
             [tokens] = self._encode([before + text], False)
             rest = tokens[len(skipped) :]
