@@ -29,7 +29,7 @@ from ...events import Jumped
 from ...grammar.matcher import Matcher
 from .output import TokenRecord
 from .request import Request
-from .tokenizer import Tokenizer, common_length, unfinished_bytes
+from .tokenizer import Tokenizer, common_tokens, unfinished_bytes
 
 RETOKENIZED = 8
 """Of the last tokens, how many are at most retokenized with the text that a jump appends."""
@@ -252,7 +252,7 @@ class Constraint:
         for count in (2, RETOKENIZED, 1):
             old = request.tokens[max(self._first, request.num_tokens - count) :].tolist()
             new = self._tokenizer.write(b"".join([pieces[token] for token in old]) + data)
-            common = common_length(old, new)
+            common = common_tokens(old, new)
             dropped = len(old) - common
             if dropped <= 1 or (common and dropped <= min(len(new) - len(old), len(data))):
                 break

@@ -161,7 +161,7 @@ class Tokenizer:
         return str(name).replace("▁", " ").encode()
 
 
-def common_length(a: Sequence[int], b: Sequence[int]) -> int:
+def common_tokens(a: Sequence[int], b: Sequence[int]) -> int:
     """How many tokens the two begin with alike."""
     return next(
         (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
