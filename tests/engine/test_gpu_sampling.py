@@ -19,7 +19,7 @@ from sgnb.grammar.vocabulary import Vocabulary
 from sgnb.sampling import SamplingParams
 
 from ..large_vocabulary import pieces
-from .test_sampler import CASES
+from .test_torch_sampler import CASES
 
 pytestmark = pytest.mark.gpu
 

@@ -1,5 +1,5 @@
-"""The sampler of a GPU on the CPU, through triton's interpreter; run by `test_picking.py` in a
-process of its own.
+"""The sampler of a GPU on the CPU, through triton's interpreter; run by `test_triton_sampler.py` in
+a process of its own.
 
 A request whose mask the host makes comes and goes beside one whose grammar is walked on the device,
 one step ahead.
