@@ -77,9 +77,9 @@ def run() -> Report:
     report = Report(
         f"Layers through torch.compile ({'GPU' if gpu else 'CPU'}), tokens a second",
         ("model", "layers", *(work.name for work in works), "load, s", "load again, s"),
-        note=f"Medians of {rounds} engines each, made in turn, each round in another order. The last line is the "
-        "first once more: what differs between those two is noise. Load: the first one, and the median of the others, "
-        "in the same process.",
+        note=f"Medians of {rounds} engines each, made in turn, each round in another order. The "
+        "last line is the first once more: what differs between those two is noise. Load: the "
+        "first one, and the median of the others, in the same process.",
     )
     with _nothing_compiled():
         for name in ("Llama", "GPT-2"):

@@ -16,7 +16,8 @@ shell = InteractiveShell.instance()
 began = time.perf_counter(); import torch; torch_seconds = time.perf_counter() - began
 began = time.perf_counter()
 shell.run_line_magic("load_ext", "sgnb")
-shell.run_cell_magic("sglang", "--show none -q", "s += 'The capital of France is' + gen('city', max_tokens=1)")
+cell = "s += 'The capital of France is' + gen('city', max_tokens=1)"
+shell.run_cell_magic("sglang", "--show none -q", cell)
 assert shell.user_ns["s"]["city"], "no token came"
 print("RESULT", torch_seconds, time.perf_counter() - began)
 """

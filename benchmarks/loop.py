@@ -115,8 +115,8 @@ class Bench:
         self.log = EventLog()
         self.player = player or Player(tokenizer)
         scheduler = Scheduler(
-            RadixTree(self.log.emit), SlotAllocator(3_000_000), context_length=8192, max_step_tokens=8192,
-            max_running=ROWS, emit=self.log.emit,
+            RadixTree(self.log.emit), SlotAllocator(3_000_000), context_length=8192,
+            max_step_tokens=8192, max_running=ROWS, emit=self.log.emit,
         )  # fmt: skip
         self._tokenizer = tokenizer
         self._loop = EngineLoop(scheduler, self.player, tokenizer, self.log, overlap=True)  # type: ignore[arg-type]
@@ -276,7 +276,8 @@ def _idle() -> Report:
             f"gaps above {1000 * GAP:.0f} ms",
             "the longest, ms",
         ),
-        note="The median of three, by the seconds. A gap is before a step; borders between levels are the long ones.",
+        note="The median of three, by the seconds. A gap is before a step; borders between levels "
+        "are the long ones.",
     )
     gpu = SimulatedGpu()
     with _served(Player(None, gpu)) as server:

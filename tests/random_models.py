@@ -11,9 +11,9 @@ from transformers import CONFIG_MAPPING, AutoModelForCausalLM, PreTrainedModel
 
 VOCAB = 97
 COMMON: dict[str, Any] = {
-    "vocab_size": VOCAB, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "head_dim": 32, "max_position_embeddings": 256,
-    "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+    "vocab_size": VOCAB, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32,
+    "max_position_embeddings": 256, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
 }  # fmt: skip
 NO_HEAD_DIM = ("head_dim",)
 MULTI_HEAD = ("head_dim", "num_key_value_heads")
@@ -39,9 +39,9 @@ FAMILIES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "gpt_oss": ({"num_local_experts": 4, "sliding_window": 8}, ()),
     "starcoder2": ({}, ()),
     "deepseek_v3": (
-        {"num_key_value_heads": 4, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8,
-         "v_head_dim": 8, "n_routed_experts": 4, "num_experts_per_tok": 2, "n_group": 1, "topk_group": 1,
-         "moe_intermediate_size": 32, "first_k_dense_replace": 1},
+        {"num_key_value_heads": 4, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8,
+         "qk_nope_head_dim": 8, "v_head_dim": 8, "n_routed_experts": 4, "num_experts_per_tok": 2,
+         "n_group": 1, "topk_group": 1, "moe_intermediate_size": 32, "first_k_dense_replace": 1},
         NO_HEAD_DIM,
     ),
     "glm4": ({}, ()),
@@ -79,7 +79,9 @@ def greedy(family: str, prompts: list[list[int]], new_tokens: int) -> list[list[
     """transformers' own greedy continuation of each prompt, one at a time, with eager attention."""
     model = reference_model(family)
     return [
-        model.generate(torch.tensor([p]), attention_mask=torch.ones(1, len(p), dtype=torch.long),
-                       max_new_tokens=new_tokens, do_sample=False, eos_token_id=None)[0, len(p) :].tolist()
+        model.generate(
+            torch.tensor([p]), attention_mask=torch.ones(1, len(p), dtype=torch.long),
+            max_new_tokens=new_tokens, do_sample=False, eos_token_id=None,
+        )[0, len(p) :].tolist()
         for p in prompts
     ]  # fmt: skip

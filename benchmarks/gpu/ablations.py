@@ -64,7 +64,9 @@ PROGRAMS: dict[str, Program] = {
         ("no CUDA graphs", "unfused modules", "no overlap"),
     ),
     "batch, nothing shared": Program(
-        plain, {"requests": 128, "prompt": 256, "new": 64}, {"requests": 16, "prompt": 64, "new": 16}
+        plain,
+        {"requests": 128, "prompt": 256, "new": 64},
+        {"requests": 16, "prompt": 64, "new": 16},
     ),
     "few-shot": Program(
         few_shot,
@@ -176,7 +178,8 @@ def make_table(results: Results, gpu: bool) -> Report:
     report = Report(
         f"Ablations ({'GPU' if gpu else 'CPU'}): times as long as with all on",
         ("program", "all on, s", *options),
-        bar=f"a technique gains where it must, and loses no more than noise ({noise:.0%}) where it does not apply",
+        bar="a technique gains where it must, and loses no more than noise "
+        f"({noise:.0%}) where it does not apply",
         note="The last column is the second run with all on over the first: the noise.",
     )
     good = []

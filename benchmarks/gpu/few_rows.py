@@ -29,9 +29,9 @@ def skinny(place: Place) -> Report:
             "cuBLAS",
             "cuBLAS / ours",
         ),
-        note="Ours is what a step of these rows runs: cuBLAS too, for q, k, v from 3 rows on, the others from 17. It "
-        "stands between kernels for the norm before, and after: of q, k, v the rotation and the pool, else the gate or "
-        "the residual.",
+        note="Ours is what a step of these rows runs: cuBLAS too, for q, k, v from 3 rows on, the "
+        "others from 17. It stands between kernels for the norm before, and after: of q, k, v the "
+        "rotation and the pool, else the gate or the residual.",
     )
     for name, product in place.sizes.products.items():
         made = place.weights(product)
@@ -64,8 +64,8 @@ def layers(place: Place) -> Report:
     report = Report(
         "Products of a layer, few rows, us (GPU)",
         ("model", "rows", "ours", "cuBLAS", "cuBLAS / ours"),
-        note="q, k, v; o; gate and up; down, one after the other, as in the table of products, without norms of heads. "
-        "A shared expert has the last two.",
+        note="q, k, v; o; gate and up; down, one after the other, as in the table of products, "
+        "without norms of heads. A shared expert has the last two.",
     )
     for name, model in place.sizes.models.items():
         made = place.weights(*model.values())

@@ -27,9 +27,11 @@ from .sizes import MOST_LOGITS, Mixture, Place
 def experts(place: Place) -> Report:
     report = Report(
         "Mixtures of experts, us (GPU)",
-        ("model", "tokens", "ours", "ours, deterministic", "GB/s", "grouped_mm, graph", "grouped_mm, launched",
-         "loop, launched", "grouped_mm, graph / ours", "deterministic / ours"),
-        note="GB/s: distinct weights that ours reads. The loop reads the device, and is in no graph.",
+        ("model", "tokens", "ours", "ours, deterministic", "GB/s", "grouped_mm, graph",
+         "grouped_mm, launched", "loop, launched", "grouped_mm, graph / ours",
+         "deterministic / ours"),
+        note="GB/s: distinct weights that ours reads. "
+        "The loop reads the device, and is in no graph.",
     )  # fmt: skip
     for name, mixture in place.sizes.mixtures.items():
         module = _experts_module(place, mixture)
@@ -46,8 +48,8 @@ def _experts_module(place: Place, mixture: Mixture) -> Any:
     from transformers.models.mixtral.modeling_mixtral import MixtralExperts
 
     config = SimpleNamespace(
-        num_local_experts=mixture.experts, hidden_size=mixture.hidden, intermediate_size=mixture.inner,
-        hidden_act="silu", _experts_implementation="eager",
+        num_local_experts=mixture.experts, hidden_size=mixture.hidden,
+        intermediate_size=mixture.inner, hidden_act="silu", _experts_implementation="eager",
     )  # fmt: skip
     with torch.device("meta"):
         module = MixtralExperts(config)  # type: ignore[arg-type]
@@ -152,10 +154,10 @@ def _sum(values: Sequence[float | None]) -> float | None:
 def sampling(place: Place) -> Report:
     report = Report(
         "From logits to tokens, us (GPU)",
-        ("rows", "ours", "ours, greedy", f"of {H200_BYTES / 1e12:.1f} TB/s", "torch", "torch, greedy", "FlashInfer",
-         "torch / ours", "FlashInfer / ours"),
-        note="Ours gives log-probabilities too. torch: softmax and multinomial; argmax. FlashInfer: softmax and "
-        "sampling_from_probs.",
+        ("rows", "ours", "ours, greedy", f"of {H200_BYTES / 1e12:.1f} TB/s", "torch",
+         "torch, greedy", "FlashInfer", "torch / ours", "FlashInfer / ours"),
+        note="Ours gives log-probabilities too. torch: softmax and multinomial; argmax. "
+        "FlashInfer: softmax and sampling_from_probs.",
     )  # fmt: skip
     for rows in place.sizes.sampled:
         report.rows.append((rows, *_sampling_row(place, rows)))
@@ -193,8 +195,9 @@ def _sampling_row(place: Place, rows: int) -> tuple[str, ...]:
     ours, peers = found["ours"], found.get("FlashInfer")
     share = "-" if ours is None else f"{size / ours * 1e6 / H200_BYTES:.0%}"
     return (
-        microseconds(ours), microseconds(found["ours, greedy"]), share, microseconds(found["torch"]),
-        microseconds(found["torch, greedy"]), microseconds(peers), times(found["torch"], ours), times(peers, ours),
+        microseconds(ours), microseconds(found["ours, greedy"]), share,
+        microseconds(found["torch"]), microseconds(found["torch, greedy"]), microseconds(peers),
+        times(found["torch"], ours), times(peers, ours),
     )  # fmt: skip
 
 

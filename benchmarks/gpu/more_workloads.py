@@ -135,7 +135,14 @@ PAPER: dict[str, Kind] = {
     ),
     "RAG": Kind(
         retrieval,
-        {"questions": 64, "instruction": 400, "passages": 50, "passage": 200, "shown": 3, "new": 64},
+        {
+            "questions": 64,
+            "instruction": 400,
+            "passages": 50,
+            "passage": 200,
+            "shown": 3,
+            "new": 64,
+        },
         {"questions": 2, "instruction": 8, "passages": 4, "passage": 5, "shown": 2, "new": 3},
     ),
 }  # fmt: skip

@@ -31,8 +31,8 @@ class SgnbServer:
 
     def submit(self, batch: Sequence[Asked], together: bool) -> None:
         params = [sampling(asked.call) for asked in batch]
-        sinks = [partial(_put, self._results, asked.number) for asked in batch]
-        self._ids += self.engine.submit([asked.prompt for asked in batch], params, sinks)
+        on_outputs = [partial(_put, self._results, asked.number) for asked in batch]
+        self._ids += self.engine.submit([asked.prompt for asked in batch], params, on_outputs)
 
     def finished(self) -> list[tuple[int, list[int]]]:
         done = [self._results.get()]

@@ -181,11 +181,11 @@ def _decode(engine: Any, prompts: list[list[int]], new: int, watch: Callable[[in
             done.release()
 
     params = SamplingParams(temperature=0, max_new_tokens=new, ignore_eos=True)
-    sinks = [first] + [other] * (len(prompts) - 1)
+    on_outputs = [first] + [other] * (len(prompts) - 1)
     # Only the first streams: it alone is to be watched.
-    engine.submit(prompts[:1], [params], sinks[:1], stream=True)
+    engine.submit(prompts[:1], [params], on_outputs[:1], stream=True)
     if len(prompts) > 1:
-        engine.submit(prompts[1:], [params] * (len(prompts) - 1), sinks[1:])
+        engine.submit(prompts[1:], [params] * (len(prompts) - 1), on_outputs[1:])
     for _ in prompts:
         if not done.acquire(timeout=120):
             raise TimeoutError("the engine did not finish within two minutes")

@@ -117,7 +117,8 @@ def _first_token(server: Any, began: float) -> dict[str, Any]:
 def _report(results: Results, server: Any, name: str, result: dict[str, Any]) -> None:
     results.add(server.name, server.version, name, result)
     print(
-        f"{server.name} {server.version}: {name}: {result['figure']:,.2f} {result['unit']} {result}",
+        f"{server.name} {server.version}: {name}: "
+        f"{result['figure']:,.2f} {result['unit']} {result}",
         flush=True,
     )
 

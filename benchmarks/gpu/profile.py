@@ -20,7 +20,8 @@ from .workloads import BASIC
 
 KINDS = {
     "attention": r"attend_tiles|extend_tiles|merge_states|store_rows|flashinfer",
-    "products": r"gemm|nvjet|cutlass|xmma|cublas|splitK|linear_kernel|project_kernel|grouped_kernel",
+    "products": r"gemm|nvjet|cutlass|xmma|cublas|splitK"
+    r"|linear_kernel|project_kernel|grouped_kernel",
     "norms, rotary, activations": r"_norm_kernel|_gate_kernel|_rotate_and_store_kernel",
     "choosing": r"_sum_blocks|_pass|_choose|allow|advance|_resume",
     "copies": r"Memcpy|Memset",

@@ -75,10 +75,11 @@ class Findings:
         counts = ", ".join(f"{name} {count}" for name, count in sorted(self.programs.items()))
         stats = self.stats
         return (
-            f"SOAK {'FAILED' if self.faults else 'ok'}: {seconds:.0f} s, {self.programs.total()} programs ({counts}), "
-            f"{stats['requests']} requests, {stats['steps']} steps, {stats['output_tokens']} output tokens, "
-            f"{self.retractions} retractions, {self.probes} probes the same, {self.rests} rests, "
-            f"memory {self.growth_mb:+.0f} MB, faults: {self.faults or 'none'}"
+            f"SOAK {'FAILED' if self.faults else 'ok'}: {seconds:.0f} s, {self.programs.total()} "
+            f"programs ({counts}), {stats['requests']} requests, {stats['steps']} steps, "
+            f"{stats['output_tokens']} output tokens, {self.retractions} retractions, "
+            f"{self.probes} probes the same, {self.rests} rests, memory {self.growth_mb:+.0f} MB, "
+            f"faults: {self.faults or 'none'}"
         )
 
 
@@ -318,11 +319,12 @@ def run() -> Report:
     )
     stats = findings.stats
     report.rows.append(
-        (f"{seconds:.0f}", findings.programs.total(), stats["requests"], stats["steps"], findings.probes,
-         "; ".join(findings.faults) or "none")
+        (f"{seconds:.0f}", findings.programs.total(), stats["requests"], stats["steps"],
+         findings.probes, "; ".join(findings.faults) or "none")
     )  # fmt: skip
     report.bar, report.met = "no fault", not findings.faults
-    report.note = f"{findings.retractions} retractions; memory {findings.growth_mb:+.0f} MB after the warm-up."
+    growth = f"{findings.growth_mb:+.0f} MB"
+    report.note = f"{findings.retractions} retractions; memory {growth} after the warm-up."
     return report
 
 

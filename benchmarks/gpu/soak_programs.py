@@ -121,13 +121,13 @@ class Programs:
         done = threading.Semaphore(0)
         reasons: list[str | None] = []
 
-        def sink(output: Any) -> None:
+        def on_output(output: Any) -> None:
             reasons.append(output.finish_reason)
             done.release()
 
         params = sgnb.SamplingParams(max_new_tokens=self._longest_output, ignore_eos=True)
         ids = self._engine.submit(
-            [self._prompt(rng) for _ in range(count)], [params] * count, [sink] * count
+            [self._prompt(rng) for _ in range(count)], [params] * count, [on_output] * count
         )
         threading.Event().wait(rng.random() * 0.05)
         self._engine.abort(ids)

@@ -50,8 +50,8 @@ BARS: dict[str, dict[str, Bar]] = {
 """By the shape's name; there is none of the other shapes."""
 
 COLUMNS = (
-    "workload", "unit", "sgnb", "SGLang", "vLLM", "times the better peer", "limit", "share of the limit", "to reach",
-    "met", "MHz",
+    "workload", "unit", "sgnb", "SGLang", "vLLM", "times the better peer", "limit",
+    "share of the limit", "to reach", "met", "MHz",
 )  # fmt: skip
 JUDGED = COLUMNS.index("met")
 

@@ -51,8 +51,8 @@ def _tokenizer(content: dict[str, Any]) -> dict[str, Any]:
         "".join(shown[byte] for byte in piece): specials + rank for rank, piece in enumerate(pieces)
     }
     added = [
-        {"id": i, "content": name, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
-         "special": True}
+        {"id": i, "content": name, "single_word": False, "lstrip": False, "rstrip": False,
+         "normalized": False, "special": True}
         for i, name in enumerate(special)
     ]  # fmt: skip
     cut = {
@@ -78,8 +78,8 @@ def _tokenizer(content: dict[str, Any]) -> dict[str, Any]:
         "decoder": to_bytes,
         "model": {
             "type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
-            "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": True,
-            "vocab": vocab, "merges": _merges(pieces, shown),
+            "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False,
+            "ignore_merges": True, "vocab": vocab, "merges": _merges(pieces, shown),
         },
     }  # fmt: skip
 

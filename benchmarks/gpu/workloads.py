@@ -237,7 +237,9 @@ BASIC: dict[str, Kind] = {
         {"sessions": 3, "turns": 3, "message": 6, "new": 3},
     ),
     "JSON, 128 requests": Kind(
-        json_records, {"requests": 128, "prompt": 64, "new": 256}, {"requests": 3, "prompt": 8, "new": 200}
+        json_records,
+        {"requests": 128, "prompt": 64, "new": 256},
+        {"requests": 3, "prompt": 8, "new": 200},
     ),
     "JSON, one at a time": Kind(
         json_records,

@@ -15,7 +15,7 @@ from typing import Any
 from ..engine.engine import Engine, Origin
 from ..engine.request.input_processor import split_samples
 from ..engine.request.output import Output
-from ..engine.request.tokenizer import common_length
+from ..engine.request.tokenizer import common_tokens
 from ..errors import RequestError, SgnbError
 from ..lang.chat import PLAIN, ChatTemplate, Messages, from_render
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
@@ -123,7 +123,7 @@ def encode_choices(engine: Engine, call: ScoreCall) -> tuple[list[int], list[lis
     """
     texts = [call.prompt, *(call.prompt + choice for choice in call.choices)]
     prompt, *continued = engine.encode(texts)
-    start = min(common_length(prompt, tokens) for tokens in continued)
+    start = min(common_tokens(prompt, tokens) for tokens in continued)
     if start == 0:
         message = f"select {call.name!r} has no text before its choices"
         raise RequestError(message, "put some text before it")

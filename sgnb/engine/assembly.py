@@ -195,9 +195,8 @@ def precompile_attention(options: EngineOptions, probe: Probe, device: torch.dev
         return
     from .attention.triton_backend import precompile_layers
 
-    with contextlib.suppress(
-        torch.OutOfMemoryError
-    ):  # whoever needs the memory in earnest says what does not fit
+    # Whoever needs the memory in earnest says what does not fit.
+    with contextlib.suppress(torch.OutOfMemoryError):
         precompile_layers(
             probe.shapes, probe.heads, probe.options, probe.dtype, device, options.deterministic
         )

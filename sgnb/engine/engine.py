@@ -34,8 +34,8 @@ from .request.request import Request
 from .request.request_state import OnOutput, RequestState
 
 SWITCH_INTERVAL = 1e-4
-"""GIL switch interval while an engine lives, in seconds. At CPython's 5 ms the GPU idles behind any
-busy thread: the engine's own gives the GIL up many times a step."""
+"""GIL switch interval while an engine is open, in seconds. At CPython's 5 ms the GPU idles behind
+any busy thread: the engine's own gives the GIL up many times a step."""
 
 
 class Origin(NamedTuple):
@@ -143,9 +143,8 @@ class Engine:
         loop = asyncio.get_running_loop()
 
         def put(item: tuple[int, Output]) -> None:
-            with contextlib.suppress(
-                RuntimeError
-            ):  # the event loop was closed: nobody waits for this any more
+            # RuntimeError: the event loop was closed, so nobody waits for this any more.
+            with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(results.put_nowait, item)
 
         ids = self.submit(
@@ -173,12 +172,12 @@ class Engine:
         """
         origin = origin or Origin()
         tokens = self._input_processor.tokens(prompts)
-        lives = []
+        states = []
         for ids, param, on_output in zip(tokens, params, on_outputs, strict=True):
             limit = self._input_processor.limit(ids, param)
             request = Request(next(self._ids), ids, param, limit)
             grammar = self._grammar(param)
-            lives.append(
+            states.append(
                 RequestState(
                     request,
                     self.tokenizer,
@@ -189,8 +188,8 @@ class Engine:
                     **origin._asdict(),
                 )
             )
-        self._loop.submit(lives)
-        return [live.request.id for live in lives]
+        self._loop.submit(states)
+        return [state.request.id for state in states]
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, as `generate` makes them."""
@@ -212,7 +211,7 @@ class Engine:
 
         computed_tokens went through the model: prompt tokens not found in the cache, and outputs
         fed back. jumped_tokens: output tokens that grammars forced, written without a step of their
-        own, in so many jumps. attention: see `attention`; compiling: faster kernels for it are
+        own, in `jumps` jumps. attention: see `attention`; compiling: faster kernels for it are
         being compiled, or will be after a first step.
         """
 
@@ -285,7 +284,8 @@ class Engine:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Engine {self.model_name} on {self.device}, {self.dtype}{', closed' if self.closed else ''}>"
+        closed = ", closed" if self.closed else ""
+        return f"<Engine {self.model_name} on {self.device}, {self.dtype}{closed}>"
 
     def _grammar(self, params: SamplingParams) -> Future[TokenGrammar] | None:
         """The request's grammar, being compiled on another thread."""

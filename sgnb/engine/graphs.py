@@ -51,7 +51,7 @@ MOST_GRAPHS = 256
 """Graphs that are kept: each takes some of the device's memory."""
 
 INPUTS = 6
-"""For each row: token, position, state, seat, temperature, draw."""
+"""For each row: token, position, state, sample row, temperature, draw."""
 
 T = TypeVar("T")
 
@@ -84,12 +84,10 @@ class DecodeGraphs:
         self._seen: set[Hashable] = set()
         self._too_large: set[Hashable] = set()
         self._precompiled = self._cannot = False
-        self._begun: set[tuple[bool, bool]] = (
-            set()
-        )  # what has run once on the engine's thread, and so is set up there
-        self._graphs: dict[
-            Hashable, tuple[torch.cuda.CUDAGraph, Tensor | SamplerOutput]
-        ] = {}  # the longest unused first
+        # What has run once on the engine's thread, and so is set up there.
+        self._begun: set[tuple[bool, bool]] = set()
+        # The longest unused first.
+        self._graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor | SamplerOutput]] = {}
         self._memory = torch.cuda.graph_pool_handle()
         self._room = room
         self._holder: torch.cuda.CUDAGraph | None = None  # of the memory of all graphs
@@ -105,7 +103,9 @@ class DecodeGraphs:
                 except Exception as error:
                     if is_out_of_memory(error) or is_device_lost(error):
                         raise
-                    return  # a model that reads its own results, which have no meaning here: its steps may yet run
+                    # A model that reads its own results, which have no meaning here: its steps may
+                    # yet run.
+                    return
                 self._sampler.precompile(logits[: self._sizes[-1]])
         self._precompiled = True
 
@@ -173,9 +173,8 @@ class DecodeGraphs:
             if is_out_of_memory(error):
                 self._too_large.add(key)
             else:
-                self._cannot = (
-                    key in self._seen
-                )  # after a step like it: a module that waits for the device, or so
+                # After a step like it: a module that waits for the device, or so.
+                self._cannot = key in self._seen
             return None
 
     def _reserve(self) -> None:
@@ -240,10 +239,11 @@ class DecodeGraphs:
     def _model_step(self, rows: int) -> tuple[Tensor, ...]:
         """The logits; and of each row the state, temperature and draw."""
         inputs = self._inputs[: INPUTS * aligned(rows)].view(INPUTS, -1)
-        ids, positions, states, seats, *numbers = inputs[:, :rows]
+        ids, positions, states, sample_rows, *numbers = inputs[:, :rows]
         sampler = self._sampler
-        resume(ids, sampler.sampled, states, sampler.states, seats, self._ids[:rows], states)
-        logits = self._forward(self._ids[:rows], positions)
+        own_ids = self._ids[:rows]
+        resume(ids, sampler.sampled, states, sampler.states, sample_rows, own_ids, states)
+        logits = self._forward(own_ids, positions)
         return logits, states, *(number.view(torch.float32) for number in numbers)
 
 

@@ -147,7 +147,8 @@ class EngineLoop:
             if running:
                 self._commands.put(self._stop)
         if running and threading.current_thread() is not self._thread:
-            self._ended.wait()  # not only `join`: interrupted, that takes the thread for dead (Python 3.11)
+            # Not only `join`: interrupted, that takes the thread for dead (Python 3.11).
+            self._ended.wait()
             self._thread.join()
 
     def _send(self, command: Callable[[], Any]) -> None:
@@ -283,9 +284,7 @@ class EngineLoop:
         if state.grammar is None:
             self._scheduler.add(request)
         else:
-            id = (
-                request.id
-            )  # not `state`: the grammar is kept for others, and its callbacks with it
+            id = request.id  # not `state`: the grammar is kept for others, with its callbacks
             state.grammar.add_done_callback(lambda _: self._send_quietly(lambda: self._begin(id)))
 
     def _begin(self, id: int) -> None:
@@ -333,8 +332,8 @@ class EngineLoop:
         state.finish(finish)
 
     def _fail(self, requests: list[Request], error: Exception) -> None:
-        """A forward pass failed: its requests end with the error, the others and the cache live
-        on."""
+        """A forward pass failed: its requests end with the error, the others go on, and the cache
+        stays."""
         for request in requests:
             message = f"the forward pass failed: {type(error).__name__}: {error}"
             failure = EngineError(message, hint_for(error))

@@ -6,10 +6,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..errors import OptionError, nearest
-from .attention import BACKENDS
-from .cache.radix import EVICTION_POLICIES
+from .attention import BACKENDS, BackendName
+from .cache.radix import EVICTION_POLICIES, EvictionPolicy
 from .model import DTYPES
-from .scheduler import SCHEDULE_POLICIES
+from .scheduler import SCHEDULE_POLICIES, SchedulePolicy
 
 _SWITCHES = (
     "prefix_cache",
@@ -24,49 +24,37 @@ _SWITCHES = (
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """The switches of an engine; each technique can be turned off, to see what it is worth.
+    """The switches of an engine; each technique can be turned off, to see what it is worth."""
 
-    device: "auto", "cpu", "cuda". dtype: "auto", "float32", "bfloat16", "float16".
-    attention: "auto", "torch", "triton" or "flashinfer".
-    context_length: positions a request may use; None for what the model was made for. memory_limit:
-    GiB of the GPU's memory for weights, KV pool and work; None for most of what is free.
-    max_total_tokens: size of the KV pool in tokens; None to fit the memory.
-    max_step_tokens: tokens of one forward pass; longer prompts are computed in chunks. None: 2,048,
-    on a GPU 8,192. max_running_requests: requests in one forward pass. None: 256, on a GPU 1,024.
-    prefix_cache: keep computed prefixes in the radix tree. fork_attention: read a prefix that
-    requests of one step share once. jump_forward: append what a grammar forces without asking the
-    model. overlap: launch a step before the last one's tokens are read. cuda_graphs: replay decode
-    steps instead of launching their kernels one by one. None for both: on a GPU.
-    precompile: compile the kernels of decode steps while loading, not when they are needed first;
-    with cuda_graphs, and without compile.
-    fuse: use faster twins of the model's modules where they agree. compile: run the model's layers
-    through torch.compile; loading takes longer. deterministic: the same tokens whatever is cached
-    and whoever runs beside; slower, and on a GPU only.
-    schedule_policy: "lpm" (longest cached prefix first, aged) or "fcfs".
-    max_overtaking: a waiting request is overtaken only by those that arrive within so many steps
-    after it. eviction_policy: "lru", "lfu", "fifo" or "slru".
-    """
-
-    device: str = "auto"
-    dtype: str = "auto"
-    attention: str = "auto"
-    context_length: int | None = None
+    device: str = "auto"  # "auto", "cpu", "cuda"
+    dtype: str = "auto"  # "auto", "float32", "bfloat16", "float16"
+    attention: BackendName = "auto"
+    context_length: int | None = None  # positions a request may use; None: as the model was made
+    # GiB of the GPU's memory for weights, KV pool and work; None for most of what is free.
     memory_limit: float | None = None
-    max_total_tokens: int | None = None
+    max_total_tokens: int | None = None  # size of the KV pool in tokens; None to fit the memory
+    # Tokens of one forward pass; longer prompts are computed in chunks. None: 2,048, on a GPU
+    # 8,192.
     max_step_tokens: int | None = None
-    max_running_requests: int | None = None
-    prefix_cache: bool = True
-    fork_attention: bool = True
-    jump_forward: bool = True
+    max_running_requests: int | None = None  # in one forward pass; None: 256, on a GPU 1,024
+    prefix_cache: bool = True  # keep computed prefixes in the radix tree
+    fork_attention: bool = True  # read a prefix that requests of one step share once
+    jump_forward: bool = True  # append what a grammar forces without asking the model
+    # Launch a step before the last one's tokens are read. None: on a GPU.
     overlap: bool | None = None
+    # Replay decode steps instead of launching their kernels one by one. None: on a GPU.
     cuda_graphs: bool | None = None
+    # Compile the kernels of decode steps while loading, not when they are needed first; with
+    # cuda_graphs, and without compile.
     precompile: bool = True
-    fuse: bool = True
-    compile: bool = False
+    fuse: bool = True  # use faster twins of the model's modules where they agree
+    compile: bool = False  # run the model's layers through torch.compile; loading takes longer
+    # The same tokens whatever is cached and whoever runs beside; slower, and on a GPU only.
     deterministic: bool = False
-    schedule_policy: str = "lpm"
+    schedule_policy: SchedulePolicy = "lpm"  # longest cached prefix first, aged; or first come
+    # A waiting request is overtaken only by those that arrive at most this many steps after it.
     max_overtaking: int = 1024
-    eviction_policy: str = "lru"
+    eviction_policy: EvictionPolicy = "lru"
 
     def __post_init__(self) -> None:
         for name in (
@@ -106,7 +94,8 @@ class EngineOptions:
         if self.compile and self.deterministic:
             raise OptionError(
                 "compile=True and deterministic=True exclude each other",
-                "torch.compile may add in another order for another number of rows: leave one of them out",
+                "torch.compile may add in another order for another number of rows: leave one of "
+                "them out",
             )
         if (
             self.max_step_tokens
@@ -116,7 +105,8 @@ class EngineOptions:
             raise OptionError(
                 f"max_step_tokens={self.max_step_tokens} is less than "
                 f"max_running_requests={self.max_running_requests}",
-                "every running request needs a token in each step: raise the one or lower the other",
+                "every running request needs a token in each step: "
+                "raise the one or lower the other",
             )
 
     def _check_number(self, name: str, kind: Any, rule: str, optional: bool = False) -> None:

@@ -60,9 +60,8 @@ class ModelRunner:
         self.stream: AbstractContextManager[Any] = nullcontext()
         if decoder.device.type == "cuda":
             stream = torch.cuda.Stream(decoder.device)
-            stream.wait_stream(
-                torch.cuda.current_stream(decoder.device)
-            )  # weights, pool and tables are made there
+            # Weights, pool and tables are made on the current one.
+            stream.wait_stream(torch.cuda.current_stream(decoder.device))
             self.stream = torch.cuda.stream(stream)
 
     def run(self, batch: Batch) -> AsyncStepOutput:

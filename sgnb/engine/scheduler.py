@@ -10,7 +10,7 @@ by requests) = the pool's total.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal, get_args
 
 from ..events import RequestAdmitted, RequestRetracted
 from .cache.radix import Ints, Node, Prefix, RadixTree
@@ -18,7 +18,8 @@ from .cache.slot_allocator import SlotAllocator
 from .request.batch import NO_ROW, SHORT, Batch
 from .request.request import Request
 
-SCHEDULE_POLICIES = ("lpm", "fcfs")
+SchedulePolicy = Literal["lpm", "fcfs"]
+SCHEDULE_POLICIES: tuple[SchedulePolicy, ...] = get_args(SchedulePolicy)
 
 SHARED_PREFIX = 16
 """A waiting request waits one more step when another is about to compute at least this many of its
@@ -36,9 +37,9 @@ class Scheduler:
 
     max_step_tokens: tokens of one forward pass. max_running: requests in one forward pass.
     policy: "lpm" (longest prefix match, aged) or "fcfs".
-    max_overtaking: a request is overtaken at most by requests that arrive within so many steps
+    max_overtaking: a request is overtaken only by requests that arrive at most this many steps
     after it, however long their cached prefix.
-    window: so many of the oldest waiting requests are ranked.
+    window: of the waiting requests, how many of the oldest are ranked.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Scheduler:
         context_length: int,
         max_step_tokens: int = 2048,
         max_running: int = 256,
-        policy: str = "lpm",
+        policy: SchedulePolicy = "lpm",
         max_overtaking: int = 1024,
         prefix_cache: bool = True,
         window: int = 2048,
@@ -270,7 +271,7 @@ class Scheduler:
         self.tree.lock(node)
         if not self._fits(need, request.remaining, growth):
             # Until something ends or begins to wait, the same request is the first in question, and
-            # needs as much.
+            # needs the same.
             if not any(r.num_placeholders for r in self.waiting[: self._window]):
                 self._blocked = need + self.tree.locked - locked, request.remaining
             self.tree.unlock(node)
@@ -287,7 +288,7 @@ class Scheduler:
         return True
 
     def _fits(self, need: int, remaining: int, growth: int) -> bool:
-        """Whether a request that needs so many slots now, and may add `remaining` tokens, can
+        """Whether a request that needs `need` slots now, and may add `remaining` tokens, can
         start."""
         reserve = int((growth + remaining) * self._reserve) if self.running else 0
         return self.pool.free + self.tree.evictable >= need + reserve
@@ -372,7 +373,7 @@ class _Draft:
         self.budget -= len(self.requests)
 
     def add(self, request: Request) -> None:
-        """As many of its tokens as the budget allows."""
+        """Take the request's next tokens, at most the budget that is left."""
         if self.budget <= 0:
             return
         start, size = request.num_computed, request.num_tokens_with_placeholders
@@ -395,15 +396,13 @@ class _Draft:
 
 
 def _grow(requests: list[Request], slots: Ints) -> None:
-    """Give each request slots for the tokens that have none; `slots` are as many as they need
-    together."""
+    """Give each request slots for the tokens that have none; `slots` are those of all requests,
+    in turn."""
     new, first = slots.tolist(), 0
     for request in requests:
         begin, end = request.num_slots, request.num_tokens_with_placeholders
         last = first + end - begin
-        if (
-            last == first + 1
-        ):  # as in every step of a decode: a slice would cost several times as much
+        if last == first + 1:  # as in every decode step: a slice costs several times more
             request.slots[begin] = new[first]
         else:
             request.slots[begin:end] = slots[first:last]

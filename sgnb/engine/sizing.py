@@ -34,8 +34,8 @@ GRAMMAR_BYTES = 224 << 20
 
 SAMPLED_ROWS = 256
 SAMPLED_BYTES = 40
-"""For each logit of so many rows while they are sampled with filters: values and indices in order,
-their sums."""
+"""For each logit of at most `SAMPLED_ROWS` rows while they are sampled with filters: values and
+indices in order, their sums."""
 
 
 def pool_tokens(decoder: Any, options: EngineOptions) -> int:
@@ -70,9 +70,10 @@ def pool_tokens(decoder: Any, options: EngineOptions) -> int:
             "" if options.memory_limit is None else f", memory_limit is {options.memory_limit} GiB"
         )
         raise OptionError(
-            f"a KV pool of {wanted:,} tokens ({gib(wanted * each)}) does not fit in the memory: beside the weights "
-            f"({gib(weights)}), {gib(free)} are free on {decoder.device}{limit}, and a step of "
-            f"{options.max_step_tokens:,} tokens for {options.max_running_requests:,} requests works on {gib(work)}",
+            f"a KV pool of {wanted:,} tokens ({gib(wanted * each)}) does not fit in the memory: "
+            f"beside the weights ({gib(weights)}), {gib(free)} are free on "
+            f"{decoder.device}{limit}, and a step of {options.max_step_tokens:,} tokens for "
+            f"{options.max_running_requests:,} requests works on {gib(work)}",
             "load with a smaller max_step_tokens, max_running_requests or max_total_tokens"
             + (
                 ", or a larger memory_limit"
@@ -113,7 +114,7 @@ def work_bytes(decoder: Any, options: EngineOptions) -> int:
 
 
 def activation_bytes(decoder: Any, tokens: int) -> int:
-    """The most that the activations of one forward pass over so many tokens take at once.
+    """The most that the activations of one forward pass over `tokens` tokens take at once.
 
     Nothing is kept for a backward pass, so it is one layer's: the stream of hidden states (before,
     normed, after) and the larger of attention (queries and keys before, during and after rotation,
@@ -135,12 +136,12 @@ def activation_bytes(decoder: Any, tokens: int) -> int:
 
 
 def graph_bytes(decoder: Any, rows: int) -> int:
-    """What a decode step of so many rows works on."""
+    """What a decode step of `rows` rows works on."""
     return activation_bytes(decoder, rows) + logit_bytes(decoder, rows, sampled=False)
 
 
 def gathered_bytes(decoder: Any, tokens: int) -> int:
-    """Keys and values that are brought together for FlashInfer in a step of so many tokens."""
+    """Keys and values that are brought together for FlashInfer in a step of `tokens` tokens."""
     if refusal(decoder.shapes.values(), decoder.dtype, decoder.device) is not None:
         return 0
     size: int = most_gathered(decoder.device) * tokens * _pool_row(decoder) * decoder.dtype.itemsize

@@ -16,29 +16,29 @@ if TYPE_CHECKING:
 
 
 class JumpDifference(NamedTuple):
-    """Prompt `prompt` gave two texts, which differ from character `position` on."""
+    """A prompt that gave two texts."""
 
-    prompt: int
-    position: int
-    jumping: Output
-    stepping: Output
+    prompt: int  # its place in the list
+    position: int  # the first character that differs
+    jumping: Output  # with jumps
+    stepping: Output  # without
 
 
 @dataclass(frozen=True, slots=True)
 class JumpReport:
-    """jumping_passes, stepping_passes: forward passes with and without jumps. cut_otherwise:
-    prompts whose text is the same both ways, in other tokens."""
+    """What `verify_jump_forward` found."""
 
     prompts: int
     differences: tuple[JumpDifference, ...]
-    cut_otherwise: int
-    jumping_passes: int
-    stepping_passes: int
+    cut_otherwise: int  # prompts whose text is the same both ways, in other tokens
+    jumping_passes: int  # forward passes with jumps
+    stepping_passes: int  # and without
 
     def __str__(self) -> str:
         lines = [
-            f"{self.prompts} prompts, {len(self.differences)} texts differ, {self.cut_otherwise} more are the same in "
-            f"other tokens; {self.jumping_passes} forward passes instead of {self.stepping_passes}"
+            f"{self.prompts} prompts, {len(self.differences)} texts differ, {self.cut_otherwise} "
+            f"more are the same in other tokens; {self.jumping_passes} forward passes instead of "
+            f"{self.stepping_passes}"
         ]
         for number, position, jumping, stepping in self.differences:
             a, b = (
@@ -54,7 +54,7 @@ def verify_jump_forward(
 ) -> JumpReport:
     """Run constrained prompts at temperature 0 with and without jump-forward and compare.
 
-    A jump hands the model the tokenizer's own cutting of the forced text, where a step by step run
+    A jump hands the model the tokenizer's own tokens of the forced text, where a step by step run
     may have chosen other tokens for the same bytes; what the model says next can differ. Both texts
     obey the grammar.
     """

@@ -18,8 +18,8 @@ import json, pathlib
 __version__ = "0.20.0"
 
 class SamplingParams:
-    def __init__(self, *, temperature, max_tokens, detokenize, output_kind, structured_outputs=None, ignore_eos=False,
-                 prompt_logprobs=None):
+    def __init__(self, *, temperature, max_tokens, detokenize, output_kind, structured_outputs=None,
+                 ignore_eos=False, prompt_logprobs=None):
         self.max_tokens, self.bound, self.kind = max_tokens, structured_outputs, output_kind
         assert temperature == 0 and ignore_eos == (structured_outputs is None)
 
@@ -71,9 +71,11 @@ class Engine:
         self.loop = asyncio.new_event_loop()
         self.tokenizer = not skip_tokenizer_init
         assert self.tokenizer == (pathlib.Path(model_path) / "tokenizer.json").exists()
-    async def async_generate(self, *, input_ids, sampling_params, return_logprob=None, logprob_start_len=None):
+    async def async_generate(self, *, input_ids, sampling_params, return_logprob=None,
+                             logprob_start_len=None):
         await asyncio.sleep(0)
-        assert all(p["temperature"] == 0 and ("json_schema" in p) != ("ignore_eos" in p) for p in sampling_params)
+        assert all(p["temperature"] == 0 for p in sampling_params)
+        assert all(("json_schema" in p) != ("ignore_eos" in p) for p in sampling_params)
         assert self.tokenizer or not any("json_schema" in p for p in sampling_params)
         assert (return_logprob is None) == all(p["max_new_tokens"] > 0 for p in sampling_params)
         return [{"output_ids": [7] * p["max_new_tokens"]} for p in sampling_params]

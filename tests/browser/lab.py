@@ -179,7 +179,9 @@ class Notebook:
             const app = window.jupyterapp;
             await app.restored;
             if (!start) await app.serviceManager.sessions.shutdownAll();
-            const kernelPreference = { shouldStart: start, canStart: start, autoStartDefault: start };
+            const kernelPreference = {
+                shouldStart: start, canStart: start, autoStartDefault: start,
+            };
             const options = { path: name, factory: "Notebook", kernelPreference };
             const panel = await app.commands.execute("docmanager:open", options);
             await panel.context.ready;
@@ -193,7 +195,8 @@ class Notebook:
             """index => {
             window.jupyterapp.shell.currentWidget.content.activeCellIndex = index;
             window.__run = { done: false };
-            window.jupyterapp.commands.execute("notebook:run-cell").then(() => { window.__run.done = true; });
+            window.jupyterapp.commands.execute("notebook:run-cell")
+                .then(() => { window.__run.done = true; });
         }""",
             index,
         )

@@ -13,7 +13,11 @@ SOURCE = Path(__file__).parents[2] / "notebooks" / "01_quickstart.ipynb"
 
 LONG = "%%sglang\ns += 'A story.'\ns += gen('story', max_tokens=3900, ignore_eos=True)"
 AFTER = "len(s.text()) > len('A story.'), __import__('sgnb').runs()[-1]['status']"
-AGAIN = "%%sglang -o again --temperature 0\ns += 'Q: What is the capital of Spain?\\nA:'\ns += gen('a', stop='\\n')"
+AGAIN = (
+    "%%sglang -o again --temperature 0\n"
+    "s += 'Q: What is the capital of Spain?\\nA:'\n"
+    "s += gen('a', stop='\\n')"
+)
 ERROR = "%%sglang\ns += gen('a', max_token=3)"
 
 

@@ -228,21 +228,21 @@ def check_resume(device: str) -> None:
         return torch.tensor(values, dtype=dtype, device=device)
 
     tokens, last = ints([100, 101, 102], torch.int64), ints([40, 41, UNCONSTRAINED, 43])
-    ids, seats = ints([5, -1, -3, 0], torch.int64), ints([0, 3, 0, 2])
+    ids, sample_rows = ints([5, -1, -3, 0], torch.int64), ints([0, 3, 0, 2])
     states = ints([7, PREVIOUS, UNCONSTRAINED, PREVIOUS])
     expected_ids, expected_states = [5, 100, 102, 0], [7, 43, UNCONSTRAINED, UNCONSTRAINED]
     for dtype in (torch.int32, torch.int64):
         ids_out, states_out = torch.zeros_like(ids, dtype=dtype), torch.zeros_like(states)
-        resume(ids, tokens, states, last, seats, ids_out, states_out)
+        resume(ids, tokens, states, last, sample_rows, ids_out, states_out)
         assert (ids_out.tolist(), states_out.tolist()) == (expected_ids, expected_states)
-    resume(ids, tokens, states, last, seats, ids, last)
+    resume(ids, tokens, states, last, sample_rows, ids, last)
     assert (ids.tolist(), last.tolist()) == (expected_ids, expected_states)
 
     rng = np.random.default_rng(0)
     before, places = rng.integers(-1, 1000, 900), rng.permutation(900)
-    last, seats = ints(before.tolist()), ints(places.tolist())
+    last, sample_rows = ints(before.tolist()), ints(places.tolist())
     ids = ints((-1 - places).tolist(), torch.int64)
-    resume(ids, last.long(), torch.full_like(last, PREVIOUS), last, seats, ids, last)
+    resume(ids, last.long(), torch.full_like(last, PREVIOUS), last, sample_rows, ids, last)
     assert ids.tolist() == last.tolist() == before[places].tolist()
 
 

@@ -103,12 +103,17 @@ class Replay:
 
     def rows(self) -> list[dict[str, Any]]:
         """In the form of `Engine.tree`, sorted by id."""
-        return [{"id": n.id, "parent": n.parent, "tokens": n.tokens, "locks": n.locks, "tick": n.tick}
-                for n in sorted(self.nodes.values(), key=lambda n: n.id)]  # fmt: skip
+        return [
+            {"id": n.id, "parent": n.parent, "tokens": n.tokens, "locks": n.locks, "tick": n.tick}
+            for n in sorted(self.nodes.values(), key=lambda n: n.id)
+        ]
 
 
 def tree_rows(tree: RadixTree) -> list[dict[str, Any]]:
     """The engine's own tree in the same form."""
-    rows = [{"id": n.id, "parent": n.parent.id if n.parent else 0, "tokens": tuple(n.tokens.tolist()), "locks": n.locks,
-             "tick": n.tick} for n in tree.nodes()]  # fmt: skip
+    rows = [
+        {"id": n.id, "parent": n.parent.id if n.parent else 0, "tokens": tuple(n.tokens.tolist()),
+         "locks": n.locks, "tick": n.tick}
+        for n in tree.nodes()
+    ]  # fmt: skip
     return sorted(rows, key=lambda row: row["id"])

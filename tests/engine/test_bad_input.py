@@ -1,4 +1,5 @@
-"""What a person may get wrong: every error names the value and the cure, before anything runs."""
+"""What a person may get wrong: every error names the value, and gives a hint, before anything
+runs."""
 
 from __future__ import annotations
 
@@ -34,9 +35,9 @@ from ..random_models import random_model
 MakeEngine = Callable[..., Engine]
 
 
-def refused(kind: type[SgnbError], value: str, cure: str) -> Any:
-    """Expects an error of exactly this kind whose message has `value` and whose hint has `cure`."""
-    return pytest.raises(kind, match=rf"(?s){re.escape(value)}.*hint: .*{re.escape(cure)}")
+def refused(kind: type[SgnbError], value: str, hint: str) -> Any:
+    """Expects an error of exactly this kind whose message has `value` and whose hint has `hint`."""
+    return pytest.raises(kind, match=rf"(?s){re.escape(value)}.*hint: .*{re.escape(hint)}")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def engine() -> Iterator[Engine]:
 
 
 @pytest.mark.parametrize(
-    ("options", "value", "cure"),
+    ("options", "value", "hint"),
     [
         (
             {"max_totl_tokens": 5},
@@ -82,8 +83,8 @@ def engine() -> Iterator[Engine]:
         ({"overlap": 1}, "overlap=1", "None, True or False"),
     ],
 )
-def test_engine_options(options: dict[str, Any], value: str, cure: str) -> None:
-    with refused(OptionError, value, cure):
+def test_engine_options(options: dict[str, Any], value: str, hint: str) -> None:
+    with refused(OptionError, value, hint):
         Engine(random_model(), **options)
 
 
@@ -111,7 +112,7 @@ def test_device() -> None:
 
 
 @pytest.mark.parametrize(
-    ("prompt", "value", "cure"),
+    ("prompt", "value", "hint"),
     [
         ([], "", ""),
         ([[]], "the prompt is empty", "at least one token"),
@@ -125,11 +126,11 @@ def test_device() -> None:
         ([[5], ["a"]], "['a'] is no prompt", "a string or a list"),
     ],
 )
-def test_prompts(engine: Engine, prompt: Any, value: str, cure: str) -> None:
+def test_prompts(engine: Engine, prompt: Any, value: str, hint: str) -> None:
     if prompt == []:
         assert engine.generate(prompt) == []
         return
-    with refused(RequestError, value, cure):
+    with refused(RequestError, value, hint):
         engine.generate(prompt)
     assert engine.stats()["running"] == 0
 
@@ -142,7 +143,7 @@ def test_empty_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "value", "cure"),
+    ("options", "value", "hint"),
     [
         ({"max_new_tokens": -1}, "max_new_tokens=-1", "0 or more"),
         (
@@ -163,13 +164,13 @@ def test_empty_text() -> None:
         ({"top_logprobs_num": -1}, "top_logprobs_num=-1", "0 or more"),
     ],
 )
-def test_sampling(engine: Engine, options: dict[str, Any], value: str, cure: str) -> None:
-    with refused(OptionError, value, cure):
+def test_sampling(engine: Engine, options: dict[str, Any], value: str, hint: str) -> None:
+    with refused(OptionError, value, hint):
         engine.generate([5], **options)
 
 
 @pytest.mark.parametrize(
-    ("options", "value", "cure"),
+    ("options", "value", "hint"),
     [
         ({"stop": "x"}, "stop strings need a tokenizer", "stop_token_ids"),
         ({"logit_bias": {97: 1.0}}, "logit_bias names token 97", "ids of this model"),
@@ -185,8 +186,8 @@ def test_sampling(engine: Engine, options: dict[str, Any], value: str, cure: str
         ),
     ],
 )
-def test_requests(engine: Engine, options: dict[str, Any], value: str, cure: str) -> None:
-    with refused(RequestError, value, cure):
+def test_requests(engine: Engine, options: dict[str, Any], value: str, hint: str) -> None:
+    with refused(RequestError, value, hint):
         engine.generate([5], **options)
 
 

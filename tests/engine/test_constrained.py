@@ -140,8 +140,8 @@ def test_logprobs_of_jumped_tokens(
 ) -> None:
     [prompt] = bytes_engine.encode([PROMPT])
     out = bytes_engine.generate(
-        prompt, regex=pattern, max_new_tokens=limit, seed=5, return_logprob=True, logprob_start_len=start,
-        top_logprobs_num=2,
+        prompt, regex=pattern, max_new_tokens=limit, seed=5, return_logprob=True,
+        logprob_start_len=start, top_logprobs_num=2,
     )  # fmt: skip
     assert re.fullmatch(pattern, out.text)
     assert out.logprobs == pytest.approx(scored(bytes_engine, prompt, out.token_ids), abs=1e-4)
@@ -407,10 +407,10 @@ def test_a_recursive_text_lands(bytes_engine: Engine, limit: int, least: int) ->
     schema = {"$ref": "#/$defs/n", "$defs": {"n": node}}
     outs = bytes_engine.generate("x", json_schema=schema, max_new_tokens=limit, seed=1, n=20)
     assert all(len(out.token_ids) <= limit for out in outs)
-    landed = [
+    ended = [
         out for out in outs if out.text.endswith("}") and out.text.count("{") == out.text.count("}")
     ]
-    assert len(landed) >= least and all("v" in json.loads(out.text) for out in landed)
+    assert len(ended) >= least and all("v" in json.loads(out.text) for out in ended)
 
 
 def test_a_vocabulary_without_the_bytes() -> None:
@@ -435,8 +435,10 @@ def test_without_a_tokenizer() -> None:
 
 
 def test_schemas_and_grammars(bytes_engine: Engine) -> None:
-    schema = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 8}, "tags": {
-        "type": "array", "items": {"enum": ["x", "y"]}, "maxItems": 3}}, "required": ["name", "tags"]}  # fmt: skip
+    name = {"type": "string", "maxLength": 8}
+    tags = {"type": "array", "items": {"enum": ["x", "y"]}, "maxItems": 3}
+    properties = {"name": name, "tags": tags}
+    schema = {"type": "object", "properties": properties, "required": ["name", "tags"]}
     for out in bytes_engine.generate(["x"] * 5, json_schema=schema, max_new_tokens=200, seed=1):
         value = json.loads(out.text)
         assert (

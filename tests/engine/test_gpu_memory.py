@@ -34,7 +34,8 @@ pytestmark = pytest.mark.gpu
 
 WIDE: dict[str, Any] = {
     "vocab_size": 32_000, "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 4,
-    "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 128, "max_position_embeddings": 8192,
+    "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 128,
+    "max_position_embeddings": 8192,
 }  # fmt: skip
 RETURNED = 200 << 20
 
@@ -163,8 +164,9 @@ def test_a_step_works_on_no_more_than_is_set_aside(folder: Path, tokens: int, ro
         before = torch.cuda.memory_allocated()
         with torch.inference_mode():
             out = decoder.model(
-                input_ids=ids, position_ids=torch.arange(tokens, device="cuda")[None], use_cache=False,
-                logits_to_keep=keep, sgnb=backend, attention_mask=torch.zeros(1, 1, 1, 1, device="cuda"),
+                input_ids=ids, position_ids=torch.arange(tokens, device="cuda")[None],
+                use_cache=False, logits_to_keep=keep, sgnb=backend,
+                attention_mask=torch.zeros(1, 1, 1, 1, device="cuda"),
             )  # fmt: skip
             logits = out.logits[0].float()
             logprobs = logits.log_softmax(-1)

@@ -19,7 +19,7 @@ from sgnb.grammar.vocabulary import Vocabulary
 from sgnb.sampling import SamplingParams
 
 from ..large_vocabulary import pieces
-from .test_sampler import CASES
+from .test_torch_sampler import CASES
 
 pytestmark = pytest.mark.gpu
 
@@ -121,7 +121,7 @@ def test_nothing_waits_for_the_device() -> None:
         def allowed_tokens(self) -> np.ndarray:
             return np.arange(1000) % 3 == 0
 
-    lives: Any = {
+    states: Any = {
         i: SimpleNamespace(constraint=Grammar(), stop_tokens={1}, banned=()) for i in (1, 4)
     }
     batch = [Request(i, [1, 2], SamplingParams(**case), 5) for i, case in enumerate(CASES.values())]
@@ -133,11 +133,11 @@ def test_nothing_waits_for_the_device() -> None:
     automata = kernels.compile_all()
     with nothing_waits():
         sampled = pick(
-            logits.clone(), batch, [{3}] * len(batch), draws, host_mask(lives, 1000, CUDA)
+            logits.clone(), batch, [{3}] * len(batch), draws, host_mask(states, 1000, CUDA)
         )
         for automaton in automata:
             grammars.acquire(automaton)
     expected = pick(
-        logits.cpu(), batch, [{3}] * len(batch), draws, host_mask(lives, 1000, torch.device("cpu"))
+        logits.cpu(), batch, [{3}] * len(batch), draws, host_mask(states, 1000, torch.device("cpu"))
     )
     assert sampled.tokens.tolist() == expected.tokens.tolist()

@@ -76,7 +76,7 @@ class Generator:
 
 
 class Steps:
-    """`run` asks for a step of so many rows; returns what came of it. errors: what the model
+    """`run` asks for a step of `rows` rows; returns what came of it. errors: what the model
     raises, by turn.
 
     room: as of `DecodeGraphs`.
@@ -98,7 +98,7 @@ class Steps:
             monkeypatch.setattr(Graph, name, value)
         self.errors: list[Exception | None] = []
         self.sampled = self.states = torch.zeros(64, dtype=torch.int64)
-        self.rehearsed: list[int] = []
+        self.precompiled: list[int] = []
         anything: Any = self
         self._graphs = graphs.DecodeGraphs(
             self._forward, anything, anything, 64, torch.device("cpu"), room
@@ -115,7 +115,7 @@ class Steps:
     def precompile(self, what: Any) -> None:
         """The attention's, of a number of rows, and the sampler's, of logits."""
         if isinstance(what, int):
-            self.rehearsed.append(what)
+            self.precompiled.append(what)
 
     def launch(self, logits: Any, *args: Any, **options: Any) -> Any:
         return logits
@@ -133,18 +133,18 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
     return Steps(monkeypatch)
 
 
-def test_without_a_rehearsal_the_second_step_of_a_kind_is_captured(steps: Steps) -> None:
+def test_without_precompile_the_second_step_of_a_kind_is_captured(steps: Steps) -> None:
     for rows in (1, 2):
         assert steps.run(rows) == ["step"]
         assert steps.run(rows) == ["capture", "step", "replay"]
         assert steps.run(rows) == steps.run(rows) == ["replay"]
 
 
-def test_after_a_rehearsal_the_first_is_but_for_what_sets_up_the_thread(steps: Steps) -> None:
+def test_after_precompile_the_first_is_but_for_what_sets_up_the_thread(steps: Steps) -> None:
     from sgnb.engine.graphs import PRECOMPILED_ROWS
 
     steps.prepare()
-    assert steps.rehearsed == [*PRECOMPILED_ROWS]
+    assert steps.precompiled == [*PRECOMPILED_ROWS]
     assert steps.run(1) == ["step"]
     assert steps.run(2) == steps.run(1) == ["capture", "step", "replay"]
     assert steps.run(2) == ["replay"]
@@ -183,7 +183,7 @@ def test_a_model_that_cannot_be_captured_runs_kernel_by_kernel(steps: Steps) -> 
     assert steps.run(1) == steps.run(2) == steps.run(2) == ["step"]
 
 
-def test_a_model_that_reads_what_was_not_computed_is_not_rehearsed(steps: Steps) -> None:
+def test_a_model_that_reads_what_was_not_computed_is_not_precompiled(steps: Steps) -> None:
     steps.errors = [ValueError("no such expert")]
     steps.prepare()
     assert steps.run(1) == ["step"]

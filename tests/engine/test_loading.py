@@ -38,8 +38,8 @@ from ..random_models import random_model
 CPU = torch.device("cpu")
 
 
-def refused(said: str, cure: str) -> Any:
-    return pytest.raises(ModelError, match=rf"(?s){said}.*hint: .*{cure}")
+def refused(said: str, hint: str) -> Any:
+    return pytest.raises(ModelError, match=rf"(?s){said}.*hint: .*{hint}")
 
 
 def same_tensors(model: PreTrainedModel, other: PreTrainedModel) -> None:
@@ -176,9 +176,9 @@ SPOILT: dict[str, tuple[Callable[[Path], object], str, str]] = {
 
 @pytest.mark.parametrize("damage", SPOILT)
 def test_spoilt_checkpoints(damage: str, sharded: Path) -> None:
-    spoil, said, cure = SPOILT[damage]
+    spoil, said, hint = SPOILT[damage]
     spoil(sharded)
-    with refused(said, cure):
+    with refused(said, hint):
         load_module(str(sharded), CPU)
 
 

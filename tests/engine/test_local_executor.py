@@ -1,5 +1,5 @@
-"""The language's executor over an engine: generations and scores reach their sinks, once, whatever
-happens."""
+"""The language's executor over an engine: generations and scores reach their callbacks, once,
+whatever happens."""
 
 from __future__ import annotations
 
@@ -76,16 +76,16 @@ class OnOutput:
 
 
 def generate(executor: LocalExecutor, call: Call) -> Result:
-    sink = OnOutput()
-    executor.generate(call, sink)
-    result: Result = sink.end()
+    on_output = OnOutput()
+    executor.generate(call, on_output)
+    result: Result = on_output.end()
     return result
 
 
 def score(executor: LocalExecutor, call: ScoreCall) -> Scores:
-    sink = OnOutput()
-    executor.score(call, sink)
-    scores: Scores = sink.end()
+    on_output = OnOutput()
+    executor.score(call, on_output)
+    scores: Scores = on_output.end()
     return scores
 
 
@@ -119,20 +119,21 @@ def test_generate(executor: LocalExecutor, engine: Engine) -> None:
 
 
 def test_streamed_text_is_the_text(executor: LocalExecutor) -> None:
-    sink = OnOutput()
-    executor.generate(call(stream=True, temperature=1.0, seed=1, max_new_tokens=30), sink)
-    result = sink.end()
-    assert "".join(sink.deltas) == result.texts[0] and len(sink.deltas) > 3 and all(sink.deltas)
+    on_output = OnOutput()
+    executor.generate(call(stream=True, temperature=1.0, seed=1, max_new_tokens=30), on_output)
+    result = on_output.end()
+    assert "".join(on_output.deltas) == result.texts[0]
+    assert len(on_output.deltas) > 3 and all(on_output.deltas)
 
 
 def test_several_samples(executor: LocalExecutor, engine: Engine) -> None:
     params: dict[str, Any] = {"n": 3, "seed": 5, "temperature": 1.0}
     expected = [o.text for o in engine.generate("The", max_new_tokens=8, ignore_eos=True, **params)]
-    sink = OnOutput()
-    executor.generate(call(stream=True, **params), sink)
-    result = sink.end()
+    on_output = OnOutput()
+    executor.generate(call(stream=True, **params), on_output)
+    result = on_output.end()
     assert list(result.texts) == expected and len(result.meta) == 3
-    assert "".join(sink.deltas) == expected[0], "the first sample is streamed"
+    assert "".join(on_output.deltas) == expected[0], "the first sample is streamed"
 
 
 @pytest.mark.parametrize(
@@ -232,12 +233,12 @@ def test_a_tokenizer_that_adds_a_beginning() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_cancel(executor: LocalExecutor, stream: bool) -> None:
-    sink, scores = OnOutput(), OnOutput()
-    cancel = executor.generate(call(stream=stream, max_new_tokens=200, n=2), sink)
+    on_output, scores = OnOutput(), OnOutput()
+    cancel = executor.generate(call(stream=stream, max_new_tokens=200, n=2), on_output)
     cancel_scores = executor.score(score_call("The quick " * 15, " a", " b"), scores)
     cancel()
     cancel_scores()
-    result = sink.end()
+    result = on_output.end()
     assert isinstance(result.error, Aborted) and len(result.texts) == 2
     assert isinstance(scores.end().error, (Aborted, type(None)))
     cancel()

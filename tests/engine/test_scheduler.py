@@ -28,7 +28,7 @@ class Row(NamedTuple):
     request: Request
     position: int | None
     ends: bool
-    epoch: int
+    version: int
 
 
 class Simulation:
@@ -101,11 +101,11 @@ class Simulation:
         assert last == [
             row.request for row in rows if row.position is not None and row.request.full
         ]
-        self.land(before)
+        self.read_results(before)
         if self.retires:
             self.retire(last)
         if not self.overlap:
-            self.land(self.launched)
+            self.read_results(self.launched)
             self.launched = []
         self.check()
         return batch
@@ -120,10 +120,10 @@ class Simulation:
             rows.append(Row(request, size if samples else None, ends, request.version))
         return rows
 
-    def land(self, rows: list[Row]) -> None:
+    def read_results(self, rows: list[Row]) -> None:
         """Requests take their tokens, but for those that ended or were rewritten since."""
-        for request, position, ends, epoch in rows:
-            if request.id in self.ended or request.version != epoch:
+        for request, position, ends, version in rows:
+            if request.id in self.ended or request.version != version:
                 self.dropped += 1
                 continue
             if position is not None:
@@ -182,8 +182,9 @@ def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
     rng = random.Random(trial)
     total = (60, 150, 600)[trial % 3]
     sim = Simulation(
-        total, lambda request: rng.randrange(3), max_step_tokens=(5, 32, 500)[trial // 3 % 3], max_running=8,
-        prefix_cache=trial % 5 != 0, policy=("lpm", "fcfs")[trial % 7 == 0], retires=trial % 2 == 0,
+        total, lambda request: rng.randrange(3), max_step_tokens=(5, 32, 500)[trial // 3 % 3],
+        max_running=8, prefix_cache=trial % 5 != 0, policy=("lpm", "fcfs")[trial % 7 == 0],
+        retires=trial % 2 == 0,
     )  # fmt: skip
     scheduler = sim.scheduler
     for step in range(500):
@@ -215,7 +216,7 @@ def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
 @pytest.mark.parametrize("trial", range(12))
 def test_every_slot_has_one_owner_when_requests_rewrite_their_ends(trial: int) -> None:
     """As grammars do: text is forced before the first step and after any token, and last tokens are
-    cut anew."""
+    retokenized."""
     rng = random.Random(trial)
     total = (40, 120, 500)[trial % 3]
 
@@ -228,8 +229,8 @@ def test_every_slot_has_one_owner_when_requests_rewrite_their_ends(trial: int) -
             )
 
     sim = Simulation(
-        total, lambda request: rng.randrange(3), rewrite, max_step_tokens=(5, 32, 500)[trial // 3 % 3], max_running=8,
-        prefix_cache=trial % 5 != 0,
+        total, lambda request: rng.randrange(3), rewrite,
+        max_step_tokens=(5, 32, 500)[trial // 3 % 3], max_running=8, prefix_cache=trial % 5 != 0,
     )  # fmt: skip
     scheduler = sim.scheduler
     for _ in range(400):
@@ -274,8 +275,9 @@ def test_every_slot_has_one_owner_when_steps_are_read_late(trial: int) -> None:
             )
 
     sim = Simulation(
-        total, lambda request: rng.randrange(3), rewrite, overlap=True, max_step_tokens=(5, 32, 500)[trial // 3 % 3],
-        max_running=8, prefix_cache=trial % 5 != 0, policy=("lpm", "fcfs")[trial % 7 == 0], retires=trial % 2 == 0,
+        total, lambda request: rng.randrange(3), rewrite, overlap=True,
+        max_step_tokens=(5, 32, 500)[trial // 3 % 3], max_running=8, prefix_cache=trial % 5 != 0,
+        policy=("lpm", "fcfs")[trial % 7 == 0], retires=trial % 2 == 0,
     )  # fmt: skip
     scheduler = sim.scheduler
     for _ in range(400):
@@ -288,7 +290,7 @@ def test_every_slot_has_one_owner_when_steps_are_read_late(trial: int) -> None:
         if rng.random() < 0.1 and scheduler.has_work:
             sim.finish(rng.choice(scheduler.running + scheduler.waiting))
         if rng.random() < 0.05:  # a request that cannot run ahead makes the engine read first
-            sim.land(sim.launched)
+            sim.read_results(sim.launched)
             sim.launched = []
     for _ in sim.run():
         pass

@@ -86,7 +86,8 @@ def test_views_are_widgets_and_a_twin(kernel: Kernel) -> None:
 
 def test_the_twin_is_refreshed_while_the_run_goes_on(kernel: Kernel) -> None:
     kernel.run(
-        "import sgnb.viz.display as display; usual, display.TWIN_SECONDS = display.TWIN_SECONDS, 0.1"
+        "import sgnb.viz.display as display; "
+        "usual, display.TWIN_SECONDS = display.TWIN_SECONDS, 0.1"
     )
     messages = kernel.run(
         "%%sglang --show text\ns += 'A story.'\ns += gen('a', max_tokens=800, ignore_eos=True)\n"

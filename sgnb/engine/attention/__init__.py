@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, get_args
 
 from ...errors import OptionError
 
@@ -62,7 +62,8 @@ class AttentionBackend(Protocol):
         ...
 
 
-BACKENDS = ("auto", "torch", "triton", "flashinfer")
+BackendName = Literal["auto", "torch", "triton", "flashinfer"]
+BACKENDS: tuple[BackendName, ...] = get_args(BackendName)
 
 _PACKAGES = {"triton": ("triton",), "flashinfer": ("triton", "flashinfer")}
 """What the backends of a GPU need beside torch."""

@@ -60,12 +60,15 @@ def refusal(shapes: Iterable[LayerShape], dtype: torch.dtype, device: torch.devi
 
 def _unfit(shapes: set[LayerShape], dtype: torch.dtype) -> str | None:
     if dtype not in DTYPES:
-        return f"FlashInfer computes in float16 and bfloat16, not in {str(dtype).removeprefix('torch.')}"
+        name = str(dtype).removeprefix("torch.")
+        return f"FlashInfer computes in float16 and bfloat16, not in {name}"
     for shape in shapes:
         if shape.key_dim != shape.value_dim:
-            return f"FlashInfer needs keys and values of one width, not of {shape.key_dim} and {shape.value_dim}"
+            widths = f"{shape.key_dim} and {shape.value_dim}"
+            return f"FlashInfer needs keys and values of one width, not of {widths}"
         if shape.key_dim not in HEAD_DIMS:
-            return f"FlashInfer has no kernels for heads of width {shape.key_dim}, only for {HEAD_DIMS}"
+            width = shape.key_dim
+            return f"FlashInfer has no kernels for heads of width {width}, only for {HEAD_DIMS}"
     return None
 
 
@@ -106,7 +109,10 @@ def _cannot_compile() -> str | None:
     places = [os.environ.get("FLASHINFER_NVCC"), *(f"{home}/bin/nvcc" for home in homes if home)]
     places += [shutil.which("nvcc"), "/usr/local/cuda/bin/nvcc"]
     if not any(place and Path(place).exists() for place in places):
-        return "FlashInfer compiles its kernels with CUDA's nvcc, which was not found (CUDA_HOME, PATH)"
+        return (
+            "FlashInfer compiles its kernels with CUDA's nvcc, which was not found "
+            "(CUDA_HOME, PATH)"
+        )
     return None
 
 

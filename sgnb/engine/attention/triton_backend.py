@@ -111,8 +111,9 @@ class TritonAttention:
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
         launch(
-            store_rows, (len(k),), k, v, self.kv.keys[layer], self.kv.values[layer], self.new_slots,
-            k.stride(0), k.stride(1), v.stride(0), v.stride(1), *self._store_sizes[layer], num_warps=4,
+            store_rows, (len(k),), k, v, self.kv.keys[layer], self.kv.values[layer],
+            self.new_slots, k.stride(0), k.stride(1), v.stride(0), v.stride(1),
+            *self._store_sizes[layer], num_warps=4,
         )  # fmt: skip
 
     def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:

@@ -111,13 +111,15 @@ def extend_tiles(
     else:
         whole = (position + 1) // BLOCK_N * BLOCK_N
         row_max, row_sum, acc = _extend_blocks(
-            row_max, row_sum, acc, query, keys, values, request_kv, row_position, kv_head, scaling, begin,
-            whole, False, KV_HEADS, KEY_DIM, VALUE_DIM, BLOCK_N, BLOCK_K, BLOCK_V, WINDOW, SOFTCAP,
+            row_max, row_sum, acc, query, keys, values, request_kv, row_position, kv_head, scaling,
+            begin, whole, False, KV_HEADS, KEY_DIM, VALUE_DIM, BLOCK_N, BLOCK_K, BLOCK_V, WINDOW,
+            SOFTCAP,
         )  # fmt: skip
         begin = whole
     row_max, row_sum, acc = _extend_blocks(
-        row_max, row_sum, acc, query, keys, values, request_kv, row_position, kv_head, scaling, begin,
-        position + tokens, True, KV_HEADS, KEY_DIM, VALUE_DIM, BLOCK_N, BLOCK_K, BLOCK_V, WINDOW, SOFTCAP,
+        row_max, row_sum, acc, query, keys, values, request_kv, row_position, kv_head, scaling,
+        begin, position + tokens, True, KV_HEADS, KEY_DIM, VALUE_DIM, BLOCK_N, BLOCK_K, BLOCK_V,
+        WINDOW, SOFTCAP,
     )  # fmt: skip
     result = acc / row_sum[:, None]
     if SINKS:

@@ -57,7 +57,8 @@ def geometry_of(kv: KVCache, layer: int, heads: int) -> Geometry:
     _, kv_heads, key_dim = kv.keys[layer].shape
     if heads % kv_heads:
         raise ValueError(
-            f"heads: {heads} query heads of layer {layer} cannot share its {kv_heads} KV heads evenly"
+            f"heads: {heads} query heads of layer {layer} cannot share "
+            f"its {kv_heads} KV heads evenly"
         )
     return Geometry(kv_heads, heads // kv_heads, key_dim, kv.values[layer].shape[-1])
 

@@ -9,11 +9,11 @@ from torch import Tensor
 
 
 class LayerShape(NamedTuple):
-    """One layer's KV for one token: `heads` heads of `key_dim` and `value_dim` numbers."""
+    """One layer's KV for one token."""
 
     heads: int
-    key_dim: int
-    value_dim: int
+    key_dim: int  # numbers of a head's key
+    value_dim: int  # and of its value
 
 
 class KVCache:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,27 +73,24 @@ class Node:
 
 _NO_INTS: Ints = np.empty(0, np.int32)
 
-EVICTION_POLICIES: dict[str, Callable[[Node], Any]] = {
+EvictionPolicy = Literal["lru", "lfu", "fifo", "slru"]
+EVICTION_POLICIES: dict[EvictionPolicy, Callable[[Node], Any]] = {
     "lru": lambda node: node.tick,
     "lfu": lambda node: (node.hits, node.tick),
     "fifo": lambda node: node.born,
     "slru": lambda node: (node.hits >= 2, node.tick),
 }
-"""What is evicted first has the smallest key. A node's key must never fall while the node lives."""
+"""What is evicted first has the smallest key. A node's key must never fall while it is in the
+tree."""
 
 
 class Prefix(NamedTuple):
-    """`length` tokens are in the tree; the last lies in `node` or, when a part of an edge agrees,
-    just below.
+    """How far a sequence of tokens is in the tree."""
 
-    key, child: what `node.children` held for the next token, a child or None; no key where the
-    tokens end at `node`.
-    """
-
-    node: Node
-    length: int
-    key: Any = None
-    child: Node | None = None
+    node: Node  # has the last token or, when a part of an edge agrees, lies just above it
+    length: int  # tokens that are in the tree
+    key: Any = None  # in `node.children`, of the next token; None where the tokens end at `node`
+    child: Node | None = None  # what `node.children` held there
 
     @property
     def holds(self) -> bool:
@@ -103,11 +100,10 @@ class Prefix(NamedTuple):
 
 
 class Inserted(NamedTuple):
-    """`existing` of the offered tokens were in the tree already, so that many of the offered slots
-    are duplicates."""
+    """What became of the tokens that were offered."""
 
-    node: Node
-    existing: int
+    node: Node  # at which they end
+    existing: int  # tokens that were in the tree already, whose offered slots are duplicates
 
 
 class RadixTree:
@@ -115,7 +111,7 @@ class RadixTree:
     evicted."""
 
     def __init__(
-        self, emit: Callable[[Any], None] = lambda event: None, policy: str = "lru"
+        self, emit: Callable[[Any], None] = lambda event: None, policy: EvictionPolicy = "lru"
     ) -> None:
         self._key = EVICTION_POLICIES[policy]
         self._emit = emit
@@ -186,7 +182,7 @@ class RadixTree:
     ) -> Inserted:
         """Store `tokens`, whose KV lies in `slots`, and return the node at which they end.
 
-        start: a live node on the path of `tokens` that was matched before; the search begins there,
+        start: a node of the tree on the path of `tokens`, matched before; the search begins there,
         and `existing` counts from the first token after it.
         """
         begin = node = start or self.root
@@ -203,7 +199,7 @@ class RadixTree:
         return Inserted(node, node.end - begin.end)
 
     def lock(self, node: Node) -> None:
-        """Keep the node and its path from eviction until as many `unlock`s."""
+        """Keep the node and its path from eviction; each `lock` needs an `unlock`."""
         self._change_locks(node, 1)
 
     def unlock(self, node: Node) -> None:

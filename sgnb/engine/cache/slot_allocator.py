@@ -1,4 +1,4 @@
-"""Which KV slots are free. Knows numbers only: the tensors are in `kv.py`."""
+"""Which KV slots are free. Knows numbers only: the tensors are in `kv_cache.py`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SlotAllocator:
         """Take `count` slots, ascending when they were freed together: neighbours are cheaper to
         read.
 
-        The caller has made sure that so many are free; a MemoryError otherwise.
+        The caller has made sure that `count` are free; a MemoryError otherwise.
         """
         if count > self.free:
             raise MemoryError(f"{count} KV slots asked for, {self.free} of {self.total} free")

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 
 import torch
 
-OUT_OF_MEMORY_HINT = "load the model with a smaller max_step_tokens, max_running_requests or memory_limit, which leaves more for work"
+OUT_OF_MEMORY_HINT = (
+    "load the model with a smaller max_step_tokens, max_running_requests or memory_limit, "
+    "which leaves more for work"
+)
 DEVICE_LOST_HINT = (
     "restart the kernel: the GPU's context is lost to this process, and with it all that was loaded"
 )

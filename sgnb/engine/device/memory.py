@@ -1,5 +1,5 @@
 """A device's memory: whether weights fit, what is given back when an engine ends, and the garbage
-collector while one lives."""
+collector while one is open."""
 
 from __future__ import annotations
 
@@ -79,9 +79,8 @@ def release_device_memory() -> None:
             torch.cuda.synchronize()
             torch._C._cuda_clearCublasWorkspaces()
         torch.cuda.empty_cache()
-        if empty_host_cache := getattr(
-            torch.accelerator, "empty_host_cache", None
-        ):  # of newer torch: pinned buffers
+        # Pinned buffers; of newer torch.
+        if empty_host_cache := getattr(torch.accelerator, "empty_host_cache", None):
             empty_host_cache()
     except RuntimeError as error:
         if not is_device_lost(error):

@@ -5,16 +5,16 @@ Decides and keeps count; the engine masks, the request holds the tokens. Knows n
 scheduler.
 
 Jump-forward (Zheng et al., arXiv 2312.07104, section 4): text that the grammar forces is appended
-without asking the model. The last tokens are cut anew together with it, because the model knows its
-tokenizer's own way of cutting; the longest common beginning stays, and what follows goes through
-the model in one pass. But for the last one, no more tokens are cut anew than the jump brings in: to
-mend how the model cut its own text is not worth computing it again.
+without asking the model. The last tokens are retokenized together with it, because the model knows
+the tokens that its tokenizer makes; the longest common beginning stays, and what follows goes
+through the model in one pass. But for the last one, no more tokens are retokenized than the jump
+brings in: to mend how the model tokenized its own text is not worth computing it again.
 
 The text ends before the tokens do: at each place the shortest way to an end must fit into what is
 left of max_new_tokens. A token after which it would not is taken back, and the shortest way is
 written instead. A grammar of the library does not tell its shortest way: in the last part of its
-tokens it lands, which means that it closes the JSON strings, arrays and objects that it can close,
-and ends as soon as it may.
+tokens it ends early, which means that it closes the JSON strings, arrays and objects that it can
+close, and ends as soon as it may.
 """
 
 from __future__ import annotations
@@ -29,22 +29,17 @@ from ...events import Jumped
 from ...grammar.matcher import Matcher
 from .output import TokenRecord
 from .request import Request
-from .tokenizer import Tokenizer, common_length, unfinished_bytes
+from .tokenizer import Tokenizer, common_tokens, unfinished_bytes
 
 RETOKENIZED = 8
-"""At most so many of the last tokens are cut anew with the text that a jump appends."""
+"""Of the last tokens, how many are at most retokenized with the text that a jump appends."""
 
 END_SHARE = 0.25
-"""The share of max_new_tokens that is kept for landing."""
+"""The share of max_new_tokens that is kept for ending early."""
 
 
 class Constraint:
-    """`data` is the text that the grammar binds, so far; `reasoning` is what came before it in a
-    thinking section.
-
-    records: one for each output token. jumps: those that nobody has collected yet. closed: the text
-    was ended here.
-    """
+    """A matcher with the request that it binds, and what it wrote and kept of that."""
 
     def __init__(
         self,
@@ -65,10 +60,11 @@ class Constraint:
         self._first = request.num_prompt_tokens
         self._seen = b""
         self.binds = not thinking_end
-        self.closed = False
-        self.data, self.reasoning = bytearray(), bytearray()
-        self.records: list[TokenRecord] = []
-        self.jumps: list[Jumped] = []
+        self.closed = False  # the text was ended here
+        self.data = bytearray()  # the text that the grammar binds, so far
+        self.reasoning = bytearray()  # what came before it in a thinking section
+        self.records: list[TokenRecord] = []  # one for each output token
+        self.jumps: list[Jumped] = []  # those that nobody has collected yet
 
     @property
     def state(self) -> int:
@@ -96,8 +92,10 @@ class Constraint:
                 + thinking
             )
             raise RequestError(
-                f"the grammar's shortest text needs {need} token{'s' * (need != 1)}, and only {limit} may be generated",
-                "raise max_tokens (max_new_tokens in Engine.generate); if the context is full, shorten the prompt",
+                f"the grammar's shortest text needs {need} token{'s' * (need != 1)}, and only "
+                f"{limit} may be generated",
+                "raise max_tokens (max_new_tokens in Engine.generate); if the context is full, "
+                "shorten the prompt",
             )
         if self.binds:
             self._jump()
@@ -188,7 +186,7 @@ class Constraint:
                 del self.reasoning[place:]
 
     def _fits(self, matcher: Matcher, tokens: int) -> bool:
-        """Whether so many tokens are enough for the shortest way to an end; where that is not
+        """Whether `tokens` tokens are enough for the shortest way to an end; where that is not
         known, any are."""
         tokens -= 0 if self.binds else len(self._mark_tokens)
         distance = matcher.distance()
@@ -243,18 +241,18 @@ class Constraint:
     def _retokenize(self, data: bytes) -> tuple[int, Sequence[int]]:
         """How many of the last tokens give way, and the tokens for their bytes and `data`.
 
-        Where the model cuts as its tokenizer does, only the last token can change, and two are
+        Where the model writes its tokenizer's tokens, only the last one can change, and two are
         enough to see that. Else the last `RETOKENIZED` are looked at. A token that is put aside
         costs a row of a step, and one that the jump brings in wins one: so no more may give way
         than are brought in, and never more than the bytes of `data`. The first of them must stay:
-        else others before it would change too. Where that fails, only the last token is cut anew,
-        for the sake of the boundary.
+        else others before it would change too. Where that fails, only the last token is
+        retokenized, for the sake of the boundary.
         """
         request, pieces = self._request, self._pieces
         for count in (2, RETOKENIZED, 1):
             old = request.tokens[max(self._first, request.num_tokens - count) :].tolist()
             new = self._tokenizer.write(b"".join([pieces[token] for token in old]) + data)
-            common = common_length(old, new)
+            common = common_tokens(old, new)
             dropped = len(old) - common
             if dropped <= 1 or (common and dropped <= min(len(new) - len(old), len(data))):
                 break

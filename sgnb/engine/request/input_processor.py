@@ -27,12 +27,11 @@ Sampling = SamplingParams | Mapping[str, Any] | None
 
 
 class Samples(NamedTuple):
-    """What to draw: a prompt and the parameters of one sample each. alone: the caller gave one
-    prompt, for one."""
+    """What to draw, sample by sample."""
 
-    prompts: list[Prompt]
-    params: list[SamplingParams]
-    alone: bool
+    prompts: list[Prompt]  # one for each sample
+    params: list[SamplingParams]  # the same
+    alone: bool  # the caller gave one prompt, for one sample
 
 
 def read_samples(
@@ -80,14 +79,13 @@ def split_samples(params: SamplingParams) -> list[SamplingParams]:
 
 @dataclass(frozen=True, slots=True)
 class InputProcessor:
-    """The limits of one engine. context_length, pool_tokens: tokens that one request may have, and
-    that all have."""
+    """The limits of one engine."""
 
-    model_name: str
+    model_name: str  # for people
     tokenizer: Tokenizer | None
     vocab_size: int
-    context_length: int
-    pool_tokens: int
+    context_length: int  # tokens that one request may have
+    pool_tokens: int  # and that all have
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         if self.tokenizer is None:
@@ -108,14 +106,14 @@ class InputProcessor:
         tokens = _integers(prompt)
         if not len(tokens):
             raise RequestError("the prompt is empty", "give at least one token")
-        if (
-            tokens.dtype == np.int32 and tokens.view(np.uint32).max() < self.vocab_size
-        ):  # negative ones are huge
+        # As unsigned, negative ones are huge.
+        if tokens.dtype == np.int32 and tokens.view(np.uint32).max() < self.vocab_size:
             return tokens
         outside = (tokens < 0) | (tokens >= self.vocab_size)
         if outside.any():
             raise RequestError(
-                f"token id {tokens[outside.argmax()]} is outside the vocabulary of {self.vocab_size}",
+                f"token id {tokens[outside.argmax()]} is outside the vocabulary of "
+                f"{self.vocab_size}",
                 "was the prompt made with another tokenizer?",
             )
         return tokens.astype(np.int32)
@@ -125,7 +123,7 @@ class InputProcessor:
         when the prompt leaves none, or the parameters name what this model does not have."""
         self._check_params(len(tokens), params)
         wants = 1 if params.max_new_tokens else 0
-        for what, size, cure in (
+        for what, size, hint in (
             ("context", self.context_length, "shorten the prompt"),
             (
                 "KV pool",
@@ -135,7 +133,7 @@ class InputProcessor:
         ):
             if len(tokens) + wants > size:
                 raise RequestError(
-                    f"the prompt has {len(tokens)} tokens, the {what} holds {size}", cure
+                    f"the prompt has {len(tokens)} tokens, the {what} holds {size}", hint
                 )
         return min(
             params.max_new_tokens, self.context_length - len(tokens), self.pool_tokens - len(tokens)
@@ -158,7 +156,8 @@ class InputProcessor:
             )
         if params.return_logprob and params.logprob_start_len > prompt_length:
             raise RequestError(
-                f"logprob_start_len={params.logprob_start_len} is beyond the prompt of {prompt_length} tokens",
+                f"logprob_start_len={params.logprob_start_len} is beyond the prompt of "
+                f"{prompt_length} tokens",
                 "use a position in it",
             )
 

@@ -10,23 +10,16 @@ TokenLogprob = tuple[int, float]
 
 
 class TokenRecord(NamedTuple):
-    """What a grammar did to one output token.
+    """What a grammar did to one output token."""
 
-    kind: "free" (in a thinking section), "sampled" or "jumped".
-    text: the token's, with U+FFFD for a part of a character.
-    before, after: the grammar's states around it; -1 where it has no numbered states.
-    allowed: how many tokens the mask left.
-    logprob, masked_logprob: natural, without and with the mask, before temperature and filters;
-    None for a token that was not sampled.
-    """
-
-    kind: str
-    text: str
-    before: int
-    after: int
-    allowed: int = 0
+    kind: str  # "free" (in a thinking section), "sampled" or "jumped"
+    text: str  # the token's, with U+FFFD for a part of a character
+    before: int  # the grammar's state before it; -1 where it has no numbered states
+    after: int  # and after it
+    allowed: int = 0  # how many tokens the mask left
+    # Natural, without the mask, before temperature and filters; None if it was not sampled.
     logprob: float | None = None
-    masked_logprob: float | None = None
+    masked_logprob: float | None = None  # the same with the mask
 
     @property
     def removed(self) -> float | None:
@@ -38,29 +31,26 @@ class TokenRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The result of one sample, or while it is streamed, its result so far.
-
-    finish_reason: "stop", "length", "abort" or "error"; None while it runs. stopped_by: the stop
-    string or token id. cached_tokens: prompt tokens found in the cache. logprobs: natural
-    log-probabilities of the output tokens by the model itself; prompt_logprobs: of the prompt's
-    tokens from max(logprob_start_len, 1) on; top_logprobs and prompt_top_logprobs: the likeliest
-    (token, log-probability) pairs at the same places. Empty when not asked for. reasoning: the
-    thinking section that came before `text`. records: with a grammar, one for each output token.
-    """
+    """The result of one sample, or while it is streamed, its result so far. Log-probabilities are
+    natural ones by the model itself, and empty when not asked for."""
 
     text: str
     token_ids: list[int]
     prompt_tokens: int
-    cached_tokens: int
-    finish_reason: str | None
-    stopped_by: str | int | None = None
+    cached_tokens: int  # prompt tokens found in the cache
+    finish_reason: str | None  # "stop", "length", "abort" or "error"; None while it runs
+    stopped_by: str | int | None = None  # the stop string or token id
     error: Exception | None = None
-    delta: str = ""
-    logprobs: list[float] = field(default_factory=list)
+    delta: str = ""  # the end of `text` that is new since the last Output
+    logprobs: list[float] = field(default_factory=list)  # of the output tokens
+    # Of the prompt's tokens from max(logprob_start_len, 1) on.
     prompt_logprobs: list[float] = field(default_factory=list)
+    # The likeliest (token, log-probability) pairs at the places of `logprobs`.
     top_logprobs: list[list[TokenLogprob]] = field(default_factory=list)
+    # And of `prompt_logprobs`.
     prompt_top_logprobs: list[list[TokenLogprob]] = field(default_factory=list)
-    reasoning: str = ""
+    reasoning: str = ""  # the thinking section that came before `text`
+    # With a grammar, one for each output token.
     records: list[TokenRecord] = field(default_factory=list)
 
     @property

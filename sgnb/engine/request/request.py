@@ -33,8 +33,7 @@ class Request:
         limit: int,
         namespace: str = "",
     ) -> None:
-        """limit: the largest number of new tokens, already cut to what context and pool can
-        hold."""
+        """limit: the largest number of new tokens, at most what context and pool can hold."""
         self.id = id
         self.params = params
         self.namespace = namespace

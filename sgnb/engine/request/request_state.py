@@ -20,11 +20,11 @@ OnOutput = Callable[[Output], None]
 
 
 class Finish(NamedTuple):
-    """Why a request ended: an `Output`'s finish_reason, stopped_by and error."""
+    """Why a request ended."""
 
-    reason: str | None
-    by: str | int | None = None
-    error: Exception | None = None
+    reason: str | None  # an `Output`'s finish_reason
+    by: str | int | None = None  # its stopped_by
+    error: Exception | None = None  # its error
 
 
 class RequestState:

@@ -15,7 +15,7 @@ from ...errors import RequestError
 from ...grammar.vocabulary import Vocabulary
 
 CONTEXT_TOKENS = 6
-"""Decoding starts so many prompt tokens early: some tokenizers drop the space before a first
+"""How many prompt tokens early decoding starts: some tokenizers drop the space before a first
 word."""
 
 
@@ -40,9 +40,8 @@ class Tokenizer:
     def vocabulary(self) -> Vocabulary:
         """The bytes of all tokens; special ones, and ids that no token has, are no text. Takes a
         moment when made."""
-        with (
-            self._making
-        ):  # grammars are compiled on several threads, and a cached property has no lock of its own
+        # Grammars are compiled on several threads, and a cached property has no lock of its own.
+        with self._making:
             return self._vocabulary
 
     @cached_property
@@ -79,10 +78,8 @@ class Tokenizer:
     def _write_text(self, data: bytes) -> Sequence[int]:
         """The same for whole characters."""
         text, pieces = data.decode(), self.vocabulary.pieces
-        for before in (
-            "",
-            "\n",
-        ):  # after a line break no tokenizer puts the blank that begins a text
+        # After a line break no tokenizer puts the blank that begins a text.
+        for before in ("", "\n"):
             skipped = self._encode([before], False)[0] if before else []
             [tokens] = self._encode([before + text], False)
             rest = tokens[len(skipped) :]
@@ -164,7 +161,7 @@ class Tokenizer:
         return str(name).replace("▁", " ").encode()
 
 
-def common_length(a: Sequence[int], b: Sequence[int]) -> int:
+def common_tokens(a: Sequence[int], b: Sequence[int]) -> int:
     """How many tokens the two begin with alike."""
     return next(
         (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
@@ -186,7 +183,8 @@ def _check_unicode(text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise RequestError(
-            f"character {error.start} of the prompt is {text[error.start]!r}, half of a surrogate pair",
+            f"character {error.start} of the prompt is {text[error.start]!r}, "
+            "half of a surrogate pair",
             "read the text as UTF-8, or drop what is broken: text.encode(errors='ignore').decode()",
         ) from None
 

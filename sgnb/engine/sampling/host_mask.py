@@ -18,8 +18,8 @@ from .torch_sampler import Mask
 def host_mask(
     states: Mapping[int, RequestState], columns: int, device: torch.device
 ) -> Mask | None:
-    """The masks of rows whose grammars bind, by row, for logits with so many columns; None without
-    a row.
+    """The masks of rows whose grammars bind, by row, for logits with `columns` columns; None
+    without a row.
 
     A row may come out with no token at all; `explain` says why. Waits for no device.
     """

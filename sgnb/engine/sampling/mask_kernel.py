@@ -31,20 +31,20 @@ _PREVIOUS = tl.constexpr(torch_sampler.PREVIOUS)
 
 
 def resume(
-    ids: Tensor, tokens: Tensor, states: Tensor, last: Tensor, seats: Tensor,
+    ids: Tensor, tokens: Tensor, states: Tensor, last: Tensor, sample_rows: Tensor,
     ids_out: Tensor, states_out: Tensor,
 ) -> None:  # fmt: skip
     """Fill in what the host did not know yet when it wrote down a step's rows.
 
     ids, int32 or int64[rows]: a token, or -1 - i for tokens[i], int64. states, int32[rows]: a
-    state, or `torch_sampler.PREVIOUS` for last[seats[row]]; last: int32, seats: int32[rows].
-    ids_out: int32 or int64[rows], states_out: int32[rows]. The outputs may share memory with any of
-    the inputs.
+    state, or `torch_sampler.PREVIOUS` for last[sample_rows[row]]; last: int32,
+    sample_rows: int32[rows]. ids_out: int32 or int64[rows], states_out: int32[rows]. The outputs
+    may share memory with any of the inputs.
     """
     rows = len(ids)
     if rows:
         block = max(RESUMED, triton.next_power_of_2(rows))
-        rest = last, seats, ids_out, states_out, rows
+        rest = last, sample_rows, ids_out, states_out, rows
         launch(_resume, (1,), ids, tokens, states, *rest, BLOCK=block)
 
 
@@ -134,8 +134,9 @@ def advance(
 
 @triton.jit(do_not_specialize=["rows"])
 def _resume(
-    ids: tl.tensor, tokens: tl.tensor, states: tl.tensor, last: tl.tensor, seats: tl.tensor,
-    ids_out: tl.tensor, states_out: tl.tensor, rows: tl.tensor, BLOCK: tl.constexpr,
+    ids: tl.tensor, tokens: tl.tensor, states: tl.tensor, last: tl.tensor,
+    sample_rows: tl.tensor, ids_out: tl.tensor, states_out: tl.tensor, rows: tl.tensor,
+    BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
     row = tl.arange(0, BLOCK)
     known = row < rows
@@ -144,8 +145,8 @@ def _resume(
     token = tl.where(token < 0, chosen, token)
     state = tl.load(states + row, mask=known, other=0)
     carried = known & (state == _PREVIOUS)
-    seat = tl.load(seats + row, mask=carried, other=0)
-    state = tl.where(carried, tl.load(last + seat, mask=carried, other=0), state)
+    sample_row = tl.load(sample_rows + row, mask=carried, other=0)
+    state = tl.where(carried, tl.load(last + sample_row, mask=carried, other=0), state)
     tl.debug_barrier()  # all is read before anything is written: outputs may be inputs
     tl.store(ids_out + row, token, mask=known)
     tl.store(states_out + row, state, mask=known)

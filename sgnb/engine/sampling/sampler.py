@@ -25,12 +25,9 @@ if TYPE_CHECKING:
 
 
 class Sampler(Protocol):
-    """Chooses a token for each row, and knows what the last step chose.
+    """Chooses a token for each row, and knows what the last step chose."""
 
-    sampled: int64[rows], the tokens of the last step, by seat.
-    """
-
-    sampled: Tensor
+    sampled: Tensor  # int64[rows], the tokens of the last step, by sample row
 
     def __call__(self, logits: Tensor, requests: Sequence[Request]) -> SamplerOutput:
         """One token for each row of logits [rows, vocab], row i for requests[i]. `logits` may be
@@ -71,8 +68,7 @@ class TritonSampler:
     """For a GPU: rows that are plain go through kernels, with grammars whose tables lie on the
     device.
 
-    What `launch` runs has fixed places, so that it can be part of a CUDA graph. states:
-    int32[max_rows], where the last step left the grammar of each seat.
+    What `launch` runs has fixed places, so that it can be part of a CUDA graph.
     """
 
     def __init__(
@@ -89,6 +85,7 @@ class TritonSampler:
 
         self._kernels = DeviceSampler(vocab_size, max_rows, device)
         self.sampled = self._kernels.tokens
+        # Where the last step left the grammar of each sample row.
         self.states = torch.full((max_rows,), UNCONSTRAINED, dtype=torch.int32, device=device)
         self._vocab_size, self._max_rows, self._device, self._ends = (
             vocab_size,
@@ -106,9 +103,9 @@ class TritonSampler:
         packed = pinned(pack_inputs(requests, aligned(rows)), self._device).to(
             self._device, non_blocking=True
         )
-        states, seats, *numbers = packed.view(4, -1)[:, :rows]
+        states, sample_rows, *numbers = packed.view(4, -1)[:, :rows]
         if tabled:
-            states = torch.where(states == PREVIOUS, self.states[seats], states)
+            states = torch.where(states == PREVIOUS, self.states[sample_rows], states)
         if supports(requests):
             return self.launch(
                 logits, states, *(n.view(torch.float32) for n in numbers), constrained=bool(tabled)
@@ -197,8 +194,8 @@ class TritonSampler:
 
 
 def aligned(rows: int) -> int:
-    """As many or a few more: lists of so many int32 next to each other all begin at 16 bytes, which
-    kernels know when they are compiled."""
+    """`rows` or a few more: lists of that length of int32 next to each other all begin at 16 bytes,
+    which kernels know when they are compiled."""
     return -(-rows // 4) * 4
 
 

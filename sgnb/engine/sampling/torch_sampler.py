@@ -34,27 +34,25 @@ last step left for the row."""
 
 
 class SamplerOutput(NamedTuple):
-    """What was chosen for the rows of a step, all on the logits' device.
+    """What was sampled for the rows of a step, all on the logits' device."""
 
-    tokens: int64[rows], 0 where nothing was allowed. logprobs: float32[rows], natural
-    log-probability of the token for the model itself, before masks, temperature and filters. kept:
-    float32[rows], the logarithm of the model's probability of all tokens that the row's mask
-    allows; 0 without a mask. allowed: int32[rows], how many those are; without a mask the whole
-    vocabulary, and 0 for a row that may choose nothing.
-    """
-
-    tokens: Tensor
+    tokens: Tensor  # int64[rows], 0 where nothing was allowed
+    # float32[rows], natural log-probability of the token for the model itself, before masks,
+    # temperature and filters.
     logprobs: Tensor
+    # float32[rows], the logarithm of the model's probability of all tokens that the row's mask
+    # allows; 0 without a mask.
     kept: Tensor
+    # int32[rows], how many those are; without a mask the whole vocabulary, and 0 for a row that may
+    # choose nothing.
     allowed: Tensor
 
 
 class Mask(NamedTuple):
-    """The rows that a grammar binds, int64[bound], and the tokens that each may choose, bool
-    [bound, vocab]."""
+    """What grammars allow some rows of a step."""
 
-    rows: Tensor
-    allowed: Tensor
+    rows: Tensor  # int64[bound], those that a grammar binds
+    allowed: Tensor  # bool [bound, vocab], the tokens that each of them may choose
 
 
 def pick(
@@ -208,9 +206,8 @@ def _invert(probabilities: Tensor, draws: Tensor) -> Tensor:
     index = torch.searchsorted(cumulative, draws[:, None] * total, right=True)
     # A draw next to 1 can be rounded up to the sum: take the last token that adds to it.
     index = torch.minimum(index, torch.searchsorted(cumulative, total))
-    return index[:, 0].clamp_(
-        max=probabilities.shape[1] - 1
-    )  # beyond it for a row without any probability
+    # Beyond the last one for a row without any probability.
+    return index[:, 0].clamp_(max=probabilities.shape[1] - 1)
 
 
 def top_logprobs(logprobs: Tensor, count: int) -> tuple[Tensor, Tensor]:

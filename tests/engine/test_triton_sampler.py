@@ -7,4 +7,4 @@ from .interpreter import interpreted, needs_triton
 
 @needs_triton
 def test_masks_of_both_kinds_in_the_interpreter() -> None:
-    assert interpreted("picker_check") == ["all", "agree"]
+    assert interpreted("triton_sampler_check") == ["all", "agree"]

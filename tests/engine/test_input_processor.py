@@ -12,13 +12,13 @@ from sgnb.engine.request.input_processor import InputProcessor
 from sgnb.errors import RequestError
 
 VOCAB = 1000
-INTAKE = InputProcessor("model", None, VOCAB, 64, 64)
+PROCESSOR = InputProcessor("model", None, VOCAB, 64, 64)
 
 
 def taken(prompt: Any) -> Any:
     """The tokens, or the error's words."""
     try:
-        (tokens,) = INTAKE.tokens([prompt])
+        (tokens,) = PROCESSOR.tokens([prompt])
     except RequestError as error:
         return str(error).splitlines()[0].rpartition(" is ")[2]
     assert tokens.dtype == np.int32
@@ -56,6 +56,6 @@ def test_what_is_no_integer_is_no_token(number: Any) -> None:
 
 def test_a_list_may_change_afterwards() -> None:
     prompt = [1, 2, 3]
-    (tokens,) = INTAKE.tokens([prompt])
+    (tokens,) = PROCESSOR.tokens([prompt])
     prompt[0] = 9
     assert tokens.tolist() == [1, 2, 3]

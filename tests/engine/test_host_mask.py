@@ -24,11 +24,11 @@ class Grammar:
 
     def allowed_tokens(self) -> np.ndarray:
         if not self.tokens and not self.may_end:
-            raise GrammarError("no token can follow", "cure")
+            raise GrammarError("no token can follow", "hint")
         return np.isin(np.arange(6), self.tokens)
 
 
-def live(tokens: list[int], may_end: bool = False, banned: tuple[int, ...] = ()) -> Any:
+def state(tokens: list[int], may_end: bool = False, banned: tuple[int, ...] = ()) -> Any:
     return SimpleNamespace(
         constraint=Grammar(tokens, may_end), stop_tokens={5}, banned=frozenset(banned)
     )
@@ -36,10 +36,10 @@ def live(tokens: list[int], may_end: bool = False, banned: tuple[int, ...] = ())
 
 def test_masks_have_the_columns_of_the_logits() -> None:
     """Columns beyond the vocabulary are forbidden, and logits may have fewer."""
-    mask = host_mask({2: live([0, 3]), 7: live([1])}, 8, CPU)
+    mask = host_mask({2: state([0, 3]), 7: state([1])}, 8, CPU)
     assert mask is not None and mask.rows.tolist() == [2, 7] and mask.allowed.dtype == torch.bool
     assert mask.allowed.nonzero().tolist() == [[0, 0], [0, 3], [1, 1]]
-    mask = host_mask({0: live([0, 3])}, 6, CPU)
+    mask = host_mask({0: state([0, 3])}, 6, CPU)
     assert mask is not None and mask.allowed.tolist() == [[True, False, False, True, False, False]]
     assert host_mask({}, 8, CPU) is None
 
@@ -47,13 +47,13 @@ def test_masks_have_the_columns_of_the_logits() -> None:
 def test_ends_of_sequence() -> None:
     """Allowed where the text may end and the request may stop, whatever the grammar says about
     their bytes."""
-    lives = [
-        live([0], may_end=True),
-        live([0, 5]),
-        live([0], may_end=True, banned=(5,)),
-        live([], may_end=True),
+    states = [
+        state([0], may_end=True),
+        state([0, 5]),
+        state([0], may_end=True, banned=(5,)),
+        state([], may_end=True),
     ]
-    mask = host_mask(dict(enumerate(lives)), 6, CPU)
+    mask = host_mask(dict(enumerate(states)), 6, CPU)
     assert mask is not None
     assert [np.flatnonzero(row).tolist() for row in mask.allowed] == [[0, 5], [0], [0], [5]]
 
@@ -61,8 +61,8 @@ def test_ends_of_sequence() -> None:
 def test_rows_without_a_token() -> None:
     """One grammar that cannot go on keeps nobody else from it; why it cannot is told when it is
     asked."""
-    stuck, stopped = live([]), live([5])
-    mask = host_mask({0: stuck, 1: live([2]), 2: stopped}, 6, CPU)
+    stuck, stopped = state([]), state([5])
+    mask = host_mask({0: stuck, 1: state([2]), 2: stopped}, 6, CPU)
     assert mask is not None and mask.allowed.sum(1).tolist() == [0, 1, 0]
     assert explain(stuck).message == "no token can follow"
     assert (

@@ -13,7 +13,7 @@ import pytest
 
 from sgnb.engine.request.constraint import Constraint
 from sgnb.engine.request.request import Request
-from sgnb.engine.request.tokenizer import Tokenizer, common_length
+from sgnb.engine.request.tokenizer import Tokenizer, common_tokens
 from sgnb.grammar.compiler import TokenGrammar, compile_spec
 from sgnb.grammar.spec import GrammarSpec
 from sgnb.sampling import SamplingParams
@@ -118,15 +118,15 @@ def test_a_model_that_cuts_as_its_tokenizer_goes_on_so(tokenizer: Tokenizer) -> 
     for text in TEXT[:3]:
         for data, end in places(text, rng):
             tokens, whole = tokenizer.write(data), tokenizer.write(data + end)
-            if (gone := len(tokens) - common_length(tokens, whole)) <= 1:
+            if (gone := len(tokens) - common_tokens(tokens, whole)) <= 1:
                 output, dropped = joined(tokenizer, tokens, data, end)
                 assert output == list(whole) and dropped == gone
                 changed += dropped
     assert changed > 1
 
 
-def test_a_beginning_that_is_cut_otherwise_stays() -> None:
-    """Letters where the tokenizer has words: only the last one is cut anew, however much is
+def test_a_beginning_in_other_tokens_stays() -> None:
+    """Letters where the tokenizer has words: only the last one is retokenized, however much is
     forced."""
     tokenizer = Tokenizer(byte_level())
     data, end = b"The quick brow", b"n fox jumps over the lazy dog."

@@ -255,7 +255,8 @@ def test_a_lost_device_has_nothing_to_give_back(monkeypatch: pytest.MonkeyPatch)
 
 
 TORCHS_ADVICE = """
-CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.
+CUDA kernel errors might be asynchronously reported at some other API call, \
+so the stacktrace below might be incorrect.
 For debugging consider passing CUDA_LAUNCH_BLOCKING=1
 Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.
 """
@@ -263,15 +264,33 @@ Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.
 ERRORS = [
     (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), True, False),
     (RuntimeError("CUDA error: out of memory"), True, False),
-    (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)"), True, False),
-    (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."), True, False),
+    (
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)"),
+        True,
+        False,
+    ),
+    (
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."),
+        True,
+        False,
+    ),
     (MemoryError(), True, False),
     (RuntimeError("CUDA error: an illegal memory access was encountered"), False, True),
-    (RuntimeError("CUDA error: device-side assert triggered\nCompile with TORCH_USE_CUDA_DSA"), False, True),
+    (
+        RuntimeError("CUDA error: device-side assert triggered\nCompile with TORCH_USE_CUDA_DSA"),
+        False,
+        True,
+    ),
     (RuntimeError("Triton Error [CUDA]: misaligned address"), False, True),
     (RuntimeError("CUDA error: device-side assert triggered" + TORCHS_ADVICE), False, True),
     (RuntimeError("CUDA error: invalid argument"), False, False),
-    (RuntimeError("CUDA error: operation not permitted when stream is capturing" + TORCHS_ADVICE), False, False),
+    (
+        RuntimeError(
+            "CUDA error: operation not permitted when stream is capturing" + TORCHS_ADVICE
+        ),
+        False,
+        False,
+    ),
     (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False, False),
     (ValueError("an illegal memory access"), False, False),
 ]  # fmt: skip

@@ -1,7 +1,7 @@
 """From Triton's kernels to FlashInfer's: in the background, between two steps, and back where
 FlashInfer fails.
 
-Torch stands in for Triton, `fake_flashinfer` for FlashInfer; `switching_check` has Triton's own
+Torch stands in for Triton, `fake_flashinfer` for FlashInfer; `hybrid_check` has Triton's own
 kernels.
 """
 
@@ -141,7 +141,7 @@ def test_random_steps_after_the_switch() -> None:
 
 @needs_triton
 def test_beside_tritons_kernels() -> None:
-    assert interpreted("switching_check") == ["all", "agree"]
+    assert interpreted("hybrid_check") == ["all", "agree"]
 
 
 def test_refused(flashinfer: SimpleNamespace) -> None:

@@ -1,5 +1,5 @@
-"""The sampler of a GPU on the CPU, through triton's interpreter; run by `test_picking.py` in a
-process of its own.
+"""The sampler of a GPU on the CPU, through triton's interpreter; run by `test_triton_sampler.py` in
+a process of its own.
 
 A request whose mask the host makes comes and goes beside one whose grammar is walked on the device,
 one step ahead.
@@ -38,14 +38,14 @@ BY_THE_HOST = {
 FREE = {"temperature": 1, "seed": 3, "top_p": 0.9, "max_new_tokens": 12}
 
 
-pickers: list[TritonSampler] = []
+samplers: list[TritonSampler] = []
 
 
-def kernel_picker(decoder: Any, rows: int, tokenizer: Any, eos: frozenset[int]) -> TritonSampler:
-    pickers.append(
+def triton_sampler(decoder: Any, rows: int, tokenizer: Any, eos: frozenset[int]) -> TritonSampler:
+    samplers.append(
         TritonSampler(decoder.vocab_size, rows, decoder.device, eos, lambda: tokenizer.vocabulary)
     )
-    return pickers[-1]
+    return samplers[-1]
 
 
 def tokens(overlap: bool, company: bool) -> list[int]:
@@ -67,7 +67,7 @@ def tokens(overlap: bool, company: bool) -> list[int]:
             if seen[0] > 15:
                 one.abort(ids[0])
 
-        def sink(output: Output) -> None:
+        def on_output(output: Output) -> None:
             seen[0] += 1
             if company and seen[0] in (5, 12, 19, 26):
                 threading.Thread(target=join).start()
@@ -75,9 +75,8 @@ def tokens(overlap: bool, company: bool) -> list[int]:
                 result.append(output)
                 ended.set()
 
-        one.submit(
-            ["The "], [SamplingParams.make(ON_THE_DEVICE, jump_forward=False)], [sink], stream=True
-        )
+        params = SamplingParams.make(ON_THE_DEVICE, jump_forward=False)
+        one.submit(["The "], [params], [on_output], stream=True)
         assert ended.wait(240)
     (output,) = result
     assert output.error is None, output.error
@@ -94,7 +93,7 @@ def an_end_that_the_tokenizer_does_not_have() -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    assembly.make_sampler = kernel_picker
+    assembly.make_sampler = triton_sampler
     # On a GPU a copy is made on the way to the host.
     step_output.to_host = lambda *parts: tuple(part.clone() for part in parts)  # type: ignore[assignment]
     alone = tokens(overlap=False, company=False)
@@ -103,6 +102,6 @@ if __name__ == "__main__":
         tokens(overlap, company) == alone
         for overlap, company in ((False, True), (True, False), (True, True))
     )
-    assert len(pickers) == 4 and all(sampler._grammars is not None for sampler in pickers)
+    assert len(samplers) == 4 and all(sampler._grammars is not None for sampler in samplers)
     an_end_that_the_tokenizer_does_not_have()
     print("all agree")
