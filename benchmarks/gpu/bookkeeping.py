@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import compress
 from typing import Any, NamedTuple
 
-METHODS = ("add", "schedule", "complete", "settle", "retire", "finish")
+METHODS = ("add", "schedule", "complete", "requeue_rewritten", "free_early", "finish")
 """Of the scheduler, which alone calls the tree."""
 
 
