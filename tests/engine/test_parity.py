@@ -38,17 +38,22 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "overlap": {"overlap": True},
     "overlap, chunks and retraction": TIGHT | {"overlap": True},
 }
+OFTEN = "plain", "overlap, chunks and retraction"
+"""The variants in which quick tests run every family; llama runs in all."""
 
 
+@pytest.mark.parametrize("often", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_greedy_tokens_equal_those_of_transformers(
-    family: str, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+    family: str, often: bool, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A mixed batch, twice where there is a cache to hit."""
     monkeypatch.setattr(torch_backend, "SHARED_READS_SAVED", 8)
     expected = greedy(family, PROMPTS, NEW_TOKENS)
     assert len(set(map(tuple, expected))) >= 4, "the model's output hardly depends on the prompt"
     for name, options in VARIANTS.items():
+        if family != "llama" and (name in OFTEN) != often:
+            continue
         engine = make_engine(family, **options)
         for turn in range(2 if name == "plain" else 1):
             outputs = engine.generate(
