@@ -38,8 +38,8 @@ needs_triton = pytest.mark.skipif(
 
 
 def interpreted(check: str, part: str = "") -> list[str]:
-    """Run `tests/engine/CHECK.py`, another module with a whole name, or a part of it; it raises where
-    something is wrong. The words that it printed."""
+    """Run `tests/engine/CHECK.py`, another module with a whole name, or a part of it; it raises
+    where something is wrong. The words that it printed."""
     server = _server()
     assert server.stdin is not None and server.stdout is not None
     try:

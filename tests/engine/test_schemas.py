@@ -64,9 +64,8 @@ def test_what_is_written_parses_and_validates(engine: Engine, part: int) -> None
         for i, output in enumerate(outputs)
         if output.finish_reason == "length" and not parses(output.text)
     ]
-    assert (
-        all(is_recursive(chosen[i // RUNS]["schema"]) for i in cut)
-        and len(cut) <= max(1, len(outputs) // 50)
+    assert all(is_recursive(chosen[i // RUNS]["schema"]) for i in cut) and len(cut) <= max(
+        1, len(outputs) // 50
     )
     for i, output in enumerate(outputs):
         if i in cut:
