@@ -1,12 +1,11 @@
 """Decode steps as CUDA graphs: one replay in place of hundreds of launches.
 
-A token is a row. What a grammar has forced, and other short chunks, are rows too, of which only the
-last one matters in the end. A step is padded to one of a few numbers of rows. The first one of a
-kind is captured, where all kernels are there, and else runs kernel by kernel, which compiles them;
-the others replay it. What a step is made of lies in tensors of fixed place, which are filled
-before. A model that cannot be captured runs kernel by kernel; so does a step for whose graph there
-is no memory, and all graphs give theirs back. One that runs on the device may go: CUDA frees it
-afterwards.
+A token is a row; of the several rows of a short chunk, such as a grammar's forced text, only the
+last one's logits count. A step is padded to one of a few numbers of rows. The first step of a kind
+is captured if its kernels are compiled, and else runs kernel by kernel, which compiles them; later
+ones replay the graph. Their inputs lie in tensors of fixed place, which are filled before. A model
+that cannot be captured runs kernel by kernel, and so does a step for whose graph there is no memory:
+all graphs then give theirs back. A graph may be dropped while it runs: CUDA frees it afterwards.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class EngineLoop:
             runner.release()
             raise
         except BaseException:  # an interrupt, which comes when the thread runs already
-            self._commands.put(self._stop)
+            self._commands.put(self._begin_closing)
             raise
 
     @property
@@ -145,7 +145,7 @@ class EngineLoop:
         with self._guard:
             running = self._thread.is_alive()
             if running:
-                self._commands.put(self._stop)
+                self._commands.put(self._begin_closing)
         if running and threading.current_thread() is not self._thread:
             # Not only `join`: interrupted, that takes the thread for dead (Python 3.11).
             self._ended.wait()
@@ -378,7 +378,7 @@ class EngineLoop:
             pieces = self._tokenizer.pieces(new) if self._tokenizer else [b"<%d>" % t for t in new]
             self._log.emit(TokensNamed(tuple(new), tuple(p.decode("latin-1") for p in pieces)))
 
-    def _stop(self) -> None:
+    def _begin_closing(self) -> None:
         self._closing = True
 
     def _end_everything(self) -> None:

@@ -69,7 +69,10 @@ class Scheduler:
         self._ageing = context_length / max_overtaking
         self._window = window
         self._emit = emit
+        # Of the tokens that running requests may still add, the share that is kept free: 1 after a
+        # retraction, falling to 0.3.
         self._reserve = 0.5
+        # Slots and further tokens of the first request that did not fit: until it does, none starts.
         self._blocked: tuple[int, int] | None = None
 
     @property
@@ -131,25 +134,25 @@ class Scheduler:
         Harmless for one that was never added.
         """
         if request.node is not None:
-            self._stop(request)
+            self._release(request)
         elif not request.freed_early and request in self.waiting:
             self.waiting.remove(request)
             self._blocked = None
 
     def free_early(self, request: Request) -> None:
-        """The running request's last token is being sampled: it needs nothing more of what is
-        scheduled or cached.
+        """The running request ends by its length, with the token that is being sampled: it needs
+        nothing more of what is scheduled or cached.
 
         As `finish`, while the device still works; a later `finish` finds nothing left to do.
         """
-        self._stop(request)
+        self._release(request)
         request.freed_early = True
 
     def requeue_rewritten(self, request: Request) -> None:
         """The running request rewrote its last tokens. If the tree holds some of them for it, it
         begins once more, at the head of the queue: what stays of them it will find in the cache."""
         if request.node is not None and request.num_computed < request.node.end:
-            self._stop(request)
+            self._release(request)
             self.waiting.insert(0, request)
 
     def shrink(self, batch: Batch) -> bool:
@@ -202,7 +205,13 @@ class Scheduler:
         return prefills
 
     def _admit(self, draft: _Draft) -> None:
-        """Start waiting requests, best first, while tokens, requests and memory allow."""
+        """Start waiting requests, best first, while the step's tokens, `max_running` and memory
+        allow (`_fits`).
+
+        A request waits on beside free slots when the first in line does not fit (`_blocked`), when
+        it is not among the `window` oldest, when its last token is not read yet, or when another is
+        about to compute the same prefix. One whose grammar compiles is not here yet.
+        """
         if len(self.running) >= self.max_running:
             return
         growth = sum([r.remaining for r in self.running])
@@ -293,9 +302,10 @@ class Scheduler:
         reserve = int((growth + remaining) * self._reserve) if self.running else 0
         return self.pool.free + self.tree.evictable >= need + reserve
 
-    def _stop(self, request: Request) -> None:
-        """Take a running request out: its computed tokens go to the tree, its other slots become
-        free."""
+    def _release(self, request: Request) -> None:
+        """Take a running request out, the one place where its slots are given up: those of computed
+        tokens to the tree, the others to the pool. A launched step may still write to them; what
+        uses them next follows it on the same stream."""
         node = request.node
         assert node is not None
         if self._prefix_cache and request.num_computed > node.end:
@@ -313,7 +323,7 @@ class Scheduler:
 
     def _retract(self, request: Request) -> None:
         """Back to the head of the queue, with its output, to make room for the others."""
-        self._stop(request)
+        self._release(request)
         self.waiting.insert(0, request)
         self._reserve = 1.0
         self._emit(RequestRetracted(request.id))

@@ -1,1 +1,1 @@
-"""The KV cache: the radix tree over it, its free slots, its tensors, its size."""
+"""The KV cache: the radix tree over it, its free slots, its tensors."""

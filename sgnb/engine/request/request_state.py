@@ -23,7 +23,7 @@ class Finish(NamedTuple):
     """Why a request ended."""
 
     reason: str | None  # an `Output`'s finish_reason
-    by: str | int | None = None  # its stopped_by
+    by: str | int | None = None  # its stopped_by: a token is no text, and a string ended text early
     error: Exception | None = None  # its error
 
 
@@ -66,7 +66,9 @@ class RequestState:
 
         self._on_output = on_output
         self._stream = stream
-        self._only_counts = not (stream or params.stop or params.return_logprob)
+        # Whether more than a stop token and the length can end it, or its text is asked for: a new
+        # stop condition belongs here and in `_found_end`.
+        self._checks_text = bool(stream or params.stop or params.return_logprob)
         self._tokenizer = tokenizer
         self._detokenizer = None
         self._characters = codecs.getincrementaldecoder("utf-8")("replace")
@@ -139,9 +141,9 @@ class RequestState:
         if token in self.stop_tokens:
             return Finish("stop", token)
         if self.constraint is None:
-            if self._only_counts:
+            if not self._checks_text:
                 return Finish("length") if request.num_tokens == request.max_len else None
-        elif self._only_counts and self.constraint.is_idle():
+        elif not self._checks_text and self.constraint.is_idle():
             return None
         else:
             self.constraint.jump_forward()

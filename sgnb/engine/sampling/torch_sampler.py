@@ -1,5 +1,5 @@
-"""From logits to tokens. Greedy, temperature, top-k, top-p, min-p, penalties, biases; a random
-number for each row.
+"""The functions behind `TorchSampler`: logits to tokens. Greedy, temperature, top-k, top-p, min-p,
+penalties, biases; a random number for each row.
 
 Filters are applied one after another, each on what the one before left, as transformers does. A
 row's token depends on its own logits, parameters and random number only, so that the requests
