@@ -4,8 +4,9 @@ A token is a row; of the several rows of a short chunk, such as a grammar's forc
 last one's logits count. A step is padded to one of a few numbers of rows. The first step of a kind
 is captured if its kernels are compiled, and else runs kernel by kernel, which compiles them; later
 ones replay the graph. Their inputs lie in tensors of fixed place, which are filled before. A model
-that cannot be captured runs kernel by kernel, and so does a step for whose graph there is no memory:
-all graphs then give theirs back. A graph may be dropped while it runs: CUDA frees it afterwards.
+that cannot be captured runs kernel by kernel, and so does a step for whose graph there is no
+memory: all graphs then give theirs back. A graph may be dropped while it runs: CUDA frees it
+afterwards.
 """
 
 from __future__ import annotations

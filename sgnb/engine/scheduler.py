@@ -72,7 +72,8 @@ class Scheduler:
         # Of the tokens that running requests may still add, the share that is kept free: 1 after a
         # retraction, falling to 0.3.
         self._reserve = 0.5
-        # Slots and further tokens of the first request that did not fit: until it does, none starts.
+        # Slots and further tokens of the first request that did not fit: until it does, none
+        # starts.
         self._blocked: tuple[int, int] | None = None
 
     @property

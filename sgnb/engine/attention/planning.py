@@ -1,13 +1,11 @@
 """Plans a step's attention: which query tiles there are, and their schedule. Plain numpy.
 
-What a decode step, or other short chunks, launch is decided here; it is always `attend_tiles`:
+Decode steps and other short chunks launch `attend_tiles`, on tiles that are decided here:
 
-| rows | tiles |
-|---|---|
-| below no prefix worth sharing (`worth_sharing`) | private ones, a row each, with the tuning of small tiles |
-| of a tree of at most `small_rows` rows | one shared small tile |
-| of a larger tree, if that saves `CostModel.launch` | shared tiles of `large_rows` rows: a second launch |
-| whose own tokens are `CostModel.detach` or more | those in a private tile, merged with the shared one |
+- rows below no prefix worth sharing (`worth_sharing`): a private tile each, tuned as small ones
+- a tree of at most `small_rows` rows: one shared small tile
+- a larger tree, if that saves `CostModel.launch`: shared large tiles, in a second launch
+- own tokens of a row, from `CostModel.detach` on: a private tile, merged with the shared one
 
 Long chunks go to `extend_tiles`, or to FlashInfer (`hybrid.py`).
 """
