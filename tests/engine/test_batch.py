@@ -1,0 +1,116 @@
+"""A step's batch against loops over its requests, and the two ways of reading its results."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from sgnb.engine.request.batch import NO_ROW, SHORT, Batch
+from sgnb.engine.request.request import Request
+from sgnb.engine.request.request_state import Finish, RequestState
+from sgnb.engine.sampling.step_output import AsyncStepOutput, StepOutput
+from sgnb.engine.sampling.torch_sampler import SamplerOutput
+from sgnb.sampling import SamplingParams
+
+
+def request(id: int, size: int, placeholder: bool = False, **params: Any) -> Request:
+    made = Request(id, list(range(100, 100 + size)), SamplingParams(**params), 8)
+    RequestState(made, None, frozenset(), lambda output: None)
+    made.slots[:] = np.arange(len(made.slots)) + 1000 * id
+    made.num_tokens_with_placeholders += placeholder
+    made.sample_row = id
+    return made
+
+
+def random_batch(rng: random.Random, decode: bool) -> Batch:
+    requests = [request(i, rng.randint(2, 60), rng.random() < 0.5) for i in range(9)]
+    ends = [r.num_tokens_with_placeholders for r in requests]
+    lengths = [1 if decode else rng.randint(1, end) for end in ends]
+    rows = sorted(zip(requests, ends, lengths, strict=True), key=lambda row: row[2] > SHORT)
+    requests, ends, lengths = map(list, zip(*rows, strict=True))
+    samples = [rng.random() < 0.8 for _ in rows]
+    return Batch(requests, [e - n for e, n in zip(ends, lengths, strict=True)], lengths, samples)
+
+
+@pytest.mark.parametrize("decode", [True, False])
+def test_arrays_are_what_the_requests_say(decode: bool) -> None:
+    rng = random.Random(0)
+    for _ in range(50):
+        batch = random_batch(rng, decode)
+        rows = [
+            (r, position, first + position - start)
+            for r, start, end, first in zip(
+                batch.requests, batch.starts, batch.ends, batch.first_rows, strict=True
+            )
+            for position in range(start, end)
+        ]
+        assert [row for _, _, row in rows] == list(range(batch.num_tokens))
+        assert batch.positions.tolist() == [position for _, position, _ in rows]
+        assert batch.new_slots().tolist() == [r.slots[position] for r, position, _ in rows]
+        assert batch.tokens().tolist() == [
+            r.tokens[position] if position < r.num_tokens else -1 - r.sample_row
+            for r, position, _ in rows
+        ]
+        assert batch.num_short == sum(n <= SHORT for n in batch.lengths)
+        ranks = [row for row in batch.sample_rows if row != NO_ROW]
+        assert ranks == list(range(sum(batch.samples)))
+        assert [row != NO_ROW for row in batch.sample_rows] == list(batch.samples)
+        some = batch.part(2, 7)
+        assert (
+            some.requests == batch.requests[2:7] and some.ends.tolist() == batch.ends[2:7].tolist()
+        )
+        assert some.positions.tolist() == [p for r, p, _ in rows if r in some.requests]
+
+
+def results(batch: Batch, logprobs: torch.Tensor) -> AsyncStepOutput:
+    tokens = torch.arange(len(batch) + 3) + 500  # a graph has rows that belong to nobody
+    allowed = torch.full_like(tokens, 9, dtype=torch.int32)
+    sampled = SamplerOutput(tokens, logprobs, torch.zeros(len(tokens)), allowed)
+    return AsyncStepOutput(batch, sampled, lambda: None, {})
+
+
+def columns(output: StepOutput) -> tuple[Any, ...]:
+    tokens, logprobs = list(map(int, output.tokens)), list(map(float, output.logprobs))
+    return output.requests, tokens, logprobs, output.masked, output.spent
+
+
+def test_both_ways_to_read_a_decode_step_agree() -> None:
+    batch = Batch([request(i, 4) for i in range(5)], [3] * 5, [1] * 5)
+    logprobs = -torch.rand(8)
+    logprobs[5:] = torch.nan
+    made = results(batch, logprobs)
+    fast = made._get_plain()
+    assert fast is not None and columns(fast) == columns(made._get_each())
+    assert columns(made.get())[:2] == (batch.requests, [500, 501, 502, 503, 504])
+
+
+def test_what_is_not_plain_is_read_one_by_one() -> None:
+    """A request that ended or was rewritten since, NaN, log-probabilities, no token."""
+    logprobs = -torch.rand(8)
+    spoilt = logprobs.clone()
+    spoilt[2] = torch.nan
+
+    ended = Batch([request(i, 4) for i in range(5)], [3] * 5, [1] * 5)
+    made = results(ended, logprobs)
+    ended.requests[1].state.finish(Finish("abort"))
+    ended.requests[3].rewrite(3, [7, 8])
+    assert made._get_plain() is None
+    assert [r.id for r in made.get().requests] == [0, 2, 4]
+
+    made = results(Batch([request(i, 4) for i in range(5)], [3] * 5, [1] * 5), spoilt)
+    output = made.get()
+    assert [r.id for r in output.requests] == [0, 1, 3, 4]
+    assert [(r.id, "NaN" in str(error)) for r, error in output.failed] == [(2, True)]
+
+    scored = [request(0, 4), request(1, 4, return_logprob=True)]
+    output = results(Batch(scored, [3] * 2, [1] * 2), logprobs).get()
+    assert output.tokens == [500, 501] and scored[1].logprobs == pytest.approx([logprobs[1].item()])
+
+    made = results(
+        Batch([request(i, 4) for i in range(2)], [3] * 2, [1] * 2, [True, False]), logprobs
+    )
+    assert made._get_plain() is None and [r.id for r in made.get().requests] == [0]
