@@ -55,10 +55,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
-            alone = (
-                part for part in ("/browser/", "/test_gpu", "/magics/test_kernel") if part in path
-            )
-            return next(alone, nodeid)
+            shared = "/browser/", "/test_gpu_memory", "/magics/test_kernel"
+            return next((part for part in shared if part in path), nodeid)
 
     config.option.loadscopereorder = False
     return Scheduling(config, log)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -173,3 +174,8 @@ def test_import_is_light() -> None:
     assert "sgnb" in found
     assert {name.partition(".")[0] for name in found} - sys.stdlib_module_names == {"sgnb"}, found
     assert not any(name.startswith("sgnb.") for name in found), found
+
+
+def test_the_engines_names_are_where_they_are_looked_up() -> None:
+    engine = importlib.import_module("sgnb.engine")
+    assert [name for name in engine.__all__ if getattr(engine, name).__name__ != name] == []

@@ -68,15 +68,7 @@ class Engine:
         check_options(settings)
         outer = sys.exc_info()[1]
         try:
-            parts = assemble(self.model_name, source, tokenizer, settings)
-            self._loop = EngineLoop(
-                parts.scheduler,
-                parts.runner,
-                parts.tokenizer,
-                parts.log,
-                jump_forward=parts.options.jump_forward,
-                overlap=bool(parts.options.overlap),
-            )
+            self._loop = self._assemble(source, tokenizer, settings)
         except BaseException as error:
             forget_frames(error, outer)
             release_device_memory()
@@ -88,13 +80,6 @@ class Engine:
             raise
         finally:
             cancel_unclaimed()
-        # Not the parts themselves: their runner holds the device's memory.
-        self.options, self.log, self.tokenizer = parts.options, parts.log, parts.tokenizer
-        self.device, self.dtype, self.vocab_size = parts.device, parts.dtype, parts.vocab_size
-        self.context_length, self.pool_tokens = parts.context_length, parts.pool_tokens
-        self._eos, self._input_processor = parts.eos, parts.input_processor
-        self._scheduler, self._grammars = parts.scheduler, parts.grammars
-        self._attention, self._ids = parts.attention, itertools.count(1)
         weakref.finalize(self, _close, self._loop, self._grammars)
         sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
 
@@ -286,6 +271,25 @@ class Engine:
     def __repr__(self) -> str:
         closed = ", closed" if self.closed else ""
         return f"<Engine {self.model_name} on {self.device}, {self.dtype}{closed}>"
+
+    def _assemble(self, source: Any, tokenizer: Any, settings: EngineOptions) -> EngineLoop:
+        """Load the model, and start the loop. The parts stay in this frame, which `forget_frames`
+        empties when it fails: their runner holds the device's memory."""
+        parts = assemble(self.model_name, source, tokenizer, settings)
+        self.options, self.log, self.tokenizer = parts.options, parts.log, parts.tokenizer
+        self.device, self.dtype, self.vocab_size = parts.device, parts.dtype, parts.vocab_size
+        self.context_length, self.pool_tokens = parts.context_length, parts.pool_tokens
+        self._eos, self._input_processor = parts.eos, parts.input_processor
+        self._scheduler, self._grammars = parts.scheduler, parts.grammars
+        self._attention, self._ids = parts.attention, itertools.count(1)
+        return EngineLoop(
+            parts.scheduler,
+            parts.runner,
+            parts.tokenizer,
+            parts.log,
+            jump_forward=parts.options.jump_forward,
+            overlap=bool(parts.options.overlap),
+        )
 
     def _grammar(self, params: SamplingParams) -> Future[TokenGrammar] | None:
         """The request's grammar, being compiled on another thread."""

@@ -125,7 +125,7 @@ class DecodeGraphs:
 
         They lie where the next step's will: what is to be kept must be copied.
         """
-        requests, last_rows = batch.requests, batch.first_rows + batch.lengths - 1
+        requests, last_rows = batch.requests, batch.last_rows
         rows = self._sizes[bisect_left(self._sizes, batch.num_tokens)]
         self._attention.plan(batch, rows)
         chooses = supports(requests) and not any(r.params.top_logprobs_num for r in requests)

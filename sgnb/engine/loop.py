@@ -315,7 +315,7 @@ class EngineLoop:
             self._end(state, finish)
 
     def _end(self, state: RequestState, finish: Finish) -> None:
-        """Take the request out of the engine, tell the log, and hand its output over."""
+        """Free its slots, tell the log, hand its output over, and forget it."""
         request = state.request
         self._scheduler.finish(request)
         prompt, cached = request.num_prompt_tokens, request.cached_tokens or 0
@@ -327,9 +327,9 @@ class EngineLoop:
         self._log.emit(
             RequestFinished(request.id, finish.reason or "", prompt, cached, output, message)
         )
-        self._runner.sampler.forget(state)
-        del self._states[request.id]
         state.finish(finish)
+        self._runner.sampler.forget(state)
+        del self._states[request.id]  # last: if any of this raises, `_end_everything` tells it
 
     def _fail(self, requests: list[Request], error: Exception) -> None:
         """A forward pass failed: its requests end with the error, the others go on, and the cache

@@ -65,8 +65,8 @@ class ModelRunner:
             self.stream = torch.cuda.stream(stream)
 
     def run(self, batch: Batch) -> AsyncStepOutput:
-        """Launch a step, and say in `batch.sample_rows` where its samples lie. Placeholders take
-        their tokens from the samples of the step before.
+        """Launch a step. A CUDA graph puts samples at other rows, and says so in
+        `batch.sample_rows`. Placeholders take their tokens from the samples of the step before.
 
         Call it in `torch.inference_mode`, and in `stream`.
         """
@@ -74,7 +74,7 @@ class ModelRunner:
             results = self._graphs.run(batch)
             if isinstance(results, SamplerOutput):
                 return read_later(batch, results)
-            logits = results[to_device(batch.first_rows + batch.lengths - 1, self._device)]
+            logits = results[to_device(batch.last_rows, self._device)]
             return sample_batch(batch, logits, self.sampler)
         return sample_batch(batch, self._forward(batch), self.sampler)
 

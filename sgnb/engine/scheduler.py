@@ -309,6 +309,8 @@ class Scheduler:
         uses them next follows it on the same stream."""
         node = request.node
         assert node is not None
+        # A step in flight may have computed a token that will not be read.
+        request.num_computed = min(request.num_computed, request.num_tokens)
         if self._prefix_cache and request.num_computed > node.end:
             self._insert(request)
         if self._prefix_cache:

@@ -43,7 +43,7 @@ class Tokens(Sequence[int]):
         return repr(tuple(self))
 
 
-def _tuple(column: Any) -> tuple[Any, ...]:
+def _as_tuple(column: Any) -> tuple[Any, ...]:
     return column if isinstance(column, tuple) else tuple(column.tolist())
 
 
@@ -66,13 +66,13 @@ class Columns(Sequence[_Row]):
 
     def column(self, name: str) -> tuple[Any, ...]:
         place: int = self._kind._fields.index(name)
-        return _tuple(self._columns[place])
+        return _as_tuple(self._columns[place])
 
     def __len__(self) -> int:
         return len(self._columns[0])
 
     def __iter__(self) -> Iterator[_Row]:
-        return map(self._kind, *map(_tuple, self._columns))
+        return map(self._kind, *map(_as_tuple, self._columns))
 
     def __getitem__(self, place: Any) -> Any:
         return tuple(self)[place]

@@ -469,6 +469,64 @@ def test_a_load_that_fails_does_not_keep_what_it_made(
     assert kept.value.__traceback__ is not None
 
 
+def test_a_loop_that_cannot_start_keeps_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever keeps the error keeps none of the engine's parts."""
+    made: list[weakref.ref[Any]] = []
+    cache, start = KVCache.__init__, threading.Thread.start
+
+    def make(self: KVCache, *arguments: Any) -> None:
+        made.append(weakref.ref(self))
+        cache(self, *arguments)
+
+    def refuse(self: threading.Thread) -> None:
+        if self.name == "sgnb-engine":
+            raise RuntimeError("can't start new thread")
+        start(self)
+
+    monkeypatch.setattr(KVCache, "__init__", make)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start") as kept:
+        Engine(random_model(), device="cpu", max_total_tokens=100)
+    gc.collect()
+    assert made and [ref() for ref in made] == [None] * len(made)
+    assert kept.value.__traceback__ is not None
+
+
+def test_a_request_whose_end_fails_is_told(
+    make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine ends with it, and nobody waits for ever."""
+
+    def broken(self: Any) -> str:
+        raise ValueError("the decoder broke")
+
+    monkeypatch.setattr("sgnb.engine.request.tokenizer.Detokenizer.finish", broken)
+    engine = make_engine("llama", {"vocab_size": 400}, tokenizer=byte_level())
+    with pytest.raises(EngineError, match="the decoder broke"):
+        engine.generate("The quick", max_new_tokens=3, **GREEDY)
+
+
+def test_a_step_in_flight_of_a_request_that_failed_is_not_cached(make_engine: MakeEngine) -> None:
+    """Its token was never read: the tree holds as many slots as tokens."""
+    engine = make_engine(overlap=True, device="cpu")
+    runner = engine._loop._runner
+    logits, steps = runner._logits, itertools.count(1)
+
+    def spoil(*arguments: Any) -> torch.Tensor:
+        made: torch.Tensor = logits(*arguments)
+        return made.fill_(torch.nan) if next(steps) == 3 else made
+
+    runner._logits = spoil
+    with pytest.raises(EngineError, match="NaN"):
+        engine.generate(PROMPT, max_new_tokens=8, **GREEDY)
+    assert engine.stats()["in_flight"] == 0
+    cached = [token for node in engine.tree() for token in node["tokens"]]
+    more = [*cached, 9, 9, 9]
+    assert (
+        engine.generate(more, max_new_tokens=4, **GREEDY).token_ids == greedy("llama", [more], 4)[0]
+    )
+
+
 def test_a_refused_device_leaves_the_heap_frozen() -> None:
     """For the engine that serves beside it."""
     freeze_heap()

@@ -61,7 +61,8 @@ class DecodePlans:
             self._reserved > 0
             and num_rows == self._num_rows
             and requests == self._requests
-            # A request's slots change only when it hangs elsewhere, or was rewritten.
+            # Slots change otherwise only by a retraction, and a step without the request is planned
+            # between.
             and nodes == self._nodes
             and bool((batch.starts - self._starts == 1).all())
         )

@@ -89,8 +89,7 @@ class DevicePlan:
 
     @property
     def graph_key(self) -> Hashable:
-        masked, merges, _, num_extends = self._shape
-        return self._tables.generation, self._partials_generation, masked, merges, num_extends
+        return self._tables.generation, self._partials_generation, *self._shape
 
     def plan(self, batch: Batch, new_slots: Ints, padded: int | None) -> None:
         """Short chunks in tiles that share prefixes, long ones on the prefill kernel."""

@@ -25,7 +25,7 @@ class Batch:
     """Tokens starts[i] .. ends[i] of requests[i], one request after the other: the rows of the
     step.
 
-    Requests with at most `SHORT` tokens come first. The numbers do not change; the requests do.
+    Requests with at most `SHORT` tokens come first. Only `sample_rows` may change.
     """
 
     def __init__(
@@ -53,6 +53,11 @@ class Batch:
     @cached_property
     def ends(self) -> Longs:
         return self.starts + self.lengths
+
+    @cached_property
+    def last_rows(self) -> Longs:
+        """The row of each request's last token."""
+        return self.lengths.cumsum() - 1
 
     @cached_property
     def first_rows(self) -> Longs:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 class Request:
     """Prompt and output, `tokens`, of which the first `num_slots` have a KV slot in `slots`.
 
-    The first `num_computed` have their keys and values there. The first `node.end` slots belong to
-    the radix tree, the others to this request.
+    The first `num_computed` have their keys and values there; both count placeholders, so that with
+    a step in flight they may exceed `num_tokens`. The first `node.end` slots belong to the radix
+    tree, the others to this request.
     """
 
     state: RequestState  # who makes text of the tokens; gone when the request has ended

@@ -177,8 +177,8 @@ class RequestState:
         return jumps
 
     def finish(self, ending: Finish, read: bool = True) -> None:
-        """Call `on_output` for the last time; without `read`, with the text that was decoded so
-        far."""
+        """Call `on_output` for the last time, and void what is in flight: `version` rises, and
+        `request.state` is gone. Without `read`, with the text that was decoded so far."""
         if read and not isinstance(ending.by, str):
             self._read(skip_last=ending.by is not None)
             if self._detokenizer is not None:
