@@ -57,9 +57,8 @@ def new_batch(*sizes: tuple[int, int]) -> Batch:
     """Requests with slots of their own: (tokens in all, new ones)."""
     free, spans = torch.randperm(SLOTS).int().numpy(), []
     for total, new in sizes:
-        spans.append(
-            (SimpleNamespace(id=next(_ids), slots=free[:total], node=None), total - new, new)
-        )
+        request = SimpleNamespace(id=next(_ids), version=0, slots=free[:total], node=None)
+        spans.append((request, total - new, new))
         free = free[total:]
     return batch_of_spans(spans)
 
