@@ -10,7 +10,10 @@ by requests) = the pool's total.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..events import RequestAdmitted, RequestRetracted
 from .cache.radix import Ints, Node, Prefix, RadixTree
@@ -75,6 +78,8 @@ class Scheduler:
         # Slots and further tokens of the first request that did not fit: until it does, none
         # starts.
         self._blocked: tuple[int, int] | None = None
+        self._decode: _Decode | None = None  # see `_continue_decode`
+        self._decoding: list[Request] | None = None  # the requests that `_goes_on` found to do so
 
     @property
     def has_work(self) -> bool:
@@ -101,6 +106,12 @@ class Scheduler:
             self._step_tokens = min(2 * self._step_tokens, self._max_step_tokens)
             self._shrunk_at = self.step
 
+        decode, self._decode = self._decode, None
+        if decode is not None and not self.waiting and len(decode.requests) <= self._step_tokens:
+            batch = self._continue_decode(decode)
+            if batch is not None:
+                return batch
+
         draft = _Draft(self._step_tokens)
         prefills = self._make_room_to_grow(draft)
         for request in sorted(prefills, key=lambda r: r.num_uncomputed):
@@ -126,6 +137,8 @@ class Scheduler:
                     last.append(request)
             if start < request.num_prompt_tokens and self._prefix_cache:
                 self._share_prompt(request)
+        if self._goes_on(batch, last):
+            self._decode = _Decode(batch.requests, batch.ends)
         return last
 
     def finish(self, request: Request) -> None:
@@ -152,6 +165,7 @@ class Scheduler:
     def requeue_rewritten(self, request: Request) -> None:
         """The running request rewrote its last tokens. If the tree holds some of them for it, it
         begins once more, at the head of the queue: what stays of them it will find in the cache."""
+        self._decode = self._decoding = None
         if request.node is not None and request.num_computed < request.node.end:
             self._release(request)
             self.waiting.insert(0, request)
@@ -170,6 +184,36 @@ class Scheduler:
         for slots in self.tree.flush():
             self.pool.release(slots)
         return self.pool.free - before
+
+    def _continue_decode(self, decode: _Decode) -> Batch | None:
+        """The fast way through `schedule`, with the same result: all running requests decode once
+        more. None without memory for that."""
+        requests, starts = decode
+        if not self._make_free(len(requests)):
+            return None
+        self._reserve = max(0.3, self._reserve * 0.99)
+        slots = self.pool.allocate(len(requests)).tolist()
+        for request, start, slot in zip(requests, starts.tolist(), slots, strict=True):
+            request.slots[start] = slot
+            request.num_slots = start + 1
+        return Batch(requests, starts, np.ones(len(requests), np.int64))
+
+    def _goes_on(self, batch: Batch, last: list[Request]) -> bool:
+        """Whether the next step decodes the same requests, if nothing happens to them: one more
+        token and slot each, none of it prompt or to be scored."""
+        if last or not batch.is_decode or len(batch) != len(self.running):
+            return False
+        if batch.requests is self._decoding:  # as in the step before
+            return True
+        rows = zip(batch.requests, batch.starts.tolist(), batch.samples, strict=True)
+        plain = all(
+            samples
+            and request.num_prompt_tokens <= start == request.num_slots - 1
+            and not request.params.return_logprob
+            for request, start, samples in rows
+        )
+        self._decoding = batch.requests if plain else None
+        return plain
 
     def _make_room_to_grow(self, draft: _Draft) -> list[Request]:
         """Give every running request slots for the tokens it appended; retract requests until that
@@ -309,6 +353,7 @@ class Scheduler:
         uses them next follows it on the same stream."""
         node = request.node
         assert node is not None
+        self._decode = self._decoding = None
         # A step in flight may have computed a token that will not be read.
         request.num_computed = min(request.num_computed, request.num_tokens)
         if self._prefix_cache and request.num_computed > node.end:
@@ -361,6 +406,13 @@ class Scheduler:
             for slots in self.tree.evict(count - self.pool.free):
                 self.pool.release(slots)
         return self.pool.free >= count
+
+
+class _Decode(NamedTuple):
+    """A decode step of all running requests that may follow the last one."""
+
+    requests: list[Request]
+    starts: NDArray[np.int64]
 
 
 class _Draft:

@@ -300,6 +300,28 @@ def test_every_slot_has_one_owner_when_steps_are_read_late(trial: int) -> None:
     assert scheduler.pool.free == total
 
 
+def test_the_fast_way_through_a_decode_step_changes_nothing() -> None:
+    """The same requests, positions and slots in every step, when each is scheduled from scratch."""
+    runs = []
+    for fast in (True, False):
+        rng = random.Random(3)
+        sim = Simulation(300, overlap=True, max_running=6, max_step_tokens=40)
+        continued = 0
+        if not fast:
+            sim.scheduler._goes_on = lambda batch, last: False  # type: ignore[method-assign]
+        steps = []
+        for _ in range(300):
+            if rng.random() < 0.05:
+                sim.add([rng.randrange(3) for _ in range(rng.randint(1, 30))], rng.randint(1, 60))
+            continued += sim.scheduler._decode is not None and not sim.scheduler.waiting
+            batch = sim.step()
+            rows = zip(batch.requests, batch.starts.tolist(), strict=True)
+            steps.append([(r.id, start, r.slots[: r.num_slots].tolist()) for r, start in rows])
+        assert (continued > 20) == fast
+        runs.append(steps)
+    assert runs[0] == runs[1]
+
+
 def test_reading_late_changes_no_output() -> None:
     """With tokens that depend on the request and the place alone, also in a pool that makes
     requests retract."""

@@ -155,7 +155,10 @@ class Tokenizer:
         if token in self._literal:
             return str(name).encode()
         if self._byte_level:
-            return b"".join(_BYTE_OF[c] if c in _BYTE_OF else c.encode() for c in name)
+            try:
+                return str(name).translate(_LATIN_1).encode("latin-1")
+            except UnicodeEncodeError:  # of an added token, say
+                return b"".join(_BYTE_OF[c] if c in _BYTE_OF else c.encode() for c in name)
         if len(name) == 6 and name.startswith("<0x") and name.endswith(">"):
             return bytes.fromhex(name[3:5])
         return str(name).replace("▁", " ").encode()
@@ -200,6 +203,10 @@ def _bytes_by_character() -> dict[str, bytes]:
 
 
 _BYTE_OF = _bytes_by_character()
+_LATIN_1 = dict.fromkeys(range(256), "\u0100") | {
+    ord(character): chr(byte[0]) for character, byte in _BYTE_OF.items()
+}
+"""`_BYTE_OF` for `str.translate`; other characters become some that latin-1 does not have."""
 
 
 class Detokenizer:
