@@ -1,5 +1,5 @@
 """What all tests share, in any number of workers: tests marked `gpu` skip where torch sees no
-GPU, and those in a browser come last."""
+GPU, and those in a browser, which wait a lot, come first."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # Playwright keeps an event loop running on the main thread for the rest of the process;
-    # asyncio.run refuses that.
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
+    items.sort(key=lambda item: item.get_closest_marker("browser") is None)
     marked = [item for item in items if item.get_closest_marker("gpu")]
     if not marked:
         return

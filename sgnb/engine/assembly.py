@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,11 +16,11 @@ from transformers import PreTrainedModel
 from ..errors import OptionError
 from ..events import AttentionSwitched, EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler
-from .attention import AttentionBackend, check_backend, make_backend
+from .attention import AttentionBackend, BackendName, check_backend, make_backend
 from .cache.kv_cache import KVCache
 from .cache.radix import RadixTree
 from .cache.slot_allocator import SlotAllocator
-from .device.memory import freeze_heap
+from .device.memory import GIB, freeze_heap, weight_bytes
 from .model.decoder import Decoder, Probe, load_decoder
 from .model.loading import load_tokenizer, pick_device
 from .options import EngineOptions
@@ -30,6 +30,10 @@ from .runner import ModelRunner
 from .sampling.sampler import Sampler, TorchSampler, TritonSampler
 from .scheduler import Scheduler
 from .sizing import make_cache
+
+SMALL_MODEL_BYTES = 4 * GIB
+"""Of weights. The steps of a smaller model are so short that the host's work for FlashInfer shows:
+prompts beside decodes are 12 % slower with it at 0.6B, and 5 % faster at 8B."""
 
 
 class AttentionStatus:
@@ -93,7 +97,9 @@ def assemble(
     )
     with contextlib.ExitStack() as undo:
         undo.callback(decoder.release)
-        options = options.on(decoder.device.type)
+        options = replace(
+            options.on(decoder.device.type), attention=_pick_attention(options, decoder)
+        )
         if tokenizer is None and not isinstance(source, PreTrainedModel):
             tokenizer = load_tokenizer(str(source))
         text = None if tokenizer is None else Tokenizer(tokenizer)
@@ -164,6 +170,14 @@ def _make_scheduler(
         prefix_cache=options.prefix_cache,
         emit=log.emit,
     )
+
+
+def _pick_attention(options: EngineOptions, decoder: Decoder) -> BackendName:
+    """The option's; "auto" is Triton's kernels alone for a small model on a GPU."""
+    small = decoder.device.type == "cuda" and weight_bytes(decoder.model) < SMALL_MODEL_BYTES
+    if options.attention == "auto" and small and find_spec("triton") is not None:
+        return "triton"
+    return options.attention
 
 
 def _make_attention(

@@ -16,6 +16,7 @@ def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
 
 
+@pytest.mark.slow
 @needs_triton
 def test_what_is_timed_runs_in_the_interpreter() -> None:
     assert interpreted("tests.benchmarks.kernels_check")[-2:] == ["all", "ran"]

@@ -56,7 +56,13 @@ def engine(token_ids: int) -> Iterator[sgnb.Engine]:
         yield made
 
 
-@pytest.mark.parametrize("toy", TOYS.values(), ids=list(TOYS))
+@pytest.mark.parametrize(
+    "toy",
+    [
+        pytest.param(toy, id=name, marks=[] if name == LLAMA_8B.name else pytest.mark.slow)
+        for name, toy in TOYS.items()
+    ],
+)
 def test_every_workload_gives_transformers_greedy_tokens(toy: Shape, token_ids: int) -> None:
     """Those of the calls that no schema binds; children are submitted when their parents end. The
     model has more tokens than the tokenizer: no schema may let those through."""
@@ -154,6 +160,7 @@ def test_memory_cycles() -> None:
     assert report.met is None, "there is no GPU to judge"
 
 
+@pytest.mark.slow
 def test_a_soak_of_a_few_seconds() -> None:
     tokenizer = AutoTokenizer.from_pretrained(models.path("tiny"))
     model = random_model(replace(TOY, vocab=len(tokenizer)), "cpu", "float32", scale=0.3)
@@ -183,6 +190,7 @@ def test_a_soak_sees_a_changed_probe_and_a_wrong_pool(
     assert "does not add up" in pool
 
 
+@pytest.mark.slow
 def test_a_folder_for_the_peers(tmp_path: Path) -> None:
     pytest.importorskip("mistral_common")
     from mistral_common.tokens.tokenizers.tekken import Tekkenizer

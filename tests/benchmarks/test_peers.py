@@ -95,6 +95,7 @@ def site(tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("peer", "version"), [("vllm", "0.20.0"), ("sglang", "0.5.11")])
 def test_peers_run_the_workloads_in_a_process_of_their_own(
     peer: str, version: str, site: Path
@@ -118,6 +119,7 @@ def test_peers_run_the_workloads_in_a_process_of_their_own(
         assert all(result["figure"] > 0 for result in entry["results"].values())
 
 
+@pytest.mark.slow
 def test_a_peer_gets_the_shape_that_was_asked_for(site: Path) -> None:
     out = site / "out.json"
     command = [sys.executable, "-m", "benchmarks.gpu.serving", "--peer", f"vllm={site}", "--toy"]

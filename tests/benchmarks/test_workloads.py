@@ -70,7 +70,7 @@ def test_full_sizes_are_those_of_the_table() -> None:
     assert made["JSON, one at a time"].one_at_a_time
 
 
-@pytest.mark.parametrize("toy", [False, True])
+@pytest.mark.parametrize("toy", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_no_schema_comes_twice(toy: bool) -> None:
     """Else the second workload, or repetition, would find it compiled."""
     made = [kind.make(seed, 512, toy) for kind in WORKLOADS.values() for seed in (0, 1, 2, 1000)]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import nbformat
+import pytest
 
 from tests.browser.lab import Lab, Notebook
 
@@ -78,6 +79,7 @@ def shows_the_twin_only(notebook: Notebook, index: int) -> None:
     assert not cell.get_by_text("Loading widget").first.is_visible()
 
 
+@pytest.mark.slow
 def test_interrupt_and_error_leave_the_next_cell_working(notebook: Notebook, lab: Lab) -> None:
     notebook.open(lab.write("stop.ipynb", "%load_ext sgnb", LONG, AFTER, ERROR, AGAIN, AGAIN).name)
     notebook.run_cell(0)

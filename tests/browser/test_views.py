@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import nbformat
+import pytest
 
 from tests.browser.lab import Lab, Notebook
 
@@ -71,6 +72,7 @@ view.open()
 """
 
 
+@pytest.mark.slow
 def test_a_large_tree_folds_and_can_be_shown_whole(notebook: Notebook, lab: Lab) -> None:
     notebook.open(lab.write("large.ipynb", LARGE_CELL).name)
     notebook.run_cell(0)

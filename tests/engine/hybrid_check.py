@@ -7,6 +7,7 @@ a process of its own. A stand-in serves for FlashInfer.
 from __future__ import annotations
 
 import random
+import sys
 
 import pytest
 import torch
@@ -23,11 +24,11 @@ from .triton_attention_check import SMALL, error, pool
 SHORT = 4
 
 
-def check() -> None:
+def check(rounds: int) -> None:
     kv = pool(2, 16, 16, "cpu", torch.float32)
     attention = HybridAttention(TritonAttention(kv, {0: 4}, tuning=SMALL))
     rng, borders = random.Random(0), set()
-    for _ in range(4):
+    for _ in range(rounds):
         assert error(attention, random_batch(rng, 0.5), 4, OPTIONS["all"]) < 1e-4
         borders.add(attention._border if attention._split else None)
         assert (
@@ -46,5 +47,5 @@ if __name__ == "__main__":
     with pytest.MonkeyPatch.context() as patch:
         fake_flashinfer.install(patch)
         patch.setattr(batches, "SHORT", SHORT)
-        check()
+        check(rounds=2 if sys.argv[1:] == ["quick"] else 6)
     print("all agree")

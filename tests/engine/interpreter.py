@@ -36,6 +36,12 @@ needs_triton = pytest.mark.skipif(
     find_spec("triton") is None, reason="needs triton, which there is for Linux only"
 )
 
+quick_and_whole = pytest.mark.parametrize(
+    "part", ["quick", pytest.param("whole", marks=pytest.mark.slow)]
+)
+"""Parts of a check that takes long: the quick one goes every way through each kernel once, the
+whole has every size, dtype and model."""
+
 
 def interpreted(check: str, part: str = "") -> list[str]:
     """Run `tests/engine/CHECK.py`, another module with a whole name, or a part of it; it raises

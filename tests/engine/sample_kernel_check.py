@@ -6,6 +6,8 @@ The interpreter must be chosen before triton is imported, so it needs a process 
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -158,8 +160,9 @@ if __name__ == "__main__":
         (32, 130, torch.bfloat16),
         (24, 130, torch.float32),
     ]
-    for seed, (rows, vocab, dtype) in enumerate(cases):
+    quick = sys.argv[1:] == ["quick"]
+    for seed, (rows, vocab, dtype) in list(enumerate(cases))[-1 if quick else 0 :]:
         check(rows, vocab, dtype, "cpu", seed)
     check_frequencies("cpu", grid=60)
     check_refusals("cpu")
-    print(len(cases), "cases agree")
+    print("all agree")

@@ -174,6 +174,7 @@ class ReadsTheDevice(torch.nn.Module):
         return x * 2 if x.sum().item() > 0 else x.tanh()
 
 
+@pytest.mark.slow
 def test_without_a_compiler_the_load_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     from torch._inductor import config
 

@@ -26,7 +26,7 @@ from sgnb.engine.request import batch as batches
 from sgnb.engine.request.batch import Batch
 
 from . import fake_flashinfer
-from .interpreter import interpreted, needs_triton
+from .interpreter import interpreted, needs_triton, quick_and_whole
 from .test_attention import OPTIONS, random_batch
 from .test_flashinfer import expected, new_batch, random_kv
 
@@ -140,8 +140,9 @@ def test_random_steps_after_the_switch() -> None:
 
 
 @needs_triton
-def test_beside_tritons_kernels() -> None:
-    assert interpreted("hybrid_check") == ["all", "agree"]
+@quick_and_whole
+def test_beside_tritons_kernels(part: str) -> None:
+    assert interpreted("hybrid_check", part) == ["all", "agree"]
 
 
 def test_refused(flashinfer: SimpleNamespace) -> None:

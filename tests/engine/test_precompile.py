@@ -16,7 +16,7 @@ import torch
 
 from sgnb.engine.device.precompile import _specialization, cancel_unclaimed, launch, precompiling
 
-from .interpreter import needs_triton, run_check
+from .interpreter import needs_triton, quick_and_whole, run_check
 
 CAN_BUILD = (
     any(map(which, ("cc", "gcc", "clang")))
@@ -128,6 +128,7 @@ def test_what_cannot_be_compiled_is_left_to_the_launch() -> None:
     assert len(kernel.compiled) == 1
 
 
+@pytest.mark.slow
 @needs_triton
 @pytest.mark.skipif(not CAN_BUILD, reason="needs a C compiler and Python's headers, as triton does")
 def test_no_kernel_gets_the_launcher_of_another() -> None:
@@ -242,5 +243,6 @@ def test_what_triton_compiles_apart_is_noted_apart() -> None:
 
 
 @needs_triton
-def test_no_step_needs_a_kernel_that_was_not_precompiled() -> None:
-    assert run_check("precompile_check") == ["all", "precompiled"]
+@quick_and_whole
+def test_no_step_needs_a_kernel_that_was_not_precompiled(part: str) -> None:
+    assert run_check("precompile_check", part) == ["all", "precompiled"]

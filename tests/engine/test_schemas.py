@@ -23,7 +23,7 @@ SCHEMAS = json.loads(
 )
 RUNS = 2
 """Of each schema; `python -m benchmarks schema_runs` does more."""
-PARTS = 8
+PARTS = 40
 """Quick tests run the first."""
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from .interpreter import interpreted, needs_triton
+from .interpreter import interpreted, needs_triton, quick_and_whole
 
 
 @needs_triton
-def test_the_kernels_in_the_interpreter() -> None:
-    assert interpreted("skinny_check") == ["all", "agree"]
+@quick_and_whole
+def test_the_kernels_in_the_interpreter(part: str) -> None:
+    assert interpreted("skinny_check", part) == ["all", "agree"]

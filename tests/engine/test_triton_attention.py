@@ -22,7 +22,7 @@ from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request
 from sgnb.sampling import SamplingParams
 
-from .interpreter import interpreted, needs_triton
+from .interpreter import interpreted, needs_triton, quick_and_whole
 from .test_attention import batch_of_spans, each, random_batch
 
 SCRATCH = 10_000
@@ -30,8 +30,9 @@ CHEAP = CostModel(shared_row=0, launch=0, work_item=3, min_work=5, align=4, deta
 
 
 @needs_triton
-def test_the_kernels_in_the_interpreter() -> None:
-    assert interpreted("triton_attention_check") == ["all", "agree"]
+@quick_and_whole
+def test_the_kernels_in_the_interpreter(part: str) -> None:
+    assert interpreted("triton_attention_check", part) == ["all", "agree"]
 
 
 @needs_triton

@@ -53,6 +53,7 @@ def test_the_readme_names_files_that_exist() -> None:
         assert (ROOT / link).exists(), link
 
 
+@pytest.mark.slow
 def test_the_notebook_on_constrained_text_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
@@ -79,6 +80,7 @@ def demo() -> Any:
     return module
 
 
+@pytest.mark.slow
 def test_the_demo_runs_the_quickstart(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.setenv("SGNB_STATIC", "1")
     tool = demo()
