@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from typing import Any
 
 import pytest
@@ -24,11 +25,17 @@ settings.register_profile("untimed", deadline=None, suppress_health_check=[Healt
 settings.load_profile("untimed")
 
 
-def pytest_collection_finish() -> None:
-    """Every engine that ends collects garbage: what all tests have imported need not be looked at
-    each time."""
-    gc.collect()
-    gc.freeze()
+_modules = 0
+
+
+def pytest_runtest_logfinish() -> None:
+    """Every engine that ends collects garbage: what was imported need not be looked at each
+    time."""
+    global _modules
+    if len(sys.modules) > _modules:
+        _modules = len(sys.modules)
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)
@@ -46,15 +53,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One worker has the GPU, one the browser, one the Jupyter kernel; each other test goes where
-    there is room."""
+    """One worker has the GPU, one the browser, one the Jupyter kernel, one Triton's interpreter;
+    each other test goes where there is room."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            path = nodeid.partition("::")[0]
-            shared = "/browser/", "/test_gpu_memory", "/magics/test_kernel"
-            return next((part for part in shared if part in path), nodeid)
+            shared = "/browser/", "/test_gpu_memory", "/magics/test_kernel", "in_the_interpreter"
+            return next((part for part in shared if part in nodeid), nodeid)
 
     config.option.loadscopereorder = False
     return Scheduling(config, log)

@@ -128,7 +128,7 @@ class Lab:
     def close(self) -> None:
         self._process.terminate()
         try:
-            self._process.wait(10)
+            self._process.wait(2)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -6,12 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import nbformat
+import pytest
 
 from tests.browser.lab import Lab, Notebook
 
 SOURCE = Path(__file__).parents[2] / "notebooks" / "02_constrained.ipynb"
 
 
+@pytest.mark.slow
 def test_forced_text_is_marked(notebook: Notebook, lab: Lab) -> None:
     book = nbformat.read(SOURCE, as_version=4)
     nbformat.write(book, lab.work / SOURCE.name)

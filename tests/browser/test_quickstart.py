@@ -22,6 +22,7 @@ AGAIN = (
 ERROR = "%%sglang\ns += gen('a', max_token=3)"
 
 
+@pytest.mark.slow
 def test_the_quickstart(notebook: Notebook, lab: Lab) -> None:
     cells = place(lab)
     notebook.open(SOURCE.name)

@@ -141,7 +141,7 @@ def test_random_steps_after_the_switch() -> None:
 
 @needs_triton
 @quick_and_whole
-def test_beside_tritons_kernels(part: str) -> None:
+def test_beside_tritons_kernels_in_the_interpreter(part: str) -> None:
     assert interpreted("hybrid_check", part) == ["all", "agree"]
 
 

@@ -147,7 +147,7 @@ def recursive_rules(draw: st.DrawFn) -> Rules:
 
 
 @given(recursive_rules())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_recursive_rules_mean_what_the_oracle_says(rules: Rules) -> None:
     expected = {
         text

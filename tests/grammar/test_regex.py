@@ -74,7 +74,7 @@ def read(pattern: str, **options: bool) -> Node:
         raise
 
 
-@settings(quick, max_examples=600)
+@settings(quick, max_examples=300)
 @given(patterns(), st.integers(0, 2**32))
 def test_a_tree_means_what_fullmatch_and_search_mean(pattern: str, seed: int) -> None:
     assume(not is_refused(pattern))
@@ -85,7 +85,7 @@ def test_a_tree_means_what_fullmatch_and_search_mean(pattern: str, seed: int) ->
         assert matches(part, text) == found_in(compiled, text), text
 
 
-@settings(quick, max_examples=1500)
+@settings(quick, max_examples=500)
 @given(st.lists(st.sampled_from(TOKENS), max_size=9).map("".join), st.integers(0, 2**32))
 def test_what_re_refuses_is_refused_and_what_is_read_means_the_same(
     pattern: str, seed: int
