@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from ..events import RequestAdmitted, RequestRetracted
 from .cache.radix import Ints, Node, Prefix, RadixTree
 from .cache.slot_allocator import SlotAllocator
-from .request.batch import NO_ROW, SHORT, Batch
+from .request.batch import NO_ROW, Batch
+from .request.draft import Draft
 from .request.request import Request
 
 SchedulePolicy = Literal["lpm", "fcfs"]
@@ -30,9 +31,6 @@ tokens."""
 
 RECOVERY = 64
 """Steps to wait after an out-of-memory step before doubling the step size."""
-
-SCORED_CHUNK = 256
-"""Tokens per step where prompt log-probabilities are wanted: each of them needs a row of logits."""
 
 
 class Scheduler:
@@ -112,7 +110,7 @@ class Scheduler:
             if batch is not None:
                 return batch
 
-        draft = _Draft(self._step_tokens)
+        draft = Draft(self._step_tokens)
         prefills = self._make_room_to_grow(draft)
         for request in sorted(prefills, key=lambda r: r.num_uncomputed):
             draft.add(request)
@@ -215,7 +213,7 @@ class Scheduler:
         self._decoding = batch.requests if plain else None
         return plain
 
-    def _make_room_to_grow(self, draft: _Draft) -> list[Request]:
+    def _make_room_to_grow(self, draft: Draft) -> list[Request]:
         """Give every running request slots for the tokens it appended; retract requests until that
         is possible. Those with one token to compute go into the draft, those with more are
         returned.
@@ -249,7 +247,7 @@ class Scheduler:
         draft.begin()
         return prefills
 
-    def _admit(self, draft: _Draft) -> None:
+    def _admit(self, draft: Draft) -> None:
         """Start waiting requests, best first, while the step's tokens, `max_running` and memory
         allow (`_fits`).
 
@@ -413,51 +411,6 @@ class _Decode(NamedTuple):
 
     requests: list[Request]
     starts: NDArray[np.int64]
-
-
-class _Draft:
-    """A batch in the making: first requests of one token, then `add` as the budget allows."""
-
-    def __init__(self, budget: int) -> None:
-        """budget: tokens, at most."""
-        self.budget = budget
-        self._has_long = False
-        self.clear()
-
-    def clear(self) -> None:
-        self.requests: list[Request] = []
-        self.starts: list[int] = []
-        self.lengths: list[int] = []
-        self.samples: list[bool] = []
-
-    def begin(self) -> None:
-        """The requests that are there have one token each; those beyond the budget must wait."""
-        for column in (self.requests, self.starts, self.samples):
-            del column[self.budget :]
-        self.lengths = [1] * len(self.requests)
-        self.budget -= len(self.requests)
-
-    def add(self, request: Request) -> None:
-        """Take the request's next tokens, at most the budget that is left."""
-        if self.budget <= 0:
-            return
-        start, size = request.num_computed, request.num_tokens_with_placeholders
-        length = min(size - start, self.budget)
-        if start + length > request.score_from:
-            length = min(length, SCORED_CHUNK)
-        self.requests.append(request)
-        self.starts.append(start)
-        self.lengths.append(length)
-        self.samples.append(start + length == size < request.max_len and not request.closed)
-        self.budget -= length
-        self._has_long |= length > SHORT
-
-    def batch(self) -> Batch:
-        columns = self.requests, self.starts, self.lengths, self.samples
-        if self._has_long:
-            rows = sorted(zip(*columns, strict=True), key=lambda row: row[2] > SHORT)
-            columns = tuple(map(list, zip(*rows, strict=True)))  # type: ignore[assignment]
-        return Batch(*columns)
 
 
 def _grow(requests: list[Request], slots: Ints) -> None:
