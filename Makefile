@@ -33,7 +33,10 @@ demo: $(STAMP)  ## run the quickstart notebook on the bundled model
 	$(PY) tools/demo.py
 
 test: $(STAMP)  ## run the tests but the slow ones (GPU tests with a GPU, browser tests with Chromium)
-	$(PY) -m pytest $(PARALLEL) -m "not slow"
+	$(PY) -m pytest $(PARALLEL) -m "not slow and not alone"
+ifneq ($(filter-out 0,$(GPU)),)
+	$(PY) -m pytest -m alone
+endif
 
 test-slow: $(STAMP)  ## run the tests that `make test` leaves out
 	$(PY) -m pytest $(PARALLEL) -m slow

@@ -53,13 +53,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One worker has the GPU, one the browser, one the Jupyter kernel, one Triton's interpreter;
-    each other test goes where there is room."""
+    """One worker has the browser, one the Jupyter kernel, one Triton's interpreter; each other test
+    goes where there is room."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            shared = "/browser/", "/test_gpu_memory", "/magics/test_kernel", "in_the_interpreter"
+            shared = "/browser/", "/magics/test_kernel", "in_the_interpreter"
             return next((part for part in shared if part in nodeid), nodeid)
 
     config.option.loadscopereorder = False

@@ -30,7 +30,7 @@ from sgnb.errors import ModelError, OptionError
 
 from ..random_models import random_model
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.alone]
 
 WIDE: dict[str, Any] = {
     "vocab_size": 32_000, "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 4,

@@ -10,7 +10,7 @@ from benchmarks.gpu import soak as soak_module
 from benchmarks.gpu.memory_cycle import Memory, memory
 from benchmarks.gpu.soak import Sizes, soak
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.alone]
 
 SHORT = Sizes(
     threads=8,
