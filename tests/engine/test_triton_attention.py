@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from sgnb.engine.attention.cascade import find_cascade
 from sgnb.engine.attention.planning import plan_extend, plan_invariant, plan_short, worth_sharing
 from sgnb.engine.attention.query_tiles import MASK_BASE, CostModel, KVIndices, TileConfig
 from sgnb.engine.attention.schedule import Schedule, make_scatter_map, split_kv
+from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.cache.radix import RadixTree
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request
@@ -38,6 +40,26 @@ def test_the_kernels_in_the_interpreter(part: str) -> None:
 @needs_triton
 def test_bits_without_neighbours_in_the_interpreter() -> None:
     assert interpreted("triton_attention_check", "invariant") == ["all", "agree"]
+
+
+@needs_triton
+def test_a_graph_of_a_deterministic_step_has_its_passes_in_the_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two passes of two and two rows are launched otherwise than two of one and three."""
+    from sgnb.engine.attention import triton_backend
+
+    monkeypatch.setattr(triton_backend, "MAX_PARTIALS", 3)
+    monkeypatch.setattr(triton_backend, "INVARIANT_SPLIT", 8)
+    kv = KVCache({0: LayerShape(1, 16, 16)}, 64, torch.float32, torch.device("cpu"))
+    attention = triton_backend.TritonAttention(kv, {0: 1}, batch_invariant=True)
+    keys = []
+    for lengths in ((9, 1, 1, 9), (17, 1, 1, 1), (9, 2, 2, 9)):
+        requests = [Request(i, [1] * n, SamplingParams(), 1) for i, n in enumerate(lengths)]
+        spans = [(request, n - 1, 1) for request, n in zip(requests, lengths, strict=True)]
+        attention.plan(batch_of_spans(spans), 4)
+        keys.append(attention.graph_key)
+    assert keys[0] == keys[2] != keys[1]
 
 
 def seen(

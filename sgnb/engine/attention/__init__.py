@@ -36,7 +36,7 @@ class AttentionBackend(Protocol):
     def plan(self, batch: Batch, padded: int | None = None) -> None:
         """Prepare a step.
 
-        padded: every chunk is short, and the tensors will be padded to so many rows. What `store`
+        padded: every chunk is short, and the tensors will be padded to that many rows. What `store`
         and `attend` launch then depends on `padded` and `graph_key` only, so that a CUDA graph of
         it can be replayed after other plans.
         """

@@ -39,7 +39,7 @@ class BackgroundCompile:
         self._stopped.set()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Until the thread has ended, or for so many seconds. Returns `done`."""
+        """Until the thread has ended, at most `seconds`. Returns `done`."""
         self._thread.join(seconds)
         return self.done
 

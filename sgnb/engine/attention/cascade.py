@@ -30,8 +30,8 @@ class Cascade(NamedTuple):
 
 
 def find_cascade(batch: Batch, rows: Sequence[int], worth: Callable[[int, int], bool]) -> Cascade:
-    """rows: how many each request counts for. worth(rows, tokens): whether reading so many common
-    tokens once for so many rows pays; a stretch that is not worth it becomes part of those below.
+    """rows: how many each request counts for. worth(rows, tokens): whether reading `tokens` common
+    tokens once for `rows` rows pays; a stretch that is not worth it becomes part of those below.
     """
     nodes = [
         # A request that computes anew what the tree has must not read it from there.

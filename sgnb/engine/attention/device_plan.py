@@ -29,7 +29,7 @@ from .triton_tiles import attend_tiles
 from .tuning import Geometry, Launch, Tuning, power
 
 ROWS = 1024
-"""Staging buffers begin with room for a step of so many rows."""
+"""Staging buffers begin with room for a step of this many rows."""
 
 CTAS_ON_CPU = 4
 """CTAs of all KV heads together where there is no GPU."""

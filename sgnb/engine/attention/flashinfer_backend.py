@@ -25,7 +25,7 @@ from .flashinfer_kernels import AttentionKernel, extend_generation
 LEAST_WORKSPACE = 64 << 20
 
 MOST_GATHERED = 4
-"""Keys and values are brought together where there are at most so many for a new token. Hopper's
+"""Keys and values are brought together where there are at most this many for a new token. Hopper's
 kernels read what lies together by other and faster means: a prompt of 8,192 tokens, all in all, by
 2 to 3 % (`benchmarks.gpu.serving`, prefill). More is copied than is gained where short
 continuations follow long prefixes."""

@@ -36,7 +36,7 @@ from .query_tiles import (
 from .schedule import Schedule, make_schedule
 
 INVARIANT_SPLIT = 512
-"""Batch-invariant attention splits KV at multiples of so many positions, whatever else is in the
+"""Batch-invariant attention splits KV at multiples of this many positions, whatever else is in the
 step."""
 
 

@@ -32,7 +32,7 @@ class CostModel(NamedTuple):
     work_item: int = 48  # starting a work item
     min_work: int = 128  # least work of a CTA; half of it where there is little in all
     align: int = 64  # KV is split at multiples of it, and masked tiles are padded to one
-    detach: int = 256  # a row with so many private tokens reads them in a tile of its own
+    detach: int = 256  # a row with this many private tokens or more reads them in its own tile
 
 
 class TileConfig(NamedTuple):
@@ -131,8 +131,8 @@ def padding_tiles(rows: Longs, scratch: int, large: bool, kv_indices: KVIndices)
 
 
 def consecutive_tiles(batch: Batch, most: int) -> tuple[Longs, Longs, Longs]:
-    """Cut each request's tokens into tiles of at most so many. Of each tile: the request, the first
-    of its tokens, and how many."""
+    """Cut each request's tokens into tiles of at most `most`. Of each tile: the request, its first
+    token and its length."""
     counts = -(-batch.lengths // most)
     request = np.arange(len(batch)).repeat(counts)
     first = ranks(counts) * most

@@ -100,7 +100,7 @@ class TritonAttention:
         self.new_slots = self._new_slots[where]
 
     def _take(self, geometry: Geometry, in_graph: bool, count: int) -> list[DevicePlan]:
-        """Plans for so many passes. Those of steps that graphs run are kept apart: what else runs
+        """Plans for `count` passes. Those of steps that graphs run are kept apart: what else runs
         cannot move them."""
         plans = self._plans.setdefault((geometry, in_graph), [])
         while len(plans) < count:
