@@ -346,8 +346,8 @@ class Scheduler:
         return self.pool.free + self.tree.evictable >= need + reserve
 
     def _release(self, request: Request) -> None:
-        """Take a running request out, the one place where its slots are given up: those of computed
-        tokens to the tree, the others to the pool. A launched step may still write to them; what
+        """Take a running request out, the one way: slots of computed tokens go to the tree, the
+        others to the pool. A launched step may still write to them; what
         uses them next follows it on the same stream."""
         node = request.node
         assert node is not None

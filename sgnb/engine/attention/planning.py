@@ -4,10 +4,10 @@ Decode steps and other short chunks launch `attend_tiles`, on tiles that are dec
 
 - rows below no prefix worth sharing (`worth_sharing`): a private tile each, tuned as small ones
 - a tree of at most `small_rows` rows: one shared small tile
-- a larger tree, if that saves `CostModel.launch`: shared large tiles, in a second launch
+- a larger tree, if that saves `CostModel.launch`: shared large tiles, in a launch of their own
 - own tokens of a row, from `CostModel.detach` on: a private tile, merged with the shared one
 
-Long chunks go to `extend_tiles`, or to FlashInfer (`hybrid.py`).
+Long chunks go to `extend_tiles`, or to FlashInfer (`hybrid.py`), which never decodes.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class CostModel(NamedTuple):
     """Cost model. Unit: reading one KV token for one query row."""
 
     shared_row: int = 48  # a row in a shared tile: wider matrix products, one more partial state
-    launch: int = 3000  # a second launch of `attend_tiles`, for large tiles
+    launch: int = 3000  # one more launch of `attend_tiles`, for large tiles
     work_item: int = 48  # starting a work item
     min_work: int = 128  # least work of a CTA; half of it where there is little in all
     align: int = 64  # KV is split at multiples of it, and masked tiles are padded to one

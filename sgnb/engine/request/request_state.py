@@ -66,9 +66,11 @@ class RequestState:
 
         self._on_output = on_output
         self._stream = stream
-        # Whether more than a stop token and the length can end it, or its text is asked for: a new
-        # stop condition belongs here and in `_found_end`.
-        self._checks_text = bool(stream or params.stop or params.return_logprob)
+        # Whether its text is needed while it runs: a new stop condition on text belongs here and in
+        # `_found_end`.
+        self._reads_text = bool(stream or params.stop)
+        # Whether more is to be done with a token than to append it.
+        self._checks_text = self._reads_text or params.return_logprob
         self._tokenizer = tokenizer
         self._detokenizer = None
         self._characters = codecs.getincrementaldecoder("utf-8")("replace")
@@ -151,7 +153,7 @@ class RequestState:
 
     def _check(self) -> Finish | None:
         """Whether the text that there is now is the end; if not, show it to who listens."""
-        if self._stream or self._stops:
+        if self._reads_text:
             self._read()
         ending = self._found_end()
         if ending is None:
