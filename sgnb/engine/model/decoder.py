@@ -225,8 +225,9 @@ def _refusal(name: str, module: PreTrainedModel, error: Exception) -> Exception:
     """What a model is refused with. Out of memory says nothing of the model."""
     if is_out_of_memory(error):
         return error
-    said = f"{name} ({type(module).__name__}) cannot use sgnb's attention: {first_line(error)}"
-    return ModelError(said, _DECODERS)
+    family = type(module).__name__
+    who = name if name == family else f"{name} ({family})"
+    return ModelError(f"{who} cannot use sgnb's attention: {first_line(error)}", _DECODERS)
 
 
 _DECODERS = (
