@@ -27,6 +27,7 @@ NAMES = (
     "loop",
     "turns",
     "compile",
+    "models",
     "planning",
     "gpu.ablations",
 )

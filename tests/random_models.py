@@ -48,14 +48,35 @@ FAMILIES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "cohere": ({}, ()),
     "exaone4": ({"sliding_window": 8}, ()),
     "ernie4_5": ({}, ()),
+    "qwen2_moe": (
+        {"num_experts": 4, "moe_intermediate_size": 32, "shared_expert_intermediate_size": 32,
+         "num_experts_per_tok": 2, "use_sliding_window": True, "sliding_window": 8,
+         "max_window_layers": 1},
+        (),
+    ),
+    "phimoe": ({"num_local_experts": 4, "sliding_window": 8}, ()),
+    "deepseek_v2": (
+        {"num_key_value_heads": 4, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8,
+         "qk_nope_head_dim": 8, "v_head_dim": 8, "n_routed_experts": 4, "num_experts_per_tok": 2,
+         "n_group": 1, "topk_group": 1, "moe_intermediate_size": 32, "first_k_dense_replace": 1},
+        NO_HEAD_DIM,
+    ),
 }  # fmt: skip
 """Family -> (settings of its config over the common ones, common ones it does not take)."""
+
+
+REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "doge": ({"keep_window_size": 8}, ()),
+    "diffllama": ({}, ()),
+    "falcon": ({}, NO_HEAD_DIM),
+}
+"""What sgnb cannot run, in the same form."""
 
 
 def random_model(family: str = "llama", **config: Any) -> PreTrainedModel:
     """A float32 model on the CPU, made anew, with the same weights every time; `config` is put over
     the family's."""
-    extra, dropped = FAMILIES[family]
+    extra, dropped = (FAMILIES | REFUSED)[family]
     settings = {k: v for k, v in (COMMON | extra).items() if k not in dropped} | config
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(

@@ -21,8 +21,9 @@ from .cache.kv_cache import KVCache
 from .cache.radix import RadixTree
 from .cache.slot_allocator import SlotAllocator
 from .device.memory import GIB, freeze_heap, weight_bytes
-from .model.decoder import Decoder, Probe, load_decoder
+from .model.decoder import Decoder, load_decoder
 from .model.loading import load_tokenizer, pick_device
+from .model.probe import Probe
 from .options import EngineOptions
 from .request.input_processor import InputProcessor
 from .request.tokenizer import Tokenizer
@@ -94,6 +95,7 @@ def assemble(
         options.deterministic,
         options.compile,
         partial(precompile_attention, options),
+        options.context_length,
     )
     with contextlib.ExitStack() as undo:
         undo.callback(decoder.release)

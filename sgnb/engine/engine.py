@@ -64,6 +64,7 @@ class Engine:
     ) -> None:
         settings = EngineOptions.make(options)
         self.model_name = type(model).__name__ if isinstance(model, PreTrainedModel) else str(model)
+        self._model = weakref.ref(model) if isinstance(model, PreTrainedModel) else None
         source = models.path(model) if isinstance(model, str) and model in models.names() else model
         check_options(settings)
         outer = sys.exc_info()[1]
@@ -252,6 +253,11 @@ class Engine:
         """Whose kernels compute attention now: "torch", "triton" or, once they are compiled,
         "flashinfer"."""
         return self._attention.name
+
+    @property
+    def model(self) -> PreTrainedModel | None:
+        """The transformers model that it was given, as long as someone holds it."""
+        return None if self._model is None else self._model()
 
     @property
     def closed(self) -> bool:

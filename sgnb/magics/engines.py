@@ -92,10 +92,13 @@ class Engines:
         return made.engine
 
     def adopt(self, engine: Engine) -> None:
-        """Make an engine that was made elsewhere the current one, under its model's name."""
-        for loaded in self._loaded.values():
+        """Make an engine that was made elsewhere the current one, under its model's name. One on
+        the same transformers model, as from a cell that is run again, is closed first."""
+        for loaded in list(self._loaded.values()):
             if loaded.engine is engine:
                 return self._choose(loaded)
+            if engine.model is not None and loaded.engine.model is engine.model:
+                self._close(loaded, f"replacing {loaded.name}")
         base = Path(engine.model_name).name
         names = itertools.chain([base], (f"{base}-{i}" for i in itertools.count(2)))
         name = next(name for name in names if name not in self._loaded)

@@ -29,7 +29,8 @@ from sgnb.engine.device.precompile import precompiling
 from sgnb.engine.fusion import skinny
 from sgnb.engine.fusion.operations import pick_operations
 from sgnb.engine.graphs import SIZES
-from sgnb.engine.model.decoder import Probe, load_decoder
+from sgnb.engine.model.decoder import load_decoder
+from sgnb.engine.model.probe import Probe
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.runner import ModelRunner
 from sgnb.engine.sampling.sampler import TritonSampler

@@ -1,8 +1,10 @@
-"""Rotary embeddings: cos and sin by position, from a table that the module itself filled."""
+"""Rotary embeddings: cos and sin by position, or what else a module gives for positions alone, from
+a table that it filled itself."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,20 +19,20 @@ bfloat16."""
 class FusedRotary:
     """A table for each kind of layer that the module tells apart, made when first asked for."""
 
-    def __init__(self, own: Callable[..., tuple[Tensor, Tensor]], positions: int) -> None:
+    def __init__(self, own: Callable[..., Any], positions: int) -> None:
         self._own, self._positions = own, positions
         self._tables: dict[tuple[object, ...], Tensor] = {}
 
-    def forward(
-        self, x: Tensor, position_ids: Tensor, layer_type: str | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, position_ids: Tensor, layer_type: str | None = None) -> Any:
+        """cos and sin, or the one complex tensor of DeepSeek V2."""
         key = x.dtype, x.device, layer_type
         if key not in self._tables:
             every = torch.arange(self._positions, device=x.device)[None]
             kind = () if layer_type is None else (layer_type,)
-            self._tables[key] = torch.cat(self._own(x, every, *kind), -1)[0]
-        cos, sin = self._tables[key][position_ids].chunk(2, -1)
-        return cos, sin
+            found = self._own(x, every, *kind)
+            self._tables[key] = (found if isinstance(found, Tensor) else torch.cat(found, -1))[0]
+        rows = self._tables[key][position_ids]
+        return rows if rows.is_complex() else rows.chunk(2, -1)
 
 
 def match_rotary(module: nn.Module) -> FusedRotary | None:

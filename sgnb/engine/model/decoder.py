@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from contextlib import nullcontext
-from dataclasses import dataclass
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,16 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from ...errors import ModelError
 from ..attention import AttentionBackend, LayerOptions
 from ..cache.kv_cache import LayerShape
+from ..device.errors import is_out_of_memory
 from ..device.precompile import cancel_unclaimed, load_triton
 from ..fusion import Swap, fuse, unfuse
 from ..fusion.invariant_model import fuse_invariant
 from .compiled import COMPILED, attend, compile_layers
+from .lease import Setup, lease
 from .loading import first_line, load_module, pick_device, pick_dtype, place_module
+from .probe import Probe, run_probe
+from .proof import check_logits, draw_texts, own_logits, proof_of, remember
+from .rope import fix_factors, fixed_length, warn_of_factors
 
 ATTENTION = "sgnb"
 LAYER_TYPES = {"full_attention", "sliding_attention"}
@@ -73,41 +78,28 @@ class Decoder:
 
     model: PreTrainedModel
     name: str
-    shapes: dict[int, LayerShape]  # KV of each layer
-    heads: dict[int, int]  # query heads of each layer
-    dtype: torch.dtype
+    probe: Probe
     device: torch.device
     context_length: int  # the positions that it was made for
     vocab_size: int
     eos_token_ids: frozenset[int]
     fused: list[Swap]  # modules whose forward was replaced
-    own_attention: str  # what the model used before
+    release: Callable[[], None]
+    """Leave the model as it was found, unless another engine uses it. Harmless when repeated."""
 
-    def release(self) -> None:
-        """Leave the model as it was found, for whoever else holds it."""
-        unfuse(self.fused)
-        self.fused.clear()
-        self.model.set_attn_implementation(self.own_attention)
+    @property
+    def shapes(self) -> dict[int, LayerShape]:
+        """KV of each layer."""
+        return self.probe.shapes
 
+    @property
+    def heads(self) -> dict[int, int]:
+        """Query heads of each layer."""
+        return self.probe.heads
 
-class Probe:
-    """Takes an attention backend's place for one pass, and learns what each layer stores and asks
-    for."""
-
-    def __init__(self) -> None:
-        self.shapes: dict[int, LayerShape] = {}
-        self.options: dict[int, LayerOptions] = {}
-        self.heads: dict[int, int] = {}
-        self.dtype = torch.float32
-
-    def store(self, layer: int, k: Tensor, v: Tensor) -> None:
-        self.shapes[layer] = LayerShape(k.shape[1], k.shape[2], v.shape[2])
-        self.dtype = k.dtype
-
-    def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
-        self.options[layer] = options
-        self.heads[layer] = q.shape[1]
-        return q.new_zeros(*q.shape[:2], self.shapes[layer].value_dim)
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.probe.dtype
 
 
 def load_decoder(
@@ -119,6 +111,7 @@ def load_decoder(
     deterministic: bool = False,
     compiled: bool = False,
     probed: Callable[[Probe, torch.device], None] = lambda probe, device: None,
+    context_length: int | None = None,
 ) -> Decoder:
     """Read a model from a local folder, by hub id, or take one that is loaded already. Weights from
     safetensors only.
@@ -126,10 +119,12 @@ def load_decoder(
     dtype "auto" is the checkpoint's own on a GPU and float32 on a CPU, where half precision is
     slower. deterministic: the model is batch-invariant. compiled: the layers go through
     torch.compile, and `fused` serves what lies outside them. probed: told as soon as it is known
-    what the layers ask for, and on which device.
+    what the layers ask for, and on which device. context_length: that the user asked for; see
+    `fixed_length`.
 
     Raises ModelError when it cannot be found, read, fit within memory_limit (GiB), or run as a
-    decoder on the KV pool; with compiled see `compile_layers`.
+    decoder on the KV pool, when another engine uses it in another way, and when its logits are not
+    those of its own attention; with compiled see `compile_layers`.
     """
     if not isinstance(model, (str, Path, PreTrainedModel)) or model == "":
         hint = "give a folder, a hub id, 'tiny', or a transformers model"
@@ -141,53 +136,98 @@ def load_decoder(
         load_triton()
     with torch.cuda.device(target) if on_gpu else nullcontext():  # kernels launch on the current
         if isinstance(model, PreTrainedModel):
-            name, module = type(model).__name__, place_module(model, target, torch_dtype)
+            name, module = type(model).__name__, model
         else:
             name, module = str(model), load_module(str(model), target, torch_dtype, memory_limit)
-        return _decoder(name, module, target, fused, deterministic, compiled, probed)
+        torch_dtype = torch_dtype or next(module.parameters()).dtype
+        length = fixed_length(module, context_length)
+        setup = Setup(target, torch_dtype, fused, deterministic, compiled, length)
+        taken = lease(name, module, setup)
+        try:
+            if taken.made is None:
+                taken.made = _decoder(name, module, setup, probed)
+            else:
+                probed(taken.made.probe, target)
+        except BaseException:
+            cancel_unclaimed()
+            taken.release()
+            raise
+        return replace(taken.made, release=taken.release)
 
 
 def _decoder(
     name: str,
     module: PreTrainedModel,
-    device: torch.device,
-    fused: bool,
-    deterministic: bool,
-    compiled: bool,
+    setup: Setup,
     probed: Callable[[Probe, torch.device], None],
 ) -> Decoder:
-    module.eval()
     _check_layers(name, module)
-    own_attention, eos = module.config._attn_implementation, _eos_token_ids(name, module)
-    try:
-        module.set_attn_implementation(ATTENTION)
-        probe = _run_probe(module, device)
-    except BaseException as error:  # whatever a model's own code raises
-        module.set_attn_implementation(own_attention)
-        if not isinstance(error, Exception):
-            raise
-        raise ModelError(
-            f"{name} ({type(module).__name__}) cannot use sgnb's attention: {first_line(error)}",
-            _DECODERS,
-        ) from error
+    eos = _eos_token_ids(name, module)
     config = module.config.get_text_config()
     context = getattr(config, "max_position_embeddings", 0) or getattr(config, "n_positions", 0)
+    context = min(int(context or 1 << 20), setup.rope_length or 1 << 60)
     vocab = module.get_input_embeddings().weight.shape[0]  # type: ignore[index]
-    try:
-        probed(probe, device)
-        if deterministic:
+    with ExitStack() as undo:
+        _keep_modes(module, undo)
+        module.eval()
+        place_module(module, setup.device, setup.dtype)
+        if setup.rope_length is not None:
+            warn_of_factors(name, module, setup.rope_length)
+            undo.callback(fix_factors(module, setup.rope_length))
+        proof = proof_of(module, setup)
+        texts = draw_texts(module, context)
+        expected = probe = None
+        try:
+            if proof is None or not proof.exists():
+                expected = own_logits(module, texts)
+            probe, hooks = run_probe(module)
+            for hook in hooks:
+                undo.callback(hook.remove)
+            module.set_attn_implementation(ATTENTION)
+        except Exception as error:  # whatever a model's own code raises
+            raise _refusal(name, module, error) from error
+
+        probed(probe, setup.device)
+        if setup.deterministic:
             swaps = fuse_invariant(module, probe.options)
         else:
-            swaps = fuse(module, probe.options) if fused else []
-            swaps = compile_layers(name, module, swaps, probe) if compiled else swaps
-    except BaseException:
-        cancel_unclaimed()
-        module.set_attn_implementation(own_attention)
-        raise
+            swaps = fuse(module, probe.options) if setup.fuse else []
+            swaps = compile_layers(name, module, swaps, probe) if setup.compile else swaps
+        undo.callback(unfuse, swaps)
+        if expected is not None:
+            try:
+                check_logits(module, probe, texts, expected)
+            except Exception as error:
+                raise _refusal(name, module, error) from error
+            remember(proof)
+        ready = undo.pop_all()
     return Decoder(
-        module, name, probe.shapes, probe.heads, probe.dtype, device, int(context or 1 << 20),
-        int(vocab), eos, swaps, own_attention,
+        module, name, probe, setup.device, context, int(vocab), eos, swaps, ready.close
     )  # fmt: skip
+
+
+def _keep_modes(module: PreTrainedModel, undo: ExitStack) -> None:
+    """Training or not, and whose attention, of each part."""
+
+    def restore() -> None:
+        for part, training in modes:
+            part.training = training
+        for config, attention in attentions:
+            config._attn_implementation = attention
+
+    modes = [(part, part.training) for part in module.modules()]
+    configs = {id(m.config): m.config for m in module.modules() if isinstance(m, PreTrainedModel)}
+    attentions = [(config, config._attn_implementation) for config in configs.values()]
+    undo.callback(restore)
+
+
+def _refusal(name: str, module: PreTrainedModel, error: Exception) -> Exception:
+    """What a model is refused with. Out of memory says nothing of the model."""
+    if is_out_of_memory(error):
+        return error
+    family = type(module).__name__
+    who = name if name == family else f"{name} ({family})"
+    return ModelError(f"{who} cannot use sgnb's attention: {first_line(error)}", _DECODERS)
 
 
 _DECODERS = (
@@ -207,18 +247,6 @@ def _check_layers(name: str, module: PreTrainedModel) -> None:
         raise ModelError(f"{name} ({type(module).__name__}) is not a decoder", _DECODERS)
     if any(getattr(layer, "is_causal", True) is False for layer in module.modules()):
         raise ModelError(f"{name} ({type(module).__name__}) attends in both directions", _DECODERS)
-
-
-def _run_probe(module: PreTrainedModel, device: torch.device) -> Probe:
-    probe = Probe()
-    ids, positions = torch.tensor([[[0, 0]], [[0, 1]]], device=device)
-    with torch.inference_mode():
-        module(input_ids=ids, position_ids=positions, use_cache=False, sgnb=probe)
-    layers = getattr(module.config.get_text_config(), "num_hidden_layers", len(probe.shapes))
-    if len(probe.shapes) != layers:
-        found = len(probe.shapes)
-        raise ValueError(f"{found} of {layers} layers use transformers' attention interface")
-    return probe
 
 
 def takes_logits_to_keep(module: PreTrainedModel) -> bool:

@@ -1,0 +1,148 @@
+"""What each layer of a decoder asks of its attention, learned by one pass over two tokens. Knows
+transformers' masks; knows nothing of the pool.
+
+transformers says a layer's window twice: as an argument of its attention, which some families leave
+out, and as a mask. The mask counts. Here it is asked which tokens it shows; at work, ours comes in
+its place, and the backend decides what a token sees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+from transformers import AttentionInterface, PreTrainedModel
+from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+
+from ..attention import LayerOptions
+from ..cache.kv_cache import LayerShape
+
+PROBING = "sgnb_probe"
+"""The name of the attention that asks."""
+
+FAR = (1 << 20) - 1, (1 << 20) - 30_000
+"""Positions of the tokens whose masks are looked at: a window shows both the same number."""
+
+
+class Probe:
+    """Takes an attention backend's place for one pass."""
+
+    def __init__(self) -> None:
+        self.shapes: dict[int, LayerShape] = {}
+        self.options: dict[int, LayerOptions] = {}
+        self.heads: dict[int, int] = {}
+        self.dtype = torch.float32
+        self.masked: dict[nn.Module, int | None] = {}  # windows that only a mask says
+
+    def store(self, layer: int, k: Tensor, v: Tensor) -> None:
+        self.shapes[layer] = LayerShape(k.shape[1], k.shape[2], v.shape[2])
+        self.dtype = k.dtype
+
+    def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
+        self.options[layer] = options
+        self.heads[layer] = q.shape[1]
+        return q.new_zeros(*q.shape[:2], self.shapes[layer].value_dim)
+
+
+def run_probe(module: PreTrainedModel) -> tuple[Probe, list[RemovableHandle]]:
+    """The probe, and hooks that hand on windows which only a mask said.
+
+    The model's attention is `PROBING` afterwards. Raises ValueError, with the reason, for what the
+    backends cannot do; whatever a model's own code raises.
+    """
+    module.set_attn_implementation(PROBING)
+    hooks: list[RemovableHandle] = []
+    try:
+        probe = _probe(module)
+        for layer, window in probe.masked.items():
+            hooks.append(_with_window(layer, window))
+        if hooks:
+            probe = _probe(module)
+        for layer in probe.masked:
+            raise ValueError(f"the window of {type(layer).__name__} is only in its mask")
+    except BaseException:
+        for hook in hooks:
+            hook.remove()
+        raise
+    return probe, hooks
+
+
+def _probe(module: PreTrainedModel) -> Probe:
+    probe = Probe()
+    ids, positions = torch.tensor([[[0, 0]], [[0, 1]]], device=module.device)
+    with torch.inference_mode():
+        module(input_ids=ids, position_ids=positions, use_cache=False, sgnb=probe)
+    layers = getattr(module.config.get_text_config(), "num_hidden_layers", len(probe.shapes))
+    if len(probe.shapes) != layers:
+        found = len(probe.shapes)
+        raise ValueError(f"{found} of {layers} layers use transformers' attention interface")
+    return probe
+
+
+def _attention(
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    *,
+    scaling: float | None = None,
+    sliding_window: int | None = None,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
+    sgnb: Probe,
+    **ignored: Any,
+) -> tuple[Tensor, None]:
+    """As the attention that computes, and looks at the mask."""
+    layer: int = module.layer_idx  # type: ignore[assignment]
+    if layer in sgnb.shapes:
+        raise ValueError(f"layer {layer} has more than one attention")
+    sgnb.store(layer, key[0].transpose(0, 1), value[0].transpose(0, 1))
+    if attention_mask is not None:
+        visible = getattr(attention_mask, "visible", None)
+        if visible is None:
+            raise ValueError(f"layer {layer} makes a mask of its own")
+        window = _window(visible, layer)
+        if window != sliding_window:
+            sgnb.masked[module] = window
+    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+    options = LayerOptions(scaling, sliding_window, softcap, s_aux)
+    return sgnb.attend(layer, query[0].transpose(0, 1), options)[None], None
+
+
+def _mask(
+    *args: Any, mask_function: Callable[..., Tensor], dtype: torch.dtype, device: Any, **more: Any
+) -> Tensor:
+    """Shows everything, and remembers what transformers' own would."""
+    mask = torch.zeros(1, 1, 1, 1, dtype=dtype, device=device)
+    mask.visible = mask_function  # type: ignore[attr-defined]
+    return mask
+
+
+AttentionInterface.register(PROBING, _attention)
+ALL_MASK_ATTENTION_FUNCTIONS.register(PROBING, _mask)
+
+
+def _window(visible: Callable[..., Tensor], layer: int) -> int | None:
+    """How many tokens a mask shows, the token's own and those before it; None for all."""
+    shown = set()
+    for position in FAR:
+        tokens = torch.arange(position + 2)
+        seen = visible(0, 0, torch.tensor(position), tokens).expand(len(tokens))
+        count = int(seen.sum())
+        if count < 1 or not bool(seen[position + 1 - count : position + 1].all()):
+            raise ValueError(f"the mask of layer {layer} shows other tokens than a window's")
+        shown.add(None if count == position + 1 else count)
+    if len(shown) > 1:
+        raise ValueError(f"the mask of layer {layer} shows other tokens than a window's")
+    return shown.pop()
+
+
+def _with_window(layer: nn.Module, window: int | None) -> RemovableHandle:
+    def add(module: nn.Module, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        return args, kwargs | {"sliding_window": window}
+
+    return layer.register_forward_pre_hook(add, with_kwargs=True)

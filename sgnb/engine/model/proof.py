@@ -1,0 +1,146 @@
+"""Proof at load that a model gives with sgnb's attention what it gives with its own: random tokens
+alone, beside another text and in chunks, at the first positions and at the last ones. Knows nothing
+of families.
+
+What was proved is remembered on the disk, by architecture and versions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+import transformers
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from ...grammar.compiler import cache_folder
+from ...sampling import SamplingParams
+from ..attention.torch_backend import TorchAttention
+from ..cache.kv_cache import KVCache
+from ..request.batch import Batch
+from ..request.request import Request
+from .probe import Probe
+
+TOKENS = 48
+"""Of each of the two texts."""
+
+STEPS = (((0, 20), (0, 0)), ((20, 47), (0, 33)), ((47, 48), (33, 48)))
+"""What each step computes of the texts: one alone, both in chunks, a decode beside a chunk."""
+
+TOLERANCES = {torch.float32: 2e-3, torch.float64: 2e-3}
+COARSE = 0.1
+"""Relative error of the logits of a chunk's median row; in half precision rounding alone, over all
+layers, makes some hundredths."""
+
+
+class Texts(NamedTuple):
+    tokens: Tensor  # int64[2, TOKENS]
+    positions: Tensor  # int64[2, TOKENS]
+
+
+def draw_texts(model: PreTrainedModel, context: int) -> Texts:
+    """Random ones, the second at the last positions of the context. The same every time."""
+    generator = torch.Generator().manual_seed(0)
+    length = min(TOKENS, context)
+    vocab: int = model.get_input_embeddings().weight.shape[0]  # type: ignore[index, assignment]
+    tokens = torch.randint(vocab, (2, length), generator=generator)
+    positions = torch.arange(length) + torch.tensor([[0], [context - length]])
+    return Texts(tokens.to(model.device), positions.to(model.device))
+
+
+def own_logits(model: PreTrainedModel, texts: Texts) -> list[Tensor]:
+    """Of each text [TOKENS, vocab], by the model's own attention."""
+    found = []
+    with torch.inference_mode():
+        for ids, positions in zip(*texts, strict=True):
+            out = model(input_ids=ids[None], position_ids=positions[None], use_cache=False)
+            found.append(out.logits[0].clone())
+    return found
+
+
+def check_logits(
+    model: PreTrainedModel, probe: Probe, texts: Texts, expected: list[Tensor]
+) -> None:
+    """Raise ValueError where the model, which must use sgnb's attention already, gives others.
+    Rows that are not finite by the model's own attention prove nothing."""
+    length = texts.tokens.shape[1]
+    backend = TorchAttention(KVCache(probe.shapes, 2 * length, probe.dtype, model.device))
+    requests = []
+    for i in range(2):
+        request = Request(i, texts.tokens[i].tolist(), SamplingParams(seed=0), 0)
+        request.slots[:] = torch.arange(i, 2 * length, 2).numpy()
+        requests.append(request)
+    mask = torch.zeros(1, 1, 1, 1, device=model.device)
+    for step in STEPS:
+        spans = [(i, min(a, length), min(b, length)) for i, (a, b) in enumerate(step)]
+        spans = [(i, begin, end) for i, begin, end in spans if end > begin]
+        if not spans:
+            continue
+        batch = Batch(
+            [requests[i] for i, _, _ in spans],
+            [begin for _, begin, _ in spans],
+            [end - begin for _, begin, end in spans],
+        )
+        backend.plan(batch)
+        ids, positions = (
+            torch.cat([rows[i, begin:end] for i, begin, end in spans])[None] for rows in texts
+        )
+        with torch.inference_mode():
+            out = model(
+                input_ids=ids, position_ids=positions, use_cache=False, attention_mask=mask,
+                sgnb=backend,
+            )  # fmt: skip
+        found = out.logits[0].split([end - begin for _, begin, end in spans])
+        for (i, begin, end), logits in zip(spans, found, strict=True):
+            _compare(logits, expected[i][begin:end], probe.dtype, len(spans) > 1)
+
+
+def _compare(found: Tensor, expected: Tensor, dtype: torch.dtype, beside: bool) -> None:
+    known = expected.isfinite().all(-1)
+    found, expected = found[known].float(), expected[known].float()
+    if not len(expected):
+        return
+    size = (expected - expected.mean(-1, keepdim=True)).norm(dim=-1).clamp(min=1e-6)
+    errors = (found - expected).norm(dim=-1) / size
+    bound = TOLERANCES.get(dtype, COARSE)
+    error = float(errors.max() if dtype in TOLERANCES else errors.median())
+    if not error <= bound:
+        where = "beside another text" if beside else "alone"
+        raise ValueError(
+            f"its logits differ from those of its own attention, {where}, by {error:.2g} "
+            f"(at most {bound:g} in {str(dtype).removeprefix('torch.')})"
+        )
+
+
+def proof_of(model: PreTrainedModel, *setup: object) -> Path | None:
+    """The file that says that a model of this architecture is proved, with these versions and this
+    setup; None for one with code or hooks that do not come with transformers or torch."""
+    for module in model.modules():
+        foreign = type(module).__module__.split(".")[0] not in ("transformers", "torch")
+        if foreign or "forward" in vars(module) or module._forward_hooks:
+            return None
+    config = {k: v for k, v in model.config.to_dict().items() if k != "_name_or_path"}
+    files = Path(__file__).parent.parent.rglob("*.py")
+    facts = (
+        f"{type(model).__module__}.{type(model).__name__}",
+        json.dumps(config, sort_keys=True, default=str),
+        (transformers.__version__, torch.__version__),
+        max(file.stat().st_mtime_ns for file in files),
+        *setup,
+    )
+    digest = hashlib.sha256(repr(facts).encode()).hexdigest()
+    return cache_folder().parent / "proofs" / digest
+
+
+def remember(proof: Path | None) -> None:
+    """That it holds; nothing where the disk cannot be written to."""
+    if proof is None:
+        return
+    with suppress(OSError):
+        proof.parent.mkdir(parents=True, exist_ok=True)
+        proof.touch()

@@ -1,0 +1,104 @@
+"""Rotary factors that transformers takes by the longest text of a call, fixed to one set.
+
+A step computes many texts at once, and the cache keeps keys for others: their factors must not
+depend on who is beside them. Knows transformers' rotary modules.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
+
+LONGROPE = "longrope"
+FIXED = "default"
+"""The type of a module whose factors never change."""
+
+
+def fixed_length(model: PreTrainedModel, context_length: int | None) -> int | None:
+    """How long a text may be with the factors that `fix_factors` takes; None where no factor
+    depends on that.
+
+    Those of short texts, which are exact for them, unless a longer context_length was asked for.
+    """
+    lengths = [_original_length(module, key) for module, key, _ in _changing(model)]
+    if not lengths:
+        return None
+    context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    asked = min(context_length or 0, context or 0)
+    return max(asked, min(lengths))
+
+
+def fix_factors(model: PreTrainedModel, length: int) -> Callable[[], None]:
+    """Take the factors for texts of `length` tokens, for all texts. Returns what undoes it."""
+    undo: list[Callable[[], None]] = []
+    for module, key, kind in list(_changing(model)):
+        undo.append(_fix(module, key, kind, length))
+
+    def restore() -> None:
+        for step in reversed(undo):
+            step()
+
+    return restore
+
+
+def warn_of_factors(name: str, model: PreTrainedModel, length: int) -> None:
+    """Tell what the fixed factors mean for the user, if they differ from the model's own."""
+    context = getattr(model.config.get_text_config(), "max_position_embeddings", 0)
+    originals = [_original_length(module, key) for module, key, _ in _changing(model)]
+    if not originals or context <= min(originals):
+        return
+    original = min(originals)
+    if length == original:
+        said = (
+            f"{name} has other rotary factors for texts above {original} tokens. sgnb takes those "
+            f"up to {original}, and no longer texts; Engine(..., context_length={context}) takes "
+            "those for long texts, for all texts"
+        )
+    else:
+        said = (
+            f"{name} has other rotary factors for texts up to {original} tokens. With "
+            f"context_length={length} sgnb takes those for long texts, for all texts"
+        )
+    warnings.warn(said, stacklevel=2)
+
+
+def _changing(model: nn.Module) -> Iterator[tuple[Any, str | None, str]]:
+    """Rotary modules, kinds of layers (None where the module has one kind), and rope types."""
+    for module in model.modules():
+        types = getattr(module, "rope_type", None)
+        for key, kind in types.items() if isinstance(types, dict) else [(None, types)]:
+            if isinstance(kind, str) and (kind == LONGROPE or "dynamic" in kind):
+                yield module, key, kind
+
+
+def _original_length(module: Any, key: str | None) -> int:
+    parameters = module.config.rope_parameters
+    parameters = parameters if key is None else parameters[key]
+    if parameters.get("rope_type") == LONGROPE:
+        return int(parameters["original_max_position_embeddings"])
+    return int(module.original_max_seq_len)
+
+
+def _fix(module: Any, key: str | None, kind: str, length: int) -> Callable[[], None]:
+    prefix = "" if key is None else f"{key}_"
+    name, types, scaling = f"{prefix}inv_freq", module.rope_type, module.attention_scaling
+    before = getattr(module, name)
+    factors = getattr(module, f"{prefix}original_inv_freq")
+    if length > _original_length(module, key):
+        factors, module.attention_scaling = ROPE_INIT_FUNCTIONS[kind](
+            module.config, before.device, seq_len=length, layer_type=key
+        )
+    module.register_buffer(name, factors.to(before.device, torch.float32), persistent=False)
+    module.rope_type = FIXED if key is None else types | {key: FIXED}
+
+    def restore() -> None:
+        module.register_buffer(name, before, persistent=False)
+        module.rope_type, module.attention_scaling = types, scaling
+
+    return restore
