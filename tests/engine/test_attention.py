@@ -121,7 +121,10 @@ def test_random_batches(
     rng = random.Random(f"{kind} {kv_heads} {value_dim}")
     torch.manual_seed(0)
     options, shared = OPTIONS[kind], 0
-    for _ in range(6):
+    for i in range(6):
+        long, band = [(256, 128), (2, 2), (4, 3)][i % 3]
+        monkeypatch.setattr(torch_backend, "LONG_CHUNK", long)
+        monkeypatch.setattr(torch_backend, "BAND_ROWS", band)
         batch = random_batch(rng)
         cascade = find_cascade(batch, [1] * len(batch), torch_backend._worth_sharing)
         shared += len(cascade.groups)
@@ -151,6 +154,33 @@ def test_random_batches(
             expected = reference(q[:, rows], kv.keys[0][seen], kv.values[0][seen], options)
             torch.testing.assert_close(out[rows].double(), expected, atol=2e-5, rtol=1e-4)
     assert shared, "no batch had a prefix to share"
+
+
+@pytest.mark.parametrize("window", [None, 100])
+def test_masks_do_not_grow_with_the_prompt(
+    window: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chunk of 600 tokens after 3,000 others, beside a short request."""
+    masks: list[Mask] = []
+
+    def recorded(*args: object) -> tuple[Tensor, Tensor]:
+        masks.append(args[3])  # type: ignore[arg-type]
+        return attend(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(torch_backend, "attend", recorded)
+    long, short = (Request(i, [1] * n, SamplingParams(), 1) for i, n in enumerate((3600, 8)))
+    long.slots[:3600], short.slots[:8] = np.arange(3600), np.arange(3600, 3608)
+    kv = KVCache({0: LayerShape(1, 8, 8)}, 3608, torch.float32, torch.device("cpu"))
+    kv.keys[0].normal_()
+    kv.values[0].normal_()
+    attention = TorchAttention(kv)
+    attention.plan(batch_of_spans([(long, 3000, 600), (short, 0, 8)]))
+    q, options = torch.randn(608, 2, 8), LayerOptions(0.3, window)
+    out = attention.attend(0, q, options)
+    for rows, seen in ((slice(0, 8), slice(3600, 3608)), (slice(8, 608), slice(0, 3600))):
+        expected = reference(q[rows].transpose(0, 1), kv.keys[0][seen], kv.values[0][seen], options)
+        torch.testing.assert_close(out[rows].double(), expected, atol=2e-5, rtol=1e-4)
+    assert sum(m.add.numel() for m in masks if m.add is not None) <= 600 * (3 * (window or 1))
 
 
 def test_groups_cover_what_requests_have_in_common(monkeypatch: pytest.MonkeyPatch) -> None:

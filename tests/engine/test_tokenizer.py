@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken
 
-from sgnb.engine.request.tokenizer import Detokenizer, StopStrings, Tokenizer
+from sgnb.engine.request.stop_strings import StopStrings
+from sgnb.engine.request.tokenizer import Detokenizer, Tokenizer
 from sgnb.errors import RequestError
+from tests.counting import calls
 
 from ..byte_tokenizers import BOS, EOS, TEXT, byte_level, pieces
 
@@ -131,7 +133,7 @@ STOPS = st.lists(st.text(alphabet="abc", min_size=1, max_size=4), min_size=1, ma
 @given(ALPHABET, STOPS, st.randoms(use_true_random=False), st.integers(0, 5))
 def test_stop_strings(text: str, stops: list[str], rng: random.Random, ignored: int) -> None:
     """Found as soon as one is complete, at its first place; nothing of it was shown before."""
-    finder, grown, shown = StopStrings(stops), "", ""
+    finder, grown, shown = StopStrings(tuple(stops)), "", ""
     while len(grown) < len(text):
         grown = text[: len(grown) + rng.randint(1, 3)]
         if len(grown) <= ignored:
@@ -141,10 +143,12 @@ def test_stop_strings(text: str, stops: list[str], rng: random.Random, ignored: 
             begin = locals().get("begin", 0)
         places = [p for s in stops if (p := grown.find(s, begin)) >= 0]
         found = finder.find(grown)
-        assert found == (min(places) if places else None)
         if found is not None:
-            assert len(shown) <= found
+            place, stop = found
+            assert place == min(places) and len(shown) <= place
+            assert stop == max((s for s in stops if grown.startswith(s, place)), key=len)
             return
+        assert not places
         safe = finder.safe_length(grown)
         assert grown.startswith(shown) and safe >= len(shown), "what was shown does not change"
         shown = grown[:safe]
@@ -152,6 +156,23 @@ def test_stop_strings(text: str, stops: list[str], rng: random.Random, ignored: 
         assert not tail or any(s.startswith(tail) for s in stops), (
             "no more is held back than need be"
         )
+
+
+def test_a_token_costs_the_same_with_many_stop_strings() -> None:
+    rng = random.Random(0)
+    text, *stops = ("".join(rng.choices("abcdefgh", k=rng.randint(10, 40))) for _ in range(5001))
+
+    def read(count: int) -> int:
+        finder = StopStrings(tuple(stops[:count]))
+
+        def grow() -> None:
+            for end in range(1, len(text) + 1):
+                assert finder.find(text[:end]) is None
+                finder.safe_length(text[:end])
+
+        return calls(grow)
+
+    assert read(5000) < 2 * read(5)
 
 
 def test_characters_of_several_tokens_are_held_back(bytes_: Tokenizer) -> None:

@@ -1,9 +1,10 @@
 """Attention in plain torch: the reference, and the default on a CPU.
 
 A step is cut into tasks, each a set of query rows against a set of KV slots, whose partial states
-are merged by log-sum-exp (cascade inference). Two kinds of task: the prefix of a cascade group,
-read once for all requests below it, and private KV, where requests of like size are padded to one
-batch.
+are merged by log-sum-exp (cascade inference). Three kinds of task: the prefix of a cascade group,
+read once for all requests below it; a long chunk, whose prefix needs no mask and whose own tokens
+are a causal square, or which a sliding window cuts into bands; and other private KV, where requests
+of like size are padded to one batch with a mask.
 """
 
 from __future__ import annotations
@@ -28,6 +29,12 @@ SHARED_READS_SAVED = 256
 """A prefix is read once for all its requests when that saves at least so many KV reads; below,
 merging costs more."""
 
+LONG_CHUNK = 256
+"""A chunk of so many tokens has tasks of its own."""
+
+BAND_ROWS = 128
+"""Rows of a band of a sliding window: fewer are more calls, more see further beyond the window."""
+
 MOST_RUNS = 8
 """Up to so many runs of consecutive slots are concatenated; more are gathered one by one."""
 
@@ -45,6 +52,16 @@ class Task(NamedTuple):
     valid: Tensor | None  # flat indices of the rows that are not padding, None when all are
     ahead: bool  # whether some slot lies after some row
     run: tuple[int, int] | None  # (first, length) of consecutive slots of a batch of one: no gather
+
+
+class Tasks(NamedTuple):
+    """All that layers of one window compute in a step."""
+
+    window: int | None  # None: it hides nothing
+    masks: dict[tuple[int, int], Mask]  # by a task's index and how often its rows are repeated
+    tasks: list[Task]
+    in_order: bool  # one task, whose rows are those of the step
+    disjoint: bool  # no row is in two tasks: there is nothing to merge
 
 
 class Solo(NamedTuple):
@@ -74,10 +91,9 @@ class TorchAttention:
         self.kv = kv
         self.new_slots = torch.empty(0, dtype=torch.long)
         self._fork = fork_attention
-        self._tasks: list[Task] = []
-        self._masks: dict[tuple[int, int | None, int], Mask] = {}
+        self._batch: Batch | None = None
+        self._tasks: dict[int | None, Tasks] = {}  # by the layers' window, made when asked for
         self._new_run: tuple[int, int] | None = None
-        self._in_order = self._disjoint = True
         self._solo: Solo | None = None
 
     @property
@@ -90,33 +106,41 @@ class TorchAttention:
         raise NotImplementedError("torch's attention has no kernels that must be compiled")
 
     def plan(self, batch: Batch, padded: int | None = None) -> None:
-        self._solo = None
+        self._solo, self._batch = None, batch
+        self._tasks.clear()
         slots = batch.new_slots()
         self.new_slots = self._to_device(slots)
         self._new_run = _consecutive(slots)
         if len(slots) == 1:
             seen = batch.requests[0].slots[: int(batch.ends[0])]
             self._solo = Solo(self._to_device(seen), _runs(seen))
-        else:
-            self._plan_tasks(batch)
 
-    def _plan_tasks(self, batch: Batch) -> None:
-        self._masks.clear()
-        self._tasks, begins = [], np.zeros(len(batch), np.int64)
+    def _plan_tasks(self, batch: Batch, window: int | None) -> Tasks:
+        tasks, begins = list[Task](), np.zeros(len(batch), np.int64)
+        # Positions before these are in no row's window.
+        firsts = np.maximum(0, batch.starts - window + 1) if window is not None else begins
         if self._fork and len(batch) > 1:
             first_places, begins, groups = find_cascade(batch, [1] * len(batch), _worth_sharing)
             order = np.argsort(first_places)
             for begin, end, low, high, holder in groups.tolist():
-                slots = batch.requests[holder].slots[begin:end]
-                self._tasks.append(self._shared_task(batch, order[low:high], slots, begin))
-        self._disjoint = not self._tasks  # no row is in two tasks: there is nothing to merge
+                members = order[low:high]
+                begin = max(begin, int(firsts[members].min()))
+                if begin < end:
+                    slots = batch.requests[holder].slots[begin:end]
+                    tasks.append(self._shared_task(batch, members, slots, begin))
+        begins = np.maximum(begins, firsts)
 
         alike: dict[tuple[int, int], list[int]] = {}
         sizes = zip(batch.lengths.tolist(), (batch.ends - begins).tolist(), strict=True)
         for i, (rows, tokens) in enumerate(sizes):
-            alike.setdefault((rows.bit_length(), tokens.bit_length()), []).append(i)
-        self._tasks += [self._private_task(batch, which, begins) for which in alike.values()]
-        self._in_order = len(self._tasks) == 1 and self._tasks[0].valid is None
+            if rows >= LONG_CHUNK:
+                tasks += self._chunk_tasks(batch, i, int(begins[i]), window)
+            else:
+                alike.setdefault((rows.bit_length(), tokens.bit_length()), []).append(i)
+        tasks += [self._private_task(batch, which, begins) for which in alike.values()]
+        rows = sum(t.rows.numel() if t.valid is None else t.valid.numel() for t in tasks)
+        in_order = len(tasks) == 1 and tasks[0].valid is None
+        return Tasks(window, {}, tasks, in_order, disjoint=rows == batch.num_tokens)
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
         for pool, new in ((self.kv.keys[layer], k), (self.kv.values[layer], v)):
@@ -130,66 +154,76 @@ class TorchAttention:
         keys, values = self.kv.keys[layer], self.kv.values[layer]
         if self._solo is not None:
             return _decode_solo(self._solo, q, (keys, values), options)
+        plan = self._tasks_of(options.window)
         q = q.transpose(0, 1)
         heads, total, _ = q.shape
-        if self._in_order:
-            out, lse = self._attend(0, q, keys, values, options)
+        if plan.in_order:
+            out, lse = self._attend(plan, 0, q, keys, values, options)
             return _with_sinks(
                 out.reshape(total, heads, -1), lse.reshape(total, heads), options.sinks
             )
-        merged = q.new_zeros(total, heads, values.shape[-1])
+        dtype = q.dtype if plan.disjoint else torch.float32
+        merged = q.new_zeros(total, heads, values.shape[-1], dtype=dtype)
         merged_lse = torch.full((total, heads), -torch.inf, dtype=torch.float32, device=q.device)
-        for index, task in enumerate(self._tasks):
-            out, lse = self._attend(index, q, keys, values, options)
+        for index, task in enumerate(plan.tasks):
+            out, lse = self._attend(plan, index, q, keys, values, options)
             rows, out, lse = task.rows.flatten(), out.flatten(0, 1), lse.flatten(0, 1)
             if task.valid is not None:
                 rows, out, lse = rows[task.valid], out[task.valid], lse[task.valid]
-            if self._disjoint:
+            if plan.disjoint:
                 merged[rows], merged_lse[rows] = out, lse
                 continue
             before = merged_lse[rows]
             after = torch.logaddexp(before, lse)
-            merged[rows] = merged[rows] * _weight(before, after, out) + out * _weight(
-                lse, after, out
-            )
+            merged[rows] = merged[rows] * _weight(before, after) + out * _weight(lse, after)
             merged_lse[rows] = after
-        return _with_sinks(merged, merged_lse, options.sinks)
+        return _with_sinks(merged.to(q.dtype), merged_lse, options.sinks)
+
+    def _tasks_of(self, window: int | None) -> Tasks:
+        assert self._batch is not None
+        if window is not None and window >= int(self._batch.ends.max()):
+            window = None
+        if window not in self._tasks:
+            self._tasks[window] = self._plan_tasks(self._batch, window)
+        return self._tasks[window]
 
     def _attend(
-        self, index: int, q: Tensor, keys: Tensor, values: Tensor, options: LayerOptions
+        self,
+        plan: Tasks,
+        index: int,
+        q: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        options: LayerOptions,
     ) -> tuple[Tensor, Tensor]:
         """One task: ([N, T, heads, v's dim], log-sum-exp [N, T, heads])."""
-        task = self._tasks[index]
+        task = plan.tasks[index]
         n, t = task.rows.shape
         kv_heads, groups = keys.shape[1], q.shape[0] // keys.shape[1]
-        query = (q if self._in_order else q[:, task.rows.flatten()]).view(
-            kv_heads, groups, n, t, -1
-        )
+        query = (q if plan.in_order else q[:, task.rows.flatten()]).view(kv_heads, groups, n, t, -1)
         k, v = _gather(keys, task), _gather(values, task)
         # The heads that share a KV head become more rows of it, or for long stretches a batch of
         # their own.
         if n == 1 and t > 1:
             query = query[:, :, 0].transpose(0, 1)
-            mask = self._mask(index, options.window, repeat=1)
+            mask = self._mask(plan, index, repeat=1)
             out, lse = attend(
                 query, k.expand(groups, -1, -1, -1), v.expand(groups, -1, -1, -1), mask, options
             )
             out, lse = out.permute(2, 1, 0, 3), lse.permute(2, 1, 0)
         else:
             query = query.permute(2, 0, 1, 3, 4).reshape(n, kv_heads, groups * t, -1)
-            out, lse = attend(
-                query, k, v, self._mask(index, options.window, repeat=groups), options
-            )
+            out, lse = attend(query, k, v, self._mask(plan, index, repeat=groups), options)
             out = out.view(n, kv_heads, groups, t, -1).permute(0, 3, 1, 2, 4)
             lse = lse.view(n, kv_heads, groups, t).permute(0, 3, 1, 2)
         return out.reshape(n, t, kv_heads * groups, -1), lse.reshape(n, t, kv_heads * groups)
 
-    def _mask(self, index: int, window: int | None, repeat: int) -> Mask:
+    def _mask(self, plan: Tasks, index: int, repeat: int) -> Mask:
         """What the rows of a task may see, its rows repeated so many times; made once a step."""
-        key = index, window, repeat
-        if key not in self._masks:
-            self._masks[key] = self._make_mask(self._tasks[index], window, repeat)
-        return self._masks[key]
+        key = index, repeat
+        if key not in plan.masks:
+            plan.masks[key] = self._make_mask(plan.tasks[index], plan.window, repeat)
+        return plan.masks[key]
 
     def _make_mask(self, task: Task, window: int | None, repeat: int) -> Mask:
         rows, slots = task.row_positions[:, :, None], task.slot_positions[:, None, :]
@@ -223,6 +257,29 @@ class TorchAttention:
         return self._task(
             rows[None], slots[None], batch.positions[rows][None], positions[None], False
         )
+
+    def _chunk_tasks(self, batch: Batch, member: int, begin: int, window: int | None) -> list[Task]:
+        """A long chunk of one request against its own KV from position `begin` on."""
+        start, end = int(batch.starts[member]), int(batch.ends[member])
+        if window is None:
+            spans = [(start, end, begin, start)] if begin < start else []
+            spans.append((start, end, start, end))
+        else:
+            spans = [
+                (row, last := min(row + BAND_ROWS, end), max(begin, row - window + 1), last)
+                for row in range(start, end, BAND_ROWS)
+            ]
+        slots, first_row = batch.requests[member].slots, int(batch.first_rows[member]) - start
+        return [
+            self._task(
+                np.arange(first_row + row, first_row + row_end)[None],
+                slots[None, slot:slot_end],
+                np.arange(row, row_end)[None],
+                np.arange(slot, slot_end)[None],
+                padded=False,
+            )
+            for row, row_end, slot, slot_end in spans
+        ]
 
     def _private_task(self, batch: Batch, members: list[int], begins: np.ndarray) -> Task:
         """Each of these requests against its own KV from position begins[i] on, padded."""
@@ -301,9 +358,9 @@ def _gather(pool: Tensor, task: Task) -> Tensor:
     )
 
 
-def _weight(part: Tensor, whole: Tensor, like: Tensor) -> Tensor:
+def _weight(part: Tensor, whole: Tensor) -> Tensor:
     """exp(part - whole), 0 where nothing was seen yet."""
-    return torch.exp(part - torch.where(whole == -torch.inf, 0.0, whole))[..., None].to(like.dtype)
+    return torch.exp(part - torch.where(whole == -torch.inf, 0.0, whole))[..., None]
 
 
 def _with_sinks(out: Tensor, lse: Tensor, sinks: Tensor | None) -> Tensor:

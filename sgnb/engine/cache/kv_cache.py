@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
+
+ALIGNMENT = 64
+"""Bytes; torch's own on a CPU."""
 
 
 class LayerShape(NamedTuple):
@@ -31,13 +36,23 @@ class KVCache:
         self.keys: dict[int, Tensor] = {}
         self.values: dict[int, Tensor] = {}
         for layer, shape in shapes.items():
-            self.keys[layer] = torch.zeros(
-                slots + 1, shape.heads, shape.key_dim, dtype=dtype, device=device
-            )
-            self.values[layer] = torch.zeros(
-                slots + 1, shape.heads, shape.value_dim, dtype=dtype, device=device
-            )
+            rows, heads = slots + 1, shape.heads
+            self.keys[layer] = _zeros((rows, heads, shape.key_dim), dtype, device)
+            self.values[layer] = _zeros((rows, heads, shape.value_dim), dtype, device)
 
     @staticmethod
     def bytes_per_token(shapes: dict[int, LayerShape], dtype: torch.dtype) -> int:
         return sum(s.heads * (s.key_dim + s.value_dim) for s in shapes.values()) * dtype.itemsize
+
+
+def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Zeros: what no request has written yet is finite, for it is read where it is masked.
+
+    On a CPU it takes memory once it is written: NumPy's zeros come from calloc, torch's are filled.
+    """
+    if device.type != "cpu":
+        return torch.zeros(shape, dtype=dtype, device=device)
+    size = math.prod(shape) * dtype.itemsize
+    buffer = torch.from_numpy(np.zeros(size + ALIGNMENT, np.uint8))
+    begin = -buffer.data_ptr() % ALIGNMENT
+    return buffer[begin : begin + size].view(dtype).view(shape)

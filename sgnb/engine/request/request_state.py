@@ -14,7 +14,8 @@ from ...grammar.compiler import TokenGrammar
 from .constraint import Constraint
 from .output import Output
 from .request import Request
-from .tokenizer import Detokenizer, StopStrings, Tokenizer
+from .stop_strings import StopStrings
+from .tokenizer import Detokenizer, Tokenizer
 
 OnOutput = Callable[[Output], None]
 
@@ -208,14 +209,10 @@ class RequestState:
         if self.request.num_output_tokens < self.request.params.min_new_tokens:
             self._stops.ignore(self._text)
             return None
-        place = self._stops.find(self._text)
-        if place is None:
+        found = self._stops.find(self._text)
+        if found is None:
             return None
-        stop = next(
-            s
-            for s in sorted(self.request.params.stop, key=len, reverse=True)
-            if self._text.startswith(s, place)
-        )
+        place, stop = found
         self._text = self._text[:place]
         return stop
 

@@ -242,34 +242,3 @@ class Detokenizer:
         before = self._tokenizer.decode(self._tokens[self._start : self._read], self._skip)
         whole = self._tokenizer.decode(self._tokens[self._start :], self._skip)
         return whole[len(before) :]
-
-
-class StopStrings:
-    """Finds the first stop string in a text that grows, and says how much of the text can be shown
-    already."""
-
-    def __init__(self, stops: Sequence[str]) -> None:
-        self._stops = stops
-        self._longest = max((len(s) for s in stops), default=0)
-        self._searched = 0
-
-    def ignore(self, text: str) -> None:
-        """Stop strings that begin in `text` no longer count."""
-        self._searched = len(text)
-
-    def find(self, text: str) -> int | None:
-        """Where the first stop string begins in `text`, which has only grown since the last call,
-        if one does."""
-        places = [place for stop in self._stops if (place := text.find(stop, self._searched)) >= 0]
-        if places:
-            return min(places)
-        self._searched = max(self._searched, len(text) - self._longest + 1)
-        return None
-
-    def safe_length(self, text: str) -> int:
-        """How much of `text` can be in no stop string, however it goes on."""
-        for length in range(min(self._longest - 1, len(text) - self._searched), 0, -1):
-            tail = text[len(text) - length :]
-            if any(stop.startswith(tail) for stop in self._stops):
-                return len(text) - length
-        return len(text)

@@ -1,0 +1,42 @@
+"""The pool's tensors on a CPU: zeros, and no memory before they are written."""
+
+from __future__ import annotations
+
+import resource
+from pathlib import Path
+
+import pytest
+import torch
+
+from sgnb.engine.cache.kv_cache import ALIGNMENT, KVCache, LayerShape
+
+MB = 1 << 20
+
+
+def resident_mb() -> float:
+    """Memory of this process that is in use, in MB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / MB
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
+def test_a_pool_takes_memory_when_it_is_written() -> None:
+    before = resident_mb()
+    kv = KVCache({0: LayerShape(8, 64, 64)}, 64 * 1024, torch.float32, torch.device("cpu"))
+    assert kv.keys[0].nbytes + kv.values[0].nbytes > 256 * MB
+    assert resident_mb() - before < 32
+    kv.keys[0][: 32 * 1024] = 1
+    assert resident_mb() - before > 60
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_what_was_not_written_is_zero(dtype: torch.dtype) -> None:
+    kv = KVCache({0: LayerShape(2, 8, 5), 3: LayerShape(1, 3, 7)}, 10, dtype, torch.device("cpu"))
+    for layer, shape in ((0, (11, 2, 8)), (3, (11, 1, 3))):
+        keys = kv.keys[layer]
+        assert keys.shape == shape and keys.dtype == dtype and keys.is_contiguous()
+        assert keys.data_ptr() % ALIGNMENT == 0
+    assert kv.values[0].shape == (11, 2, 5) and kv.values[3].shape == (11, 1, 7)
+    assert all(not x.any() for x in (*kv.keys.values(), *kv.values.values()))
+    kv.values[0][4] = 1
+    assert kv.values[0].sum() == 10
