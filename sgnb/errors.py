@@ -60,6 +60,15 @@ class Aborted(SgnbError):
     """The request or run was stopped before it finished; what it had produced is kept."""
 
 
+def shown(value: object) -> str:
+    """`repr` for a message: one line's length at most, and something for every value."""
+    try:
+        text = repr(value)
+    except Exception:  # of a class of the user's, or of an integer of more than 4,300 digits
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= 100 else f"{text[:99]}…"
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """`"did you mean 'x'?"` for the closest known name, else the list of known names."""
     known = sorted(known)

@@ -4,11 +4,11 @@ grammars."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from .errors import OptionError, nearest
+from .errors import OptionError, nearest, shown
 from .grammar.spec import KINDS, GrammarSpec, schema_text
 
 
@@ -47,26 +47,23 @@ class SamplingParams:
 
     def __post_init__(self) -> None:
         set_ = object.__setattr__
-        stop = (self.stop,) if isinstance(self.stop, str) else self.stop
-        set_(self, "stop", _tuple("stop", stop, "a string or a list of them"))
-        ids = _tuple("stop_token_ids", self.stop_token_ids, "a list of token ids")
-        set_(self, "stop_token_ids", ids)
-        set_(self, "logit_bias", _bias(self.logit_bias))
-
-        for name, (rule, allows) in _RULES.items():
+        for name, (rule, read) in _RULES.items():
             value = getattr(self, name)
-            if value is not _DEFAULTS[name] and not allows(value):
-                raise OptionError(f"{name}={value!r} is not allowed", f"{name} must be {rule}")
-        most = self.max_new_tokens
-        rule = f"an integer between 0 and max_new_tokens={most}"
-        _check("min_new_tokens", self.min_new_tokens, rule, lambda least: least <= most)
+            if value is not _DEFAULTS[name]:
+                try:
+                    set_(self, name, read(value))
+                except (TypeError, ValueError, OverflowError):
+                    raise _refusal(name, value, rule) from None
+        if self.min_new_tokens > (most := self.max_new_tokens):
+            rule = f"an integer between 0 and max_new_tokens={shown(most)}"
+            raise _refusal("min_new_tokens", self.min_new_tokens, rule)
         if not self.return_logprob and (self.top_logprobs_num or self.logprob_start_len >= 0):
             name = "top_logprobs_num" if self.top_logprobs_num else "logprob_start_len"
             raise self._no_effect(name, "return_logprob=True")
         self._check_grammar()
 
     def _no_effect(self, name: str, needed: str) -> OptionError:
-        return OptionError(f"{name}={getattr(self, name)!r} has no effect", f"it needs {needed}")
+        return OptionError(f"{name}={shown(getattr(self, name))} has no effect", f"it needs {needed}")
 
     def _check_grammar(self) -> None:
         if self.json_schema is not None:
@@ -121,7 +118,7 @@ class SamplingParams:
             options = {**params, **options}
             params = None
         if not isinstance(params, (cls, type(None))):
-            message = f"sampling parameters {params!r} are not allowed"
+            message = f"sampling parameters {shown(params)} are not allowed"
             raise OptionError(message, "give a dict, or a SamplingParams")
         known = cls.names()
         for name in options:
@@ -134,63 +131,120 @@ class SamplingParams:
         return tuple(f.name for f in fields(cls))
 
 
-def _tuple(name: str, value: Any, rule: str) -> tuple[Any, ...]:
-    _check(name, value, rule, lambda v: v is None or isinstance(v, Iterable))
-    return tuple(value or ())
+def _refusal(name: str, value: Any, rule: str) -> OptionError:
+    return OptionError(f"{name}={shown(value)} is not allowed", f"{name} must be {rule}")
 
 
-def _bias(bias: Any) -> tuple[tuple[int, float], ...]:
-    try:
-        items = bias.items() if isinstance(bias, Mapping) else bias or ()
-        pairs = tuple((int(token), float(value)) for token, value in items)
-    except (TypeError, ValueError):
-        pairs = ((0, math.nan),)
-    rule = "token ids with numbers: {id: number}"
-    _check("logit_bias", bias, rule, lambda _: not any(math.isnan(value) for _, value in pairs))
-    return pairs
+def scalar(value: Any) -> Any:
+    """A scalar of numpy or torch as Python's own; anything else as it is."""
+    return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
 
 
-def _check(name: str, value: Any, rule: str, ok: Any) -> None:
-    if not ok(value):
-        raise OptionError(f"{name}={value!r} is not allowed", f"{name} must be {rule}")
+def _integer(low: int, high: int | None = None) -> _Read:
+    def read(value: Any) -> int:
+        value = scalar(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError
+        if value < low or (high is not None and value > high):
+            raise ValueError
+        return int(value)
+
+    return read
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value)
+def _number(low: float, high: float) -> _Read:
+    def read(value: Any) -> float:
+        value = scalar(value)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise TypeError
+        if not low <= value <= high:
+            raise ValueError
+        return float(value)
+
+    return read
 
 
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _above_0(high: float) -> _Read:
+    return _number(math.nextafter(0.0, 1.0), high)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+def _switch(value: Any) -> bool:
+    value = scalar(value)
+    if not isinstance(value, bool):
+        raise TypeError
+    return value
 
 
-_Allows = Callable[[Any], bool]
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
 
-_RULES: dict[str, tuple[str, _Allows]] = {
-    "max_new_tokens": ("an integer of 0 or more", lambda v: _is_int(v) and v >= 0),
-    "min_new_tokens": ("an integer of 0 or more", lambda v: _is_int(v) and v >= 0),
-    "n": ("an integer of 1 or more", lambda v: _is_int(v) and v >= 1),
-    "stop": ("one or more non-empty strings", lambda v: all(isinstance(s, str) and s for s in v)),
-    "stop_token_ids": ("token ids", lambda v: all(_is_int(i) and i >= 0 for i in v)),
-    "temperature": ("0 (greedy) or more", lambda v: _is_number(v) and v >= 0),
-    "top_p": ("above 0 and at most 1", lambda v: _is_number(v) and 0 < v <= 1),
-    "top_k": ("-1 (all) or an integer of 1 or more", lambda v: _is_int(v) and (v == -1 or v >= 1)),
-    "min_p": ("between 0 and 1", lambda v: _is_number(v) and 0 <= v <= 1),
-    "frequency_penalty": ("between -2 and 2", lambda v: _is_number(v) and -2 <= v <= 2),
-    "presence_penalty": ("between -2 and 2", lambda v: _is_number(v) and -2 <= v <= 2),
-    "repetition_penalty": ("above 0", lambda v: _is_number(v) and v > 0),
-    "seed": ("None or an integer of 0 or more", lambda v: v is None or (_is_int(v) and v >= 0)),
-    "logprob_start_len": ("-1 or a prompt position", lambda v: _is_int(v) and v >= -1),
-    "top_logprobs_num": ("0 or more", lambda v: _is_int(v) and v >= 0),
-    "regex": ("a string", lambda v: isinstance(v, str)),
-    "ebnf": ("a string", lambda v: isinstance(v, str)),
-    "json_whitespace": ("between 0 and 32", lambda v: _is_int(v) and 0 <= v <= 32),
-    "thinking": ("True, False or the mark that ends it", lambda v: v is True or _is_text(v)),
-    "jump_forward": ("True or False", lambda v: isinstance(v, bool)),
+
+def _mark(value: Any) -> str:
+    if not _text(value):
+        raise ValueError
+    return str(value)
+
+
+def _stops(value: Any) -> tuple[str, ...]:
+    strings = (value,) if isinstance(value, str) else () if value is None else value
+    return tuple(_mark(string) for string in strings)
+
+
+def _token_ids(value: Any) -> tuple[int, ...]:
+    return () if value is None else tuple(_token(item) for item in value)
+
+
+def _bias(value: Any) -> tuple[tuple[int, float], ...]:
+    """JSON's keys are strings."""
+    pairs = value.items() if isinstance(value, Mapping) else () if value is None else value
+    return tuple((_token(int(i) if isinstance(i, str) else i), _added(v)) for i, v in pairs)
+
+
+def _added(value: Any) -> float:
+    value = scalar(value)
+    return -math.inf if value == -math.inf else _number(-1e6, 1e6)(value)
+
+
+_Read = Callable[[Any], Any]
+"""Gives an option's value in its own type; TypeError, ValueError or OverflowError for a wrong
+one."""
+
+_token = _integer(0)
+
+_RULES: dict[str, tuple[str, _Read]] = {
+    "max_new_tokens": ("an integer of 0 or more", _integer(0)),
+    "min_new_tokens": ("an integer of 0 or more", _integer(0)),
+    "n": ("an integer of 1 or more, at most 65536", _integer(1, 1 << 16)),
+    "stop": ("a string or a list of them, none empty", _stops),
+    "stop_token_ids": ("a list of token ids", _token_ids),
+    "temperature": ("0 (greedy) or more, at most 1e6", _number(0, 1e6)),
+    "top_p": ("above 0 and at most 1", _above_0(1)),
+    "top_k": (
+        "-1 (all) or an integer of 1 or more, below 2**31",
+        lambda v: _integer(-1)(v) if scalar(v) == -1 else _integer(1, (1 << 31) - 1)(v),
+    ),
+    "min_p": ("between 0 and 1", _number(0, 1)),
+    "frequency_penalty": ("between -2 and 2", _number(-2, 2)),
+    "presence_penalty": ("between -2 and 2", _number(-2, 2)),
+    "repetition_penalty": ("between 0.01 and 100", _number(0.01, 100)),
+    "logit_bias": ("{id: number}, each number -inf or between -1e6 and 1e6", _bias),
+    "ignore_eos": ("True or False", _switch),
+    "seed": ("None or an integer of 0 or more", lambda v: None if v is None else _integer(0)(v)),
+    "return_logprob": ("True or False", _switch),
+    "logprob_start_len": ("-1 or a prompt position", _integer(-1)),
+    "top_logprobs_num": ("0 or more, at most 1024", _integer(0, 1024)),
+    "skip_special_tokens": ("True or False", _switch),
+    "regex": ("a string", _text),
+    "ebnf": ("a string", _text),
+    "json_whitespace": ("between 0 and 32", _integer(0, 32)),
+    "thinking": (
+        "True, False or the mark that ends it",
+        lambda v: _mark(v) if isinstance(v, str) else _switch(v),
+    ),
+    "jump_forward": ("True or False", _switch),
 }
-"""The rule for each option, and its check. Defaults, which most requests keep, are not checked."""
+"""The rule for each option, and what reads it. Defaults, which most requests keep, are not read."""
 
 _DEFAULTS = {f.name: f.default for f in fields(SamplingParams)}

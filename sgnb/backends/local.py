@@ -155,7 +155,7 @@ def _deliver(deliveries: Deliveries) -> None:
     while (delivery := deliveries.get()) is not None:
         try:
             delivery()
-        except Exception:
+        except BaseException:
             _log.exception("what listened to a program's step failed")
         del delivery  # it may hold the executor, whose finalizer ends this thread
 

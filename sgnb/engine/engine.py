@@ -11,6 +11,7 @@ import sys
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
+from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,6 +102,7 @@ class Engine:
         Raises RequestError or OptionError before anything runs; the error of a request that failed
         afterwards. An interrupt aborts the requests and keeps the cache.
         """
+        self._loop.check_may_wait()
         asked = read_samples(prompt, sampling_params, sampling, stream)
         results: queue.SimpleQueue[tuple[int, Output]] = queue.SimpleQueue()
         ids = self.submit(
@@ -137,7 +139,7 @@ class Engine:
             asked.prompts, asked.params, numbered_callbacks(put, len(asked.prompts)), stream=stream
         )
         if stream:
-            return astreamed(results, ids, self.abort)
+            return await astreamed(results, ids, self.abort)
         outputs = await agather(results, ids, self.abort)
         return outputs[0] if asked.alone else outputs
 
@@ -184,12 +186,12 @@ class Engine:
     def abort(self, request: int | Sequence[int]) -> None:
         """End requests at the next token; what they had produced is in their output. Unknown ids
         are ignored."""
-        self._loop.abort([request] if isinstance(request, int) else request)
+        self._loop.abort([request] if isinstance(request, Integral) else request)
 
     def flush_cache(self) -> int:
-        """Forget every cached prefix that no running request uses. Returns the tokens freed."""
-        freed: int = self._loop.call(self._scheduler.flush)
-        return freed
+        """Forget every cached prefix that no running request uses. Returns the tokens freed; 0 when
+        called on the engine's own thread, as by a finalizer, where it happens after the step."""
+        return self._loop.call(self._scheduler.flush, at_once=False) or 0
 
     def stats(self) -> dict[str, Any]:
         """Counts since the engine began and the state of the pool, in tokens; free + cached +

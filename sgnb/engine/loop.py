@@ -3,6 +3,7 @@ model."""
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import time
@@ -37,8 +38,10 @@ from .request.request import Request
 from .request.request_state import Finish, RequestState
 from .request.tokenizer import Tokenizer
 from .runner import ModelRunner
-from .sampling.step_output import AsyncStepOutput, StepOutput
+from .sampling.step_output import NO_NUMBERS, AsyncStepOutput, StepOutput
 from .scheduler import Scheduler
+
+_log = logging.getLogger(__name__)
 
 COUNTS = (
     "requests", "finished", "prompt_tokens", "cached_tokens", "computed_tokens", "output_tokens",
@@ -87,6 +90,8 @@ class EngineLoop:
         self.failure: BaseException | None = None
         self._counts = dict.fromkeys(COUNTS, 0)
         self.busy_seconds = 0.0
+        # Asked in place of the thread: interrupted, `is_alive` and `join` take it for dead
+        # (Python 3.11 and 3.12).
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sgnb-engine", daemon=True)
         try:
@@ -100,7 +105,7 @@ class EngineLoop:
 
     @property
     def alive(self) -> bool:
-        return self._thread.is_alive() and not self._closing
+        return not (self._closing or self._ended.is_set())
 
     def counts(self) -> dict[str, int]:
         """How many of `COUNTS` there were. Call it on the engine's thread."""
@@ -127,8 +132,14 @@ class EngineLoop:
 
         self._send_quietly(end)
 
-    def call(self, function: Callable[[], Any]) -> Any:
-        """Run `function` on the engine's thread between two steps and return its result."""
+    def call(self, function: Callable[[], Any], at_once: bool = True) -> Any:
+        """Run `function` on the engine's thread between two steps and return its result.
+
+        Called on that thread itself, by a finalizer say, it cannot wait: there it runs `at_once`,
+        in the middle of a step, or else later, and None is returned.
+        """
+        if self._on_its_thread() and at_once:
+            return function()
         future: Future[Any] = Future()
 
         def work() -> None:
@@ -138,18 +149,27 @@ class EngineLoop:
                 future.set_exception(error)
 
         self._send(work)
-        return future.result()
+        return None if self._on_its_thread() else future.result()
+
+    def check_may_wait(self) -> None:
+        """EngineError on the engine's own thread, which would wait for itself for ever."""
+        if self._on_its_thread():
+            raise EngineError(
+                "generate cannot be called on the engine's own thread, as by a finalizer",
+                "call it on another thread",
+            )
 
     def close(self) -> None:
         """End every request and the thread. Harmless when repeated."""
         with self._guard:
-            running = self._thread.is_alive()
-            if running:
+            if not self._ended.is_set():
                 self._commands.put(self._begin_closing)
-        if running and threading.current_thread() is not self._thread:
-            # Not only `join`: interrupted, that takes the thread for dead (Python 3.11).
+        if not self._on_its_thread():
             self._ended.wait()
             self._thread.join()
+
+    def _on_its_thread(self) -> bool:
+        return threading.current_thread() is self._thread
 
     def _send(self, command: Callable[[], Any]) -> None:
         with self._guard:
@@ -247,14 +267,17 @@ class EngineLoop:
             version = request.version
             try:
                 finish = request.state.advance(token)
-            except Exception as error:  # ends this request alone
+            except BaseException as error:  # ends this request alone
                 finish = _failed(error)
             if request.version != version:
                 self._take_jumps(request.state)
             if finish is not None:
                 self._end(request.state, finish)
         for request, failure in output.failed:
-            self._end(request.state, Finish("error", error=failure))
+            self._end(request.state, _failed(failure))
+        for request in output.spoilt:
+            failed = Finish("error", error=EngineError(*NO_NUMBERS))
+            self._end(request.state, failed, spoilt=True)
         for request in output.spent:
             self._end(request.state, request.state.ending or Finish("length"))
         step.batch.clear()
@@ -305,7 +328,7 @@ class EngineLoop:
             finish = state.begin(self._jump_forward)
             if finish is None:
                 self._runner.sampler.place(state)
-        except Exception as error:
+        except BaseException as error:
             finish = _failed(error)
         if request.version != version:
             self._take_jumps(state)
@@ -314,10 +337,15 @@ class EngineLoop:
         else:
             self._end(state, finish)
 
-    def _end(self, state: RequestState, finish: Finish) -> None:
-        """Free its slots, tell the log, hand its output over, and forget it."""
+    def _end(self, state: RequestState, finish: Finish, spoilt: bool = False) -> None:
+        """Free its slots, tell the log, hand its output over, and forget it. spoilt: as in
+        `Scheduler.finish`."""
         request = state.request
-        self._scheduler.finish(request)
+        try:
+            state.read_rest(finish)
+        except BaseException as error:
+            finish = _failed(error)
+        self._scheduler.finish(request, spoilt)
         prompt, cached = request.num_prompt_tokens, request.cached_tokens or 0
         self._counts["finished"] += 1
         self._counts["prompt_tokens"] += prompt
@@ -327,7 +355,10 @@ class EngineLoop:
         self._log.emit(
             RequestFinished(request.id, finish.reason or "", prompt, cached, output, message)
         )
-        state.finish(finish)
+        try:
+            state.finish(finish)
+        except BaseException:
+            _log.exception("what waited for a request failed at its end")
         self._runner.sampler.forget(state)
         del self._states[request.id]  # last: if any of this raises, `_end_everything` tells it
 
@@ -375,8 +406,14 @@ class EngineLoop:
         if not named.all():
             new = np.unique(ids[~named]).tolist()
             self._named[new] = True
-            pieces = self._tokenizer.pieces(new) if self._tokenizer else [b"<%d>" % t for t in new]
+            pieces = self._pieces(new)
             self._log.emit(TokensNamed(tuple(new), tuple(p.decode("latin-1") for p in pieces)))
+
+    def _pieces(self, tokens: list[int]) -> list[bytes]:
+        if self._tokenizer is not None:
+            with suppress(Exception):  # of a tokenizer that the user wrote
+                return self._tokenizer.pieces(tokens)
+        return [b"<%d>" % token for token in tokens]
 
     def _begin_closing(self) -> None:
         self._closing = True
@@ -385,14 +422,15 @@ class EngineLoop:
         """The thread ends: whatever still waits for it is told so, and no error of one keeps the
         others waiting."""
         while not self._commands.empty():
-            with suppress(Exception):
+            with suppress(BaseException):
                 self._commands.get()()
+        finish = Finish("error" if self.failure else "abort", error=closed_error(self.failure))
         for state in self._states.values():
-            with suppress(Exception):
-                state.finish(
-                    Finish("error" if self.failure else "abort", error=closed_error(self.failure)),
-                    read=not self.failure,
-                )
+            with suppress(BaseException):
+                if not self.failure:
+                    state.read_rest(finish)
+            with suppress(BaseException):
+                state.finish(finish)
         self._states.clear()
 
 
@@ -412,7 +450,7 @@ def closed_error(failure: BaseException | None) -> EngineError:
     return error
 
 
-def _failed(error: Exception) -> Finish:
+def _failed(error: BaseException) -> Finish:
     """How a request ends that `error` kept from going on."""
     if isinstance(error, SgnbError):
         return Finish("error", error=error)

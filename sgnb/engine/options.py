@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ..errors import OptionError, nearest
+from ..errors import OptionError, nearest, shown
+from ..sampling import scalar
 from .attention import BACKENDS, BackendName
 from .cache.radix import EVICTION_POLICIES, EvictionPolicy
 from .model import DTYPES
@@ -110,11 +111,12 @@ class EngineOptions:
             )
 
     def _check_number(self, name: str, kind: Any, rule: str, optional: bool = False) -> None:
-        value = getattr(self, name)
+        value = scalar(getattr(self, name))
         if optional and value is None:
             return
         if not isinstance(value, kind) or isinstance(value, bool) or not 0 < value <= 2**53:
-            raise OptionError(f"{name}={value!r} is not allowed", f"{name} must be {rule}")
+            raise OptionError(f"{name}={shown(value)} is not allowed", f"{name} must be {rule}")
+        object.__setattr__(self, name, value)
 
     def on(self, device: str) -> EngineOptions:
         """With the values for a kind of device, "cpu" or "cuda", in place of None."""

@@ -9,7 +9,9 @@ by requests) = the pool's total.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -59,7 +61,7 @@ class Scheduler:
     ) -> None:
         self.tree = tree
         self.pool = pool
-        self.waiting: list[Request] = []
+        self.waiting: OrderedDict[int, Request] = OrderedDict()  # by id, the oldest first
         self.running: list[Request] = []
         self.step = 0
         self._max_step_tokens = self._step_tokens = max_step_tokens
@@ -90,7 +92,7 @@ class Scheduler:
 
     def add(self, request: Request) -> None:
         request.arrival = self.step
-        self.waiting.append(request)
+        self.waiting[request.id] = request
         self._blocked = None
 
     def schedule(self) -> Batch:
@@ -139,17 +141,23 @@ class Scheduler:
             self._decode = _Decode(batch.requests, batch.ends)
         return last
 
-    def finish(self, request: Request) -> None:
+    def finish(self, request: Request, spoilt: bool = False) -> None:
         """The request ends, for whatever reason: what it computed stays in the cache, the rest
         becomes free.
 
-        Harmless for one that was never added.
+        Harmless for one that was never added. spoilt: its logits were no numbers, nor may be its
+        keys and values. The cache forgets all of its tokens but those that others use: these end
+        the same way if they read what is spoilt.
         """
         if request.node is not None:
+            if spoilt:
+                request.num_computed = request.node.end
             self._release(request)
-        elif not request.freed_early and request in self.waiting:
-            self.waiting.remove(request)
+        elif self.waiting.pop(request.id, None) is not None:
             self._blocked = None
+        if spoilt:
+            for slots in self.tree.discard(request.tokens, request.namespace):
+                self.pool.release(slots)
 
     def free_early(self, request: Request) -> None:
         """The running request ends by its length, with the token that is being sampled: it needs
@@ -166,7 +174,7 @@ class Scheduler:
         self._decode = self._decoding = None
         if request.node is not None and request.num_computed < request.node.end:
             self._release(request)
-            self.waiting.insert(0, request)
+            self._wait_first(request)
 
     def shrink(self, batch: Batch) -> bool:
         """The step did not fit into memory, and none of it was computed: the next steps are at most
@@ -280,9 +288,8 @@ class Scheduler:
             admitted.add(request.id)
             being_computed.add(upcoming)
             draft.add(request)
-        if admitted:
-            left = [r for r in self.waiting[: self._window] if r.id not in admitted]
-            self.waiting[: self._window] = left
+        for id in admitted:
+            del self.waiting[id]
 
     def _ranked(self) -> Iterable[tuple[Request, Prefix]]:
         """The oldest waiting requests with what the cache has of them; longest aged prefix first,
@@ -291,13 +298,17 @@ class Scheduler:
         Without those whose last token is not read yet: they were retracted.
         """
         found = (
-            (r, self._look_up(r)) for r in self.waiting[: self._window] if not r.num_placeholders
+            (r, self._look_up(r)) for r in self._oldest() if not r.num_placeholders
         )
         if self._longest_first:
             return sorted(
                 found, key=lambda f: f[0].arrival * self._ageing - min(f[1].length, f[0].reusable)
             )
         return found
+
+    def _oldest(self) -> Iterable[Request]:
+        """The waiting requests that are ranked."""
+        return islice(self.waiting.values(), self._window)
 
     def _look_up(self, request: Request) -> Prefix:
         prefix = request.prefix_hint
@@ -324,7 +335,7 @@ class Scheduler:
         if not self._fits(need, request.remaining, growth):
             # Until something ends or begins to wait, the same request is the first in question, and
             # needs the same.
-            if not any(r.num_placeholders for r in self.waiting[: self._window]):
+            if not any(r.num_placeholders for r in self._oldest()):
                 self._blocked = need + self.tree.locked - locked, request.remaining
             self.tree.unlock(node)
             return False
@@ -370,9 +381,13 @@ class Scheduler:
     def _retract(self, request: Request) -> None:
         """Back to the head of the queue, with its output, to make room for the others."""
         self._release(request)
-        self.waiting.insert(0, request)
+        self._wait_first(request)
         self._reserve = 1.0
         self._emit(RequestRetracted(request.id))
+
+    def _wait_first(self, request: Request) -> None:
+        self.waiting[request.id] = request
+        self.waiting.move_to_end(request.id, last=False)
 
     def _share_prompt(self, request: Request) -> None:
         """Put the computed part of a running request's prompt into the tree, and lock it there."""

@@ -175,7 +175,7 @@ class NodeEvicted:
     """A leaf left the radix tree."""
 
     node: int
-    reason: str  # "memory" or "flush"
+    reason: str  # "memory", "flush", or "spoilt": a request that read it had NaN logits
 
 
 @dataclass(frozen=True, slots=True)

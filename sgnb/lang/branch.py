@@ -93,7 +93,7 @@ class Branch:
             return
         try:
             _TAKE[type(op)](self, op, message)
-        except Exception as error:  # a choices_method of the user, or an answer of the wrong shape
+        except Exception as error:  # values or an answer of the wrong shape
             self.fail(_located(error, op))
             return
         self.partial = ""
@@ -262,18 +262,18 @@ class Branch:
 
     def _take_scores(self, op: Choose, scores: Scores) -> None:
         select = op.select
-        values = select.method(scores.choices)
+        values = scores.values
         chosen = select.choices[pick(values, select.temperature, select.seed)]
         self.variables[op.name] = chosen
         self.meta[op.name] = {
             **scores.meta,
             "choices": select.choices,
-            "scores": tuple(values),
+            "scores": values,
             "choice_scores": scores.choices,
             "chosen": chosen,
         }
         self.text += chosen
-        self._emit(ChoiceMade(self._run, self.id, op.name, select.choices, tuple(values), chosen))
+        self._emit(ChoiceMade(self._run, self.id, op.name, select.choices, values, chosen))
 
 
 _RUN: dict[type, Callable[[Branch, Any], bool]] = {

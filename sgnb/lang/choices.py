@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from ..errors import OptionError, nearest
-from .executor import ChoiceScore
+from ..errors import OptionError, ProgramError, nearest
+from .executor import ChoiceScore, Scores
 from .ir import ChoicesMethod
 
 
@@ -66,6 +67,20 @@ def choices_method(method: Any) -> ChoicesMethod:
     if method not in METHODS:
         raise OptionError(f"choices_method={method!r} is not known", nearest(str(method), METHODS))
     return METHODS[method]
+
+
+def judge(method: ChoicesMethod, scores: Scores) -> Scores:
+    """`scores` with the method's values, or its error. Nothing that a method of the user's raises
+    leaves it."""
+    try:
+        return replace(scores, values=tuple(method(scores.choices)))
+    except Exception as error:
+        return Scores(error=error)
+    except BaseException as caught:  # SystemExit, say, which would end the thread in silence
+        name = getattr(method, "__name__", repr(method))
+        error = ProgramError(f"choices_method={name} raised {caught!r}", "let it return a list")
+        error.__cause__ = caught
+        return Scores(error=error)
 
 
 def pick(scores: Sequence[float], temperature: float, seed: int | None) -> int:

@@ -70,6 +70,7 @@ class Scores:
     choices: tuple[ChoiceScore, ...] = ()
     meta: dict[str, Any] = field(default_factory=dict)
     error: Exception | None = None
+    values: tuple[float, ...] = ()  # what the select's method made of the choices; see `Program`
 
 
 class Executor(Protocol):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Aborted, ProgramError
 from .branch import Branch
+from .choices import METHODS, judge
 from .executor import Call, Delta, Result, ScoreCall, Scores
 from .ir import parts
 from .location import caller
@@ -144,6 +145,22 @@ class Program:
             cancel()
 
     def _receive(self, branch: Branch, op: Op, message: Delta | Result | Scores) -> None:
+        if not isinstance(message, Scores) or message.error is not None:
+            self._deliver(branch, op, message)
+            return
+        assert isinstance(op, Choose)
+        method = op.select.method
+        if method in METHODS.values():
+            self._deliver(branch, op, judge(method, message))
+            return
+
+        def work() -> None:
+            self._deliver(branch, op, judge(method, message))
+
+        # Of the user's, and perhaps slow: other programs wait for this thread.
+        threading.Thread(target=work, name="sgnb-choices", daemon=True).start()
+
+    def _deliver(self, branch: Branch, op: Op, message: Delta | Result | Scores) -> None:
         with self.changed:
             branch.deliver(op, message)
             self._notify()

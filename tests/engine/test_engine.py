@@ -373,7 +373,7 @@ def test_nan_is_an_error_of_its_requests(options: dict[str, Any]) -> None:
     model.lm_head.weight.data.fill_(torch.nan)
     with Engine(model, tokenizer=byte_level()) as engine:
         for _ in range(2):
-            with pytest.raises(EngineError, match=r"logits are NaN\n.*bfloat16"):
+            with pytest.raises(EngineError, match=r"logits are NaN or infinite\n.*bfloat16"):
                 engine.generate(PROMPT, **{"max_new_tokens": 8} | options)
             assert whole(engine)
 
@@ -495,15 +495,17 @@ def test_a_loop_that_cannot_start_keeps_no_memory(monkeypatch: pytest.MonkeyPatc
 def test_a_request_whose_end_fails_is_told(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The engine ends with it, and nobody waits for ever."""
+    """And nobody else."""
 
     def broken(self: Any) -> str:
         raise ValueError("the decoder broke")
 
-    monkeypatch.setattr("sgnb.engine.request.tokenizer.Detokenizer.finish", broken)
     engine = make_engine("llama", {"vocab_size": 400}, tokenizer=byte_level())
-    with pytest.raises(EngineError, match="the decoder broke"):
-        engine.generate("The quick", max_new_tokens=3, **GREEDY)
+    with monkeypatch.context() as patched:
+        patched.setattr("sgnb.engine.request.tokenizer.Detokenizer.finish", broken)
+        with pytest.raises(EngineError, match="the decoder broke"):
+            engine.generate("The quick", max_new_tokens=3, **GREEDY)
+    assert engine.generate("The quick", max_new_tokens=3, **GREEDY).text and whole(engine)
 
 
 def test_a_step_in_flight_of_a_request_that_failed_is_not_cached(make_engine: MakeEngine) -> None:
@@ -592,21 +594,23 @@ def test_an_error_in_the_scheduler_ends_the_engine_for_everybody(
         engine.stats()
 
 
-def test_an_error_in_the_text_ends_the_engine_and_nobody_waits(
+def test_an_error_in_the_text_ends_its_request(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = make_engine(config={"vocab_size": 400}, tokenizer=byte_level())
-    monkeypatch.setattr(
-        "sgnb.engine.request.tokenizer.Detokenizer.push", lambda self, tokens: 1 / 0
-    )
-    results = [
-        in_thread(lambda: engine.generate("The", max_new_tokens=50, stop="xyz", **GREEDY))
-        for _ in range(2)
-    ]
-    assert all(isinstance(r.get(timeout=60), EngineError) for r in results)
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            "sgnb.engine.request.tokenizer.Detokenizer.push", lambda self, tokens: 1 / 0
+        )
+        results = [
+            in_thread(lambda: engine.generate("The", max_new_tokens=50, stop="xyz", **GREEDY))
+            for _ in range(2)
+        ]
+        assert all(isinstance(r.get(timeout=60), EngineError) for r in results)
+    assert engine.generate("The", max_new_tokens=3, **GREEDY).text and whole(engine)
 
 
-def test_a_listener_that_fails_keeps_nobody_waiting(
+def test_a_listener_that_fails_fails_alone(
     make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = make_engine(config={"vocab_size": 400}, tokenizer=byte_level())
@@ -621,7 +625,8 @@ def test_a_listener_that_fails_keeps_nobody_waiting(
     other = in_thread(lambda: engine.generate("The", max_new_tokens=200, **GREEDY))
     wait_until(lambda: engine.stats()["running"] == 2)
     ready.set()
-    assert isinstance(other.get(timeout=60), EngineError)
+    assert len(other.get(timeout=60).token_ids) == 200
+    wait_until(lambda: whole(engine))
 
 
 def test_little_memory(make_engine: MakeEngine) -> None:

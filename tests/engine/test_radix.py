@@ -114,6 +114,28 @@ class Checked:
         unlocked = [n.id for n in self.replay.nodes.values() if not n.locks]
         self._remove(unlocked, self.tree.flush, "flush", in_order=False)
 
+    def discard(self) -> None:
+        """The topmost unlocked node on a path, and all below it."""
+        namespace, tokens = self.draw()
+        on_path = [
+            node
+            for node, mirror in self.replay.nodes.items()
+            if not mirror.locks
+            and self.replay.namespace(node) == namespace
+            and self.replay.tokens(node) == tokens[: len(self.replay.tokens(node))]
+        ]
+        begin = min(
+            (self.replay.tokens(node) for node in on_path), key=len, default=(*tokens, None)
+        )
+        below = [
+            node
+            for node in self.replay.nodes
+            if self.replay.namespace(node) == namespace
+            and self.replay.tokens(node)[: len(begin)] == begin
+        ]
+        discard = partial(self.tree.discard, ints(tokens), namespace)
+        self._remove(below, discard, "spoilt", in_order=False)
+
     def _remove(
         self,
         victims: list[int],
@@ -155,7 +177,7 @@ class Checked:
                 )
 
 
-OPERATIONS = {"insert": 6, "match": 5, "peek": 1, "unlock": 4, "evict": 2, "flush": 0.1}
+OPERATIONS = {"insert": 6, "match": 5, "peek": 1, "unlock": 4, "evict": 2, "flush": 0.1, "discard": 0.5}
 
 
 @pytest.mark.parametrize("policy", sorted(KEYS))

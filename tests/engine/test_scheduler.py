@@ -201,7 +201,8 @@ def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
             )
         sim.step()
         while rng.random() < 0.1 and scheduler.has_work:
-            scheduler.finish(rng.choice(scheduler.running + scheduler.waiting))
+            one = rng.choice([*scheduler.running, *scheduler.waiting.values()])
+            scheduler.finish(one, spoilt=rng.random() < 0.3)
             sim.check()
         if step % 100 == 99:
             scheduler.flush()
@@ -249,7 +250,8 @@ def test_every_slot_has_one_owner_when_requests_rewrite_their_ends(trial: int) -
             scheduler.add(request)
         sim.step()
         if rng.random() < 0.05 and scheduler.has_work:
-            scheduler.finish(rng.choice(scheduler.running + scheduler.waiting))
+            one = rng.choice([*scheduler.running, *scheduler.waiting.values()])
+            scheduler.finish(one, spoilt=rng.random() < 0.3)
             sim.check()
     for _ in sim.run():
         pass
@@ -288,7 +290,7 @@ def test_every_slot_has_one_owner_when_steps_are_read_late(trial: int) -> None:
             sim.add(prompt, rng.randrange(total // 3), return_logprob=rng.random() < 0.3)
         sim.step()
         if rng.random() < 0.1 and scheduler.has_work:
-            sim.finish(rng.choice(scheduler.running + scheduler.waiting))
+            sim.finish(rng.choice([*scheduler.running, *scheduler.waiting.values()]))
         if rng.random() < 0.05:  # a request that cannot run ahead makes the engine read first
             sim.read_results(sim.launched)
             sim.launched = []
@@ -363,7 +365,7 @@ def test_not_ranking_while_the_first_in_question_cannot_fit_changes_nothing(tria
                     [1000 * step + i for i in range(rng.randrange(1, 40))], rng.randrange(1, 60)
                 )
             if rng.random() < 0.02 and sim.scheduler.waiting:
-                sim.finish(rng.choice(sim.scheduler.waiting))
+                sim.finish(rng.choice([*sim.scheduler.waiting.values()]))
             if forgetful:
                 sim.scheduler._blocked = None
             looked += sim.scheduler._blocked is None

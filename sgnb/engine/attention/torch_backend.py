@@ -289,10 +289,12 @@ class TorchAttention:
         rows = batch.first_rows[members][:, None] + column
         row_positions = batch.starts[members][:, None] + column
         inside = column < lengths[:, None]
-        slots = np.zeros(token.shape, np.int64)
+        slots = np.empty(token.shape, np.int64)
         for i, member in enumerate(members):
             own = batch.requests[member].slots[int(begins[member]) : int(ends[i])]
             slots[i, : len(own)] = own
+            # Padding has a weight of 0, and 0 times a NaN of another request would be NaN.
+            slots[i, len(own) :] = own[0]
         return self._task(
             np.where(inside, rows, 0),
             slots,

@@ -126,9 +126,9 @@ class RadixTree:
     def evictable(self) -> int:
         return self.size - self.locked
 
-    def nodes(self) -> Iterator[Node]:
-        """Every node but the root, parents before children."""
-        stack = list(self.root.children.values())
+    def nodes(self, below: Node | None = None) -> Iterator[Node]:
+        """Every node below one, by default the root, parents before children."""
+        stack = list((below or self.root).children.values())
         while stack:
             node = stack.pop()
             yield node
@@ -235,6 +235,22 @@ class RadixTree:
         self._leaves = [leaf for leaf in self._leaves if leaf[-1].alive]
         heapq.heapify(self._leaves)
         return freed
+
+    def discard(self, tokens: Ints, namespace: str = "") -> list[Ints]:
+        """Remove what is not locked on the path of `tokens`, and all below it. Returns the slots
+        that became free."""
+        node = self.root
+        while node.end < len(tokens):
+            child = node.children.get(_child_key(node, tokens, namespace))
+            if child is None or common_length(child.tokens, tokens[node.end :]) < len(child.tokens):
+                break
+            if not child.locks:
+                gone = [child, *self.nodes(child)]
+                for each in reversed(gone):
+                    self._remove(each, "spoilt")
+                return [each.slots for each in gone]
+            node = child
+        return []
 
     def _add(self, parent: Node, tokens: Ints, slots: Ints, namespace: str) -> Node:
         key, rest = _child_key(parent, tokens, namespace), tokens[parent.end :]

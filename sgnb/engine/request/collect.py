@@ -1,8 +1,8 @@
 """Waiting for outputs that the engine's thread puts into a queue, blocking or not: all of them, or
 one growing.
 
-Whoever stops waiting, by an interrupt, an error or by letting go of a stream that has begun, ends
-the requests: `abort` takes ids.
+Whoever stops waiting, by an interrupt, an error or by letting go of a stream, ends the requests:
+`abort` takes ids.
 """
 
 from __future__ import annotations
@@ -56,7 +56,17 @@ async def agather(results: asyncio.Queue[Indexed], ids: list[int], abort: Abort)
 
 def streamed(results: queue.SimpleQueue[Indexed], ids: list[int], abort: Abort) -> Iterator[Output]:
     """The outputs of one sample as they grow, up to the finished one. Raises its error."""
+    outputs = _streamed(results, ids, abort)
+    next(outputs)
+    return outputs  # type: ignore[return-value]  # the first one, None, is taken
+
+
+def _streamed(
+    results: queue.SimpleQueue[Indexed], ids: list[int], abort: Abort
+) -> Iterator[Output | None]:
+    """None before the outputs: a generator that has not begun ends without its `finally`."""
     try:
+        yield None
         while True:
             _, output = _wait(results)
             if output.error:
@@ -72,7 +82,16 @@ async def astreamed(
     results: asyncio.Queue[Indexed], ids: list[int], abort: Abort
 ) -> AsyncIterator[Output]:
     """`streamed` without blocking the event loop."""
+    outputs = _astreamed(results, ids, abort)
+    await anext(outputs)
+    return outputs  # type: ignore[return-value]  # as in `streamed`
+
+
+async def _astreamed(
+    results: asyncio.Queue[Indexed], ids: list[int], abort: Abort
+) -> AsyncIterator[Output | None]:
     try:
+        yield None
         while True:
             _, output = await results.get()
             if output.error:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import OptionError, RequestError
+from ...errors import OptionError, RequestError, shown
 from ...sampling import SamplingParams
 from ..cache.radix import Ints
 from .tokenizer import Tokenizer
@@ -112,7 +112,7 @@ class InputProcessor:
         outside = (tokens < 0) | (tokens >= self.vocab_size)
         if outside.any():
             raise RequestError(
-                f"token id {tokens[outside.argmax()]} is outside the vocabulary of "
+                f"token id {shown(tokens.item(outside.argmax()))} is outside the vocabulary of "
                 f"{self.vocab_size}",
                 "was the prompt made with another tokenizer?",
             )
@@ -147,7 +147,8 @@ class InputProcessor:
             for token in used:
                 if not 0 <= token < self.vocab_size:
                     raise RequestError(
-                        f"{what} names token {token}, outside the vocabulary of {self.vocab_size}",
+                        f"{what} names token {shown(token)}, outside the vocabulary of "
+                        f"{self.vocab_size}",
                         "use ids of this model",
                     )
         if params.stop and self.tokenizer is None:
@@ -156,7 +157,7 @@ class InputProcessor:
             )
         if params.return_logprob and params.logprob_start_len > prompt_length:
             raise RequestError(
-                f"logprob_start_len={params.logprob_start_len} is beyond the prompt of "
+                f"logprob_start_len={shown(params.logprob_start_len)} is beyond the prompt of "
                 f"{prompt_length} tokens",
                 "use a position in it",
             )
@@ -180,6 +181,6 @@ def _integers(prompt: Any) -> NDArray:
         )
     except (TypeError, ValueError):
         raise RequestError(
-            f"{prompt!r:.80} is no prompt",
+            f"{shown(prompt)} is no prompt",
             "give a string or a list of token ids, or a list of either",
         ) from None

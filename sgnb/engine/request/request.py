@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import secrets
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -39,7 +39,8 @@ class Request:
         self.params = params
         self.namespace = namespace
         self.limit = limit
-        self.seed = random.getrandbits(64) if params.seed is None else params.seed % (1 << 64)
+        # The user's `random` is neither asked nor moved on.
+        self.seed = secrets.randbits(64) if params.seed is None else params.seed % (1 << 64)
 
         self.num_prompt_tokens = self.num_tokens = len(prompt)
         self.num_tokens_with_placeholders = len(prompt)  # with those sampled and not read yet

@@ -179,17 +179,23 @@ class RequestState:
         jumps, self.constraint.jumps = self.constraint.jumps, []
         return jumps
 
-    def finish(self, ending: Finish, read: bool = True) -> None:
-        """Call `on_output` for the last time, and void what is in flight: `version` rises, and
-        `request.state` is gone. Without `read`, with the text that was decoded so far."""
-        if read and not isinstance(ending.by, str):
-            self._read(skip_last=ending.by is not None)
-            if self._detokenizer is not None:
-                self._text += self._detokenizer.finish()
-            self._text += self._characters.decode(b"", True)
-        self._on_output(self._output(ending))
-        self.request.version += 1
-        del self.request.state  # the two hold each other
+    def read_rest(self, ending: Finish) -> None:
+        """Before `finish`: decode the text up to its end."""
+        if isinstance(ending.by, str):
+            return
+        self._read(skip_last=ending.by is not None)
+        if self._detokenizer is not None:
+            self._text += self._detokenizer.finish()
+        self._text += self._characters.decode(b"", True)
+
+    def finish(self, ending: Finish) -> None:
+        """Call `on_output` for the last time, with the text that was decoded, and void what is in
+        flight: `version` rises, and `request.state` is gone."""
+        try:
+            self._on_output(self._output(ending))
+        finally:
+            self.request.version += 1
+            del self.request.state  # the two hold each other
 
     def _read(self, skip_last: bool = False) -> None:
         """Decode what is not decoded yet. A stop token is no text."""

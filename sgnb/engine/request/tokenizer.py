@@ -24,7 +24,8 @@ class Tokenizer:
 
     def __init__(self, tokenizer: Any) -> None:
         self.hf = tokenizer
-        self._fast = getattr(tokenizer, "backend_tokenizer", None)
+        fast = getattr(tokenizer, "backend_tokenizer", None)
+        self._fast = None if fast is None else _own_copy(fast)
         self._byte_level = self._fast is not None and "ByteLevel" in str(self._fast.decoder)
         self._special = frozenset(tokenizer.all_special_ids) | {
             token for token, added in tokenizer.added_tokens_decoder.items() if added.special
@@ -93,11 +94,10 @@ class Tokenizer:
     def _encode(self, texts: Sequence[str], special: bool) -> list[list[int]]:
         """The tokens of each text, with what the tokenizer puts around it if `special`.
 
-        Neither padded nor cut: where the tokenizer's file or whoever shares it asks for that,
-        transformers undoes it, which takes longer than the tokenizer itself.
+        Neither padded nor cut, whatever the tokenizer's file or whoever shares it asks for.
         """
         fast = self._fast
-        if fast is None or fast.padding or fast.truncation:
+        if fast is None:
             return [list(self.hf.encode(text, add_special_tokens=special)) for text in texts]
         return [
             encoded.ids
@@ -129,6 +129,13 @@ class Tokenizer:
         if self._fast is not None:
             text: str = self._fast.decode(tokens, skip_special_tokens=skip_special_tokens)
             return text
+        try:
+            return self._decode(tokens, skip_special_tokens)
+        except Exception:  # as in `pieces`; tokenizers in Rust leave such ids out
+            known = [token for token in tokens if self._name(token) is not None]
+            return self._decode(known, skip_special_tokens)
+
+    def _decode(self, tokens: Sequence[int], skip_special_tokens: bool) -> str:
         return str(
             self.hf.decode(
                 tokens, skip_special_tokens=skip_special_tokens, clean_up_tokenization_spaces=False
@@ -141,8 +148,19 @@ class Tokenizer:
 
     def pieces(self, tokens: list[int]) -> list[bytes]:
         """`piece` of each."""
-        names = zip(tokens, self.hf.convert_ids_to_tokens(tokens), strict=True)
-        return [b"<%d>" % t if name is None else self._bytes(t, name) for t, name in names]
+        try:
+            names = self.hf.convert_ids_to_tokens(tokens)
+        except Exception:  # of a tokenizer written in Python, for an id that no token has
+            names = [self._name(token) for token in tokens]
+        named = zip(tokens, names, strict=True)
+        return [b"<%d>" % t if name is None else self._bytes(t, name) for t, name in named]
+
+    def _name(self, token: int) -> Any:
+        """None for an id that no token has."""
+        try:
+            return self.hf.convert_ids_to_tokens(token)
+        except Exception:
+            return None
 
     def text(self, token: int) -> str:
         """The same as text, with U+FFFD for a part of a character."""
@@ -162,6 +180,22 @@ class Tokenizer:
         if len(name) == 6 and name.startswith("<0x") and name.endswith(">"):
             return bytes.fromhex(name[3:5])
         return str(name).replace("▁", " ").encode()
+
+
+def _own_copy(fast: Any) -> Any:
+    """A copy without padding and truncation: of the original, whoever shares it turns them on and
+    off at any time, on any thread. The model, which is large, is the same one where that does."""
+    copy = type(fast)(fast.model)
+    copy.normalizer, copy.pre_tokenizer = fast.normalizer, fast.pre_tokenizer
+    copy.post_processor, copy.decoder = fast.post_processor, fast.decoder
+    copy.encode_special_tokens = fast.encode_special_tokens
+    added = fast.get_added_tokens_decoder()
+    copy.add_tokens([added[token] for token in sorted(added)])
+    if copy.get_added_tokens_decoder() != added:  # say, ids with gaps
+        copy = type(fast).from_str(fast.to_str())
+        copy.no_padding()
+        copy.no_truncation()
+    return copy
 
 
 def common_tokens(a: Sequence[int], b: Sequence[int]) -> int:

@@ -31,13 +31,19 @@ def host_mask(
     return Mask(to_device(list(states), device), host.to(device, non_blocking=True))
 
 
-def explain(state: RequestState) -> GrammarError:
-    """Why the mask of a request left no token."""
+def explain(state: RequestState) -> BaseException:
+    """Why the mask of a request left no token, or none that has a probability."""
     assert state.constraint is not None
     try:
-        state.constraint.allowed_tokens()
-    except GrammarError as error:
+        allowed = state.constraint.allowed_tokens()
+    except BaseException as error:
         return error
+    ends = [token for token in state.stop_tokens if token < len(allowed)]
+    if np.delete(allowed, ends).any():
+        return GrammarError(
+            "the model and the request's biases give no token that the grammar allows a probability",
+            "let logit_bias spare what the grammar needs",
+        )
     return GrammarError(
         "the grammar allows only tokens that stop the text, after "
         f"{bytes(state.constraint.data[-40:])!r}, and it may not end there",
@@ -50,7 +56,7 @@ def _fill(line: NDArray[np.bool_], state: RequestState) -> None:
     assert state.constraint is not None
     try:
         allowed = state.constraint.allowed_tokens()
-    except GrammarError:  # no token: the request fails when the step is read, the others go on
+    except BaseException:  # no token: the request fails when the step is read, the others go on
         return
     size = min(len(line), len(allowed))
     line[:size] = allowed[:size]

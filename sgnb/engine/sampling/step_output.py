@@ -7,14 +7,14 @@ or was rewritten in the meantime is dropped.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import isnan
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...errors import EngineError, GrammarError, SgnbError
+from ...errors import RequestError
 from ..device.transfer import mark, to_device, to_host
 from ..request.batch import NO_ROW, Batch
 from ..request.request import Request
@@ -24,9 +24,14 @@ from .torch_sampler import SamplerOutput, top_logprobs
 Sample = Callable[[Tensor, Sequence[Request]], SamplerOutput]
 """Chooses a token for each row of logits [rows, vocab], row i for the i-th request."""
 
-NAN_HINT = (
+NO_NUMBERS = (
+    "the model's logits are NaN or infinite",
     'float16 overflows in some models: load with dtype="bfloat16" or "float32". '
-    "Else the weights are spoilt"
+    "Else the weights are spoilt",
+)
+NO_TOKEN = (
+    "the request's own biases and penalties leave no token that can be chosen",
+    "let logit_bias spare some tokens",
 )
 
 
@@ -37,7 +42,8 @@ class StepOutput(NamedTuple):
     tokens: list[int]
     logprobs: list[float] | NDArray[np.float64]  # of the tokens, rounded for the events
     masked: list[tuple[int, int, float, int, int]]  # the fields of events `Masked`
-    failed: list[tuple[Request, SgnbError]]  # those whose grammar left no token, or with NaN logits
+    failed: list[tuple[Request, BaseException]]  # those whose grammar or biases left no token
+    spoilt: list[Request]  # those with logits that are no numbers
     spent: list[Request]  # those whose last tokens are computed, and that get no more
 
 
@@ -93,12 +99,12 @@ class AsyncStepOutput:
             return None
         count = len(requests)
         logprobs = sampled.logprobs[:count].double().round(decimals=4).numpy()
-        if np.isnan(logprobs).any():
+        if not (logprobs < inf).all() or not sampled.allowed[:count].all():
             return None
-        return StepOutput(requests, sampled.tokens[:count].tolist(), logprobs, [], [], [])
+        return StepOutput(requests, sampled.tokens[:count].tolist(), logprobs, [], [], [], [])
 
     def _get_each(self) -> StepOutput:
-        output = StepOutput([], [], [], [], [], [])
+        output = StepOutput([], [], [], [], [], [], [])
         columns = [c.tolist() for c in self._sampled] if self._sampled else [[]] * 4
         rows = zip(self._batch.requests, self._batch.sample_rows, self._versions, strict=True)
         for place, (request, row, version) in enumerate(rows):
@@ -107,7 +113,7 @@ class AsyncStepOutput:
             extra = self._extras.get(place, NOTHING_ELSE)
             sample = [column[row] for column in columns] if row != NO_ROW else None
             if _is_spoilt(request, extra, sample):
-                output.failed.append((request, EngineError("the model's logits are NaN", NAN_HINT)))
+                output.spoilt.append(request)
             elif sample is not None:
                 _accept(request, sample, extra, output)
             elif extra.spent:
@@ -116,28 +122,31 @@ class AsyncStepOutput:
 
 
 def _is_spoilt(request: Request, extra: Extra, sample: Sequence[Any] | None) -> bool:
-    """Whether a probability is NaN. The scores go to the request."""
-    spoilt = sample is not None and isnan(sample[1])
+    """Whether a log-probability is NaN, or infinite as of an infinite logit. The scores go to the
+    request."""
+    spoilt = sample is not None and not sample[1] < inf
     if extra.scores is not None:
         scores = extra.scores.values.tolist()
-        spoilt = spoilt or any(map(isnan, scores))
+        spoilt = spoilt or not all(score < inf for score in scores)
         request.scored(scores, _pairs(extra.scores.top))
     return spoilt
 
 
 def _accept(request: Request, sample: Sequence[Any], extra: Extra, output: StepOutput) -> None:
     """Put the request's token into `output`, and move its grammar on by it. Where that fails the
-    request does, and the others go on. sample: the fields of `SamplerOutput`."""
+    request does, whatever its grammar raises, and the others go on. sample: the fields of
+    `SamplerOutput`."""
     token, logprob, kept, allowed = sample
     constraint = request.state.constraint
+    binds = constraint is not None and constraint.binds
+    if not allowed:
+        output.failed.append((request, explain(request.state) if binds else RequestError(*NO_TOKEN)))
+        return
     if constraint is not None:
-        binds = constraint.binds
         try:
-            if binds and not allowed:
-                raise explain(request.state)
             ends = token in request.state.stop_tokens
             record = constraint.accept_token(token, ends, allowed, logprob, logprob - kept)
-        except GrammarError as error:
+        except BaseException as error:
             output.failed.append((request, error))
             return
         if binds:

@@ -44,7 +44,7 @@ class SamplerOutput(NamedTuple):
     # allows; 0 without a mask.
     kept: Tensor
     # int32[rows], how many those are; without a mask the whole vocabulary, and 0 for a row that may
-    # choose nothing.
+    # choose nothing, which biases can cause too.
     allowed: Tensor
 
 
@@ -79,7 +79,9 @@ def pick(
             0, mask.rows, logprobs[mask.rows].masked_fill_(forbidden, -torch.inf).logsumexp(-1)
         )
         allowed.index_copy_(0, mask.rows, mask.allowed.sum(-1, dtype=torch.int32))
-    tokens = sample(logits, requests, banned, draws).masked_fill_(allowed == 0, 0)
+    tokens = sample(logits, requests, banned, draws)
+    allowed.masked_fill_(~logits.gather(1, tokens[:, None])[:, 0].isfinite(), 0)
+    tokens.masked_fill_(allowed == 0, 0)
     return SamplerOutput(tokens, logprobs.gather(1, tokens[:, None])[:, 0], kept, allowed)
 
 
@@ -90,10 +92,11 @@ def sample(
     draws: NDArray[np.float64],
 ) -> Tensor:
     """One token, int64[rows], for each row of `logits`, float32 [rows, vocab]; row i belongs to
-    requests[i].
+    requests[i]. Any token, for a row that may choose none.
 
     banned[i]: token ids that row i may not choose yet (below its min_new_tokens). draws[i]: a
-    number in [0, 1) that decides, where the row is not greedy. `logits` may be overwritten.
+    number in [0, 1) that decides, where the row is not greedy. `logits` take penalties, biases and
+    bans.
     """
     for row, (request, ids) in enumerate(zip(requests, banned, strict=True)):
         if ids or request.params.adjusts_logits:
@@ -154,7 +157,13 @@ def _draw(logits: Tensor, params: list[SamplingParams], draws: Tensor) -> Tensor
     """Inverse transform sampling: the first token, by id, at which the cumulative probability
     passes the draw."""
     temperatures = to_device([p.temperature for p in params], logits.device).to(logits.dtype)
-    return _invert((logits / temperatures[:, None]).softmax(-1), draws)
+    return _invert(_tempered(logits, temperatures[:, None]).softmax(-1), draws)
+
+
+def _tempered(logits: Tensor, temperatures: Tensor) -> Tensor:
+    """Logits [rows, n] over temperatures [rows, 1], but for a constant: below the largest, so that
+    huge ones do not become infinite."""
+    return (logits - logits.amax(-1, keepdim=True)).div_(temperatures)
 
 
 def _draw_of_few(logits: Tensor, params: list[SamplingParams], draws: Tensor) -> Tensor:
@@ -191,7 +200,7 @@ def _draw_filtered(
         to_device(values, logits.device).to(logits.dtype).split(1, dim=1)
     )
     rank = torch.arange(logits.shape[1], device=logits.device)[None]
-    scaled = (logits / temperature).masked_fill((top_k > 0) & (rank >= top_k), -torch.inf)
+    scaled = _tempered(logits, temperature).masked_fill((top_k > 0) & (rank >= top_k), -torch.inf)
     probabilities = scaled.softmax(-1)
     before = probabilities.cumsum(-1) - probabilities
     probabilities = probabilities.masked_fill((before >= top_p) & (rank > 0), 0.0)
