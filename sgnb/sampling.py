@@ -63,7 +63,9 @@ class SamplingParams:
         self._check_grammar()
 
     def _no_effect(self, name: str, needed: str) -> OptionError:
-        return OptionError(f"{name}={shown(getattr(self, name))} has no effect", f"it needs {needed}")
+        return OptionError(
+            f"{name}={shown(getattr(self, name))} has no effect", f"it needs {needed}"
+        )
 
     def _check_grammar(self) -> None:
         if self.json_schema is not None:

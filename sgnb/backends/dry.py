@@ -23,7 +23,7 @@ from ..grammar.spec import GrammarSpec
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
 from ..lang.location import Location
 from ..sampling import SamplingParams
-from .local import chat_template, encode_choices
+from .local import chat_template, encode_choices, marks
 
 STAND_IN = "…"
 """The text of a generation whose grammar names none."""
@@ -72,7 +72,7 @@ class DryExecutor:
     dry = True
 
     def __init__(self, engine: Engine) -> None:
-        self.chat, self.log = chat_template(engine), EventLog()
+        self.chat, self.marks, self.log = chat_template(engine), marks(engine), EventLog()
         self.calls: list[DryCall] = []  # in the order in which they were asked for
         self._engine = engine
         self._prompts: list[Tokens] = []
@@ -120,7 +120,7 @@ class DryExecutor:
 
     def _explain_call(self, call: Call) -> str:
         params = call.params
-        tokens = self._engine.encode([call.prompt])[0]
+        tokens = self._engine.encode([call.segments or call.prompt])[0]
         limit = max(0, min(params.max_new_tokens, self._engine.context_length - len(tokens)))
         grammar = self._grammar(params, limit)
         forced = self._is_forced(params, grammar)

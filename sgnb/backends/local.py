@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import re
 import threading
 import warnings
 import weakref
@@ -20,6 +21,7 @@ from ..errors import RequestError, SgnbError
 from ..lang.chat import PLAIN, ChatTemplate, Messages, from_render
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
 from ..sampling import SamplingParams
+from ..segment import Segment
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +38,7 @@ class LocalExecutor:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.log = engine.log
-        self.chat = chat_template(engine)
+        self.chat, self.marks = chat_template(engine), marks(engine)
         self._deliveries: Deliveries = queue.SimpleQueue()
         deliver = partial(_deliver, self._deliveries)
         threading.Thread(target=deliver, name="sgnb-programs", daemon=True).start()
@@ -44,7 +46,7 @@ class LocalExecutor:
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
         params = split_samples(call.params)
-        samples = _Gather(len(params), lambda outputs: self._post(sink, _result(outputs)))
+        samples = _Gather(len(params), lambda outputs: self._post(sink, self._result(outputs)))
 
         def take(index: int, output: Output) -> None:
             if output.finish_reason is None:
@@ -58,7 +60,7 @@ class LocalExecutor:
         origin = Origin(call.run, call.branch, call.name)
         sinks = [partial(take, i) for i in range(len(params))]
         try:
-            prompts = self.engine.encode([call.prompt]) * len(params)
+            prompts = self.engine.encode([call.segments or call.prompt]) * len(params)
             ids = self.engine.submit(prompts, params, sinks, stream=call.stream, origin=origin)
         except SgnbError as error:
             self._post(sink, Result(error=error))
@@ -97,6 +99,11 @@ class LocalExecutor:
         own = {"model": engine.model_name, "device": engine.device}
         return own | {"context_length": engine.context_length} | engine.stats()
 
+    def _result(self, outputs: list[Output]) -> Result:
+        error = next((o.error for o in outputs if o.error), None)
+        texts, meta = tuple(o.text for o in outputs), tuple(o.meta_info for o in outputs)
+        return Result(texts, meta, error, made_segments(self.engine, outputs[0]))
+
     def _post(self, sink: Callable[[Any], None], item: Any) -> None:
         self._deliveries.put(partial(sink, item))
 
@@ -115,19 +122,46 @@ class _Gather:
             self._done([self._outputs[i] for i in range(self._count)])
 
 
+def made_segments(engine: Engine, output: Output) -> tuple[Segment, ...]:
+    """An output as later prompts read it: its tokens, without the one that ended it, and as text
+    the rest of a token that a stop string cut. () where thinking was left out of the text."""
+    tokens = output.token_ids[: -1 if isinstance(output.stopped_by, int) else None]
+    if output.reasoning or engine.tokenizer is None:
+        return ()
+    if not isinstance(output.stopped_by, str):
+        return (Segment(output.text, "output", tuple(tokens)),)
+    left, kept = output.text.encode(), 0
+    for piece in engine.tokenizer.pieces(tokens):
+        if not left.startswith(piece):
+            break
+        left, kept = left[len(piece) :], kept + 1
+    try:
+        rest = left.decode()
+    except UnicodeDecodeError:  # the cut token begins inside a character
+        return ()
+    whole = output.text.removesuffix(rest)
+    return Segment(whole, "output", tuple(tokens[:kept])), Segment(rest, "data")
+
+
 def encode_choices(engine: Engine, call: ScoreCall) -> tuple[list[int], list[list[int]], int]:
     """The tokens of the prompt, those of the prompt with each choice, and where scoring starts.
 
     A choice may change how the end of the prompt is tokenized: every choice is scored from the
     first token that differs in any.
     """
-    texts = [call.prompt, *(call.prompt + choice for choice in call.choices)]
-    prompt, *continued = engine.encode(texts)
+    before = call.segments or (Segment(call.prompt),)
+    after = [(*before, Segment(choice, call.kind)) for choice in call.choices]
+    prompt, *continued = engine.encode([before, *after])
     start = min(common_tokens(prompt, tokens) for tokens in continued)
     if start == 0:
         message = f"select {call.name!r} has no text before its choices"
         raise RequestError(message, "put some text before it")
     return prompt, continued, start
+
+
+def marks(engine: Engine) -> re.Pattern[str] | None:
+    """Finds the special tokens that the model's tokenizer would read in a text."""
+    return engine.tokenizer.marks if engine.tokenizer else None
 
 
 def chat_template(engine: Engine) -> ChatTemplate:
@@ -158,11 +192,6 @@ def _deliver(deliveries: Deliveries) -> None:
         except BaseException:
             _log.exception("what listened to a program's step failed")
         del delivery  # it may hold the executor, whose finalizer ends this thread
-
-
-def _result(outputs: list[Output]) -> Result:
-    error = next((o.error for o in outputs if o.error), None)
-    return Result(tuple(o.text for o in outputs), tuple(o.meta_info for o in outputs), error)
 
 
 def _scores(own: list[tuple[int, ...]], outputs: list[Output], unconditional: bool) -> Scores:

@@ -21,6 +21,7 @@ from .. import models
 from ..errors import ModelError, RequestError
 from ..grammar.compiler import GrammarCompiler, TokenGrammar
 from ..sampling import SamplingParams
+from ..segment import Segment
 from .assembly import assemble, check_options
 from .device.errors import find_loss, forget_frames, hint_for
 from .device.memory import release_device_memory
@@ -179,9 +180,9 @@ class Engine:
         self._loop.submit(states)
         return [state.request.id for state in states]
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text, as `generate` makes them."""
-        return self._input_processor.encode(texts)
+    def encode(self, prompts: Sequence[str | Sequence[Segment]]) -> list[list[int]]:
+        """Token ids of each text, as `generate` makes them, or of a prompt in segments."""
+        return self._input_processor.encode(prompts)
 
     def abort(self, request: int | Sequence[int]) -> None:
         """End requests at the next token; what they had produced is in their output. Unknown ids

@@ -10,12 +10,13 @@ executor: calls are left with the program to be sent.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Aborted
 from ..events import BranchFinished, BranchStarted, ChoiceMade, GenerationDone, TextAppended
+from ..segment import Kind, Segment
 from .choices import pick
 from .executor import Call, Delta, Result, ScoreCall, Scores
 from .ir import RoleBegin, RoleEnd, Text
@@ -38,11 +39,13 @@ class Branch:
         self.done = -1  # ops that have run; -1 before the branch begins
         self.busy = self.finished = False
         self.text = ""
+        self.segments: list[Segment] = []  # the same, told apart by how it becomes tokens
         self.partial = ""  # text streamed by the op that runs now
         self.variables: dict[str, Any] = {}
         self.meta: dict[str, Any] = {}
         self.messages: list[dict[str, str]] = []
-        self.fork_at = self.role_at = 0  # characters before the fork, and before the open role
+        self.role_at = 0  # characters before the open role
+        self.fork_at = 0  # segments before the fork
         self.var_scopes: list[int] = []  # where the open ones began
         self.unjoined = 0  # children that the join waiting here still needs
         self.joiner: Branch | None = None  # the parent, while its join waits for this branch
@@ -56,7 +59,8 @@ class Branch:
             return
         if self.parent is not None:
             parent = self.parent
-            self.text, self.role_at, self.fork_at = parent.text, parent.role_at, len(parent.text)
+            self.text, self.role_at = parent.text, parent.role_at
+            self.segments, self.fork_at = list(parent.segments), len(parent.segments)
             self.variables, self.meta = dict(parent.variables), dict(parent.meta)
             self.messages = list(parent.messages)
         self.done = 0
@@ -171,30 +175,39 @@ class Branch:
         self._complete()
         self.advance()
 
-    def _add(self, text: str) -> None:
-        if text:
-            self.text += text
+    def _add(self, *segments: Segment) -> None:
+        if text := self._extend(segments):
             self._emit(TextAppended(self._run, self.id, text))
+
+    def _extend(self, segments: Iterable[Segment]) -> str:
+        """Their text."""
+        new = [segment for segment in segments if segment.text or segment.tokens]
+        self.segments += new
+        self.text += (text := "".join([segment.text for segment in new]))
+        return text
 
     def _keep_partial(self, message: Result | Scores) -> None:
         texts = message.texts if isinstance(message, Result) else ()
         text = texts[0] if texts else self.partial
         self.partial = ""
-        self.text += text
+        self._extend([Segment(text, "data")])
 
     def _text(self, op: Text) -> bool:
-        self._add(op.text)
+        self._add(Segment(op.text, self._kind(op.kind)))
         return True
+
+    def _kind(self, kind: Kind | None) -> Kind:
+        return "raw" if self.program.run.marks else kind or "raw"
 
     def _begin_role(self, op: RoleBegin) -> bool:
         previous = self.messages[-1]["role"] if self.messages else None
-        self._add(self.program.executor.chat.opening(op.role, previous))
+        self._add(Segment(self.program.executor.chat.opening(op.role, previous)))
         self.role_at = len(self.text)
         return True
 
     def _end_role(self, op: RoleEnd) -> bool:
         self.messages.append({"role": op.role, "content": self.text[self.role_at :]})
-        self._add(self.program.executor.chat.roles[op.role][1])
+        self._add(Segment(self.program.executor.chat.roles[op.role][1]))
         return True
 
     def _assign(self, op: Assign) -> bool:
@@ -211,7 +224,10 @@ class Branch:
 
     def _generate(self, op: Generate) -> bool:
         run = self.program.run
-        call = Call(self.text, op.params, run.id, self.id, op.name, run.stream, op.location)
+        call = Call(
+            self.text, op.params, run.id, self.id, op.name, run.stream, op.location,
+            tuple(self.segments),
+        )  # fmt: skip
         self.program.outbox.append((self, op, call))
         return False
 
@@ -219,8 +235,9 @@ class Branch:
         select = op.select
         unconditional = getattr(select.method, "needs_unconditional", False)
         call = ScoreCall(
-            self.text, select.choices, unconditional, self._run, self.id, op.name, select.location
-        )
+            self.text, select.choices, unconditional, self._run, self.id, op.name, select.location,
+            tuple(self.segments), self._kind(select.kind),
+        )  # fmt: skip
         self.program.outbox.append((self, op, call))
         return False
 
@@ -247,7 +264,7 @@ class Branch:
     def _gather(self, join: Join) -> None:
         if join.append:
             for child in join.children:
-                self._add(child.text[child.fork_at :])
+                self._add(*child.segments[child.fork_at :])
         for name in join.names:
             holders = [child for child in join.children if name in child.variables]
             self.variables[name] = [child.variables[name] for child in holders]
@@ -257,7 +274,8 @@ class Branch:
         several = op.params.n > 1
         self.variables[op.name] = list(result.texts) if several else result.texts[0]
         self.meta[op.name] = list(result.meta) if several else result.meta[0]
-        self.text += result.texts[0]
+        self._extend(result.segments or [Segment(result.texts[0], "data")])
+        self.program.data.add(result.texts)
         self._emit(GenerationDone(self._run, self.id, op.name, result.texts[0]))
 
     def _take_scores(self, op: Choose, scores: Scores) -> None:
@@ -272,7 +290,7 @@ class Branch:
             "choice_scores": scores.choices,
             "chosen": chosen,
         }
-        self.text += chosen
+        self._extend([Segment(chosen, self._kind(select.kind))])
         self._emit(ChoiceMade(self._run, self.id, op.name, select.choices, values, chosen))
 
 

@@ -45,9 +45,14 @@ def _executor(backend: Executor | None) -> Executor:
     return executor
 
 
-def function(func: Callable[..., Any] | None = None) -> Any:
-    """Make a program of a Python function whose first argument is the state, `s`."""
-    return SglFunction if func is None else SglFunction(func)
+def function(func: Callable[..., Any] | None = None, *, marks: bool = False) -> Any:
+    """Make a program of a Python function whose first argument is the state, `s`.
+
+    With `marks`, special tokens written in the contents of its roles and in its arguments are read
+    as such, and not as plain text, in every run of it.
+    """
+    make = functools.partial(SglFunction, marks=marks)
+    return make if func is None else make(func)
 
 
 class SglFunction:
@@ -57,9 +62,15 @@ class SglFunction:
     the function's.
     """
 
-    def __init__(self, func: Callable[..., Any], bound: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        bound: Mapping[str, Any] | None = None,
+        marks: bool = False,  # see `function`
+    ) -> None:
         self.func = func
         self.bound = dict(bound or {})
+        self.marks = marks
         self._signature = _without_state(func)
         self._names = tuple(self._signature.parameters)
         functools.update_wrapper(self, func)
@@ -130,7 +141,7 @@ class SglFunction:
     def bind(self, **kwargs: Any) -> SglFunction:
         """The same program with these arguments fixed."""
         self._refuse_unknown(kwargs, self._names)
-        return SglFunction(self.func, {**self.bound, **kwargs})
+        return SglFunction(self.func, {**self.bound, **kwargs}, self.marks)
 
     def __repr__(self) -> str:
         return f"<sgnb program {self.__name__}{self._signature}>"  # type: ignore[attr-defined]
@@ -144,7 +155,8 @@ class SglFunction:
             return ""
 
     def _run(self, executor: Executor, defaults: Any, total: int = 1, stream: bool = False) -> Run:
-        return Run(executor, self.func.__name__, self.source, total, defaults, stream)
+        title = self.func.__name__
+        return Run(executor, title, self.source, total, defaults, stream, self.marks)
 
     def _start(
         self, arguments: BoundArguments, executor: Executor, defaults: dict[str, Any], stream: bool
@@ -203,6 +215,7 @@ class SglFunction:
             program.close()
 
     def _call(self, state: ProgramState, arguments: BoundArguments) -> Any:
+        state.program.know(arguments.arguments)
         return self.func(state, *arguments.args, **arguments.kwargs)
 
     def _split(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ..events import EventLog
 from ..sampling import SamplingParams
+from ..segment import Kind, Segment
 from .chat import ChatTemplate
 from .location import Location
 
@@ -23,6 +25,8 @@ class Call:
     name: str
     stream: bool = False  # send `Delta`s
     location: Location | None = field(default=None, compare=False)  # the line that asked for it
+    # `prompt`, told apart by how it becomes tokens; () where all of it is raw.
+    segments: tuple[Segment, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,8 @@ class Result:
     texts: tuple[str, ...] = ()  # n of them; after an error what there was
     meta: tuple[dict[str, Any], ...] = ()  # for each text: tokens, finish reason, logprobs
     error: Exception | None = None  # the call failed or was aborted
+    # The first text as the calls after it read it; () for a text whose tokens are not known.
+    segments: tuple[Segment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,8 @@ class ScoreCall:
     branch: str
     name: str
     location: Location | None = field(default=None, compare=False)  # the line that asked for it
+    segments: tuple[Segment, ...] = field(default=(), compare=False)  # as in `Call`
+    kind: Kind = field(default="raw", compare=False)  # of the choices' text
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +88,7 @@ class Executor(Protocol):
 
     chat: ChatTemplate
     log: EventLog
+    marks: re.Pattern[str] | None  # finds the special tokens that raw text would become
 
     def generate(
         self, call: Call, sink: Callable[[Delta | Result], None]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import ProgramError
+from ..segment import Kind
 from .executor import ChoiceScore
 from .location import Location, caller
 
@@ -35,6 +36,7 @@ class Expr:
 @dataclass(frozen=True, slots=True)
 class Text(Expr):
     text: str
+    kind: Kind | None = None  # None: by where it stands, see `Program.tell_apart`
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Select(Expr):
     temperature: float
     seed: int | None
     location: Location = field(compare=False)
+    kind: Kind | None = None  # of the choices' text, as `Text`'s
 
 
 @dataclass(frozen=True, slots=True)

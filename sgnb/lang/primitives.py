@@ -14,11 +14,12 @@ from typing import Any
 
 from ..errors import OptionError, ProgramError, nearest
 from ..sampling import SamplingParams
+from ..segment import Kind
 from .chat import ROLES
 from .choices import ChoicesMethod, token_length_normalized
 from .choices import choices_method as method_of
 from .constraint import normalize
-from .ir import Concat, Gen, RoleBegin, RoleEnd, Select, parts
+from .ir import Concat, ExpressionError, Gen, RoleBegin, RoleEnd, Select, Text, parts
 from .location import caller
 
 _RENAMED = {"max_tokens": "max_new_tokens", "min_tokens": "min_new_tokens"}
@@ -122,6 +123,25 @@ def select(
     _options({"temperature": temperature} | ({} if seed is None else {"seed": seed}))
     method = method_of(choices_method)
     return Select(_checked_name(name), choices, method, temperature, seed, caller())
+
+
+def data(text: str) -> Text:
+    """`text` as plain text wherever it stands, special tokens written in it too: for what a tool or
+    a file brought. Arguments, contents of roles and what a model wrote are so already."""
+    return _text(text, "data")
+
+
+def raw(text: str) -> Text:
+    """`text` as the tokenizer reads it wherever it stands, special tokens written in it included:
+    for marks that a program means, inside a role too."""
+    return _text(text, "raw")
+
+
+def _text(text: Any, kind: Kind) -> Text:
+    if not isinstance(text, str):
+        message = f"{caller()}: {text!r} is no text"
+        raise ExpressionError(message, f"give a string: {kind}(str(value))")
+    return Text(text, kind)
 
 
 def system(expr: Any = "") -> Concat:

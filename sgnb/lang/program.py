@@ -13,15 +13,18 @@ import asyncio
 import contextlib
 import threading
 import time
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Aborted, ProgramError
 from .branch import Branch
 from .choices import METHODS, judge
+from .data import KnownData
 from .executor import Call, Delta, Result, ScoreCall, Scores
-from .ir import parts
+from .ir import Expr, Select, Text, parts
 from .location import caller
 from .ops import Choose, Fork, Generate, Join, Op
 from .pool import blocking
@@ -32,6 +35,9 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 0.1
 """How long any wait lasts before it looks again, so that an interrupt is never kept waiting."""
+
+_warned: dict[Any, Any] = {}
+"""`warnings`' registry of what was said, and at which lines."""
 
 
 class Program:
@@ -49,6 +55,7 @@ class Program:
         self._failure: BaseException | None = None  # what it raised
         self._busy = 0  # branches with ops to run
         self._listeners: list[Callable[[], None]] = []
+        self.data = KnownData(run.executor.marks)
         self.root = Branch(self, str(number), Scope())
         self.branches = [self.root]
 
@@ -65,10 +72,43 @@ class Program:
             with self.changed:
                 self.check_open(branch)
                 for node in nodes:
-                    branch.append(branch.scope.lower(node, self.run.params))
+                    for part in self._tell_apart(node, branch.scope.role):
+                        branch.append(branch.scope.lower(part, self.run.params))
                 self._notify()
         finally:
             self.send()
+
+    def know(self, value: Any) -> None:
+        """The texts in `value` are data wherever the program appends them."""
+        with self.changed:
+            self.data.add(value)
+
+    def _tell_apart(self, node: Expr, role: str | None) -> list[Expr]:
+        """`node` with its text as data or raw: what stands in a role is data, and so is what an
+        argument brought or a model wrote; what else the program appends is raw."""
+        if isinstance(node, Text) and node.kind is None:
+            if role is not None:
+                self._warn_of_marks(node.text, role)
+                return [replace(node, kind="data")]
+            return [Text(text, kind) for text, kind in self.data.tell_apart(node.text)]
+        if isinstance(node, Select):
+            known = any(kind == "data" for c in node.choices for _, kind in self.data.tell_apart(c))
+            return [replace(node, kind="data" if role or known else "raw")]
+        return [node]
+
+    def _warn_of_marks(self, text: str, role: str) -> None:
+        """Say once for each line that special tokens which the program itself wrote are text."""
+        told_apart = self.data.tell_apart(text)
+        own = any(kind == "raw" and self.data.has_marks(part) for part, kind in told_apart)
+        if self.run.marks or not own:
+            return
+        location = caller()
+        message = (
+            f"{location}: special tokens in the content of the role {role!r} are plain text; write "
+            "raw(text) where they are meant"
+        )
+        file, line = location
+        warnings.warn_explicit(message, UserWarning, file, line, registry=_warned)
 
     def add(self, branch: Branch, op: Op) -> None:
         """Queue an op that no expression stands for. Does not wait."""

@@ -53,12 +53,13 @@ class Run:
         total: int = 1,  # programs that will run
         defaults: SamplingParams | Mapping[str, Any] | None = None,  # for every `gen`
         stream: bool = False,  # ask the executor for text as it is made
+        marks: bool = False,  # special tokens written in data are read as such
     ) -> None:
         self.id = f"run{next(_numbers)}"
         self.title, self.total = title, total
         self.status: Status = "running"
         self.message = ""  # of `RunFinished`
-        self.executor, self.stream = executor, stream
+        self.executor, self.stream, self.marks = executor, stream, marks
         self.defaults = SamplingParams.make(defaults)
         self.meanwhile: Callable[[], None] | None = None  # see `tick`
         self.emit = executor.log.emit

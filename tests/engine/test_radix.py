@@ -177,7 +177,15 @@ class Checked:
                 )
 
 
-OPERATIONS = {"insert": 6, "match": 5, "peek": 1, "unlock": 4, "evict": 2, "flush": 0.1, "discard": 0.5}
+OPERATIONS = {
+    "insert": 6,
+    "match": 5,
+    "peek": 1,
+    "unlock": 4,
+    "evict": 2,
+    "flush": 0.1,
+    "discard": 0.5,
+}
 
 
 @pytest.mark.parametrize("policy", sorted(KEYS))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import re
 import threading
 import time
 import zlib
@@ -47,6 +48,7 @@ class FakeExecutor:
         together: int = 0,
     ) -> None:
         self.chat, self.log = chat, EventLog()
+        self.marks = re.compile(r"<\|\w+\|>")
         self.calls: list[Call | ScoreCall] = []
         self.cancelled: list[Call | ScoreCall] = []
         self.running = self.most_running = 0

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ...errors import OptionError, RequestError, shown
 from ...sampling import SamplingParams
+from ...segment import Segment
 from ..cache.radix import Ints
 from .tokenizer import Tokenizer
 
@@ -87,13 +88,14 @@ class InputProcessor:
     context_length: int  # tokens that one request may have
     pool_tokens: int  # and that all have
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode(self, prompts: Sequence[str | Sequence[Segment]]) -> list[list[int]]:
+        """See `Tokenizer.encode`."""
         if self.tokenizer is None:
             raise RequestError(
                 f"{self.model_name} has no tokenizer, so text cannot be read",
                 "give token ids, or Engine(..., tokenizer=...)",
             )
-        return self.tokenizer.encode(texts)
+        return self.tokenizer.encode(prompts)
 
     def tokens(self, prompts: Sequence[Prompt]) -> list[Ints]:
         """Token ids of each prompt. RequestError for what is no prompt, or not of this

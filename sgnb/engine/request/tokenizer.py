@@ -4,8 +4,10 @@ Knows no engine."""
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from numpy.typing import NDArray
 
 from ...errors import RequestError
 from ...grammar.vocabulary import Vocabulary
+from ...segment import Segment
+from .marks import Places, Unmarked, marks_of, pattern_of
 
 CONTEXT_TOKENS = 6
 """How many prompt tokens early decoding starts: some tokenizers drop the space before a first
@@ -33,6 +37,8 @@ class Tokenizer:
         self._literal = self._special
         if self._byte_level:
             self._literal |= frozenset(tokenizer.added_tokens_decoder)
+        self._marks = marks_of(tokenizer)
+        self.marks = pattern_of(self._marks)  # finds special tokens written in a text, if any exist
         self._written = lru_cache(4096)(self._write)
         self._texts: dict[int, str] = {}
         self._making = threading.Lock()
@@ -109,21 +115,107 @@ class Tokenizer:
         eos = self.hf.eos_token_id
         return frozenset() if eos is None else frozenset([eos])
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text. Special tokens written in it are taken as such; a
-        beginning-of-sequence token that the tokenizer would add is not added twice. RequestError
-        for what is no Unicode text."""
-        for text in texts:
-            _check_unicode(text)
+    def encode(self, prompts: Sequence[str | Sequence[Segment]]) -> list[list[int]]:
+        """Token ids of each prompt. Special tokens written in a text, or in a raw segment, are
+        taken as such, those in data are plain text, and tokens stay as they are: text after them is
+        tokenized by itself. A beginning-of-sequence token that the tokenizer would add is not added
+        twice. RequestError for what is no Unicode text."""
+        stretches = [
+            [(Segment(prompt),)] if isinstance(prompt, str) else _stretches(prompt)
+            for prompt in prompts
+        ]
+        # Prompts of one call often share all but their ends: each text is tokenized once.
+        texts = dict.fromkeys(text for own in stretches for text in own[2::2])
+        later = dict(zip(texts, self._go_on(list(texts)), strict=True))
+        result = self._begin([own[0] for own in stretches])
+        for ids, own in zip(result, stretches, strict=True):
+            for made, text in zip(own[1::2], own[2::2], strict=True):
+                ids += [token for segment in made for token in segment.tokens]
+                ids += later[text]
+        return result
+
+    def _begin(self, texts: Sequence[Text]) -> list[list[int]]:
+        """Token ids of texts that begin a prompt."""
         bos = self.hf.bos_token or ""
-        has_bos = [bool(bos) and text.startswith(bos) for text in texts]
+        has_bos = [
+            bool(bos and text and text[0].kind == "raw") and _joined(text).startswith(bos)
+            for text in texts
+        ]
         if len(set(has_bos)) == 1:
-            result = self._encode(texts, not has_bos[0])
+            result = self._encode_texts(texts, not has_bos[0])
         else:
-            result = [
-                self._encode([text], not has)[0] for text, has in zip(texts, has_bos, strict=True)
-            ]
+            pairs = zip(texts, has_bos, strict=True)
+            result = [self._encode_texts([text], not has)[0] for text, has in pairs]
         return [ids or ([self.hf.bos_token_id] if bos else []) for ids in result]
+
+    def _go_on(self, texts: Sequence[Text]) -> list[list[int]]:
+        """Token ids of texts that stand after tokens, without the blank that begins a text."""
+        if not self._anchor:
+            return self._encode_texts(texts, False)
+        anchored = self._encode_texts([(Segment(self._anchor), *text) for text in texts], False)
+        [anchor] = self._encode([self._anchor], False)
+        return [
+            ids[len(anchor) :]
+            if ids[: len(anchor)] == anchor
+            else self._encode_texts([text], False)[0]
+            for ids, text in zip(anchored, texts, strict=True)
+        ]
+
+    @cached_property
+    def _anchor(self) -> str:
+        """What to put before a text so that the tokenizer puts no blank there."""
+        [alone, after, anchor] = self._encode(["a", "\na", "\n"], False)
+        blank = b"".join(self.pieces(alone)) != b"a"
+        return "\n" if blank and b"".join(self.pieces(after[len(anchor) :])) == b"a" else ""
+
+    def _encode_texts(self, texts: Sequence[Text], special: bool) -> list[list[int]]:
+        """As `_encode`, with the special tokens written in data as plain text."""
+        joined = [_joined(text) for text in texts]
+        for whole in joined:
+            _check_unicode(whole)
+        result = self._encode(joined, special)
+        if self.marks is None:
+            return result
+        for i, (text, whole) in enumerate(zip(texts, joined, strict=True)):
+            if any(segment.kind != "raw" for segment in text):
+                marks = self._raw_marks(text)
+                if self._count_marks(result[i], special) != Counter(t for _, _, t in marks):
+                    result[i] = self._unmarked.encode(whole, marks, special)
+        return result
+
+    def _raw_marks(self, text: Text) -> Places:
+        """The marks that lie in raw stretches of `text`."""
+        assert self.marks is not None
+        found: Places = []
+        at = 0
+        for is_raw, group in groupby(text, key=lambda segment: segment.kind == "raw"):
+            stretch = _joined(group)
+            if is_raw:
+                for mark in self.marks.finditer(stretch):
+                    found.append((at + mark.start(), at + mark.end(), self._marks[mark[0]]))
+            at += len(stretch)
+        return found
+
+    def _count_marks(self, ids: Sequence[int], special: bool) -> Counter[int]:
+        """How often each mark is in `ids`, but for those that the tokenizer puts around a text."""
+        marks = self._mark_ids
+        count = Counter(token for token in ids if token in marks)
+        if special:
+            count.subtract(token for token in self._around if token in marks)
+        return +count
+
+    @cached_property
+    def _mark_ids(self) -> frozenset[int]:
+        return frozenset(self._marks.values())
+
+    @cached_property
+    def _around(self) -> list[int]:
+        """What the tokenizer puts around every text."""
+        return self._encode([""], True)[0]
+
+    @cached_property
+    def _unmarked(self) -> Unmarked:
+        return Unmarked(self._fast, self._marks)
 
     def decode(self, tokens: Sequence[int], skip_special_tokens: bool = True) -> str:
         if self._fast is not None:
@@ -196,6 +288,25 @@ def _own_copy(fast: Any) -> Any:
         copy.no_padding()
         copy.no_truncation()
     return copy
+
+
+Text = tuple[Segment, ...]
+"""Raw stretches and data that follow each other."""
+
+
+def _joined(segments: Iterable[Segment]) -> str:
+    return "".join([segment.text for segment in segments])
+
+
+def _stretches(prompt: Sequence[Segment]) -> list[Text]:
+    """A prompt as a text, tokens, a text, and so on; it begins and ends with a text, which may be
+    empty."""
+    result: list[Text] = []
+    for made, group in groupby(prompt, key=lambda segment: bool(segment.tokens)):
+        if made and not result:
+            result.append(())
+        result.append(tuple(group))
+    return result if len(result) % 2 else [*result, ()]
 
 
 def common_tokens(a: Sequence[int], b: Sequence[int]) -> int:

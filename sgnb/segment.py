@@ -1,0 +1,18 @@
+"""The stretches of a prompt, told apart by how each becomes tokens: shared by the language and the
+engine. Imports nothing of ours."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Kind = Literal["raw", "data", "output"]
+
+
+class Segment(NamedTuple):
+    """A stretch of a prompt. Stretches of text that follow each other are tokenized as one text."""
+
+    text: str
+    # "raw": as the tokenizer reads it, special tokens written in it included; "data": those are
+    # plain text; "output": `tokens`, which the model made, as they are.
+    kind: Kind = "raw"
+    tokens: tuple[int, ...] = ()
