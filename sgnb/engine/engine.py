@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import queue
 import sys
+import warnings
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -37,6 +38,11 @@ from .request.request_state import OnOutput, RequestState
 SWITCH_INTERVAL = 1e-4
 """GIL switch interval while an engine is open, in seconds. At CPython's 5 ms the GPU idles behind
 any busy thread: the engine's own gives the GIL up many times a step."""
+
+_SEED_IN_HALVES = (
+    "seed repeats the draws, but in {dtype} on a CPU logits are rounded otherwise beside other "
+    'requests, and some tokens change with them: load with dtype="float32" to have them repeat'
+)
 
 
 class Origin(NamedTuple):
@@ -157,6 +163,9 @@ class Engine:
         is closed.
         """
         origin = origin or Origin()
+        if self._rounds_by_batch and any(param.seed is not None for param in params):
+            self._rounds_by_batch = False
+            warnings.warn(_SEED_IN_HALVES.format(dtype=self.dtype), stacklevel=2)
         tokens = self._input_processor.tokens(prompts)
         states = []
         for ids, param, on_output in zip(tokens, params, on_outputs, strict=True):
@@ -280,6 +289,7 @@ class Engine:
         self.options, self.log, self.tokenizer = parts.options, parts.log, parts.tokenizer
         self.device, self.dtype, self.vocab_size = parts.device, parts.dtype, parts.vocab_size
         self.context_length, self.pool_tokens = parts.context_length, parts.pool_tokens
+        self._rounds_by_batch = parts.device == "cpu" and parts.dtype != "float32"
         self._eos, self._input_processor = parts.eos, parts.input_processor
         self._scheduler, self._grammars = parts.scheduler, parts.grammars
         self._attention, self._ids = parts.attention, itertools.count(1)
