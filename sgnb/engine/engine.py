@@ -66,6 +66,8 @@ class Engine:
     Use it in a `with`, or call `close`. Raises ModelError, OptionError.
     """
 
+    _rounds_by_batch: bool  # and nobody with a seed was told yet
+
     def __init__(
         self, model: str | Path | PreTrainedModel = "tiny", *, tokenizer: Any = None, **options: Any
     ) -> None:
