@@ -125,8 +125,12 @@ def load_module(
 
 def _check_depth(file: Path) -> None:
     """Refuse a config with so many layers that building them would not end."""
-    config = json.loads(file.read_text(encoding="utf-8"))
-    for part in (config, config.get("text_config") or {}):
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+        parts = [dict(config), dict(config.get("text_config") or {})]
+    except (ValueError, TypeError, AttributeError):  # the config's own reader says it better
+        return
+    for part in parts:
         for name in _LAYER_COUNTS & part.keys():
             if isinstance(part[name], int) and part[name] > MAX_LAYERS:
                 raise ModelError(
