@@ -14,9 +14,8 @@ class SgnbError(Exception):
     """`message` says what is wrong with which value; `hint` says what to do about it."""
 
     def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        self.message, self.hint = printable(message), printable(hint)
+        super().__init__(self.message)
         self.shown = False
 
     def __str__(self) -> str:
@@ -67,6 +66,14 @@ def shown(value: object) -> str:
     except Exception:  # of a class of the user's, or of an integer of more than 4,300 digits
         text = f"<{type(value).__name__}>"
     return text if len(text) <= 100 else f"{text[:99]}…"
+
+
+def printable(text: str) -> str:
+    """`text` with what a terminal would obey or not show, such as escape sequences of a config, as
+    Python writes it in a string: a message may quote what comes from elsewhere."""
+    if text.isprintable():
+        return text
+    return "".join([c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text])
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

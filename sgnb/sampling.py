@@ -33,7 +33,9 @@ class SamplingParams:
     repetition_penalty: float = 1.0  # divides (if negative, multiplies) logits of all tokens seen
     logit_bias: tuple[tuple[int, float], ...] = ()  # (token id, value) pairs added to the logits
     ignore_eos: bool = False
-    seed: int | None = None  # makes samples repeatable whatever runs beside; None draws one
+    # Repeats the draws whatever runs beside; None draws one. In half precision the logits are
+    # rounded otherwise beside other requests, and may change a token: see docs/GPU.md.
+    seed: int | None = None
     return_logprob: bool = False  # natural, of the model itself: before temperature and filters
     logprob_start_len: int = -1  # first prompt position to score; -1 for none of the prompt
     top_logprobs_num: int = 0  # alternatives per position, with return_logprob

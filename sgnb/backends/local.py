@@ -13,17 +13,21 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ..engine.device.background import Background
 from ..engine.engine import Engine, Origin
 from ..engine.request.input_processor import split_samples
 from ..engine.request.output import Output
 from ..engine.request.tokenizer import common_tokens
-from ..errors import RequestError, SgnbError
-from ..lang.chat import PLAIN, ChatTemplate, Messages, from_render
+from ..errors import RequestError, SgnbError, printable
+from ..lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_render
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
 from ..sampling import SamplingParams
 from ..segment import Segment
 
 _log = logging.getLogger(__name__)
+
+TEMPLATE_SECONDS = 5.0
+"""How long a model's chat template may take to render a few short turns."""
 
 Deliveries = queue.SimpleQueue[Callable[[], None] | None]
 
@@ -175,13 +179,28 @@ def chat_template(engine: Engine) -> ChatTemplate:
 
     name = engine.model_name
     try:
-        return from_render(name, render)
+        return _read_template(name, render)
     except Exception as error:  # a Jinja template may raise anything
         message = (
             f"{name}'s chat template cannot be taken apart ({error}); plain role marks are used"
         )
-        warnings.warn(message, stacklevel=2)
+        warnings.warn(printable(message), stacklevel=2)
         return PLAIN
+
+
+def _read_template(name: str, render: Callable[[Messages], str]) -> ChatTemplate:
+    """On a thread that can be stopped: a template is a program, and need not end."""
+    reading = Background(partial(from_render, name, render), "sgnb-template")
+    try:
+        if reading.wait(TEMPLATE_SECONDS):
+            template: ChatTemplate = reading.result()
+            return template
+    except KeyboardInterrupt:
+        reading.stop()
+        raise
+    reading.stop()
+    message = f"it was not rendered after {TEMPLATE_SECONDS:g} s"
+    raise TemplateError(message, "give the roles as a ChatTemplate")
 
 
 def _deliver(deliveries: Deliveries) -> None:

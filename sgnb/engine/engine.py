@@ -8,6 +8,7 @@ import contextlib
 import itertools
 import queue
 import sys
+import warnings
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -39,6 +40,11 @@ SWITCH_INTERVAL = 1e-4
 """GIL switch interval while an engine is open, in seconds. At CPython's 5 ms the GPU idles behind
 any busy thread: the engine's own gives the GIL up many times a step."""
 
+_SEED_IN_HALVES = (
+    "seed repeats the draws, but in {dtype} on a CPU logits are rounded otherwise beside other "
+    'requests, and some tokens change with them: load with dtype="float32" to have them repeat'
+)
+
 
 class Origin(NamedTuple):
     """Where a request comes from, for the events: a program's run, branch and variable; see
@@ -60,6 +66,8 @@ class Engine:
 
     Use it in a `with`, or call `close`. Raises ModelError, OptionError.
     """
+
+    _rounds_by_batch: bool  # and nobody with a seed was told yet
 
     def __init__(
         self, model: str | Path | PreTrainedModel = "tiny", *, tokenizer: Any = None, **options: Any
@@ -160,6 +168,9 @@ class Engine:
         is closed.
         """
         origin = origin or Origin()
+        if self._rounds_by_batch and any(param.seed is not None for param in params):
+            self._rounds_by_batch = False
+            warnings.warn(_SEED_IN_HALVES.format(dtype=self.dtype), stacklevel=2)
         tokens = self._input_processor.tokens(prompts)
         states = []
         for ids, param, on_output in zip(tokens, params, on_outputs, strict=True):
@@ -288,6 +299,7 @@ class Engine:
         self.options, self.log, self.tokenizer = parts.options, parts.log, parts.tokenizer
         self.device, self.dtype, self.vocab_size = parts.device, parts.dtype, parts.vocab_size
         self.context_length, self.pool_tokens = parts.context_length, parts.pool_tokens
+        self._rounds_by_batch = parts.device == "cpu" and parts.dtype != "float32"
         self._eos, self._input_processor = parts.eos, parts.input_processor
         self._scheduler, self._grammars = parts.scheduler, parts.grammars
         self._attention, self._ids = parts.attention, itertools.count(1)

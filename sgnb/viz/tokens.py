@@ -9,16 +9,22 @@ from ..events import TokensNamed
 _UNNAMED = "\N{REPLACEMENT CHARACTER}".encode()
 
 _CONTROL = [*(code for code in range(0x20) if code not in (0x09, 0x0A)), *range(0x7F, 0xA0)]
-_BIDI = [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+_BIDI = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+_ZERO_WIDTH = [
+    0x00AD, 0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFEFF, 0xFFA0,
+    *range(0x180B, 0x1810), *range(0x200B, 0x200E), *range(0x2060, 0x2066), *range(0x206A, 0x2070),
+    *range(0xFE00, 0xFE0E), *range(0xE0000, 0xE0080), *range(0xE0100, 0xE01F0),
+]  # fmt: skip
 _NOT_TEXT = [*range(0xD800, 0xE000), 0xFFFE, 0xFFFF]
-_VISIBLE = dict.fromkeys([*_CONTROL, *_BIDI, *_NOT_TEXT], 0xFFFD)
+_VISIBLE = dict.fromkeys([*_CONTROL, *_BIDI, *_ZERO_WIDTH, *_NOT_TEXT], 0xFFFD)
 
 
 def visible(text: str) -> str:
-    """The same number of characters, with U+FFFD for those that would act rather than show.
+    """The same number of characters, with U+FFFD for those that would act or hide rather than show.
 
-    Control characters (but tab and newline), direction overrides, halves of surrogate pairs, what
-    XML does not allow.
+    Control characters (but tab and newline), direction marks and overrides, what has no width
+    (joiners too, but not the two selectors that choose an emoji's style), halves of surrogate
+    pairs, what XML does not allow.
     """
     return text.translate(_VISIBLE)
 

@@ -4,6 +4,7 @@ undone."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from types import MethodType
 from typing import Any
@@ -156,11 +157,17 @@ def test_a_rounded_weight_of_one_row_is_no_twist() -> None:
 
 def twist(module: nn.Module) -> None:
     """A subclass whose forward gives a little more than its parent's."""
+    override(
+        module, lambda out: out * 1.01 if isinstance(out, Tensor) else (out[0] * 1.01, *out[1:])
+    )
+
+
+def override(module: nn.Module, change: Callable[[Any], Any]) -> None:
+    """A subclass whose forward gives `change` of what its parent's gives."""
     parent: Any = type(module)
 
     def forward(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        out = parent.forward(self, *args, **kwargs)
-        return out * 1.01 if isinstance(out, Tensor) else (out[0] * 1.01, *out[1:])
+        return change(parent.forward(self, *args, **kwargs))
 
     module.__class__ = type(parent.__name__, (parent,), {"forward": forward})
 
@@ -177,13 +184,34 @@ def test_forwards_that_someone_else_replaced_stay() -> None:
     assert norm.forward is own
 
 
+@pytest.mark.parametrize("pre", [False, True])
+def test_modules_with_hooks_are_not_fused(pre: bool) -> None:
+    """Nor what contains them; each hook is called as often as its module."""
+    model = varied_model("llama")
+    first, second = model.model.layers
+    calls = Counter[str]()
+    for name, module in {
+        "q": first.self_attn.q_proj, "norm": first.input_layernorm, "gate": second.mlp.gate_proj,
+        "rotary": model.model.rotary_emb,
+    }.items():  # fmt: skip
+        register = module.register_forward_pre_hook if pre else module.register_forward_hook
+        register(lambda *args, name=name: calls.update([name]))
+    expected = own_logits(model, ROWS)
+    pooled = Pooled(model)
+    swaps = pooled.fuse()
+    kinds = Counter(swap.kind for swap in swaps)
+    assert kinds == {"norm": 4, "attention": 1, "mlp": 1}
+    calls.clear()
+    assert torch.allclose(pooled.logits(ROWS), expected, atol=2e-4, rtol=1e-4)
+    assert calls == {"q": 1, "norm": 1, "gate": 1, "rotary": 1}
+
+
 def test_layers_whose_inputs_are_read_again_are_not_fused() -> None:
     """A fused layer writes its sum over its input."""
     model = varied_model("llama")
     kept: list[Tensor] = []
-    layers = model.model.layers
-    layers[0].register_forward_pre_hook(lambda _, args: kept.append(args[0]))
-    layers[1].register_forward_hook(lambda _, args, out: out + kept.pop())
+    override(model.model.embed_tokens, lambda out: kept.append(out) or out)
+    override(model.model.norm, lambda out: out + kept.pop())
     expected = own_logits(model, ROWS)
     pooled = Pooled(model)
     swaps = pooled.fuse()

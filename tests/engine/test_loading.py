@@ -20,11 +20,11 @@ from typing import Any
 import pytest
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, GenerationConfig, PreTrainedModel
 
 from sgnb import models
-from sgnb.engine.device import memory
+from sgnb.engine.device import background, memory
 from sgnb.engine.engine import Engine
 from sgnb.engine.model import checkpoint, loading, safetensors_reader
 from sgnb.engine.model.checkpoint import Entry, find_folder, read_checkpoint, read_header
@@ -167,11 +167,74 @@ SPOILT: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "empty shard": (spoil(b""), "00002-of-.*cannot be loaded", "download or copy"),
     "header not JSON": (spoil(struct.pack("<Q", 8) + b"{" * 8), "cannot be loaded as safe", "anew"),
     "unknown numbers": (spoil(header(one("F3", [], 1))), "numbers of dtype F3", "anew"),
+    "overlap": (
+        spoil(header(one("F32", [2], 8) | {"b": one("F32", [1], 4)["a"]})),
+        "'b' overlaps what lies before it", "anew",
+    ),
     "wrong offsets": (spoil(header(one("F32", [2], 4))), "4 bytes for \\[2\\]", "anew"),
     "spoilt index": (lambda f: (f / checkpoint.INDEX).write_text("[]"), "is no index", "anew"),
     "only .bin": (only_bin, r"only \.bin files", "from_pretrained and save_pretrained"),
     "lost tensor": (lost, "its checkpoint has no .*which would be random", "the whole checkpoint"),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("stored", [torch.int8, torch.int64, torch.bool])
+def test_weights_that_are_stored_as_integers_are_refused(
+    stored: torch.dtype, tmp_path: Path
+) -> None:
+    random_model().save_pretrained(tmp_path)
+    file = tmp_path / "model.safetensors"
+    tensors = load_file(file)
+    name = "model.layers.1.mlp.up_proj.weight"
+    save_file(tensors | {name: tensors[name].to(stored)}, file, metadata={"format": "pt"})
+    dtype = str(stored).removeprefix("torch.")
+    with refused(f"model.safetensors' holds weights in {dtype}", "a checkpoint in floating point"):
+        load_module(str(tmp_path), CPU)
+
+
+def set_config(folder: Path, **settings: Any) -> str:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | settings))
+    return str(folder)
+
+
+def test_escapes_of_a_config_are_shown_and_not_obeyed(sharded: Path) -> None:
+    for name in ("model_type", "dtype", "hidden_act"):
+        with pytest.raises(ModelError) as caught:
+            load_module(set_config(sharded, **{name: "\x1b]0;evil\x07\u202e"}), CPU)
+        said = f"{caught.value}{''.join(caught.value._render_traceback_())}"
+        assert r"\x1b]0;evil\x07\u202e" in said
+        assert all(c.isprintable() or c == "\n" for c in said)
+
+
+def test_endless_layers_are_refused(sharded: Path) -> None:
+    for deep in (
+        {"num_hidden_layers": 10**7},
+        {"num_hidden_layers": 2, "text_config": {"n_layers": 10**7}},
+    ):
+        with refused("asks for 10,000,000 layers", "mend n"):
+            load_module(set_config(sharded, **deep), CPU)
+
+
+def test_an_interrupt_ends_the_building_of_a_model(
+    sharded: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no reader asks whether it was told to stop."""
+    monkeypatch.setattr(background, "STOP_SECONDS", 0.05)
+    monkeypatch.setattr(
+        loading, "AutoModelForCausalLM", SimpleNamespace(from_config=count_for_ever)
+    )
+    interrupt_in(0.3)
+    with pytest.raises(KeyboardInterrupt):
+        load_module(str(sharded), CPU)
+    assert not [thread for thread in threading.enumerate() if thread.name == "sgnb-load"]
+    assert loading._one_at_a_time.acquire(timeout=1)
+    loading._one_at_a_time.release()
+
+
+def count_for_ever(config: Any) -> None:
+    for _ in itertools.count():
+        pass
 
 
 @pytest.mark.parametrize("damage", SPOILT)

@@ -15,7 +15,9 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
+from sgnb.backends import local
 from sgnb.backends.local import LocalExecutor, chat_template
+from sgnb.engine.device import background
 from sgnb.engine.engine import Engine
 from sgnb.errors import Aborted, EngineError, RequestError
 from sgnb.events import RequestQueued
@@ -24,6 +26,7 @@ from sgnb.lang.executor import Call, Delta, Result, ScoreCall, Scores
 from sgnb.sampling import SamplingParams
 
 from ..byte_tokenizers import TEXT, byte_level, pieces
+from ..interrupts import interrupt_in
 from ..random_models import random_model
 
 GREEDY: dict[str, Any] = {"temperature": 0, "ignore_eos": True}
@@ -327,3 +330,22 @@ def test_chat_templates(engine: Engine) -> None:
         pytest.warns(UserWarning, match="cannot be taken apart"),
     ):
         assert chat_template(poor) is PLAIN
+
+
+ENDLESS = "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range(9999) %}\
+{% endfor %}{% endfor %}{% endfor %}"
+
+
+def test_an_endless_chat_template(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "TEMPLATE_SECONDS", 0.2)
+    monkeypatch.setattr(background, "STOP_SECONDS", 0.05)
+    tokenizer = byte_level.__wrapped__()
+    tokenizer.chat_template = ENDLESS
+    with Engine(random_model(vocab_size=400), tokenizer=tokenizer) as engine:
+        with pytest.warns(UserWarning, match="it was not rendered after"):
+            assert chat_template(engine) is PLAIN
+        monkeypatch.setattr(local, "TEMPLATE_SECONDS", 60)
+        interrupt_in(0.2)
+        with pytest.raises(KeyboardInterrupt):
+            chat_template(engine)
+    assert not [thread for thread in threading.enumerate() if thread.name == "sgnb-template"]

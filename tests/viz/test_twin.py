@@ -64,9 +64,15 @@ def test_hostile_text_is_shown_and_does_nothing(state: LogState) -> None:
 def test_visible_keeps_length_and_survives_encoding() -> None:
     text = "a\x00\u202e\ud83d\t\n\u05d0\u200f\x1b[31m\uffff"
     assert len(visible(text)) == len(text)
-    assert visible(text) == "a\ufffd\ufffd\ufffd\t\n\u05d0\u200f\ufffd[31m\ufffd"
+    assert visible(text) == "a\ufffd\ufffd\ufffd\t\n\u05d0\ufffd\ufffd[31m\ufffd"
     json.dumps(visible(text)).encode("utf-8")
     visible(text).encode("utf-8")
+
+
+def test_what_has_no_width_or_turns_the_text_is_shown() -> None:
+    hidden = "\u00ad\u061c\u200b\u200c\u200d\u200e\u200f\u2060\u2063\ufeff\U000e0041\U000e0100"
+    assert visible(f"pay{hidden}pal") == "pay" + "\ufffd" * len(hidden) + "pal"
+    assert visible("❤\ufe0f é e\u0301 \u0928\u093f") == "❤\ufe0f é e\u0301 \u0928\u093f"
 
 
 def test_every_text_op_is_made_visible(state: LogState) -> None:

@@ -187,7 +187,12 @@ def read_header(file: Path) -> dict[str, Entry]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         said = f"{str(file)!r} cannot be loaded as safetensors: {error}"
         raise ModelError(said, _FILE_HINT) from error
-    end = max((entry.start + entry.size for entry in entries.values()), default=8 + length)
+    end = 8 + length
+    for name, entry in sorted(entries.items(), key=lambda item: item[1].start):
+        if entry.size and entry.start < end:
+            said = f"{str(file)!r} cannot be loaded: {name!r} overlaps what lies before it"
+            raise ModelError(said, _FILE_HINT)
+        end = max(end, entry.start + entry.size)
     if size < end:
         said = f"{str(file)!r} cannot be loaded: it ends after {size:,} of {end:,} bytes"
         raise ModelError(said, _FILE_HINT)

@@ -9,9 +9,9 @@ once, and is cast there.
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
-from concurrent.futures import Future, wait
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import EllipsisType
@@ -31,6 +31,7 @@ from transformers.utils import logging
 
 from ... import models
 from ...errors import ModelError, nearest
+from ..device.background import Background
 from ..device.errors import DEVICE_LOST_HINT, is_device_lost, is_out_of_memory
 from ..device.memory import check_weights_fit
 from . import DTYPES
@@ -39,6 +40,9 @@ from .safetensors_reader import REDRAW_SECONDS, Progress, Reader
 
 _one_at_a_time = threading.Lock()
 """While it loads, transformers replaces functions and the default dtype of the whole process."""
+
+MAX_LAYERS = 2000
+_LAYER_COUNTS = {"num_hidden_layers", "num_layers", "n_layer", "n_layers"}
 
 TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tokenizer_config.json"
@@ -100,6 +104,7 @@ def load_module(
         if not (folder / "config.json").is_file():
             hint = "give the folder of a causal language model"
             raise ModelError(f"{str(folder)!r} has no config.json", hint)
+        _check_depth(folder / "config.json")
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         if getattr(config, "quantization_config", None):
             with _one_at_a_time:
@@ -116,6 +121,22 @@ def load_module(
     except Exception as error:  # a spoilt config or weights file can raise anything
         said = f"{path!r} cannot be loaded as a decoder: {first_line(error)}"
         raise ModelError(said, _hint(path, error)) from error
+
+
+def _check_depth(file: Path) -> None:
+    """Refuse a config with so many layers that building them would not end."""
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+        parts = [dict(config), dict(config.get("text_config") or {})]
+    except (ValueError, TypeError, AttributeError):  # the config's own reader says it better
+        return
+    for part in parts:
+        for name in _LAYER_COUNTS & part.keys():
+            if isinstance(part[name], int) and part[name] > MAX_LAYERS:
+                raise ModelError(
+                    f"{str(file)!r} asks for {part[name]:,} layers",
+                    f"sgnb builds at most {MAX_LAYERS:,}; mend {name}",
+                )
 
 
 def _hint(path: str, error: Exception) -> str:
@@ -158,6 +179,13 @@ class _Weight:
         return self
 
     def to(self, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
+        stored = self._entry.dtype
+        if dtype is not None and dtype.is_floating_point and not stored.is_floating_point:
+            raise ModelError(
+                f"{str(self._entry.file)!r} holds weights in {str(stored).removeprefix('torch.')}, "
+                "which cannot be cast to numbers of floating point without their scales",
+                "give a checkpoint in floating point, or one whose config says how it is quantized",
+            )
         tensor = self._reader.read(self._entry)
         return tensor if dtype is None else tensor.to(dtype)
 
@@ -203,28 +231,16 @@ def _read(
 def _wait(work: Any, reader: Reader, progress: Progress) -> Any:
     """Do `work` on a thread of its own and draw the progress on this one, which an interrupt
     reaches."""
-    future: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(work())
-        except BaseException as error:
-            future.set_exception(error)
-
-    thread = threading.Thread(target=run, name="sgnb-load", daemon=True)
-    thread.start()
+    background = Background(work, "sgnb-load")
     try:
-        while not wait([future], REDRAW_SECONDS).done:
+        while not background.wait(REDRAW_SECONDS):
             progress.draw()
         progress.draw()
     except BaseException:
         reader.cancel()
-        wait([future])  # not `join`: interrupted, that takes the thread for dead (Python 3.11)
+        background.stop()
         raise
-    finally:
-        if future.done():
-            thread.join()
-    return future.result()
+    return background.result()
 
 
 def _check_complete(path: str, report: dict[str, Any]) -> None:
