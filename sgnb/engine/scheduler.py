@@ -297,9 +297,7 @@ class Scheduler:
 
         Without those whose last token is not read yet: they were retracted.
         """
-        found = (
-            (r, self._look_up(r)) for r in self._oldest() if not r.num_placeholders
-        )
+        found = ((r, self._look_up(r)) for r in self._oldest() if not r.num_placeholders)
         if self._longest_first:
             return sorted(
                 found, key=lambda f: f[0].arrival * self._ageing - min(f[1].length, f[0].reusable)

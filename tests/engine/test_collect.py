@@ -73,7 +73,9 @@ def test_an_asynchronous_stream_that_is_let_go() -> None:
     ended: list[list[int]] = []
 
     async def main() -> None:
-        stream = await astreamed(filled((0, PART), (0, LAST), kind=asyncio.Queue), [7], ended.append)
+        stream = await astreamed(
+            filled((0, PART), (0, LAST), kind=asyncio.Queue), [7], ended.append
+        )
         assert await anext(stream) == PART and ended == []
         await stream.aclose()  # type: ignore[attr-defined]
 

@@ -7,6 +7,7 @@ import random
 import weakref
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -177,7 +178,15 @@ class Checked:
                 )
 
 
-OPERATIONS = {"insert": 6, "match": 5, "peek": 1, "unlock": 4, "evict": 2, "flush": 0.1, "discard": 0.5}
+OPERATIONS = {
+    "insert": 6,
+    "match": 5,
+    "peek": 1,
+    "unlock": 4,
+    "evict": 2,
+    "flush": 0.1,
+    "discard": 0.5,
+}
 
 
 @pytest.mark.parametrize("policy", sorted(KEYS))

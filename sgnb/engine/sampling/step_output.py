@@ -140,7 +140,9 @@ def _accept(request: Request, sample: Sequence[Any], extra: Extra, output: StepO
     constraint = request.state.constraint
     binds = constraint is not None and constraint.binds
     if not allowed:
-        output.failed.append((request, explain(request.state) if binds else RequestError(*NO_TOKEN)))
+        output.failed.append(
+            (request, explain(request.state) if binds else RequestError(*NO_TOKEN))
+        )
         return
     if constraint is not None:
         try:
