@@ -54,7 +54,7 @@ class SamplingParams:
             if value is not _DEFAULTS[name]:
                 try:
                     set_(self, name, read(value))
-                except (TypeError, ValueError, OverflowError):
+                except Exception:  # also what a value of the user's own class raises
                     raise _refusal(name, value, rule) from None
         if self.min_new_tokens > (most := self.max_new_tokens):
             rule = f"an integer between 0 and max_new_tokens={shown(most)}"
@@ -168,6 +168,12 @@ def _number(low: float, high: float) -> _Read:
     return read
 
 
+def _top_k(value: Any) -> int:
+    if not (count := _integer(-1, (1 << 31) - 1)(value)):
+        raise ValueError
+    return count
+
+
 def _above_0(high: float) -> _Read:
     return _number(math.nextafter(0.0, 1.0), high)
 
@@ -212,8 +218,7 @@ def _added(value: Any) -> float:
 
 
 _Read = Callable[[Any], Any]
-"""Gives an option's value in its own type; TypeError, ValueError or OverflowError for a wrong
-one."""
+"""Gives an option's value in its own type, and raises for a wrong one."""
 
 _token = _integer(0)
 
@@ -227,7 +232,7 @@ _RULES: dict[str, tuple[str, _Read]] = {
     "top_p": ("above 0 and at most 1", _above_0(1)),
     "top_k": (
         "-1 (all) or an integer of 1 or more, below 2**31",
-        lambda v: _integer(-1)(v) if scalar(v) == -1 else _integer(1, (1 << 31) - 1)(v),
+        _top_k,
     ),
     "min_p": ("between 0 and 1", _number(0, 1)),
     "frequency_penalty": ("between -2 and 2", _number(-2, 2)),

@@ -10,9 +10,8 @@ import queue
 import sys
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -198,7 +197,7 @@ class Engine:
     def abort(self, request: int | Sequence[int]) -> None:
         """End requests at the next token; what they had produced is in their output. Unknown ids
         are ignored."""
-        self._loop.abort([request] if isinstance(request, Integral) else request)
+        self._loop.abort(request if isinstance(request, Iterable) else [request])
 
     def flush_cache(self) -> int:
         """Forget every cached prefix that no running request uses. Returns the tokens freed; 0 when

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from ..errors import GrammarError, OptionError
+from ..errors import GrammarError, OptionError, shown
 
 Kind = Literal["regex", "json_schema", "ebnf"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -76,10 +76,10 @@ def _checked(text: str) -> str:
     try:
         parsed = json.loads(text, parse_int=str, object_pairs_hook=_unique)
     except ValueError as error:
-        raise GrammarError(f"json_schema={_short(text)} is no JSON: {error}", _FORMS) from None
+        raise GrammarError(f"json_schema={shown(text)} is no JSON: {error}", _FORMS) from None
     if not isinstance(parsed, (dict, bool)):
         hint = "a schema is a JSON object, true or false"
-        raise GrammarError(f"json_schema={_short(text)} is no schema", hint)
+        raise GrammarError(f"json_schema={shown(text)} is no schema", hint)
     return text
 
 
@@ -87,17 +87,12 @@ def _schema_of_type(kind: Any) -> Any:
     try:
         from pydantic import TypeAdapter
     except ImportError as error:
-        message = f"a schema from {_short(kind)} needs pydantic"
+        message = f"a schema from {shown(kind)} needs pydantic"
         raise OptionError(message, "pip install pydantic") from error
     try:
         return TypeAdapter(kind).json_schema()
     except Exception as error:  # pydantic's own kinds of error, and for what is no type any other
         reason = str(error).partition("\n")[0].partition(". Set ")[0]
-        about_itself = isinstance(error, AttributeError) or reason.endswith(repr(kind))
+        about_itself = isinstance(error, AttributeError) or reason.endswith(shown(kind))
         refusal = "" if about_itself else f": {reason}"
-        raise GrammarError(f"json_schema={_short(kind)} is no schema{refusal}", _FORMS) from error
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:79]}…"
+        raise GrammarError(f"json_schema={shown(kind)} is no schema{refusal}", _FORMS) from error

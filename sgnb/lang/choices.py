@@ -14,7 +14,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from ..errors import OptionError, ProgramError, nearest
+from ..errors import OptionError, ProgramError, nearest, shown
 from .executor import ChoiceScore, Scores
 from .ir import ChoicesMethod
 
@@ -72,15 +72,20 @@ def choices_method(method: Any) -> ChoicesMethod:
 def judge(method: ChoicesMethod, scores: Scores) -> Scores:
     """`scores` with the method's values, or its error. Nothing that a method of the user's raises
     leaves it."""
+    name = getattr(method, "__name__", shown(method))
+    hint = "let it return a list with a number for each choice"
     try:
-        return replace(scores, values=tuple(method(scores.choices)))
+        values = tuple(method(scores.choices))
     except Exception as error:
         return Scores(error=error)
     except BaseException as caught:  # SystemExit, say, which would end the thread in silence
-        name = getattr(method, "__name__", repr(method))
-        error = ProgramError(f"choices_method={name} raised {caught!r}", "let it return a list")
-        error.__cause__ = caught
-        return Scores(error=error)
+        failure = ProgramError(f"choices_method={name} raised {shown(caught)}", hint)
+        failure.__cause__ = caught
+        return Scores(error=failure)
+    if len(values) != len(scores.choices):
+        what = f"{len(values)} values for {len(scores.choices)} choices"
+        return Scores(error=ProgramError(f"choices_method={name} gave {what}", hint))
+    return replace(scores, values=values)
 
 
 def pick(scores: Sequence[float], temperature: float, seed: int | None) -> int:

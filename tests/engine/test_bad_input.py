@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import huggingface_hub
+import numpy as np
 import pytest
 import torch
 from transformers import (
@@ -26,6 +27,7 @@ from transformers import (
 
 from sgnb.engine import assembly, attention
 from sgnb.engine.engine import Engine
+from sgnb.engine.options import EngineOptions
 from sgnb.errors import ModelError, OptionError, RequestError, SgnbError
 from sgnb.sampling import SamplingParams
 
@@ -120,6 +122,7 @@ def test_device() -> None:
         ([5] * 50, "the prompt has 50 tokens, the KV pool holds 50", "larger max_total_tokens"),
         ([5, 97], "token id 97 is outside the vocabulary of 97", "another tokenizer"),
         ([5, -1], "token id -1", "another tokenizer"),
+        ([5, 10**5000], "token id <int>", "another tokenizer"),
         ("text", "has no tokenizer", "token ids"),
         (None, "None is no prompt", "a string or a list"),
         ([[5], None], "None is no prompt", "a string or a list"),
@@ -162,6 +165,22 @@ def test_empty_text() -> None:
         ({"repetition_penalty": 0}, "repetition_penalty=0", "between 0.01 and 100"),
         ({"seed": -1}, "seed=-1", "0 or more"),
         ({"top_logprobs_num": -1}, "top_logprobs_num=-1", "0 or more"),
+        ({"top_logprobs_num": 10**9}, "top_logprobs_num=1000000000", "at most 1024"),
+        ({"skip_special_tokens": 0}, "skip_special_tokens=0", "True or False"),
+        ({"skip_special_tokens": None}, "skip_special_tokens=None", "True or False"),
+        ({"ignore_eos": "no"}, "ignore_eos='no'", "True or False"),
+        ({"return_logprob": 1}, "return_logprob=1", "True or False"),
+        ({"temperature": 10**30}, "temperature=1000", "at most 1e6"),
+        ({"temperature": 10**400}, "temperature=1000", "at most 1e6"),
+        ({"top_k": 2**64}, "top_k=18446744073709551616", "below 2**31"),
+        ({"repetition_penalty": 10**30}, "repetition_penalty=1000", "between 0.01 and 100"),
+        ({"logit_bias": {1: 10**400}}, "logit_bias={1: 1000", "between -1e6 and 1e6"),
+        ({"logit_bias": {1: float("inf")}}, "logit_bias={1: inf}", "between -1e6 and 1e6"),
+        ({"logit_bias": {1.5: 1}}, "logit_bias={1.5: 1}", "{id: number}"),
+        ({"stop_token_ids": [2.0]}, "stop_token_ids=[2.0]", "a list of token ids"),
+        ({"stop": b"x"}, "stop=b'x'", "a string or a list of them"),
+        ({"n": 10**5000}, "n=<int>", "at most 65536"),
+        ({"seed": 1.0}, "seed=1.0", "an integer of 0 or more"),
     ],
 )
 def test_sampling(engine: Engine, options: dict[str, Any], value: str, hint: str) -> None:
@@ -174,6 +193,7 @@ def test_sampling(engine: Engine, options: dict[str, Any], value: str, hint: str
     [
         ({"stop": "x"}, "stop strings need a tokenizer", "stop_token_ids"),
         ({"logit_bias": {97: 1.0}}, "logit_bias names token 97", "ids of this model"),
+        ({"logit_bias": {10**5000: 1}}, "logit_bias names token <int>", "ids of this model"),
         (
             {"stop_token_ids": [4000], "min_new_tokens": 2},
             "stop_token_ids names token 4000",
@@ -402,6 +422,24 @@ def test_what_is_no_model(model: Any) -> None:
 def test_sampling_of_the_wrong_kind(options: dict[str, Any], said: str) -> None:
     with pytest.raises(OptionError, match=said):
         SamplingParams.make(options)
+
+
+def test_numbers_of_numpy_and_torch_are_numbers(engine: Engine) -> None:
+    own: dict[str, Any] = {
+        "max_new_tokens": 6, "n": 2, "temperature": 0.5, "top_k": 9, "seed": 3, "ignore_eos": True,
+        "stop_token_ids": [8, 9], "logit_bias": {7: 1.5}, "repetition_penalty": 1.5,
+    }  # fmt: skip
+    theirs = {
+        "max_new_tokens": np.int64(6), "n": np.uint8(2), "temperature": np.float32(0.5),
+        "top_k": torch.tensor(9), "seed": np.int32(3), "ignore_eos": np.bool_(True),
+        "stop_token_ids": np.array([8, 9]), "logit_bias": {np.int64(7): np.float64(1.5)},
+        "repetition_penalty": torch.tensor(1.5),
+    }  # fmt: skip
+    assert SamplingParams.make(own) == SamplingParams.make(theirs)
+    outputs = [engine.generate([np.int64(5), 6], options) for options in (own, theirs)]
+    assert [o.token_ids for o in outputs[0]] == [o.token_ids for o in outputs[1]]
+    options = EngineOptions.make({"context_length": np.int64(60), "memory_limit": np.float32(2)})
+    assert options == EngineOptions.make({"context_length": 60, "memory_limit": 2.0})
 
 
 @pytest.mark.parametrize("prompt", [b"abc", {"a": 1}, [b"abc"], None, 5])

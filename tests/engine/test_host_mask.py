@@ -64,7 +64,5 @@ def test_rows_without_a_token() -> None:
     stuck, stopped = state([]), state([5])
     mask = host_mask({0: stuck, 1: state([2]), 2: stopped}, 6, CPU)
     assert mask is not None and mask.allowed.sum(1).tolist() == [0, 1, 0]
-    assert explain(stuck).message == "no token can follow"
-    assert (
-        "only tokens that stop" in explain(stopped).message and "so far" in explain(stopped).message
-    )
+    assert "no token can follow" in str(explain(stuck))
+    assert "only tokens that stop" in str(explain(stopped)) and "so far" in str(explain(stopped))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -205,6 +206,27 @@ def test_padding_and_truncation_do_not_touch_what_is_encoded(when: str) -> None:
         raw.backend_tokenizer.enable_truncation(4)
         raw.backend_tokenizer.enable_padding(length=64)
         assert list(write(Tokenizer(raw) if when == "in its file" else shared)) == whole
+
+
+def test_a_thread_that_pads_and_cuts_changes_nothing() -> None:
+    """With the transformers tokenizer that the engine was given, all the time."""
+    raw = byte_level.__wrapped__()
+    raw.pad_token = EOS
+    tokenizer, over = Tokenizer(raw), threading.Event()
+    [whole] = tokenizer.encode([TEXT[0]])
+
+    def pad() -> None:
+        while not over.is_set():
+            raw(["a", TEXT[0]], padding="max_length", truncation=True, max_length=4)
+            raw(["a"])
+
+    thread = threading.Thread(target=pad)
+    thread.start()
+    try:
+        assert all(tokenizer.encode([TEXT[0]]) == [whole] for _ in range(3000))
+    finally:
+        over.set()
+        thread.join()
 
 
 @quick

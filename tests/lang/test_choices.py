@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections import Counter
 from typing import Any
 
 import pytest
 
-from sgnb.lang import Run, needs_unconditional, select, token_length_normalized
+from sgnb.errors import ProgramError
+from sgnb.lang import Run, gen, needs_unconditional, select, token_length_normalized
 from sgnb.lang.choices import METHODS, pick
 from sgnb.lang.executor import ChoiceScore, ScoreCall
 
@@ -79,4 +82,47 @@ def test_a_method_that_fails_fails_the_select(fake: Any) -> None:
     with pytest.raises(ZeroDivisionError, match="mine") as caught, Run(fake) as run:
         s = run.state()
         s += select("a", ["x"], choices_method=broken)
+    assert "select 'a'" in caught.value.__notes__[0]
+
+
+def test_a_method_that_exits_fails_the_select(make: Any) -> None:
+    """And not the thread that serves all programs."""
+    executor = make()
+    for _ in range(4):  # more than the executor has threads
+        with pytest.raises(ProgramError, match="=exit raised") as caught, Run(executor) as run:
+            s = run.state()
+            s += select("a", ["x"], choices_method=sys.exit)
+        assert "select 'a'" in caught.value.__notes__[0]
+    with Run(executor) as run:
+        s = run.state()
+        s += select("a", ["x"])
+    assert s["a"] == "x"
+
+
+def test_a_slow_method_keeps_no_other_program_waiting(make: Any) -> None:
+    executor, others = make(), threading.Event()
+
+    def slow(choices: Any) -> list[float]:
+        assert others.wait(30), "the others have to wait for it"
+        return [1.0]
+
+    runs = [Run(executor) for _ in range(4)]
+    states = [run.state() for run in runs]
+    for s in states:
+        s += select("a", ["x"], choices_method=slow)
+    with Run(executor) as run:
+        s = run.state()
+        s += gen("b") + select("c", ["y"])
+    assert s["c"] == "y"
+    others.set()
+    for run, s in zip(runs, states, strict=True):
+        with run:
+            assert s["a"] == "x"
+
+
+@pytest.mark.parametrize("values", [[], [1.0], ["a", "b"], None, 5])
+def test_values_of_the_wrong_kind_fail_the_select(fake: Any, values: Any) -> None:
+    with pytest.raises(Exception) as caught, Run(fake) as run:
+        s = run.state()
+        s += select("a", ["x", "y"], 1.0, choices_method=lambda choices: values)
     assert "select 'a'" in caught.value.__notes__[0]

@@ -4,6 +4,7 @@ run's views."""
 from __future__ import annotations
 
 import queue
+import random
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -118,6 +119,62 @@ def test_error_in_a_body(kernel: Kernel) -> None:
     assert error["traceback"][0] == "ZeroDivisionError: division by zero"
     assert error["traceback"][1].endswith(", line 3")
     assert "/tmp" not in "".join(error["traceback"])
+
+
+USES = [
+    "engine.generate('Once', max_new_tokens=6, ignore_eos=True)",
+    "engine.generate(['One', 'Two', 'Three'], n=2, max_new_tokens=4, ignore_eos=True)",
+    "list(engine.generate('A', stream=True, max_new_tokens=6, ignore_eos=True))",
+    "engine.generate('Is it?', regex='yes|no|maybe')",
+    "[engine.stats() for _ in range(20)]",
+    "[engine.closed or engine.flush_cache() for _ in range(20)]",
+]
+REPEATED = """
+for _ in range(6):
+    try:
+        {}
+    except KeyboardInterrupt:
+        hits += 1
+"""
+PROGRAMS = [
+    "%%sglang --show none\ns += 'One'\ns += gen('a', max_tokens=6, ignore_eos=True)",
+    "%%sglang --show none\ns += 'Sky: ' + select('b', ['blue', 'green'])",
+]
+
+
+@pytest.mark.slow
+def test_interrupts_at_random_moments(kernel: Kernel) -> None:
+    """300 of them; the engine goes on each time, and in the end it closes and its memory is
+    free."""
+    kernel.run("import sgnb; engine = sgnb.Engine('tiny'); hits = 0")
+    rng, ended = random.Random(0), 0
+    for i in range(100):
+        repeated = i % 2 == 0
+        code = REPEATED.format(rng.choice(USES)) if repeated else rng.choice(PROGRAMS)
+        cell = kernel.start(code)
+        for _ in range(5 if repeated else 1):
+            time.sleep(rng.random() * 0.03)
+            kernel.manager.interrupt_kernel()
+        errors = [m["content"] for m in kernel.finish(cell) if m["msg_type"] == "error"]
+        assert {error["ename"] for error in errors} <= {"KeyboardInterrupt"}, errors
+        ended += bool(errors)
+    assert int(kernel.value("hits")) + ended > 60
+    kernel.run(
+        "import gc, time, weakref\n"
+        "deadline = time.monotonic() + 60\n"
+        "while engine.stats()['in_flight'] and time.monotonic() < deadline: time.sleep(0.01)\n"
+        "state = engine.stats()\n"
+        "text = engine.generate('Once', max_new_tokens=4, ignore_eos=True).text\n"
+        "pool = weakref.ref(engine._loop._runner._attention.kv)\n"
+        "engine.close()\n"
+        "gc.collect()\n"
+    )
+    assert kernel.value("state['in_flight'], state['running'], state['waiting']") == "0 0 0"
+    assert kernel.value("len(text) > 0, engine.closed, pool()") == "True True None"
+    messages = kernel.run(
+        "%%sglang --show none -o after\ns += 'One'\ns += gen('a', max_tokens=2)\n"
+    )
+    assert "error" not in kinds(messages), "the session's engine goes on too"
 
 
 def wait_for(kernel: Kernel, kind: str, seconds: float = 200) -> None:

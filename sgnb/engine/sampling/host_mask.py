@@ -41,7 +41,7 @@ def explain(state: RequestState) -> BaseException:
     ends = [token for token in state.stop_tokens if token < len(allowed)]
     if np.delete(allowed, ends).any():
         return GrammarError(
-            "the model and the request's biases give no token that the grammar allows a probability",
+            "no token that the grammar allows is left by the model and by logit_bias",
             "let logit_bias spare what the grammar needs",
         )
     return GrammarError(

@@ -1,0 +1,304 @@
+"""Nothing that one request does may harm another: whatever it asks for, whatever its logits are,
+whatever its tokenizer, listener or finalizer raises, the others get a fresh engine's tokens."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import random
+import sys
+import threading
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import PreTrainedTokenizer
+
+from sgnb.engine.cache.radix import RadixTree
+from sgnb.engine.cache.slot_allocator import SlotAllocator
+from sgnb.engine.engine import Engine
+from sgnb.engine.request.request import Request
+from sgnb.engine.scheduler import Scheduler
+from sgnb.errors import EngineError, RequestError, SgnbError
+from sgnb.events import RequestFinished
+from sgnb.sampling import SamplingParams
+
+from ..byte_tokenizers import byte_level
+from ..random_models import greedy, random_model
+from .test_engine import slow_down, wait_until, whole
+
+MakeEngine = Callable[..., Engine]
+GREEDY: dict[str, Any] = {"temperature": 0, "ignore_eos": True}
+POISON = 77
+INNOCENT = [[10 + i, 20, 30 + i, *range(40, 41 + 3 * i)] for i in range(8)]
+
+
+def poisoned_model() -> Any:
+    """A model that gives NaN after the token POISON."""
+    model = random_model()
+    model.model.embed_tokens.weight.data[POISON] = torch.nan
+    return model
+
+
+@pytest.mark.parametrize("prefix_cache", [True, False])
+@pytest.mark.parametrize("overlap", [True, False])
+def test_a_request_with_nan_fails_alone(prefix_cache: bool, overlap: bool) -> None:
+    """Beside it, after it in its slots, and below the same prefix."""
+    expected = greedy("llama", INNOCENT, 6)
+    shared = [*INNOCENT[0], *INNOCENT[7]]
+    with Engine(
+        poisoned_model(), prefix_cache=prefix_cache, overlap=overlap, max_step_tokens=16,
+        max_running_requests=8, max_total_tokens=400,
+    ) as engine:  # fmt: skip
+        errors: list[EngineError] = []
+        for length in (1, 2, 30):  # slot 0 is the first one's; long ones come in chunks
+            prompt = [*shared, *[POISON] * length]
+            for options in ({}, {"return_logprob": True, "logprob_start_len": 0}):
+                with pytest.raises(EngineError, match="logits are NaN or infinite") as error:
+                    engine.generate(prompt, max_new_tokens=3, **GREEDY, **options)
+                errors.append(error.value)
+            outputs = engine.generate(INNOCENT, max_new_tokens=6, **GREEDY)
+            assert [output.token_ids for output in outputs] == expected
+        assert len(set(map(id, errors))) == 6, "one error for each request"
+        assert not any(POISON in node["tokens"] for node in engine.tree())
+        assert whole(engine)
+
+
+def test_a_step_that_was_spoilt_once_is_not_cached(make_engine: MakeEngine) -> None:
+    """Keys and values of all chunks of the prompt, the last one's logits alone are read."""
+    engine = make_engine(max_step_tokens=8, max_running_requests=4)
+    attention = engine._loop._runner._attention
+    store, spoil = attention.store, threading.Event()
+
+    def spoiling(layer: int, k: torch.Tensor, v: torch.Tensor) -> None:
+        store(layer, k, v * torch.nan if spoil.is_set() else v)
+
+    attention.store = spoiling
+    prompt = list(range(10, 40))
+    spoil.set()
+    with pytest.raises(EngineError, match="logits are NaN"):
+        engine.generate(prompt, max_new_tokens=3, **GREEDY)
+    engine.generate(prompt[:20], max_new_tokens=0)  # no logits are read: what it cached is spoilt
+    spoil.clear()
+    with pytest.raises(EngineError, match="logits are NaN"):
+        engine.generate(prompt, max_new_tokens=3, **GREEDY)
+    for end in (30, 20, 25):
+        [tokens] = greedy("llama", [prompt[:end]], 3)
+        assert engine.generate(prompt[:end], max_new_tokens=3, **GREEDY).token_ids == tokens
+    assert whole(engine)
+
+
+@pytest.mark.parametrize("options", [{}, {"top_k": 5}, {"top_p": 0.9}, {"min_p": 0.1}], ids=str)
+@pytest.mark.parametrize("temperature", [0.001, 0.5, 2.0])
+def test_huge_logits_are_sampled_as_what_they_are(
+    options: dict[str, Any], temperature: float, make_engine: MakeEngine
+) -> None:
+    engine = make_engine()
+    logits = torch.full((97,), -3e38)
+    logits[40] = 3e38
+    engine._loop._runner._logits = lambda ids, *rest: logits.repeat(len(rest[-1]), 1)
+    output = engine.generate([5], max_new_tokens=3, temperature=temperature, **options)
+    assert output.token_ids == [40, 40, 40]
+
+
+@pytest.mark.parametrize("value", [torch.inf, -torch.inf, torch.nan])
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_infinite_logits_are_an_error(
+    value: float, temperature: float, make_engine: MakeEngine
+) -> None:
+    engine = make_engine()
+    logits = torch.full((97,), -torch.inf)
+    logits[40] = value
+    engine._loop._runner._logits = lambda ids, *rest: logits.repeat(len(rest[-1]), 1)
+    with pytest.raises(EngineError, match="logits are NaN or infinite"):
+        engine.generate([5], max_new_tokens=3, temperature=temperature)
+
+
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_a_request_that_bans_everything_is_told(temperature: float) -> None:
+    everything = dict.fromkeys(range(400), -np.inf)
+    options: dict[str, Any] = {"temperature": temperature, "max_new_tokens": 3}
+    with Engine(random_model(vocab_size=400), tokenizer=byte_level()) as engine:
+        with pytest.raises(RequestError, match=r"(?s)leave no token.*hint: let logit_bias spare"):
+            engine.generate("The", logit_bias=everything, **options)
+        with pytest.raises(SgnbError, match=r"(?s)no token that the grammar allows.*logit_bias"):
+            engine.generate("The", logit_bias=everything, regex="[a-z]{2}", **options)
+        assert engine.generate("The", **options).token_ids and whole(engine)
+
+
+class Words(PreTrainedTokenizer):
+    """Written in Python, for 50 ids; others are an error."""
+
+    vocab_size = 50
+
+    def get_vocab(self) -> dict[str, int]:
+        return {f"w{i}": i for i in range(50)}
+
+    def _tokenize(self, text: str, **more: Any) -> list[str]:
+        return text.split()
+
+    def _convert_token_to_id(self, token: str) -> int:
+        return int(token[1:])
+
+    def _convert_id_to_token(self, index: int) -> str:
+        return ["w" + str(i) for i in range(50)][index]
+
+    def convert_tokens_to_string(self, tokens: list[str]) -> str:
+        return " ".join(tokens)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_an_id_that_a_tokenizer_in_python_does_not_have(stream: bool) -> None:
+    with Engine(random_model(), tokenizer=Words()) as engine:
+        options: dict[str, Any] = {"max_new_tokens": 3, **GREEDY}
+        for bias, text in (({60: 1e3}, ""), ({7: 1e3}, "w7 w7 w7")):
+            output = engine.generate("w1 w2", logit_bias=bias, stream=stream, **options)
+            assert (list(output)[-1] if stream else output).text.strip() == text
+        assert engine.tokenizer is not None
+        assert engine.tokenizer.pieces([60, 7]) == [b"<60>", b"w7"]
+        assert whole(engine)
+
+
+def test_a_tokenizer_that_names_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The events have numbers in place of names."""
+    with Engine(random_model(vocab_size=400), tokenizer=byte_level()) as engine:
+        monkeypatch.setattr(type(engine.tokenizer), "_bytes", lambda *arguments: 1 / 0)
+        assert engine.generate([5], max_new_tokens=2, **GREEDY).token_ids and not engine.closed
+
+
+class Finalized:
+    """Calls `function` when it is dropped, and keeps what that gives or raises."""
+
+    def __init__(self, function: Callable[[], Any], results: queue.SimpleQueue[Any]) -> None:
+        self.function, self.results = function, results
+
+    def __del__(self) -> None:
+        try:
+            self.results.put(self.function())
+        except SgnbError as error:
+            self.results.put(error)
+
+
+def test_a_finalizer_on_the_engines_thread_does_not_wait_for_it(make_engine: MakeEngine) -> None:
+    engine = make_engine()
+    results: queue.SimpleQueue[Any] = queue.SimpleQueue()
+
+    def dropped_there(function: Callable[[], Any]) -> Any:
+        kept = [Finalized(function, results)]
+        engine.submit(
+            [[5, 6, 7]], [SamplingParams(max_new_tokens=2)], [lambda output: kept.clear()]
+        )
+        return results.get(timeout=30)
+
+    assert dropped_there(engine.stats)["pool_tokens"] == engine.pool_tokens
+    assert dropped_there(engine.tree)[0]["tokens"][:2] == (5, 6)
+    assert dropped_there(lambda: engine.cached_length([5, 6, 7])) == 2
+    assert dropped_there(engine.flush_cache) == 0
+    assert engine.stats()["cached"] == 0, "it happened after the step"
+    refused = dropped_there(lambda: engine.generate([5]))
+    assert isinstance(refused, EngineError) and "own thread" in str(refused)
+    assert dropped_there(engine.close) is None
+    wait_until(lambda: engine._loop._ended.is_set())
+
+
+def test_seeds_are_not_drawn_from_the_users_random(make_engine: MakeEngine) -> None:
+    engine = make_engine()
+    outputs = set()
+    for _ in range(3):
+        random.seed(1)
+        before = random.getstate()
+        outputs.add(tuple(engine.generate([5], max_new_tokens=8, temperature=2.0).token_ids))
+        assert random.getstate() == before
+    assert len(outputs) == 3
+
+
+def interrupted_at(number: int, function: Callable[[], Any]) -> bool:
+    """Run `function`, interrupted at that line of the methods of `threading.Thread`; False when it
+    runs fewer. (Elsewhere a tracer would interrupt where no signal does.)"""
+    lines = itertools.count(1)
+
+    def trace(frame: types.FrameType, event: str, argument: Any) -> Any:
+        method = getattr(threading.Thread, frame.f_code.co_name, None)
+        if getattr(method, "__code__", None) is not frame.f_code:
+            return None
+        if event == "line" and next(lines) == number:
+            raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        function()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_an_interrupt_in_a_threads_methods_loses_no_engine(make_engine: MakeEngine) -> None:
+    """Inside `is_alive` it makes a thread that runs look dead, on Python 3.11 and 3.12."""
+    engine = make_engine()
+    expected = engine.generate([5, 6], max_new_tokens=2, **GREEDY).token_ids
+
+    def use() -> None:
+        assert not engine.closed and engine.stats()
+        engine.generate([5, 6], max_new_tokens=2, **GREEDY)
+
+    number = 1
+    while interrupted_at(number, use):
+        assert not engine.closed
+        number += 1
+    assert engine.generate([5, 6], max_new_tokens=2, **GREEDY).token_ids == expected
+    wait_until(lambda: whole(engine))
+
+
+def test_a_close_that_was_interrupted_can_be_repeated() -> None:
+    number, interrupted = 1, True
+    while interrupted:
+        engine = Engine(random_model())
+        interrupted = interrupted_at(number, engine.close)
+        engine.close()
+        assert engine.closed and engine._loop._ended.is_set()
+        assert not hasattr(engine._loop, "_runner"), "its memory is free"
+        number += 1
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_stream_that_is_dropped_ends_its_request(
+    begun: bool, make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = make_engine(config={"vocab_size": 400}, tokenizer=byte_level())
+    slow_down(engine, monkeypatch)
+    stream = engine.generate("The", stream=True, max_new_tokens=250, **GREEDY)
+    if begun:
+        next(stream)
+    del stream
+    wait_until(lambda: whole(engine))
+    [end] = [r.event for r in engine.log.read().records if isinstance(r.event, RequestFinished)]
+    assert end.reason == "abort" and end.output_tokens < 250
+
+
+class Compared(Request):
+    """Counts how often requests are compared."""
+
+    count = 0
+
+    def __eq__(self, other: object) -> bool:
+        Compared.count += 1
+        return self is other
+
+    __hash__ = object.__hash__
+
+
+def test_ending_requests_that_wait_is_linear() -> None:
+    scheduler = Scheduler(RadixTree(), SlotAllocator(100), context_length=100)
+    waiting = [Compared(i, [5], SamplingParams(), 10) for i in range(1000)]
+    for request in waiting:
+        scheduler.add(request)
+    for request in reversed(waiting):
+        scheduler.finish(request)
+    assert not scheduler.has_work and Compared.count == 0

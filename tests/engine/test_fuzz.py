@@ -1,0 +1,147 @@
+"""Thousands of requests with random options, good and bad, to one engine: the good ones get the
+tokens of a fresh engine."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from sgnb.engine.engine import Engine
+from sgnb.engine.request.output import Output
+from sgnb.errors import SgnbError
+
+from ..byte_tokenizers import TEXT, byte_level
+from ..random_models import random_model
+from .test_engine import wait_until, whole
+
+POISON = 399
+"""The model gives NaN after this token."""
+
+ROUNDS = 50
+"""Of each of eight threads: some good requests together, then some bad ones, one by one."""
+
+Asked = tuple[Any, dict[str, Any]]
+
+ODD: list[Any] = [
+    None, True, -1, 0, 1.5, 2**31, 2**64, 10**30, 10**400, -1e30, float("nan"), float("inf"),
+    "", "x", b"x", [], [None], {}, {"a": 1}, {1: 10**400}, object(), np.int64(-3),
+    np.float32("nan"), torch.ones(2), np.ones(2), 10**5000,
+]  # fmt: skip
+OPTIONS = [
+    "max_new_tokens", "min_new_tokens", "n", "stop", "stop_token_ids", "temperature", "top_p",
+    "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty", "logit_bias",
+    "ignore_eos", "seed", "return_logprob", "logprob_start_len", "top_logprobs_num",
+    "skip_special_tokens", "regex", "json_schema", "ebnf", "json_whitespace", "thinking",
+    "jump_forward",
+]  # fmt: skip
+
+
+def engine() -> Engine:
+    model = random_model(vocab_size=400)
+    model.model.embed_tokens.weight.data[POISON] = torch.nan
+    model.lm_head.weight.data[POISON] = model.lm_head.weight.data[0]
+    return Engine(model, tokenizer=byte_level(), max_total_tokens=600, max_step_tokens=64,
+                  max_running_requests=32, context_length=128)  # fmt: skip
+
+
+def good(rng: random.Random) -> Asked:
+    """One that the engine can carry out, and the same way each time."""
+    text = rng.choice(TEXT)
+    prompt: Any = text[: rng.randrange(1, 40)]
+    if rng.random() < 0.3:
+        prompt = [rng.randrange(3, POISON) for _ in range(rng.randrange(1, 60))]
+    options: dict[str, Any] = {
+        "max_new_tokens": rng.randrange(12), "seed": rng.randrange(2**64),
+        "logit_bias": {POISON: -np.inf},
+        "temperature": rng.choice([0, 0, 0.3, np.float32(0.7), 1, 2.5]),
+    }  # fmt: skip
+    if rng.random() < 0.3:
+        options["regex"] = rng.choice(["[a-z]{2,6}", "(yes|no|maybe)", "[0-9]+\\.[0-9]"])
+        options["max_new_tokens"] = 12
+    more = {
+        "top_k": rng.choice([1, 5, np.int64(2000)]), "top_p": 0.8, "min_p": 0.1,
+        "frequency_penalty": 1.5, "repetition_penalty": 1.3, "stop": ["e", "the"],
+        "ignore_eos": True, "skip_special_tokens": False, "return_logprob": True,
+    }  # fmt: skip
+    return prompt, options | {key: more[key] for key in rng.sample(list(more), rng.randrange(4))}
+
+
+def bad(rng: random.Random, asked: Asked) -> Asked:
+    """One that may be refused, or fail: odd values, a token that gives NaN, nothing allowed."""
+    prompt, options = asked[0], dict(asked[1])
+    for name in rng.sample(OPTIONS, rng.randrange(1, 4)):
+        options[name] = rng.choice(ODD)
+    if rng.random() < 0.3:
+        options = {"max_new_tokens": 3, "logit_bias": dict.fromkeys(range(400), -np.inf)}
+    if rng.random() < 0.4:
+        prompt = [*range(5, 5 + rng.randrange(80)), POISON, *range(5, 5 + rng.randrange(20))]
+        options = {"max_new_tokens": 3}
+    if rng.random() < 0.1:
+        prompt = rng.choice([*ODD, [5, 2**40], [5] * 700])
+    return prompt, options
+
+
+def answers(engine: Engine, asked: list[Asked]) -> list[tuple[list[int], str, str | None]]:
+    outputs: list[Output] = engine.generate(
+        [p for p, _ in asked], [options for _, options in asked]
+    )
+    return [(output.token_ids, output.text, output.finish_reason) for output in outputs]
+
+
+def ask(engine: Engine, asked: Asked, rng: random.Random) -> None:
+    """Perhaps as a stream, which is perhaps dropped."""
+    if rng.random() < 0.7:
+        engine.generate(*asked)
+        return
+    stream = engine.generate(*asked, stream=True)
+    if rng.random() < 0.5:
+        next(stream)
+
+
+@pytest.mark.slow
+def test_random_requests() -> None:
+    rng, counts = random.Random(0), Counter[str]()
+    pool = [good(rng) for _ in range(150)]
+    with engine() as fresh:
+        expected = [answers(fresh, [asked])[0] for asked in pool]
+    wrong: list[int] = []
+    failed: list[BaseException] = []
+
+    def work(rng: random.Random) -> None:
+        for _ in range(ROUNDS):
+            which = rng.choices(range(len(pool)), k=rng.randrange(1, 13))
+            got = answers(used, [pool[i] for i in which])
+            wrong.extend(i for i, one in zip(which, got, strict=True) if one != expected[i])
+            counts["good"] += len(which)
+            for i in which[:3]:
+                try:
+                    ask(used, bad(rng, pool[i]), rng)
+                except SgnbError as error:
+                    counts[type(error).__name__] += 1
+            if rng.random() < 0.05:
+                used.flush_cache()
+
+    def worker(seed: int) -> None:
+        try:
+            work(random.Random(seed))
+        except BaseException as error:
+            failed.append(error)
+
+    with engine() as used:
+        threads = [threading.Thread(target=worker, args=(seed,)) for seed in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failed == [] and not used.closed
+        wait_until(lambda: whole(used))
+    assert counts["good"] > 2500
+    # Sums of another batch may turn a tie.
+    assert len(wrong) <= counts["good"] // 1000, wrong
+    assert min(counts[kind] for kind in ("OptionError", "RequestError", "EngineError")) > 50, counts
