@@ -79,7 +79,7 @@ def test_numbers_are_no_work_for_the_garbage_collector() -> None:
 
 
 def test_long_prompts_take_more_room() -> None:
-    log = EventLog(memory=6 * RECORD_BYTES)
+    log = EventLog(memory=7 * RECORD_BYTES)
     prompt = Tokens(bytes(RECORD_BYTES))
     for node in range(5):
         log.emit(NodeAdded(node, 0, prompt))
@@ -87,7 +87,7 @@ def test_long_prompts_take_more_room() -> None:
     records, lost = log.read()
     assert [type(r.event) for r in records] == [NodeAdded, NodeTouched] * 2
     assert lost == 10 - len(records)
-    log.emit(NodeAdded(9, 0, Tokens(bytes(6 * RECORD_BYTES))))
+    log.emit(NodeAdded(9, 0, Tokens(bytes(7 * RECORD_BYTES))))
     assert log.read().records == []
     log.emit(NodeTouched(9, 9))
     assert len(log.read().records) == 1
