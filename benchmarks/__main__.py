@@ -28,6 +28,7 @@ NAMES = (
     "turns",
     "compile",
     "planning",
+    "soak_cpu",
     "gpu.ablations",
 )
 GPU_NAMES = (

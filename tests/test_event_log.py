@@ -19,6 +19,8 @@ from sgnb.events import (
     EngineStopped,
     EventLog,
     Extended,
+    GrammarReady,
+    Jumped,
     NodeAdded,
     NodeSplit,
     NodeTouched,
@@ -54,6 +56,8 @@ def test_events_come_out_as_they_went_in() -> None:
         RequestAdmitted(3, 7),
         RequestFinished(3, "length", 7, 2, 5),
         EngineStopped("closed"),
+        GrammarReady(3, "regex", 5, 0.5, True),
+        Jumped(3, "forced", 0, (1, 2), "ab", 0, 1, ("a",)),
         NodeSplit(4, 5, 6),
         NodeAdded(9, 0, Tokens(array("i", (1, 2)).tobytes()), "a"),
         StepRan(1, 0.5, (Extended(3, 0, 7),), (), 0, 1, 2, 3, 4),
@@ -65,7 +69,7 @@ def test_events_come_out_as_they_went_in() -> None:
     records = log.read().records
     assert [r.event for r in records] == events
     assert [type(r.event) for r in records] == [type(event) for event in events]
-    assert [r.seq for r in records] == list(range(1, 8))
+    assert [r.seq for r in records] == list(range(1, 10))
     assert [r.t for r in records] == sorted(r.t for r in records)
     assert log.read(after=6).records == records[6:]
 

@@ -30,11 +30,12 @@ class Read(NamedTuple):
     lost: int
 
 
+LOG_MEMORY = 32 << 20
 RECORD_BYTES = 200
 """What a record takes beside what grows with its event."""
 
 _GROWING = {
-    kind: tuple(f.name for f in fields(kind) if f.type not in ("int", "float"))
+    kind: tuple(f.name for f in fields(kind) if f.type not in ("int", "float", "bool"))
     for kind in EVENT_KINDS.values()
 }
 """The fields of an event that can be of any size."""
@@ -59,7 +60,7 @@ class EventLog:
     kind's name, *values): the garbage collector untracks tuples of numbers and strings.
     """
 
-    def __init__(self, memory: int = 32 << 20) -> None:
+    def __init__(self, memory: int = LOG_MEMORY) -> None:
         self._records: deque[tuple[Any, ...]] = deque()
         self._spare = memory
         self._lock = threading.Lock()
