@@ -29,6 +29,7 @@ NAMES = (
     "compile",
     "models",
     "planning",
+    "soak_cpu",
     "gpu.ablations",
 )
 GPU_NAMES = (

@@ -5,28 +5,42 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import tracemalloc
 from array import array
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
 
 from sgnb.events import (
     BranchFinished,
+    Columns,
     EngineStopped,
     EventLog,
     Extended,
+    GrammarReady,
+    Jumped,
     NodeAdded,
     NodeSplit,
     NodeTouched,
     Record,
     RequestAdmitted,
     RequestFinished,
+    RequestQueued,
+    Sampled,
     StepRan,
+    TextAppended,
     Tokens,
+    TokensNamed,
     decode,
     encode,
 )
+from sgnb.events.log import RECORD_BYTES
 
 
 def test_oldest_records_go_first() -> None:
-    log = EventLog(capacity=3)
+    log = EventLog(memory=3 * RECORD_BYTES)
     for tick in range(5):
         log.emit(NodeTouched(1, tick))
     records, lost = log.read()
@@ -42,6 +56,8 @@ def test_events_come_out_as_they_went_in() -> None:
         RequestAdmitted(3, 7),
         RequestFinished(3, "length", 7, 2, 5),
         EngineStopped("closed"),
+        GrammarReady(3, "regex", 5, 0.5, True),
+        Jumped(3, "forced", 0, (1, 2), "ab", 0, 1, ("a",)),
         NodeSplit(4, 5, 6),
         NodeAdded(9, 0, Tokens(array("i", (1, 2)).tobytes()), "a"),
         StepRan(1, 0.5, (Extended(3, 0, 7),), (), 0, 1, 2, 3, 4),
@@ -53,7 +69,7 @@ def test_events_come_out_as_they_went_in() -> None:
     records = log.read().records
     assert [r.event for r in records] == events
     assert [type(r.event) for r in records] == [type(event) for event in events]
-    assert [r.seq for r in records] == list(range(1, 8))
+    assert [r.seq for r in records] == list(range(1, 10))
     assert [r.t for r in records] == sorted(r.t for r in records)
     assert log.read(after=6).records == records[6:]
 
@@ -67,17 +83,54 @@ def test_numbers_are_no_work_for_the_garbage_collector() -> None:
 
 
 def test_long_prompts_take_more_room() -> None:
-    log = EventLog(tokens=10)
+    log = EventLog(memory=7 * RECORD_BYTES)
+    prompt = Tokens(bytes(RECORD_BYTES))
     for node in range(5):
-        log.emit(NodeAdded(node, 0, (1, 2, 3, 4)))
+        log.emit(NodeAdded(node, 0, prompt))
         log.emit(NodeTouched(node, node))
     records, lost = log.read()
-    assert sum(len(r.event.tokens) for r in records if isinstance(r.event, NodeAdded)) == 8
+    assert [type(r.event) for r in records] == [NodeAdded, NodeTouched] * 2
     assert lost == 10 - len(records)
-    log.emit(NodeAdded(9, 0, tuple(range(11))))
+    log.emit(NodeAdded(9, 0, Tokens(bytes(7 * RECORD_BYTES))))
     assert log.read().records == []
     log.emit(NodeTouched(9, 9))
     assert len(log.read().records) == 1
+
+
+def step(number: int, rows: int) -> StepRan:
+    """As the engine makes it."""
+    ids, column = [*range(10**6, 10**6 + rows)], np.arange(rows) + 10**6
+    return StepRan(
+        number,
+        0.1 + number,
+        Columns(Extended, ids, column + number, column + number),
+        Columns(Sampled, ids, column + number, column / 3 + number),
+        0, rows, 10**6 + number, 10**6 + number, 10**6 + number,
+    )  # fmt: skip
+
+
+MANY: dict[str, Callable[[int], Any]] = {
+    "steps of one row": lambda i: step(i, 1),
+    "steps of many rows": lambda i: step(i, 300),
+    "prompts": lambda i: RequestQueued(i, "", "", "", "generate", Tokens(bytes(5000 + i))),
+    "texts": lambda i: TextAppended("r1", "0", str(i) * 1000),
+    "names": lambda i: TokensNamed((*range(i, i + 99),), (*map(str, range(i, i + 99)),)),
+    "nodes": lambda i: NodeTouched(10**6 + i, 10**6 + i),
+}
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_the_bound_is_one_of_memory(kind: str) -> None:
+    bound, make = 1 << 20, MANY[kind]
+    tracemalloc.start()
+    try:
+        log = EventLog(memory=bound)
+        while log.last == len(log._records):
+            log.emit(make(log.last))
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert 0.3 * bound < taken < 1.2 * bound
 
 
 def test_tokens_are_a_tuple_to_whoever_reads_them() -> None:

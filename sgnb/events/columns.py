@@ -18,6 +18,10 @@ class Tokens(Sequence[int]):
         self._data = data
 
     @property
+    def nbytes(self) -> int:
+        return len(self._data)
+
+    @property
     def _ids(self) -> memoryview[int]:
         return memoryview(self._data).cast("i")
 
@@ -43,6 +47,16 @@ class Tokens(Sequence[int]):
         return repr(tuple(self))
 
 
+FEW_ROWS = 8
+"""An array of at most so many takes more memory than the tuple of its numbers."""
+
+
+def _compact(column: Any) -> Any:
+    if not hasattr(column, "tolist"):
+        return tuple(column)
+    return tuple(column.tolist()) if len(column) <= FEW_ROWS else column
+
+
 def _as_tuple(column: Any) -> tuple[Any, ...]:
     return column if isinstance(column, tuple) else tuple(column.tolist())
 
@@ -58,11 +72,14 @@ class Columns(Sequence[_Row]):
 
     def __init__(self, kind: Any, *columns: Iterable[Any]) -> None:
         """kind: the class of the named tuples. columns: one for each field, of equal lengths;
-        arrays are kept as they are, and must not change."""
+        arrays that are not short are kept as they are, and must not change."""
         self._kind = kind
-        self._columns: tuple[Any, ...] = tuple(
-            [c if hasattr(c, "tolist") else tuple(c) for c in columns]
-        )
+        self._columns: tuple[Any, ...] = tuple([_compact(c) for c in columns])
+
+    @property
+    def nbytes(self) -> int:
+        """About what they take."""
+        return sum(100 + getattr(c, "nbytes", 32 * len(c)) for c in self._columns)
 
     def column(self, name: str) -> tuple[Any, ...]:
         place: int = self._kind._fields.index(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 import time
 from collections import deque
@@ -10,7 +11,8 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from .kinds import EVENT_KINDS, Jumped, NodeAdded, RequestQueued, StepRan, TokensNamed
+from .columns import Columns, Tokens
+from .kinds import EVENT_KINDS
 
 
 class Record(NamedTuple):
@@ -28,14 +30,15 @@ class Read(NamedTuple):
     lost: int
 
 
-_TOKENS = {
-    RequestQueued: "prompt",
-    NodeAdded: "tokens",
-    StepRan: "sampled",
-    TokensNamed: "ids",
-    Jumped: "tokens",
+LOG_MEMORY = 32 << 20
+RECORD_BYTES = 200
+"""What a record takes beside what grows with its event."""
+
+_GROWING = {
+    kind: tuple(f.name for f in fields(kind) if f.type not in ("int", "float", "bool"))
+    for kind in EVENT_KINDS.values()
 }
-"""The field of an event that holds tokens, which take most of a log's memory."""
+"""The fields of an event that can be of any size."""
 
 _SCALAR = {
     kind: attrgetter(*names)
@@ -50,15 +53,16 @@ _SCALAR = {
 class EventLog:
     """Bounded, append-only, safe to use from any thread. Readers keep their own place (a `seq`).
 
-    capacity: records kept. tokens: tokens kept in all records together, 4 to 50 bytes each.
+    memory: bytes that the records may take, about. A reader that follows the log needs the records
+    of its interval; what is left before them is for whoever begins to read later.
 
-    A record is kept as a tuple (time, tokens, event), or, of `_SCALAR` kinds, as (time, tokens, the
+    A record is kept as a tuple (time, bytes, event), or, of `_SCALAR` kinds, as (time, bytes, the
     kind's name, *values): the garbage collector untracks tuples of numbers and strings.
     """
 
-    def __init__(self, capacity: int = 200_000, tokens: int = 2_000_000) -> None:
+    def __init__(self, memory: int = LOG_MEMORY) -> None:
         self._records: deque[tuple[Any, ...]] = deque()
-        self._capacity, self._spare = capacity, tokens
+        self._spare = memory
         self._lock = threading.Lock()
         self._begin = time.perf_counter()
         self.last = 0
@@ -66,15 +70,16 @@ class EventLog:
     def emit(self, event: Any) -> None:
         """Append `event`. Drops the oldest records when full. Does no I/O."""
         kind = type(event)
-        name = _TOKENS.get(kind)
-        size = len(getattr(event, name)) if name else 0
+        size = RECORD_BYTES
+        for name in _GROWING[kind]:
+            size += _bytes(getattr(event, name))
         values = _SCALAR.get(kind)
         kept = (kind.__name__, *values(event)) if values else (event,)
         with self._lock:
             self.last += 1
             self._records.append((time.perf_counter(), size, *kept))
             self._spare -= size
-            while len(self._records) > self._capacity or self._spare < 0:
+            while self._spare < 0:
                 self._spare += self._records.popleft()[1]
 
     def read(self, after: int = 0) -> Read:
@@ -90,3 +95,10 @@ class EventLog:
             for seq, (t, _, *kept) in enumerate(reversed(found), last - have + 1)
         ]
         return Read(records, new - have)
+
+
+def _bytes(value: Any) -> int:
+    """About what a string, tokens or rows take."""
+    if type(value) is str:
+        return sys.getsizeof(value)
+    return value.nbytes if type(value) in (Tokens, Columns) else 60 * len(value)

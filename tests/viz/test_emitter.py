@@ -13,6 +13,7 @@ import pytest
 
 from sgnb import events
 from sgnb.events import EventLog
+from sgnb.events.log import RECORD_BYTES
 from sgnb.viz import Emitter, RunState, TreeState
 from sgnb.viz.emitter import Batch
 from tests.viz.make_log import SYSTEM, Program, WordEngine, demo
@@ -110,7 +111,7 @@ def test_a_failing_state_takes_its_views_with_it(log: EventLog, emitter: Emitter
 
 
 def test_lost_records_are_told(emitter: Emitter) -> None:
-    log = EventLog(capacity=10)
+    log = EventLog(memory=10 * RECORD_BYTES)
     slow = Emitter(log)
     with slow.lock:
         for i in range(25):

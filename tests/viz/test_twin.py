@@ -82,7 +82,7 @@ def test_every_text_op_is_made_visible(state: LogState) -> None:
 
 
 def test_the_bundle_is_bounded() -> None:
-    log = EventLog(tokens=10**7)
+    log = EventLog(memory=10**9)
     engine = WordEngine(log, pool=10**6)
     program = Program(engine, title="x" * 5_000)
     for i in range(12):
