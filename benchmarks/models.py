@@ -134,7 +134,7 @@ def _work(name: str, rope: str, answer: Connection) -> None:
     warnings.simplefilter("ignore")
     try:
         model = small_model(name, rope)
-        expected = [_own(model, prompt) for prompt in prompts()]
+        expected = [own_tokens(model, prompt) for prompt in prompts()]
     except Exception as error:
         answer.send(("not built", _line(error)))
         return
@@ -216,7 +216,7 @@ def prompts() -> list[list[int]]:
     return [draw(5), draw(1), draw(23), shared + draw(4), shared + draw(9), draw(52), shared]
 
 
-def _own(model: PreTrainedModel, prompt: list[int]) -> list[int]:
+def own_tokens(model: PreTrainedModel, prompt: list[int]) -> list[int]:
     ids = torch.tensor([prompt])
     out: Any = model.generate(  # type: ignore[operator]
         ids, attention_mask=torch.ones_like(ids), max_new_tokens=NEW, do_sample=False,

@@ -36,6 +36,7 @@ class Probe:
         self.options: dict[int, LayerOptions] = {}
         self.heads: dict[int, int] = {}
         self.dtype = torch.float32
+        self.windows: dict[Callable[..., Tensor], int | None] = {}  # of each mask
         self.masked: dict[nn.Module, int | None] = {}  # windows that only a mask says
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
@@ -107,7 +108,9 @@ def _attention(
         visible = getattr(attention_mask, "visible", None)
         if visible is None:
             raise ValueError(f"layer {layer} makes a mask of its own")
-        window = _window(visible, layer)
+        if visible not in probe.windows:
+            probe.windows[visible] = _window(visible, layer)
+        window = probe.windows[visible]
         if window != sliding_window:
             probe.masked[module] = window
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
