@@ -167,7 +167,8 @@ def _decoder(
     eos = _eos_token_ids(name, module)
     config = module.config.get_text_config()
     context = getattr(config, "max_position_embeddings", 0) or getattr(config, "n_positions", 0)
-    context = min(int(context or 1 << 20), setup.rope_length or 1 << 60)
+    context = int(context) if context and context > 0 else 1 << 20
+    context = min(context, setup.rope_length or context)
     vocab = module.get_input_embeddings().weight.shape[0]  # type: ignore[index]
     with ExitStack() as undo:
         _keep_modes(module, undo)
