@@ -52,8 +52,8 @@ FUSED: dict[str, dict[str, int]] = {
     "ernie4_5": {"rotary": 1, "norm": 5, **WHOLE},
     "deepseek_v2": {"rotary": 1, "norm": 9, "mlp": 2},
 }
-"""What the pass must find in the random model of each family whose layers say all themselves, so that a
-pattern that ceases to match is seen."""
+"""What the pass must find in the random models of families whose layers say all themselves, so that
+a pattern that ceases to match is seen."""
 
 
 @pytest.mark.parametrize("family", FUSED)
