@@ -55,6 +55,14 @@ FAMILIES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         (),
     ),
     "phimoe": ({"num_local_experts": 4, "sliding_window": 8}, ()),
+    "stablelm": ({}, NO_HEAD_DIM),
+    "nemotron": ({}, ()),
+    "gptj": ({"rotary_dim": 8, "n_inner": 96}, (*MULTI_HEAD, "intermediate_size")),
+    "codegen": ({"rotary_dim": 8, "n_inner": 96}, (*MULTI_HEAD, "intermediate_size")),
+    "gpt_neo": (
+        {"attention_types": [[["global", "local"], 1]], "window_size": 8},
+        ("head_dim", "num_key_value_heads"),
+    ),
     "deepseek_v2": (
         {"num_key_value_heads": 4, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8,
          "qk_nope_head_dim": 8, "v_head_dim": 8, "n_routed_experts": 4, "num_experts_per_tok": 2,

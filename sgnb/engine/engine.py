@@ -59,7 +59,8 @@ class Engine:
     """A model, its KV cache and the thread that runs it, in this process.
 
     model: a local folder, a hub id, "tiny" (the bundled model), or a transformers model that is
-    loaded already: that is moved to the device and cast to `dtype` in place, and stays so.
+    loaded already: that is moved to the device and cast to `dtype` in place, and stays so. Engines
+    on one such model share it, and the last to close gives it its own attention back.
     tokenizer: a transformers tokenizer; by default the model's own. Without one, prompts are token
     ids. options: see `EngineOptions`.
 

@@ -28,6 +28,7 @@ from ..device.precompile import cancel_unclaimed, load_triton
 from ..fusion import Swap, fuse, unfuse
 from ..fusion.invariant_model import fuse_invariant
 from .compiled import COMPILED, attend, compile_layers
+from .handover import hand_over, handed_over, set_attention
 from .lease import Setup, lease
 from .loading import first_line, load_module, pick_device, pick_dtype, place_module
 from .probe import Probe, run_probe
@@ -49,7 +50,7 @@ def _attention(
     sliding_window: int | None = None,
     softcap: float | None = None,
     s_aux: Tensor | None = None,
-    sgnb: AttentionBackend,
+    sgnb: AttentionBackend | None = None,
     **ignored: Any,
 ) -> tuple[Tensor, None]:
     """transformers' attention interface: q [1, heads, T, dim] in, [1, T, heads, dim] out."""
@@ -60,8 +61,9 @@ def _attention(
         q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
         return attend(q, k, v, options)[None], None
     layer: int = module.layer_idx  # type: ignore[assignment]
-    sgnb.store(layer, key[0].transpose(0, 1), value[0].transpose(0, 1))
-    return sgnb.attend(layer, query[0].transpose(0, 1), options)[None], None
+    backend = handed_over() if sgnb is None else sgnb
+    backend.store(layer, key[0].transpose(0, 1), value[0].transpose(0, 1))
+    return backend.attend(layer, query[0].transpose(0, 1), options)[None], None
 
 
 def _no_mask(*args: Any, **kwargs: Any) -> None:
@@ -165,7 +167,8 @@ def _decoder(
     eos = _eos_token_ids(name, module)
     config = module.config.get_text_config()
     context = getattr(config, "max_position_embeddings", 0) or getattr(config, "n_positions", 0)
-    context = min(int(context or 1 << 20), setup.rope_length or 1 << 60)
+    context = int(context) if context and context > 0 else 1 << 20
+    context = min(context, setup.rope_length or context)
     vocab = module.get_input_embeddings().weight.shape[0]  # type: ignore[index]
     with ExitStack() as undo:
         _keep_modes(module, undo)
@@ -175,6 +178,7 @@ def _decoder(
             warn_of_factors(name, module, setup.rope_length)
             undo.callback(fix_factors(module, setup.rope_length))
         proof = proof_of(module, setup)
+        hand_over(module, undo)
         texts = draw_texts(module, context)
         expected = probe = None
         try:
@@ -183,7 +187,7 @@ def _decoder(
             probe, hooks = run_probe(module)
             for hook in hooks:
                 undo.callback(hook.remove)
-            module.set_attn_implementation(ATTENTION)
+            set_attention(module, ATTENTION)
         except Exception as error:  # whatever a model's own code raises
             raise _refusal(name, module, error) from error
 
@@ -245,7 +249,8 @@ def _check_layers(name: str, module: PreTrainedModel) -> None:
         raise ModelError(f"{name} has layers of kind {', '.join(sorted(unknown))}", _DECODERS)
     if getattr(module.config, "is_encoder_decoder", False) or not module.can_generate():
         raise ModelError(f"{name} ({type(module).__name__}) is not a decoder", _DECODERS)
-    if any(getattr(layer, "is_causal", True) is False for layer in module.modules()):
+    layers = [layer for layer in module.modules() if hasattr(layer, "layer_idx")]  # of the text
+    if any(getattr(layer, "is_causal", True) is False for layer in layers):
         raise ModelError(f"{name} ({type(module).__name__}) attends in both directions", _DECODERS)
 
 

@@ -19,6 +19,7 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
 from ..attention import LayerOptions
 from ..cache.kv_cache import LayerShape
+from .handover import handed_over, set_attention
 
 PROBING = "sgnb_probe"
 """The name of the attention that asks."""
@@ -35,6 +36,7 @@ class Probe:
         self.options: dict[int, LayerOptions] = {}
         self.heads: dict[int, int] = {}
         self.dtype = torch.float32
+        self.windows: dict[Callable[..., Tensor], int | None] = {}  # of each mask
         self.masked: dict[nn.Module, int | None] = {}  # windows that only a mask says
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
@@ -53,7 +55,7 @@ def run_probe(module: PreTrainedModel) -> tuple[Probe, list[RemovableHandle]]:
     The model's attention is `PROBING` afterwards. Raises ValueError, with the reason, for what the
     backends cannot do; whatever a model's own code raises.
     """
-    module.set_attn_implementation(PROBING)
+    set_attention(module, PROBING)
     hooks: list[RemovableHandle] = []
     try:
         probe = _probe(module)
@@ -93,24 +95,27 @@ def _attention(
     sliding_window: int | None = None,
     softcap: float | None = None,
     s_aux: Tensor | None = None,
-    sgnb: Probe,
+    sgnb: Probe | None = None,
     **ignored: Any,
 ) -> tuple[Tensor, None]:
     """As the attention that computes, and looks at the mask."""
+    probe: Probe = handed_over() if sgnb is None else sgnb
     layer: int = module.layer_idx  # type: ignore[assignment]
-    if layer in sgnb.shapes:
+    if layer in probe.shapes:
         raise ValueError(f"layer {layer} has more than one attention")
-    sgnb.store(layer, key[0].transpose(0, 1), value[0].transpose(0, 1))
+    probe.store(layer, key[0].transpose(0, 1), value[0].transpose(0, 1))
     if attention_mask is not None:
         visible = getattr(attention_mask, "visible", None)
         if visible is None:
             raise ValueError(f"layer {layer} makes a mask of its own")
-        window = _window(visible, layer)
+        if visible not in probe.windows:
+            probe.windows[visible] = _window(visible, layer)
+        window = probe.windows[visible]
         if window != sliding_window:
-            sgnb.masked[module] = window
+            probe.masked[module] = window
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     options = LayerOptions(scaling, sliding_window, softcap, s_aux)
-    return sgnb.attend(layer, query[0].transpose(0, 1), options)[None], None
+    return probe.attend(layer, query[0].transpose(0, 1), options)[None], None
 
 
 def _mask(

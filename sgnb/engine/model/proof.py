@@ -32,10 +32,10 @@ TOKENS = 48
 STEPS = (((0, 20), (0, 0)), ((20, 47), (0, 33)), ((47, 48), (33, 48)))
 """What each step computes of the texts: one alone, both in chunks, a decode beside a chunk."""
 
-TOLERANCES = {torch.float32: 2e-3, torch.float64: 2e-3}
-COARSE = 0.1
-"""Relative error of the logits of a chunk's median row; in half precision rounding alone, over all
-layers, makes some hundredths."""
+TOLERANCE = 1e-2
+COARSE = {torch.float16: 0.05, torch.bfloat16: 0.25}
+"""Relative error of a row's logits: of the worst row of a chunk, in half precision of the median
+one, as routers near a tie turn. Rounding alone makes 0.08 of 32 random layers in bfloat16."""
 
 
 class Texts(NamedTuple):
@@ -107,8 +107,8 @@ def _compare(found: Tensor, expected: Tensor, dtype: torch.dtype, beside: bool) 
         return
     size = (expected - expected.mean(-1, keepdim=True)).norm(dim=-1).clamp(min=1e-6)
     errors = (found - expected).norm(dim=-1) / size
-    bound = TOLERANCES.get(dtype, COARSE)
-    error = float(errors.max() if dtype in TOLERANCES else errors.median())
+    bound = COARSE.get(dtype, TOLERANCE)
+    error = float(errors.median() if dtype in COARSE else errors.max())
     if not error <= bound:
         where = "beside another text" if beside else "alone"
         raise ValueError(
