@@ -81,8 +81,8 @@ def check(rows: int, vocab: int, dtype: torch.dtype, device: str, seed: int) -> 
 
 
 def _compare(case: Case, found: SamplerOutput, expected: SamplerOutput, masked: bool) -> None:
-    assert torch.equal(found.allowed, expected.allowed)
     for row in np.flatnonzero(~case.odd):
+        assert int(found.allowed[row]) == int(expected.allowed[row])
         mine, other = int(found.tokens[row]), int(expected.tokens[row])
         bound = masked and case.states[row] != UNCONSTRAINED
         if bound and not case.allowed[row].any():

@@ -150,7 +150,7 @@ class Tokenizer:
 
     def _go_on(self, texts: Sequence[Text]) -> list[list[int]]:
         """Token ids of texts that stand after tokens, without the blank that begins a text."""
-        if not self._anchor:
+        if not texts or not self._anchor:
             return self._encode_texts(texts, False)
         anchored = self._encode_texts([(Segment(self._anchor), *text) for text in texts], False)
         [anchor] = self._encode([self._anchor], False)

@@ -189,7 +189,8 @@ def _choose(
         shifted = (x - tl.maximum(tl.max(x, axis=0), _LOWEST)) / temperature
         within = _pass(tl.exp(shifted).to(tl.float64), goal, BLOCK)
     result = tl.where(count > 0, tl.minimum(chosen * BLOCK + within, vocab - 1), 0)
+    value = tl.load(logits + row * stride + result).to(tl.float32)
     tl.store(tokens + row, result.to(tl.int64))
-    tl.store(logprobs + row, tl.load(logits + row * stride + result).to(tl.float32) - norm)
+    tl.store(logprobs + row, value - norm)
     tl.store(kept + row, mass)
-    tl.store(counts + row, count)
+    tl.store(counts + row, tl.where(tl.abs(value) < float("inf"), count, 0))
