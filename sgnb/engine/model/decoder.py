@@ -178,7 +178,7 @@ def _decoder(
             warn_of_factors(name, module, setup.rope_length)
             undo.callback(fix_factors(module, setup.rope_length))
         proof = proof_of(module, setup)
-        hand_over(module, undo)
+        handing = hand_over(module, undo)
         texts = draw_texts(module, context)
         expected = probe = None
         try:
@@ -187,6 +187,9 @@ def _decoder(
             probe, hooks = run_probe(module)
             for hook in hooks:
                 undo.callback(hook.remove)
+            if not probe.was_handed_over:
+                for hook in handing:
+                    hook.remove()
             set_attention(module, ATTENTION)
         except Exception as error:  # whatever a model's own code raises
             raise _refusal(name, module, error) from error

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 from transformers import AttentionInterface, PreTrainedModel
 
 _here = threading.local()  # backend: what the thread's model was called with
@@ -22,9 +23,10 @@ def handed_over() -> Any:
     return getattr(_here, "backend", None)
 
 
-def hand_over(model: PreTrainedModel, undo: ExitStack) -> None:
+def hand_over(model: PreTrainedModel, undo: ExitStack) -> list[RemovableHandle]:
     """Let `handed_over` know the argument `sgnb` of each call of the model, which may not take it
-    itself, and attention that is no function of transformers' interface use one that is."""
+    itself, and attention that is no function of transformers' interface use one that is. The hooks
+    on the model, for who finds that it hands the argument on by itself."""
     parameters = inspect.signature(model.forward).parameters.values()
     takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
@@ -39,11 +41,16 @@ def hand_over(model: PreTrainedModel, undo: ExitStack) -> None:
     def after(module: nn.Module, args: Any, output: Any) -> None:
         _here.backend = None
 
-    undo.callback(model.register_forward_pre_hook(before, with_kwargs=True).remove)
-    undo.callback(model.register_forward_hook(after, always_call=True).remove)
+    hooks = [
+        model.register_forward_pre_hook(before, with_kwargs=True),
+        model.register_forward_hook(after, always_call=True),
+    ]
+    for hook in hooks:
+        undo.callback(hook.remove)
     for module in model.modules():
         if hasattr(type(module), "_attn"):
             _adapt(module, model.config, undo)
+    return hooks
 
 
 def set_attention(model: PreTrainedModel, name: str) -> None:

@@ -37,6 +37,7 @@ class Probe:
         self.heads: dict[int, int] = {}
         self.dtype = torch.float32
         self.windows: dict[Callable[..., Tensor], int | None] = {}  # of each mask
+        self.was_handed_over = False  # to some layer, which the argument did not reach
         self.masked: dict[nn.Module, int | None] = {}  # windows that only a mask says
 
     def store(self, layer: int, k: Tensor, v: Tensor) -> None:
@@ -100,6 +101,7 @@ def _attention(
 ) -> tuple[Tensor, None]:
     """As the attention that computes, and looks at the mask."""
     probe: Probe = handed_over() if sgnb is None else sgnb
+    probe.was_handed_over |= sgnb is None
     layer: int = module.layer_idx  # type: ignore[assignment]
     if layer in probe.shapes:
         raise ValueError(f"layer {layer} has more than one attention")
