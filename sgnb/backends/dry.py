@@ -33,11 +33,6 @@ JOINED = (
     " the prompt"
 )
 
-JOINED = (
-    "a choice and the end of the prompt make one token: begin the choices with the blank that ends"
-    " the prompt"
-)
-
 Tokens = NDArray[Any]
 
 
