@@ -356,8 +356,8 @@ class Scheduler:
 
     def _release(self, request: Request) -> None:
         """Take a running request out, the one way: slots of computed tokens go to the tree, the
-        others to the pool. A launched step may still write to them; what
-        uses them next follows it on the same stream."""
+        others to the pool. A launched step may still write to them; what uses them next follows it
+        on the same stream."""
         node = request.node
         assert node is not None
         self._decode = self._decoding = None

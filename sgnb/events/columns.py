@@ -48,7 +48,7 @@ class Tokens(Sequence[int]):
 
 
 FEW_ROWS = 8
-"""An array of at most so many takes more memory than the tuple of its numbers."""
+"""An array of at most this many takes more memory than the tuple of its numbers."""
 
 
 def _compact(column: Any) -> Any:

@@ -12,7 +12,7 @@ from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.fusion import Swap, fuse
 from sgnb.engine.fusion.operations import Linear
 from sgnb.engine.fusion.trace import TracingBackend
-from sgnb.engine.model.decoder import ATTENTION
+from sgnb.engine.model.interface import ATTENTION
 
 from ..random_models import VOCAB, random_model
 

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from sgnb.engine.engine import Engine
-from sgnb.engine.model import decoder
+from sgnb.engine.model import decoder, interface
 from sgnb.engine.model.decoder import load_decoder
 from sgnb.errors import ModelError
 from sgnb.magics.session import Session
@@ -125,13 +125,13 @@ def test_the_default_backend_on_the_same_model_replaces() -> None:
 def test_a_model_with_other_logits_is_refused_and_the_proof_remembered(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    own_attention = decoder._attention
+    own_attention = interface.attention
 
     def blurred(*args: Any, scaling: float, **kwargs: Any) -> Any:
         return own_attention(*args, scaling=scaling / 2, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setitem(decoder.AttentionInterface._global_mapping, decoder.ATTENTION, blurred)
+        patch.setitem(interface.AttentionInterface._global_mapping, interface.ATTENTION, blurred)
         with pytest.raises(ModelError, match=r"LlamaForCausalLM .* its logits differ .* alone"):
             load_decoder(random_model(), "cpu", fused=False)
     assert not list(tmp_path.rglob("*"))

@@ -30,7 +30,7 @@ SHARED_READS_SAVED = 256
 merging costs more."""
 
 LONG_CHUNK = 256
-"""A chunk of so many tokens has tasks of its own."""
+"""A chunk of at least this many tokens has tasks of its own."""
 
 BAND_ROWS = 128
 """Rows of a band of a sliding window: fewer are more calls, more see further beyond the window."""

@@ -16,62 +16,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
-from transformers import AttentionInterface, PreTrainedModel
-from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+from transformers import PreTrainedModel
 
 from ...errors import ModelError
-from ..attention import AttentionBackend, LayerOptions
 from ..cache.kv_cache import LayerShape
 from ..device.errors import is_out_of_memory
 from ..device.precompile import cancel_unclaimed, load_triton
 from ..fusion import Swap, fuse, unfuse
 from ..fusion.invariant_model import fuse_invariant
-from .compiled import COMPILED, attend, compile_layers
-from .handover import hand_over, handed_over, set_attention
+from .compiled import compile_layers
+from .handover import hand_over, set_attention
+from .interface import ATTENTION
 from .lease import Setup, lease
 from .loading import first_line, load_module, pick_device, pick_dtype, place_module
 from .probe import Probe, run_probe
 from .proof import check_logits, draw_texts, own_logits, proof_of, remember
 from .rope import fix_factors, fixed_length, warn_of_factors
 
-ATTENTION = "sgnb"
 LAYER_TYPES = {"full_attention", "sliding_attention"}
-
-
-def _attention(
-    module: torch.nn.Module,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attention_mask: Tensor | None,
-    *,
-    scaling: float | None = None,
-    sliding_window: int | None = None,
-    softcap: float | None = None,
-    s_aux: Tensor | None = None,
-    sgnb: AttentionBackend | None = None,
-    **ignored: Any,
-) -> tuple[Tensor, None]:
-    """transformers' attention interface: q [1, heads, T, dim] in, [1, T, heads, dim] out."""
-    options = LayerOptions(
-        query.shape[-1] ** -0.5 if scaling is None else scaling, sliding_window, softcap, s_aux
-    )
-    if sgnb is COMPILED:
-        q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
-        return attend(q, k, v, options)[None], None
-    layer: int = module.layer_idx  # type: ignore[assignment]
-    backend = handed_over() if sgnb is None else sgnb
-    backend.store(layer, key[0].transpose(0, 1), value[0].transpose(0, 1))
-    return backend.attend(layer, query[0].transpose(0, 1), options)[None], None
-
-
-def _no_mask(*args: Any, **kwargs: Any) -> None:
-    """The backend decides what a token sees."""
-
-
-AttentionInterface.register(ATTENTION, _attention)
-ALL_MASK_ATTENTION_FUNCTIONS.register(ATTENTION, _no_mask)
 
 
 @dataclass(frozen=True)

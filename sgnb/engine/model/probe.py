@@ -20,6 +20,7 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from ..attention import LayerOptions
 from ..cache.kv_cache import LayerShape
 from .handover import handed_over, set_attention
+from .interface import attention
 
 PROBING = "sgnb_probe"
 """The name of the attention that asks."""
@@ -92,12 +93,9 @@ def _attention(
     value: Tensor,
     attention_mask: Tensor | None,
     *,
-    scaling: float | None = None,
     sliding_window: int | None = None,
-    softcap: float | None = None,
-    s_aux: Tensor | None = None,
     sgnb: Probe | None = None,
-    **ignored: Any,
+    **more: Any,
 ) -> tuple[Tensor, None]:
     """As the attention that computes, and looks at the mask."""
     probe: Probe = handed_over() if sgnb is None else sgnb
@@ -105,7 +103,6 @@ def _attention(
     layer: int = module.layer_idx  # type: ignore[assignment]
     if layer in probe.shapes:
         raise ValueError(f"layer {layer} has more than one attention")
-    probe.store(layer, key[0].transpose(0, 1), value[0].transpose(0, 1))
     if attention_mask is not None:
         visible = getattr(attention_mask, "visible", None)
         if visible is None:
@@ -115,9 +112,9 @@ def _attention(
         window = probe.windows[visible]
         if window != sliding_window:
             probe.masked[module] = window
-    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-    options = LayerOptions(scaling, sliding_window, softcap, s_aux)
-    return probe.attend(layer, query[0].transpose(0, 1), options)[None], None
+    return attention(
+        module, query, key, value, None, sliding_window=sliding_window, sgnb=probe, **more
+    )
 
 
 def _mask(
