@@ -52,7 +52,7 @@ def _texts(schemas: list[tuple[str, str]]) -> tuple[dict[str, list[Tokens]], int
     """The tokens of each schema's texts, and how many of the texts do not validate."""
     walker, tokenizer = (
         Walker(pieces()),
-        Tekkenizer.from_file(Path(mistral_common.__file__).parent / FILE),
+        Tekkenizer.from_file(Path(mistral_common.__file__).parent / "data" / FILE),
     )
     found: dict[str, list[Tokens]] = {}
     invalid = 0

@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import tokenizers
 
 from ...errors import RequestError
+from .chunks import ChunkedEncoder
 
 Places = list[tuple[int, int, int]]
 """Start, end and token of marks in a text, in order."""
@@ -40,8 +41,11 @@ class Unmarked:
     """A tokenizer's twin in which every mark has a name that nobody can guess, so that its old name
     is plain text. What else the tokenizer does to a text, and beside a mark, stays."""
 
-    def __init__(self, fast: tokenizers.Tokenizer | None, marks: dict[str, int]) -> None:
-        """RequestError for a tokenizer written in Python, which has no such twin."""
+    def __init__(
+        self, fast: tokenizers.Tokenizer | None, marks: dict[str, int], byte_level: bool
+    ) -> None:
+        """byte_level: see `ChunkedEncoder`. RequestError for a tokenizer written in Python, which
+        has no such twin."""
         if fast is None:
             raise RequestError(
                 "the prompt's data holds special tokens, which this tokenizer cannot read as text",
@@ -56,6 +60,7 @@ class Unmarked:
         self._fast = tokenizers.Tokenizer.from_str(json.dumps(made))
         self._fast.no_padding()
         self._fast.no_truncation()
+        self._chunks = ChunkedEncoder(self._encode_whole, self._fast.get_vocab, byte_level)
         # A mark outside the model's vocabulary may be numbered anew.
         self._ids = {self._fast.token_to_id(alias): marks[name] for name, alias in names.items()}
 
@@ -67,8 +72,12 @@ class Unmarked:
             parts += [text[at:start], self._names[token]]
             at = end
         whole = "".join([*parts, text[at:]])
-        ids = self._fast.encode(whole, add_special_tokens=special).ids
+        [ids] = self._chunks.encode([whole], special)
         return [self._ids.get(token, token) for token in ids]
+
+    def _encode_whole(self, texts: Sequence[str], special: bool) -> list[list[int]]:
+        encoded = self._fast.encode_batch_fast(list(texts), add_special_tokens=special)
+        return [one.ids for one in encoded]
 
 
 def _rename(model: dict[str, Any], names: dict[str, str]) -> None:

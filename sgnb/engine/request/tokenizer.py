@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ...errors import RequestError
 from ...grammar.vocabulary import Vocabulary
 from ...segment import Segment
+from .chunks import ChunkedEncoder
 from .marks import Places, Unmarked, marks_of, pattern_of
 
 CONTEXT_TOKENS = 6
@@ -37,6 +38,7 @@ class Tokenizer:
         self._literal = self._special
         if self._byte_level:
             self._literal |= frozenset(tokenizer.added_tokens_decoder)
+        self._chunks = ChunkedEncoder(self._encode_whole, tokenizer.get_vocab, self._byte_level)
         self._marks = marks_of(tokenizer)
         self.marks = pattern_of(self._marks)  # finds special tokens written in a text, if any exist
         self._written = lru_cache(4096)(self._write)
@@ -98,10 +100,12 @@ class Tokenizer:
         return self.vocabulary.longest_match(data)
 
     def _encode(self, texts: Sequence[str], special: bool) -> list[list[int]]:
-        """The tokens of each text, with what the tokenizer puts around it if `special`.
+        """The tokens of each text, with what the tokenizer puts around it if `special`."""
+        return self._chunks.encode(texts, special)
 
-        Neither padded nor cut, whatever the tokenizer's file or whoever shares it asks for.
-        """
+    def _encode_whole(self, texts: Sequence[str], special: bool) -> list[list[int]]:
+        """The same in one piece. Neither padded nor cut, whatever the tokenizer's file or whoever
+        shares it asks for."""
         fast = self._fast
         if fast is None:
             return [list(self.hf.encode(text, add_special_tokens=special)) for text in texts]
@@ -150,23 +154,17 @@ class Tokenizer:
 
     def _go_on(self, texts: Sequence[Text]) -> list[list[int]]:
         """Token ids of texts that stand after tokens, without the blank that begins a text."""
-        if not texts or not self._anchor:
+        anchor_text = self._chunks.anchor
+        if not texts or not anchor_text:
             return self._encode_texts(texts, False)
-        anchored = self._encode_texts([(Segment(self._anchor), *text) for text in texts], False)
-        [anchor] = self._encode([self._anchor], False)
+        anchored = self._encode_texts([(Segment(anchor_text), *text) for text in texts], False)
+        [anchor] = self._encode([anchor_text], False)
         return [
             ids[len(anchor) :]
             if ids[: len(anchor)] == anchor
             else self._encode_texts([text], False)[0]
             for ids, text in zip(anchored, texts, strict=True)
         ]
-
-    @cached_property
-    def _anchor(self) -> str:
-        """What to put before a text so that the tokenizer puts no blank there."""
-        [alone, after, anchor] = self._encode(["a", "\na", "\n"], False)
-        blank = b"".join(self.pieces(alone)) != b"a"
-        return "\n" if blank and b"".join(self.pieces(after[len(anchor) :])) == b"a" else ""
 
     def _encode_texts(self, texts: Sequence[Text], special: bool) -> list[list[int]]:
         """As `_encode`, with the special tokens written in data as plain text."""
@@ -215,7 +213,7 @@ class Tokenizer:
 
     @cached_property
     def _unmarked(self) -> Unmarked:
-        return Unmarked(self._fast, self._marks)
+        return Unmarked(self._fast, self._marks, self._byte_level)
 
     def decode(self, tokens: Sequence[int], skip_special_tokens: bool = True) -> str:
         if self._fast is not None:
