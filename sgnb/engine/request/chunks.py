@@ -28,7 +28,7 @@ CUTS = (r"(?<=[^\W_])(?= )", r"(?<=\S\n)(?=[^\W_])")
 # A letter outside ASCII may end in any of the bytes from 0x80 on.
 _LETTER = r"[0-9A-Za-z\u00a1-\u00ff\u0121-\u0143]"
 CROSSING_BYTE_LEVEL = rf"{_LETTER}\u0120", rf"\u010a{_LETTER}"
-"""For each of `CUTS`, what a token's name holds that lies across it, in byte-level BPE's alphabet."""
+"""For each of `CUTS`, what the name of a token across it holds, in byte-level BPE's alphabet."""
 
 CROSSING = r"[^\W_][ ▁]", r"\n[^\W_]"
 """The same where names are text."""
