@@ -23,6 +23,7 @@ from ..grammar.spec import GrammarSpec
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
 from ..lang.location import Location
 from ..sampling import SamplingParams
+from ..segment import Segment
 from .local import chat_template, encode_choices, marks
 
 STAND_IN = "…"
@@ -102,6 +103,9 @@ class DryExecutor:
 
         self._thread.submit(work)
         return lambda: None
+
+    def encode(self, segments: Sequence[Segment]) -> list[int]:
+        return self._engine.encode([segments])[0]
 
     def flush_cache(self) -> None:
         """Nothing: a dry run leaves the engine as it is."""

@@ -8,7 +8,7 @@ import re
 import threading
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -94,6 +94,9 @@ class LocalExecutor:
         sinks = [partial(gather.put, i) for i in range(len(params))]
         ids = self.engine.submit([*continued, *alone], params, sinks, origin=origin)
         return partial(self.engine.abort, ids)
+
+    def encode(self, segments: Sequence[Segment]) -> list[int]:
+        return self.engine.encode([segments])[0]
 
     def flush_cache(self) -> None:
         self.engine.flush_cache()

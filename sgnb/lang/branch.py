@@ -271,10 +271,11 @@ class Branch:
             self.meta[name] = [child.meta.get(name, {}) for child in holders]
 
     def _take_texts(self, op: Generate, result: Result) -> None:
-        several = op.params.n > 1
+        several, run = op.params.n > 1, self.program.run
         self.variables[op.name] = list(result.texts) if several else result.texts[0]
         self.meta[op.name] = list(result.meta) if several else result.meta[0]
-        self._extend(result.segments or [Segment(result.texts[0], "data")])
+        kept = result.segments if run.keep_tokens else ()
+        self._extend(kept or [Segment(result.texts[0], "data")])
         self.program.data.add(result.texts)
         self._emit(GenerationDone(self._run, self.id, op.name, result.texts[0]))
 

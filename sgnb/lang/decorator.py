@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import functools
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from inspect import BoundArguments
 from typing import Any, Literal
 
@@ -16,7 +18,7 @@ from .executor import Executor
 from .location import caller
 from .pool import WorkerPool
 from .run import Run
-from .state import ProgramState
+from .state import AsyncProgramState, ProgramState
 
 _OF_ONE_CALL = ("regex", "json_schema", "ebnf", "json_whitespace", "thinking")
 _DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE_CALL)
@@ -45,13 +47,16 @@ def _executor(backend: Executor | None) -> Executor:
     return executor
 
 
-def function(func: Callable[..., Any] | None = None, *, marks: bool = False) -> Any:
+def function(
+    func: Callable[..., Any] | None = None, *, marks: bool = False, keep_tokens: bool = True
+) -> Any:
     """Make a program of a Python function whose first argument is the state, `s`.
 
     With `marks`, special tokens written in the contents of its roles and in its arguments are read
-    as such, and not as plain text, in every run of it.
+    as such, and not as plain text, in every run of it. Without `keep_tokens`, what the model wrote
+    is tokenized anew with the text around it, as a server would that is sent text.
     """
-    make = functools.partial(SglFunction, marks=marks)
+    make = functools.partial(SglFunction, marks=marks, keep_tokens=keep_tokens)
     return make if func is None else make(func)
 
 
@@ -67,43 +72,71 @@ class SglFunction:
         func: Callable[..., Any],
         bound: Mapping[str, Any] | None = None,
         marks: bool = False,  # see `function`
+        keep_tokens: bool = True,
     ) -> None:
         self.func = func
         self.bound = dict(bound or {})
-        self.marks = marks
+        self.marks, self.keep_tokens = marks, keep_tokens
+        self.is_async = inspect.iscoroutinefunction(func)
         self._signature = _without_state(func)
         self._names = tuple(self._signature.parameters)
         functools.update_wrapper(self, func)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """With a state first: run inside that program; what the function returns. Else `run`."""
+        """With a state first: run inside that program; what the function returns. Else `run`, or
+        for an `async def` `arun`."""
         if args and isinstance(args[0], ProgramState):
             return self._call(args[0], self._arguments(args[1:], kwargs))
-        return self.run(*args, **kwargs)
+        return self.arun(*args, **kwargs) if self.is_async else self.run(*args, **kwargs)
 
     def run(
         self, *args: Any, stream: bool = False, backend: Executor | None = None, **kwargs: Any
     ) -> ProgramState:
-        """Run the program; its finished state, or its error. With `stream` the state at once."""
+        """Run the program's code, and return its state as soon as that has run: what it appended
+        goes on beside what comes next, and reading a value waits for it. An error of the code is
+        raised here, one of what it appended by the first read; an error that nobody reads is logged
+        once. With `stream` the code runs on a thread of its own, and the state comes at once.
+        """
         arguments, defaults = self._split(args, kwargs)
+        run = self._run(_executor(backend), defaults, stream=stream)
         if stream:
-            return self._start(arguments, _executor(backend), defaults, stream=True)
-        with self._run(_executor(backend), defaults) as run:
-            state = run.state()
-            state.program.value = self._call(state, arguments)
+            return self._on_a_thread(run, arguments)
+        try:
+            if not self.is_async:
+                state = run.state(start=False)
+                self._work(state, arguments)
+                return state
+            state = self._on_a_thread(run, arguments)
+            program = state.program
+            program.wait(lambda: program.closed)
+            program.raise_failure()
+        except BaseException as error:
+            run.finish(error)
+            raise
         return state
 
     async def arun(
         self, *args: Any, backend: Executor | None = None, **kwargs: Any
     ) -> ProgramState:
-        """As `run`, on an event loop. Cancelling the task stops the program's calls."""
+        """As `run`, on an event loop, to the end of all that the program appended. Cancelling the
+        task stops the program's calls.
+
+        The code of an `async def` runs as part of the calling task; that of a `def` on a thread of
+        its own.
+        """
         arguments, defaults = self._split(args, kwargs)
-        state = self._start(arguments, _executor(backend), defaults, stream=False)
-        program = state.program
+        run = self._run(_executor(backend), defaults)
         try:
+            if self.is_async:
+                state = run.state(start=False)
+                await self._awork(state, arguments)
+            else:
+                state = self._on_a_thread(run, arguments)
+            program = state.program
             await program.wait_async(lambda: program.finished)
         except BaseException:
-            state.cancel()
+            run.mark_read()
+            run.cancel()
             raise
         state.raise_error()
         return state
@@ -141,7 +174,7 @@ class SglFunction:
     def bind(self, **kwargs: Any) -> SglFunction:
         """The same program with these arguments fixed."""
         self._refuse_unknown(kwargs, self._names)
-        return SglFunction(self.func, {**self.bound, **kwargs}, self.marks)
+        return SglFunction(self.func, {**self.bound, **kwargs}, self.marks, self.keep_tokens)
 
     def __repr__(self) -> str:
         return f"<sgnb program {self.__name__}{self._signature}>"  # type: ignore[attr-defined]
@@ -156,21 +189,17 @@ class SglFunction:
 
     def _run(self, executor: Executor, defaults: Any, total: int = 1, stream: bool = False) -> Run:
         title = self.func.__name__
-        return Run(executor, title, self.source, total, defaults, stream, self.marks)
+        return Run(
+            executor, title, self.source, total, defaults, stream, self.marks, self.keep_tokens
+        )
 
-    def _start(
-        self, arguments: BoundArguments, executor: Executor, defaults: dict[str, Any], stream: bool
-    ) -> ProgramState:
-        """Run the program in a thread of its own; its errors are raised by reading the state."""
-        run = self._run(executor, defaults, stream=stream)
+    def _on_a_thread(self, run: Run, arguments: BoundArguments) -> ProgramState:
+        """Run the program's code on a thread of its own; its errors are raised by reading the
+        state."""
         state = run.state(start=False)
-
-        def work() -> None:
-            self._work(state, arguments)
-            run.wait()
-            run.finish()
-
-        threading.Thread(target=work, name=f"sgnb-{self.func.__name__}", daemon=True).start()
+        [task] = self._tasks([state], [arguments])
+        name = f"sgnb-{self.func.__name__}"
+        threading.Thread(target=task, name=name, daemon=True).start()
         return state
 
     def _batch(
@@ -193,8 +222,7 @@ class SglFunction:
                 show()
 
             try:
-                pairs = zip(states, rows, strict=True)
-                pool.add(functools.partial(self._work, state, row) for state, row in pairs)
+                pool.add(self._tasks(states, rows))
                 for state in states:
                     state.program.wait_finished(meanwhile)
                     yield state
@@ -202,17 +230,34 @@ class SglFunction:
                 pool.stop()
                 show("\n")
 
+    def _tasks(
+        self, states: Sequence[ProgramState], rows: Sequence[BoundArguments]
+    ) -> list[Callable[[], None]]:
+        """What runs the programs' code on other threads: one task for each, or one event loop for
+        all. Their states have their errors."""
+        pairs = list(zip(states, rows, strict=True))
+
+        def work(state: ProgramState, arguments: BoundArguments) -> None:
+            with contextlib.suppress(BaseException):
+                self._work(state, arguments)
+
+        async def work_all() -> None:
+            await asyncio.gather(*(self._awork(*pair) for pair in pairs), return_exceptions=True)
+
+        if self.is_async:
+            return [lambda: asyncio.run(work_all())]
+        return [functools.partial(work, *pair) for pair in pairs]
+
     def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
-        """Run the program's code on this thread, and close the program with what it raises."""
-        program = state.program
-        try:
-            program.start()
-            program.value = self._call(state, arguments)
-        except BaseException as error:
-            program.cancel()
-            program.close(error)
-        else:
-            program.close()
+        """Run the program's code here."""
+        with state.program.code():
+            state.program.value = self._call(state, arguments)
+
+    async def _awork(self, state: ProgramState, arguments: BoundArguments) -> None:
+        """The same for an `async def`."""
+        with state.program.code():
+            awaiting = AsyncProgramState(state.program.root)
+            state.program.value = await self._call(awaiting, arguments)
 
     def _call(self, state: ProgramState, arguments: BoundArguments) -> Any:
         state.program.know(arguments.arguments)
@@ -249,7 +294,7 @@ class SglFunction:
 
 def _without_state(func: Callable[..., Any]) -> inspect.Signature:
     """The signature of `func` less its first argument, which must be `s`."""
-    if not callable(func) or inspect.iscoroutinefunction(func) or inspect.isgeneratorfunction(func):
+    if not callable(func) or inspect.isgeneratorfunction(func) or inspect.isasyncgenfunction(func):
         hint = "a program is a function: def name(s, ...)"
         raise ProgramError(f"{caller()}: {func!r} cannot be a program", hint)
     signature = inspect.signature(func)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -95,6 +95,8 @@ class Executor(Protocol):
     ) -> Callable[[], None]: ...
 
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]: ...
+
+    def encode(self, segments: Sequence[Segment]) -> list[int]: ...
 
     def flush_cache(self) -> None: ...
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -39,6 +41,11 @@ WAIT_SECONDS = 0.1
 _warned: dict[Any, Any] = {}
 """`warnings`' registry of what was said, and at which lines."""
 
+_log = logging.getLogger(__name__)
+
+inside: ContextVar[Program | None] = ContextVar("inside", default=None)
+"""The program whose code runs here."""
+
 
 class Program:
     """The branches of one program, and its calls."""
@@ -47,7 +54,7 @@ class Program:
         self.run, self.executor = run, run.executor
         self.changed = threading.Condition(threading.Lock())
         self.outbox: list[tuple[Branch, Op, Call | ScoreCall]] = []  # calls to be sent
-        self.owner: int | None = None  # the thread that runs the program's code
+        self.owner: object = None  # the thread or task that runs the program's code
         self.closed = False  # that code has returned: no op will be added
         self.finished = False  # and all ops are over
         self.cancelled = False
@@ -55,15 +62,33 @@ class Program:
         self._failure: BaseException | None = None  # what it raised
         self._busy = 0  # branches with ops to run
         self._listeners: list[Callable[[], None]] = []
+        self.nested: list[Run] = []  # begun by its code, and not over or with an error to be read
         self.data = KnownData(run.executor.marks)
         self.root = Branch(self, str(number), Scope())
         self.branches = [self.root]
 
     def start(self) -> None:
-        """Begin the root branch. The calling thread is the one that will run the program's code."""
+        """Begin the root branch. The calling thread, or task of an event loop, is the one that will
+        run the program's code."""
         with self.changed:
-            self.owner = threading.get_ident()
+            self.owner = _here()
             self.root.begin()
+
+    @contextlib.contextmanager
+    def code(self) -> Iterator[None]:
+        """The program's code runs inside: begins the program, and closes it, with what was
+        raised."""
+        token = inside.set(self)
+        try:
+            self.start()
+            yield
+        except BaseException as error:
+            self.cancel()
+            self.close(error)
+            raise
+        finally:
+            inside.reset(token)
+        self.close()
 
     def append(self, branch: Branch, expr: Any) -> None:
         """Queue every node of `expr` on `branch`. Does not wait."""
@@ -220,6 +245,11 @@ class Program:
                 self._finish_if_over()
                 self._notify()
 
+    def raise_failure(self) -> None:
+        """Raise what the program's code raised, if it did."""
+        if self._failure is not None:
+            raise self._failure
+
     def _finish_if_over(self) -> None:
         if not self.closed or self._busy or self.finished:
             return
@@ -233,10 +263,20 @@ class Program:
         for branch in reversed(self.branches):
             branch.finish()
         self._notify()
+        self.run.count_finished()
+
+    def __del__(self) -> None:
+        """As asyncio does for tasks."""
+        error = self.root.error
+        if self.finished and not self.root.seen and not isinstance(error, Aborted | None):
+            _log.error("a program failed, and nobody read its error", exc_info=error)
 
     def cancel(self) -> None:
-        """Stop at the next token. Calls in flight still bring what they have; nothing else runs."""
+        """Stop at the next token, the runs nested in this program too. Calls in flight still bring
+        what they have; nothing else runs."""
         with self.changed:
+            if self.cancelled:
+                return
             self.cancelled = True
             stopped = Aborted("the run was stopped")
             for branch in self.branches:
@@ -247,6 +287,8 @@ class Program:
             self._notify()
         for cancel in cancels:
             cancel()
+        for run in tuple(self.nested):
+            run.cancel()
 
     def drain(self, deadline: float) -> None:
         """Close, wait until `deadline` (of time.monotonic) for calls in flight, fail the rest."""
@@ -261,18 +303,23 @@ class Program:
 
     def wait(self, ready: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> None:
         """Wait until `ready()`, asked with the lock held; without it, ten times a second and
-        whenever something arrives, call `meanwhile` and the run's own."""
+        whenever something arrives, call `meanwhile` and the run's own. An interrupt stops all runs
+        that the main thread has begun."""
         with self.changed:
             if ready():
                 return
-        with blocking():
-            while True:
-                with self.changed:
-                    if ready() or (self.changed.wait(WAIT_SECONDS) and ready()):
-                        return
-                if meanwhile is not None:
-                    meanwhile()
-                self.run.tick()
+        try:
+            with blocking():
+                while True:
+                    with self.changed:
+                        if ready() or (self.changed.wait(WAIT_SECONDS) and ready()):
+                            return
+                    if meanwhile is not None:
+                        meanwhile()
+                    self.run.tick()
+        except KeyboardInterrupt as error:
+            self.run.stop_all(error)
+            raise
 
     def wait_finished(self, meanwhile: Callable[[], None] | None = None) -> None:
         self.wait(lambda: self.finished, meanwhile)
@@ -299,13 +346,22 @@ class Program:
                 self._listeners.remove(wake)
 
     def may_grow(self) -> bool:
-        """Whether another thread than this one may still add ops; before the start, any may."""
-        return not self.closed and threading.get_ident() != self.owner
+        """Whether another thread or task than this one may still add ops; before the start, any
+        may."""
+        return not self.closed and _here() != self.owner
 
     def _notify(self) -> None:
         self.changed.notify_all()
         for wake in self._listeners:
             wake()
+
+
+def _here() -> object:
+    """The task of an event loop that runs here, or else the thread."""
+    with contextlib.suppress(RuntimeError):
+        if task := asyncio.current_task():
+            return task
+    return threading.get_ident()
 
 
 def _gathered(branch: Branch, children: tuple[Branch, ...]) -> tuple[str, ...]:

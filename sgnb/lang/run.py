@@ -7,7 +7,8 @@
 
 Leaving the block waits for everything that was appended, and raises the first error when no program
 succeeded. An exception inside it, an interrupt above all, stops the run's calls at the next token
-and keeps what they brought.
+and keeps what they brought. Without the block a run ends by itself, when the last of its programs
+is finished.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+import weakref
+from asyncio import CancelledError
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Literal
@@ -23,7 +26,7 @@ from ..errors import Aborted
 from ..events import RunFinished, RunStarted
 from ..sampling import SamplingParams
 from .executor import Executor
-from .program import Program
+from .program import Program, inside
 from .state import ProgramState
 
 DRAIN_SECONDS = 5.0
@@ -33,6 +36,8 @@ Status = Literal["running", "done", "error", "interrupted"]
 
 _numbers = itertools.count(1)
 _watchers: list[Callable[[Run], None]] = []
+_foreground: weakref.WeakSet[Run] = weakref.WeakSet()
+"""Runs that the main thread has begun, outside of programs, and that are not over."""
 
 
 def watch(started: Callable[[Run], None]) -> Callable[[], None]:
@@ -54,18 +59,28 @@ class Run:
         defaults: SamplingParams | Mapping[str, Any] | None = None,  # for every `gen`
         stream: bool = False,  # ask the executor for text as it is made
         marks: bool = False,  # special tokens written in data are read as such
+        keep_tokens: bool = True,  # outputs stay the tokens that they were made of
     ) -> None:
         self.id = f"run{next(_numbers)}"
         self.title, self.total = title, total
         self.status: Status = "running"
         self.message = ""  # of `RunFinished`
-        self.executor, self.stream, self.marks = executor, stream, marks
+        self.executor, self.stream = executor, stream
+        self.marks, self.keep_tokens = marks, keep_tokens
         self.defaults = SamplingParams.make(defaults)
         self.meanwhile: Callable[[], None] | None = None  # see `tick`
         self.emit = executor.log.emit
         self.states: list[ProgramState] = []  # of the programs, in order
         self._params: dict[tuple[tuple[tuple[str, Any], ...], bool], SamplingParams] = {}
+        self.finished = 0  # how many programs are
         self._over = False
+        self._ending = threading.Lock()
+        self._failure: BaseException | None = None  # what `finish` was told
+        self.outer = inside.get()  # the program whose code began this run
+        if self.outer is not None:
+            self.outer.nested.append(self)
+        elif threading.current_thread() is threading.main_thread():
+            _foreground.add(self)
         self.emit(RunStarted(self.id, title, source, total))
         for started in tuple(_watchers):
             started(self)
@@ -93,13 +108,12 @@ class Run:
     def tick(self) -> None:
         """Call `meanwhile`, on the main thread alone: only that one may display. Every wait for one
         of the run's programs does this about ten times a second."""
-        if self.meanwhile is not None and threading.current_thread() is threading.main_thread():
+        if threading.current_thread() is not threading.main_thread():
+            return
+        if self.meanwhile is not None:
             self.meanwhile()
-
-    @property
-    def finished(self) -> int:
-        """How many programs are finished."""
-        return sum(state.program.finished for state in self.states)
+        elif self.outer is not None:
+            self.outer.run.tick()
 
     def wait(self) -> None:
         """Wait until every program is finished."""
@@ -111,20 +125,68 @@ class Run:
         for state in list(self.states):
             state.cancel()
 
+    @staticmethod
+    def stop_all(error: BaseException) -> None:
+        """Stop the runs that the main thread has begun, as an `error` wants."""
+        begun = tuple(_foreground)
+        for run in begun:
+            run.cancel()
+        for run in begun:
+            run.finish(error)
+
+    def join(self) -> None:
+        """Wait until the run and those nested in it are over, and raise the first error when none
+        of its programs succeeded; of a nested run, if nobody has read it. An exception here stops
+        them."""
+        try:
+            self.wait()
+            for state in self.states:
+                for run in tuple(state.program.nested):
+                    run.join()
+            if self.outer is None or any(not state.program.root.seen for state in self.states):
+                self._raise_if_none_succeeded()
+        except BaseException as error:
+            self.finish(error)
+            raise
+
+    def mark_read(self) -> None:
+        """What ended the programs' code is raised where they were begun."""
+        for state in self.states:
+            state.program.root.seen = True
+
+    def count_finished(self) -> None:
+        """Programs call this, with their lock, when they are finished."""
+        with self._ending:
+            self.finished += 1
+            last = self.finished >= max(self.total, len(self.states))
+        if last:
+            self.finish()
+
     def finish(self, error: BaseException | None = None) -> None:
         """End the run; after an `error`, stop it first. Harmless when repeated."""
-        if self._over:
-            return
-        self._over = True
         try:
             if error is not None:
-                self.cancel()
-                deadline = time.monotonic() + DRAIN_SECONDS
-                for state in self.states:
-                    state.program.drain(deadline)
+                self._failure = self._failure or error
+                self._stop()
         finally:
-            self.status, self.message = self._outcome(error)
-            self.emit(RunFinished(self.id, self.status, self.message))
+            with self._ending:
+                over, self._over = self._over, True
+            if not over:
+                self.status, self.message = self._outcome()
+                self.emit(RunFinished(self.id, self.status, self.message))
+                _foreground.discard(self)
+                if self.outer is not None and self.status == "done":
+                    self.outer.nested.remove(self)
+
+    def _stop(self) -> None:
+        """Stop the programs and the runs nested in them, and take what their calls have brought."""
+        self.mark_read()
+        self.cancel()
+        deadline = time.monotonic() + DRAIN_SECONDS
+        for state in self.states:
+            state.program.drain(deadline)
+            for run in tuple(state.program.nested):
+                run.finish(self._failure)
 
     def __enter__(self) -> Run:
         return self
@@ -135,14 +197,9 @@ class Run:
         if error is not None:
             self.finish(error)
             return
-        try:
-            for state in self.states:
-                state.program.close()
-            self.wait()
-            self._raise_if_none_succeeded()
-        except BaseException as caught:
-            self.finish(caught)
-            raise
+        for state in self.states:
+            state.program.close()
+        self.join()
         self.finish()
 
     def _errors(self) -> list[BaseException]:
@@ -152,13 +209,13 @@ class Run:
         if self.states and len(self._errors()) == len(self.states):
             self.states[0].raise_error()
 
-    def _outcome(self, error: BaseException | None) -> tuple[Status, str]:
+    def _outcome(self) -> tuple[Status, str]:
         """The status and message of `RunFinished`."""
         failed = self._errors()
-        first = error or (failed[0] if failed else None)
+        first = self._failure or (failed[0] if failed else None)
         if first is None:
             return "done", ""
-        if isinstance(first, (KeyboardInterrupt, GeneratorExit, Aborted)):
+        if isinstance(first, (KeyboardInterrupt, GeneratorExit, CancelledError, Aborted)):
             return "interrupted", str(first)
         message = f"{type(first).__name__}: {first}"
         if (total := len(self.states)) > 1:

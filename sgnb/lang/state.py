@@ -1,12 +1,13 @@
 """What a program holds in its hands: the state `s`, and the group of states that a fork gives.
 
-Appending never waits; reading a value waits for that value and no longer. Everything here only asks
-the branch and its program; no state of its own.
+Appending never waits; reading a value waits for that value and no longer. A read that cannot be
+answered raises the error that ended the program. Everything here only asks the branch and its
+program; no state of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, get_args
 
@@ -24,8 +25,7 @@ JOIN_MODES = get_args(JoinMode)
 
 
 class ProgramState:
-    """One branch of a running program. Reading a value that it never set raises the error that
-    ended it."""
+    """One branch of a running program."""
 
     def __init__(self, branch: Branch) -> None:
         self._branch = branch
@@ -42,17 +42,19 @@ class ProgramState:
     def ret_value(self) -> Any:
         """What the program's function returned. Waits for it, and raises the program's error."""
         program = self.program
-        program.wait(lambda: program.finished or not program.may_grow())
-        program.root.raise_error()
-        return program.value
+
+        def value() -> Any:
+            program.root.raise_error()
+            return program.value
+
+        return self._read(lambda: program.finished or not program.may_grow(), value)
 
     def __iadd__(self, expr: Any) -> ProgramState:
         self.program.append(self._branch, expr)
         return self
 
     def __getitem__(self, name: str) -> Any:
-        self._wait_for(name)
-        return self._branch.variables[name]
+        return self._read(*self._reading(name, lambda: self._branch.variables[name]))
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Set a variable, in order with what was appended. May overwrite."""
@@ -64,29 +66,34 @@ class ProgramState:
 
     def get_meta_info(self, name: str) -> Any:
         """Meta information of a generation (a list for n > 1) or a select, else {}. Waits."""
-        self._wait_for(name)
-        return self._branch.meta.get(name, {})
+        return self._read(*self._reading(name, lambda: self._branch.meta.get(name, {})))
 
     def text(self) -> str:
         """All of the branch's text, after what was appended has run, or up to an error."""
-        self._wait_idle()
-        return self._branch.text + self._branch.partial
+        return self._read(self._idle, lambda: self._branch.text + self._branch.partial)
+
+    def token_ids(self) -> list[int]:
+        """The tokens of `text`, as the next generation's prompt begins: what the model wrote as the
+        tokens that it made, what the program appended as the tokenizer reads it."""
+        branch = self._branch
+        return self._read(self._idle, lambda: self.program.executor.encode(branch.segments))
 
     def messages(self) -> list[dict[str, str]]:
         """The roles that were ended, as {"role", "content"}. Waits as `text` does."""
-        self._wait_idle()
-        return [dict(message) for message in self._branch.messages]
+        return self._read(self._idle, lambda: [dict(one) for one in self._branch.messages])
 
     def sync(self) -> None:
         """Wait until everything appended has run; raise the branch's error."""
-        self._wait_idle()
-        self.raise_error()
+        return self._read(self._idle, self.raise_error)
 
     def error(self) -> BaseException | None:
         """The error that ended the branch, after what was appended has run."""
-        self._wait_idle()
-        self._branch.seen = True
-        return self._branch.error
+
+        def error() -> BaseException | None:
+            self._branch.seen = True
+            return self._branch.error
+
+        return self._read(self._idle, error)
 
     def raise_error(self) -> None:
         """Raise the error that ended the branch, if one has."""
@@ -159,27 +166,52 @@ class ProgramState:
         yield
         self.program.append(self._branch, RoleEnd(name))
 
-    def _wait_idle(self) -> None:
-        branch, program = self._branch, self.program
-        program.wait(lambda: branch.error is not None or (branch.idle and not program.may_grow()))
+    def _read(self, ready: Callable[[], bool], value: Callable[[], Any]) -> Any:
+        """What `value` returns once `ready` says so."""
+        self.program.wait(ready)
+        return value()
 
-    def _wait_for(self, name: str) -> None:
-        """Wait for the last op so far that sets `name`; raise what keeps it from being set."""
-        branch, program = self._branch, self.program
-        scope = branch.scope
-        if name not in scope.names:
-            program.wait(lambda: name in scope.names or not program.may_grow())
-        if name not in scope.names:
-            raise scope.unknown(name, self._names_in_forks())
-        number = scope.names[name]
-        program.wait(lambda: branch.done >= number or branch.error is not None)
-        if branch.done < number:
-            branch.raise_error()
+    def _idle(self) -> bool:
+        branch = self._branch
+        return branch.error is not None or (branch.idle and not self.program.may_grow())
+
+    def _reading(
+        self, name: str, value: Callable[[], Any]
+    ) -> tuple[Callable[[], bool], Callable[[], Any]]:
+        """`_read`'s arguments for what the last op so far gives that sets `name`."""
+        branch, program, names = self._branch, self.program, self._branch.scope.names
+        number = names.get(name)
+
+        def ready() -> bool:
+            nonlocal number
+            number = names.get(name) if number is None else number
+            over = branch.error is not None or (number is None and not program.may_grow())
+            return over or (number is not None and branch.done >= number)
+
+        def found() -> Any:
+            if number is None or branch.done < number:
+                self.raise_error()
+                raise branch.scope.unknown(name, self._names_in_forks())
+            return value()
+
+        return ready, found
 
     def _names_in_forks(self) -> set[str]:
         inside = self._branch.id + "."
         forks = [b.scope for b in self.program.branches if b.id.startswith(inside)]
         return {name for scope in forks for name in scope.names}
+
+
+class AsyncProgramState(ProgramState):
+    """What the code of an `async def` program holds: every read is awaited, and waits without
+    holding up the event loop.
+
+        answer = await s["answer"]
+    """
+
+    async def _read(self, ready: Callable[[], bool], value: Callable[[], Any]) -> Any:
+        await self.program.wait_async(ready)
+        return value()
 
 
 class ForkGroup(Sequence[ProgramState]):
@@ -190,7 +222,7 @@ class ForkGroup(Sequence[ProgramState]):
     def __init__(self, parent: ProgramState, children: tuple[Branch, ...]) -> None:
         self._parent = parent
         self._children = children
-        self._states = tuple(ProgramState(child) for child in children)
+        self._states = tuple(type(parent)(child) for child in children)
 
     def __len__(self) -> int:
         return len(self._states)

@@ -63,7 +63,7 @@ def dry_run(
 
     executor = DryExecutor(engine)
     try:
-        program.run(*args, **{**kwargs, "backend": executor})
+        program.run(*args, **{**kwargs, "backend": executor}).sync()
     except SgnbError:
         raise
     except Exception as error:

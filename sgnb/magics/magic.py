@@ -87,7 +87,7 @@ class SglangMagics:
         return CellProgram(program, line, self.session)
 
     def _work(self, program: CellProgram, line: CellLine) -> Any:
-        """What the line asks for, as a function that starts the run and returns at its end."""
+        """What the line asks for, as a function that starts the run."""
         if not line.over:
             return lambda: program.run(**line.arguments())
         batch = rows(line.over, self._batch(line))

@@ -61,7 +61,10 @@ class CellProgram:
 
         try:
             with first_run(begun, self._line.timeout):
-                return work()
+                result = work()
+                for run in runs:
+                    run.join()
+                return result
         except BaseException as error:
             for run in runs:  # interrupted while the views open, its program has not begun
                 run.finish(error)

@@ -127,9 +127,8 @@ def first_run(begun: Callable[[Run], None], timeout: float | None = None) -> Ite
 class Background:
     """What `--bg` gives: a run that goes on while other cells run.
 
-    `work` starts the run, on a thread of its own, and returns when it is over; then `ended` is
-    called there. Making a handle returns when the run has begun, and raises what keeps it from
-    beginning.
+    `work` starts the run, on a thread of its own; when the run is over, `ended` is called there.
+    Making a handle returns when the run has begun, and raises what keeps it from beginning.
     """
 
     def __init__(
@@ -187,6 +186,8 @@ class Background:
         try:
             with first_run(self._begin, timeout):
                 work()
+                for run in self._runs:
+                    run.join()
         except BaseException as error:
             self._error = error
         finally:

@@ -9,13 +9,14 @@ import re
 import threading
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sgnb.errors import Aborted
 from sgnb.events import EventLog
 from sgnb.lang.chat import PLAIN, ChatTemplate
 from sgnb.lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
+from sgnb.segment import Segment
 
 
 def answer_by_hash(call: Call) -> str:
@@ -99,6 +100,10 @@ class FakeExecutor:
             call, sink, 0, lambda i: None, result, lambda: Scores(error=Aborted("stopped"))
         )
 
+    def encode(self, segments: Sequence[Segment]) -> list[int]:
+        """The text's bytes."""
+        return list("".join(segment.text for segment in segments).encode())
+
     def flush_cache(self) -> None:
         pass
 
@@ -180,3 +185,4 @@ class FakeExecutor:
                     return
                 _, _, action = heapq.heappop(self._due)
             action()
+            del action  # it holds the program that is called

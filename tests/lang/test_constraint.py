@@ -119,7 +119,7 @@ def test_calls_carry_the_grammar(fake: FakeExecutor) -> None:
         s += gen("c", ebnf='root ::= "x"')
         s += gen("d")
 
-    SglFunction(program).run(backend=fake)
+    SglFunction(program).run(backend=fake).sync()
     a, b, c, d = (call.params for call in fake.calls)
     assert (a.regex, a.thinking_end, a.jump_forward) == ("[ab]+", "</think>", False)
     assert b.grammar is not None and (b.grammar.kind, b.grammar.whitespace) == ("json_schema", 1)

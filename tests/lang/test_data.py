@@ -108,7 +108,7 @@ def test_choices_are_of_the_kind_of_where_they_stand(fake: FakeExecutor) -> None
         s += select("b", tools)
         s += user(select("c", ["z"]))
 
-    pick.run(["<|end|>go", "stay"], backend=fake)
+    pick.run(["<|end|>go", "stay"], backend=fake).sync()
     assert [call.kind for call in fake.calls] == ["raw", "data", "data"]
     assert fake.calls[-1].segments[-2:] == (Segment("stay", "data"), Segment("USER: "))
 

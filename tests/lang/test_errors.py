@@ -134,7 +134,8 @@ def test_what_cannot_be_a_program() -> None:
 
     def empty() -> None: ...
 
-    async def later(s: Any) -> None: ...
+    async def later(s: Any) -> Any:
+        yield s
 
     for func, said in (
         (wrong, "is 'state'"),

@@ -1,0 +1,132 @@
+"""`async def` programs: reads are awaited, and one event loop runs thousands."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from sgnb.errors import ProgramError
+from sgnb.events import RunFinished
+from sgnb.lang import function, gen
+
+NEVER = 1e6
+
+
+@function
+async def three(s: Any, begin: str) -> str:
+    s += begin + gen("a")
+    s += " " + (await s["a"]) + gen("b")
+    forks = s.fork(2)
+    forks += gen("c")
+    forks.join()
+    c: list[str] = await s["c"]
+    s += " ".join(c)
+    return await s.text()
+
+
+def test_reads_are_awaited(make: Any) -> None:
+    executor = make(lambda call: call.name)
+    state = asyncio.run(three.arun("<", backend=executor))
+    assert state.ret_value == state.text() == "<a abc c"
+    assert asyncio.run(three("<", backend=executor)).text() == "<a abc c"
+
+
+def test_thousands_at_once_on_one_thread(make: Any) -> None:
+    executor = make("x", together=2000)
+    before = threading.active_count()
+    threads = []
+
+    async def all_of_them() -> list[Any]:
+        tasks = [asyncio.create_task(three.arun(f"{i}", backend=executor)) for i in range(2000)]
+        while executor.most_running < 2000:
+            threads.append(threading.active_count())
+            await asyncio.sleep(0.01)
+        return await asyncio.gather(*tasks)
+
+    states = asyncio.run(all_of_them())
+    assert states[1999]["b"] == "x" and executor.most_running == 2000
+    assert max(threads) <= before + 1  # the executor's
+
+
+def test_without_an_event_loop_it_gets_one(make: Any) -> None:
+    executor = make(lambda call: call.name)
+    assert three.run("<", backend=executor)["b"] == "b"
+    states = three.run_batch([(f"{i}",) for i in range(20)], backend=executor)
+    assert [state.ret_value for state in states] == [f"{i}a abc c" for i in range(20)]
+
+
+def test_run_inside_an_event_loop(make: Any) -> None:
+    """As in a notebook's cell."""
+    executor = make(lambda call: call.name)
+
+    async def cell() -> str:
+        return three.run("<", backend=executor).text()
+
+    assert asyncio.run(cell()) == "<a abc c"
+
+
+def test_an_error_and_a_cancelled_task(make: Any) -> None:
+    @function
+    async def broken(s: Any, name: str = "b") -> None:
+        s += gen("a")
+        await s[name]
+
+    executor = make("x")
+    with pytest.raises(ProgramError, match="nothing sets the variable 'b'"):
+        asyncio.run(broken.arun(backend=executor))
+    with pytest.raises(ProgramError, match="nothing sets the variable 'b'"):
+        broken.run(backend=executor)
+    bad, _ = broken.run_batch([{}, {"name": "a"}], backend=executor)
+    with pytest.raises(ProgramError):
+        bad["a name"]
+
+    slow = make("x", delay=NEVER)
+
+    async def cancelled() -> None:
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(three.arun("<", backend=slow), 0.05)
+        while slow.running or not slow.events(RunFinished):
+            await asyncio.sleep(0.01)
+
+    asyncio.run(cancelled())
+    assert slow.events(RunFinished)[0].status == "interrupted"
+
+
+def test_programs_inside_an_async_program(make: Any) -> None:
+    executor = make("x", together=4)
+
+    @function
+    async def inner(s: Any, i: int) -> None:
+        s += f"{i}" + gen("a")
+
+    @function
+    async def part(s: Any, text: str) -> str:
+        s += text + gen("part")
+        return await s["part"]
+
+    @function
+    async def outer(s: Any) -> str:
+        states = await asyncio.gather(*(inner(i, backend=executor) for i in range(4)))
+        return "".join(state.text() for state in states) + await part(s, "!")
+
+    assert asyncio.run(outer.arun(backend=executor)).ret_value == "0x1x2x3xx"
+
+
+def test_another_task_may_read_what_is_to_come(make: Any) -> None:
+    executor = make(lambda call: call.name)
+
+    @function
+    async def program(s: Any) -> str:
+        reader = asyncio.create_task(later(s))
+        await asyncio.sleep(0.01)
+        s += gen("a")
+        return await reader
+
+    async def later(s: Any) -> str:
+        text: str = await s["a"]
+        return text
+
+    assert asyncio.run(program.arun(backend=executor)).ret_value == "a"
