@@ -13,6 +13,7 @@ class Segment(NamedTuple):
 
     text: str
     # "raw": as the tokenizer reads it, special tokens written in it included; "data": those are
-    # plain text; "output": `tokens`, which the model made, as they are.
+    # plain text; "output": `tokens`, which the model made, as they are; without any, a stop string
+    # cut the first, and the text before stays as it is too.
     kind: Kind = "raw"
     tokens: tuple[int, ...] = ()

@@ -131,10 +131,11 @@ class _Gather:
 
 def made_segments(engine: Engine, output: Output) -> tuple[Segment, ...]:
     """An output as later prompts read it: its tokens, without the one that ended it, and as text
-    the rest of a token that a stop string cut. () where thinking was left out of the text."""
+    the rest of a token that a stop string cut; all of it as text where thinking was left out."""
     tokens = output.token_ids[: -1 if isinstance(output.stopped_by, int) else None]
+    as_text = Segment("", "output"), Segment(output.text, "data")
     if output.reasoning or engine.tokenizer is None:
-        return ()
+        return as_text
     if not isinstance(output.stopped_by, str):
         return (Segment(output.text, "output", tuple(tokens)),)
     left, kept = output.text.encode(), 0
@@ -145,7 +146,7 @@ def made_segments(engine: Engine, output: Output) -> tuple[Segment, ...]:
     try:
         rest = left.decode()
     except UnicodeDecodeError:  # the cut token begins inside a character
-        return ()
+        return as_text
     whole = output.text.removesuffix(rest)
     return Segment(whole, "output", tuple(tokens[:kept])), Segment(rest, "data")
 

@@ -181,7 +181,7 @@ class Branch:
 
     def _extend(self, segments: Iterable[Segment]) -> str:
         """Their text."""
-        new = [segment for segment in segments if segment.text or segment.tokens]
+        new = [segment for segment in segments if segment.text or segment.kind == "output"]
         self.segments += new
         self.text += (text := "".join([segment.text for segment in new]))
         return text

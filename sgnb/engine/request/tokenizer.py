@@ -300,7 +300,7 @@ def _stretches(prompt: Sequence[Segment]) -> list[Text]:
     """A prompt as a text, tokens, a text, and so on; it begins and ends with a text, which may be
     empty."""
     result: list[Text] = []
-    for made, group in groupby(prompt, key=lambda segment: bool(segment.tokens)):
+    for made, group in groupby(prompt, key=lambda segment: segment.kind == "output"):
         if made and not result:
             result.append(())
         result.append(tuple(group))
