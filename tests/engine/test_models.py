@@ -161,7 +161,7 @@ def test_code_of_the_users_is_proved_each_time() -> None:
 
 @pytest.mark.parametrize(
     "family, reason",
-    [("doge", "mask of its own"), ("diffllama", "more than one attention"), ("falcon", "layers")],
+    [("doge", "mask of its own"), ("diffllama", "more than one attention")],
 )
 def test_what_only_a_mask_says_is_refused(family: str, reason: str) -> None:
     model = random_model(family)
@@ -169,6 +169,12 @@ def test_what_only_a_mask_says_is_refused(family: str, reason: str) -> None:
     with pytest.raises(ModelError, match=rf"^{type(model).__name__} cannot .*{reason}"):
         Engine(model)
     assert model.config._attn_implementation == attention
+
+
+def test_groups_of_heads_keep_their_keys_once() -> None:
+    made = load_decoder(random_model("falcon"), "cpu")
+    assert made.heads[0] == 4 and made.shapes[0].heads == 2
+    made.release()
 
 
 @pytest.mark.parametrize("family", ["qwen2_moe", "phimoe"])
