@@ -131,6 +131,10 @@ def run() -> list[Report]:
         f"{name} ({rope})" if rope else name: try_model(name, rope)
         for name, rope in [*names, *VARIANTS]
     }
+    return tables(results)
+
+
+def tables(results: dict[str, Result]) -> list[Report]:
     counts = Counter(result.verdict for result in results.values())
     exact = counts["exact"]
     bad = counts["wrong"] + counts["fails"]
