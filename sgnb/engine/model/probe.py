@@ -82,7 +82,11 @@ def check_cache(probe: Probe, module: PreTrainedModel, context: int) -> None:
     if window is None or window >= context:
         return
     for layer, kept in enumerate(DynamicCache(config=config).layers):
-        if kept.is_sliding and layer in probe.options and probe.options[layer].window is None:
+        if (
+            getattr(kept, "is_sliding", False)
+            and layer in probe.options
+            and probe.options[layer].window is None
+        ):
             raise ValueError(f"layer {layer} attends to more tokens than transformers' cache keeps")
 
 
