@@ -233,12 +233,14 @@ class EngineLoop:
             self._process_results()
 
     def _launch(self) -> InFlightStep | None:
-        """Put a step on its way. None where there is nothing to compute, and where it failed: its
-        requests are dealt with then."""
+        """Put the next step on its way. None where there is nothing to compute, and where it
+        failed: its requests are dealt with then."""
         began = time.perf_counter()
         batch = self._scheduler.schedule()
-        if not batch.requests:
-            return None
+        return self._launch_batch(batch, began) if batch.requests else None
+
+    def _launch_batch(self, batch: Batch, began: float) -> InFlightStep | None:
+        """As `_launch`, of this batch."""
         try:
             output = self._runner.run(batch)
         except Exception as error:
@@ -246,13 +248,28 @@ class EngineLoop:
             forget_frames(error)
             if is_device_lost(error):
                 raise
-            self._process_results()
-            if not (is_out_of_memory(error) and self._scheduler.shrink(batch)):
-                self._fail(batch.requests, error)
+            self._recover(batch, error)
             batch.clear()
             return None
         last = self._scheduler.complete(batch)
         return InFlightStep(self._scheduler.step, began, batch, output, last)
+
+    def _recover(self, batch: Batch, error: Exception) -> None:
+        """The batch failed, and none of it counts as computed. What did not fit into memory comes
+        again in smaller steps; else each request is run alone, once, and ends if it fails there
+        too. The cache stays."""
+        versions = [request.version for request in batch.requests]
+        self._process_results()
+        if is_out_of_memory(error) and self._scheduler.shrink(batch):
+            return
+        for i, (request, version) in enumerate(zip(batch.requests, versions, strict=True)):
+            if request.version != version:  # it ended or was rewritten with the results
+                continue
+            if len(batch) == 1:
+                self._end(request.state, _failed(error, "the forward pass failed"))
+            else:
+                self._in_flight = self._launch_batch(batch.part(i, i + 1), time.perf_counter())
+                self._process_results()
 
     def _process_results(self) -> None:
         """Wait for the step in flight, if there is one, and let its requests go on."""
@@ -362,16 +379,6 @@ class EngineLoop:
         self._runner.sampler.forget(state)
         del self._states[request.id]  # last: if any of this raises, `_end_everything` tells it
 
-    def _fail(self, requests: list[Request], error: Exception) -> None:
-        """A forward pass failed: its requests end with the error, the others go on, and the cache
-        stays."""
-        for request in requests:
-            message = f"the forward pass failed: {type(error).__name__}: {error}"
-            failure = EngineError(message, hint_for(error))
-            failure.__cause__ = error
-            if request.id in self._states:
-                self._end(request.state, Finish("error", error=failure))
-
     def _record(self, step: InFlightStep, output: StepOutput, seconds: float) -> None:
         scheduler, batch = self._scheduler, step.batch
         self._counts["steps"] += 1
@@ -450,11 +457,11 @@ def closed_error(failure: BaseException | None) -> EngineError:
     return error
 
 
-def _failed(error: BaseException) -> Finish:
+def _failed(error: BaseException, what: str = "the request failed") -> Finish:
     """How a request ends that `error` kept from going on."""
     if isinstance(error, SgnbError):
         return Finish("error", error=error)
-    failure = EngineError(f"the request failed: {type(error).__name__}: {error}", hint_for(error))
+    failure = EngineError(f"{what}: {type(error).__name__}: {error}", hint_for(error))
     failure.__cause__ = error
     return Finish("error", error=failure)
 

@@ -20,7 +20,11 @@ from transformers import PreTrainedTokenizer
 from sgnb.engine.cache.radix import RadixTree
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.engine import Engine
+from sgnb.engine.request.batch import Batch
+from sgnb.engine.request.collect import numbered_callbacks
+from sgnb.engine.request.output import Output
 from sgnb.engine.request.request import Request
+from sgnb.engine.sampling import torch_sampler
 from sgnb.engine.scheduler import Scheduler
 from sgnb.errors import EngineError, RequestError, SgnbError
 from sgnb.events import RequestFinished
@@ -89,6 +93,91 @@ def test_a_step_that_was_spoilt_once_is_not_cached(make_engine: MakeEngine) -> N
         [tokens] = greedy("llama", [prompt[:end]], 3)
         assert engine.generate(prompt[:end], max_new_tokens=3, **GREEDY).token_ids == tokens
     assert whole(engine)
+
+
+def raising_for_poison(module: torch.nn.Module, inputs: Any, output: Any) -> None:
+    """A forward hook of the embedding."""
+    if (inputs[0] == POISON).any():
+        raise ValueError(f"no row for {POISON}")
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+@pytest.mark.parametrize("at", ["prefill", "decode", "logits"])
+def test_a_request_that_makes_the_forward_pass_raise_fails_alone(
+    at: str, overlap: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others of its steps get the tokens that they would have had, each run once more."""
+    expected = greedy("llama", INNOCENT, 6)
+    guilty = [*INNOCENT[0], POISON] if at == "prefill" else INNOCENT[0]
+    bias = {POISON: 1e6} if at == "decode" else {5: -1.0}
+    model = random_model()
+    adjust, runs = torch_sampler._adjust, 0
+
+    def failing(row: torch.Tensor, request: Request, banned: Any) -> None:
+        if at == "logits" and request.num_output_tokens >= 2:
+            raise ValueError(f"no row for {POISON}")
+        adjust(row, request, banned)
+
+    monkeypatch.setattr(torch_sampler, "_adjust", failing)
+    if at != "logits":
+        model.model.embed_tokens.register_forward_hook(raising_for_poison)
+    with Engine(model, overlap=overlap, max_running_requests=16) as engine:
+        run = engine._loop._runner.run
+
+        def counted(batch: Batch) -> Any:
+            nonlocal runs
+            runs += 1
+            return run(batch)
+
+        monkeypatch.setattr(engine._loop._runner, "run", counted)
+        ends: queue.SimpleQueue[tuple[int, Output]] = queue.SimpleQueue()
+        prompts = [*INNOCENT[:4], guilty, *INNOCENT[4:]]
+        params = [SamplingParams.make({"max_new_tokens": 6, **GREEDY}) for _ in prompts]
+        params[4] = SamplingParams.make({"max_new_tokens": 6, "logit_bias": bias, **GREEDY})
+        engine.submit(prompts, params, numbered_callbacks(ends.put, len(prompts)))
+        outputs = dict(ends.get(timeout=30) for _ in prompts)
+        error = outputs.pop(4).error
+        assert isinstance(error, EngineError) and isinstance(error.__cause__, ValueError)
+        assert "the forward pass failed: ValueError: no row for 77" in str(error)
+        assert [outputs[i].token_ids for i in sorted(outputs)] == expected
+        assert all(output.error is None for output in outputs.values())
+        assert runs <= 6 + 3 + len(prompts), "the step that failed, and each request alone"
+        assert whole(engine)
+        again = engine.generate(INNOCENT, max_new_tokens=6, **GREEDY)
+        assert [output.token_ids for output in again] == expected
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+def test_a_step_that_fails_once_loses_no_request(overlap: bool) -> None:
+    """Also with samples, grammars, log-probabilities, and chunks of long prompts."""
+    options: list[dict[str, Any]] = [
+        {"temperature": 1.0, "seed": 3}, {"regex": "[a-f]{3}xyz[a-f]{3}", **GREEDY},
+        {"return_logprob": True, "logprob_start_len": 0, **GREEDY},
+        {"frequency_penalty": 1.0, **GREEDY}, {"temperature": 2.0, "top_p": 0.9, "seed": 4},
+    ]  # fmt: skip
+    texts = ["one", "two", "three " * 9, "four", "five " * 7]
+    asked = [SamplingParams.make({"max_new_tokens": 12, **option}) for option in options]
+    found = []
+    for fails_every in (0, 1, 3):
+        with Engine(
+            random_model(vocab_size=400), tokenizer=byte_level(), overlap=overlap,
+            max_step_tokens=24, max_running_requests=8,
+        ) as engine:  # fmt: skip
+            run, count = engine._loop._runner.run, itertools.count(1)
+
+            def failing(
+                batch: Batch, run: Any = run, count: Any = count, every: int = fails_every
+            ) -> Any:
+                if every and len(batch) > 1 and next(count) % every == 0:
+                    raise RuntimeError("not this time")
+                return run(batch)
+
+            engine._loop._runner.run = failing
+            outputs = engine.generate(texts, asked)
+            scores = [np.round(o.prompt_logprobs + o.logprobs, 3).tolist() for o in outputs]
+            found.append(([(o.text, o.token_ids) for o in outputs], scores))
+            assert whole(engine)
+    assert found[1:] == found[:1] * 2
 
 
 @pytest.mark.parametrize("options", [{}, {"top_k": 5}, {"top_p": 0.9}, {"min_p": 0.1}], ids=str)
