@@ -71,6 +71,22 @@ def test_a_request_with_nan_fails_alone(prefix_cache: bool, overlap: bool) -> No
         assert whole(engine)
 
 
+@pytest.mark.parametrize("options", [{}, {"return_logprob": True, "logprob_start_len": 0}], ids=str)
+def test_a_request_for_no_token_with_nan_leaves_nothing(options: dict[str, Any]) -> None:
+    """Beside others in its step, and when its last token alone is not in the cache."""
+    with Engine(poisoned_model(), max_step_tokens=16) as engine:
+        for prompt in ([*INNOCENT[7], POISON], [*INNOCENT[7], POISON, 5, 6]):
+            engine.generate(INNOCENT[7], max_new_tokens=0)
+            params = [SamplingParams.make({"max_new_tokens": 0} | o) for o in (options, {}, {})]
+            ends: queue.SimpleQueue[tuple[int, Output]] = queue.SimpleQueue()
+            engine.submit([prompt, *INNOCENT[:2]], params, numbered_callbacks(ends.put, 3))
+            errors = dict(ends.get(timeout=30) for _ in range(3))
+            assert "logits are NaN" in str(errors[0].error)
+            assert errors[1].error is errors[2].error is None
+            assert not any(POISON in node["tokens"] for node in engine.tree())
+            assert whole(engine)
+
+
 def test_a_step_that_was_spoilt_once_is_not_cached(make_engine: MakeEngine) -> None:
     """Keys and values of all chunks of the prompt, the last one's logits alone are read."""
     engine = make_engine(max_step_tokens=8, max_running_requests=4)
@@ -85,10 +101,10 @@ def test_a_step_that_was_spoilt_once_is_not_cached(make_engine: MakeEngine) -> N
     spoil.set()
     with pytest.raises(EngineError, match="logits are NaN"):
         engine.generate(prompt, max_new_tokens=3, **GREEDY)
-    engine.generate(prompt[:20], max_new_tokens=0)  # no logits are read: what it cached is spoilt
+    for options in ({}, {"return_logprob": True, "logprob_start_len": 5}):
+        with pytest.raises(EngineError, match="logits are NaN"):
+            engine.generate(prompt[:20], max_new_tokens=0, **options)
     spoil.clear()
-    with pytest.raises(EngineError, match="logits are NaN"):
-        engine.generate(prompt, max_new_tokens=3, **GREEDY)
     for end in (30, 20, 25):
         [tokens] = greedy("llama", [prompt[:end]], 3)
         assert engine.generate(prompt[:end], max_new_tokens=3, **GREEDY).token_ids == tokens
