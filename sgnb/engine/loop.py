@@ -60,7 +60,7 @@ class InFlightStep(NamedTuple):
 
 
 class EngineLoop:
-    """Runs until `close`, or until an error that leaves its state unknown; then every request ends
+    """Runs from `start` until `close`, or until an error that leaves its state unknown; then every request ends
     with that error."""
 
     def __init__(
@@ -93,15 +93,12 @@ class EngineLoop:
         # Asked in place of the thread: interrupted, `is_alive` and `join` take it for dead
         # (Python 3.11 and 3.12).
         self._ended = threading.Event()
+        self._begun = threading.Lock()  # taken by who runs the loop, for good
         self._thread = threading.Thread(target=self._run, name="sgnb-engine", daemon=True)
-        try:
-            self._thread.start()
-        except Exception:
-            runner.release()
-            raise
-        except BaseException:  # an interrupt, which comes when the thread runs already
-            self._commands.put(self._begin_closing)
-            raise
+
+    def start(self) -> None:
+        """Begin, on a thread of its own. Whatever this raises, `close` ends what has begun."""
+        self._thread.start()
 
     @property
     def alive(self) -> bool:
@@ -160,13 +157,15 @@ class EngineLoop:
             )
 
     def close(self) -> None:
-        """End every request and the thread. Harmless when repeated."""
+        """End every request and the thread. Harmless when repeated, and before `start`."""
         with self._guard:
             if not self._ended.is_set():
                 self._commands.put(self._begin_closing)
         if not self._on_its_thread():
+            self._run()  # in place of a thread that never began
             self._ended.wait()
-            self._thread.join()
+            with suppress(RuntimeError):  # of such a thread
+                self._thread.join()
 
     def _on_its_thread(self) -> bool:
         return threading.current_thread() is self._thread
@@ -183,6 +182,8 @@ class EngineLoop:
             self._send(command)
 
     def _run(self) -> None:
+        if not self._begun.acquire(blocking=False):
+            return
         try:
             self._serve()
         finally:

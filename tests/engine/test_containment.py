@@ -9,7 +9,7 @@ import random
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,10 @@ from transformers import PreTrainedTokenizer
 
 from sgnb.engine.cache.radix import RadixTree
 from sgnb.engine.cache.slot_allocator import SlotAllocator
+from sgnb.engine.device import memory
 from sgnb.engine.engine import Engine
+from sgnb.engine.loop import EngineLoop
+from sgnb.engine.model import lease
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.collect import numbered_callbacks
 from sgnb.engine.request.output import Output
@@ -320,14 +323,19 @@ def test_seeds_are_not_drawn_from_the_users_random(make_engine: MakeEngine) -> N
     assert len(outputs) == 3
 
 
-def interrupted_at(number: int, function: Callable[[], Any]) -> bool:
-    """Run `function`, interrupted at that line of the methods of `threading.Thread`; False when it
-    runs fewer. (Elsewhere a tracer would interrupt where no signal does.)"""
+THREADS = [method for method in vars(threading.Thread).values() if callable(method)]
+
+
+def interrupted_at(
+    number: int, function: Callable[[], Any], where: Sequence[Callable[..., Any]] = THREADS
+) -> bool:
+    """Run `function`, interrupted at that line of the functions `where`; False when it runs fewer.
+    (Elsewhere a tracer would interrupt where no signal does.)"""
     lines = itertools.count(1)
+    codes = {function.__code__ for function in where if hasattr(function, "__code__")}
 
     def trace(frame: types.FrameType, event: str, argument: Any) -> Any:
-        method = getattr(threading.Thread, frame.f_code.co_name, None)
-        if getattr(method, "__code__", None) is not frame.f_code:
+        if frame.f_code not in codes:
             return None
         if event == "line" and next(lines) == number:
             raise KeyboardInterrupt
@@ -359,6 +367,27 @@ def test_an_interrupt_in_a_threads_methods_loses_no_engine(make_engine: MakeEngi
         number += 1
     assert engine.generate([5, 6], max_new_tokens=2, **GREEDY).token_ids == expected
     wait_until(lambda: whole(engine))
+
+
+def test_an_interrupt_at_any_line_of_an_engines_beginning_leaks_nothing() -> None:
+    """From its parts to the end of `__init__`: no thread, no memory and no lease on the model."""
+    model = random_model()
+    attention = model.config._attn_implementation
+    pools, number, interrupted = len(memory.pools), 1, True
+    functions = [Engine.__init__, Engine._assemble, EngineLoop.__init__, EngineLoop.start]
+    while interrupted:
+        kept: list[Engine] = []
+        interrupted = interrupted_at(number, lambda k=kept: k.append(Engine(model)), functions)  # type: ignore[misc]
+        assert bool(kept) == (not interrupted)
+        for engine in kept:
+            engine.close()
+        alive = [t for t in threading.enumerate() if t.name == "sgnb-engine" and t.is_alive()]
+        assert not alive, f"line {number}"
+        assert len(memory.pools) == pools, f"line {number}"
+        assert model.config._attn_implementation == attention, f"line {number}"
+        assert all(use.model is not model for use in lease._uses), f"line {number}"
+        number += 1
+    assert number > 40
 
 
 def test_a_close_that_was_interrupted_can_be_repeated() -> None:
