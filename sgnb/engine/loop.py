@@ -36,7 +36,7 @@ from .device.memory import release_device_memory
 from .request.batch import Batch
 from .request.request import Request
 from .request.request_state import Finish, RequestState
-from .request.tokenizer import Tokenizer
+from .request.tokenizer import Tokenizer, numbered
 from .runner import ModelRunner
 from .sampling.step_output import NO_NUMBERS, AsyncStepOutput, StepOutput
 from .scheduler import Scheduler
@@ -60,8 +60,8 @@ class InFlightStep(NamedTuple):
 
 
 class EngineLoop:
-    """Runs from `start` until `close`, or until an error that leaves its state unknown; then every request ends
-    with that error."""
+    """Runs from `start` until `close`, or until an error that leaves its state unknown; then every
+    request ends with that error."""
 
     def __init__(
         self,
@@ -414,14 +414,8 @@ class EngineLoop:
         if not named.all():
             new = np.unique(ids[~named]).tolist()
             self._named[new] = True
-            pieces = self._pieces(new)
+            pieces = self._tokenizer.pieces(new) if self._tokenizer else map(numbered, new)
             self._log.emit(TokensNamed(tuple(new), tuple(p.decode("latin-1") for p in pieces)))
-
-    def _pieces(self, tokens: list[int]) -> list[bytes]:
-        if self._tokenizer is not None:
-            with suppress(Exception):  # of a tokenizer that the user wrote
-                return self._tokenizer.pieces(tokens)
-        return [b"<%d>" % token for token in tokens]
 
     def _begin_closing(self) -> None:
         self._closing = True
