@@ -185,8 +185,8 @@ class _Weight:
             raise ModelError(
                 f"{str(self._entry.file)!r} holds weights in {str(stored).removeprefix('torch.')}, "
                 f"which cannot be cast to {str(dtype).removeprefix('torch.')} without their scales",
-                "give a checkpoint in bfloat16, float16 or float32, or one whose config says how it "
-                "is quantized",
+                "give a checkpoint in bfloat16, float16 or float32, or one whose config says how "
+                "it is quantized",
             )
         tensor = self._reader.read(self._entry)
         return tensor if dtype is None else tensor.to(dtype)
