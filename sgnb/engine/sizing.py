@@ -107,7 +107,7 @@ def make_cache(decoder: Any, options: EngineOptions) -> KVCache:
     except (RuntimeError, MemoryError) as error:
         size = tokens * KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
         raise OptionError(
-            f"a KV pool of {tokens} tokens ({gib(size)}) does not fit in the memory",
+            f"a KV pool of {tokens:,} tokens ({gib(size)}) does not fit in the memory",
             "load with a smaller max_total_tokens",
         ) from error
     pools.add(cache)
