@@ -62,7 +62,7 @@ def engine() -> Iterator[Engine]:
         ({"dtype": ["float16"]}, "unknown dtype", "float16"),
         (
             {"max_total_tokens": 10**14},
-            "a KV pool of 100000000000000 tokens",
+            "a KV pool of 100,000,000,000,000 tokens",
             "smaller max_total_tokens",
         ),
         ({"context_length": -5}, "context_length=-5", "an int from 1"),

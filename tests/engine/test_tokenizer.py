@@ -208,6 +208,17 @@ def test_padding_and_truncation_do_not_touch_what_is_encoded(when: str) -> None:
         assert list(write(Tokenizer(raw) if when == "in its file" else shared)) == whole
 
 
+def test_a_token_that_cannot_be_named_is_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = Tokenizer(byte_level())
+    known, named = tokenizer.pieces([5, 6]), tokenizer._bytes
+
+    def failing(token: int, name: str) -> bytes:
+        return named(token, name) if token != 5 else bytes.fromhex(name)
+
+    monkeypatch.setattr(tokenizer, "_bytes", failing)
+    assert tokenizer.pieces([5, 6]) == [b"<5>", known[1]]
+
+
 def test_a_thread_that_pads_and_cuts_changes_nothing() -> None:
     """With the transformers tokenizer that the engine was given, all the time."""
     raw = byte_level.__wrapped__()

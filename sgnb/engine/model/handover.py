@@ -102,13 +102,14 @@ def _adapt(module: Any, config: Any, undo: ExitStack) -> None:
         return
     window = config.window_size if getattr(module, "attention_type", "") == "local" else None
     scaling = 1 / float(getattr(module, "scale_attn", 1.0))
-    module._attn = partial(_attn, module, config, scaling, window)
+    module._attn = partial(_attn, module, config, config._attn_implementation, scaling, window)
     undo.callback(delattr, module, "_attn")
 
 
 def _attn(
     module: Any,
     config: Any,
+    own: str,
     scaling: float,
     window: int | None,
     query: Tensor,
@@ -116,8 +117,9 @@ def _attn(
     value: Tensor,
     attention_mask: Tensor | None = None,
 ) -> tuple[Tensor, Any]:
-    """[1, heads, T, dim] in and out."""
-    if handed_over() is None:
+    """[1, heads, T, dim] in and out. own: the name of its own attention, which it has until it gets
+    sgnb's."""
+    if config._attn_implementation == own:
         found: tuple[Tensor, Any] = type(module)._attn(module, query, key, value, attention_mask)
         return found
     attention = AttentionInterface()[config._attn_implementation]

@@ -110,6 +110,10 @@ class Tokenizer:
             for encoded in fast.encode_batch_fast(list(texts), add_special_tokens=special)
         ]
 
+    def encode_alone(self, text: str) -> list[int]:
+        """Token ids of a raw text, with nothing around it."""
+        return self._encode([text], False)[0]
+
     @property
     def eos_token_ids(self) -> frozenset[int]:
         eos = self.hf.eos_token_id
@@ -239,13 +243,22 @@ class Tokenizer:
         return self.pieces([token])[0]
 
     def pieces(self, tokens: list[int]) -> list[bytes]:
-        """`piece` of each."""
+        """`piece` of each; its number for one without a name."""
         try:
             names = self.hf.convert_ids_to_tokens(tokens)
+            return [
+                numbered(token) if name is None else self._bytes(token, name)
+                for token, name in zip(tokens, names, strict=True)
+            ]
         except Exception:  # of a tokenizer written in Python, for an id that no token has
-            names = [self._name(token) for token in tokens]
-        named = zip(tokens, names, strict=True)
-        return [b"<%d>" % t if name is None else self._bytes(t, name) for t, name in named]
+            return [self._piece(token) for token in tokens]
+
+    def _piece(self, token: int) -> bytes:
+        try:
+            name = self._name(token)
+            return numbered(token) if name is None else self._bytes(token, name)
+        except Exception:  # a name that is none
+            return numbered(token)
 
     def _name(self, token: int) -> Any:
         """None for an id that no token has."""
@@ -272,6 +285,11 @@ class Tokenizer:
         if len(name) == 6 and name.startswith("<0x") and name.endswith(">"):
             return bytes.fromhex(name[3:5])
         return str(name).replace("▁", " ").encode()
+
+
+def numbered(token: int) -> bytes:
+    """What stands for a token that has no name."""
+    return b"<%d>" % token
 
 
 def _own_copy(fast: Any) -> Any:
