@@ -20,6 +20,7 @@ from sgnb.errors import RequestError
 from tests.counting import calls
 
 from ..byte_tokenizers import BOS, EOS, TEXT, byte_level, pieces
+from .test_kv_cache import needs_proc, resident_mb
 
 quick = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 texts = st.one_of(
@@ -238,6 +239,17 @@ def test_a_thread_that_pads_and_cuts_changes_nothing() -> None:
     finally:
         over.set()
         thread.join()
+
+
+@needs_proc
+def test_words_met_long_ago_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tokenizers library keeps the tokens of words, on each of its threads."""
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")  # all on this thread
+    tokenizer = Tokenizer(byte_level.__wrapped__())
+    before = resident_mb()
+    for begin in range(0, 10_000, 50):
+        tokenizer.encode([" ".join(f"{number:0200}" for number in range(begin, begin + 50))])
+    assert resident_mb() - before < 30
 
 
 @quick

@@ -22,6 +22,10 @@ CONTEXT_TOKENS = 6
 """How many prompt tokens early decoding starts: some tokenizers drop the space before a first
 word."""
 
+CACHED_WORDS = 1000
+"""How many words' tokens each thread of the tokenizers library keeps. Its own 10,000 take 5 to 80
+MB a thread, and it has a thread for each core; texts that repeat their words need no more."""
+
 
 class Tokenizer:
     """A transformers tokenizer, and what sgnb asks of it."""
@@ -305,6 +309,8 @@ def _own_copy(fast: Any) -> Any:
         copy = type(fast).from_str(fast.to_str())
         copy.no_padding()
         copy.no_truncation()
+    if hasattr(copy.model, "_resize_cache"):  # those that split words
+        copy.model._resize_cache(CACHED_WORDS)
     return copy
 
 
