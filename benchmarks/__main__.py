@@ -42,6 +42,7 @@ GPU_NAMES = (
     "gpu.overhead",
     "gpu.memory_cycle",
     "gpu.soak",
+    "gpu.models",
 )
 """Those that need a GPU to mean anything."""
 

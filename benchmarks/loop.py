@@ -120,6 +120,7 @@ class Bench:
         )  # fmt: skip
         self._tokenizer = tokenizer
         self._loop = EngineLoop(scheduler, self.player, tokenizer, self.log, overlap=True)  # type: ignore[arg-type]
+        self._loop.start()
         self._grammars = GrammarCompiler(lambda: tokenizer.vocabulary) if tokenizer else None
         self._count = 0
         gc.collect()

@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import sys
+import tempfile
 from typing import Any
 
 import pytest
@@ -19,6 +20,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Before torch is imported: other tests run beside this one, and the tensors of most are too small
 # for more threads.
 os.environ["OMP_NUM_THREADS"] = "1"
+
+# Proofs and grammars of tests are not the user's: one folder for all workers, and what they start.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    _cache = tempfile.TemporaryDirectory(prefix="sgnb-tests-")
+    os.environ["SGNB_CACHE"] = _cache.name
 
 # A busy machine is slow.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -63,6 +63,7 @@ FAMILIES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         {"attention_types": [[["global", "local"], 1]], "window_size": 8},
         ("head_dim", "num_key_value_heads"),
     ),
+    "falcon": ({"new_decoder_architecture": True, "num_kv_heads": 2}, NO_HEAD_DIM),
     "deepseek_v2": (
         {"num_key_value_heads": 4, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8,
          "qk_nope_head_dim": 8, "v_head_dim": 8, "n_routed_experts": 4, "num_experts_per_tok": 2,
@@ -76,7 +77,6 @@ FAMILIES: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 REFUSED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "doge": ({"keep_window_size": 8}, ()),
     "diffllama": ({}, ()),
-    "falcon": ({}, NO_HEAD_DIM),
 }
 """What sgnb cannot run, in the same form."""
 

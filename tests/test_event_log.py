@@ -38,6 +38,8 @@ from sgnb.events import (
 )
 from sgnb.events.log import RECORD_BYTES
 
+from .counting import calls
+
 
 def test_oldest_records_go_first() -> None:
     log = EventLog(memory=3 * RECORD_BYTES)
@@ -131,6 +133,12 @@ def test_the_bound_is_one_of_memory(kind: str) -> None:
     finally:
         tracemalloc.stop()
     assert 0.3 * bound < taken < 1.2 * bound
+
+
+def test_a_step_is_weighed_with_few_calls() -> None:
+    """It happens in each, on the engine's thread."""
+    log, event = EventLog(), step(1, 300)
+    assert calls(lambda: log.emit(event)) < 20
 
 
 def test_tokens_are_a_tuple_to_whoever_reads_them() -> None:

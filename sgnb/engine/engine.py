@@ -60,7 +60,8 @@ class Engine:
 
     model: a local folder, a hub id, "tiny" (the bundled model), or a transformers model that is
     loaded already: that is moved to the device and cast to `dtype` in place, and stays so. Engines
-    on one such model share it, and the last to close gives it its own attention back.
+    on one such model share it, and the last to close gives it its own attention back; until then
+    calling it by itself is an EngineError.
     tokenizer: a transformers tokenizer; by default the model's own. Without one, prompts are token
     ids. options: see `EngineOptions`.
 
@@ -79,8 +80,16 @@ class Engine:
         check_options(settings)
         outer = sys.exc_info()[1]
         try:
-            self._loop = self._assemble(source, tokenizer, settings)
+            try:
+                self._loop = self._assemble(source, tokenizer, settings)
+            finally:
+                cancel_unclaimed()
+            weakref.finalize(self, _close, self._loop, self._grammars)
+            sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
+            self._loop.start()  # the last thing that an interrupt can find undone
         except BaseException as error:
+            if "_loop" in vars(self):
+                self.close()
             forget_frames(error, outer)
             release_device_memory()
             loss = find_loss(error, outer)
@@ -89,10 +98,6 @@ class Engine:
                     f"{self.model_name!r} cannot be loaded: {first_line(loss)}", hint_for(loss)
                 ) from error
             raise
-        finally:
-            cancel_unclaimed()
-        weakref.finalize(self, _close, self._loop, self._grammars)
-        sys.setswitchinterval(min(SWITCH_INTERVAL, sys.getswitchinterval()))
 
     def generate(
         self,
@@ -293,7 +298,7 @@ class Engine:
         return f"<Engine {self.model_name} on {self.device}, {self.dtype}{closed}>"
 
     def _assemble(self, source: Any, tokenizer: Any, settings: EngineOptions) -> EngineLoop:
-        """Load the model, and start the loop. The parts stay in this frame, which `forget_frames`
+        """Load the model, and make the loop. The parts stay in this frame, which `forget_frames`
         empties when it fails: their runner holds the device's memory."""
         parts = assemble(self.model_name, source, tokenizer, settings)
         self.options, self.log, self.tokenizer = parts.options, parts.log, parts.tokenizer

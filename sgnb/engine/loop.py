@@ -36,7 +36,7 @@ from .device.memory import release_device_memory
 from .request.batch import Batch
 from .request.request import Request
 from .request.request_state import Finish, RequestState
-from .request.tokenizer import Tokenizer
+from .request.tokenizer import Tokenizer, numbered
 from .runner import ModelRunner
 from .sampling.step_output import NO_NUMBERS, AsyncStepOutput, StepOutput
 from .scheduler import Scheduler
@@ -60,8 +60,8 @@ class InFlightStep(NamedTuple):
 
 
 class EngineLoop:
-    """Runs until `close`, or until an error that leaves its state unknown; then every request ends
-    with that error."""
+    """Runs from `start` until `close`, or until an error that leaves its state unknown; then every
+    request ends with that error."""
 
     def __init__(
         self,
@@ -93,15 +93,12 @@ class EngineLoop:
         # Asked in place of the thread: interrupted, `is_alive` and `join` take it for dead
         # (Python 3.11 and 3.12).
         self._ended = threading.Event()
+        self._begun = threading.Lock()  # taken by who runs the loop, for good
         self._thread = threading.Thread(target=self._run, name="sgnb-engine", daemon=True)
-        try:
-            self._thread.start()
-        except Exception:
-            runner.release()
-            raise
-        except BaseException:  # an interrupt, which comes when the thread runs already
-            self._commands.put(self._begin_closing)
-            raise
+
+    def start(self) -> None:
+        """Begin, on a thread of its own. Whatever this raises, `close` ends what has begun."""
+        self._thread.start()
 
     @property
     def alive(self) -> bool:
@@ -160,13 +157,15 @@ class EngineLoop:
             )
 
     def close(self) -> None:
-        """End every request and the thread. Harmless when repeated."""
+        """End every request and the thread. Harmless when repeated, and before `start`."""
         with self._guard:
             if not self._ended.is_set():
                 self._commands.put(self._begin_closing)
         if not self._on_its_thread():
+            self._run()  # in place of a thread that never began
             self._ended.wait()
-            self._thread.join()
+            with suppress(RuntimeError):  # of such a thread
+                self._thread.join()
 
     def _on_its_thread(self) -> bool:
         return threading.current_thread() is self._thread
@@ -183,6 +182,8 @@ class EngineLoop:
             self._send(command)
 
     def _run(self) -> None:
+        if not self._begun.acquire(blocking=False):
+            return
         try:
             self._serve()
         finally:
@@ -233,12 +234,14 @@ class EngineLoop:
             self._process_results()
 
     def _launch(self) -> InFlightStep | None:
-        """Put a step on its way. None where there is nothing to compute, and where it failed: its
-        requests are dealt with then."""
+        """Put the next step on its way. None where there is nothing to compute, and where it
+        failed: its requests are dealt with then."""
         began = time.perf_counter()
         batch = self._scheduler.schedule()
-        if not batch.requests:
-            return None
+        return self._launch_batch(batch, began) if batch.requests else None
+
+    def _launch_batch(self, batch: Batch, began: float) -> InFlightStep | None:
+        """As `_launch`, of this batch."""
         try:
             output = self._runner.run(batch)
         except Exception as error:
@@ -246,13 +249,28 @@ class EngineLoop:
             forget_frames(error)
             if is_device_lost(error):
                 raise
-            self._process_results()
-            if not (is_out_of_memory(error) and self._scheduler.shrink(batch)):
-                self._fail(batch.requests, error)
+            self._recover(batch, error)
             batch.clear()
             return None
         last = self._scheduler.complete(batch)
         return InFlightStep(self._scheduler.step, began, batch, output, last)
+
+    def _recover(self, batch: Batch, error: Exception) -> None:
+        """The batch failed, and none of it counts as computed. What did not fit into memory comes
+        again in smaller steps; else each request is run alone, once, and ends if it fails there
+        too. The cache stays."""
+        versions = [request.version for request in batch.requests]
+        self._process_results()
+        if is_out_of_memory(error) and self._scheduler.shrink(batch):
+            return
+        for i, (request, version) in enumerate(zip(batch.requests, versions, strict=True)):
+            if request.version != version:  # it ended or was rewritten with the results
+                continue
+            if len(batch) == 1:
+                self._end(request.state, _failed(error, "the forward pass failed"))
+            else:
+                self._in_flight = self._launch_batch(batch.part(i, i + 1), time.perf_counter())
+                self._process_results()
 
     def _process_results(self) -> None:
         """Wait for the step in flight, if there is one, and let its requests go on."""
@@ -362,16 +380,6 @@ class EngineLoop:
         self._runner.sampler.forget(state)
         del self._states[request.id]  # last: if any of this raises, `_end_everything` tells it
 
-    def _fail(self, requests: list[Request], error: Exception) -> None:
-        """A forward pass failed: its requests end with the error, the others go on, and the cache
-        stays."""
-        for request in requests:
-            message = f"the forward pass failed: {type(error).__name__}: {error}"
-            failure = EngineError(message, hint_for(error))
-            failure.__cause__ = error
-            if request.id in self._states:
-                self._end(request.state, Finish("error", error=failure))
-
     def _record(self, step: InFlightStep, output: StepOutput, seconds: float) -> None:
         scheduler, batch = self._scheduler, step.batch
         self._counts["steps"] += 1
@@ -406,14 +414,8 @@ class EngineLoop:
         if not named.all():
             new = np.unique(ids[~named]).tolist()
             self._named[new] = True
-            pieces = self._pieces(new)
+            pieces = self._tokenizer.pieces(new) if self._tokenizer else map(numbered, new)
             self._log.emit(TokensNamed(tuple(new), tuple(p.decode("latin-1") for p in pieces)))
-
-    def _pieces(self, tokens: list[int]) -> list[bytes]:
-        if self._tokenizer is not None:
-            with suppress(Exception):  # of a tokenizer that the user wrote
-                return self._tokenizer.pieces(tokens)
-        return [b"<%d>" % token for token in tokens]
 
     def _begin_closing(self) -> None:
         self._closing = True
@@ -450,11 +452,11 @@ def closed_error(failure: BaseException | None) -> EngineError:
     return error
 
 
-def _failed(error: BaseException) -> Finish:
+def _failed(error: BaseException, what: str = "the request failed") -> Finish:
     """How a request ends that `error` kept from going on."""
     if isinstance(error, SgnbError):
         return Finish("error", error=error)
-    failure = EngineError(f"the request failed: {type(error).__name__}: {error}", hint_for(error))
+    failure = EngineError(f"{what}: {type(error).__name__}: {error}", hint_for(error))
     failure.__cause__ = error
     return Finish("error", error=failure)
 

@@ -12,7 +12,7 @@ from ..errors import OptionError
 from .attention.flashinfer_backend import most_gathered
 from .attention.flashinfer_kernels import refusal
 from .cache.kv_cache import KVCache
-from .device.memory import GIB, free_bytes, gib, pools, weight_bytes
+from .device.memory import GIB, free_bytes, free_host_bytes, gib, pools, weight_bytes
 from .options import EngineOptions
 
 CPU_POOL_BYTES = 2 << 30
@@ -45,11 +45,12 @@ def pool_tokens(decoder: Any, options: EngineOptions) -> int:
     On a GPU: what is free now times `GPU_SHARE`, or what `memory_limit` leaves beside the weights,
     less `work_bytes`. max_total_tokens takes its place, and is compared with it only where there is
     a `memory_limit`. Raises OptionError when that is less than a small pool, or less than the
-    max_total_tokens that is compared.
+    max_total_tokens that is compared. On a CPU: a small pool, or max_total_tokens, which must fit
+    in the memory that is free: it is taken only as it is written.
     """
     each = KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
     if decoder.device.type != "cuda":
-        return options.max_total_tokens or max(1, min(CPU_POOL_TOKENS, CPU_POOL_BYTES // each))
+        return _host_pool_tokens(decoder, options, each)
     weights, work, free = (
         weight_bytes(decoder.model),
         work_bytes(decoder, options),
@@ -84,6 +85,20 @@ def pool_tokens(decoder: Any, options: EngineOptions) -> int:
     return min(GPU_POOL_TOKENS, tokens)
 
 
+def _host_pool_tokens(decoder: Any, options: EngineOptions, each: int) -> int:
+    """`pool_tokens` on a CPU. each: bytes of a token."""
+    room = free_host_bytes() // each
+    small = max(1, min(CPU_POOL_TOKENS, CPU_POOL_BYTES // each, room))
+    tokens = options.max_total_tokens or small
+    if tokens > room:
+        raise OptionError(
+            f"a KV pool of {tokens:,} tokens ({gib(tokens * each)}) does not fit in the memory: "
+            f"beside the weights ({gib(weight_bytes(decoder.model))}), {gib(room * each)} are free",
+            f"load with a smaller max_total_tokens, at most {room:,}, or a smaller model",
+        )
+    return tokens
+
+
 def make_cache(decoder: Any, options: EngineOptions) -> KVCache:
     """The KV tensors, of `pool_tokens`. Raises OptionError when they do not fit."""
     tokens = pool_tokens(decoder, options)
@@ -92,7 +107,7 @@ def make_cache(decoder: Any, options: EngineOptions) -> KVCache:
     except (RuntimeError, MemoryError) as error:
         size = tokens * KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
         raise OptionError(
-            f"a KV pool of {tokens} tokens ({gib(size)}) does not fit in the memory",
+            f"a KV pool of {tokens:,} tokens ({gib(size)}) does not fit in the memory",
             "load with a smaller max_total_tokens",
         ) from error
     pools.add(cache)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import sys
 import threading
 import time
 from collections import deque
 from dataclasses import fields
 from operator import attrgetter
+from sys import getsizeof
 from typing import Any, NamedTuple
 
 from .columns import Columns, Tokens
@@ -72,7 +72,14 @@ class EventLog:
         kind = type(event)
         size = RECORD_BYTES
         for name in _GROWING[kind]:
-            size += _bytes(getattr(event, name))
+            value = getattr(event, name)
+            held = type(value)
+            if held is str:
+                size += getsizeof(value)
+            elif held is Columns or held is Tokens:
+                size += value.nbytes
+            else:
+                size += 60 * len(value)
         values = _SCALAR.get(kind)
         kept = (kind.__name__, *values(event)) if values else (event,)
         with self._lock:
@@ -95,10 +102,3 @@ class EventLog:
             for seq, (t, _, *kept) in enumerate(reversed(found), last - have + 1)
         ]
         return Read(records, new - have)
-
-
-def _bytes(value: Any) -> int:
-    """About what a string, tokens or rows take."""
-    if type(value) is str:
-        return sys.getsizeof(value)
-    return value.nbytes if type(value) in (Tokens, Columns) else 60 * len(value)

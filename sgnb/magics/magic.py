@@ -82,7 +82,7 @@ class SglangMagics:
         file = self.shell.compile.cache(cell, number, raw_code=cell.rstrip("\n"))
         name = line.name or f"cell_{number}"
         function = compile_body(body, name, line.params, file, self.shell.user_ns, PRIMITIVES)
-        program = SglFunction(function)
+        program = SglFunction(function, marks=line.marks)
         program.source = cell
         return CellProgram(program, line, self.session)
 

@@ -38,6 +38,7 @@ CELL_OPTIONS = (
         "--show", f"the views: none, {', '.join(VIEWS)}, all; several with commas", "VIEWS", views
     ),
     option("--static", "pictures that need no running kernel, instead of live views"),
+    option("--marks", "read special tokens written in roles and arguments as such"),
     option("--dry", "generate nothing: say what the calls would take, and compile their grammars"),
     option("--bg", "return a handle at once and run in the background"),
     option("--timeout", "stop the run after this time, in seconds", "S", seconds),
@@ -163,6 +164,7 @@ class CellLine:
     sampling: tuple[tuple[str, Any], ...] = ()  # only what was given
     show: tuple[str, ...] = VIEWS
     static: bool = False
+    marks: bool = False
     dry: bool = False
     bg: bool = False
     timeout: float | None = None

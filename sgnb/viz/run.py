@@ -31,7 +31,7 @@ from ..events import (
     TokensNamed,
 )
 from .branch import Branch, common_prefix_chars, drop, take, units
-from .tokens import Vocabulary, visible
+from .tokens import JOINED_BEFORE, JOINER, Vocabulary, visible, visible_segments
 from .tree import PageOp
 
 KEPT_BRANCHES = 12
@@ -351,7 +351,14 @@ class RunState:
 
 
 def _text_op(branch: Branch, at: int) -> PageOp:
-    """Cut the branch's own text at `at` (in the page's UTF-16 units), then append the segments."""
+    """Cut the branch's own text at `at` (in the page's UTF-16 units), then append the segments.
+
+    A joiner before `at` is sent again: what follows says whether it is shown.
+    """
     own = branch.own()
-    segments = [[kind, visible(text)] for kind, text in drop(own, at)]
-    return ["text", branch.name, units(take(own, at)), segments]
+    kept = take(own, at)
+    if kept and kept[-1][1].endswith(JOINER):
+        kept = take(own, at := at - 1)
+    begin = max(0, at - JOINED_BEFORE)
+    segments = drop(visible_segments(drop(own, begin)), at - begin)
+    return ["text", branch.name, units(kept), segments]

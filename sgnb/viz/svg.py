@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from .plain_text import Shown, label, run_heading, shown, tree_heading
 from .run import RunState
-from .tokens import visible
+from .tokens import visible, visible_segments
 from .tree import ROOT, Node, TreeState
 
 WIDTH = 860
@@ -124,8 +124,8 @@ def wrap(segments: Sequence[Sequence[str]], width: int) -> Iterator[list[Run]]:
     """Wrap coloured text to lines of at most `width` cells, at spaces where there are any."""
     line: list[Run] = []
     used = 0
-    for kind, text in segments:
-        for i, piece in enumerate(visible(text).expandtabs(4).split("\n")):
+    for kind, text in visible_segments(segments):
+        for i, piece in enumerate(text.expandtabs(4).split("\n")):
             if i:
                 yield line
                 line, used = [], 0

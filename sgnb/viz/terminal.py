@@ -13,7 +13,7 @@ from rich.text import Text
 from .emitter import Batch, State
 from .plain_text import Shown, counted, label, losses, rows, run_heading, tree_heading
 from .run import RunState
-from .tokens import visible
+from .tokens import visible, visible_segments
 from .tree import TreeState
 
 STYLES = {
@@ -35,8 +35,8 @@ def render_text(state: RunState) -> RenderableType:
             continue
         if len(state.branches) > 1:
             body.append(f"[{branch.name}] ", "cyan")
-        for kind, text in segments:
-            body.append(visible(text), STYLES[kind])
+        for kind, text in visible_segments(segments):
+            body.append(text, STYLES[kind])
         body.append(f"\nerror: {visible(branch.error)}\n" if last and branch.error else "\n", "red")
     if state.hidden:
         body.append(f"and {state.hidden} more branches\n", "dim")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
 from ..events import TokensNamed
 
@@ -18,15 +19,33 @@ _ZERO_WIDTH = [
 _NOT_TEXT = [*range(0xD800, 0xE000), 0xFFFE, 0xFFFF]
 _VISIBLE = dict.fromkeys([*_CONTROL, *_BIDI, *_ZERO_WIDTH, *_NOT_TEXT], 0xFFFD)
 
+JOINER = "\N{ZERO WIDTH JOINER}"
+_EMOJI = "\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
+_JOINED = re.compile(f"(?:(?<=[{_EMOJI}])|(?<=[{_EMOJI}]\ufe0f)){JOINER}(?=[{_EMOJI}])")
+JOINED_BEFORE = 2
+"""Characters before a joiner that say whether it joins emoji."""
+
 
 def visible(text: str) -> str:
     """The same number of characters, with U+FFFD for those that would act or hide rather than show.
 
     Control characters (but tab and newline), direction marks and overrides, what has no width
-    (joiners too, but not the two selectors that choose an emoji's style), halves of surrogate
-    pairs, what XML does not allow.
+    (joiners too, but not those between two emoji, nor the two selectors that choose an emoji's
+    style), halves of surrogate pairs, what XML does not allow.
     """
-    return text.translate(_VISIBLE)
+    shown = text.translate(_VISIBLE)
+    for found in _JOINED.finditer(text):
+        shown = f"{shown[: found.start()]}{JOINER}{shown[found.end() :]}"
+    return shown
+
+
+def visible_segments(segments: Sequence[Sequence[str]]) -> list[list[str]]:
+    """[kind, text] pairs that follow one another, each text `visible` beside the others."""
+    shown, result, at = visible("".join([text for _, text in segments])), [], 0
+    for kind, text in segments:
+        result.append([kind, shown[at : at + len(text)]])
+        at += len(text)
+    return result
 
 
 class Vocabulary:

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from benchmarks import models
+from benchmarks.gpu import models as gpu_models
 from benchmarks.models import Result
 
 EXACT = (
     ("llama", ""), ("llama", "longrope"), ("llama", "dynamic"), ("phi3", "longrope"),
     ("gemma2", ""), ("qwen2_moe", ""), ("phimoe", ""), ("deepseek_v2", ""), ("stablelm", ""),
-    ("gpt_neo", ""),
+    ("gpt_neo", ""), ("falcon", ""), ("xglm", ""), ("bart", ""),
 )  # fmt: skip
 
 
@@ -22,8 +23,7 @@ def no_proofs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tried(name: str, rope: str) -> Result:
-    model = models.small_model(name, rope)
-    return models.compare(model, [models.own_tokens(model, p) for p in models.prompts()])
+    return models.compare(models.small_model(name, models.ROPE.get(rope)))
 
 
 @pytest.mark.filterwarnings("ignore:.*rotary factors")
@@ -32,10 +32,45 @@ def test_the_tokens_of_transformers(name: str, rope: str) -> None:
     assert tried(name, rope) == Result("exact")
 
 
-@pytest.mark.parametrize("name", ["doge", "diffllama", "falcon"])
+REFUSED = {
+    "doge": "hides tokens by a mask of its own",
+    "diffllama": "more than one attention",
+    "mamba2": "carries a state from token to token (layers of kind linear_attention)",
+    "xlstm": "carries a state from token to token;",
+    "lfm2_moe": "carries a state from token to token (layers of kind conv)",
+    "llama4_text": "lets a token see only its own chunk of the text",
+    "glm_moe_dsa": "chooses which earlier tokens it reads (layers of kind indexed_attention)",
+    "bloom": "lowers its scores by the distance between tokens (ALiBi)",
+    "mpt": "lowers its scores by the distance between tokens (ALiBi)",
+    "xlnet": "only 0 of 4 layers compute attention through transformers' attention interface",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused_says_why(name: str) -> None:
     result = tried(name, "")
-    assert result.verdict == "refused" and "cannot use sgnb's attention: " in result.why
+    assert result.verdict == "refused" and REFUSED[name] in result.why
+
+
+def test_a_cache_that_forgets_what_the_masks_show_is_refused() -> None:
+    model = models.small_model("moshi")
+    model.config.sliding_window = 8
+    assert "more tokens than transformers' cache keeps" in models.compare(model).why
+
+
+@pytest.mark.slow
+def test_a_family_of_the_benchmark_for_a_gpu() -> None:
+    row, good = gpu_models.try_family("llama", "float32", "cpu")
+    tokens, equal, retracted = row[2], row[3], row[5]
+    assert good and tokens == equal > 0 and retracted > 0
+
+
+def test_tokens_are_judged_by_the_models_own_forward() -> None:
+    model = models.small_model("llama")
+    right = models.own_tokens(model, [5, 6, 7])
+    assert gpu_models.own_gaps(model, [5, 6, 7], right) == [0.0] * len(right)
+    wrong = [(right[0] + 1) % models.VOCAB, *right[1:]]
+    assert gpu_models.own_gaps(model, [5, 6, 7], wrong)[0] > 0
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ class Case:
 
     def __init__(self, rows: int, vocab: int, dtype: torch.dtype, device: str, seed: int) -> None:
         rng = np.random.default_rng(seed)
-        self.odd = np.arange(rows) % 16 == 15  # of these only the tokens' range is certain
+        self.odd = np.arange(rows) % 16 == 15  # of these no token has a log-probability
         logits = torch.from_numpy(
             rng.normal(size=(rows, vocab + 5)) * rng.choice([0.5, 4, 30], (rows, 1))
         ).to(dtype)
@@ -81,6 +81,8 @@ def check(rows: int, vocab: int, dtype: torch.dtype, device: str, seed: int) -> 
 
 
 def _compare(case: Case, found: SamplerOutput, expected: SamplerOutput, masked: bool) -> None:
+    for row in np.flatnonzero(case.odd):
+        assert found.logprobs[row].isnan() and expected.logprobs[row].isnan()
     for row in np.flatnonzero(~case.odd):
         assert int(found.allowed[row]) == int(expected.allowed[row])
         mine, other = int(found.tokens[row]), int(expected.tokens[row])
@@ -136,6 +138,29 @@ def check_frequencies(device: str, grid: int) -> None:
         assert not found[expected == 0].any()
 
 
+def check_spoilt_rows(device: str) -> None:
+    """One NaN or +inf in any block of a row, also where it is masked or unlikely, leaves the row's
+    token without a log-probability, and the rows beside it as they were."""
+    vocab, wrong = 130, [(0, 3, torch.nan), (1, 70, torch.nan), (2, 129, torch.inf)]
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(8, vocab, generator=generator).to(device)
+    allowed = torch.zeros(8, vocab, dtype=torch.bool, device=device)
+    allowed[:, 20:40] = True
+    states = torch.zeros(8, dtype=torch.int32, device=device)
+    for temperature in (0.0, 0.7):
+        numbers = torch.full((8,), temperature, device=device), torch.full((8,), 0.5, device=device)
+        for masks in ((), (allowed, states)):
+            sampler = DeviceSampler(vocab, 8, device)
+            before = [tensor.clone() for tensor in sampler(logits, *numbers, *masks)]
+            spoilt = logits.clone()
+            for row, token, value in wrong:
+                spoilt[row, token] = value
+            found = sampler(spoilt, *numbers, *masks)
+            assert found.logprobs[:3].isnan().all() and found.logprobs[3:].isfinite().all()
+            for mine, other in zip(found, before, strict=True):
+                assert torch.equal(mine[3:], other[3:])
+
+
 def check_refusals(device: str) -> None:
     """Another vocabulary and too many rows."""
     sampler = DeviceSampler(10, 2, device)
@@ -164,5 +189,6 @@ if __name__ == "__main__":
     for seed, (rows, vocab, dtype) in list(enumerate(cases))[-1 if quick else 0 :]:
         check(rows, vocab, dtype, "cpu", seed)
     check_frequencies("cpu", grid=60)
+    check_spoilt_rows("cpu")
     check_refusals("cpu")
     print("all agree")

@@ -62,7 +62,7 @@ def engine() -> Iterator[Engine]:
         ({"dtype": ["float16"]}, "unknown dtype", "float16"),
         (
             {"max_total_tokens": 10**14},
-            "a KV pool of 100000000000000 tokens",
+            "a KV pool of 100,000,000,000,000 tokens",
             "smaller max_total_tokens",
         ),
         ({"context_length": -5}, "context_length=-5", "an int from 1"),
@@ -248,7 +248,7 @@ OTHERS: dict[str, tuple[Any, Any, str]] = {
         AutoModelForCausalLM,
         "linear_attention",
     ),
-    "falcon": (FalconConfig(**SMALL), AutoModelForCausalLM, "FalconForCausalLM"),
+    "falcon": (FalconConfig(**SMALL, alibi=True), AutoModelForCausalLM, "ALiBi"),
 }
 
 
@@ -263,7 +263,7 @@ def test_models_that_are_no_decoders_on_keys_and_values(name: str, tmp_path: Pat
 
 def test_a_model_of_the_users_that_is_refused_stays_as_it_was() -> None:
     torch.manual_seed(0)
-    model: PreTrainedModel = AutoModelForCausalLM.from_config(FalconConfig(**SMALL))
+    model: PreTrainedModel = AutoModelForCausalLM.from_config(FalconConfig(**SMALL, alibi=True))
     before = model.config._attn_implementation
     with refused(ModelError, "FalconForCausalLM", "Llama"):
         Engine(model)

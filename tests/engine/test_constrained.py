@@ -387,6 +387,18 @@ def test_thinking_ends_in_time(bytes_engine: Engine, limit: int) -> None:
     )
 
 
+def test_the_end_of_thinking_is_not_padded_by_who_shares_the_tokenizer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its own `encode` pads while another thread has it padding."""
+    shared = byte_level()
+    monkeypatch.setattr(shared, "encode", lambda text, **options: [0] * 64)
+    options: dict[str, Any] = {"regex": "[0-9]{2}", "thinking": "@@@@", "seed": 1}
+    with Engine(random_model(vocab_size=400), tokenizer=shared) as engine:
+        out = engine.generate("x", max_new_tokens=12, **options)
+    assert out.error is None and re.fullmatch("[0-9]{2}", out.text)
+
+
 @pytest.mark.parametrize("limit", [5, 20, 60])
 def test_thinking_before_a_grammar_of_the_library(bytes_engine: Engine, limit: int) -> None:
     out = bytes_engine.generate(

@@ -9,7 +9,7 @@ import random
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,15 @@ from transformers import PreTrainedTokenizer
 
 from sgnb.engine.cache.radix import RadixTree
 from sgnb.engine.cache.slot_allocator import SlotAllocator
+from sgnb.engine.device import memory
 from sgnb.engine.engine import Engine
+from sgnb.engine.loop import EngineLoop
+from sgnb.engine.model import lease
+from sgnb.engine.request.batch import Batch
+from sgnb.engine.request.collect import numbered_callbacks
+from sgnb.engine.request.output import Output
 from sgnb.engine.request.request import Request
+from sgnb.engine.sampling import torch_sampler
 from sgnb.engine.scheduler import Scheduler
 from sgnb.errors import EngineError, RequestError, SgnbError
 from sgnb.events import RequestFinished
@@ -67,6 +74,22 @@ def test_a_request_with_nan_fails_alone(prefix_cache: bool, overlap: bool) -> No
         assert whole(engine)
 
 
+@pytest.mark.parametrize("options", [{}, {"return_logprob": True, "logprob_start_len": 0}], ids=str)
+def test_a_request_for_no_token_with_nan_leaves_nothing(options: dict[str, Any]) -> None:
+    """Beside others in its step, and when its last token alone is not in the cache."""
+    with Engine(poisoned_model(), max_step_tokens=16) as engine:
+        for prompt in ([*INNOCENT[7], POISON], [*INNOCENT[7], POISON, 5, 6]):
+            engine.generate(INNOCENT[7], max_new_tokens=0)
+            params = [SamplingParams.make({"max_new_tokens": 0} | o) for o in (options, {}, {})]
+            ends: queue.SimpleQueue[tuple[int, Output]] = queue.SimpleQueue()
+            engine.submit([prompt, *INNOCENT[:2]], params, numbered_callbacks(ends.put, 3))
+            errors = dict(ends.get(timeout=30) for _ in range(3))
+            assert "logits are NaN" in str(errors[0].error)
+            assert errors[1].error is errors[2].error is None
+            assert not any(POISON in node["tokens"] for node in engine.tree())
+            assert whole(engine)
+
+
 def test_a_step_that_was_spoilt_once_is_not_cached(make_engine: MakeEngine) -> None:
     """Keys and values of all chunks of the prompt, the last one's logits alone are read."""
     engine = make_engine(max_step_tokens=8, max_running_requests=4)
@@ -81,14 +104,99 @@ def test_a_step_that_was_spoilt_once_is_not_cached(make_engine: MakeEngine) -> N
     spoil.set()
     with pytest.raises(EngineError, match="logits are NaN"):
         engine.generate(prompt, max_new_tokens=3, **GREEDY)
-    engine.generate(prompt[:20], max_new_tokens=0)  # no logits are read: what it cached is spoilt
+    for options in ({}, {"return_logprob": True, "logprob_start_len": 5}):
+        with pytest.raises(EngineError, match="logits are NaN"):
+            engine.generate(prompt[:20], max_new_tokens=0, **options)
     spoil.clear()
-    with pytest.raises(EngineError, match="logits are NaN"):
-        engine.generate(prompt, max_new_tokens=3, **GREEDY)
     for end in (30, 20, 25):
         [tokens] = greedy("llama", [prompt[:end]], 3)
         assert engine.generate(prompt[:end], max_new_tokens=3, **GREEDY).token_ids == tokens
     assert whole(engine)
+
+
+def raising_for_poison(module: torch.nn.Module, inputs: Any, output: Any) -> None:
+    """A forward hook of the embedding."""
+    if (inputs[0] == POISON).any():
+        raise ValueError(f"no row for {POISON}")
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+@pytest.mark.parametrize("at", ["prefill", "decode", "logits"])
+def test_a_request_that_makes_the_forward_pass_raise_fails_alone(
+    at: str, overlap: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others of its steps get the tokens that they would have had, each run once more."""
+    expected = greedy("llama", INNOCENT, 6)
+    guilty = [*INNOCENT[0], POISON] if at == "prefill" else INNOCENT[0]
+    bias = {POISON: 1e6} if at == "decode" else {5: -1.0}
+    model = random_model()
+    adjust, runs = torch_sampler._adjust, 0
+
+    def failing(row: torch.Tensor, request: Request, banned: Any) -> None:
+        if at == "logits" and request.num_output_tokens >= 2:
+            raise ValueError(f"no row for {POISON}")
+        adjust(row, request, banned)
+
+    monkeypatch.setattr(torch_sampler, "_adjust", failing)
+    if at != "logits":
+        model.model.embed_tokens.register_forward_hook(raising_for_poison)
+    with Engine(model, overlap=overlap, max_running_requests=16) as engine:
+        run = engine._loop._runner.run
+
+        def counted(batch: Batch) -> Any:
+            nonlocal runs
+            runs += 1
+            return run(batch)
+
+        monkeypatch.setattr(engine._loop._runner, "run", counted)
+        ends: queue.SimpleQueue[tuple[int, Output]] = queue.SimpleQueue()
+        prompts = [*INNOCENT[:4], guilty, *INNOCENT[4:]]
+        params = [SamplingParams.make({"max_new_tokens": 6, **GREEDY}) for _ in prompts]
+        params[4] = SamplingParams.make({"max_new_tokens": 6, "logit_bias": bias, **GREEDY})
+        engine.submit(prompts, params, numbered_callbacks(ends.put, len(prompts)))
+        outputs = dict(ends.get(timeout=30) for _ in prompts)
+        error = outputs.pop(4).error
+        assert isinstance(error, EngineError) and isinstance(error.__cause__, ValueError)
+        assert "the forward pass failed: ValueError: no row for 77" in str(error)
+        assert [outputs[i].token_ids for i in sorted(outputs)] == expected
+        assert all(output.error is None for output in outputs.values())
+        assert runs <= 6 + 3 + len(prompts), "the step that failed, and each request alone"
+        assert whole(engine)
+        again = engine.generate(INNOCENT, max_new_tokens=6, **GREEDY)
+        assert [output.token_ids for output in again] == expected
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+def test_a_step_that_fails_once_loses_no_request(overlap: bool) -> None:
+    """Also with samples, grammars, log-probabilities, and chunks of long prompts."""
+    options: list[dict[str, Any]] = [
+        {"temperature": 1.0, "seed": 3}, {"regex": "[a-f]{3}xyz[a-f]{3}", **GREEDY},
+        {"return_logprob": True, "logprob_start_len": 0, **GREEDY},
+        {"frequency_penalty": 1.0, **GREEDY}, {"temperature": 2.0, "top_p": 0.9, "seed": 4},
+    ]  # fmt: skip
+    texts = ["one", "two", "three " * 9, "four", "five " * 7]
+    asked = [SamplingParams.make({"max_new_tokens": 12, **option}) for option in options]
+    found = []
+    for fails_every in (0, 1, 3):
+        with Engine(
+            random_model(vocab_size=400), tokenizer=byte_level(), overlap=overlap,
+            max_step_tokens=24, max_running_requests=8,
+        ) as engine:  # fmt: skip
+            run, count = engine._loop._runner.run, itertools.count(1)
+
+            def failing(
+                batch: Batch, run: Any = run, count: Any = count, every: int = fails_every
+            ) -> Any:
+                if every and len(batch) > 1 and next(count) % every == 0:
+                    raise RuntimeError("not this time")
+                return run(batch)
+
+            engine._loop._runner.run = failing
+            outputs = engine.generate(texts, asked)
+            scores = [np.round(o.prompt_logprobs + o.logprobs, 3).tolist() for o in outputs]
+            found.append(([(o.text, o.token_ids) for o in outputs], scores))
+            assert whole(engine)
+    assert found[1:] == found[:1] * 2
 
 
 @pytest.mark.parametrize("options", [{}, {"top_k": 5}, {"top_p": 0.9}, {"min_p": 0.1}], ids=str)
@@ -215,14 +323,19 @@ def test_seeds_are_not_drawn_from_the_users_random(make_engine: MakeEngine) -> N
     assert len(outputs) == 3
 
 
-def interrupted_at(number: int, function: Callable[[], Any]) -> bool:
-    """Run `function`, interrupted at that line of the methods of `threading.Thread`; False when it
-    runs fewer. (Elsewhere a tracer would interrupt where no signal does.)"""
+THREADS = [method for method in vars(threading.Thread).values() if callable(method)]
+
+
+def interrupted_at(
+    number: int, function: Callable[[], Any], where: Sequence[Callable[..., Any]] = THREADS
+) -> bool:
+    """Run `function`, interrupted at that line of the functions `where`; False when it runs fewer.
+    (Elsewhere a tracer would interrupt where no signal does.)"""
     lines = itertools.count(1)
+    codes = {function.__code__ for function in where if hasattr(function, "__code__")}
 
     def trace(frame: types.FrameType, event: str, argument: Any) -> Any:
-        method = getattr(threading.Thread, frame.f_code.co_name, None)
-        if getattr(method, "__code__", None) is not frame.f_code:
+        if frame.f_code not in codes:
             return None
         if event == "line" and next(lines) == number:
             raise KeyboardInterrupt
@@ -254,6 +367,27 @@ def test_an_interrupt_in_a_threads_methods_loses_no_engine(make_engine: MakeEngi
         number += 1
     assert engine.generate([5, 6], max_new_tokens=2, **GREEDY).token_ids == expected
     wait_until(lambda: whole(engine))
+
+
+def test_an_interrupt_at_any_line_of_an_engines_beginning_leaks_nothing() -> None:
+    """From its parts to the end of `__init__`: no thread, no memory and no lease on the model."""
+    model = random_model()
+    attention = model.config._attn_implementation
+    pools, number, interrupted = len(memory.pools), 1, True
+    functions = [Engine.__init__, Engine._assemble, EngineLoop.__init__, EngineLoop.start]
+    while interrupted:
+        kept: list[Engine] = []
+        interrupted = interrupted_at(number, lambda k=kept: k.append(Engine(model)), functions)  # type: ignore[misc]
+        assert bool(kept) == (not interrupted)
+        for engine in kept:
+            engine.close()
+        alive = [t for t in threading.enumerate() if t.name == "sgnb-engine" and t.is_alive()]
+        assert not alive, f"line {number}"
+        assert len(memory.pools) == pools, f"line {number}"
+        assert model.config._attn_implementation == attention, f"line {number}"
+        assert all(use.model is not model for use in lease._uses), f"line {number}"
+        number += 1
+    assert number > 40
 
 
 def test_a_close_that_was_interrupted_can_be_repeated() -> None:

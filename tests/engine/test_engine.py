@@ -23,6 +23,7 @@ from sgnb.engine import loop as loop_module
 from sgnb.engine.attention.hybrid import HybridAttention
 from sgnb.engine.attention.torch_backend import TorchAttention
 from sgnb.engine.cache.kv_cache import KVCache
+from sgnb.engine.device import memory
 from sgnb.engine.device.memory import freeze_heap, release_device_memory
 from sgnb.engine.engine import Engine
 from sgnb.engine.request.output import Output
@@ -392,11 +393,15 @@ def test_an_error_that_is_kept_does_not_keep_the_model(monkeypatch: pytest.Monke
     assert isinstance(kept.value.__cause__, ZeroDivisionError)
 
 
-def test_an_interrupt_as_the_thread_starts_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("begins", [True, False])
+def test_an_interrupt_as_the_thread_starts_leaves_none(
+    begins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     start = threading.Thread.start
 
     def interrupted(thread: threading.Thread) -> None:
-        start(thread)
+        if thread.name != "sgnb-engine" or begins:
+            start(thread)
         if thread.name == "sgnb-engine":
             raise KeyboardInterrupt
 
@@ -405,8 +410,10 @@ def test_an_interrupt_as_the_thread_starts_leaves_none(monkeypatch: pytest.Monke
 
     before = engines()
     monkeypatch.setattr(threading.Thread, "start", interrupted)
+    pools = len(memory.pools)
     with pytest.raises(KeyboardInterrupt):
         Engine(random_model())
+    assert len(memory.pools) <= pools
     wait_until(lambda: set(engines()) <= set(before))
 
 

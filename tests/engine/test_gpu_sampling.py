@@ -47,6 +47,7 @@ def test_the_sampling_kernels_on_the_rest() -> None:
     from . import sample_kernel_check as kernels
 
     kernels.check_frequencies("cuda", grid=500)
+    kernels.check_spoilt_rows("cuda")
     kernels.check_refusals("cuda")
 
 

@@ -12,6 +12,8 @@ from sgnb.engine.cache.kv_cache import ALIGNMENT, KVCache, LayerShape
 
 MB = 1 << 20
 
+needs_proc = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
+
 
 def resident_mb() -> float:
     """Memory of this process that is in use, in MB."""
@@ -19,7 +21,7 @@ def resident_mb() -> float:
     return pages * resource.getpagesize() / MB
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's /proc")
+@needs_proc
 def test_a_pool_takes_memory_when_it_is_written() -> None:
     before = resident_mb()
     kv = KVCache({0: LayerShape(8, 64, 64)}, 64 * 1024, torch.float32, torch.device("cpu"))

@@ -178,8 +178,10 @@ SPOILT: dict[str, tuple[Callable[[Path], object], str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("stored", [torch.int8, torch.int64, torch.bool])
-def test_weights_that_are_stored_as_integers_are_refused(
+@pytest.mark.parametrize(
+    "stored", [torch.int8, torch.int64, torch.bool, torch.float8_e4m3fn, torch.float8_e5m2]
+)
+def test_weights_that_are_stored_without_their_scales_are_refused(
     stored: torch.dtype, tmp_path: Path
 ) -> None:
     random_model().save_pretrained(tmp_path)
@@ -188,7 +190,7 @@ def test_weights_that_are_stored_as_integers_are_refused(
     name = "model.layers.1.mlp.up_proj.weight"
     save_file(tensors | {name: tensors[name].to(stored)}, file, metadata={"format": "pt"})
     dtype = str(stored).removeprefix("torch.")
-    with refused(f"model.safetensors' holds weights in {dtype}", "a checkpoint in floating point"):
+    with refused(f"model.safetensors' holds weights in {dtype}", "a checkpoint in bfloat16"):
         load_module(str(tmp_path), CPU)
 
 

@@ -16,7 +16,7 @@ from torch import nn
 from sgnb.engine.engine import Engine
 from sgnb.engine.model import decoder, interface
 from sgnb.engine.model.decoder import load_decoder
-from sgnb.errors import ModelError
+from sgnb.errors import EngineError, ModelError
 from sgnb.magics.session import Session
 
 from ..random_models import VOCAB, random_model
@@ -66,6 +66,25 @@ def test_engines_on_one_model_share_it(family: str, first_closes: bool) -> None:
     assert model.config._attn_implementation == attention
     assert not any("forward" in vars(module) for module in model.modules())
     assert [own(model.eval(), prompt) for prompt in PROMPTS] == expected
+
+
+@pytest.mark.parametrize(
+    "family, options",
+    [
+        ("llama", {}), ("llama", {"fuse": False}), ("gpt2", {}), ("gptj", {}), ("stablelm", {}),
+        ("mixtral", {}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_the_users_model_says_that_an_engine_has_it(family: str, options: dict[str, Any]) -> None:
+    model = random_model(family)
+    expected = [own(model, prompt) for prompt in PROMPTS]
+    with Engine(model, **options) as engine:
+        for call in (lambda: own(model, PROMPTS[0]), lambda: model(torch.tensor([[5, 6]]))):
+            with pytest.raises(EngineError, match=r"(?s)an engine has it.*hint: use engine\.gen"):
+                call()
+        assert ours(engine, PROMPTS) == expected
+    assert [own(model, prompt) for prompt in PROMPTS] == expected
 
 
 def test_a_cell_that_is_run_again() -> None:
@@ -161,7 +180,7 @@ def test_code_of_the_users_is_proved_each_time() -> None:
 
 @pytest.mark.parametrize(
     "family, reason",
-    [("doge", "mask of its own"), ("diffllama", "more than one attention"), ("falcon", "layers")],
+    [("doge", "mask of its own"), ("diffllama", "more than one attention")],
 )
 def test_what_only_a_mask_says_is_refused(family: str, reason: str) -> None:
     model = random_model(family)
@@ -169,6 +188,12 @@ def test_what_only_a_mask_says_is_refused(family: str, reason: str) -> None:
     with pytest.raises(ModelError, match=rf"^{type(model).__name__} cannot .*{reason}"):
         Engine(model)
     assert model.config._attn_implementation == attention
+
+
+def test_groups_of_heads_keep_their_keys_once() -> None:
+    made = load_decoder(random_model("falcon"), "cpu")
+    assert made.heads[0] == 4 and made.shapes[0].heads == 2
+    made.release()
 
 
 @pytest.mark.parametrize("family", ["qwen2_moe", "phimoe"])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +18,14 @@ from sgnb.engine import sizing
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
 from sgnb.engine.device import memory
 from sgnb.engine.device.errors import hint_for, is_device_lost, is_out_of_memory
-from sgnb.engine.device.memory import GIB, check_weights_fit, release_device_memory, weight_bytes
+from sgnb.engine.device.memory import (
+    GIB,
+    check_weights_fit,
+    free_host_bytes,
+    release_device_memory,
+    weight_bytes,
+)
+from sgnb.engine.engine import Engine
 from sgnb.engine.options import EngineOptions
 from sgnb.engine.sizing import activation_bytes, logit_bytes, make_cache, pool_tokens, work_bytes
 from sgnb.errors import ModelError, OptionError
@@ -132,6 +141,43 @@ def test_a_pool_of_the_users_size(free: Callable[[float], None]) -> None:
         assert pool_tokens(fake_decoder(), options(max_total_tokens=500, **given)) == 500
 
 
+def test_on_a_cpu_a_pool_beyond_the_memory_is_refused() -> None:
+    """It would be loaded, as it is taken only when it is written, and die then."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 0 < free_host_bytes() <= machine
+    model = random_model()
+    with pytest.raises(OptionError, match=r"(?s)a KV pool.*are free.*max_total_tokens, at most"):
+        Engine(model, max_total_tokens=machine // 256)  # 512 bytes each
+    assert model.config._attn_implementation != "sgnb"
+
+
+def test_on_a_cpu_with_little_memory_the_pool_is_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder = fake_decoder(torch.device("cpu"))
+    each = KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
+    monkeypatch.setattr(sizing, "free_host_bytes", lambda: 1000 * each)
+    assert pool_tokens(decoder, EngineOptions().on("cpu")) == 1000
+    assert pool_tokens(decoder, EngineOptions(max_total_tokens=1000).on("cpu")) == 1000
+    with pytest.raises(OptionError, match=r"(?s)a KV pool of 1,001 tokens.*at most 1,000"):
+        pool_tokens(decoder, EngineOptions(max_total_tokens=1001).on("cpu"))
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_what_a_control_group_leaves(
+    version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its limit less what is used, of which the cache of files gives way."""
+    _, limit, usage, total = memory.CONTROL_GROUPS[version]
+    monkeypatch.setattr(memory, "CONTROL_GROUPS", ((tmp_path, limit, usage, total),))
+    (tmp_path / limit).write_text("max\n")
+    (tmp_path / usage).write_text("900000\n")
+    (tmp_path / "memory.stat").write_text(f"{total}active_file 50000\n{total}inactive_file 1000\n")
+    assert free_host_bytes() > 1_000_000
+    (tmp_path / limit).write_text("1000000\n")
+    assert free_host_bytes() == 151_000
+    (tmp_path / limit).write_text("100000\n")
+    assert free_host_bytes() == 0
+
+
 def test_on_a_cpu_the_pool_is_modest() -> None:
     decoder = fake_decoder(torch.device("cpu"))
     given = EngineOptions().on("cpu")
@@ -222,7 +268,7 @@ def test_the_cache_is_of_that_size_and_known_while_it_lives() -> None:
     assert gone() is None
     with pytest.raises(
         OptionError,
-        match=r"of 100000000000000 tokens .* does not fit.*\n.*smaller max_total_tokens",
+        match=r"of 100,000,000,000,000 tokens .* does not fit.*\n.*smaller max_total_tokens",
     ):
         make_cache(decoder, EngineOptions(max_total_tokens=10**14).on("cpu"))
 

@@ -20,6 +20,7 @@ from sgnb.errors import RequestError
 from tests.counting import calls
 
 from ..byte_tokenizers import BOS, EOS, TEXT, byte_level, pieces
+from .test_kv_cache import needs_proc, resident_mb
 
 quick = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 texts = st.one_of(
@@ -208,6 +209,17 @@ def test_padding_and_truncation_do_not_touch_what_is_encoded(when: str) -> None:
         assert list(write(Tokenizer(raw) if when == "in its file" else shared)) == whole
 
 
+def test_a_token_that_cannot_be_named_is_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = Tokenizer(byte_level())
+    known, named = tokenizer.pieces([5, 6]), tokenizer._bytes
+
+    def failing(token: int, name: str) -> bytes:
+        return named(token, name) if token != 5 else bytes.fromhex(name)
+
+    monkeypatch.setattr(tokenizer, "_bytes", failing)
+    assert tokenizer.pieces([5, 6]) == [b"<5>", known[1]]
+
+
 def test_a_thread_that_pads_and_cuts_changes_nothing() -> None:
     """With the transformers tokenizer that the engine was given, all the time."""
     raw = byte_level.__wrapped__()
@@ -227,6 +239,17 @@ def test_a_thread_that_pads_and_cuts_changes_nothing() -> None:
     finally:
         over.set()
         thread.join()
+
+
+@needs_proc
+def test_words_met_long_ago_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tokenizers library keeps the tokens of words, on each of its threads."""
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")  # all on this thread
+    tokenizer = Tokenizer(byte_level.__wrapped__())
+    before = resident_mb()
+    for begin in range(0, 10_000, 50):
+        tokenizer.encode([" ".join(f"{number:0200}" for number in range(begin, begin + 50))])
+    assert resident_mb() - before < 30
 
 
 @quick

@@ -49,6 +49,19 @@ def test_show_none_gives_the_state_and_quiet_nothing(shell: Any, capsys: Any) ->
     assert capsys.readouterr().out == ""
 
 
+def test_marks_in_an_argument_are_read_as_such_where_the_line_says_so(shell: Any) -> None:
+    """As a token each, and not as the tokens of their letters; also when the name is called."""
+    mark = sgnb.load(BUNDLED).tokenizer.hf.eos_token
+    body = 's += user(q) + assistant(gen("answer", max_tokens=1))'
+    counts = []
+    for flag in ("", "--marks"):
+        line = f"%%sglang ask q:str --run q={mark * 5} --show none {flag}"
+        for state in (shell(f"{line}\n{body}"), shell.ns["ask"].run(q=mark * 5)):
+            counts.append(state.get_meta_info("answer")["prompt_tokens"])
+    plain, again, marked, called = counts
+    assert plain == again >= marked + 5 and marked == called
+
+
 def test_names_of_the_notebook_and_of_the_body(shell: Any) -> None:
     shell.ns["country"] = "Japan"
     state = shell("%%sglang --show none\nlocal = country\ns += local\nreturn len(local)\n")

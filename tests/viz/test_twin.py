@@ -15,8 +15,10 @@ import pytest
 from sgnb import events
 from sgnb.events import EventLog
 from sgnb.viz import LogState, replay
+from sgnb.viz.branch import Branch
+from sgnb.viz.run import _text_op
 from sgnb.viz.svg import columns, wrap
-from sgnb.viz.tokens import visible
+from sgnb.viz.tokens import visible, visible_segments
 from sgnb.viz.twin import LIMIT, twin_bundle
 from tests.viz.make_log import HOSTILE, Program, WordEngine, demo
 
@@ -73,6 +75,36 @@ def test_what_has_no_width_or_turns_the_text_is_shown() -> None:
     hidden = "\u00ad\u061c\u200b\u200c\u200d\u200e\u200f\u2060\u2063\ufeff\U000e0041\U000e0100"
     assert visible(f"pay{hidden}pal") == "pay" + "\ufffd" * len(hidden) + "pal"
     assert visible("❤\ufe0f é e\u0301 \u0928\u093f") == "❤\ufe0f é e\u0301 \u0928\u093f"
+
+
+FAMILY, HEART, FLAG = "👩\u200d👩🏽\u200d👧", "❤\ufe0f\u200d🔥", "🏳\ufe0f\u200d⚧\ufe0f"
+
+
+@pytest.mark.parametrize("text", [FAMILY, HEART, FLAG])
+def test_joined_emoji_hide_their_joiner(text: str) -> None:
+    assert visible(f"a {text} b") == f"a {text} b"
+    assert visible_segments([["text", text[:2]], ["sampled", text[2:]]]) == [
+        ["text", text[:2]], ["sampled", text[2:]]
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", ["a\u200d👩", "👩\u200da", "👩\u200d", "👩\u200d\u200d👩", "a\ufe0f\u200d👩"]
+)
+def test_other_joiners_are_shown(text: str) -> None:
+    assert visible(text) == text.replace("\u200d", "\ufffd")
+
+
+@pytest.mark.parametrize("text", [FAMILY, HEART, FLAG, "👩\u200da"])
+def test_a_page_gets_joined_emoji_character_by_character(text: str) -> None:
+    branch, page = Branch("b", ""), ""
+    for character in text:
+        branch.append("sampled", character)
+        _, _, cut, segments = _text_op(branch, branch.dirty_from or 0)
+        branch.dirty_from = None
+        page = page.encode("utf-16-le")[: 2 * cut].decode("utf-16-le")
+        page += "".join(part for _, part in segments)
+    assert page == visible(text)
 
 
 def test_every_text_op_is_made_visible(state: LogState) -> None:

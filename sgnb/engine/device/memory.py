@@ -4,8 +4,11 @@ collector while one is open."""
 from __future__ import annotations
 
 import gc
+import os
 import threading
 import weakref
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,6 +20,13 @@ GIB = 1 << 30
 
 pools: weakref.WeakSet[Any] = weakref.WeakSet()
 """The KV caches that there are: while there is one, so is an engine."""
+
+CONTROL_GROUPS = (
+    (Path("/sys/fs/cgroup"), "memory.max", "memory.current", ""),
+    (Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
+)
+"""Of version 2 and 1: a folder, its files with the limit and what is used, and how the totals of
+memory.stat begin."""
 
 _frozen = threading.Event()
 
@@ -92,6 +102,25 @@ def free_bytes(device: torch.device) -> int:
     torch.cuda.empty_cache()
     free, _ = torch.cuda.mem_get_info(device)
     return int(free)
+
+
+def free_host_bytes() -> int:
+    """Bytes of the host's memory that can be written now, within the limits of control groups: a
+    process that writes more may be killed."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = int(dict(line.split(":") for line in lines)["MemAvailable"].split()[0]) << 10
+    except (OSError, KeyError):  # not Linux
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for folder, limit, usage, total in CONTROL_GROUPS:
+        with suppress(OSError, ValueError):  # "max" is no number
+            room = int((folder / limit).read_text()) - int((folder / usage).read_text())
+            lines = (folder / "memory.stat").read_text().splitlines()
+            stat = {name: int(size) for name, size in map(str.split, lines)}
+            # The cache of files counts as used, and gives way.
+            files = (stat.get(f"{total}{kind}_file", 0) for kind in ("active", "inactive"))
+            free = min(free, room + sum(files))
+    return max(0, free)
 
 
 def gib(size: int) -> str:

@@ -14,7 +14,7 @@ from .norm import FusedNorm
 from .operations import Operations
 from .patterns import ATTENTION_OUTPUTS, KEY_NORM, PROJECTIONS, QUERY_NORM, ROTARIES
 from .trace import Trace
-from .types import AttentionPlan, Backend, Heads, Norm
+from .types import AttentionPlan, Backend, Heads, Norm, given
 from .weights import Merged, find_linears, merge
 
 Positions = tuple[Tensor, Tensor] | None
@@ -44,11 +44,11 @@ class FusedAttention:
         hidden_states: Tensor,
         position_embeddings: Positions = None,
         *,
-        sgnb: Backend,
+        sgnb: Backend | None = None,
         **ignored: Any,
     ) -> tuple[Tensor, None]:
         """hidden_states [1, T, K], which stay as they are."""
-        mixed = self.attend(hidden_states[0], None, position_embeddings, sgnb)
+        mixed = self.attend(hidden_states[0], None, position_embeddings, given(sgnb))
         return self._operations.linear(mixed, self.output.weight, self.output.bias)[None], None
 
     def attend(

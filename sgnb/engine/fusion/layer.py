@@ -13,7 +13,7 @@ from .norm import FusedNorm
 from .operations import Operations
 from .patterns import ATTENTION, LAYERS, MLP, RESIDUAL_MULTIPLIER
 from .trace import Trace
-from .types import Backend, Norm
+from .types import Backend, Norm, given
 
 
 class FusedLayer:
@@ -38,13 +38,13 @@ class FusedLayer:
         hidden_states: Tensor,
         *,
         position_embeddings: Positions = None,
-        sgnb: Backend,
+        sgnb: Backend | None = None,
         **ignored: Any,
     ) -> Tensor:
         """hidden_states [1, T, K], which may be overwritten: no one reads a layer's input after the
         layer."""
-        x = hidden_states[0]
-        mixed = self._attention.attend(x, self._before_attention, position_embeddings, sgnb)
+        x, backend = hidden_states[0], given(sgnb)
+        mixed = self._attention.attend(x, self._before_attention, position_embeddings, backend)
         x = self._add_product(x, mixed, self._attention.output, self._after_attention)
         mlp = self._mlp
         x = self._add_mlp(x, mlp) if isinstance(mlp, FusedMLP) else self._add_module(x, mlp)

@@ -79,6 +79,13 @@ class TracingBackend:
         return self.queries[layer], *(pool[self.new_slots] for pool in pools)
 
 
+def position_limit(config: Any) -> int:
+    """How many positions a model was made for; 0 where its config names no number."""
+    names = "max_position_embeddings", "n_positions", "max_target_positions"
+    limits = (getattr(config, name, None) or 0 for name in names)
+    return next((int(limit) for limit in limits if limit > 0), 0)
+
+
 class Trace:
     """What went in and out of modules in runs of random tokens, at positions over all of the
     context: there are models that scale by the position.
@@ -106,8 +113,7 @@ class Trace:
     def _run(self, rows: int) -> Tensor:
         """The logits."""
         config: Any = self._model.config.get_text_config()  # type: ignore[operator, union-attr]
-        context = getattr(config, "max_position_embeddings", 0) or getattr(config, "n_positions", 0)
-        step = math.log(context or 1 << 12) / (rows - 1)
+        step = math.log(position_limit(config) or 1 << 12) / (rows - 1)
         positions = torch.tensor([[round(math.expm1(step * i)) for i in range(rows)]])
         generator = torch.Generator().manual_seed(0)
         ids = torch.randint(config.vocab_size, (1, rows), generator=generator)

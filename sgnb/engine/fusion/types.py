@@ -4,11 +4,12 @@ tilings. Knows no module."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
+from ...errors import EngineError
 from ..attention import LayerOptions
 from ..cache.kv_cache import KVCache
 
@@ -91,3 +92,16 @@ class Backend(LayerBackend, Protocol):
 
     kv: KVCache
     new_slots: Tensor
+
+
+AnyBackend = TypeVar("AnyBackend", bound=LayerBackend)
+
+
+def given(backend: AnyBackend | None) -> AnyBackend:
+    """EngineError for None: someone calls the model who is not its engine."""
+    if backend is None:
+        raise EngineError(
+            "the model cannot be called by itself, nor its `generate`, while an engine has it",
+            "use engine.generate, or first close the engine, which gives the model back",
+        )
+    return backend

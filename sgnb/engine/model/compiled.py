@@ -25,7 +25,7 @@ from transformers import PreTrainedModel
 from ...errors import ModelError, OptionError, SgnbError
 from ..attention import LayerOptions
 from ..fusion import Swap, unfuse
-from ..fusion.types import LayerBackend
+from ..fusion.types import LayerBackend, given
 from .loading import first_line
 
 ROWS = 61
@@ -128,8 +128,8 @@ class _Layer:
     def __init__(self, layer: nn.Module, index: int, compiled: Callable[..., Any]) -> None:
         self._layer, self._index, self._compiled = layer, index, compiled
 
-    def forward(self, *args: Any, sgnb: LayerBackend, **kwargs: Any) -> Any:
-        _here.backend, _here.layer = sgnb, self._index
+    def forward(self, *args: Any, sgnb: LayerBackend | None = None, **kwargs: Any) -> Any:
+        _here.backend, _here.layer = given(sgnb), self._index
         try:
             return self._compiled(self._layer, *args, sgnb=COMPILED, **kwargs)
         finally:

@@ -24,16 +24,19 @@ from ..device.errors import is_out_of_memory
 from ..device.precompile import cancel_unclaimed, load_triton
 from ..fusion import Swap, fuse, unfuse
 from ..fusion.invariant_model import fuse_invariant
+from ..fusion.trace import position_limit
 from .compiled import compile_layers
 from .handover import hand_over, set_attention
 from .interface import ATTENTION
 from .lease import Setup, lease
 from .loading import first_line, load_module, pick_device, pick_dtype, place_module
-from .probe import Probe, run_probe
+from .probe import Probe, check_cache, run_probe
 from .proof import check_logits, draw_texts, own_logits, proof_of, remember
 from .rope import fix_factors, fixed_length, warn_of_factors
 
 LAYER_TYPES = {"full_attention", "sliding_attention"}
+STATES = {"linear_attention", "conv", "hybrid", "hybrid_sliding", "mamba", "recurrent"}
+CHUNKS = {"chunked_attention"}
 
 
 @dataclass(frozen=True)
@@ -128,8 +131,7 @@ def _decoder(
     _check_layers(name, module)
     eos = _eos_token_ids(name, module)
     config = module.config.get_text_config()
-    context = getattr(config, "max_position_embeddings", 0) or getattr(config, "n_positions", 0)
-    context = int(context) if context and context > 0 else 1 << 20
+    context = position_limit(config) or 1 << 20
     context = min(context, setup.rope_length or context)
     vocab = module.get_input_embeddings().weight.shape[0]  # type: ignore[index]
     with ExitStack() as undo:
@@ -152,6 +154,7 @@ def _decoder(
             if not probe.was_handed_over:
                 for hook in handing:
                     hook.remove()
+            check_cache(probe, module, context)
             set_attention(module, ATTENTION)
         except Exception as error:  # whatever a model's own code raises
             raise _refusal(name, module, error) from error
@@ -200,23 +203,51 @@ def _refusal(name: str, module: PreTrainedModel, error: Exception) -> Exception:
 
 
 _DECODERS = (
-    "sgnb runs decoders whose layers keep keys and values, such as Llama, Qwen, Mistral, Gemma, "
-    "Mixtral or DeepSeek"
+    "sgnb runs decoders whose layers keep keys and values, such as Llama, Qwen 3, Mistral, Gemma, "
+    "Mixtral or DeepSeek V3; others generate with transformers: model.generate(...)"
 )
 
 
 def _check_layers(name: str, module: PreTrainedModel) -> None:
-    config = module.config.get_text_config()
+    """Refuse, before any work, what the configuration says already."""
+    config, family = module.config.get_text_config(), type(module).__name__
+    who = name if name == family else f"{name} ({family})"
     unknown = set(getattr(config, "layer_types", None) or ()) - LAYER_TYPES
+    kinds = f"layers of kind {', '.join(sorted(unknown))}"
     if getattr(config, "num_hidden_layers", 1) < 1:
-        raise ModelError(f"{name} has no layers", _DECODERS)
+        raise ModelError(f"{who} has no layers", _DECODERS)
+    if unknown & STATES or (not unknown and getattr(module, "_is_stateful", False)):
+        said = f" ({kinds})" if unknown else ""
+        raise ModelError(
+            f"{who} carries a state from token to token{said}; sgnb's cache holds keys and values "
+            "only",
+            _DECODERS,
+        )
+    if unknown == CHUNKS:
+        raise ModelError(
+            f"{who} lets a token see only its own chunk of the text ({kinds}); sgnb's attention "
+            "knows whole texts and sliding windows",
+            _DECODERS,
+        )
     if unknown:
-        raise ModelError(f"{name} has layers of kind {', '.join(sorted(unknown))}", _DECODERS)
+        raise ModelError(
+            f"{who} chooses which earlier tokens it reads ({kinds}); sgnb's attention reads all of "
+            "a text or of a sliding window",
+            _DECODERS,
+        )
+    if _has_alibi(config):
+        raise ModelError(
+            f"{who} lowers its scores by the distance between tokens (ALiBi), which sgnb's "
+            "attention does not",
+            _DECODERS,
+        )
     if getattr(module.config, "is_encoder_decoder", False) or not module.can_generate():
-        raise ModelError(f"{name} ({type(module).__name__}) is not a decoder", _DECODERS)
-    layers = [layer for layer in module.modules() if hasattr(layer, "layer_idx")]  # of the text
-    if any(getattr(layer, "is_causal", True) is False for layer in layers):
-        raise ModelError(f"{name} ({type(module).__name__}) attends in both directions", _DECODERS)
+        raise ModelError(f"{who} is not a decoder of text alone", _DECODERS)
+
+
+def _has_alibi(config: Any) -> bool:
+    own = getattr(config, "attn_config", None)
+    return config.model_type == "bloom" or any(getattr(c, "alibi", False) for c in (config, own))
 
 
 def takes_logits_to_keep(module: PreTrainedModel) -> bool:

@@ -1,12 +1,14 @@
-"""Attentions that do not hand on the backend that a model is called with, made to find it: by a
-hook on the model, and in families older than transformers' attention interface in place of their
-`_attn`. Knows nothing of what the backend does.
+"""What a model is called with and does not hand on, made to reach the parts that need it: the
+backend, its attentions, by a hook on the model, and in families older than transformers' attention
+interface in place of their own; positions, the embeddings of positions that count for themselves.
+Knows nothing of what the backend does.
 """
 
 from __future__ import annotations
 
 import inspect
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -15,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 from transformers import AttentionInterface, PreTrainedModel
 
-_here = threading.local()  # backend: what the thread's model was called with
+_here = threading.local()  # backend, positions: what the thread's model was called with
 
 
 def handed_over() -> Any:
@@ -26,20 +28,20 @@ def handed_over() -> Any:
 def hand_over(model: PreTrainedModel, undo: ExitStack) -> list[RemovableHandle]:
     """Let `handed_over` know the argument `sgnb` of each call of the model, which may not take it
     itself, and attention that is no function of transformers' interface use one that is. The hooks
-    on the model, for who finds that it hands the argument on by itself."""
+    on the model that only do this, for who finds that it hands the argument on by itself."""
     parameters = inspect.signature(model.forward).parameters.values()
     takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
 
     def before(
         module: nn.Module, args: Any, kwargs: dict[str, Any]
     ) -> tuple[Any, dict[str, Any]] | None:
-        _here.backend = kwargs.get("sgnb")
+        _here.backend, _here.positions = kwargs.get("sgnb"), kwargs.get("position_ids")
         if takes_all:
             return None
         return args, {name: value for name, value in kwargs.items() if name != "sgnb"}
 
     def after(module: nn.Module, args: Any, output: Any) -> None:
-        _here.backend = None
+        _here.backend = _here.positions = None
 
     hooks = [
         model.register_forward_pre_hook(before, with_kwargs=True),
@@ -47,18 +49,47 @@ def hand_over(model: PreTrainedModel, undo: ExitStack) -> list[RemovableHandle]:
     ]
     for hook in hooks:
         undo.callback(hook.remove)
+    needed = False
     for module in model.modules():
         if hasattr(type(module), "_attn"):
             _adapt(module, model.config, undo)
-    return hooks
+        elif type(module).__name__ in FORWARDS and not getattr(model.config, "alibi", False):
+            module.forward = partial(_forward, module, model.config)
+            undo.callback(delattr, module, "forward")
+        elif _counts_for_itself(module):
+            undo.callback(_with_positions(module).remove)
+            needed = True
+    return [] if needed else hooks
 
 
 def set_attention(model: PreTrainedModel, name: str) -> None:
     """As transformers does it, which leaves out models without its attention interface."""
-    if any("_attn" in vars(module) for module in model.modules()):
+    if any(_is_adapted(module) for module in model.modules()):
         model.config._attn_implementation = name
     else:
         model.set_attn_implementation(name)
+
+
+def _is_adapted(module: nn.Module) -> bool:
+    own = vars(module)
+    return "_attn" in own or getattr(own.get("forward"), "func", None) is _forward
+
+
+def _counts_for_itself(module: nn.Module) -> bool:
+    """Whether it is an embedding as in BART's decoder, which counts from the cache's length on."""
+    if not type(module).__name__.endswith("PositionalEmbedding"):
+        return False
+    return "position_ids" in list(inspect.signature(module.forward).parameters)[1:]
+
+
+def _with_positions(embedding: nn.Module) -> RemovableHandle:
+    def add(module: nn.Module, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        positions, found = getattr(_here, "positions", None), kwargs.get("position_ids")
+        if positions is None or (found is not None and found.dim() > 1):  # the model was told
+            return args, kwargs
+        return args, kwargs | {"position_ids": positions[0]}
+
+    return embedding.register_forward_pre_hook(add, with_kwargs=True)
 
 
 def _adapt(module: Any, config: Any, undo: ExitStack) -> None:
@@ -71,13 +102,14 @@ def _adapt(module: Any, config: Any, undo: ExitStack) -> None:
         return
     window = config.window_size if getattr(module, "attention_type", "") == "local" else None
     scaling = 1 / float(getattr(module, "scale_attn", 1.0))
-    module._attn = partial(_attn, module, config, scaling, window)
+    module._attn = partial(_attn, module, config, config._attn_implementation, scaling, window)
     undo.callback(delattr, module, "_attn")
 
 
 def _attn(
     module: Any,
     config: Any,
+    own: str,
     scaling: float,
     window: int | None,
     query: Tensor,
@@ -85,8 +117,9 @@ def _attn(
     value: Tensor,
     attention_mask: Tensor | None = None,
 ) -> tuple[Tensor, Any]:
-    """[1, heads, T, dim] in and out."""
-    if handed_over() is None:
+    """[1, heads, T, dim] in and out. own: the name of its own attention, which it has until it gets
+    sgnb's."""
+    if config._attn_implementation == own:
         found: tuple[Tensor, Any] = type(module)._attn(module, query, key, value, attention_mask)
         return found
     attention = AttentionInterface()[config._attn_implementation]
@@ -96,3 +129,45 @@ def _attn(
         module, query, key, value, mask, scaling=scaling, sliding_window=window
     )
     return out.transpose(1, 2), weights
+
+
+def _forward(module: Any, config: Any, hidden_states: Tensor, **kwargs: Any) -> tuple[Tensor, Any]:
+    """Of a whole attention; the model's own where it looks at an encoder."""
+    if handed_over() is None or kwargs.get("key_value_states") is not None:
+        own: tuple[Tensor, Any] = type(module).forward(module, hidden_states, **kwargs)
+        return own
+    q, k, v, project = FORWARDS[type(module).__name__](module, hidden_states, kwargs)
+    attention = AttentionInterface()[config._attn_implementation]
+    mask = kwargs.get("attention_mask")
+    out, weights = attention(module, q, k, v, mask, scaling=module.head_dim**-0.5)
+    return project(out.flatten(2)), weights
+
+
+def _falcon(module: Any, hidden_states: Tensor, kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Keys and values once for each group of heads, where its own copies them for each head."""
+    groups = module.num_heads // module.num_kv_heads
+    fused = module.query_key_value(hidden_states)
+    fused = fused.unflatten(-1, (module.num_kv_heads, groups + 2, module.head_dim))
+    q, k, v = fused[..., :-2, :].flatten(2, 3), fused[..., -2, :], fused[..., -1, :]
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    rotate = inspect.getmodule(type(module)).apply_rotary_pos_emb  # type: ignore[union-attr]
+    return *rotate(q, k, *kwargs["position_embeddings"]), v, module.dense
+
+
+def _projected(module: Any, hidden_states: Tensor, kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    parts = (module.q_proj, module.k_proj, module.v_proj)
+    q, k, v = (
+        part(hidden_states).unflatten(-1, (module.num_heads, module.head_dim)).transpose(1, 2)
+        for part in parts
+    )
+    return q, k, v, module.out_proj
+
+
+FORWARDS: dict[str, Callable[..., tuple[Any, ...]]] = {
+    "FalconAttention": _falcon,
+    "MvpAttention": _projected,
+    "TrOCRAttention": _projected,
+    "XGLMAttention": _projected,
+}
+"""Attentions that compute all in their forward: q, k, v [1, heads, T, dim], and the projection of
+what comes out."""

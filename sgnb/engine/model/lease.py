@@ -61,6 +61,9 @@ class Lease:
         self._use.leases.discard(self)
         _give_back()
 
+    def __del__(self) -> None:
+        self.release()
+
 
 def lease(name: str, model: nn.Module, setup: Setup) -> Lease:
     """Take the model into use, alone or beside the engines that have it with the same setup.

@@ -180,11 +180,13 @@ class _Weight:
 
     def to(self, device: Any = None, dtype: torch.dtype | None = None) -> Tensor:
         stored = self._entry.dtype
-        if dtype is not None and dtype.is_floating_point and not stored.is_floating_point:
+        scaled = stored.itemsize == 1 or not stored.is_floating_point  # float8 too
+        if dtype is not None and dtype.is_floating_point and scaled:
             raise ModelError(
                 f"{str(self._entry.file)!r} holds weights in {str(stored).removeprefix('torch.')}, "
-                "which cannot be cast to numbers of floating point without their scales",
-                "give a checkpoint in floating point, or one whose config says how it is quantized",
+                f"which cannot be cast to {str(dtype).removeprefix('torch.')} without their scales",
+                "give a checkpoint in bfloat16, float16 or float32, or one whose config says how "
+                "it is quantized",
             )
         tensor = self._reader.read(self._entry)
         return tensor if dtype is None else tensor.to(dtype)

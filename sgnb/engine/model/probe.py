@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
-from transformers import AttentionInterface, PreTrainedModel
+from transformers import AttentionInterface, DynamicCache, PreTrainedModel
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
 from ..attention import LayerOptions
@@ -74,6 +74,22 @@ def run_probe(module: PreTrainedModel) -> tuple[Probe, list[RemovableHandle]]:
     return probe, hooks
 
 
+def check_cache(probe: Probe, module: PreTrainedModel, context: int) -> None:
+    """Raise ValueError where transformers' cache forgets tokens that the masks show: what such a
+    model generates depends on whether it has a cache."""
+    config = module.config.get_text_config(decoder=True)
+    window = getattr(config, "sliding_window", None)
+    if window is None or window >= context:
+        return
+    for layer, kept in enumerate(DynamicCache(config=config).layers):
+        if (
+            getattr(kept, "is_sliding", False)
+            and layer in probe.options
+            and probe.options[layer].window is None
+        ):
+            raise ValueError(f"layer {layer} attends to more tokens than transformers' cache keeps")
+
+
 def _probe(module: PreTrainedModel) -> Probe:
     probe = Probe()
     ids, positions = torch.tensor([[[0, 0]], [[0, 1]]], device=module.device)
@@ -82,7 +98,10 @@ def _probe(module: PreTrainedModel) -> Probe:
     layers = getattr(module.config.get_text_config(), "num_hidden_layers", len(probe.shapes))
     if len(probe.shapes) != layers:
         found = len(probe.shapes)
-        raise ValueError(f"{found} of {layers} layers use transformers' attention interface")
+        raise ValueError(
+            f"only {found} of {layers} layers compute attention through transformers' attention "
+            "interface, where sgnb takes its place"
+        )
     return probe
 
 
@@ -106,12 +125,14 @@ def _attention(
     if attention_mask is not None:
         visible = getattr(attention_mask, "visible", None)
         if visible is None:
-            raise ValueError(f"layer {layer} makes a mask of its own")
+            raise ValueError(f"layer {layer} hides tokens by a mask of its own")
         if visible not in probe.windows:
             probe.windows[visible] = _window(visible, layer)
         window = probe.windows[visible]
         if window != sliding_window:
             probe.masked[module] = window
+    elif getattr(module, "is_causal", True) is False:
+        raise ValueError(f"layer {layer} attends in both directions")
     return attention(
         module, query, key, value, None, sliding_window=sliding_window, sgnb=probe, **more
     )
@@ -135,7 +156,10 @@ def _window(visible: Callable[..., Tensor], layer: int) -> int | None:
     shown = set()
     for position in FAR:
         tokens = torch.arange(position + 2)
-        seen = visible(0, 0, torch.tensor(position), tokens).expand(len(tokens))
+        try:
+            seen = visible(0, 0, torch.tensor(position), tokens).expand(len(tokens))
+        except IndexError as error:
+            raise ValueError(f"the mask of layer {layer} depends on the text") from error
         count = int(seen.sum())
         if count < 1 or not bool(seen[position + 1 - count : position + 1].all()):
             raise ValueError(f"the mask of layer {layer} shows other tokens than a window's")

@@ -53,9 +53,7 @@ class Constraint:
         self._matcher, self._request, self._tokenizer = matcher, request, tokenizer
         self._pieces = tokenizer.vocabulary.pieces
         self._mark = thinking_end.encode()
-        self._mark_tokens = (
-            tokenizer.hf.encode(thinking_end, add_special_tokens=False) if thinking_end else []
-        )
+        self._mark_tokens = tokenizer.encode_alone(thinking_end) if thinking_end else []
         self._jumps = jump
         self._first = request.num_prompt_tokens
         self._seen = b""

@@ -159,10 +159,12 @@ class Request:
         return known if end <= self.num_tokens else np.append(known, np.int32(-1 - self.sample_row))
 
     def logit_positions(self, start: int, end: int, samples: bool) -> range:
-        """Of the positions start .. end those whose logits are needed: to score a given token, or,
-        with `samples`, for a new one."""
+        """Of the positions start .. end those whose logits are needed: to score a given token, for
+        a new one with `samples`, and the last of a request that wants none, to see whether they are
+        numbers."""
         first = max(start, self.score_from - 1)
-        last = end if samples or end < self.num_tokens_with_placeholders else end - 1
+        wanted = samples or self.limit == 0 or end < self.num_tokens_with_placeholders
+        last = end if wanted else end - 1
         return range(first, max(first, last))
 
 

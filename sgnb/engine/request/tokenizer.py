@@ -23,6 +23,10 @@ CONTEXT_TOKENS = 6
 """How many prompt tokens early decoding starts: some tokenizers drop the space before a first
 word."""
 
+CACHED_WORDS = 1000
+"""How many words' tokens each thread of the tokenizers library keeps. Its own 10,000 take 5 to 80
+MB a thread, and it has a thread for each core; texts that repeat their words need no more."""
+
 
 class Tokenizer:
     """A transformers tokenizer, and what sgnb asks of it."""
@@ -113,6 +117,10 @@ class Tokenizer:
             encoded.ids
             for encoded in fast.encode_batch_fast(list(texts), add_special_tokens=special)
         ]
+
+    def encode_alone(self, text: str) -> list[int]:
+        """Token ids of a raw text, with nothing around it."""
+        return self._encode([text], False)[0]
 
     @property
     def eos_token_ids(self) -> frozenset[int]:
@@ -237,13 +245,22 @@ class Tokenizer:
         return self.pieces([token])[0]
 
     def pieces(self, tokens: list[int]) -> list[bytes]:
-        """`piece` of each."""
+        """`piece` of each; its number for one without a name."""
         try:
             names = self.hf.convert_ids_to_tokens(tokens)
+            return [
+                numbered(token) if name is None else self._bytes(token, name)
+                for token, name in zip(tokens, names, strict=True)
+            ]
         except Exception:  # of a tokenizer written in Python, for an id that no token has
-            names = [self._name(token) for token in tokens]
-        named = zip(tokens, names, strict=True)
-        return [b"<%d>" % t if name is None else self._bytes(t, name) for t, name in named]
+            return [self._piece(token) for token in tokens]
+
+    def _piece(self, token: int) -> bytes:
+        try:
+            name = self._name(token)
+            return numbered(token) if name is None else self._bytes(token, name)
+        except Exception:  # a name that is none
+            return numbered(token)
 
     def _name(self, token: int) -> Any:
         """None for an id that no token has."""
@@ -272,6 +289,11 @@ class Tokenizer:
         return str(name).replace("▁", " ").encode()
 
 
+def numbered(token: int) -> bytes:
+    """What stands for a token that has no name."""
+    return b"<%d>" % token
+
+
 def _own_copy(fast: Any) -> Any:
     """A copy without padding and truncation: of the original, whoever shares it turns them on and
     off at any time, on any thread. The model, which is large, is the same one where that does."""
@@ -285,6 +307,8 @@ def _own_copy(fast: Any) -> Any:
         copy = type(fast).from_str(fast.to_str())
         copy.no_padding()
         copy.no_truncation()
+    if hasattr(copy.model, "_resize_cache"):  # those that split words
+        copy.model._resize_cache(CACHED_WORDS)
     return copy
 
 

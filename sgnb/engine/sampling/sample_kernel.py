@@ -57,7 +57,8 @@ class DeviceSampler:
         not `torch_sampler.UNCONSTRAINED`.
 
         The tensors returned belong to this object: the next call writes over them. Whatever the
-        logits are, a token lies in the vocabulary; NaN counts as less likely than any number.
+        logits are, a token lies in the vocabulary; in a row with NaN or +inf anywhere it has no
+        meaning, and its log-probability is NaN.
         ValueError for another vocabulary, or for more than max_rows rows.
         """
         rows, vocab = logits.shape
@@ -82,10 +83,9 @@ class DeviceSampler:
 
 
 @triton.jit
-def _load(logits: tl.tensor, known: tl.tensor) -> tl.tensor:
-    """As finite numbers, so that no difference is NaN: -inf and NaN become the smallest. -inf
-    beyond the end."""
-    x = tl.load(logits, mask=known, other=0.0).to(tl.float32)
+def _finite(x: tl.tensor, known: tl.tensor) -> tl.tensor:
+    """No difference of these numbers is NaN: -inf and NaN become the smallest. -inf beyond the
+    end."""
     x = tl.minimum(tl.maximum(tl.where(x == x, x, _LOWEST), _LOWEST), -_LOWEST)
     return tl.where(known, x, float("-inf"))
 
@@ -96,15 +96,18 @@ def _sum_blocks(
     allowed: tl.tensor, allowed_stride: tl.tensor, states: tl.tensor, sums: tl.tensor,
     blocks: tl.tensor, MASKED: tl.constexpr, BLOCK: tl.constexpr,
 ) -> None:  # fmt: skip
-    """Of one row and block: the largest logit and the sum of exp(logit - largest); of those that
-    are allowed the same two, the sum at the row's temperature, and the count."""
+    """Of one row and block: the largest logit and the sum of exp(logit - largest), or NaN with NaN
+    or +inf among them; of those that are allowed the same two, which stay finite, the sum at the
+    row's temperature, and the count."""
     row, block = tl.program_id(0).to(tl.int64), tl.program_id(1)
     token = block * BLOCK + tl.arange(0, BLOCK)
     known = token < vocab
-    x = _load(logits + row * stride + token, known)
+    read = tl.load(logits + row * stride + token, mask=known, other=0.0).to(tl.float32)
+    x = _finite(read, known)
     high = tl.max(x, axis=0)
     total = tl.sum(tl.exp(x - high), axis=0)
     own_high, own_total = high, total
+    spoilt = tl.max(tl.where(read < float("inf"), 0, 1), axis=0)
     count = tl.minimum(vocab - block * BLOCK, BLOCK)
     if MASKED:  # noqa: SIM102, decided when the kernel is compiled
         if tl.load(states + row) != _UNCONSTRAINED:
@@ -119,7 +122,7 @@ def _sum_blocks(
         tempered = tl.sum(tl.exp((x - tl.maximum(own_high, _LOWEST)) / temperature), axis=0)
     place = sums + row * _SUMS * blocks + block
     tl.store(place, high)
-    tl.store(place + blocks, total)
+    tl.store(place + blocks, tl.where(spoilt > 0, float("nan"), total))
     tl.store(place + 2 * blocks, own_high)
     tl.store(place + 3 * blocks, own_total)
     tl.store(place + 4 * blocks, tempered)
@@ -180,7 +183,8 @@ def _choose(
 
     token = chosen * BLOCK + tl.arange(0, BLOCK)
     known = token < vocab
-    x = _load(logits + row * stride + token, known)
+    read = tl.load(logits + row * stride + token, mask=known, other=0.0).to(tl.float32)
+    x = _finite(read, known)
     if MASKED:
         permitted = tl.load(allowed + row * allowed_stride + token, mask=known, other=0) > 0
         x = tl.where(permitted | (bound == 0), x, float("-inf"))

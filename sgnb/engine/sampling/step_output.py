@@ -7,7 +7,7 @@ or was rewritten in the meantime is dropped.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import inf
+from math import inf, isfinite
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,9 +60,12 @@ class Extra(NamedTuple):
     spent: bool  # its last tokens were computed, and it gets none
     scores: Scores | None  # of tokens that were given
     top: tuple[Tensor, ...] | None  # the likeliest in place of the new token
+    norm: (
+        Tensor | None
+    )  # float32[], log-sum-exp of the last logits of a request that wants no token
 
 
-NOTHING_ELSE = Extra(False, None, None)
+NOTHING_ELSE = Extra(False, None, None, None)
 
 
 class AsyncStepOutput:
@@ -99,7 +102,8 @@ class AsyncStepOutput:
             return None
         count = len(requests)
         logprobs = sampled.logprobs[:count].double().round(decimals=4).numpy()
-        if not (logprobs < inf).all() or not sampled.allowed[:count].all():
+        allowed = np.count_nonzero(sampled.allowed.numpy()[:count])  # a third of torch's `all`
+        if allowed < count or not (logprobs < inf).all():
             return None
         return StepOutput(requests, sampled.tokens[:count].tolist(), logprobs, [], [], [], [])
 
@@ -122,9 +126,11 @@ class AsyncStepOutput:
 
 
 def _is_spoilt(request: Request, extra: Extra, sample: Sequence[Any] | None) -> bool:
-    """Whether a log-probability is NaN, or infinite as of an infinite logit. The scores go to the
-    request."""
+    """Whether a log-probability is NaN, or infinite as of an infinite logit, or no logit is a
+    number. The scores go to the request."""
     spoilt = sample is not None and not sample[1] < inf
+    if extra.norm is not None:
+        spoilt = not isfinite(extra.norm.item())
     if extra.scores is not None:
         scores = extra.scores.values.tolist()
         spoilt = spoilt or not all(score < inf for score in scores)
@@ -197,8 +203,11 @@ def sample_batch(batch: Batch, logits: Tensor, sample: Sample) -> AsyncStepOutpu
                 logprobs = logits[first - 1 : first].float().log_softmax(-1)
                 top = to_host(*top_logprobs(logprobs, request.params.top_logprobs_num))
         spent = end == request.num_tokens_with_placeholders and not samples
+        norm = None
+        if spent and request.limit == 0:
+            (norm,) = to_host(logits[first - 1].float().logsumexp(-1))
         if spent or scores or top:
-            extras[place] = Extra(spent, scores, top)
+            extras[place] = Extra(spent, scores, top, norm)
 
     sampled = None
     if chosen:
