@@ -38,6 +38,7 @@ GPU_NAMES = (
     "gpu.sustained",
     "gpu.forks",
     "gpu.serving",
+    "gpu.programs",
     "gpu.profile",
     "gpu.overhead",
     "gpu.memory_cycle",

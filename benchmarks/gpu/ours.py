@@ -30,9 +30,12 @@ class SgnbServer:
         self._ids: list[int] = []
 
     def submit(self, batch: Sequence[Asked], together: bool) -> None:
-        params = [sampling(asked.call) for asked in batch]
+        params = [self.params(asked) for asked in batch]
         on_outputs = [partial(_put, self._results, asked.number) for asked in batch]
         self._ids += self.engine.submit([asked.prompt for asked in batch], params, on_outputs)
+
+    def params(self, asked: Asked) -> sgnb.SamplingParams:
+        return sampling(asked.call)
 
     def finished(self) -> list[tuple[int, list[int]]]:
         done = [self._results.get()]
