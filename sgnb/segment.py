@@ -3,7 +3,7 @@ engine. Imports nothing of ours."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 Kind = Literal["raw", "data", "output"]
 
@@ -16,3 +16,6 @@ class Segment(NamedTuple):
     # plain text; "output": `tokens`, which the model made, as they are.
     kind: Kind = "raw"
     tokens: tuple[int, ...] = ()
+    # Of an output, the executor that made it, None for the run's own; of a chat template's text,
+    # the role's beginning or end that it stands for, so that another template can take its place.
+    origin: Any = None
