@@ -71,7 +71,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     with zipfile.ZipFile(wheel) as archive:
         archive.extract(FILE, folder)
     questions = folder / "questions.jsonl"
-    questions.write_text("\n".join(json.dumps(_question(i)) for i in range(200)))
+    questions.write_text("\n".join(json.dumps(_question(i)) for i in range(24)))
     modules: dict[str, Any] = {
         "sglang": sgnb,
         "sglang.lang": ModuleType("sglang.lang"),
