@@ -20,6 +20,7 @@ _LANGUAGE = (
     "REGEX_FLOAT",
     "REGEX_INT",
     "REGEX_STR",
+    "Snapshot",
     "assistant",
     "assistant_begin",
     "assistant_end",

@@ -104,6 +104,10 @@ class DryExecutor:
         self._thread.submit(work)
         return lambda: None
 
+    @property
+    def tokenizer_id(self) -> str:
+        return "" if self._engine.tokenizer is None else self._engine.tokenizer.fingerprint
+
     def encode(self, segments: Sequence[Segment]) -> list[int]:
         return self._engine.encode([segments])[0]
 

@@ -136,6 +136,10 @@ class LocalExecutor:
         }
         return Scores(tuple(choices), meta)
 
+    @property
+    def tokenizer_id(self) -> str:
+        return "" if self.engine.tokenizer is None else self.engine.tokenizer.fingerprint
+
     def encode(self, segments: Sequence[Segment]) -> list[int]:
         return self.engine.encode([segments])[0]
 

@@ -39,6 +39,7 @@ from .primitives import (
     user_end,
 )
 from .run import Run, watch
+from .snapshot import Snapshot
 from .state import ForkGroup, ProgramState
 
 set_default_backend = set_default_executor
@@ -54,6 +55,7 @@ __all__ = [
     "ProgramState",
     "Run",
     "SglFunction",
+    "Snapshot",
     "assistant",
     "assistant_begin",
     "assistant_end",

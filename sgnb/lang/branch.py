@@ -11,20 +11,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import accumulate, compress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Aborted
 from ..events import BranchFinished, BranchStarted, ChoiceMade, GenerationDone, TextAppended
 from ..segment import Kind, Segment
-from .chat import ChatTemplate
 from .choices import describe, pick, wants_unconditional
 from .executor import Call, Delta, Executor, Result, ScoreCall, Scores
-from .ir import RoleBegin, RoleEnd, Text
+from .ir import RoleBegin, RoleEnd, Text, role_text
 from .location import add_location
 from .ops import Assign, Choose, Fork, Generate, Join, Op, VarScopeBegin, VarScopeEnd
 from .reasoning import reasoning_name
 from .scope import Scope
+from .snapshot import Snapshot
 
 if TYPE_CHECKING:
     from .program import Program
@@ -74,6 +75,31 @@ class Branch:
         parent_id = self.parent.id if self.parent else ""
         self._emit(BranchStarted(self._run, self.id, parent_id, self.text))
         self.advance()
+
+    def restore(self, held: Snapshot) -> None:
+        """Hold what `held` does, before the branch begins."""
+        executor = self.program.executor
+        self.segments = held.read_by(executor.tokenizer_id, executor.chat)
+        self.text = "".join(segment.text for segment in self.segments)
+        self.variables, self.meta = dict(held.variables), dict(held.meta)
+        self.earlier = dict(held.earlier)
+        self.messages = [dict(message) for message in held.messages]
+        if held.role is not None:
+            ends = accumulate(len(segment.text) for segment in self.segments)
+            opened = [isinstance(segment.origin, tuple) for segment in self.segments]
+            self.role_at = max(compress(ends, opened), default=0)
+        self.scope.take_over(self.variables, held.role)
+
+    def snapshot(self) -> Snapshot:
+        """What it holds now."""
+        return Snapshot(
+            tuple(_as_read_by(None, segment) for segment in self.segments),
+            tuple(dict(message) for message in self.messages),
+            dict(self.variables),
+            dict(self.earlier),
+            dict(self.meta),
+            self.program.executor.tokenizer_id,
+        )
 
     def append(self, op: Op) -> None:
         self.queue.append(op)
@@ -234,13 +260,13 @@ class Branch:
 
     def _begin_role(self, op: RoleBegin) -> bool:
         previous = self.messages[-1]["role"] if self.messages else None
-        self._add(_role_text(self.program.executor.chat, op, previous))
+        self._add(role_text(self.program.executor.chat, op, previous))
         self.role_at = len(self.text)
         return True
 
     def _end_role(self, op: RoleEnd) -> bool:
         self.messages.append({"role": op.role, "content": self.text[self.role_at :]})
-        self._add(_role_text(self.program.executor.chat, op, None))
+        self._add(role_text(self.program.executor.chat, op, None))
         return True
 
     def _assign(self, op: Assign) -> bool:
@@ -371,15 +397,8 @@ def _as_read_by(backend: Executor | None, segment: Segment) -> Segment:
     if segment.kind == "output":
         return segment if segment.origin is backend else Segment(segment.text, "data")
     if segment.origin is not None and backend is not None:
-        return _role_text(backend.chat, *segment.origin)
+        return role_text(backend.chat, *segment.origin)
     return segment
-
-
-def _role_text(chat: ChatTemplate, op: RoleBegin | RoleEnd, previous: str | None) -> Segment:
-    """The template's text for a role's beginning, after the role `previous`, or its end."""
-    begins = isinstance(op, RoleBegin)
-    text = chat.opening(op.role, previous) if begins else chat.roles[op.role][1]
-    return Segment(text, "raw", (), (op, previous))
 
 
 def _located(error: Exception, op: Op) -> Exception:

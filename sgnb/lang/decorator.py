@@ -19,6 +19,7 @@ from .executor import Executor, executor_of
 from .location import caller
 from .pool import WorkerPool
 from .run import Run
+from .snapshot import Snapshot
 from .state import AsyncProgramState, ProgramState
 
 _OF_ONE_CALL = ("regex", "json_schema", "ebnf", "json_whitespace", "thinking")
@@ -91,32 +92,46 @@ class SglFunction:
         return self.arun(*args, **kwargs) if self.is_async else self.run(*args, **kwargs)
 
     def run(
-        self, *args: Any, stream: bool = False, backend: Any = None, **kwargs: Any
+        self,
+        *args: Any,
+        stream: bool = False,
+        backend: Any = None,
+        continue_from: ProgramState | Snapshot | None = None,
+        **kwargs: Any,
     ) -> ProgramState:
         """Run the program's code, and return its state as soon as that has run: what it appended
         goes on beside what comes next, and reading a value waits for it. An error of the code is
         raised here, one of what it appended by the first read; an error that nobody reads is logged
         once. With `stream` the code runs on a thread of its own, and the state comes at once.
+
+        The program goes on from what `continue_from` holds, its text, messages and variables: a
+        state of another run, or a snapshot of one.
         """
         arguments, defaults = self._split(args, kwargs)
-        run = self._run(_executor(backend), defaults, stream=stream)
+        run = self._run(_executor(backend), defaults, stream=stream, held=_held(continue_from))
         if stream:
             return self._on_a_thread(run, arguments)
         try:
             if not self.is_async:
-                state = run.state(start=False)
-                self._work(state, arguments)
-                return state
-            state = self._on_a_thread(run, arguments)
-            program = state.program
+                made = run.state(start=False)
+                self._work(made, arguments)
+                return made
+            made = self._on_a_thread(run, arguments)
+            program = made.program
             program.wait(lambda: program.closed)
             program.raise_failure()
         except BaseException as error:
             run.finish(error)
             raise
-        return state
+        return made
 
-    async def arun(self, *args: Any, backend: Any = None, **kwargs: Any) -> ProgramState:
+    async def arun(
+        self,
+        *args: Any,
+        backend: Any = None,
+        continue_from: ProgramState | Snapshot | None = None,
+        **kwargs: Any,
+    ) -> ProgramState:
         """As `run`, on an event loop, to the end of all that the program appended. Cancelling the
         task stops the program's calls.
 
@@ -124,21 +139,21 @@ class SglFunction:
         its own.
         """
         arguments, defaults = self._split(args, kwargs)
-        run = self._run(_executor(backend), defaults)
+        run = self._run(_executor(backend), defaults, held=_held(continue_from))
         try:
             if self.is_async:
-                state = run.state(start=False)
-                await self._awork(state, arguments)
+                made = run.state(start=False)
+                await self._awork(made, arguments)
             else:
-                state = self._on_a_thread(run, arguments)
-            program = state.program
+                made = self._on_a_thread(run, arguments)
+            program = made.program
             await program.wait_async(lambda: program.finished)
         except BaseException:
             run.mark_read()
             run.cancel()
             raise
-        state.raise_error()
-        return state
+        made.raise_error()
+        return made
 
     def run_batch(
         self,
@@ -148,6 +163,7 @@ class SglFunction:
         num_threads: int | Literal["auto"] = "auto",
         progress_bar: bool = False,
         generator_style: bool = False,
+        continue_from: ProgramState | Snapshot | None = None,
         **defaults: Any,
     ) -> list[ProgramState] | Iterator[ProgramState]:
         """Run the program once for each dict or tuple of arguments, or row of a data frame; states
@@ -166,7 +182,8 @@ class SglFunction:
         if not rows:
             return iter(()) if generator_style else []
         params = SamplingParams.make(defaults)
-        start = functools.partial(self._run, _executor(backend), params, total=len(rows))
+        held = _held(continue_from)
+        start = functools.partial(self._run, _executor(backend), params, total=len(rows), held=held)
         states = self._batch(start, rows, WorkerPool(limit), progress_bar)
         return states if generator_style else list(states)
 
@@ -196,10 +213,16 @@ class SglFunction:
         except (OSError, TypeError):
             return ""
 
-    def _run(self, executor: Executor, defaults: Any, total: int = 1, stream: bool = False) -> Run:
-        title = self.func.__name__
+    def _run(self, executor: Executor, defaults: Any, **options: Any) -> Run:
+        """options: of `Run`."""
         return Run(
-            executor, title, self.source, total, defaults, stream, self.marks, self.keep_tokens
+            executor,
+            self.func.__name__,
+            self.source,
+            defaults=defaults,
+            marks=self.marks,
+            keep_tokens=self.keep_tokens,
+            **options,
         )
 
     def _on_a_thread(self, run: Run, arguments: BoundArguments) -> ProgramState:
@@ -299,6 +322,15 @@ class SglFunction:
                 hint = one if name in _OF_ONE_CALL else nearest(name, known)
                 message = f"{caller()}: {self.func.__name__} has no argument {name!r}"
                 raise OptionError(message, hint)
+
+
+def _held(state: ProgramState | Snapshot | None) -> Snapshot | None:
+    if state is None or isinstance(state, Snapshot):
+        return state
+    if isinstance(state, ProgramState):
+        return state.snapshot()
+    hint = "give a program's state, or what its snapshot() gave"
+    raise OptionError(f"continue_from={state!r} is no state", hint)
 
 
 def _without_state(func: Callable[..., Any]) -> inspect.Signature:

@@ -102,6 +102,9 @@ class Executor(Protocol):
 
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]: ...
 
+    @property
+    def tokenizer_id(self) -> str: ...  # the same for engines whose tokens mean the same
+
     def encode(self, segments: Sequence[Segment]) -> list[int]: ...
 
     def flush_cache(self) -> int: ...  # tokens freed

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import ProgramError
-from ..segment import Kind
+from ..segment import Kind, Segment
+from .chat import ChatTemplate
 from .executor import ChoiceScore, Executor
 from .location import Location, caller
 from .reasoning import Reasoning
@@ -99,3 +100,11 @@ def parts(value: Any) -> tuple[Expr, ...]:
     else:
         hint = "append str(value), or an expression such as gen(...)"
     raise ExpressionError(f"{caller()}: {value!r} cannot be appended to a program", hint)
+
+
+def role_text(template: ChatTemplate, op: RoleBegin | RoleEnd, previous: str | None) -> Segment:
+    """The template's text for a role's beginning, after the role `previous`, or its end; it knows
+    what it stands for, so that another template's can take its place."""
+    begins = isinstance(op, RoleBegin)
+    text = template.opening(op.role, previous) if begins else template.roles[op.role][1]
+    return Segment(text, "raw", (), (op, previous))

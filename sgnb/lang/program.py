@@ -30,6 +30,7 @@ from .location import caller, warn_once
 from .ops import Assign, Choose, Fork, Generate, Join, Op
 from .pool import blocking
 from .scope import Scope
+from .snapshot import Snapshot
 
 if TYPE_CHECKING:
     from .run import Run
@@ -46,7 +47,7 @@ inside: ContextVar[Program | None] = ContextVar("inside", default=None)
 class Program:
     """The branches of one program, and its calls."""
 
-    def __init__(self, run: Run, number: int) -> None:
+    def __init__(self, run: Run, number: int, held: Snapshot | None = None) -> None:
         self.run, self.executor = run, run.executor
         self.changed = threading.Condition(threading.Lock())
         self.outbox: list[tuple[Branch, Op, Call | ScoreCall]] = []  # calls to be sent
@@ -62,6 +63,9 @@ class Program:
         self.data = KnownData(run.executor.marks)
         self.root = Branch(self, str(number), Scope())
         self.branches = [self.root]
+        if held is not None:
+            self.data.add(held.variables)
+            self.root.restore(held)
 
     def start(self) -> None:
         """Begin the root branch. The calling thread, or task of an event loop, is the one that will

@@ -27,6 +27,7 @@ from ..events import RunFinished, RunStarted
 from ..sampling import SamplingParams
 from .executor import Executor
 from .program import Program, inside
+from .snapshot import Snapshot
 from .state import ProgramState
 
 DRAIN_SECONDS = 5.0
@@ -60,13 +61,14 @@ class Run:
         stream: bool = False,  # ask the executor for text as it is made
         marks: bool = False,  # special tokens written in data are read as such
         keep_tokens: bool = True,  # outputs stay the tokens that they were made of
+        held: Snapshot | None = None,  # what its programs begin with
     ) -> None:
         self.id = f"run{next(_numbers)}"
         self.title, self.total = title, total
         self.status: Status = "running"
         self.message = ""  # of `RunFinished`
         self.executor, self.stream = executor, stream
-        self.marks, self.keep_tokens = marks, keep_tokens
+        self.marks, self.keep_tokens, self.held = marks, keep_tokens, held
         self.defaults = SamplingParams.make(defaults)
         self.meanwhile: Callable[[], None] | None = None  # see `tick`
         self.emit = executor.log.emit
@@ -87,7 +89,7 @@ class Run:
 
     def state(self, start: bool = True) -> ProgramState:
         """The state of the run's next program. With `start`, the calling thread runs its code."""
-        program = Program(self, len(self.states))
+        program = Program(self, len(self.states), self.held)
         state = ProgramState(program.root)
         self.states.append(state)
         if start:

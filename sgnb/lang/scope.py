@@ -42,6 +42,10 @@ class Scope:
         child.role = self.role
         return child
 
+    def take_over(self, names: Iterable[str], role: str | None) -> None:
+        """Begin with what a snapshot holds."""
+        self.names, self.role = dict.fromkeys(names, 0), role
+
     def lower(self, node: Expr, params_of: ParamsOf) -> Op:
         """Record the op for `node` as the branch's next. After an error nothing is recorded."""
         match node:

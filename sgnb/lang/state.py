@@ -19,6 +19,7 @@ from .location import caller
 from .ops import Assign, VarScopeBegin, VarScopeEnd
 from .primitives import role
 from .program import Program
+from .snapshot import Snapshot
 from .streaming import iterate, iterate_async
 
 JoinMode = Literal["gather_variable", "concate_and_append"]
@@ -99,6 +100,11 @@ class ProgramState:
     def messages(self) -> list[dict[str, str]]:
         """The roles that were ended, as {"role", "content"}. Waits as `text` does."""
         return self._read(self._idle, lambda: [dict(one) for one in self._branch.messages])
+
+    def snapshot(self) -> Snapshot:
+        """What the branch holds, apart from its run, after what was appended has run or up to an
+        error: `f.run(..., continue_from=...)` goes on from it, on any engine."""
+        return self._read(self._idle, self._branch.snapshot)
 
     def sync(self) -> None:
         """Wait until everything appended has run; raise the branch's error."""

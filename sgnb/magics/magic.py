@@ -9,7 +9,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import no_var_expand
 
 from .. import lang
-from ..errors import OptionError
+from ..errors import OptionError, nearest
 from ..lang import Run, SglFunction, choices, primitives
 from .body import compile_body
 from .doctor import check
@@ -88,10 +88,20 @@ class SglangMagics:
 
     def _work(self, program: CellProgram, line: CellLine) -> Any:
         """What the line asks for, as a function that starts the run."""
+        held = self._held(line)
         if not line.over:
-            return lambda: program.run(**line.arguments())
+            return lambda: program.run(**line.arguments(), **held)
         batch = rows(line.over, self._batch(line))
-        return lambda: program.run_batch(batch)
+        return lambda: program.run_batch(batch, **held)
+
+    def _held(self, line: CellLine) -> dict[str, Any]:
+        """What `--from` asks for, as an argument of `run`."""
+        if not line.source:
+            return {}
+        if line.source not in self.shell.user_ns:
+            message = f"--from {line.source}: there is no such variable"
+            raise OptionError(message, nearest(line.source, self.shell.user_ns))
+        return {"continue_from": self.shell.user_ns[line.source]}
 
     def _batch(self, line: CellLine) -> Any:
         """The value of `--over`."""
@@ -104,7 +114,7 @@ class SglangMagics:
     def _dry(self, program: CellProgram, line: CellLine) -> Any:
         """Changes nothing: no name is bound, and no run of the same name is stopped."""
         if not line.over:
-            return program.dry(**line.arguments())
+            return program.dry(**line.arguments(), **self._held(line))
         first = next(iter(rows(line.over, self._batch(line))), None)
         if first is None:
             raise OptionError(f"--over {line.over} is empty", "a dry run takes the first row")

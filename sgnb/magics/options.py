@@ -30,6 +30,7 @@ CELL_OPTIONS = (
     option("-o --out", "the variable that gets the state (default: s)", "VAR", identifier),
     option("--over", "run a batch: dicts, tuples, scalars or a data frame", "ITERABLE", text),
     option("--run", "run the program with this argument; may be repeated", "K=V", pair, many=True),
+    option("--from", "go on from the state in this variable", "VAR", identifier, dest="source"),
     option("--temperature", "0 is greedy", "F", number),
     option("--top-p", "sample from the smallest set with this probability", "F", number),
     option("--max-tokens", "the limit of each generation", "N", integer, dest="max_new_tokens"),
@@ -161,6 +162,7 @@ class CellLine:
     out: str = "s"
     over: str = ""
     run: tuple[tuple[str, str], ...] = ()
+    source: str = ""  # the variable whose state it goes on from
     sampling: tuple[tuple[str, Any], ...] = ()  # only what was given
     show: tuple[str, ...] = VIEWS
     static: bool = False

@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerFast
 from sgnb.backends.local import LocalExecutor
 from sgnb.engine.engine import Engine
 from sgnb.engine.request.tokenizer import common_tokens
-from sgnb.lang import function, gen, user
+from sgnb.lang import Snapshot, function, gen, user
 
 from ..byte_tokenizers import TEXT, byte_level, pieces
 from ..random_models import random_model
@@ -82,4 +82,22 @@ def test_without_kept_tokens_the_text_is_tokenized_anew() -> None:
         assert kept.text() == anew.text() and kept.get_meta_info("a")["token_ids"] != []
         assert kept.token_ids()[-40:] == kept.get_meta_info("a")["token_ids"]
         assert anew.token_ids() == engine.encode([anew.text()])[0] != kept.token_ids()
+        executor.close()
+
+
+def test_a_state_that_goes_on_finds_its_past_and_so_does_one_from_a_file() -> None:
+    made = byte_level()
+    with Engine(random_model(vocab_size=len(made)), tokenizer=made, device="cpu") as engine:
+        executor = LocalExecutor(engine)
+
+        @function
+        def turn(s: Any, text: str) -> None:
+            s += user(text) + gen("a", max_tokens=9, temperature=1, ignore_eos=True)
+
+        first = turn.run("The quick brown fox", backend=executor)
+        past = first.token_ids()
+        for held in (first, Snapshot.from_json(first.snapshot().to_json())):
+            state = turn.run("jumps", backend=executor, continue_from=held)
+            assert state.token_ids()[: len(past)] == past
+            assert state.get_meta_info("a")["cached_tokens"] >= len(past) - 1
         executor.close()

@@ -102,6 +102,10 @@ class FakeExecutor:
             call, sink, 0, lambda i: None, result, lambda: Scores(error=Aborted("stopped"))
         )
 
+    @property
+    def tokenizer_id(self) -> str:
+        return "bytes"
+
     def encode(self, segments: Sequence[Segment]) -> list[int]:
         """The text's bytes."""
         return list("".join(segment.text for segment in segments).encode())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import sgnb
-from sgnb.errors import Aborted
+from sgnb.errors import Aborted, OptionError
 from sgnb.lang import ProgramState
 from sgnb.magics.engines import BUNDLED
 
@@ -320,3 +320,15 @@ def tb(shell: Any) -> list[str]:
     shell.shown.clear()
     shell.ipython.run_cell("%tb", store_history=False)
     return list(shell.shown)
+
+
+def test_a_cell_goes_on_from_anothers_state(shell: Any) -> None:
+    body = 's += user(q) + assistant(gen("answer", max_tokens=3))'
+    shell(f"%%sglang talk q:str --run q=Hi -q\n{body}")
+    first = shell.ns["s"]
+    shell(f"%%sglang talk q:str --run q=More --from s -q\n{body}")
+    second = shell.ns["s"]
+    assert second is not first and second.text().startswith(first.text())
+    assert len(second.messages()) == 4
+    with pytest.raises(OptionError, match="no such variable"):
+        shell("%%sglang --from nowhere -q\ns += 'x'")

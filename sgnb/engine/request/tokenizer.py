@@ -3,11 +3,14 @@ Knows no engine."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -121,6 +124,12 @@ class Tokenizer:
     def encode_alone(self, text: str) -> list[int]:
         """Token ids of a raw text, with nothing around it."""
         return self._encode([text], False)[0]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The same for tokenizers with the same tokens."""
+        names = sorted(self.hf.get_vocab().items(), key=itemgetter(1))
+        return hashlib.sha256(json.dumps(names).encode()).hexdigest()[:16]
 
     @property
     def eos_token_ids(self) -> frozenset[int]:
