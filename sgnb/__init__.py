@@ -14,6 +14,12 @@ from typing import Any
 __version__ = "0.1.0"
 
 _LANGUAGE = (
+    "ChoicesDecision",
+    "ChoicesSamplingMethod",
+    "REGEX_BOOL",
+    "REGEX_FLOAT",
+    "REGEX_INT",
+    "REGEX_STR",
     "assistant",
     "assistant_begin",
     "assistant_end",
@@ -22,9 +28,11 @@ _LANGUAGE = (
     "gen",
     "gen_int",
     "gen_string",
+    "global_config",
     "greedy_token_selection",
     "raw",
     "select",
+    "separate_reasoning",
     "system",
     "system_begin",
     "system_end",
@@ -48,6 +56,8 @@ _SESSION = (
     "unload",
 )
 
+_API = "models behind an API are not there yet; on this machine: sgnb.Engine(model_path=...)"
+
 _HOME = {
     **{name: f"lang:{name}" for name in _LANGUAGE},
     **{name: f"magics.session:SESSION.{name}" for name in _SESSION},
@@ -59,18 +69,44 @@ _HOME = {
 }
 """Public name -> module:attribute."""
 
+_NOT_YET = {
+    "Anthropic": _API,
+    "LiteLLM": _API,
+    "OpenAI": _API,
+    "Runtime": "an engine runs in this process, without a server: sgnb.Engine(model_path=...)",
+    "RuntimeEndpoint": _API,
+    "ServerArgs": "an engine takes its options by name: sgnb.Engine(model_path=..., ...)",
+    "VertexAI": _API,
+    "image": "models of text only; say in text what the picture shows",
+    "video": "models of text only; say in text what the video shows",
+}
+"""Names of SGLang's that do not exist yet -> what is near."""
+
 __all__ = [*sorted(_HOME), "errors"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "errors":
         return import_module(".errors", __name__)
+    if name in _NOT_YET:
+        return _not_yet(name)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, _, path = _HOME[name].partition(":")
     value = attrgetter(path)(import_module(f".{module}", __name__))
     globals()[name] = value
     return value
+
+
+def _not_yet(name: str) -> Any:
+    """What stands for the name, so that a program which only imports it runs."""
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        error = import_module(".errors", __name__).OptionError
+        raise error(f"sgnb.{name} does not exist yet", _NOT_YET[name])
+
+    refuse.__name__ = refuse.__qualname__ = name
+    return refuse
 
 
 def __dir__() -> list[str]:

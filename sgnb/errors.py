@@ -51,6 +51,10 @@ class ProgramError(SgnbError):
     """A mistake in a program: an unknown variable, nested roles, a name used before it exists."""
 
 
+class UnknownVariableError(ProgramError, KeyError):
+    """A variable that nothing sets."""
+
+
 class EngineError(SgnbError):
     """The engine is closed, or ended on an error of its own (its `__cause__`)."""
 

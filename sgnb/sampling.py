@@ -19,11 +19,13 @@ class SamplingParams:
     Filters apply in the order top_k, top_p, min_p. At most one of regex, json_schema and ebnf.
     """
 
-    max_new_tokens: int = 128  # 0 computes the prompt only
+    # 0 computes the prompt only, and with return_logprob scores what may come next.
+    max_new_tokens: int = 128
     min_new_tokens: int = 0  # no EOS, stop token or stop string ends the text before this many
     n: int = 1  # independent samples of the same prompt
     stop: tuple[str, ...] = ()  # strings that end the text; they are cut off and may span tokens
     stop_token_ids: tuple[int, ...] = ()  # token ids that end the text, besides the model's own
+    stop_regex: tuple[str, ...] = ()  # regexes; the text ends before the first match of one
     temperature: float = 1.0  # 0 is greedy
     top_p: float = 1.0
     top_k: int = -1  # -1 for all
@@ -39,6 +41,7 @@ class SamplingParams:
     return_logprob: bool = False  # natural, of the model itself: before temperature and filters
     logprob_start_len: int = -1  # first prompt position to score; -1 for none of the prompt
     top_logprobs_num: int = 0  # alternatives per position, with return_logprob
+    return_text_in_logprobs: bool = False  # the tokens' texts beside their ids in `meta_info`
     skip_special_tokens: bool = True  # in the text
     regex: str | None = None  # Python's `re` syntax; matches the whole text
     json_schema: str | None = None  # given as JSON text, dict, pydantic model, dataclass, TypedDict
@@ -51,7 +54,9 @@ class SamplingParams:
         set_ = object.__setattr__
         for name, (rule, read) in _RULES.items():
             value = getattr(self, name)
-            if value is not _DEFAULTS[name]:
+            if value is None:  # not given
+                set_(self, name, _DEFAULTS[name])
+            elif value is not _DEFAULTS[name]:
                 try:
                     set_(self, name, read(value))
                 except Exception:  # also what a value of the user's own class raises
@@ -59,15 +64,26 @@ class SamplingParams:
         if self.min_new_tokens > (most := self.max_new_tokens):
             rule = f"an integer between 0 and max_new_tokens={shown(most)}"
             raise _refusal("min_new_tokens", self.min_new_tokens, rule)
-        if not self.return_logprob and (self.top_logprobs_num or self.logprob_start_len >= 0):
-            name = "top_logprobs_num" if self.top_logprobs_num else "logprob_start_len"
-            raise self._no_effect(name, "return_logprob=True")
         self._check_grammar()
 
     def _no_effect(self, name: str, needed: str) -> OptionError:
         return OptionError(
             f"{name}={shown(getattr(self, name))} has no effect", f"it needs {needed}"
         )
+
+    @property
+    def ignored(self) -> str:
+        """Which option has no effect beside the others, as a person reads it; "" for none."""
+        if not self.return_logprob:
+            for name in ("top_logprobs_num", "logprob_start_len", "return_text_in_logprobs"):
+                if (value := getattr(self, name)) != _DEFAULTS[name]:
+                    return f"{name}={value!r} has no effect without return_logprob=True"
+        return ""
+
+    @property
+    def scores_next(self) -> bool:
+        """Whether it asks for no text, but for the log-probabilities of what may come next."""
+        return self.max_new_tokens == 0 and self.return_logprob and self.grammar is None
 
     def _check_grammar(self) -> None:
         if self.json_schema is not None:
@@ -117,7 +133,8 @@ class SamplingParams:
     def make(
         cls, params: SamplingParams | Mapping[str, Any] | None = None, /, **options: Any
     ) -> SamplingParams:
-        """`params` (or a dict of them) updated with `options`. OptionError for an unknown name."""
+        """`params` (or a dict of them) updated with those of `options` that are not None.
+        OptionError for an unknown name."""
         if isinstance(params, Mapping):
             options = {**params, **options}
             params = None
@@ -128,6 +145,7 @@ class SamplingParams:
         for name in options:
             if name not in known:
                 raise OptionError(f"unknown sampling option {name!r}", nearest(name, known))
+        options = {name: value for name, value in options.items() if value is not None}
         return replace(params, **options) if params is not None else cls(**options)
 
     @classmethod
@@ -228,6 +246,7 @@ _RULES: dict[str, tuple[str, _Read]] = {
     "n": ("an integer of 1 or more, at most 65536", _integer(1, 1 << 16)),
     "stop": ("a string or a list of them, none empty", _stops),
     "stop_token_ids": ("a list of token ids", _token_ids),
+    "stop_regex": ("a regex or a list of them, none empty", _stops),
     "temperature": ("0 (greedy) or more, at most 1e6", _number(0, 1e6)),
     "top_p": ("above 0 and at most 1", _above_0(1)),
     "top_k": (
@@ -244,6 +263,7 @@ _RULES: dict[str, tuple[str, _Read]] = {
     "return_logprob": ("True or False", _switch),
     "logprob_start_len": ("-1 or a prompt position", _integer(-1)),
     "top_logprobs_num": ("0 or more, at most 1024", _integer(0, 1024)),
+    "return_text_in_logprobs": ("True or False", _switch),
     "skip_special_tokens": ("True or False", _switch),
     "regex": ("a string", _text),
     "ebnf": ("a string", _text),

@@ -3,7 +3,7 @@ engine. Imports nothing of ours."""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 Kind = Literal["raw", "data", "output"]
 
@@ -17,3 +17,6 @@ class Segment(NamedTuple):
     # cut the first, and the text before stays as it is too.
     kind: Kind = "raw"
     tokens: tuple[int, ...] = ()
+    # Of an output, the executor that made it, None for the run's own; of a chat template's text,
+    # the role's beginning or end that it stands for, so that another template can take its place.
+    origin: Any = None

@@ -78,7 +78,7 @@ class DryExecutor:
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
         def answer() -> Result:
             n, text = call.params.n, self._explain_call(call)
-            return Result((text,) * n, ({"finish_reason": "dry"},) * n)
+            return Result((text,) * n, ({"finish_reason": {"type": "dry"}},) * n)
 
         return self._answer(answer, Result, sink)
 
@@ -107,8 +107,9 @@ class DryExecutor:
     def encode(self, segments: Sequence[Segment]) -> list[int]:
         return self._engine.encode([segments])[0]
 
-    def flush_cache(self) -> None:
+    def flush_cache(self) -> int:
         """Nothing: a dry run leaves the engine as it is."""
+        return 0
 
     def server_info(self) -> dict[str, Any]:
         return {"model": self._engine.model_name, "dry": True}

@@ -29,6 +29,11 @@ _log = logging.getLogger(__name__)
 TEMPLATE_SECONDS = 5.0
 """How long a model's chat template may take to render a few short turns."""
 
+REMEMBERED_CHOICES = 4096
+"""Choices whose log-probabilities without a prompt are kept."""
+
+Tokens = tuple[int, ...]
+Alone = tuple[float | None, ...]
 Deliveries = queue.SimpleQueue[Callable[[], None] | None]
 
 
@@ -43,6 +48,7 @@ class LocalExecutor:
         self.engine = engine
         self.log = engine.log
         self.chat, self.marks = chat_template(engine), marks(engine)
+        self._alone: dict[Tokens, Alone] = {}  # log-probabilities without a prompt
         self._deliveries: Deliveries = queue.SimpleQueue()
         deliver = partial(_deliver, self._deliveries)
         threading.Thread(target=deliver, name="sgnb-programs", daemon=True).start()
@@ -53,12 +59,10 @@ class LocalExecutor:
         samples = _Gather(len(params), lambda outputs: self._post(sink, self._result(outputs)))
 
         def take(index: int, output: Output) -> None:
-            if output.finish_reason is None:
-                if index == 0:
-                    self._post(sink, Delta(output.delta))
-                return
             if index == 0 and call.stream and output.delta:
-                self._post(sink, Delta(output.delta))
+                self._post(sink, Delta(output.delta, lambda: output.meta_info))
+            if output.finish_reason is None:
+                return
             samples.put(index, output)
 
         origin = Origin(call.run, call.branch, call.name)
@@ -81,13 +85,26 @@ class LocalExecutor:
     def _score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
         _, continued, start = encode_choices(self.engine, call)
         own = [tuple(tokens[start:]) for tokens in continued]
-        alone = [list(tokens) for tokens in own if len(tokens) > 1] if call.unconditional else []
+        # What a choice is worth without the prompt is the same in every program.
+        wanted = own if call.unconditional else []
+        known = {tokens: self._alone[tokens] for tokens in wanted if tokens in self._alone}
+        alone = [tokens for tokens in wanted if tokens not in known]
 
         def finish(outputs: list[Output]) -> None:
-            self._post(sink, _scores(own, outputs, call.unconditional))
+            if error := next((o.error for o in outputs if o.error), None):
+                self._post(sink, Scores(error=error))
+                return
+            found = zip(alone, outputs[len(own) :], strict=True)
+            made = {tokens: (None, *output.prompt_logprobs) for tokens, output in found}
+            if len(self._alone) > REMEMBERED_CHOICES:
+                self._alone = {}
+            self._alone |= made
+            self._post(sink, self._scores(own, outputs, known | made))
 
         gather = _Gather(len(continued) + len(alone), finish)
-        conditional = SamplingParams(max_new_tokens=0, return_logprob=True, logprob_start_len=start)
+        conditional = SamplingParams(
+            max_new_tokens=0, temperature=0, return_logprob=True, logprob_start_len=start
+        )
         unconditional = replace(conditional, logprob_start_len=0)
         params = [conditional] * len(continued) + [unconditional] * len(alone)
         origin = Origin(call.run, call.branch, call.name, "score")
@@ -98,12 +115,37 @@ class LocalExecutor:
     def encode(self, segments: Sequence[Segment]) -> list[int]:
         return self.engine.encode([segments])[0]
 
-    def flush_cache(self) -> None:
-        self.engine.flush_cache()
+    def _scores(
+        self, own: list[Tokens], outputs: list[Output], unconditional: dict[Tokens, Alone]
+    ) -> Scores:
+        """own: the tokens of each choice, which the first outputs are for."""
+        text = str if self.engine.tokenizer is None else self.engine.tokenizer.text
+        choices = []
+        for tokens, output in zip(own, outputs, strict=False):
+            after = output.next_token
+            choices.append(
+                ChoiceScore(
+                    tokens,
+                    tuple(output.prompt_logprobs),
+                    unconditional.get(tokens, ()),
+                    tuple(map(text, tokens)),
+                    () if after is None else ((output.logprobs[0], after, text(after)),),
+                )
+            )
+        meta = {
+            "prompt_tokens": sum(o.prompt_tokens for o in outputs),
+            "cached_tokens": sum(o.cached_tokens for o in outputs),
+            "e2e_latency": max(o.e2e_latency for o in outputs),
+        }
+        return Scores(tuple(choices), meta)
+
+    def flush_cache(self) -> int:
+        self._alone = {}
+        return self.engine.flush_cache()
 
     def server_info(self) -> dict[str, Any]:
         engine = self.engine
-        own = {"model": engine.model_name, "device": engine.device}
+        own = {"model_path": engine.model_name, "model": engine.model_name, "device": engine.device}
         return own | {"context_length": engine.context_length} | engine.stats()
 
     def _result(self, outputs: list[Output]) -> Result:
@@ -183,13 +225,47 @@ def chat_template(engine: Engine) -> ChatTemplate:
 
     name = engine.model_name
     try:
-        return _read_template(name, render)
+        template = _read_template(name, render)
     except Exception as error:  # a Jinja template may raise anything
         message = (
             f"{name}'s chat template cannot be taken apart ({error}); plain role marks are used"
         )
         warnings.warn(printable(message), stacklevel=2)
         return PLAIN
+    if template.last_answer.strip():
+        message = (
+            f"{name}'s chat template writes {template.last_answer!r} before a conversation's last "
+            "answer; a program that wants it writes assistant(raw(...) + gen(...))"
+        )
+        warnings.warn(printable(message), stacklevel=2)
+    return _with_stops(engine, template)
+
+
+def _with_stops(engine: Engine, template: ChatTemplate) -> ChatTemplate:
+    """`template` with what it writes after an answer, or else before the next turn, as a stop: a
+    special token, unless it ends every generation anyway, or a string."""
+    assert engine.tokenizer is not None
+    after = template.roles["assistant"][1]
+    closing = (after if after.strip() else after + template.roles["user"][0]).rstrip()
+    mark = engine.tokenizer.marks.search(closing) if engine.tokenizer.marks else None
+    text = closing if mark is None else closing[: mark.start()].rstrip()
+    if text:
+        return replace(template, stop=(text,))
+    token = engine.tokenizer.hf.convert_tokens_to_ids(mark[0]) if mark else None
+    stops = () if token is None or token in engine.eos_token_ids else (token,)
+    return replace(template, stop_token_ids=stops)
+
+
+def executor_of(engine: Engine) -> LocalExecutor:
+    """The one executor that programs on this engine share."""
+    with _making:
+        if engine.executor is None:
+            engine.executor = LocalExecutor(engine)
+        executor: LocalExecutor = engine.executor
+        return executor
+
+
+_making = threading.Lock()
 
 
 def _read_template(name: str, render: Callable[[Messages], str]) -> ChatTemplate:
@@ -215,21 +291,3 @@ def _deliver(deliveries: Deliveries) -> None:
         except BaseException:
             _log.exception("what listened to a program's step failed")
         del delivery  # it may hold the executor, whose finalizer ends this thread
-
-
-def _scores(own: list[tuple[int, ...]], outputs: list[Output], unconditional: bool) -> Scores:
-    error = next((o.error for o in outputs if o.error), None)
-    if error:
-        return Scores(error=error)
-    alone = iter(outputs[len(own) :])
-    choices = []
-    for tokens, output in zip(own, outputs, strict=False):
-        without: tuple[float | None, ...] = (None,) if unconditional else ()
-        if unconditional and len(tokens) > 1:
-            without = (None, *next(alone).prompt_logprobs)
-        choices.append(ChoiceScore(tokens, tuple(output.prompt_logprobs), without))
-    meta = {
-        "prompt_tokens": sum(o.prompt_tokens for o in outputs),
-        "cached_tokens": sum(o.cached_tokens for o in outputs),
-    }
-    return Scores(tuple(choices), meta)

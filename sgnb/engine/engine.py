@@ -62,6 +62,7 @@ class Engine:
     loaded already: that is moved to the device and cast to `dtype` in place, and stays so. Engines
     on one such model share it, and the last to close gives it its own attention back; until then
     calling it by itself is an EngineError.
+    model_path: the same, as SGLang calls it.
     tokenizer: a transformers tokenizer; by default the model's own. Without one, prompts are token
     ids. options: see `EngineOptions`.
 
@@ -69,10 +70,17 @@ class Engine:
     """
 
     _rounds_by_batch: bool  # and nobody with a seed was told yet
+    executor: Any = None  # runs programs on this engine; made and kept by `sgnb.backends`
 
     def __init__(
-        self, model: str | Path | PreTrainedModel = "tiny", *, tokenizer: Any = None, **options: Any
+        self,
+        model: str | Path | PreTrainedModel = "tiny",
+        *,
+        model_path: str | Path | PreTrainedModel | None = None,
+        tokenizer: Any = None,
+        **options: Any,
     ) -> None:
+        model = model if model_path is None else model_path
         settings = EngineOptions.make(options)
         self.model_name = type(model).__name__ if isinstance(model, PreTrainedModel) else str(model)
         self._model = weakref.ref(model) if isinstance(model, PreTrainedModel) else None
@@ -286,6 +294,15 @@ class Engine:
         """End all requests and the engine's threads, and let go of the model. Harmless when
         repeated."""
         _close(self._loop, self._grammars)
+
+    def shutdown(self) -> None:
+        """`close`, as SGLang calls it."""
+        self.close()
+
+    @property
+    def eos_token_ids(self) -> frozenset[int]:
+        """The tokens that end every generation, but for one with `ignore_eos`."""
+        return self._eos
 
     def __enter__(self) -> Engine:
         return self

@@ -9,11 +9,15 @@ Knows no engine, no notebook and no views: see `executor.py` for what it asks of
 """
 
 from .choices import (
+    ChoicesDecision,
+    ChoicesSamplingMethod,
     greedy_token_selection,
     needs_unconditional,
     token_length_normalized,
     unconditional_likelihood_normalized,
 )
+from .config import global_config
+from .constraint import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
 from .decorator import SglFunction, function, set_default_executor
 from .location import name_cells
 from .primitives import (
@@ -26,6 +30,7 @@ from .primitives import (
     gen_string,
     raw,
     select,
+    separate_reasoning,
     system,
     system_begin,
     system_end,
@@ -39,6 +44,12 @@ from .state import ForkGroup, ProgramState
 set_default_backend = set_default_executor
 
 __all__ = [
+    "REGEX_BOOL",
+    "REGEX_FLOAT",
+    "REGEX_INT",
+    "REGEX_STR",
+    "ChoicesDecision",
+    "ChoicesSamplingMethod",
     "ForkGroup",
     "ProgramState",
     "Run",
@@ -51,11 +62,13 @@ __all__ = [
     "gen",
     "gen_int",
     "gen_string",
+    "global_config",
     "greedy_token_selection",
     "name_cells",
     "needs_unconditional",
     "raw",
     "select",
+    "separate_reasoning",
     "set_default_backend",
     "set_default_executor",
     "system",

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Aborted
 from ..events import BranchFinished, BranchStarted, ChoiceMade, GenerationDone, TextAppended
 from ..segment import Kind, Segment
-from .choices import pick
-from .executor import Call, Delta, Result, ScoreCall, Scores
+from .chat import ChatTemplate
+from .choices import describe, pick, wants_unconditional
+from .executor import Call, Delta, Executor, Result, ScoreCall, Scores
 from .ir import RoleBegin, RoleEnd, Text
 from .location import add_location
 from .ops import Assign, Choose, Fork, Generate, Join, Op, VarScopeBegin, VarScopeEnd
+from .reasoning import reasoning_name
 from .scope import Scope
 
 if TYPE_CHECKING:
@@ -40,8 +42,12 @@ class Branch:
         self.busy = self.finished = False
         self.text = ""
         self.segments: list[Segment] = []  # the same, told apart by how it becomes tokens
-        self.partial = ""  # text streamed by the op that runs now
+        self.streamed = ""  # by the op that runs now
+        self.partial, self.partial_reasoning = "", ""  # the same, the reasoning told apart
+        self.partial_meta: Callable[[], dict[str, Any]] = dict  # see `Delta`
+        self.generated: list[tuple[int, int, Any]] = []  # begin and end in `text`, and meta
         self.variables: dict[str, Any] = {}
+        self.earlier: dict[str, tuple[Any, ...]] = {}  # values that later ones of a name replaced
         self.meta: dict[str, Any] = {}
         self.messages: list[dict[str, str]] = []
         self.role_at = 0  # characters before the open role
@@ -62,6 +68,7 @@ class Branch:
             self.text, self.role_at = parent.text, parent.role_at
             self.segments, self.fork_at = list(parent.segments), len(parent.segments)
             self.variables, self.meta = dict(parent.variables), dict(parent.meta)
+            self.earlier, self.generated = dict(parent.earlier), list(parent.generated)
             self.messages = list(parent.messages)
         self.done = 0
         parent_id = self.parent.id if self.parent else ""
@@ -88,7 +95,7 @@ class Branch:
         if self.waiting is not op:
             return
         if isinstance(message, Delta):
-            self.partial += message.text
+            self._take_piece(op, message)
             return
         self.cancel = None
         if message.error is not None:
@@ -100,7 +107,7 @@ class Branch:
         except Exception as error:  # values or an answer of the wrong shape
             self.fail(_located(error, op))
             return
-        self.partial = ""
+        self._forget_partial()
         self._complete()
         self.advance()
 
@@ -181,16 +188,42 @@ class Branch:
 
     def _extend(self, segments: Iterable[Segment]) -> str:
         """Their text."""
-        new = [segment for segment in segments if segment.text or segment.kind == "output"]
+        new = [s for s in segments if s.text or s.kind == "output" or s.origin]
         self.segments += new
         self.text += (text := "".join([segment.text for segment in new]))
         return text
 
     def _keep_partial(self, message: Result | Scores) -> None:
         texts = message.texts if isinstance(message, Result) else ()
-        text = texts[0] if texts else self.partial
-        self.partial = ""
+        text = texts[0] if texts else self.streamed
+        if isinstance(self.waiting, Generate) and self.waiting.reasoning is not None:
+            text = self.waiting.reasoning.split(text)[1]
+        self._forget_partial()
         self._extend([Segment(text, "data")])
+
+    def _take_piece(self, op: Op, piece: Delta) -> None:
+        self.streamed += piece.text
+        self.partial, self.partial_meta = self.streamed, piece.meta
+        if isinstance(op, Generate) and op.reasoning is not None:
+            parts = op.reasoning.split(self.streamed, over=False)
+            self.partial_reasoning, self.partial = parts
+
+    def _forget_partial(self) -> None:
+        self.streamed = self.partial = self.partial_reasoning = ""
+        self.partial_meta = dict
+
+    def _set(self, name: str, value: Any) -> None:
+        if name in self.variables:
+            self.earlier[name] = (*self.earlier.get(name, ()), self.variables[name])
+        self.variables[name] = value
+
+    def prompt(self, backend: Executor | None = None) -> tuple[str, tuple[Segment, ...]]:
+        """The text for a call to `backend`, None for the run's own: in another's prompt the roles
+        are those of its own chat template, and what it did not make is text."""
+        read = [_as_read_by(backend, segment) for segment in self.segments]
+        segments = [Segment(*s[:3]) for s in read if s.text or s.kind == "output"]
+        text = self.text if backend is None else "".join([s.text for s in segments])
+        return text, tuple(segments)
 
     def _text(self, op: Text) -> bool:
         self._add(Segment(op.text, self._kind(op.kind)))
@@ -201,17 +234,17 @@ class Branch:
 
     def _begin_role(self, op: RoleBegin) -> bool:
         previous = self.messages[-1]["role"] if self.messages else None
-        self._add(Segment(self.program.executor.chat.opening(op.role, previous)))
+        self._add(_role_text(self.program.executor.chat, op, previous))
         self.role_at = len(self.text)
         return True
 
     def _end_role(self, op: RoleEnd) -> bool:
         self.messages.append({"role": op.role, "content": self.text[self.role_at :]})
-        self._add(Segment(self.program.executor.chat.roles[op.role][1]))
+        self._add(_role_text(self.program.executor.chat, op, None))
         return True
 
     def _assign(self, op: Assign) -> bool:
-        self.variables[op.name] = op.value
+        self._set(op.name, op.value)
         return True
 
     def _begin_var_scope(self, op: VarScopeBegin) -> bool:
@@ -219,24 +252,25 @@ class Branch:
         return True
 
     def _end_var_scope(self, op: VarScopeEnd) -> bool:
-        self.variables[op.name] = self.text[self.var_scopes.pop() :]
+        self._set(op.name, self.text[self.var_scopes.pop() :])
         return True
 
     def _generate(self, op: Generate) -> bool:
         run = self.program.run
+        prompt, segments = self.prompt(op.backend)
         call = Call(
-            self.text, op.params, run.id, self.id, op.name, run.stream, op.location,
-            tuple(self.segments),
+            prompt, op.params, run.id, self.id, op.name, run.stream, op.location, segments
         )  # fmt: skip
         self.program.outbox.append((self, op, call))
         return False
 
     def _choose(self, op: Choose) -> bool:
         select = op.select
-        unconditional = getattr(select.method, "needs_unconditional", False)
+        unconditional = wants_unconditional(select.method)
+        prompt, segments = self.prompt(select.backend)
         call = ScoreCall(
-            self.text, select.choices, unconditional, self._run, self.id, op.name, select.location,
-            tuple(self.segments), self._kind(select.kind),
+            prompt, select.choices, unconditional, self._run, self.id, op.name, select.location,
+            segments, self._kind(select.kind),
         )  # fmt: skip
         self.program.outbox.append((self, op, call))
         return False
@@ -266,32 +300,49 @@ class Branch:
             for child in join.children:
                 self._add(*child.segments[child.fork_at :])
         for name in join.names:
-            holders = [child for child in join.children if name in child.variables]
-            self.variables[name] = [child.variables[name] for child in holders]
+            holders = [child for child in join.children if name in child.scope.own]
+            self._set(name, [child.variables[name] for child in holders])
             self.meta[name] = [child.meta.get(name, {}) for child in holders]
 
     def _take_texts(self, op: Generate, result: Result) -> None:
         several, run = op.params.n > 1, self.program.run
-        self.variables[op.name] = list(result.texts) if several else result.texts[0]
+        texts, segments = list(result.texts), result.segments if run.keep_tokens else ()
+        if op.reasoning is not None:
+            thoughts, texts = map(list, zip(*map(op.reasoning.split, texts), strict=True))
+            self._set(reasoning_name(op.name), thoughts if several else thoughts[0])
+            if texts[0] != result.texts[0] and segments:
+                segments = Segment("", "output"), Segment(texts[0], "data")
+        self._set(op.name, texts if several else texts[0])
         self.meta[op.name] = list(result.meta) if several else result.meta[0]
-        kept = result.segments if run.keep_tokens else ()
-        self._extend(kept or [Segment(result.texts[0], "data")])
+        self._append_made(
+            [s._replace(origin=op.backend) if s.kind == "output" else s for s in segments]
+            or [Segment(texts[0], "data")],
+            result.meta[0],
+        )
         self.program.data.add(result.texts)
-        self._emit(GenerationDone(self._run, self.id, op.name, result.texts[0]))
+        self._emit(GenerationDone(self._run, self.id, op.name, texts[0]))
+
+    def _append_made(self, segments: Iterable[Segment], meta: dict[str, Any]) -> None:
+        begin = len(self.text)
+        self._extend(segments)
+        self.generated.append((begin, len(self.text), meta))
 
     def _take_scores(self, op: Choose, scores: Scores) -> None:
         select = op.select
-        values = scores.values
-        chosen = select.choices[pick(values, select.temperature, select.seed)]
-        self.variables[op.name] = chosen
+        values, index = scores.values, scores.chosen
+        if index is None:
+            index = pick(values, select.temperature, select.seed)
+        chosen = select.choices[index]
+        self._set(op.name, chosen)
         self.meta[op.name] = {
+            **describe(select, scores),
             **scores.meta,
             "choices": select.choices,
             "scores": values,
             "choice_scores": scores.choices,
             "chosen": chosen,
         }
-        self._extend([Segment(chosen, self._kind(select.kind))])
+        self._append_made([Segment(chosen, self._kind(select.kind))], self.meta[op.name])
         self._emit(ChoiceMade(self._run, self.id, op.name, select.choices, values, chosen))
 
 
@@ -313,6 +364,21 @@ _TAKE: dict[type, Callable[[Branch, Any, Any], None]] = {
     Generate: Branch._take_texts,
     Choose: Branch._take_scores,
 }
+
+
+def _as_read_by(backend: Executor | None, segment: Segment) -> Segment:
+    if segment.kind == "output":
+        return segment if segment.origin is backend else Segment(segment.text, "data")
+    if segment.origin is not None and backend is not None:
+        return _role_text(backend.chat, *segment.origin)
+    return segment
+
+
+def _role_text(chat: ChatTemplate, op: RoleBegin | RoleEnd, previous: str | None) -> Segment:
+    """The template's text for a role's beginning, after the role `previous`, or its end."""
+    begins = isinstance(op, RoleBegin)
+    text = chat.opening(op.role, previous) if begins else chat.roles[op.role][1]
+    return Segment(text, "raw", (), (op, previous))
 
 
 def _located(error: Exception, op: Op) -> Exception:

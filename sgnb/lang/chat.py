@@ -8,7 +8,7 @@ renders.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import ModelError
 
@@ -27,11 +27,15 @@ class ChatTemplate:
     roles: dict[str, tuple[str, str]]  # role -> (text before its content, text after)
     begin: str = ""  # opens every conversation
     stop: tuple[str, ...] = ()  # end a generation inside the assistant's role
+    stop_token_ids: tuple[int, ...] = ()  # and so do these tokens
     begin_system: str | None = None
     """Opens a conversation that begins with the system role, where that differs from `begin`: many
     templates put a system prompt of their own where the conversation has none."""
     merged_system: bool = False
     """The system prompt stands inside the user's turn that follows, which has no text before."""
+    last_answer: str = ""
+    """What the template writes before the answer that ends a conversation, and before no other. A
+    program that wants it writes it: `assistant(raw(...) + gen(...))`."""
 
     def __post_init__(self) -> None:
         missing = [role for role in ROLES if role not in self.roles]
@@ -71,7 +75,7 @@ def from_render(
     turns = [{"role": role, "content": mark} for role, mark in marks]
     # Between two marks stand the end of a turn and the start of the next; the second round has no
     # opening text.
-    opening, user_to_assistant, assistant_to_user, _, after_assistant = _between(
+    opening, user_to_assistant, assistant_to_user, to_last, after_assistant = _between(
         render(turns), "\x01\x02\x03\x04"
     )
     before_user = assistant_to_user.removeprefix(after_assistant)
@@ -87,16 +91,18 @@ def from_render(
     user = before_user, after_user
     assistant = user_to_assistant.removeprefix(after_user), after_assistant
     roles = {"system": user, "user": user, "assistant": assistant}
+    last = to_last.removeprefix(user_to_assistant) if to_last.startswith(user_to_assistant) else ""
+    plain = ChatTemplate(name, roles, begin, stop, last_answer=last)
 
     found = _system(render)
     if found is None:
-        return ChatTemplate(name, roles, begin, stop)
+        return plain
     before, to_user = found
     merged = not to_user.endswith(before_user)
     begin_system = begin if before.startswith(begin) else ""
     after_system = to_user if merged else to_user.removesuffix(before_user)
     roles["system"] = before.removeprefix(begin_system), after_system
-    return ChatTemplate(name, roles, begin, stop, begin_system, merged)
+    return replace(plain, begin_system=begin_system, merged_system=merged)
 
 
 def _system(render: Callable[[Messages], str]) -> tuple[str, str] | None:

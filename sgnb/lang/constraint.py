@@ -6,21 +6,27 @@ business.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from ..errors import OptionError, nearest
-from ..grammar.regex.parser import parse
+from ..grammar.regex.parser import parse, parse_occurrence
 from ..grammar.spec import KINDS, schema_text
+from .location import caller, warn_once
 
 _BLANKS = (" ", "\n")
 
+REGEX_INT = r"[-+]?[0-9]+[ \n]*"
+REGEX_FLOAT = r"[-+]?[0-9]*\.?[0-9]+[ \n]*"
+REGEX_BOOL = "(True|False)"
+REGEX_STR = r'"[\w\d\s]*"'
+
 _DTYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "int": (r"[-+]?[0-9]+[ \n]*", _BLANKS),
-    "float": (r"[-+]?[0-9]*\.?[0-9]+[ \n]*", _BLANKS),
-    "bool": ("(True|False)", ()),
-    "str": (r'"[\w\d\s]*"', ()),
+    "int": (REGEX_INT, _BLANKS),
+    "float": (REGEX_FLOAT, _BLANKS),
+    "bool": (REGEX_BOOL, ()),
+    "str": (REGEX_STR, ()),
 }
 """dtype -> the pattern of its texts, and what also stops the generation."""
 
@@ -30,6 +36,9 @@ def normalize(given: dict[str, Any]) -> dict[str, Any]:
     options = dict(given)
     if "dtype" in options:
         dtype = options.pop("dtype")
+        if "regex" in options:
+            what = f"regex={options.pop('regex')!r} has no effect beside dtype={_name(dtype)}"
+            warn_once(f"{what}, which is a regex of its own", caller())
         for kind in KINDS:
             if kind in options:
                 message = f"dtype={_name(dtype)} and {kind} exclude each other"
@@ -42,6 +51,11 @@ def normalize(given: dict[str, Any]) -> dict[str, Any]:
         options["json_schema"] = _schema(options["json_schema"])
     if isinstance(options.get("regex"), str):
         check_regex(options["regex"])
+    ends = options.get("stop_regex")
+    if isinstance(ends, Iterable):
+        options["stop_regex"] = (ends,) if isinstance(ends, str) else tuple(ends)
+        for pattern in options["stop_regex"]:
+            check_stop_regex(pattern)
     return options
 
 
@@ -49,6 +63,12 @@ def normalize(given: dict[str, Any]) -> dict[str, Any]:
 def check_regex(pattern: str) -> None:
     """Raise the GrammarError that using this pattern would."""
     parse(pattern)
+
+
+@lru_cache(maxsize=1024)
+def check_stop_regex(pattern: str) -> None:
+    """The same for one that ends a text."""
+    parse_occurrence(pattern)
 
 
 def _pattern(dtype: Any) -> tuple[str, tuple[str, ...]]:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from ..errors import OptionError, ProgramError, nearest
 from ..sampling import SamplingParams
-from .executor import Executor
+from .executor import Executor, executor_of
 from .location import caller
 from .pool import WorkerPool
 from .run import Run
@@ -27,34 +27,42 @@ _DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE
 MAX_WORKERS = 64
 """num_threads="auto": programs of a batch that may wait for a value, or run a tool, at once."""
 
-_default_executor: Executor | None = None
+_default_executor: Any = None
 
 
-def set_default_executor(executor: Executor | None) -> None:
-    """What runs programs that name no backend."""
+def default_executor() -> Any:
+    """What `set_default_executor` was given last."""
+    return _default_executor
+
+
+def set_default_executor(executor: Any) -> None:
+    """What runs programs that name no backend: an executor, or an engine."""
     global _default_executor
     _default_executor = executor
 
 
-def _executor(backend: Executor | None) -> Executor:
-    executor = backend or _default_executor
-    if executor is None:
+def _executor(backend: Any) -> Executor:
+    chosen = _default_executor if backend is None else backend
+    if chosen is None:
         hint = "load a model, or call sgnb.set_default_backend(...)"
         raise OptionError("there is nothing to run programs on", hint)
-    if not hasattr(executor, "score"):
-        hint = "give an executor; for an engine: sgnb.set_default_backend(engine)"
-        raise OptionError(f"{executor!r} cannot run programs", hint)
-    return executor
+    return executor_of(chosen)
 
 
 def function(
-    func: Callable[..., Any] | None = None, *, marks: bool = False, keep_tokens: bool = True
+    func: Callable[..., Any] | None = None,
+    num_api_spec_tokens: int | None = None,
+    *,
+    marks: bool = False,
+    keep_tokens: bool = True,
 ) -> Any:
     """Make a program of a Python function whose first argument is the state, `s`.
 
     With `marks`, special tokens written in the contents of its roles and in its arguments are read
     as such, and not as plain text, in every run of it. Without `keep_tokens`, what the model wrote
     is tokenized anew with the text around it, as a server would that is sent text.
+    `num_api_spec_tokens` is for models behind an API, of which there are none yet, and changes
+    nothing for an engine.
     """
     make = functools.partial(SglFunction, marks=marks, keep_tokens=keep_tokens)
     return make if func is None else make(func)
@@ -90,7 +98,7 @@ class SglFunction:
         return self.arun(*args, **kwargs) if self.is_async else self.run(*args, **kwargs)
 
     def run(
-        self, *args: Any, stream: bool = False, backend: Executor | None = None, **kwargs: Any
+        self, *args: Any, stream: bool = False, backend: Any = None, **kwargs: Any
     ) -> ProgramState:
         """Run the program's code, and return its state as soon as that has run: what it appended
         goes on beside what comes next, and reading a value waits for it. An error of the code is
@@ -115,9 +123,7 @@ class SglFunction:
             raise
         return state
 
-    async def arun(
-        self, *args: Any, backend: Executor | None = None, **kwargs: Any
-    ) -> ProgramState:
+    async def arun(self, *args: Any, backend: Any = None, **kwargs: Any) -> ProgramState:
         """As `run`, on an event loop, to the end of all that the program appended. Cancelling the
         task stops the program's calls.
 
@@ -145,7 +151,7 @@ class SglFunction:
         self,
         batch: Any,
         *,
-        backend: Executor | None = None,
+        backend: Any = None,
         num_threads: int | Literal["auto"] = "auto",
         progress_bar: bool = False,
         generator_style: bool = False,
@@ -175,6 +181,16 @@ class SglFunction:
         """The same program with these arguments fixed."""
         self._refuse_unknown(kwargs, self._names)
         return SglFunction(self.func, {**self.bound, **kwargs}, self.marks, self.keep_tokens)
+
+    @property
+    def arg_names(self) -> list[str]:
+        """Of the function, without `s`."""
+        return list(self._names)
+
+    @property
+    def bind_arguments(self) -> dict[str, Any]:
+        """Those that `bind` has fixed."""
+        return dict(self.bound)
 
     def __repr__(self) -> str:
         return f"<sgnb program {self.__name__}{self._signature}>"  # type: ignore[attr-defined]

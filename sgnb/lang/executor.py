@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from importlib import import_module
+from typing import Any, Protocol, cast
 
+from ..errors import OptionError
 from ..events import EventLog
 from ..sampling import SamplingParams
 from ..segment import Kind, Segment
@@ -34,6 +36,7 @@ class Delta:
     """New text of a streamed call (its first sample)."""
 
     text: str
+    meta: Callable[[], dict[str, Any]] = dict  # gives the meta information so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class Result:
     """The end of a call."""
 
     texts: tuple[str, ...] = ()  # n of them; after an error what there was
-    meta: tuple[dict[str, Any], ...] = ()  # for each text: tokens, finish reason, logprobs
+    meta: tuple[dict[str, Any], ...] = ()  # for each text, in SGLang's shapes: docs/LANGUAGE.md
     error: Exception | None = None  # the call failed or was aborted
     # The first text as the calls after it read it; () for a text whose tokens are not known.
     segments: tuple[Segment, ...] = ()
@@ -69,6 +72,8 @@ class ChoiceScore:
     tokens: tuple[int, ...]
     logprobs: tuple[float, ...]
     unconditional: tuple[float | None, ...] = ()  # without the prompt; the first is None
+    texts: tuple[str, ...] = ()  # of the tokens
+    next: tuple[tuple[float | None, int, str | None], ...] = ()  # likeliest next, as SGLang has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,7 @@ class Scores:
     meta: dict[str, Any] = field(default_factory=dict)
     error: Exception | None = None
     values: tuple[float, ...] = ()  # what the select's method made of the choices; see `Program`
+    chosen: int | None = None  # the choice, where the method itself decides
 
 
 class Executor(Protocol):
@@ -98,6 +104,18 @@ class Executor(Protocol):
 
     def encode(self, segments: Sequence[Segment]) -> list[int]: ...
 
-    def flush_cache(self) -> None: ...
+    def flush_cache(self) -> int: ...  # tokens freed
 
     def server_info(self) -> dict[str, Any]: ...
+
+
+def executor_of(backend: Any) -> Executor:
+    """`backend`, or the executor of an engine. OptionError for what runs no programs."""
+    if hasattr(backend, "score") and hasattr(backend, "generate"):
+        return cast(Executor, backend)
+    if hasattr(backend, "submit") and hasattr(backend, "encode"):
+        # By name: the language knows no engine, and whoever has made one has imported it.
+        found: Executor = import_module("sgnb.backends").executor_of(backend)
+        return found
+    hint = "give an Engine, or an executor"
+    raise OptionError(f"{backend!r} cannot run programs", hint)

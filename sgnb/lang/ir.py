@@ -11,10 +11,12 @@ from typing import Any
 
 from ..errors import ProgramError
 from ..segment import Kind
-from .executor import ChoiceScore
+from .executor import ChoiceScore, Executor
 from .location import Location, caller
+from .reasoning import Reasoning
 
 ChoicesMethod = Callable[[Sequence[ChoiceScore]], list[float]]
+"""Or a `ChoicesSamplingMethod`; see `choices`."""
 
 
 class ExpressionError(ProgramError, ValueError):
@@ -46,6 +48,8 @@ class Gen(Expr):
     name: str | None
     options: tuple[tuple[str, Any], ...]  # those given, under their `SamplingParams` names
     location: Location = field(compare=False)
+    backend: Executor | None = None  # of this call; None for the run's
+    reasoning: Reasoning | None = None  # a variable of its own for the reasoning that comes first
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ class Select(Expr):
     seed: int | None
     location: Location = field(compare=False)
     kind: Kind | None = None  # of the choices' text, as `Text`'s
+    backend: Executor | None = None  # as `Gen`'s
 
 
 @dataclass(frozen=True, slots=True)

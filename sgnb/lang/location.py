@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _OURS = (__name__.partition(".")[0] + ".", "contextlib", "IPython.")
 """Modules whose frames are not the user's: IPython's where a magic asks."""
@@ -40,6 +41,16 @@ def caller() -> Location:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_OURS):
         frame = frame.f_back
     return Location(frame.f_code.co_filename, frame.f_lineno)
+
+
+_warned: dict[Any, Any] = {}
+"""`warnings`' registry of what was said, and at which lines."""
+
+
+def warn_once(message: str, location: Location) -> None:
+    """Say `message` as a warning of the user's line, once for each line."""
+    file, line = location
+    warnings.warn_explicit(f"{location}: {message}", UserWarning, file, line, registry=_warned)
 
 
 def add_location(error: BaseException, what: str, location: Location) -> None:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..sampling import SamplingParams
+from .executor import Executor
 from .ir import RoleBegin, RoleEnd, Select, Text
 from .location import Location
+from .reasoning import Reasoning
 
 if TYPE_CHECKING:
     from .branch import Branch
@@ -20,6 +22,8 @@ class Generate:
     name: str
     params: SamplingParams
     location: Location
+    backend: Executor | None = None
+    reasoning: Reasoning | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

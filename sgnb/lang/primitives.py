@@ -8,19 +8,25 @@ business.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import lru_cache
 from inspect import signature
 from typing import Any
 
 from ..errors import OptionError, ProgramError, nearest
-from ..sampling import SamplingParams
+from ..sampling import SamplingParams, scalar
 from ..segment import Kind
 from .chat import ROLES
-from .choices import ChoicesMethod, token_length_normalized
+from .choices import ChoicesSamplingMethod, token_length_normalized
 from .choices import choices_method as method_of
+from .config import global_config
 from .constraint import normalize
-from .ir import Concat, ExpressionError, Gen, RoleBegin, RoleEnd, Select, Text, parts
-from .location import caller
+from .executor import executor_of
+from .ir import ChoicesMethod, Concat, ExpressionError, Gen, RoleBegin, RoleEnd, Select, Text, parts
+from .location import caller, warn_once
+from .reasoning import reasoning_of
+
+AnyChoicesMethod = ChoicesMethod | ChoicesSamplingMethod
 
 _RENAMED = {"max_tokens": "max_new_tokens", "min_tokens": "min_new_tokens"}
 
@@ -32,77 +38,99 @@ def gen(
     n: int | None = None,
     stop: str | Iterable[str] | None = None,
     stop_token_ids: Iterable[int] | None = None,
+    stop_regex: str | Iterable[str] | None = None,
     temperature: float | None = None,
     top_p: float | None = None,
     top_k: int | None = None,
     min_p: float | None = None,
     frequency_penalty: float | None = None,
     presence_penalty: float | None = None,
-    repetition_penalty: float | None = None,
     ignore_eos: bool | None = None,
-    seed: int | None = None,
-    logit_bias: Any = None,
     return_logprob: bool | None = None,
     logprob_start_len: int | None = None,
     top_logprobs_num: int | None = None,
-    choices: Iterable[str] | None = None,
-    choices_method: ChoicesMethod | str | None = None,
+    return_text_in_logprobs: bool | None = None,
     dtype: type | str | None = None,
+    choices: Iterable[str] | None = None,
+    choices_method: AnyChoicesMethod | str | None = None,
     regex: str | None = None,
     json_schema: Any = None,
+    repetition_penalty: float | None = None,
+    seed: int | None = None,
+    logit_bias: Any = None,
     ebnf: str | None = None,
     json_whitespace: int | None = None,
     thinking: bool | str | None = None,
     jump_forward: bool | None = None,
+    backend: Any = None,
     **unknown: Any,
 ) -> Gen | Select:
     """Text from the model, kept under `name` (gen_0, gen_1 ... when left out).
 
     What is None comes from the run. With `n` > 1 the variable is a list and its first text is
-    appended. `choices` makes it a select. The other arguments are those of `SamplingParams`.
+    appended. `choices` makes it a select. `backend`, an engine or an executor, is asked instead of
+    the run's. The other arguments are those of `SamplingParams`.
 
     dtype: int, float, bool or str: the text is constrained to such a literal; the variable stays
     text. An int or float also stops at a blank or a line break.
 
-    A wrong or unknown argument, or one that would have no effect, is an OptionError; a regex or a
-    schema that cannot be read is a GrammarError.
+    A wrong or unknown argument is an OptionError, one without effect a warning; a regex or a schema
+    that cannot be read is a GrammarError.
     """
-    given = {key: value for key, value in locals().items() if key in _OPTIONS and value is not None}
+    own = locals().items()
+    given = {key: scalar(value) for key, value in own if key in _OPTIONS and value is not None}
     if unknown:
         key = next(iter(unknown))
         raise OptionError(f"gen has no argument {key!r}", nearest(key, _OPTIONS | _OWN))
     if choices is not None:
-        _refuse_ignored(given)
+        for key in given.keys() - {"temperature", "seed"}:
+            what = f"{key}={given[key]!r} has no effect beside choices"
+            warn_once(f"{what}, which are scored and not sampled", caller())
         method = token_length_normalized if choices_method is None else choices_method
-        return select(name, choices, given.get("temperature", 0.0), method, given.get("seed"))
+        temperature, seed = given.get("temperature", 0.0), given.get("seed")
+        return select(name, choices, temperature, method, seed, backend)
     if choices_method is not None:
-        message = f"choices_method={choices_method!r} has no effect without choices"
-        raise OptionError(message, "give choices=[...] too")
-    return Gen(_checked_name(name), _options(given), caller())
+        method_of(choices_method)
+        warn_once(f"choices_method={choices_method!r} has no effect without choices", caller())
+    if not global_config.skip_special_tokens_in_output:
+        given["skip_special_tokens"] = False
+    executor = None if backend is None else executor_of(backend)
+    return Gen(_checked_name(name), _options(given), caller(), executor)
 
 
-_OWN = {"name", "choices", "choices_method"}
+_OWN = {"name", "choices", "choices_method", "backend"}
 _OPTIONS = set(signature(gen).parameters) - _OWN - {"unknown"}
 
 
-def gen_int(name: str | None = None, max_tokens: int | None = None, **options: Any) -> Gen | Select:
+def gen_int(
+    name: str | None = None,
+    max_tokens: int | None = None,
+    n: int | None = None,
+    stop: str | Iterable[str] | None = None,
+    **options: Any,
+) -> Gen | Select:
     """`gen` of a whole number: `gen(..., dtype=int)`."""
-    return gen(name, max_tokens, dtype=int, **options)
+    return gen(name, max_tokens, n=n, stop=stop, dtype=int, **options)
 
 
 def gen_string(
-    name: str | None = None, max_tokens: int | None = None, **options: Any
+    name: str | None = None,
+    max_tokens: int | None = None,
+    n: int | None = None,
+    stop: str | Iterable[str] | None = None,
+    **options: Any,
 ) -> Gen | Select:
     """`gen` of words in double quotes: `gen(..., dtype=str)`."""
-    return gen(name, max_tokens, dtype=str, **options)
+    return gen(name, max_tokens, n=n, stop=stop, dtype=str, **options)
 
 
 def select(
-    name: str | None,
-    choices: Iterable[str],
+    name: str | None = None,
+    choices: Iterable[str] | None = None,
     temperature: float = 0.0,
-    choices_method: ChoicesMethod | str = token_length_normalized,
+    choices_method: AnyChoicesMethod | str = token_length_normalized,
     seed: int | None = None,
+    backend: Any = None,
 ) -> Select:
     """The best of `choices` after the text so far, kept under `name` and appended.
 
@@ -111,7 +139,7 @@ def select(
     """
     if isinstance(choices, str):
         raise OptionError(f"choices={choices!r} is one string", "give a list of strings")
-    choices = tuple(choices)
+    choices = () if choices is None else tuple(choices)
     if not choices:
         raise OptionError("choices=[] leaves nothing to select", "give one choice or more")
     for choice in choices:
@@ -120,9 +148,28 @@ def select(
             raise OptionError(f"choice {choice!r} cannot be scored", hint)
         if choices.count(choice) > 1:
             raise OptionError(f"choice {choice!r} is there twice", "each choice once")
+    temperature, seed = scalar(temperature), scalar(seed)
     _options({"temperature": temperature} | ({} if seed is None else {"seed": seed}))
     method = method_of(choices_method)
-    return Select(_checked_name(name), choices, method, temperature, seed, caller())
+    if temperature and hasattr(method, "requires_unconditional_logprobs"):
+        what = f"temperature={temperature!r} has no effect"
+        warn_once(f"{what}: a ChoicesSamplingMethod decides by itself", caller())
+    executor = None if backend is None else executor_of(backend)
+    own = _checked_name(name), choices, method, temperature, seed, caller()
+    return Select(*own, backend=executor)
+
+
+def separate_reasoning(expr: Any = None, model_type: str | None = None) -> Concat:
+    """`expr`, whose generations begin with reasoning: the answer alone is appended and becomes the
+    variable, and `NAME_reasoning_content` has the reasoning.
+
+    model_type: SGLang's name of the kind of model, which says what marks the reasoning; <think> and
+    </think> by default.
+    """
+    reasoning = reasoning_of(model_type)
+    nodes = () if expr is None else parts(expr)
+    told_apart = [replace(n, reasoning=reasoning) if isinstance(n, Gen) else n for n in nodes]
+    return Concat(tuple(told_apart))
 
 
 def data(text: str) -> Text:
@@ -144,26 +191,26 @@ def _text(text: Any, kind: Kind) -> Text:
     return Text(text, kind)
 
 
-def system(expr: Any = "") -> Concat:
+def system(expr: Any = None) -> Concat:
     """`expr` as the system prompt."""
     return role("system", expr)
 
 
-def user(expr: Any = "") -> Concat:
+def user(expr: Any = None) -> Concat:
     """`expr` as the user's message."""
     return role("user", expr)
 
 
-def assistant(expr: Any = "") -> Concat:
+def assistant(expr: Any = None) -> Concat:
     """`expr` as the assistant's message: generations in it also stop at the template's stops."""
     return role("assistant", expr)
 
 
 def role(name: str, expr: Any) -> Concat:
-    """`expr` between the marks of the role `name`."""
+    """`expr` between the marks of the role `name`; nothing for None."""
     if name not in ROLES:
         raise ProgramError(f"{caller()}: there is no role {name!r}", nearest(name, ROLES))
-    return Concat((RoleBegin(name), *parts(expr), RoleEnd(name)))
+    return Concat((RoleBegin(name), *parts("" if expr is None else expr), RoleEnd(name)))
 
 
 def system_begin() -> RoleBegin:
@@ -194,13 +241,6 @@ def _checked_name(name: Any) -> str | None:
     if name is None or (isinstance(name, str) and name):
         return name
     raise OptionError(f"name={name!r} is not a name", "a name is a non-empty string")
-
-
-def _refuse_ignored(given: dict[str, Any]) -> None:
-    for key, value in given.items():
-        if key not in ("temperature", "seed"):
-            message = f"{key}={value!r} has no effect on a choice"
-            raise OptionError(message, f"leave out {key} or choices")
 
 
 def _options(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:

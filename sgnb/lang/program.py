@@ -14,7 +14,6 @@ import contextlib
 import logging
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import replace
@@ -27,8 +26,8 @@ from .choices import METHODS, judge
 from .data import KnownData
 from .executor import Call, Delta, Result, ScoreCall, Scores
 from .ir import Expr, Select, Text, parts
-from .location import caller
-from .ops import Choose, Fork, Generate, Join, Op
+from .location import caller, warn_once
+from .ops import Assign, Choose, Fork, Generate, Join, Op
 from .pool import blocking
 from .scope import Scope
 
@@ -37,9 +36,6 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 0.1
 """How long any wait lasts before it looks again, so that an interrupt is never kept waiting."""
-
-_warned: dict[Any, Any] = {}
-"""`warnings`' registry of what was said, and at which lines."""
 
 _log = logging.getLogger(__name__)
 
@@ -128,17 +124,15 @@ class Program:
         if self.run.marks or not own:
             return
         location = caller()
-        message = (
-            f"{location}: special tokens in the content of the role {role!r} are plain text; write "
-            "raw(text) where they are meant"
-        )
-        file, line = location
-        warnings.warn_explicit(message, UserWarning, file, line, registry=_warned)
+        what = f"special tokens in the content of the role {role!r} are plain text"
+        warn_once(f"{what}; write raw(text) where they are meant", location)
 
     def add(self, branch: Branch, op: Op) -> None:
-        """Queue an op that no expression stands for. Does not wait."""
+        """Queue an op that no expression stands for. Does not wait. A variable may be set after
+        the end too."""
         with self.changed:
-            self.check_open(branch)
+            if self.cancelled or not (self.closed and isinstance(op, Assign)):
+                self.check_open(branch)
             branch.scope.record(op)
             branch.append(op)
             self._notify()
@@ -163,7 +157,7 @@ class Program:
         with self.changed:
             for over in (branch, *children):
                 self.check_open(over)
-            names = () if append else _gathered(branch, children)
+            names = () if append else _gathered(children)
             for child in children:
                 child.scope.joined = True
                 child.advance()
@@ -195,7 +189,9 @@ class Program:
 
     def _send(self, branch: Branch, op: Op, call: Call | ScoreCall) -> None:
         sink = partial(self._receive, branch, op)
-        send: Any = self.executor.generate if isinstance(call, Call) else self.executor.score
+        own = op.select.backend if isinstance(op, Choose) else getattr(op, "backend", None)
+        executor = own or self.executor
+        send: Any = executor.generate if isinstance(call, Call) else executor.score
         try:
             cancel = send(call, sink)
         except Exception as error:  # refused at once: the same to the program as a call that fails
@@ -214,13 +210,12 @@ class Program:
             self._deliver(branch, op, message)
             return
         assert isinstance(op, Choose)
-        method = op.select.method
-        if method in METHODS.values():
-            self._deliver(branch, op, judge(method, message))
+        if op.select.method in METHODS.values():
+            self._deliver(branch, op, judge(op.select, message))
             return
 
         def work() -> None:
-            self._deliver(branch, op, judge(method, message))
+            self._deliver(branch, op, judge(op.select, message))
 
         # Of the user's, and perhaps slow: other programs wait for this thread.
         threading.Thread(target=work, name="sgnb-choices", daemon=True).start()
@@ -364,11 +359,6 @@ def _here() -> object:
     return threading.get_ident()
 
 
-def _gathered(branch: Branch, children: tuple[Branch, ...]) -> tuple[str, ...]:
-    """The names that a join of `children` will set on `branch`."""
-    names = tuple(dict.fromkeys(name for child in children for name in child.scope.new_names()))
-    for name in names:
-        if name in branch.scope.own:
-            what = f"join would overwrite the variable {name!r} of the branch that was forked"
-            raise ProgramError(f"{caller()}: {what}", "give it another name in the fork")
-    return names
+def _gathered(children: tuple[Branch, ...]) -> tuple[str, ...]:
+    """The names that a join of `children` will set."""
+    return tuple(dict.fromkeys(name for child in children for name in child.scope.new_names()))

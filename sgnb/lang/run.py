@@ -71,7 +71,7 @@ class Run:
         self.meanwhile: Callable[[], None] | None = None  # see `tick`
         self.emit = executor.log.emit
         self.states: list[ProgramState] = []  # of the programs, in order
-        self._params: dict[tuple[tuple[tuple[str, Any], ...], bool], SamplingParams] = {}
+        self._params: dict[Any, SamplingParams] = {}  # by the arguments of `params`
         self.finished = 0  # how many programs are
         self._over = False
         self._ending = threading.Lock()
@@ -94,14 +94,23 @@ class Run:
             program.start()
         return state
 
-    def params(self, options: tuple[tuple[str, Any], ...], in_assistant: bool) -> SamplingParams:
+    def params(
+        self,
+        options: tuple[tuple[str, Any], ...],
+        in_assistant: bool,
+        backend: Executor | None = None,
+    ) -> SamplingParams:
         """The run's defaults with `options`, and in the assistant's role the template's stops."""
-        key = (options, in_assistant)
+        key = options, in_assistant, backend
         if key not in self._params:
             params = SamplingParams.make(self.defaults, **dict(options))
             if in_assistant:
-                stops = [stop for stop in self.executor.chat.stop if stop not in params.stop]
-                params = SamplingParams.make(params, stop=(*params.stop, *stops))
+                chat = (backend or self.executor).chat
+                params = SamplingParams.make(
+                    params,
+                    stop=tuple(dict.fromkeys((*params.stop, *chat.stop))),
+                    stop_token_ids=(*params.stop_token_ids, *chat.stop_token_ids),
+                )
             self._params[key] = params
         return self._params[key]
 

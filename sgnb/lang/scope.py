@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..errors import ProgramError, nearest
+from ..errors import ProgramError, UnknownVariableError, nearest
 from ..sampling import SamplingParams
 from .chat import ROLES
+from .executor import Executor
 from .ir import Expr, Gen, RoleBegin, RoleEnd, Select, Text
-from .location import caller
+from .location import caller, warn_once
 from .ops import Assign, Choose, Generate, Op, VarScopeEnd
+from .reasoning import reasoning_name
 
-ParamsOf = Callable[[tuple[tuple[str, Any], ...], bool], SamplingParams]
+ParamsOf = Callable[[tuple[tuple[str, Any], ...], bool, Executor | None], SamplingParams]
 
 
 class Scope:
@@ -25,8 +27,7 @@ class Scope:
     def __init__(self) -> None:
         self.names: dict[str, int] = {}
         """Name -> number of the op that sets it last; ops count from 1, and 0 is inherited."""
-        self.own: set[str] = set()  # set by this branch itself: a join must not overwrite them
-        self.gathered: set[str] = set()  # set by a join: the next join may set them again
+        self.own: set[str] = set()  # set by this branch itself
         self.unnamed: set[str] = set()  # made up for nameless generations: a join leaves them alone
         self.role: str | None = None  # the open one
         self.num_ops = 0
@@ -47,8 +48,11 @@ class Scope:
             case Text():
                 op: Op = node
             case Gen():
-                params = params_of(node.options, self.role == "assistant")
-                op = Generate(self._claim(node.name), params, node.location)
+                params = params_of(node.options, self.role == "assistant", node.backend)
+                if params.ignored:
+                    warn_once(params.ignored, node.location)
+                name = self._claim(node.name)
+                op = Generate(name, params, node.location, node.backend, node.reasoning)
             case Select():
                 op = Choose(self._claim(node.name), node)
             case RoleBegin():
@@ -64,30 +68,27 @@ class Scope:
         """Count `op`; an op that sets a name now answers for it."""
         self.num_ops += 1
         if isinstance(op, (Generate, Choose, Assign, VarScopeEnd)):
-            self.names[op.name] = self.num_ops
-            self.own.add(op.name)
-            self.gathered.discard(op.name)
+            self.gather([op.name])
+        if isinstance(op, Generate) and op.reasoning is not None and op.name not in self.unnamed:
+            self.gather([reasoning_name(op.name)])
 
     def gather(self, names: Iterable[str]) -> None:
         """The latest op sets all of `names`."""
         self.names.update(dict.fromkeys(names, self.num_ops))
-        self.gathered.update(names)
+        self.own.update(names)
 
     def new_names(self) -> list[str]:
         """The names set since the fork, in their order, without those made up."""
-        new = (self.own | self.gathered) - self.unnamed
+        new = self.own - self.unnamed
         return [name for name in self.names if name in new]
 
     def check_new(self, name: str) -> None:
-        """Refuse a name that this branch has set already."""
+        """Say once that a name which this branch has set already is used again."""
         if name in self.own:
-            what = (
-                f"the name {name!r} is used twice in one branch, which would lose the first value"
-            )
-            hint = f'in a loop give each turn its own name, such as f"{name}_{{i}}"'
-            raise ProgramError(f"{caller()}: {what}", f"{hint}; s[{name!r}] = ... may overwrite")
+            what = f"the name {name!r} is used again: s[{name!r}] is its last value"
+            warn_once(f"{what}, s.history({name!r}) has all", caller())
 
-    def unknown(self, name: str, in_forks: Iterable[str] = ()) -> ProgramError:
+    def unknown(self, name: str, in_forks: Iterable[str] = ()) -> UnknownVariableError:
         """The error for a name that no op sets. `in_forks`: names of the branch's forks."""
         if name in in_forks:
             hint = "a fork sets it: join() the fork first, or read it from the fork's branch"
@@ -95,7 +96,7 @@ class Scope:
             hint = nearest(name, self.names)
         else:
             hint = f"the program has no names yet; append gen({name!r}) first"
-        return ProgramError(f"{caller()}: nothing sets the variable {name!r}", hint)
+        return UnknownVariableError(f"{caller()}: nothing sets the variable {name!r}", hint)
 
     def _claim(self, name: str | None) -> str:
         if name is not None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Literal, get_args
 
 from ..errors import OptionError, ProgramError, nearest
+from ..sampling import scalar
 from .branch import Branch
 from .ir import Expr, RoleBegin, RoleEnd
 from .location import caller
@@ -57,12 +58,25 @@ class ProgramState:
         return self._read(*self._reading(name, lambda: self._branch.variables[name]))
 
     def __setitem__(self, name: str, value: Any) -> None:
-        """Set a variable, in order with what was appended. May overwrite."""
+        """Set a variable, in order with what was appended, or after the program's end."""
         self.program.add(self._branch, Assign(name, value))
 
     def __contains__(self, name: str) -> bool:
         """Whether the variable is set, or will be by what was appended so far. Does not wait."""
         return name in self._branch.scope.names
+
+    def get_var(self, name: str) -> Any:
+        """`s[name]`."""
+        return self[name]
+
+    def set_var(self, name: str, value: Any) -> None:
+        """`s[name] = value`."""
+        self[name] = value
+
+    def history(self, name: str) -> list[Any]:
+        """All values that the variable had, the last one included. Waits as `s[name]` does."""
+        value = self[name]
+        return [*self._branch.earlier.get(name, ()), value]
 
     def get_meta_info(self, name: str) -> Any:
         """Meta information of a generation (a list for n > 1) or a select, else {}. Waits."""
@@ -76,7 +90,7 @@ class ProgramState:
         """The tokens of `text`, as the next generation's prompt begins: what the model wrote as the
         tokens that it made, what the program appended as the tokenizer reads it."""
         branch = self._branch
-        return self._read(self._idle, lambda: self.program.executor.encode(branch.segments))
+        return self._read(self._idle, lambda: self.program.executor.encode(branch.prompt()[1]))
 
     def messages(self) -> list[dict[str, str]]:
         """The roles that were ended, as {"role", "content"}. Waits as `text` does."""
@@ -104,15 +118,22 @@ class ProgramState:
         call this; it does not wait."""
         self.program.cancel()
 
-    def text_iter(self, name: str | None = None) -> Iterator[str]:
-        """The branch's text, or one variable's, as it is made (in a run with stream=True)."""
-        return iterate(self._branch, name)
+    def text_iter(
+        self, var_name: str | None = None, return_meta_data: bool = False
+    ) -> Iterator[Any]:
+        """The branch's text, or one variable's, as it is made (in a run with stream=True).
+
+        `return_meta_data` gives pairs of a piece and the meta information so far of the generation
+        that it belongs to; {} for text that the program appended. Where log-probabilities were
+        asked for, "piece_token_logprobs" has those of the tokens since the last piece.
+        """
+        return iterate(self._branch, var_name, return_meta_data)
 
     def text_async_iter(
-        self, name: str | None = None, return_meta_data: bool = False
+        self, var_name: str | None = None, return_meta_data: bool = False
     ) -> AsyncIterator[Any]:
-        """As `text_iter`; `return_meta_data` gives pairs (piece, meta information or {})."""
-        return iterate_async(self._branch, name, return_meta_data)
+        """As `text_iter`, on an event loop."""
+        return iterate_async(self._branch, var_name, return_meta_data)
 
     def system(self, expr: Any = None) -> Any:
         """Append `expr` as the system prompt; `with s.system():` takes what is appended inside."""
@@ -134,19 +155,24 @@ class ProgramState:
         yield
         self.program.add(self._branch, VarScopeEnd(name))
 
-    def fork(self, size: int = 1) -> ForkGroup:
-        """`size` branches that go on from here, once this branch has come here. Does not wait."""
+    def fork(self, size: int = 1, position_ids_offset: Any = None) -> ForkGroup:
+        """`size` branches that go on from here, once this branch has come here. Does not wait.
+        `position_ids_offset` changes nothing, as in SGLang."""
+        size = scalar(size)
         if not isinstance(size, int) or size < 1:
             message = f"fork({size!r}) is not a number of branches"
             raise OptionError(message, "give an integer of 1 or more")
         return ForkGroup(self, self.program.fork(self._branch, size))
 
     @contextmanager
-    def copy(self) -> Iterator[ProgramState]:
+    def copy(self, position_ids_offset: Any = None) -> Iterator[ProgramState]:
         """A fork of one branch, joined at the end of the block."""
         group = self.fork(1)
         yield group[0]
         group.join()
+
+    def __str__(self) -> str:
+        return f"ProgramState({self.text()})"
 
     def __repr__(self) -> str:
         branch = self._branch

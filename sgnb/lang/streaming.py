@@ -7,24 +7,29 @@ from typing import Any
 
 from .branch import Branch
 from .ops import Generate
+from .reasoning import reasoning_name
 
 
 class _Cursor:
     """How far one reader has come."""
 
-    def __init__(self, branch: Branch, name: str | None) -> None:
-        self.branch, self.name = branch, name
-        self.piece = ""  # what is new
+    def __init__(self, branch: Branch, name: str | None, with_meta: bool) -> None:
+        self.branch, self.name, self.with_meta = branch, name, with_meta
+        self.pieces: list[Any] = []  # what is new: texts, or pairs of text and meta information
         self.over = False  # nothing will follow
         self.failed = False  # because of an error
-        self._seen = 0
+        self._seen = 0  # characters
+        self._begin, self._tokens = 0, 0  # the generation read last, and how many of its tokens
 
     def look(self) -> bool:
         """Take what is new; whether there is something, or an end. The program's lock is held."""
         text = self._whole() if self.name is None else self._variable(self.name)
-        self.piece = text[self._seen :]
-        self._seen += len(self.piece)
-        return bool(self.piece) or self.over
+        new, begin = text[self._seen :], self._seen
+        self._seen += len(new)
+        self.pieces = [new] if new else []
+        if new and self.with_meta:
+            self.pieces = self._explained(begin, new)
+        return bool(new) or self.over
 
     def _whole(self) -> str:
         branch = self.branch
@@ -45,26 +50,62 @@ class _Cursor:
             return str(value[0] if isinstance(value, list) and value else value)
         self.over = self.failed = branch.error is not None
         now = branch.waiting
-        return branch.partial if isinstance(now, Generate) and now.name == name else ""
+        if not isinstance(now, Generate):
+            return ""
+        if now.reasoning is not None and name == reasoning_name(now.name):
+            return branch.partial_reasoning
+        return branch.partial if now.name == name else ""
+
+    def _explained(self, begin: int, new: str) -> list[tuple[str, dict[str, Any]]]:
+        """`new`, which begins at `begin`, cut where generations begin and end, with theirs."""
+        branch = self.branch
+        if self.name is not None:
+            done = branch.meta.get(self.name)
+            live = isinstance(branch.waiting, Generate) and branch.waiting.name == self.name
+            return [(new, self._own(0, branch.partial_meta() if live or done is None else done))]
+        pieces: list[tuple[str, dict[str, Any]]] = []
+        end = len(branch.text)
+        for first, last, meta in [*branch.generated, (end, end + len(branch.partial), None)]:
+            if last <= begin:
+                continue
+            if first > begin:
+                pieces.append((new[: first - begin], {}))
+                new, begin = new[first - begin :], first
+            if new:
+                own = self._own(first, branch.partial_meta() if meta is None else meta)
+                pieces.append((new[: last - begin], own))
+                new, begin = new[last - begin :], last
+        return [*pieces, (new, {})] if new else pieces
+
+    def _own(self, begin: int, meta: Any) -> dict[str, Any]:
+        """The meta information so far of the generation that begins at `begin`, with the
+        log-probabilities of the tokens that came since the last piece."""
+        info = dict((meta[0] if meta else {}) if isinstance(meta, list) else meta)
+        if begin != self._begin:
+            self._begin, self._tokens = begin, 0
+        rows = info.get("output_token_logprobs")
+        if rows is not None and "choices" not in info:
+            info["piece_token_logprobs"] = rows[self._tokens :]
+            self._tokens = len(rows)
+        return info
 
 
-def iterate(branch: Branch, name: str | None) -> Iterator[str]:
+def iterate(branch: Branch, name: str | None, with_meta: bool) -> Iterator[Any]:
     """See `ProgramState.text_iter`. An error that cut the text short is raised after the text."""
-    cursor = _Cursor(branch, name)
+    cursor = _Cursor(branch, name, with_meta)
     while not cursor.over:
         branch.program.wait(cursor.look)
-        if cursor.piece:
-            yield cursor.piece
+        yield from cursor.pieces
     if cursor.failed:
         branch.raise_error()
 
 
 async def iterate_async(branch: Branch, name: str | None, with_meta: bool) -> AsyncIterator[Any]:
     """See `ProgramState.text_async_iter`."""
-    cursor = _Cursor(branch, name)
+    cursor = _Cursor(branch, name, with_meta)
     while not cursor.over:
         await branch.program.wait_async(cursor.look)
-        if cursor.piece:
-            yield (cursor.piece, branch.meta.get(name or "", {})) if with_meta else cursor.piece
+        for piece in cursor.pieces:
+            yield piece
     if cursor.failed:
         branch.raise_error()

@@ -32,11 +32,11 @@ class Loaded:
     def __init__(
         self, name: str, engine: Engine, model: str, options: dict[str, Any] | None
     ) -> None:
-        from ..backends import LocalExecutor
+        from ..backends import executor_of
 
         self.name, self.engine, self.model, self.options = name, engine, model, options
         self.attention = engine.attention
-        self.executor = LocalExecutor(engine)
+        self.executor = executor_of(engine)
         self.emitter = Emitter(engine.log)
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import lang
 from ..errors import OptionError
+from ..lang.executor import executor_of
 from ..viz.display import Display, in_kernel, tree_view
 from .dry import DryReport, dry_run
 from .engines import BUNDLED, Engines
@@ -39,13 +40,16 @@ class Session:
         """Close an engine, by default the current one, and give its memory back."""
         self.engines.unload(name)
 
-    def flush_cache(self) -> int:
-        """Forget cached prefixes of the current engine that no run uses; the tokens freed."""
-        return self.cache.flush()
+    def flush_cache(self, backend: Any = None) -> int:
+        """Forget cached prefixes that no run uses, by default the current engine's; the tokens
+        freed."""
+        return self.cache.flush() if backend is None else executor_of(backend).flush_cache()
 
-    def get_server_info(self) -> dict[str, Any]:
-        """What the current engine says about itself: its model, its limits, its counts."""
-        return self.engines.get().executor.server_info()
+    def get_server_info(self, backend: Any = None) -> dict[str, Any]:
+        """What an engine, by default the current one, says about itself: its model, its limits, its
+        counts."""
+        executor = self.engines.get().executor if backend is None else executor_of(backend)
+        return executor.server_info()
 
     def stop(self, run: str = "all") -> list[str]:
         """Stop one run, or all, at the next token. Returns the ids of those that were running."""

@@ -79,7 +79,8 @@ class FakeExecutor:
             if failed:
                 return Result(("".join(sent),), error=answer)
             return Result(
-                tuple(texts), tuple({"finish_reason": "stop", "length": len(t)} for t in texts)
+                tuple(texts),
+                tuple({"finish_reason": {"type": "stop"}, "length": len(t)} for t in texts),
             )
 
         pieces = len(texts[0]) if call.stream and not failed else 0
@@ -131,7 +132,7 @@ class FakeExecutor:
     def _score(self, choice: str, unconditional: bool) -> ChoiceScore:
         logprobs = tuple(self._logprobs(choice))
         alone = (None, *[-1.0] * (len(logprobs) - 1)) if unconditional else ()
-        return ChoiceScore(tuple(choice.encode()), logprobs, alone)
+        return ChoiceScore(tuple(choice.encode()[: len(logprobs)]), logprobs, alone)
 
     def _start(
         self, call: Any, sink: Any, pieces: int, letter: Any, result: Any, aborted: Any

@@ -61,7 +61,6 @@ def test_gen_int_and_gen_string_are_gen() -> None:
     [
         ({"dtype": "flaot"}, "did you mean 'float'"),
         ({"dtype": list}, "dtype=list is not known\n.*known: bool, float, int, str"),
-        ({"dtype": int, "regex": "a"}, "dtype=int and regex exclude"),
         ({"dtype": "str", "json_schema": {}}, "dtype=str and json_schema exclude"),
         ({"regex": "a", "ebnf": "b"}, "regex and ebnf exclude"),
         ({"regex": 5}, "regex=5"),
@@ -71,8 +70,6 @@ def test_gen_int_and_gen_string_are_gen() -> None:
         ({"thinking": True}, "thinking=True has no effect"),
         ({"regex": "a", "thinking": ""}, "the mark that ends it"),
         ({"regex": "a", "jump_forward": 2}, "jump_forward=2"),
-        ({"choices": ["a"], "regex": "a"}, "regex='a' has no effect on a choice"),
-        ({"choices": ["a"], "dtype": int}, "has no effect on a choice"),
     ],
 )
 def test_gen_refuses(arguments: dict[str, Any], said: str) -> None:

@@ -61,7 +61,7 @@ def test_join_gathers_new_variables_in_order(make: Any) -> None:
         assert s["only"] == ["one"]
         assert s["old"] == "old@0"
         assert "gen_0" not in s
-        assert [meta["finish_reason"] for meta in s.get_meta_info("x")] == ["stop"] * 3
+        assert [meta["length"] for meta in s.get_meta_info("x")] == [5] * 3
         assert group[2]["x"] == "x@0.2"
 
 
@@ -118,13 +118,25 @@ def test_names_across_forks(make: Any) -> None:
         inner = s.fork(1)
         inner += gen("x")
         assert inner[0]["x"] == "x@0.0"
-        with pytest.raises(ProgramError, match="would overwrite the variable 'x'"):
-            inner.join()
+        inner.join()
+        assert s["x"] == ["x@0.0"] and s.history("x") == ["x@0", ["x@0.0"]]
         for _ in range(2):
             group = s.fork(2)
             group += gen("thought")
             group.join()
         assert s["thought"] == ["thought@0.3", "thought@0.4"]
+
+
+@pytest.mark.filterwarnings("ignore:.*is used again")
+def test_a_join_gathers_of_those_that_set_the_name(make: Any) -> None:
+    with Run(make(by_name_and_branch)) as run:
+        s = run.state()
+        s["x"] = 0
+        group = s.fork(3)
+        group[0] += gen("x")
+        group[2] += gen("x")
+        group.join()
+        assert s["x"] == ["x@0.0", "x@0.2"]
 
 
 def test_a_name_of_a_fork_says_where_it_is(fake: Any) -> None:

@@ -145,7 +145,7 @@ def test_what_cannot_run_programs_is_refused(backend: Any) -> None:
     def program(s: Any) -> None:
         s += "x"
 
-    with pytest.raises(OptionError, match=r"cannot run programs\n  hint: give an executor"):
+    with pytest.raises(OptionError, match=r"cannot run programs\n  hint: give an Engine"):
         program.run(backend=backend)
 
 
@@ -182,4 +182,4 @@ def test_stream_in_an_event_loop(make: Any) -> None:
 
     text, answer = asyncio.run(main())
     assert text == ["Well? (short) ", "y", "e", "s"]
-    assert answer == [("yes", {"finish_reason": "stop", "length": 3})]
+    assert answer == [("yes", {"finish_reason": {"type": "stop"}, "length": 3})]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -73,7 +74,7 @@ def test_unnamed_generations_get_names(s: Any) -> None:
 def test_meta_information(s: Any) -> None:
     s += gen("x")
     s["y"] = 1
-    assert s.get_meta_info("x") == {"finish_reason": "stop", "length": 1}
+    assert s.get_meta_info("x") == {"finish_reason": {"type": "stop"}, "length": 1}
     assert s.get_meta_info("y") == {}
 
 
@@ -146,20 +147,24 @@ def test_an_error_names_the_line_of_a_with(s: Any) -> None:
         s.user().__enter__()
 
 
-def test_a_name_used_twice_is_an_error_at_its_line(s: Any) -> None:
-    s += gen("x")
-    with pytest.raises(
-        ProgramError, match=r"test_state.py:\d+: the name 'x' is used twice"
-    ) as caught:
-        s += " " + gen("x")
-    assert 'f"x_{i}"' in caught.value.hint
-    s += gen("y")
-    assert s["y"] == "Y"
+def test_a_name_used_again_keeps_all_values_and_says_so_once(make: Any) -> None:
+    """A loop of an agent says gen("thought") at every turn."""
+    with warnings.catch_warnings(record=True) as said, Run(make(lambda c: c.prompt[-1])) as run:
+        warnings.simplefilter("default")
+        s = run.state()
+        for i in range(4):
+            s += str(i) + gen("thought")
+        assert s["thought"] == "3" and s.history("thought") == ["0", "1", "2", "3"]
+    assert [str(w.message).partition(": ")[2] for w in said] == [
+        "the name 'thought' is used again: s['thought'] is its last value,"
+        " s.history('thought') has all"
+    ]
+    assert s.history("thought")[:2] == ["0", "1"]
 
 
 def test_what_came_before_an_error_in_an_expression_is_sent(s: Any) -> None:
     with pytest.raises(ProgramError):
-        s += gen("a") + gen("a")
+        s += gen("a") + assistant_end()
     assert s["a"] == "A"
 
 

@@ -8,6 +8,7 @@ runs.
 from __future__ import annotations
 
 import struct
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -57,6 +58,8 @@ def read_samples(
             "give one for all, or one for each prompt",
         )
     params = [SamplingParams.make(p, **sampling) for p in each]
+    for ignored in {param.ignored for param in params} - {""}:
+        warnings.warn(ignored, stacklevel=3)
     if stream and (several or params[0].n > 1):
         raise OptionError("stream=True takes one prompt and n=1", "stream each prompt on its own")
     samples = [
@@ -137,9 +140,8 @@ class InputProcessor:
                 raise RequestError(
                     f"the prompt has {len(tokens)} tokens, the {what} holds {size}", hint
                 )
-        return min(
-            params.max_new_tokens, self.context_length - len(tokens), self.pool_tokens - len(tokens)
-        )
+        most = 1 if params.scores_next else params.max_new_tokens
+        return min(most, self.context_length - len(tokens), self.pool_tokens - len(tokens))
 
     def _check_params(self, prompt_length: int, params: SamplingParams) -> None:
         for what, used in (
@@ -153,7 +155,7 @@ class InputProcessor:
                         f"{self.vocab_size}",
                         "use ids of this model",
                     )
-        if params.stop and self.tokenizer is None:
+        if (params.stop or params.stop_regex) and self.tokenizer is None:
             raise RequestError(
                 "stop strings need a tokenizer", "use stop_token_ids, or Engine(..., tokenizer=...)"
             )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 TokenLogprob = tuple[int, float]
+Triple = tuple[float | None, int, str | None]
+"""SGLang's: log-probability, token, and its text where that was asked for."""
 
 
 class TokenRecord(NamedTuple):
@@ -30,9 +33,12 @@ class TokenRecord(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class Output(Mapping[str, Any]):
     """The result of one sample, or while it is streamed, its result so far. Log-probabilities are
-    natural ones by the model itself, and empty when not asked for."""
+    natural ones by the model itself, and empty when not asked for.
+
+    As a mapping it is what SGLang's engine returns: "text", "output_ids" and "meta_info".
+    """
 
     text: str
     token_ids: list[int]
@@ -42,7 +48,8 @@ class Output:
     stopped_by: str | int | None = None  # the stop string or token id
     error: Exception | None = None
     delta: str = ""  # the end of `text` that is new since the last Output
-    logprobs: list[float] = field(default_factory=list)  # of the output tokens
+    # Of the output tokens; with max_new_tokens=0 of the sampled next token, which is `next_token`.
+    logprobs: list[float] = field(default_factory=list)
     # Of the prompt's tokens from max(logprob_start_len, 1) on.
     prompt_logprobs: list[float] = field(default_factory=list)
     # The likeliest (token, log-probability) pairs at the places of `logprobs`.
@@ -52,24 +59,47 @@ class Output:
     reasoning: str = ""  # the thinking section that came before `text`
     # With a grammar, one for each output token.
     records: list[TokenRecord] = field(default_factory=list)
+    id: str = ""
+    e2e_latency: float = 0.0  # seconds since it was submitted
+    # The prompt's tokens from logprob_start_len on. The first of a prompt has no log-probability.
+    scored_ids: list[int] = field(default_factory=list)
+    next_token: int | None = None  # see `logprobs`
+    # Gives a token's text, where that was asked for.
+    token_text: Callable[[int], str] | None = field(default=None, repr=False, compare=False)
+
+    def __getitem__(self, key: str) -> Any:
+        if key == "output_ids":
+            return self.token_ids
+        if key in ("text", "meta_info"):
+            return getattr(self, key)
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("text", "output_ids", "meta_info"))
+
+    def __len__(self) -> int:
+        return 3
 
     @property
     def meta_info(self) -> dict[str, Any]:
-        """Everything but the text, in SGLang's words."""
+        """Everything but the text: SGLang's keys in SGLang's shapes, and our own."""
         info: dict[str, Any] = {
+            "id": self.id,
+            "finish_reason": self._finish(),
             "prompt_tokens": self.prompt_tokens,
-            "cached_tokens": self.cached_tokens,
             "completion_tokens": len(self.token_ids),
-            "finish_reason": self.finish_reason,
+            "cached_tokens": self.cached_tokens,
+            "e2e_latency": self.e2e_latency,
             "stopped_by": self.stopped_by,
             "token_ids": self.token_ids,
         }
-        if self.logprobs or self.prompt_logprobs:
+        if self.logprobs or self.scored_ids:
+            made = self.token_ids if self.next_token is None else [self.next_token]
             info |= {
-                "output_token_logprobs": list(zip(self.token_ids, self.logprobs, strict=False)),
-                "input_token_logprobs": self.prompt_logprobs,
-                "output_top_logprobs": self.top_logprobs,
-                "input_top_logprobs": self.prompt_top_logprobs,
+                "output_token_logprobs": self._triples(made, self.logprobs),
+                "input_token_logprobs": self._prompt_rows(),
+                "output_top_logprobs": [self._top(row) for row in self.top_logprobs],
+                "input_top_logprobs": self._prompt_top_rows(),
             }
         if self.records:
             info["jumped_tokens"] = sum(record.kind == "jumped" for record in self.records)
@@ -79,6 +109,34 @@ class Output:
         if self.reasoning:
             info["reasoning"] = self.reasoning
         return info
+
+    def _finish(self) -> dict[str, Any] | None:
+        """The finish reason in SGLang's shape."""
+        if self.finish_reason is None:
+            return None
+        if self.finish_reason == "stop":
+            return {"type": "stop", "matched": self.stopped_by}
+        if self.finish_reason == "length":
+            return {"type": "length", "length": len(self.token_ids)}
+        return {"type": "abort", "message": str(self.error or "")}
+
+    def _triples(self, tokens: Sequence[int], logprobs: Sequence[float | None]) -> list[Triple]:
+        text = self.token_text
+        pairs = zip(tokens, logprobs, strict=False)
+        return [(value, token, None if text is None else text(token)) for token, value in pairs]
+
+    def _top(self, row: Sequence[TokenLogprob]) -> list[Triple]:
+        return self._triples([token for token, _ in row], [value for _, value in row])
+
+    def _prompt_rows(self) -> list[Triple]:
+        unscored = [None] * (len(self.scored_ids) - len(self.prompt_logprobs))
+        return self._triples(self.scored_ids, [*unscored, *self.prompt_logprobs])
+
+    def _prompt_top_rows(self) -> list[list[Triple] | None]:
+        if not self.prompt_top_logprobs:
+            return []
+        unscored = [None] * (len(self.scored_ids) - len(self.prompt_logprobs))
+        return [*unscored, *[self._top(row) for row in self.prompt_top_logprobs]]
 
 
 def _described(token: int, record: TokenRecord) -> dict[str, Any]:

@@ -75,6 +75,15 @@ class Request:
         return result
 
     @property
+    def scored_ids(self) -> list[int]:
+        """The prompt's tokens from `logprob_start_len` on."""
+        start = self.params.logprob_start_len
+        if not self.params.return_logprob or start < 0:
+            return []
+        result: list[int] = self._tokens[start : self.num_prompt_tokens].tolist()
+        return result
+
+    @property
     def num_output_tokens(self) -> int:
         return self.num_tokens - self.num_prompt_tokens
 

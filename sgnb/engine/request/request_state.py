@@ -4,6 +4,7 @@ scheduler."""
 from __future__ import annotations
 
 import codecs
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import NamedTuple
@@ -14,6 +15,7 @@ from ...grammar.compiler import TokenGrammar
 from .constraint import Constraint
 from .output import Output
 from .request import Request
+from .stop_regex import StopRegex
 from .stop_strings import StopStrings
 from .tokenizer import Detokenizer, Tokenizer
 
@@ -52,6 +54,7 @@ class RequestState:
         self.request = request
         request.state = self
         params = request.params
+        self._begun = time.perf_counter()
         self.run, self.branch, self.name, self.purpose = run, branch, name, purpose
         self.stop_tokens = frozenset(params.stop_token_ids)
         if not params.ignore_eos:
@@ -69,7 +72,7 @@ class RequestState:
         self._stream = stream
         # Whether its text is needed while it runs: a new stop condition on text belongs here and in
         # `_found_end`.
-        self._reads_text = bool(stream or params.stop)
+        self._reads_text = bool(stream or params.stop or params.stop_regex)
         # Whether more is to be done with a token than to append it.
         self._checks_text = self._reads_text or params.return_logprob
         self._tokenizer = tokenizer
@@ -79,7 +82,11 @@ class RequestState:
             self._detokenizer = Detokenizer(
                 tokenizer, request.tokens.tolist(), params.skip_special_tokens
             )
-        self._stops = StopStrings(params.stop) if params.stop else None
+        self._stops: list[StopStrings | StopRegex] = []
+        if params.stop:
+            self._stops.append(StopStrings(params.stop))
+        if params.stop_regex:
+            self._stops.append(StopRegex(params.stop_regex))
         self._text = ""
         self._shown = 0  # characters of it
         self._pushed = request.num_tokens if grammar is None else 0
@@ -211,29 +218,32 @@ class RequestState:
             self._text += self._detokenizer.push(new)
 
     def _find_stop(self) -> str | None:
-        assert self._stops is not None
         if self.request.num_output_tokens < self.request.params.min_new_tokens:
-            self._stops.ignore(self._text)
+            for stops in self._stops:
+                stops.ignore(self._text)
             return None
-        found = self._stops.find(self._text)
-        if found is None:
+        found = [hit for stops in self._stops if (hit := stops.find(self._text)) is not None]
+        if not found:
             return None
-        place, stop = found
+        place, stop = min(found)
         self._text = self._text[:place]
         return stop
 
     def _show(self) -> None:
-        safe = self._stops.safe_length(self._text) if self._stops else len(self._text)
+        lengths = [stops.safe_length(self._text) for stops in self._stops]
+        safe = min(lengths, default=len(self._text))
         if safe > self._shown:
             self._on_output(self._output(Finish(None), safe))
 
     def _output(self, ending: Finish, length: int | None = None) -> Output:
         request = self.request
-        text = self._text[:length]
+        params, made = request.params, request.output
+        kept = [] if params.scores_next else made
+        text = "" if params.scores_next else self._text[:length]
         delta, self._shown = text[self._shown :], len(text)
         return Output(
             text,
-            request.output,
+            kept,
             request.num_prompt_tokens,
             request.cached_tokens or 0,
             ending.reason,
@@ -246,4 +256,9 @@ class RequestState:
             list(request.prompt_top_logprobs),
             self.constraint.reasoning.decode(errors="replace") if self.constraint else "",
             list(self.constraint.records) if self.constraint else [],
+            str(request.id),
+            time.perf_counter() - self._begun,
+            request.scored_ids,
+            made[0] if made and params.scores_next else None,
+            self._tokenizer.text if self._tokenizer and params.return_text_in_logprobs else None,
         )

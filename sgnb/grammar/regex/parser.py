@@ -10,6 +10,7 @@ import re
 import sys
 from dataclasses import dataclass, field, replace
 
+from ...errors import GrammarError, shown
 from ..syntax import EMPTY, Chars, Literal, Node, Source
 from .anchors import (
     HAS_EMPTY,
@@ -65,6 +66,25 @@ def parse(pattern: str, *, whole: bool = True, portable: bool = False) -> Node:
     """
     ways = _Parser(pattern, portable).parse()
     return whole_text(ways) if whole else anywhere(ways)
+
+
+def parse_occurrence(pattern: str) -> Node:
+    """The texts of an occurrence, wherever in a text it stands. Raises GrammarError as `parse`, and
+    for anchors and for a pattern that the empty text matches."""
+    ways = _Parser(pattern, False).parse()
+    for way in ways:
+        if way.begin != NO_DEMAND or way.end != NO_DEMAND:
+            raise GrammarError(
+                f"{shown(pattern)} has an anchor, and what stands around it may not be known yet",
+                r"write the line break itself, as in \nQ:",
+            )
+        if way.short & HAS_EMPTY:
+            raise GrammarError(
+                f"{shown(pattern)} matches the empty text, so that it matches everywhere",
+                "ask for one character or more",
+            )
+    [way] = ways
+    return way.node
 
 
 @dataclass(slots=True)

@@ -1,0 +1,71 @@
+"""Where a model's reasoning ends and its answer begins. Knows no execution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import OptionError, nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """The marks around a reasoning section at the beginning of a text."""
+
+    begin: str
+    end: str
+    forced: bool = False  # the section begins without its mark, which the chat template has written
+
+    def split(self, text: str, over: bool = True) -> tuple[str, str]:
+        """Reasoning and answer of `text`, without the marks and the blanks around. While the text
+        is not `over`, no more of either than what is certain."""
+        text = text.lstrip()
+        if not over and len(text) < len(self.begin) and self.begin.startswith(text):
+            return "", ""
+        if not text.startswith(self.begin) and not self.forced:
+            return "", text.strip() if over else text.rstrip()
+        reasoning, ended, answer = text.removeprefix(self.begin).partition(self.end)
+        if not ended and not over:
+            reasoning = _without_beginning(reasoning, self.end)
+        return reasoning.strip(), answer.strip()
+
+
+_THINK = Reasoning("<think>", "</think>")
+_OPENED = Reasoning("<think>", "</think>", forced=True)
+
+MODEL_TYPES = {
+    "deepseek-r1": _OPENED,
+    "deepseek-v3": _THINK,
+    "glm45": _THINK,
+    "interns1": _THINK,
+    "kimi": Reasoning("◁think▷", "◁/think▷"),
+    "kimi_k2": _THINK,
+    "minimax": _OPENED,
+    "nano_v3": _OPENED,
+    "qwen3": _THINK,
+    "qwen3-thinking": _OPENED,
+    "step3": _OPENED,
+}
+"""SGLang's names of models -> their marks."""
+
+
+def reasoning_of(model_type: str | None) -> Reasoning:
+    """The marks of a kind of model; <think> and </think> by default."""
+    if model_type is None:
+        return _THINK
+    known = {name.lower(): reasoning for name, reasoning in MODEL_TYPES.items()}
+    if str(model_type).lower() not in known:
+        hint = nearest(str(model_type), known)
+        raise OptionError(f"model_type={model_type!r} is not known", hint)
+    return known[str(model_type).lower()]
+
+
+def reasoning_name(name: str) -> str:
+    """The variable that holds the reasoning of the variable `name`."""
+    return f"{name}_reasoning_content"
+
+
+def _without_beginning(text: str, mark: str) -> str:
+    """`text` without an end that `mark` may go on from."""
+    longest = range(min(len(mark) - 1, len(text)), 0, -1)
+    cut = next((size for size in longest if text.endswith(mark[:size])), 0)
+    return text[: len(text) - cut]
