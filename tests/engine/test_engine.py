@@ -8,6 +8,7 @@ import asyncio
 import gc
 import itertools
 import queue
+import re
 import threading
 import time
 import weakref
@@ -798,9 +799,9 @@ def test_logprobs(shared: Engine) -> None:
     assert [top[0] for top in out.top_logprobs] == [
         pytest.approx((t, lp)) for t, lp in zip(out.token_ids, out.logprobs, strict=True)
     ]
-    assert out.meta_info["output_token_logprobs"] == list(
-        zip(out.token_ids, out.logprobs, strict=True)
-    )
+    assert out.meta_info["output_token_logprobs"] == [
+        (value, token, None) for token, value in zip(out.token_ids, out.logprobs, strict=True)
+    ]
     scored = shared.generate(PROMPT, max_new_tokens=0, return_logprob=True, logprob_start_len=15)
     assert len(scored.prompt_logprobs) == 5 and all(lp <= 0 for lp in scored.prompt_logprobs)
     assert (
@@ -811,6 +812,68 @@ def test_logprobs(shared: Engine) -> None:
     )
     plain = shared.generate(PROMPT, max_new_tokens=2)
     assert plain.logprobs == [] and "output_token_logprobs" not in plain.meta_info
+
+
+def test_an_output_is_what_sglangs_engine_returns(text: Engine) -> None:
+    out = text.generate(
+        "The", max_new_tokens=3, return_logprob=True, logprob_start_len=0, top_logprobs_num=2,
+        return_text_in_logprobs=True, **GREEDY,
+    )  # fmt: skip
+    assert set(out) == {"text", "output_ids", "meta_info"} and out["text"] == out.text
+    assert out["output_ids"] == out.token_ids and out.get("nothing") is None
+    meta = out["meta_info"]
+    assert meta["finish_reason"] == {"type": "length", "length": 3}
+    assert (meta["prompt_tokens"], meta["completion_tokens"]) == (out.prompt_tokens, 3)
+    assert meta["id"] and 0 < meta["e2e_latency"] < 60 and meta["cached_tokens"] >= 0
+    [prompt] = text.encode(["The"])
+    rows = meta["input_token_logprobs"]
+    assert [token for _, token, _ in rows] == prompt
+    assert rows[0][0] is None and [value for value, _, _ in rows[1:]] == out.prompt_logprobs
+    assert meta["input_top_logprobs"][0] is None
+    assert len(meta["input_top_logprobs"]) == len(rows)
+    for row, top in zip(meta["output_token_logprobs"], meta["output_top_logprobs"], strict=True):
+        value, token, piece = row
+        assert piece == text.tokenizer.text(token)  # type: ignore[union-attr]
+        assert len(top) == 2 and top[0] == (pytest.approx(value), token, piece)
+    ends = text.generate("The", max_new_tokens=40, stop=out.text[0], **GREEDY)
+    assert ends.meta_info["finish_reason"] == {"type": "stop", "matched": out.text[0]}
+
+
+def test_no_new_tokens_but_what_may_come_next(shared: Engine) -> None:
+    options: dict[str, Any] = {"return_logprob": True, "top_logprobs_num": 3}
+    one = shared.generate(PROMPT, max_new_tokens=1, **options, **GREEDY)
+    out = shared.generate(PROMPT, max_new_tokens=0, **options, **GREEDY)
+    assert (out.text, out.token_ids, out.finish_reason) == ("", [], "length")
+    meta, expected = out.meta_info, one.meta_info
+    assert meta["completion_tokens"] == 0 and len(meta["output_top_logprobs"][0]) == 3
+    for key in ("output_token_logprobs", "output_top_logprobs"):
+        assert str(meta[key])[:8] == str(expected[key])[:8]
+    assert [t for _, t, _ in meta["output_top_logprobs"][0]] == [
+        t for _, t, _ in expected["output_top_logprobs"][0]
+    ]
+    full = shared.generate([5] * shared.context_length, max_new_tokens=0, **options)
+    assert full.meta_info["output_top_logprobs"] == []
+
+
+def test_shutdown_and_model_path() -> None:
+    engine = Engine(model_path=random_model())
+    engine.shutdown()
+    assert engine.closed
+
+
+def test_a_regex_ends_the_text(text: Engine) -> None:
+    options: dict[str, Any] = {"max_new_tokens": 40, "temperature": 1.0, "seed": 1}
+    full = text.generate("The", **options, ignore_eos=True).text
+    pattern = re.escape(full[10]) + "|" + re.escape(full[14:17])
+    place = re.search(pattern, full).start()  # type: ignore[union-attr]
+    out = text.generate("The", **options, ignore_eos=True, stop_regex=pattern)
+    assert (out.text, out.finish_reason, out.stopped_by) == (full[:place], "stop", pattern)
+    parts = list(text.generate("The", **options, ignore_eos=True, stop_regex=pattern, stream=True))
+    assert "".join(part.delta for part in parts) == full[:place]
+    both = text.generate("The", **options, ignore_eos=True, stop_regex=[pattern], stop=full[:2])
+    assert (both.text, both.stopped_by) == ("", full[:2])
+    with pytest.raises(GrammarError, match="look-ahead"):
+        text.generate("The", stop_regex="(?=a)b")
 
 
 def test_logprobs_are_the_models_own(shared: Engine) -> None:

@@ -15,12 +15,14 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from sgnb.backends import local
+import sgnb
+from sgnb.backends import executor_of, local
 from sgnb.backends.local import LocalExecutor, chat_template
 from sgnb.engine.device import background
 from sgnb.engine.engine import Engine
 from sgnb.errors import Aborted, EngineError, RequestError
-from sgnb.events import RequestQueued
+from sgnb.events import RequestQueued, StepRan
+from sgnb.lang import assistant, function, gen, user
 from sgnb.lang.chat import PLAIN
 from sgnb.lang.executor import Call, Delta, Result, ScoreCall, Scores
 from sgnb.sampling import SamplingParams
@@ -104,10 +106,9 @@ def test_generate(executor: LocalExecutor, engine: Engine) -> None:
     expected = engine.generate("The", max_new_tokens=8, **GREEDY)
     result = generate(executor, call())
     assert result.error is None and result.texts == (expected.text,)
-    assert (
-        result.meta[0]["token_ids"] == expected.token_ids
-        and result.meta[0]["finish_reason"] == "length"
-    )
+    assert result.meta[0]["token_ids"] == expected.token_ids and result.meta[0][
+        "finish_reason"
+    ] == {"type": "length", "length": 8}
     [queued] = [
         e
         for e in (r.event for r in executor.log.read().records)
@@ -202,6 +203,86 @@ def test_scoring_shares_the_prompt(executor: LocalExecutor, engine: Engine) -> N
         len(c.tokens) + 1 for c in result.choices
     )
     assert result.meta["cached_tokens"] >= 4 * (len(tokens) - 2)
+
+
+def test_a_select_shares_what_nothing_has_cached() -> None:
+    """By counts: the prompt is computed once, all choices after it in one step, and what a choice
+    is worth without a prompt once for all programs."""
+    with Engine(random_model(vocab_size=400), tokenizer=byte_level()) as engine:
+        executor = LocalExecutor(engine)
+        prompt = "die Füchse springen über die Hunde, naïve café façade. " * 2
+        choices = " so long", " what is it", " dog house", " fox hole", " quick one"
+        [tokens] = engine.encode([prompt])
+        first = score(executor, score_call(prompt, *choices))
+        own = sum(len(choice.tokens) for choice in first.choices)
+        # The last token of the prompt gives the first one of a choice.
+        assert engine.stats()["computed_tokens"] <= len(tokens) + own + len(choices)
+        ran = [r.event for r in executor.log.read().records if isinstance(r.event, StepRan)]
+        assert [len(step.sampled) for step in ran] == [1, len(choices) - 1]
+
+        before = engine.stats()["computed_tokens"]
+        with_alone = score(executor, score_call(prompt, *choices, unconditional=True))
+        alone = engine.stats()["computed_tokens"] - before - own - len(choices)
+        assert own - len(choices) <= alone <= own
+        before = engine.stats()["computed_tokens"]
+        again = score(executor, score_call(prompt, *choices, unconditional=True))
+        assert engine.stats()["computed_tokens"] - before <= own + len(choices)
+        for choice, same in zip(with_alone.choices, again.choices, strict=True):
+            assert choice.unconditional == same.unconditional
+            assert len(choice.unconditional) == len(choice.tokens) == len(choice.texts)
+            assert "".join(choice.texts).strip() in " ".join(choices)
+        executor.flush_cache()
+        before = engine.stats()["computed_tokens"]
+        score(executor, score_call(prompt, *choices, unconditional=True))
+        computed = engine.stats()["computed_tokens"] - before
+        assert computed <= len(tokens) + 2 * own + len(choices)
+        executor.close()
+
+
+def test_an_engine_is_a_backend(engine: Engine) -> None:
+    @function
+    def program(s: Any) -> None:
+        s += "The" + gen("a", max_tokens=4, temperature=0)
+
+    expected = engine.generate("The", max_new_tokens=4, temperature=0).text
+    assert program.run(backend=engine)["a"] == expected
+    [state] = program.run_batch([{}], backend=engine)
+    assert state["a"] == expected
+    assert executor_of(engine) is state.program.executor
+    assert sgnb.get_server_info(engine)["model_path"] == engine.model_name
+    assert sgnb.flush_cache(engine) > 0
+
+
+def test_one_program_over_two_models(engine: Engine) -> None:
+    """The other model reads the roles of its own template, and text where it made no tokens."""
+    chatty = byte_level.__wrapped__()
+    chatty.chat_template = "{% for m in messages %}[{{ m.role }}]{{ m.content }}[end]{% endfor %}"
+    with Engine(random_model(vocab_size=400), tokenizer=chatty) as other:
+
+        @function
+        def program(s: Any) -> None:
+            s += user("Hi") + assistant(gen("a", max_tokens=4))
+            s += user("So?") + assistant(gen("b", max_tokens=4, backend=other))
+            s += user("Oh") + assistant(gen("c", max_tokens=4))
+
+        prompts: list[Call] = []
+        for executor in (executor_of(engine), executor_of(other)):
+            generate = executor.generate
+
+            def noted(call: Call, sink: Any, generate: Any = generate) -> Any:
+                prompts.append(call)
+                return generate(call, sink)
+
+            executor.generate = noted  # type: ignore[method-assign]
+        s = program.run(backend=engine)
+        s.sync()
+        del executor_of(engine).generate
+    a, b, c = prompts
+    assert a.prompt == "USER: Hi\nASSISTANT: "
+    assert b.prompt == f"[user]Hi[end][assistant]{s['a']}[end][user]So?[end][assistant]"
+    assert all(segment.kind != "output" for segment in b.segments)
+    assert c.prompt.endswith(f"ASSISTANT: {s['b']}\nUSER: Oh\nASSISTANT: ")
+    assert [x.text for x in c.segments if x.kind == "output"] == [s["a"]]
 
 
 def test_nothing_before_the_choices(executor: LocalExecutor) -> None:
@@ -325,11 +406,45 @@ def test_chat_templates(engine: Engine) -> None:
         "{% for m in messages %}[{{ m.role }}]{{ m.content }}[end]{% endfor %}"
     ) as good:
         assert chat_template(good).roles["user"] == ("[user]", "[end]")
+        assert chat_template(good).stop == ("[end]",)
+    with with_template(
+        "{% for m in messages %}{{ m.role | upper }}: {{ m.content }}\n{% endfor %}"
+    ) as bare:
+        assert chat_template(bare).stop == ("\nUSER:",)
+    last = "{% if loop.last and m.role == 'assistant' %}<think>\n\n</think>\n\n{% endif %}"
+    with (
+        with_template(
+            "{% for m in messages %}[{{ m.role }}]" + last + "{{ m.content }}[end]{% endfor %}"
+        ) as thinks,
+        pytest.warns(UserWarning, match="before a conversation's last answer"),
+    ):
+        assert chat_template(thinks).last_answer == "<think>\n\n</think>\n\n"
     with (
         with_template("{{ messages[0].content }}") as poor,
         pytest.warns(UserWarning, match="cannot be taken apart"),
     ):
         assert chat_template(poor) is PLAIN
+
+
+def test_an_answer_ends_where_the_template_ends_it() -> None:
+    """Whatever the model's own end token is."""
+    tokenizer = byte_level.__wrapped__()
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|turn|>"]})
+    tokenizer.chat_template = (
+        "{% for m in messages %}[{{ m.role }}]{{ m.content }}<|turn|>\n{% endfor %}"
+    )
+    turn = tokenizer.convert_tokens_to_ids("<|turn|>")
+    with Engine(random_model(vocab_size=401), tokenizer=tokenizer) as engine:
+        assert turn not in engine.eos_token_ids
+        assert chat_template(engine).stop_token_ids == (turn,)
+
+        @function
+        def program(s: Any) -> None:
+            s += user("Hi") + assistant(gen("a", max_tokens=8, logit_bias={turn: 100.0}))
+
+        s = program.run(backend=engine)
+        assert s["a"] == ""
+        assert s.get_meta_info("a")["finish_reason"] == {"type": "stop", "matched": turn}
 
 
 ENDLESS = "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range(9999) %}\

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ...sampling import SamplingParams
+
 TokenLogprob = tuple[int, float]
 Triple = tuple[float | None, int, str | None]
 """SGLang's: log-probability, token, and its text where that was asked for."""
@@ -64,6 +66,8 @@ class Output(Mapping[str, Any]):
     # The prompt's tokens from logprob_start_len on. The first of a prompt has no log-probability.
     scored_ids: list[int] = field(default_factory=list)
     next_token: int | None = None  # see `logprobs`
+    # What was asked for.
+    params: SamplingParams = field(default=SamplingParams(), repr=False, compare=False)
     # Gives a token's text, where that was asked for.
     token_text: Callable[[int], str] | None = field(default=None, repr=False, compare=False)
 
@@ -93,7 +97,7 @@ class Output(Mapping[str, Any]):
             "stopped_by": self.stopped_by,
             "token_ids": self.token_ids,
         }
-        if self.logprobs or self.scored_ids:
+        if self.params.return_logprob:
             made = self.token_ids if self.next_token is None else [self.next_token]
             info |= {
                 "output_token_logprobs": self._triples(made, self.logprobs),
@@ -133,7 +137,7 @@ class Output(Mapping[str, Any]):
         return self._triples(self.scored_ids, [*unscored, *self.prompt_logprobs])
 
     def _prompt_top_rows(self) -> list[list[Triple] | None]:
-        if not self.prompt_top_logprobs:
+        if not self.params.top_logprobs_num:
             return []
         unscored = [None] * (len(self.scored_ids) - len(self.prompt_logprobs))
         return [*unscored, *[self._top(row) for row in self.prompt_top_logprobs]]

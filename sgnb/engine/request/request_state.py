@@ -260,5 +260,6 @@ class RequestState:
             time.perf_counter() - self._begun,
             request.scored_ids,
             made[0] if made and params.scores_next else None,
+            params,
             self._tokenizer.text if self._tokenizer and params.return_text_in_logprobs else None,
         )
