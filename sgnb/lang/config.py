@@ -16,12 +16,16 @@ _WITHOUT_EFFECT = {
 
 
 class GlobalConfig:
-    """`skip_special_tokens_in_output` holds for every later `gen`; the default backend is set with
-    `set_default_backend`. The others change nothing, which is said when they are set."""
+    """`default_backend` is an executor or an engine, and `skip_special_tokens_in_output` holds for
+    every later `gen`. The others change nothing, which is said when they are set."""
+
+    default_backend: Any
+    skip_special_tokens_in_output: bool
 
     def __init__(self) -> None:
-        self.skip_special_tokens_in_output = True
         vars(self).update(
+            default_backend=None,
+            skip_special_tokens_in_output=True,
             verbosity=0,
             spaces_between_special_tokens_in_out=True,
             enable_precache_with_tracing=True,
@@ -29,12 +33,9 @@ class GlobalConfig:
         )
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "default_backend":
-            hint = "call sgnb.set_default_backend(...)"
-            raise OptionError("global_config.default_backend cannot be set", hint)
-        if name not in ("skip_special_tokens_in_output", *_WITHOUT_EFFECT):
+        if name not in vars(self):
             raise OptionError(f"global_config has no {name!r}", nearest(name, vars(self)))
-        if name in _WITHOUT_EFFECT and value != getattr(self, name):
+        if name in _WITHOUT_EFFECT and value != vars(self)[name]:
             why = _WITHOUT_EFFECT[name]
             warn_once(f"global_config.{name} = {value!r} has no effect: {why}", caller())
         super().__setattr__(name, value)

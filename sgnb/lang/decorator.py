@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from ..errors import OptionError, ProgramError, nearest
 from ..sampling import SamplingParams
+from .config import global_config
 from .executor import Executor, executor_of
 from .location import caller
 from .pool import WorkerPool
@@ -27,22 +28,14 @@ _DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE
 MAX_WORKERS = 64
 """num_threads="auto": programs of a batch that may wait for a value, or run a tool, at once."""
 
-_default_executor: Any = None
-
-
-def default_executor() -> Any:
-    """What `set_default_executor` was given last."""
-    return _default_executor
-
 
 def set_default_executor(executor: Any) -> None:
     """What runs programs that name no backend: an executor, or an engine."""
-    global _default_executor
-    _default_executor = executor
+    global_config.default_backend = executor
 
 
 def _executor(backend: Any) -> Executor:
-    chosen = _default_executor if backend is None else backend
+    chosen = global_config.default_backend if backend is None else backend
     if chosen is None:
         hint = "load a model, or call sgnb.set_default_backend(...)"
         raise OptionError("there is nothing to run programs on", hint)

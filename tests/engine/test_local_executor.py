@@ -253,6 +253,26 @@ def test_an_engine_is_a_backend(engine: Engine) -> None:
     assert sgnb.flush_cache(engine) > 0
 
 
+def test_every_piece_of_a_stream_brings_its_tokens(engine: Engine) -> None:
+    @function
+    def program(s: Any) -> None:
+        s += "The" + gen("a") + "; " + gen("b", top_logprobs_num=2)
+
+    options: dict[str, Any] = {**GREEDY, "max_new_tokens": 12, "return_logprob": True}
+    state = program.run(stream=True, backend=engine, **options)
+    pieces = list(state.text_iter(return_meta_data=True))
+    assert "".join(text for text, _ in pieces) == state.text()
+    ids = {state.get_meta_info(name)["id"]: name for name in "ab"}
+    rows: dict[str, list[Any]] = {"a": [], "b": []}
+    for text, meta in pieces:
+        assert bool(meta) == (text not in ("The", "; "))
+        if meta:
+            rows[ids[meta["id"]]] += meta["piece_token_logprobs"]
+    for name, found in rows.items():
+        final = state.get_meta_info(name)["output_token_logprobs"]
+        assert len(final) == 12 and found == final[: len(found)] and len(found) > 6
+
+
 def test_one_program_over_two_models(engine: Engine) -> None:
     """The other model reads the roles of its own template, and text where it made no tokens."""
     chatty = byte_level.__wrapped__()

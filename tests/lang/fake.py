@@ -73,7 +73,8 @@ class FakeExecutor:
 
         def letter(i: int) -> None:
             sent.append(texts[0][i])
-            sink(Delta(texts[0][i]))
+            triples = [(-float(j), j, None) for j in range(i + 1)]
+            sink(Delta(texts[0][i], lambda: {"output_token_logprobs": triples}))
 
         def result() -> Result:
             if failed:

@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 
 from sgnb.errors import ProgramError
-from sgnb.lang import Run, gen, needs_unconditional, select, token_length_normalized
+from sgnb.lang import (
+    ChoicesDecision,
+    ChoicesSamplingMethod,
+    Run,
+    gen,
+    needs_unconditional,
+    select,
+    token_length_normalized,
+)
 from sgnb.lang.choices import METHODS, pick
 from sgnb.lang.executor import ChoiceScore, ScoreCall
 
@@ -126,3 +134,69 @@ def test_values_of_the_wrong_kind_fail_the_select(fake: Any, values: Any) -> Non
         s = run.state()
         s += select("a", ["x", "y"], 1.0, choices_method=lambda choices: values)
     assert "select 'a'" in caught.value.__notes__[0]
+
+
+def test_every_methods_winner_and_sglangs_shapes(make: Any) -> None:
+    """The worked example: the methods disagree, and the meta information says so."""
+    executor = make(logprobs=lambda choice: [-0.1, -3.0] if choice == "ab" else [-0.5])
+    with Run(executor) as run:
+        s = run.state()
+        s += "Q" + select("short", ["ab", "c"])
+        s += select("greedy", ["ab", "c"], choices_method="greedy_token_selection")
+        s += select("all", ["ab", "c"], choices_method="unconditional_likelihood_normalized")
+    meta = s.get_meta_info("short")
+    assert meta["decisions"] == {"token_length_normalized": "c", "greedy_token_selection": "ab"}
+    assert meta["normalized_prompt_logprobs"] == [pytest.approx(-1.55), -0.5]
+    assert meta["input_token_logprobs"] == [
+        [(-0.1, 97, None), (-3.0, 98, None)],
+        [(-0.5, 99, None)],
+    ]
+    assert meta["output_token_logprobs"] == [[], []]
+    assert s.get_meta_info("greedy")["greedy_logprob_matrix"] == [[-0.1, -3.0], [-0.5, -0.5]]
+    meta = s.get_meta_info("all")
+    assert len(meta["decisions"]) == 3
+    assert meta["unconditional_token_logprobs"] == [
+        [(None, 97, None), (-1.0, 98, None)],
+        [(None, 99, None)],
+    ]
+    assert meta["normalized_unconditional_prompt_logprobs"] == [pytest.approx(-1.05), -0.5]
+
+
+class Longest(ChoicesSamplingMethod):
+    """As it is written for SGLang."""
+
+    @property
+    def requires_unconditional_logprobs(self) -> bool:
+        return True
+
+    def __call__(
+        self, *, choices: Any, unconditional_token_logprobs: Any = None, **others: Any
+    ) -> ChoicesDecision:
+        assert set(others) == {
+            "normalized_prompt_logprobs",
+            "input_token_logprobs",
+            "output_token_logprobs",
+        }
+        assert [row[0][0] for row in unconditional_token_logprobs] == [None] * len(choices)
+        return ChoicesDecision(max(choices, key=len), {"mine": len(choices)})
+
+
+def test_a_method_written_for_sglang(make: Any) -> None:
+    executor = make()
+    with Run(executor) as run:
+        s = run.state()
+        s += select("a", ["x", "yz"], choices_method=Longest())
+    assert executor.calls[0].unconditional
+    assert (s["a"], s.get_meta_info("a")["mine"]) == ("yz", 2)
+    with pytest.warns(UserWarning, match="temperature=0.5 has no effect"):
+        select("a", ["x", "yz"], 0.5, choices_method=Longest())
+
+    class Wrong:
+        requires_unconditional_logprobs = False
+
+        def __call__(self, **given: Any) -> ChoicesDecision:
+            return ChoicesDecision("w")
+
+    with pytest.raises(ProgramError, match="'w', which is no choice"), Run(executor) as run:
+        s = run.state()
+        s += select("a", ["x", "yz"], choices_method=Wrong())

@@ -37,7 +37,7 @@ def test_the_text_is_as_asked(shell: Any, words: str, pattern: str) -> None:
 def test_a_type_of_the_notebook_is_a_schema(shell: Any) -> None:
     shell.ns["Town"] = Town
     state = shell(cell('gen("town", json_schema=Town, max_tokens=200)'))
-    if state.get_meta_info("town")["finish_reason"] == "stop":
+    if state.get_meta_info("town")["finish_reason"]["type"] == "stop":
         assert list(json.loads(state["town"])) == ["name", "people"]
     assert state["town"].startswith('{"name":"')
 
