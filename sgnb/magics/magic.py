@@ -21,7 +21,8 @@ from .session import SESSION, Session
 PRIMITIVES = {
     name: word
     for name in lang.__all__
-    if (word := getattr(lang, name)).__module__ in (primitives.__name__, choices.__name__)
+    if getattr(word := getattr(lang, name), "__module__", "")
+    in (primitives.__name__, choices.__name__)
     and name != "needs_unconditional"
 }
 """What a body may say without import."""
