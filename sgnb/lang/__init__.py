@@ -17,8 +17,8 @@ from .choices import (
     unconditional_likelihood_normalized,
 )
 from .config import global_config
-from .constraint import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
 from .decorator import SglFunction, function, set_default_executor
+from .ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
 from .location import name_cells
 from .primitives import (
     assistant,

@@ -243,7 +243,7 @@ class Branch:
             self.earlier[name] = (*self.earlier.get(name, ()), self.variables[name])
         self.variables[name] = value
 
-    def _prompt(self, backend: Executor | None) -> tuple[str, tuple[Segment, ...]]:
+    def prompt(self, backend: Executor | None = None) -> tuple[str, tuple[Segment, ...]]:
         """The text for a call to `backend`, None for the run's own: in another's prompt the roles
         are those of its own chat template, and what it did not make is text."""
         read = [_as_read_by(backend, segment) for segment in self.segments]
@@ -283,7 +283,7 @@ class Branch:
 
     def _generate(self, op: Generate) -> bool:
         run = self.program.run
-        prompt, segments = self._prompt(op.backend)
+        prompt, segments = self.prompt(op.backend)
         call = Call(
             prompt, op.params, run.id, self.id, op.name, run.stream, op.location, segments
         )  # fmt: skip
@@ -293,7 +293,7 @@ class Branch:
     def _choose(self, op: Choose) -> bool:
         select = op.select
         unconditional = wants_unconditional(select.method)
-        prompt, segments = self._prompt(select.backend)
+        prompt, segments = self.prompt(select.backend)
         call = ScoreCall(
             prompt, select.choices, unconditional, self._run, self.id, op.name, select.location,
             segments, self._kind(select.kind),
@@ -331,19 +331,18 @@ class Branch:
             self.meta[name] = [child.meta.get(name, {}) for child in holders]
 
     def _take_texts(self, op: Generate, result: Result) -> None:
-        several = op.params.n > 1
-        texts, segments = list(result.texts), result.segments
+        several, run = op.params.n > 1, self.program.run
+        texts, segments = list(result.texts), result.segments if run.keep_tokens else ()
         if op.reasoning is not None:
             thoughts, texts = map(list, zip(*map(op.reasoning.split, texts), strict=True))
             self._set(reasoning_name(op.name), thoughts if several else thoughts[0])
-            segments = segments if texts[0] == result.texts[0] else ()
+            if texts[0] != result.texts[0] and segments:
+                segments = Segment("", "output"), Segment(texts[0], "data")
         self._set(op.name, texts if several else texts[0])
         self.meta[op.name] = list(result.meta) if several else result.meta[0]
-        if not self.program.run.keep_tokens:
-            segments = (Segment(texts[0], "data"),)
         self._append_made(
             [s._replace(origin=op.backend) if s.kind == "output" else s for s in segments]
-            or [Segment("", "output"), Segment(texts[0], "data")],
+            or [Segment(texts[0], "data")],
             result.meta[0],
         )
         self.program.data.add(result.texts)

@@ -13,14 +13,10 @@ from typing import Any
 from ..errors import OptionError, nearest
 from ..grammar.regex.parser import parse, parse_occurrence
 from ..grammar.spec import KINDS, schema_text
+from .ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
 from .location import caller, warn_once
 
 _BLANKS = (" ", "\n")
-
-REGEX_INT = r"[-+]?[0-9]+[ \n]*"
-REGEX_FLOAT = r"[-+]?[0-9]*\.?[0-9]+[ \n]*"
-REGEX_BOOL = "(True|False)"
-REGEX_STR = r'"[\w\d\s]*"'
 
 _DTYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "int": (REGEX_INT, _BLANKS),

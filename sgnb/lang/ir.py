@@ -20,6 +20,13 @@ ChoicesMethod = Callable[[Sequence[ChoiceScore]], list[float]]
 """Or a `ChoicesSamplingMethod`; see `choices`."""
 
 
+REGEX_INT = r"[-+]?[0-9]+[ \n]*"
+REGEX_FLOAT = r"[-+]?[0-9]*\.?[0-9]+[ \n]*"
+REGEX_BOOL = "(True|False)"
+REGEX_STR = r'"[\w\d\s]*"'
+"""Patterns of the texts of a `dtype`."""
+
+
 class ExpressionError(ProgramError, ValueError):
     """Something that is neither text nor an expression of the language was used as one."""
 

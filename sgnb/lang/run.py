@@ -103,7 +103,7 @@ class Run:
         backend: Executor | None = None,
     ) -> SamplingParams:
         """The run's defaults with `options`, and in the assistant's role the template's stops."""
-        key = options, in_assistant, id(backend)
+        key = options, in_assistant, backend
         if key not in self._params:
             params = SamplingParams.make(self.defaults, **dict(options))
             if in_assistant:

@@ -95,7 +95,7 @@ class ProgramState:
         """The tokens of `text`, as the next generation's prompt begins: what the model wrote as the
         tokens that it made, what the program appended as the tokenizer reads it."""
         branch = self._branch
-        return self._read(self._idle, lambda: self.program.executor.encode(branch.segments))
+        return self._read(self._idle, lambda: self.program.executor.encode(branch.prompt()[1]))
 
     def messages(self) -> list[dict[str, str]]:
         """The roles that were ended, as {"role", "content"}. Waits as `text` does."""
@@ -221,8 +221,11 @@ class ProgramState:
         def ready() -> bool:
             nonlocal number
             number = names.get(name) if number is None else number
-            over = branch.error is not None or (number is None and not program.may_grow())
-            return over or (number is not None and branch.done >= number)
+            if branch.error is not None or (number is not None and branch.done >= number):
+                return True
+            if number is None and program.closed:
+                return program.finished  # with the error of its code, if it has one
+            return number is None and not program.may_grow()
 
         def found() -> Any:
             if number is None or branch.done < number:

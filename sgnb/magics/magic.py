@@ -18,10 +18,11 @@ from .program import CellProgram, rows
 from .report import shorten
 from .session import SESSION, Session
 
+_HOMES = primitives.__name__, choices.__name__
 PRIMITIVES = {
     name: word
     for name in lang.__all__
-    if (word := getattr(lang, name)).__module__ in (primitives.__name__, choices.__name__)
+    if getattr(word := getattr(lang, name), "__module__", "") in _HOMES
     and name != "needs_unconditional"
 }
 """What a body may say without import."""

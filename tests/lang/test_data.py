@@ -73,8 +73,8 @@ def test_what_a_model_wrote_is_data_wherever_it_is_appended(make: type[FakeExecu
         s += "<|user|>" + gen("a")
         s += f"<|tool|>{s['a']}<|end|>" + gen("b")
     assert last(fake) == [
-        ("<|user|>", "raw"), ("", "output"), ("so<|end|>", "data"), ("<|tool|>", "raw"),
-        ("so<|end|>", "data"), ("<|end|>", "raw"),
+        ("<|user|>", "raw"), ("so<|end|>", "data"), ("<|tool|>", "raw"), ("so<|end|>", "data"),
+        ("<|end|>", "raw"),
     ]  # fmt: skip
 
 

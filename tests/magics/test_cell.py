@@ -165,7 +165,7 @@ def test_errors_show_the_bodys_line(shell: Any) -> None:
     ]
     assert any("run_cell_magic" in line for line in tb(shell)), "%tb has the whole"
     lines = shell.fails('%%sglang --show none\ns += "x"\nprint(s["anser"], s)\n')
-    assert lines[0] == "ProgramError: nothing sets the variable 'anser'"
+    assert lines[0] == "UnknownVariableError: nothing sets the variable 'anser'"
     assert lines[1] == f"Cell In[{number(shell)}], line 3"
     assert any("run_cell_magic" in line for line in tb(shell))
 
