@@ -42,6 +42,12 @@ class Expr:
     def __radd__(self, other: Any) -> Concat:
         return Concat((*parts(other), *parts(self)))
 
+    def __format__(self, spec: str) -> str:
+        """An f-string would put the expression's representation into the prompt."""
+        hint = 'append it beside the text: s += "Name: " + gen("name")'
+        message = f"{caller()}: an f-string cannot hold a {type(self).__name__.lower()}"
+        raise ExpressionError(message, hint)
+
 
 @dataclass(frozen=True, slots=True)
 class Text(Expr):

@@ -1,0 +1,215 @@
+"""Mistakes that people make: the exception is the original one, and says or shows the line. The
+table of docs/LANGUAGE.md."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sgnb.errors import GrammarError, OptionError, ProgramError, RequestError
+from sgnb.lang import assistant_end, function, gen, select, user, user_begin
+from sgnb.lang.ir import ExpressionError
+
+DOCS = Path(__file__).parents[2] / "docs" / "LANGUAGE.md"
+
+MISTAKES: dict[str, tuple[Callable[..., Any], type[BaseException]]] = {}
+
+
+def mistake(what: str, kind: type[BaseException]) -> Callable[[Any], Any]:
+    def add(program: Any) -> Any:
+        MISTAKES[what] = program, kind
+        return program
+
+    return add
+
+
+@mistake("an argument that `gen` does not have", OptionError)
+def unknown_argument(s: Any) -> None:
+    s += gen("a", max_token=3)  # here
+
+
+@mistake("a value of the wrong type", OptionError)
+def wrong_type(s: Any) -> None:
+    s += gen("a", temperature="hot")  # type: ignore[arg-type]  # here
+
+
+@mistake("a value out of its bounds", OptionError)
+def out_of_bounds(s: Any) -> None:
+    s += gen("a", top_p=2.0)  # here
+
+
+@mistake("a regex that cannot be read", GrammarError)
+def bad_regex(s: Any) -> None:
+    s += gen("a", regex="(a")  # here
+
+
+@mistake("a JSON schema that cannot be read", GrammarError)
+def bad_schema(s: Any) -> None:
+    s += gen("a", json_schema='{"type": ')  # here
+
+
+@mistake("None appended", ExpressionError)
+def appends_none(s: Any) -> None:
+    s += None  # here
+
+
+@mistake("a number appended", ExpressionError)
+def appends_a_number(s: Any) -> None:
+    s += 3  # here
+
+
+@mistake("a generation in an f-string", ExpressionError)
+def f_string(s: Any) -> None:
+    s += f"Name: {gen('name')}"  # here
+
+
+@mistake("a name that nothing sets", KeyError)
+def unknown_name(s: Any) -> None:
+    s += gen("answer")
+    s += s["anwser"]  # here
+
+
+@mistake("a name that only a fork sets", ProgramError)
+def name_of_a_fork(s: Any) -> None:
+    forks = s.fork(2)
+    forks += gen("idea")
+    s += s["idea"]  # here
+
+
+@mistake("a role inside a role", ProgramError)
+def role_in_a_role(s: Any) -> None:
+    s += user_begin()
+    s += user("Hi")  # here
+
+
+@mistake("a role that ends and did not begin", ProgramError)
+def role_without_begin(s: Any) -> None:
+    s += assistant_end()  # here
+
+
+@mistake("a fork of no branches", OptionError)
+def empty_fork(s: Any) -> None:
+    s.fork(0)  # here
+
+
+@mistake("a join of a kind that there is not", OptionError)
+def unknown_join(s: Any) -> None:
+    s.fork(2).join("concat")  # here
+
+
+@mistake("expressions for another number of branches", ProgramError)
+def wrong_number_of_branches(s: Any) -> None:
+    forks = s.fork(3)
+    forks += ["a", "b"]  # here
+
+
+@mistake("text for a branch that was joined", ProgramError)
+def joined_branch(s: Any) -> None:
+    forks = s.fork(2)
+    forks.join()
+    forks[0] += "more"  # here
+
+
+@mistake("`select` without choices", OptionError)
+def no_choices(s: Any) -> None:
+    s += select("a", [])  # here
+
+
+def failing_method(choices: Any) -> Any:
+    return [1 / 0 for _ in choices]  # here
+
+
+@mistake("an error in a `choices_method`", ZeroDivisionError)
+def broken_method(s: Any) -> None:
+    s += select("a", ["x", "y"], choices_method=failing_method)
+    s["a"]
+
+
+@mistake("an error in the program's own code", ZeroDivisionError)
+def own_code(s: Any) -> None:
+    s += gen("a")
+    s += str(1 // 0)  # here
+
+
+def lookup(city: str) -> str:
+    return {"Paris": "France"}[city]  # here
+
+
+@mistake("an error in a function that the program calls", KeyError)
+def a_tool(s: Any) -> None:
+    s += gen("city")
+    s += lookup(s["city"])
+
+
+@mistake("a request that the engine refuses", RequestError)
+def refused(s: Any) -> None:
+    s += "too long"
+    s += gen("refused")  # here
+    s += gen("after")
+
+
+def _inner(s: Any) -> None:
+    s += gen("refused")  # here
+
+
+inner = function(_inner)
+
+
+@mistake("an error of a program that the program calls", RequestError)
+def nested(s: Any) -> None:
+    state = inner.run(backend=s.program.executor)
+    s += state["refused"]
+
+
+@mistake("an argument that the program does not have", OptionError)
+def wrong_call(s: Any) -> None:
+    inner.run(citty="Paris")  # here
+
+
+def executor_of(make: Any) -> Any:
+    refusal = RequestError("the prompt is too long", "shorten it")
+    return make(lambda call: refusal if call.name == "refused" else "Rome")
+
+
+def lines_meant(program: Callable[..., Any]) -> set[int]:
+    """The lines marked so, in the program or in what it calls."""
+    found = set()
+    for part in (program, failing_method, lookup, _inner):
+        lines, first = inspect.getsourcelines(part)
+        found |= {first + i for i, line in enumerate(lines) if "# here" in line}
+        if part is program and found:
+            return found
+    return found
+
+
+@pytest.mark.parametrize("what", MISTAKES)
+@pytest.mark.parametrize("way", ["run", "batch", "stream"])
+def test_the_original_exception_at_its_line(make: Any, what: str, way: str) -> None:
+    program, kind = MISTAKES[what]
+    backend, made = executor_of(make), function(program)
+    with pytest.raises(kind) as caught:
+        if way == "run":
+            made.run(backend=backend)["any name"]
+        elif way == "batch":
+            made.run_batch([{}], backend=backend)
+        else:
+            made.run(backend=backend, stream=True)["any name"]
+    error = caught.value
+    said = " ".join([str(error), *getattr(error, "__notes__", [])])
+    named = {int(line) for line in re.findall(rf"{re.escape(__file__)}:(\d+)", said)}
+    frames = traceback.extract_tb(error.__traceback__)
+    shown = {frame.lineno for frame in frames if frame.filename == __file__}
+    assert lines_meant(program) & (named | shown), (said, shown)
+
+
+def test_the_table_of_the_documentation_has_them_all() -> None:
+    table = DOCS.read_text().partition("## Mistakes")[2]
+    assert len(MISTAKES) >= 20
+    for what, (_, kind) in MISTAKES.items():
+        assert f"| {what} | `{kind.__name__}`" in table, what
