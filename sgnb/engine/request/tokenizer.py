@@ -171,8 +171,10 @@ class Tokenizer:
 
     def _go_on(self, texts: Sequence[Text]) -> list[list[int]]:
         """Token ids of texts that stand after tokens, without the blank that begins a text."""
+        if not texts:
+            return []
         anchor_text = self._chunks.anchor
-        if not texts or not anchor_text:
+        if not anchor_text:
             return self._encode_texts(texts, False)
         anchored = self._encode_texts([(Segment(anchor_text), *text) for text in texts], False)
         [anchor] = self._encode([anchor_text], False)
