@@ -33,7 +33,7 @@ ROWS: list[dict[str, Any]] = [
     {"temperature": 1, "seed": 7, "regex": r'\{"name":"[a-z]{1,12}","age":[0-9]{1,3}\}'},
     {"temperature": 1, "seed": 8, "regex": "(yes|no), (never|always)", "return_logprob": True},
     {"temperature": 1, "seed": 6, "regex": "[a-z]{3,9}", "jump_forward": False},
-    {"max_new_tokens": 0, "return_logprob": True, "logprob_start_len": 0},
+    {"max_new_tokens": 0, "temperature": 0, "return_logprob": True, "logprob_start_len": 0},
 ]
 
 
