@@ -10,26 +10,11 @@ from sgnb.engine.engine import Engine
 from sgnb.engine.request.tokenizer import common_tokens
 from sgnb.lang import function, gen
 
-from ..byte_tokenizers import byte_level
+from ..byte_tokenizers import TEXT, byte_level
 from ..random_models import random_model
 
 RUNS, FORKS = 100, 8
-WORDS = [
-    "the",
-    "quick",
-    "brown",
-    "fox",
-    "jumps",
-    "over",
-    "a",
-    "lazy",
-    "dog",
-    "and",
-    "runs",
-    "away",
-    "from",
-    "it",
-]
+WORDS = [*TEXT[0].split()]
 
 
 @function
