@@ -7,7 +7,7 @@ import hashlib
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ...errors import RequestError
 from ...grammar.vocabulary import Vocabulary
 from ...segment import Segment
-from .chunks import ChunkedEncoder
+from .chunks import REMEMBERED, ChunkedEncoder
 from .marks import Places, Unmarked, marks_of, pattern_of
 
 CONTEXT_TOKENS = 6
@@ -29,6 +29,10 @@ word."""
 CACHED_WORDS = 1000
 """How many words' tokens each thread of the tokenizers library keeps. Its own 10,000 take 5 to 80
 MB a thread, and it has a thread for each core; texts that repeat their words need no more."""
+
+
+SHORT = 64
+"""Characters of a text that is remembered whole."""
 
 
 class Tokenizer:
@@ -48,6 +52,8 @@ class Tokenizer:
         self._chunks = ChunkedEncoder(self._encode_whole, tokenizer.get_vocab, self._byte_level)
         self._marks = marks_of(tokenizer)
         self.marks = pattern_of(self._marks)  # finds special tokens written in a text, if any exist
+        self._begun: dict[Text, list[int]] = {}
+        self._gone_on: dict[Text, list[int]] = {}
         self._written = lru_cache(4096)(self._write)
         self._texts: dict[int, str] = {}
         self._making = threading.Lock()
@@ -145,18 +151,38 @@ class Tokenizer:
             [(Segment(prompt),)] if isinstance(prompt, str) else _stretches(prompt)
             for prompt in prompts
         ]
-        # Prompts of one call often share all but their ends: each text is tokenized once.
-        texts = dict.fromkeys(text for own in stretches for text in own[2::2])
-        later = dict(zip(texts, self._go_on(list(texts)), strict=True))
-        result = self._begin([own[0] for own in stretches])
-        for ids, own in zip(result, stretches, strict=True):
+        begun = self._look_up(self._begun, self._begin, (own[0] for own in stretches))
+        texts = (text for own in stretches for text in own[2::2])
+        later = self._look_up(self._gone_on, self._go_on, texts)
+        result = []
+        for own in stretches:
+            ids = list(begun[own[0]])
             for made, text in zip(own[1::2], own[2::2], strict=True):
                 ids += [token for segment in made for token in segment.tokens]
                 ids += later[text]
+            result.append(ids)
         return result
+
+    def _look_up(
+        self,
+        known: dict[Text, list[int]],
+        encode: Callable[[Sequence[Text]], list[list[int]]],
+        texts: Iterable[Text],
+    ) -> dict[Text, list[int]]:
+        """The tokens of each text. Short ones are remembered: programs say what stands between
+        their generations again and again."""
+        found = {text: known.get(text) for text in texts}
+        new = [text for text, ids in found.items() if ids is None]
+        made = dict(zip(new, encode(new), strict=True))
+        if len(known) + len(new) > REMEMBERED:
+            known.clear()
+        known.update((text, ids) for text, ids in made.items() if len(_joined(text)) <= SHORT)
+        return {text: made[text] if ids is None else ids for text, ids in found.items()}
 
     def _begin(self, texts: Sequence[Text]) -> list[list[int]]:
         """Token ids of texts that begin a prompt."""
+        if not texts:
+            return []
         bos = self.hf.bos_token or ""
         has_bos = [
             bool(bos and text and text[0].kind == "raw") and _joined(text).startswith(bos)
