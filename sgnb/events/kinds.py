@@ -201,7 +201,7 @@ class RunStarted:
     run: str
     title: str
     source: str  # the program's text, "" where it is not known
-    total: int  # number of programs
+    total: int  # number of programs; 0 while it is not known
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,15 @@ from .config import global_config
 from .decorator import SglFunction, function, set_default_executor
 from .ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
 from .location import name_cells
+from .patterns import (
+    beam_search,
+    best_of_n,
+    judge,
+    majority_vote,
+    map_over,
+    retry,
+    tree_search,
+)
 from .primitives import (
     assistant,
     assistant_begin,
@@ -39,6 +48,7 @@ from .primitives import (
     user_end,
 )
 from .run import Run, watch
+from .saved import SavedState
 from .snapshot import Snapshot
 from .state import ForkGroup, ProgramState
 
@@ -54,11 +64,14 @@ __all__ = [
     "ForkGroup",
     "ProgramState",
     "Run",
+    "SavedState",
     "SglFunction",
     "Snapshot",
     "assistant",
     "assistant_begin",
     "assistant_end",
+    "beam_search",
+    "best_of_n",
     "data",
     "function",
     "gen",
@@ -66,9 +79,13 @@ __all__ = [
     "gen_string",
     "global_config",
     "greedy_token_selection",
+    "judge",
+    "majority_vote",
+    "map_over",
     "name_cells",
     "needs_unconditional",
     "raw",
+    "retry",
     "select",
     "separate_reasoning",
     "set_default_backend",
@@ -77,6 +94,7 @@ __all__ = [
     "system_begin",
     "system_end",
     "token_length_normalized",
+    "tree_search",
     "unconditional_likelihood_normalized",
     "user",
     "user_begin",

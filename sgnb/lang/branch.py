@@ -53,6 +53,7 @@ class Branch:
         self.messages: list[dict[str, str]] = []
         self.role_at = 0  # characters before the open role
         self.fork_at = 0  # segments before the fork
+        self.messages_at = 0  # and messages
         self.var_scopes: list[int] = []  # where the open ones began
         self.unjoined = 0  # children that the join waiting here still needs
         self.joiner: Branch | None = None  # the parent, while its join waits for this branch
@@ -70,7 +71,7 @@ class Branch:
             self.segments, self.fork_at = list(parent.segments), len(parent.segments)
             self.variables, self.meta = dict(parent.variables), dict(parent.meta)
             self.earlier, self.generated = dict(parent.earlier), list(parent.generated)
-            self.messages = list(parent.messages)
+            self.messages, self.messages_at = list(parent.messages), len(parent.messages)
         self.done = 0
         parent_id = self.parent.id if self.parent else ""
         self._emit(BranchStarted(self._run, self.id, parent_id, self.text))
@@ -322,13 +323,24 @@ class Branch:
         return not running
 
     def _gather(self, join: Join) -> None:
+        if join.keep:
+            self._take_messages(join.children[0])
         if join.append:
             for child in join.children:
                 self._add(*child.segments[child.fork_at :])
         for name in join.names:
             holders = [child for child in join.children if name in child.scope.own]
-            self._set(name, [child.variables[name] for child in holders])
-            self.meta[name] = [child.meta.get(name, {}) for child in holders]
+            values = [child.variables[name] for child in holders]
+            meta = [child.meta.get(name, {}) for child in holders]
+            self._set(name, values[0] if join.keep else values)
+            self.meta[name] = meta[0] if join.keep else meta
+
+    def _take_messages(self, child: Branch) -> None:
+        """Before the child's text: the roles that it ended, and one that it has left open."""
+        self.messages += child.messages[child.messages_at :]
+        text_at = sum(len(segment.text) for segment in child.segments[: child.fork_at])
+        if child.role_at > text_at:
+            self.role_at = child.role_at - text_at + len(self.text)
 
     def _take_texts(self, op: Generate, result: Result) -> None:
         several, run = op.params.n > 1, self.program.run

@@ -6,19 +6,23 @@ import asyncio
 import contextlib
 import functools
 import inspect
-import sys
+import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from inspect import BoundArguments
+from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import OptionError, ProgramError, nearest
 from ..sampling import SamplingParams
+from .batch import Batch, frame
 from .config import global_config
 from .executor import Executor, executor_of
 from .location import caller
-from .pool import WorkerPool
+from .pool import LoopThread, WorkerPool
+from .rows import Rows
 from .run import Run
+from .saved import SavedRows
 from .snapshot import Snapshot
 from .state import AsyncProgramState, ProgramState
 
@@ -82,6 +86,8 @@ class SglFunction:
         self.is_async = inspect.iscoroutinefunction(func)
         self._signature = _without_state(func)
         self._names = tuple(self._signature.parameters)
+        kinds = [parameter.kind for parameter in self._signature.parameters.values()]
+        self._open_ended = inspect.Parameter.VAR_KEYWORD in kinds
         functools.update_wrapper(self, func)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -164,33 +170,64 @@ class SglFunction:
         progress_bar: bool = False,
         generator_style: bool = False,
         continue_from: ProgramState | Snapshot | None = None,
+        save: str | os.PathLike[str] | None = None,
+        as_frame: bool = False,
         **defaults: Any,
-    ) -> list[ProgramState] | Iterator[ProgramState]:
-        """Run the program once for each dict or tuple of arguments, or row of a data frame; states
-        in the same order.
+    ) -> Any:
+        """Run the program once for each row of arguments; states in the same order.
+
+        `batch`: dicts or tuples of arguments, in a list, a tuple, or an iterator, which is read as
+        rows are needed; a dict with a list for each argument; or a data frame, whose columns that
+        are no arguments are left alone.
 
         Programs share `num_threads` worker threads, of which only those that wait for a value need
         one of their own. With `generator_style` the states come as they finish, in order. A program
-        that failed raises its error when its state is read; this call does if all have failed.
+        that failed raises its error when its state is read; this call does if all have failed. An
+        error of the call, such as an interrupt, has the states so far as its `states`.
+
+        save: a file to which each row is written when it is finished. A row that an earlier call
+        wrote there without an error is not run: its state is read from it, a `SavedState`.
+        as_frame: a data frame of the rows, their variables, error, tokens and seconds instead of
+        states.
         """
         limit = MAX_WORKERS if num_threads == "auto" else num_threads
         if not isinstance(limit, int) or limit < 1:
             message = f"num_threads={num_threads!r} is not allowed"
             raise OptionError(message, 'give "auto" or an integer of 1 or more')
+        if as_frame and generator_style:
+            hint = "a frame is there when all rows are; leave out one of them"
+            raise OptionError("as_frame and generator_style exclude each other", hint)
         self._refuse_unknown(defaults, _DEFAULTS)
-        rows = [self._arguments(*_row(row)) for row in _rows(batch)]
-        if not rows:
-            return iter(()) if generator_style else []
-        params = SamplingParams.make(defaults)
+        rows = Rows(batch, None if self._open_ended else self._names)
+        if rows.total == 0:
+            empty: list[Any] = []
+            return frame(rows, empty, empty) if as_frame else iter(()) if generator_style else empty
+
+        executor, params = _executor(backend), SamplingParams.make(defaults)
         held = _held(continue_from)
-        start = functools.partial(self._run, _executor(backend), params, total=len(rows), held=held)
-        states = self._batch(start, rows, WorkerPool(limit), progress_bar)
-        return states if generator_style else list(states)
+        saved = None
+        if save is not None:
+            saved = SavedRows(Path(save), self._identity(executor, params, held))
+        programs = Batch(
+            (self._arguments(*row) for row in rows),
+            rows.total,
+            lambda total: self._run(executor, params, total=total, held=held),
+            self._task,
+            LoopThread() if self.is_async else WorkerPool(limit),
+            saved,
+            progress_bar,
+        )
+        if generator_style:
+            return programs.stream()
+        states = programs.all()
+        return frame(rows, programs.arguments, states) if as_frame else states
 
     def bind(self, **kwargs: Any) -> SglFunction:
         """The same program with these arguments fixed."""
         self._refuse_unknown(kwargs, self._names)
-        return SglFunction(self.func, {**self.bound, **kwargs}, self.marks, self.keep_tokens)
+        fixed = SglFunction(self.func, {**self.bound, **kwargs}, self.marks, self.keep_tokens)
+        fixed.source, fixed.body = self.source, self.body
+        return fixed
 
     @property
     def arg_names(self) -> list[str]:
@@ -213,6 +250,11 @@ class SglFunction:
         except (OSError, TypeError):
             return ""
 
+    @functools.cached_property
+    def body(self) -> str:
+        """The part of `source` that is the program."""
+        return self.source
+
     def _run(self, executor: Executor, defaults: Any, **options: Any) -> Run:
         """options: of `Run`."""
         return Run(
@@ -229,56 +271,40 @@ class SglFunction:
         """Run the program's code on a thread of its own; its errors are raised by reading the
         state."""
         state = run.state(start=False)
-        [task] = self._tasks([state], [arguments])
+        task = self._task(state, arguments)
+        target = (lambda: asyncio.run(task())) if self.is_async else task
         name = f"sgnb-{self.func.__name__}"
-        threading.Thread(target=task, name=name, daemon=True).start()
+        threading.Thread(target=target, name=name, daemon=True).start()
         return state
 
-    def _batch(
-        self,
-        start: Callable[[], Run],
-        rows: list[BoundArguments],
-        pool: WorkerPool,
-        progress_bar: bool,
-    ) -> Iterator[ProgramState]:
-        with start() as run:
-            states = [run.state(start=False) for _ in rows]
+    def _task(self, state: ProgramState, arguments: BoundArguments) -> Callable[[], Any]:
+        """What runs the program's code elsewhere, for an `async def` as a coroutine. Its errors are
+        the state's."""
 
-            def show(end: str = "") -> None:
-                if progress_bar:
-                    line = f"\r{run.finished}/{len(rows)} programs"
-                    print(line, end=end, file=sys.stderr, flush=True)
-
-            def meanwhile() -> None:
-                pool.nudge()
-                show()
-
-            try:
-                pool.add(self._tasks(states, rows))
-                for state in states:
-                    state.program.wait_finished(meanwhile)
-                    yield state
-            finally:
-                pool.stop()
-                show("\n")
-
-    def _tasks(
-        self, states: Sequence[ProgramState], rows: Sequence[BoundArguments]
-    ) -> list[Callable[[], None]]:
-        """What runs the programs' code on other threads: one task for each, or one event loop for
-        all. Their states have their errors."""
-        pairs = list(zip(states, rows, strict=True))
-
-        def work(state: ProgramState, arguments: BoundArguments) -> None:
+        def work() -> None:
             with contextlib.suppress(BaseException):
-                self._work(state, arguments)
+                if state.program.cancelled:
+                    state.program.close()
+                else:
+                    self._work(state, arguments)
 
-        async def work_all() -> None:
-            await asyncio.gather(*(self._awork(*pair) for pair in pairs), return_exceptions=True)
+        async def awork() -> None:
+            with contextlib.suppress(BaseException):
+                await self._awork(state, arguments)
 
-        if self.is_async:
-            return [lambda: asyncio.run(work_all())]
-        return [functools.partial(work, *pair) for pair in pairs]
+        return awork if self.is_async else work
+
+    def _identity(
+        self, executor: Executor, params: SamplingParams, held: Snapshot | None
+    ) -> list[str]:
+        """What besides the arguments decides what a run gives."""
+        if not self.body:
+            hint = "write the program into a file or a cell"
+            raise OptionError(f"save= cannot tell versions of {self!r} apart: no source", hint)
+        model = executor.server_info().get("model", "")
+        how = f"{params} marks={self.marks} keep_tokens={self.keep_tokens}"
+        before = "" if held is None else f"{held.segments} {held.variables}"
+        return [self.body, str(self._signature), how, str(model), before]
 
     def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
         """Run the program's code here."""
@@ -315,9 +341,8 @@ class SglFunction:
             raise OptionError(message, f"its arguments are {self._signature}") from None
 
     def _refuse_unknown(self, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
-        open_ended = any(p.kind is p.VAR_KEYWORD for p in self._signature.parameters.values())
         for name in given:
-            if name not in known and not open_ended:
+            if name not in known and not self._open_ended:
                 one = f"it belongs to one generation: gen(..., {name}=...)"
                 hint = one if name in _OF_ONE_CALL else nearest(name, known)
                 message = f"{caller()}: {self.func.__name__} has no argument {name!r}"
@@ -345,22 +370,3 @@ def _without_state(func: Callable[..., Any]) -> inspect.Signature:
         message = f"{caller()}: the first argument of {func.__name__} {first}"
         raise ProgramError(message, "name it s, for the state")
     return signature.replace(parameters=parameters[1:])
-
-
-def _rows(batch: Any) -> Iterable[Any]:
-    """The rows of a data frame as dicts; anything else as it is."""
-    if hasattr(batch, "to_dict") and hasattr(batch, "columns"):
-        return batch.to_dict("records")
-    if not isinstance(batch, Iterable):
-        hint = "give a list of dicts or tuples, or a data frame"
-        raise OptionError(f"{caller()}: {batch!r} is no batch", hint)
-    return batch
-
-
-def _row(row: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    if isinstance(row, Mapping):
-        return (), dict(row)
-    if isinstance(row, (tuple, list)):
-        return tuple(row), {}
-    hint = "a batch holds dicts or tuples of arguments"
-    raise OptionError(f"{caller()}: {row!r} is no set of arguments", hint)

@@ -59,11 +59,13 @@ class Fork:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Join:
-    """Wait for the children; then gather `names` as lists, or, with `append`, append their text."""
+    """Wait for the children; then gather `names` as lists, or, with `append`, append their text.
+    With `keep` there is one child, and its values of `names` are the branch's own."""
 
     children: tuple[Branch, ...]
     names: tuple[str, ...]
     append: bool
+    keep: bool = False
 
 
 Op = (

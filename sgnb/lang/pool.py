@@ -1,18 +1,22 @@
-"""Worker threads for the programs of a batch. Knows nothing of programs.
+"""Worker threads for the programs of a batch, and the one with an event loop for those that are
+`async def`. Knows nothing of programs.
 
-What `concurrent.futures.ThreadPoolExecutor` lacks: workers are daemon threads, so that a tool which
-hangs never holds up the end of the interpreter; and a worker that waits says so (`blocking`), which
-puts another one to work. Tasks that never wait share one thread (2,000 programs of one generation:
-half the cost of 64 threads in turn for the GIL); those that do get up to `limit`.
+What `concurrent.futures.ThreadPoolExecutor` lacks: the workers of a `WorkerPool` are daemon
+threads, so that a tool which hangs never holds up the end of the interpreter; and a worker that
+waits says so (`blocking`), which puts another one to work. Tasks that never wait share one thread
+(2,000 programs of one generation: half the cost of 64 threads in turn for the GIL); those that do
+get up to `limit`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 PATIENCE_SECONDS = 0.1
 """After this long without a new task, workers are taken to be blocked without having said so."""
@@ -80,6 +84,42 @@ class WorkerPool:
     def _leave_wait(self) -> None:
         with self._lock:
             self._active += 1
+
+
+class LoopThread:
+    """Coroutines on one event loop, on a thread of its own that begins with the first of them. They
+    must not raise."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._over = asyncio.Event()
+        self._running: set[asyncio.Task[None]] = set()
+
+    def add(self, tasks: Iterable[Callable[[], Coroutine[Any, Any, None]]]) -> None:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            threading.Thread(
+                target=self._run, args=(self._loop,), name="sgnb-loop", daemon=True
+            ).start()
+        for task in tasks:
+            self._loop.call_soon_threadsafe(self._begin, task)
+
+    def stop(self) -> None:
+        """Cancel what still runs. Does not wait."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._over.set)
+
+    def nudge(self) -> None:
+        """As `WorkerPool.nudge`: nothing that runs here keeps another from beginning."""
+
+    def _begin(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        running = asyncio.ensure_future(task())
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(self._over.wait())
 
 
 @contextmanager

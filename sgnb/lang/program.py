@@ -55,6 +55,9 @@ class Program:
         self.closed = False  # that code has returned: no op will be added
         self.finished = False  # and all ops are over
         self.cancelled = False
+        self.begun_at: float | None = None  # of time.monotonic()
+        self.ended_at: float | None = None
+        self.num_tokens = 0  # that its generations have made
         self.value: Any = None  # what the code returned
         self._failure: BaseException | None = None  # what it raised
         self._busy = 0  # branches with ops to run
@@ -71,7 +74,7 @@ class Program:
         """Begin the root branch. The calling thread, or task of an event loop, is the one that will
         run the program's code."""
         with self.changed:
-            self.owner = _here()
+            self.owner, self.begun_at = _here(), time.monotonic()
             self.root.begin()
 
     @contextlib.contextmanager
@@ -156,17 +159,22 @@ class Program:
         self.send()
         return children
 
-    def join(self, branch: Branch, children: tuple[Branch, ...], append: bool) -> None:
-        """End the children of a fork and queue their join on `branch`. Does not wait."""
+    def join(
+        self, branch: Branch, children: tuple[Branch, ...], append: bool, keep: bool = False
+    ) -> None:
+        """End the children of a fork and queue their join on `branch`. Does not wait. What `append`
+        and `keep` mean, `Join` says."""
         with self.changed:
             for over in (branch, *children):
                 self.check_open(over)
-            names = () if append else _gathered(children)
+            names = () if append and not keep else _gathered(children)
             for child in children:
                 child.scope.joined = True
                 child.advance()
-            branch.scope.record(op := Join(children, names, append))
+            branch.scope.record(op := Join(children, names, append, keep))
             branch.scope.gather(names)
+            if keep:
+                branch.scope.role = children[0].scope.role
             branch.append(op)
             self._notify()
         self.send()
@@ -226,6 +234,8 @@ class Program:
 
     def _deliver(self, branch: Branch, op: Op, message: Delta | Result | Scores) -> None:
         with self.changed:
+            if isinstance(message, Result):
+                self.num_tokens += sum(one.get("completion_tokens", 0) for one in message.meta)
             branch.deliver(op, message)
             self._notify()
         self.send()
@@ -252,7 +262,7 @@ class Program:
     def _finish_if_over(self) -> None:
         if not self.closed or self._busy or self.finished:
             return
-        self.finished = True
+        self.finished, self.ended_at = True, time.monotonic()
         if self._failure is not None:
             self.root.error = None
             self.root.fail(self._failure)
@@ -262,7 +272,7 @@ class Program:
         for branch in reversed(self.branches):
             branch.finish()
         self._notify()
-        self.run.count_finished()
+        self.run.count_finished(self)
 
     def __del__(self) -> None:
         """As asyncio does for tasks."""

@@ -56,7 +56,7 @@ class Run:
         executor: Executor,
         title: str = "",
         source: str = "",  # the program's text, for people
-        total: int = 1,  # programs that will run
+        total: int | None = 1,  # programs that will run; None: not known yet
         defaults: SamplingParams | Mapping[str, Any] | None = None,  # for every `gen`
         stream: bool = False,  # ask the executor for text as it is made
         marks: bool = False,  # special tokens written in data are read as such
@@ -72,9 +72,12 @@ class Run:
         self.defaults = SamplingParams.make(defaults)
         self.meanwhile: Callable[[], None] | None = None  # see `tick`
         self.emit = executor.log.emit
-        self.states: list[ProgramState] = []  # of the programs, in order
+        self.states: list[ProgramState] = []  # of the programs, in order, less those let go
+        self.on_finished: Callable[[Program], None] | None = None  # must be quick, and not wait
         self._params: dict[Any, SamplingParams] = {}  # by the arguments of `params`
-        self.finished = 0  # how many programs are
+        self.begun = self.finished = 0  # programs
+        self._failed = 0  # of those let go
+        self._first_failed: ProgramState | None = None
         self._over = False
         self._ending = threading.Lock()
         self._failure: BaseException | None = None  # what `finish` was told
@@ -83,18 +86,26 @@ class Run:
             self.outer.nested.append(self)
         elif threading.current_thread() is threading.main_thread():
             _foreground.add(self)
-        self.emit(RunStarted(self.id, title, source, total))
+        self.emit(RunStarted(self.id, title, source, total or 0))
         for started in tuple(_watchers):
             started(self)
 
     def state(self, start: bool = True) -> ProgramState:
         """The state of the run's next program. With `start`, the calling thread runs its code."""
-        program = Program(self, len(self.states), self.held)
+        program = Program(self, self.begun, self.held)
         state = ProgramState(program.root)
+        self.begun += 1
         self.states.append(state)
         if start:
             program.start()
         return state
+
+    def let_go(self, state: ProgramState) -> None:
+        """Of a finished program remember only whether it failed."""
+        self.states.remove(state)
+        if state.program.root.error is not None:
+            self._failed += 1
+            self._first_failed = self._first_failed or state
 
     def params(
         self,
@@ -165,11 +176,13 @@ class Run:
         for state in self.states:
             state.program.root.seen = True
 
-    def count_finished(self) -> None:
+    def count_finished(self, program: Program) -> None:
         """Programs call this, with their lock, when they are finished."""
+        if self.on_finished is not None:
+            self.on_finished(program)
         with self._ending:
             self.finished += 1
-            last = self.finished >= max(self.total, len(self.states))
+            last = self.total is not None and self.finished >= max(self.total, self.begun)
         if last:
             self.finish()
 
@@ -217,18 +230,21 @@ class Run:
         return [error for state in self.states if (error := state.program.root.error) is not None]
 
     def _raise_if_none_succeeded(self) -> None:
-        if self.states and len(self._errors()) == len(self.states):
-            self.states[0].raise_error()
+        first = self._first_failed or next(iter(self.states), None)
+        if first is not None and self._failed + len(self._errors()) == self.begun:
+            first.raise_error()
 
     def _outcome(self) -> tuple[Status, str]:
         """The status and message of `RunFinished`."""
         failed = self._errors()
-        first = self._failure or (failed[0] if failed else None)
+        earlier = self._first_failed and self._first_failed.program.root.error
+        first = self._failure or earlier or (failed[0] if failed else None)
         if first is None:
             return "done", ""
         if isinstance(first, (KeyboardInterrupt, GeneratorExit, CancelledError, Aborted)):
             return "interrupted", str(first)
         message = f"{type(first).__name__}: {first}"
-        if (total := len(self.states)) > 1:
-            message = f"{len(failed)} of {total} programs failed, first: {message}"
+        if self.begun > 1:
+            count = self._failed + len(failed)
+            message = f"{count} of {self.begun} programs failed, first: {message}"
         return "error", message

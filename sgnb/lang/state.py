@@ -7,6 +7,7 @@ program; no state of its own.
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, get_args
@@ -50,6 +51,21 @@ class ProgramState:
             return program.value
 
         return self._read(lambda: program.finished or not program.may_grow(), value)
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens the program's generations have made so far, those of forks included.
+        Does not wait."""
+        return self.program.num_tokens
+
+    @property
+    def seconds(self) -> float:
+        """From the beginning of the program's code to the end of all that it appended, or so far.
+        Does not wait."""
+        program = self.program
+        if program.begun_at is None:
+            return 0.0
+        return (program.ended_at or time.monotonic()) - program.begun_at
 
     def __iadd__(self, expr: Any) -> ProgramState:
         self.program.append(self._branch, expr)
@@ -180,6 +196,22 @@ class ProgramState:
         group = self.fork(1)
         yield group[0]
         group.join()
+
+    def keep(self, fork: ProgramState) -> None:
+        """Go on as `fork`, a branch forked from this one or from one of its forks: its text since
+        then is appended, as the tokens that it is made of, and its variables are set here. It takes
+        nothing more; its siblings are left as they are. Does not wait.
+        """
+        branch, path = fork._branch, []
+        while branch is not self._branch:
+            if branch.parent is None:
+                message = f"{caller()}: {fork!r} was not forked from {self!r}"
+                raise ProgramError(message, "give a branch of s.fork(n)")
+            path.append(branch)
+            branch = branch.parent
+        for child in path:
+            assert child.parent is not None
+            self.program.join(child.parent, (child,), append=True, keep=True)
 
     def __str__(self) -> str:
         return f"ProgramState({self.text()})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, get_origin
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -10,7 +9,8 @@ from IPython.core.magic import no_var_expand
 
 from .. import lang
 from ..errors import OptionError, nearest
-from ..lang import Run, SglFunction, choices, primitives
+from ..lang import Run, SglFunction, choices, patterns, primitives
+from ..lang.rows import Rows
 from .body import compile_body
 from .doctor import check
 from .options import CellLine, LineCall, cell_help, line_help
@@ -26,6 +26,13 @@ PRIMITIVES = {
     and name != "needs_unconditional"
 }
 """What a body may say without import."""
+
+PATTERNS = {
+    name: word
+    for name in lang.__all__
+    if (word := getattr(lang, name)).__module__ == patterns.__name__
+}
+"""The same, unless the notebook has a name of its own for it: these are words like any other."""
 
 
 class SglangMagics:
@@ -82,9 +89,11 @@ class SglangMagics:
         number = running.execution_count if running else self.shell.execution_count
         file = self.shell.compile.cache(cell, number, raw_code=cell.rstrip("\n"))
         name = line.name or f"cell_{number}"
-        function = compile_body(body, name, line.params, file, self.shell.user_ns, PRIMITIVES)
+        taken = {*self.shell.user_ns, line.name}
+        words = {k: word for k, word in PATTERNS.items() if k not in taken} | PRIMITIVES
+        function = compile_body(body, name, line.params, file, self.shell.user_ns, words)
         program = SglFunction(function, marks=line.marks)
-        program.source = cell
+        program.source, program.body = cell, body
         return CellProgram(program, line, self.session)
 
     def _work(self, program: CellProgram, line: CellLine) -> Any:
@@ -93,7 +102,8 @@ class SglangMagics:
         if not line.over:
             return lambda: program.run(**line.arguments(), **held)
         batch = rows(line.over, self._batch(line))
-        return lambda: program.run_batch(batch, **held)
+        options = {"save": line.save or None, "as_frame": line.frame, **held}
+        return lambda: program.run_batch(batch, **options)
 
     def _held(self, line: CellLine) -> dict[str, Any]:
         """What `--from` asks for, as an argument of `run`."""
@@ -116,17 +126,20 @@ class SglangMagics:
         """Changes nothing: no name is bound, and no run of the same name is stopped."""
         if not line.over:
             return program.dry(**line.arguments(), **self._held(line))
-        first = next(iter(rows(line.over, self._batch(line))), None)
+        batch = rows(line.over, self._batch(line))
+        first = next(iter(Rows(batch, [param.name for param in line.params])), None)
         if first is None:
             raise OptionError(f"--over {line.over} is empty", "a dry run takes the first row")
-        return program.dry(**first) if isinstance(first, Mapping) else program.dry(*first)
+        args, kwargs = first
+        return program.dry(*args, **kwargs)
 
     def _in_cell(self, program: CellProgram, line: CellLine) -> Any:
         runs: list[Run] = []
         try:
             value = program.in_cell(self._work(program, line), runs)
         except BaseException as error:
-            states = runs[0].states if runs else []
+            # A batch knows the rows that a file had too.
+            states = getattr(error, "states", None) or (runs[0].states if runs else [])
             if states:
                 self.shell.user_ns[line.out] = states if line.over else states[0]
             if states and isinstance(error, KeyboardInterrupt):

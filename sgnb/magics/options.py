@@ -28,7 +28,11 @@ from .line import (
 CELL_OPTIONS = (
     option("-m --model", "the loaded engine to use (default: the current one)", "ENGINE", text),
     option("-o --out", "the variable that gets the state (default: s)", "VAR", identifier),
-    option("--over", "run a batch: dicts, tuples, scalars or a data frame", "ITERABLE", text),
+    option(
+        "--over", "run a batch: dicts, tuples, scalars, columns or a data frame", "ITERABLE", text
+    ),
+    option("--save", "of --over: write finished rows there, and skip those it has", "FILE", text),
+    option("--frame", "of --over: a data frame with the variables instead of states"),
     option("--run", "run the program with this argument; may be repeated", "K=V", pair, many=True),
     option("--from", "go on from the state in this variable", "VAR", identifier, dest="source"),
     option("--temperature", "0 is greedy", "F", number),
@@ -161,6 +165,8 @@ class CellLine:
     model: str = ""
     out: str = "s"
     over: str = ""
+    save: str = ""
+    frame: bool = False
     run: tuple[tuple[str, str], ...] = ()
     source: str = ""  # the variable whose state it goes on from
     sampling: tuple[tuple[str, Any], ...] = ()  # only what was given
@@ -210,6 +216,9 @@ class CellLine:
         if self.over and self.run:
             hint = "--over runs a batch, --run a single program"
             raise OptionError("--over and --run exclude each other", hint)
+        if (self.save or self.frame) and not self.over:
+            message = f"{'--save' if self.save else '--frame'} is for a batch"
+            raise OptionError(message, "give it with --over")
         self.arguments()
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from typing import Any
 
 from ..errors import OptionError
 from ..lang import ProgramState, Run, SglFunction
+from ..lang.rows import is_frame
 from ..viz import RunDisplay
 from ..viz.display import in_kernel
 from .dry import DryReport, dry_run
@@ -130,11 +131,13 @@ class Views:
         return close
 
 
-def rows(expression: str, value: Any) -> list[Any]:
-    """The arguments in what `--over` gave: rows of a data frame, dicts and tuples, or scalars."""
-    if hasattr(value, "to_dict") and hasattr(value, "columns"):
-        return list(value.to_dict("records"))
-    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+def rows(expression: str, value: Any) -> Any:
+    """What `--over` gave as a batch: scalars are rows of one argument."""
+    if is_frame(value) or isinstance(value, Mapping):
+        return value
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         message = f"--over {expression} is of type {type(value).__name__}, which is no batch"
-        raise OptionError(message, "give a list of dicts, tuples or scalars, or a data frame")
-    return [row if isinstance(row, (Mapping, tuple, list)) else (row,) for row in value]
+        hint = "give a list of dicts, tuples or scalars, a dict of lists, or a data frame"
+        raise OptionError(message, hint)
+    read = (row if isinstance(row, (Mapping, tuple, list)) else (row,) for row in value)
+    return list(read) if isinstance(value, Sized) else read

@@ -46,7 +46,7 @@ class Runs:
                 "run": run.id,
                 "program": run.title,
                 "status": run.status,
-                "programs": f"{run.finished}/{run.total}",
+                "programs": f"{run.finished}/{'?' if run.total is None else run.total}",
                 "engine": engine,
                 "age": f"{now - begin:.0f} s",
                 "message": run.message.partition("\n")[0],
@@ -135,6 +135,7 @@ class Background:
         self, work: Callable[[], Any], timeout: float | None, ended: Callable[[], None]
     ) -> None:
         self._runs: list[Run] = []
+        self._value: Any = None
         self._error: BaseException | None = None
         self._begun, self._ended = threading.Event(), threading.Event()
         threading.Thread(target=self._work, args=(work, timeout, ended), daemon=True).start()
@@ -161,6 +162,12 @@ class Background:
         return self.run.states
 
     @property
+    def value(self) -> Any:
+        """What the cell would have bound without `--bg`. Waits for the end."""
+        self.wait()
+        return self._value
+
+    @property
     def state(self) -> ProgramState:
         return self.states[0]
 
@@ -185,7 +192,7 @@ class Background:
     ) -> None:
         try:
             with first_run(self._begin, timeout):
-                work()
+                self._value = work()
                 for run in self._runs:
                     run.join()
         except BaseException as error:
@@ -203,5 +210,7 @@ class Background:
 
     def __repr__(self) -> str:
         run = self.run
-        progress = f"{run.status}, {run.finished}/{run.total} programs"
+        progress = (
+            f"{run.status}, {run.finished}/{'?' if run.total is None else run.total} programs"
+        )
         return f"<{run.id} {run.title} in the background: {progress}>"

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+import itertools
+import json
 import math
 import threading
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
-from sgnb.errors import OptionError
+from sgnb.errors import OptionError, ProgramError
 from sgnb.events import BranchStarted, RunFinished, RunStarted
-from sgnb.lang import function, gen, pool
+from sgnb.lang import SavedState, batch, function, gen, pool
+
+from .test_interrupts import NEVER, interrupt_soon
 
 
 @function
@@ -48,7 +58,18 @@ class Frame:
         return [{"q": "a"}, {"q": "b"}]
 
 
-@pytest.mark.parametrize("batch", [[("a",), ("b",)], Frame(), iter([{"q": "a"}, ["b"]])])
+@pytest.mark.parametrize(
+    "batch",
+    [
+        [("a",), ("b",)],
+        (("a",), {"q": "b"}),
+        {"q": ["a", "b"]},
+        {"q": iter("ab")},
+        Frame(),
+        pandas.DataFrame({"label": [1, 2], "q": ["a", "b"]}),
+        iter([{"q": "a"}, ["b"]]),
+    ],
+)
 def test_what_a_batch_may_be(make: Any, batch: Any) -> None:
     assert [state.text() for state in simple.run_batch(batch, backend=make("x"))] == [
         "a: x",
@@ -59,10 +80,16 @@ def test_what_a_batch_may_be(make: Any, batch: Any) -> None:
 def test_what_is_no_batch(fake: Any) -> None:
     with pytest.raises(OptionError, match=r"test_batch\.py:\d+: 5 is no batch"):
         simple.run_batch(5, backend=fake)
+    with pytest.raises(OptionError, match="'abc' is no batch"):
+        simple.run_batch("abc", backend=fake)
+    with pytest.raises(OptionError, match="column 'q' is 'a'"):
+        simple.run_batch({"q": "a"}, backend=fake)
+    with pytest.raises(OptionError, match="different lengths"):
+        reads_twice.run_batch({"q": ["a"], "r": []}, backend=fake)
 
 
 def test_an_empty_batch(fake: Any) -> None:
-    assert simple.run_batch([], backend=fake) == []
+    assert simple.run_batch([], backend=fake) == simple.run_batch({}, backend=fake) == []
     assert list(simple.run_batch([], generator_style=True, backend=fake)) == []
     assert fake.events() == []
 
@@ -180,11 +207,279 @@ def test_when_every_program_fails_the_batch_does(make: Any) -> None:
 def test_progress(make: Any, capsys: pytest.CaptureFixture[str]) -> None:
     simple.run_batch([{"q": "a"}] * 3, progress_bar=True, backend=make("x", delay=0.15))
     said = capsys.readouterr().err
-    assert "\r0/3 programs" in said
-    assert said.endswith("\r3/3 programs\n")
+    assert "0/3 [" in said
+    assert "100%" in said and "| 3/3 [" in said
+
+
+def test_progress_of_an_iterator(make: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = ({"q": str(i)} for i in range(3))
+    states = simple.run_batch(
+        rows, progress_bar=True, generator_style=True, backend=make("x", delay=0.05)
+    )
+    assert len(list(states)) == 3
+    assert "3program [" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("threads", [0, "many", 1.5])
 def test_num_threads(fake: Any, threads: Any) -> None:
     with pytest.raises(OptionError, match="num_threads"):
         simple.run_batch([{"q": "a"}], num_threads=threads, backend=fake)
+
+
+class Endless:
+    """Rows without end; says how many were asked for."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        return self
+
+    def __next__(self) -> dict[str, str]:
+        self.read += 1
+        return {"q": f"{self.read - 1}"}
+
+
+def test_an_endless_iterator_is_read_as_rows_are_needed(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch, "WINDOW", 8)
+    rows, executor = Endless(), make("x", delay=lambda call: 0.0 if call.prompt < "2" else NEVER)
+    states = simple.run_batch(rows, generator_style=True, backend=executor)
+    assert [next(states).text() for _ in range(2)] == ["0: x", "1: x"]
+    assert rows.read <= 10
+    executor._delay = lambda call: 0.0
+    executor.hurry()
+    assert [next(states).text() for _ in range(100)] == [f"{i}: x" for i in range(2, 102)]
+    assert rows.read <= 110
+    states.close()
+    assert executor.events(RunFinished)[0].status == "interrupted"
+
+
+def test_a_slow_iterator_holds_up_no_result(make: Any) -> None:
+    """A row may even depend on the answers before it."""
+    answers: list[str] = ["start"]
+
+    def rows() -> Iterator[tuple[str]]:
+        while len(answers) < 4:
+            yield (answers[-1],)
+
+    for state in simple.run_batch(rows(), generator_style=True, backend=make("x", delay=0.01)):
+        answers.append(state.text())
+    assert answers[1] == "start: x" and len(answers) >= 4
+
+
+def test_states_that_were_handed_over_are_not_kept(make: Any) -> None:
+    states = simple.run_batch(Endless(), generator_style=True, backend=make("x"))
+    first = weakref.ref(next(states).program)
+    for _ in range(3):
+        next(states)
+    gc.collect()
+    assert first() is None
+    states.close()
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_iterator_that_ends(make: Any, is_async: bool) -> None:
+    @function
+    async def asynchronous(s: Any, q: str) -> str:
+        s += f"{q}: " + gen("a")
+        await s["a"]
+        await asyncio.sleep(0.001)
+        return q.upper()
+
+    executor = make("x", delay=0.001)
+    program = asynchronous if is_async else simple
+    rows = ((f"r{i}",) for i in range(30))
+    states = program.run_batch(rows, backend=executor)
+    assert [state.ret_value for state in states] == [f"R{i}" for i in range(30)]
+    assert executor.events(RunStarted)[0].total == 0
+    assert executor.events(RunFinished)[0].status == "done"
+    assert program.run_batch(iter(()), backend=executor) == []
+
+
+def test_an_iterator_that_fails(make: Any) -> None:
+    def rows() -> Iterator[dict[str, str]]:
+        yield {"q": "a"}
+        assert done.wait(60)
+        raise ZeroDivisionError
+
+    @function
+    def program(s: Any, q: str) -> None:
+        s += q + gen("a")
+        s.sync()
+        done.set()
+
+    done = threading.Event()
+    with pytest.raises(ZeroDivisionError) as caught:
+        program.run_batch(rows(), backend=make("x"))
+    assert [state.text() for state in caught.value.states] == ["ax"]
+
+
+@pytest.mark.parametrize("sized", [True, False])
+def test_an_interrupt_leaves_the_states(make: Any, sized: bool) -> None:
+    executor = make("x", delay=lambda call: 0.0 if call.prompt < "3" else NEVER)
+    interrupt_soon(executor, calls=5)
+    rows = [{"q": str(i)} for i in range(5)]
+    with pytest.raises(KeyboardInterrupt) as caught:
+        simple.run_batch(rows if sized else iter(rows), backend=executor)
+    states = caught.value.states
+    assert [state.text() for state in states] == ["0: x", "1: x", "2: x", "3: ", "4: "]
+    assert [state.error() is None for state in states] == [True] * 3 + [False] * 2
+    assert "states" in caught.value.__notes__[0]
+
+
+def test_tokens_and_seconds(make: Any) -> None:
+    executor = make("x", delay=0.05)
+    generate = executor.generate
+
+    def counted(call: Any, sink: Any) -> Any:
+        def take(result: Any) -> None:
+            for one in result.meta:
+                one["completion_tokens"] = 7
+            sink(result)
+
+        return generate(call, take)
+
+    executor.generate = counted
+    [state] = reads_twice.run_batch([("a",)], backend=executor)
+    assert state.tokens == 14
+    assert 0.1 <= state.seconds < 60
+    assert state.seconds == state.seconds  # it is over
+    state = simple.run("a", backend=make("x", delay=NEVER))
+    assert state.tokens == 0 and state.seconds < state.seconds
+
+
+def test_a_frame_back(make: Any) -> None:
+    @function
+    def program(s: Any, q: str, n: int = 1) -> None:
+        s += q + gen("a")
+        s["n"] = n * 2
+        if q == "bad":
+            raise ValueError("no")
+        if q == "more":
+            s["extra"] = [1, 2]
+
+    frame = pandas.DataFrame({"q": ["x", "bad", "more"], "label": ["u", "v", "w"]}, index=[5, 6, 7])
+    result = program.run_batch(frame, as_frame=True, backend=make("y"))
+    assert list(result.columns) == ["q", "label", "a", "n", "extra", "error", "tokens", "seconds"]
+    assert list(result.index) == [5, 6, 7]
+    assert list(result["a"])[::2] == ["y", "y"] and list(result["n"])[::2] == [2, 2]
+    assert result["extra"][7] == [1, 2]
+    assert result["error"][6] == "ValueError: no"
+    assert result["error"].isna().tolist() == [True, False, True]
+    assert "a" not in frame.columns
+
+    result = program.run_batch([("x", 3), {"q": "z"}], as_frame=True, backend=make("y"))
+    assert list(result.columns) == ["q", "n", "a", "n_out", "error", "tokens", "seconds"]
+    assert list(result["n_out"]) == [6, 2]
+    empty = program.run_batch(frame[:0], as_frame=True, backend=make())
+    assert list(empty.columns) == ["q", "label", "error", "tokens", "seconds"] and len(empty) == 0
+    with pytest.raises(OptionError, match="exclude each other"):
+        program.run_batch(frame, as_frame=True, generator_style=True, backend=make())
+
+
+def test_a_saved_batch_goes_on_where_it_stopped(make: Any, tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    rows = [{"q": str(i)} for i in range(5)]
+    executor = make("x", delay=lambda call: 0.0 if call.prompt < "3" else NEVER)
+    interrupt_soon(executor, calls=5)
+    with pytest.raises(KeyboardInterrupt):
+        simple.run_batch(rows, save=file, backend=executor)
+    saved = [json.loads(line) for line in file.read_text().splitlines()]
+    assert sorted(row["arguments"]["q"] for row in saved) == ["0", "1", "2"]
+
+    executor = make("y")
+    states = simple.run_batch(rows, save=file, backend=executor)
+    assert [state.text() for state in states] == ["0: x", "1: x", "2: x", "3: y", "4: y"]
+    assert [state.ret_value for state in states] == list("01234")
+    assert sorted(call.prompt for call in executor.calls) == ["3: ", "4: "]
+    assert executor.events(RunStarted)[0].total == 2
+
+    first = states[0]
+    assert isinstance(first, SavedState) and (first["a"], "a" in first) == ("x", True)
+    assert first.get_meta_info("a")["length"] == 1
+    assert first.error() is None and first.messages() == [] and first.sync() is None
+    with pytest.raises(ProgramError, match=r"test_batch\.py:\d+: nothing sets the variable 'b'"):
+        first["b"]
+
+    executor = make("never asked")
+    again = simple.run_batch(iter(rows), save=file, generator_style=True, backend=executor)
+    assert [state["a"] for state in again] == ["x", "x", "x", "y", "y"]
+    frame = simple.run_batch(rows, save=str(file), as_frame=True, backend=executor)
+    assert list(frame["q"]) == list("01234") and list(frame["a"]) == ["x", "x", "x", "y", "y"]
+    assert executor.calls == []
+
+
+def test_equal_rows_are_saved_each(make: Any, tmp_path: Path) -> None:
+    file, numbers = tmp_path / "rows.jsonl", itertools.count()
+    counted = make(lambda call: str(next(numbers)))
+    for _ in range(2):
+        states = simple.run_batch([("same",)] * 3, save=file, backend=counted)
+        assert sorted(state["a"] for state in states) == ["0", "1", "2"]
+    assert len(counted.calls) == 3
+
+
+def test_what_makes_a_row_another(make: Any, tmp_path: Path) -> None:
+    file, executor = tmp_path / "rows.jsonl", make("x")
+
+    def calls(program: Any, **options: Any) -> int:
+        before = len(executor.calls)
+        program.run_batch([("q",)], save=file, backend=executor, **options)
+        return len(executor.calls) - before
+
+    assert calls(simple) == 1
+    assert calls(simple) == 0
+    assert calls(simple, temperature=0.0) == 1
+    assert calls(reads_twice) == 2
+    executor.server_info = lambda: {"model": "another"}
+    assert calls(simple) == 1
+    assert calls(simple) == 0
+
+
+def test_failed_rows_are_saved_and_run_again(make: Any, tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    executor = make(lambda call: ValueError("bad") if call.prompt.startswith("1") else "x")
+    simple.run_batch([("0",), ("1",)], save=file, backend=executor)
+    errors = [json.loads(line)["error"] for line in file.read_text().splitlines()]
+    assert sorted(map(str, errors)) == ["None", "ValueError: bad"]
+    states = simple.run_batch([("0",), ("1",)], save=file, backend=make("y"))
+    assert [state["a"] for state in states] == ["x", "y"]
+    states = simple.run_batch([("0",), ("1",)], save=file, backend=make("z"))
+    assert [state["a"] for state in states] == ["x", "y"]
+
+
+@pytest.mark.parametrize("left", [1, 5, 40])
+def test_a_torn_last_line_is_run_again(make: Any, tmp_path: Path, left: int) -> None:
+    file = tmp_path / "rows.jsonl"
+    rows = [("0",), ("1",)]
+    simple.run_batch(rows[:1], save=file, backend=make("x"))
+    whole = file.read_bytes()
+    simple.run_batch(rows, save=file, backend=make("x"))
+    file.write_bytes(file.read_bytes()[: len(whole) + left])
+    states = simple.run_batch(rows, save=file, backend=make("y"))
+    assert [state["a"] for state in states] == ["x", "y"]
+    assert [json.loads(line)["variables"]["a"] for line in file.open()] == ["x", "y"]
+
+
+@pytest.mark.parametrize("text", ["hello", "hello\n", '{"a": 1}\n', "[]\n"])
+def test_a_file_of_another_kind_is_left_alone(make: Any, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text(text)
+    with pytest.raises(OptionError, match="is no row of a batch"):
+        simple.run_batch([("0",)], save=file, backend=make("x"))
+    assert file.read_text() == text
+
+
+def test_what_cannot_be_saved(make: Any, tmp_path: Path) -> None:
+    @function
+    def odd(s: Any, q: Any) -> None:
+        s += "x" + gen("a")
+        s["thread"] = threading.current_thread()
+
+    file = tmp_path / "rows.jsonl"
+    with pytest.raises(OptionError, match="cannot be known again"):
+        odd.run_batch([(object(),)], save=file, backend=make("x"))
+    with pytest.warns(UserWarning, match="will run again"):
+        [state] = odd.run_batch([(1,)], save=file, backend=make("x"))
+    assert state["a"] == "x" and file.read_text() == ""

@@ -149,7 +149,7 @@ def test_a_batch_in_which_one_program_fails(shell: Any, capsys: Any) -> None:
         ("nothing", "NameError"),
         ("3", "type int"),
         ("'text'", "type str"),
-        ("{'q': 'a'}", "type dict"),
+        ("{'q': 'a'}", "column 'q'"),
     ],
 )
 def test_what_is_no_batch(shell: Any, over: str, message: str) -> None:

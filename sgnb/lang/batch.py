@@ -1,0 +1,164 @@
+"""A program over the rows of a batch: which of them run, in a window of bounded size where nobody
+knows how many there will be, and how their states come back in order.
+
+An interrupt, or any other error of the whole batch, carries the states so far as its `states`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from inspect import BoundArguments
+from itertools import islice
+from typing import Any
+
+from .pool import LoopThread, WorkerPool
+from .rows import Rows
+from .run import Run
+from .saved import SavedRows, SavedState
+from .state import ProgramState
+
+WINDOW = 1024
+"""Rows of an iterator that are read before the first of them is finished and handed over."""
+
+State = ProgramState | SavedState
+
+
+class Batch:
+    """The rows are checked here, those of an iterator when they are read."""
+
+    def __init__(
+        self,
+        rows: Iterable[BoundArguments],
+        total: int | None,  # None: only reading the rows tells
+        start: Callable[[int | None], Run],  # begins a run of so many programs
+        task: Callable[[ProgramState, BoundArguments], Callable[[], Any]],  # of a program's code
+        workers: WorkerPool | LoopThread,  # which run tasks
+        saved: SavedRows | None,
+        progress_bar: bool,
+    ) -> None:
+        self.arguments: list[dict[str, Any]] = []  # of the rows that `all` has read
+        self._total, self._start, self._task, self._workers = total, start, task, workers
+        self._saved, self._progress_bar = saved, progress_bar
+        self._rows = self._looked_up(rows)
+        self._to_run: int | None = None
+        if total is not None:
+            read = list(self._rows)
+            self._to_run = sum(found is None for _, _, found in read)
+            self._rows = iter(read)
+        self._window: deque[State] = deque()  # begun or found, and not handed over
+
+    def all(self) -> list[State]:
+        """The states of all rows."""
+        states: list[State] = []
+        try:
+            for state in self._run(keep=True):
+                states.append(state)
+        except BaseException as error:
+            error.states = [*states, *self._window]  # type: ignore[attr-defined]
+            if isinstance(error, KeyboardInterrupt):
+                error.add_note("the batch's states so far are this error's `states`")
+            raise
+        return states
+
+    def stream(self) -> Iterator[State]:
+        """The states as they finish, in the rows' order. What was handed over is not kept."""
+        return self._run(keep=False)
+
+    def _looked_up(
+        self, rows: Iterable[BoundArguments]
+    ) -> Iterator[tuple[BoundArguments, str, SavedState | None]]:
+        """Each row with its key, and what an earlier call has saved of it."""
+        for arguments in rows:
+            key = "" if self._saved is None else self._saved.key(arguments)
+            yield arguments, key, None if self._saved is None else self._saved.find(key)
+
+    def _run(self, keep: bool) -> Iterator[State]:
+        with ExitStack() as stack:
+            if self._saved is not None:
+                stack.enter_context(self._saved)
+            stack.callback(self._workers.stop)
+            run = stack.enter_context(self._start(self._to_run))
+            if self._saved is not None:
+                run.on_finished = self._saved.finished
+            bar = stack.enter_context(_bar(self._total)) if self._progress_bar else None
+            found = 0
+
+            def meanwhile() -> None:
+                self._workers.nudge()
+                if self._saved is not None:
+                    self._saved.check()
+                if bar is not None:
+                    bar.update(run.finished + found - bar.n)
+
+            while self._fill(run, keep):
+                state = self._window[0]
+                if isinstance(state, ProgramState):
+                    state.program.wait_finished(meanwhile)
+                else:
+                    found += 1
+                meanwhile()
+                yield self._window.popleft()
+                if not keep and isinstance(state, ProgramState):
+                    run.let_go(state)
+
+    def _fill(self, run: Run, keep: bool) -> bool:
+        """Begin what there is room for, at least until the first of the window is finished. False
+        if nothing is left."""
+        size = WINDOW if self._total is None else self._total
+        step = 1 if self._total is None else max(size, 1)
+        while len(self._window) < size and not self._first_finished():
+            rows = list(islice(self._rows, step))
+            if not rows:
+                run.total = run.begun
+                break
+            self._begin(run, rows, keep)
+        return bool(self._window)
+
+    def _first_finished(self) -> bool:
+        if not self._window:
+            return False
+        first = self._window[0]
+        return isinstance(first, SavedState) or first.program.finished
+
+    def _begin(
+        self,
+        run: Run,
+        rows: Iterable[tuple[BoundArguments, str, SavedState | None]],
+        keep: bool,
+    ) -> None:
+        tasks = []
+        for arguments, key, found in rows:
+            if keep:
+                self.arguments.append(arguments.arguments)
+            if found is not None:
+                self._window.append(found)
+                continue
+            state = run.state(start=False)
+            self._window.append(state)
+            if self._saved is not None:
+                self._saved.expect(state.program, key, arguments)
+            tasks.append(self._task(state, arguments))
+        self._workers.add(tasks)
+
+
+def frame(rows: Rows, arguments: list[dict[str, Any]], states: list[State]) -> Any:
+    """A data frame of the rows, their variables, error, tokens and seconds."""
+    variables = [s.variables if isinstance(s, SavedState) else s._branch.variables for s in states]
+    return rows.frame(
+        arguments,
+        variables,
+        error=[None if (e := s.error()) is None else f"{type(e).__name__}: {e}" for s in states],
+        tokens=[state.tokens for state in states],
+        seconds=[state.seconds for state in states],
+    )
+
+
+def _bar(total: int | None) -> Any:
+    """A progress bar, in a notebook of its kind."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # tqdm's advice where a notebook has no widgets
+        from tqdm.auto import tqdm
+    return tqdm(total=total, unit="program")

@@ -1,0 +1,110 @@
+"""The rows of a batch: what `run_batch` is given, as sets of arguments, and as the data frame that
+it gives back. Knows no execution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from importlib import import_module
+from typing import Any
+
+from ..errors import OptionError, shown
+from .location import caller
+
+Row = tuple[tuple[Any, ...], dict[str, Any]]
+"""Arguments by place and by name."""
+
+
+class Rows:
+    """`batch` as rows, which can be read once; `known`: names that a data frame's columns may have
+    as arguments, None for any."""
+
+    def __init__(self, batch: Any, known: Iterable[str] | None) -> None:
+        self.batch = batch
+        self.total: int | None = None  # None: only reading tells
+        self._rows = iter(self._read(batch, None if known is None else set(known)))
+
+    def __iter__(self) -> Iterator[Row]:
+        return map(_row, self._rows)
+
+    def _read(self, batch: Any, known: set[str] | None) -> Iterable[Any]:
+        if is_frame(batch):
+            as_dicts = getattr(batch, "to_dicts", None)  # polars'
+            records: list[dict[str, Any]] = as_dicts() if as_dicts else batch.to_dict("records")
+            self.total = len(records)
+            return [
+                {k: v for k, v in one.items() if known is None or k in known} for one in records
+            ]
+        if isinstance(batch, Mapping):
+            rows = _by_columns(batch)
+            self.total = len(rows)
+            return rows
+        if isinstance(batch, (str, bytes)) or not isinstance(batch, Iterable):
+            hint = "give a list of dicts or tuples, a dict of columns, or a data frame"
+            raise OptionError(f"{caller()}: {shown(batch)} is no batch", hint)
+        if isinstance(batch, Sized):
+            self.total = len(batch)
+        return batch
+
+    def frame(
+        self,
+        arguments: Sequence[Mapping[str, Any]],
+        variables: Sequence[Mapping[str, Any]],
+        **more: list[Any],
+    ) -> Any:
+        """A data frame: the batch's own, or one of pandas with the arguments, and after that a
+        column for each variable and those of `more`. A name that is taken gets "_out"."""
+        given = list(self.batch.columns) if is_frame(self.batch) else _names(arguments)
+        made = [(name, [one.get(name) for one in variables]) for name in _names(variables)]
+        taken, columns = set(given), {}
+        for name, values in (*made, *more.items()):
+            while name in taken:
+                name += "_out"
+            taken.add(name)
+            columns[name] = values
+        if hasattr(self.batch, "to_dicts"):
+            return type(self.batch)({**self.batch.to_dict(), **columns}, strict=False)
+        if hasattr(self.batch, "assign"):
+            return self.batch.assign(**columns)
+        own = {name: [one.get(name) for one in arguments] for name in given}
+        return _pandas().DataFrame({**own, **columns})
+
+
+def is_frame(batch: Any) -> bool:
+    """Whether it is a data frame, of pandas, polars or their kin."""
+    return hasattr(batch, "to_dict") and hasattr(batch, "columns")
+
+
+def _by_columns(batch: Mapping[str, Any]) -> list[dict[str, Any]]:
+    for name, column in batch.items():
+        if isinstance(column, (str, bytes, Mapping)) or not isinstance(column, Iterable):
+            message = f"{caller()}: the batch's column {name!r} is {shown(column)}"
+            raise OptionError(message, "a dict holds a list for each argument; one row: [row]")
+    columns = {name: list(column) for name, column in batch.items()}
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        message = f"{caller()}: the batch's columns have different lengths: {lengths}"
+        raise OptionError(message, "a dict holds a list for each argument, all of one length")
+    return [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
+
+
+def _row(row: Any) -> Row:
+    if isinstance(row, Mapping):
+        return (), dict(row)
+    if isinstance(row, (tuple, list)):
+        return tuple(row), {}
+    hint = "a batch holds dicts or tuples of arguments"
+    raise OptionError(f"{caller()}: {shown(row)} is no set of arguments", hint)
+
+
+def _names(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The keys of all, in the order in which they come up."""
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _pandas() -> Any:
+    try:
+        return import_module("pandas")
+    except ImportError:
+        raise OptionError("as_frame=True needs pandas", "pip install pandas") from None

@@ -1,0 +1,227 @@
+"""What a batch leaves in a file: a line of JSON for each finished row, by which a later call knows
+the row again. Knows no batches."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import queue
+import threading
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field
+from inspect import BoundArguments
+from pathlib import Path
+from typing import Any, TextIO
+
+from ..errors import Aborted, OptionError, shown
+from .location import caller
+from .program import Program
+from .scope import Scope
+from .state import ProgramState
+
+_BEGIN = '{"row": '
+"""Of every line."""
+
+
+@dataclass(frozen=True)
+class SavedState:
+    """What a finished program left, as JSON gives it back (a tuple is a list). It reads as a
+    `ProgramState` does, and takes nothing more."""
+
+    variables: dict[str, Any]
+    meta: dict[str, Any]
+    content: str  # `text()`
+    roles: list[dict[str, str]]  # `messages()`
+    ret_value: Any
+    tokens: int
+    seconds: float
+
+    @classmethod
+    def of(cls, state: ProgramState) -> SavedState:
+        """Of a finished program."""
+        root = state.program.root
+        return cls(
+            root.variables, root.meta, root.text, root.messages,
+            state.program.value, state.tokens, round(state.seconds, 6),
+        )  # fmt: skip
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.variables:
+            scope = Scope()
+            scope.names = dict.fromkeys(self.variables, 0)
+            raise scope.unknown(name)
+        return self.variables[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.variables
+
+    def get_meta_info(self, name: str) -> Any:
+        """As `ProgramState.get_meta_info`; its keys are strings."""
+        self[name]
+        return self.meta.get(name, {})
+
+    def text(self) -> str:
+        return self.content
+
+    def messages(self) -> list[dict[str, str]]:
+        return [dict(one) for one in self.roles]
+
+    def sync(self) -> None:
+        pass
+
+    def error(self) -> None:
+        return None
+
+    def __repr__(self) -> str:
+        return f"<SavedState, {shown(self.content)}>"
+
+
+@dataclass
+class SavedRows:
+    """The file of a batch. Rows are known by the program's source, its sampling, the model and the
+    arguments; those that failed are written too, and not found again.
+
+    A thread of its own writes: rows come from threads that must not wait.
+    """
+
+    path: Path
+    program: Any  # what besides the arguments a row depends on
+    _states: dict[str, SavedState] = field(default_factory=dict)
+    _repeats: Counter[str] = field(default_factory=Counter)
+    _rows: dict[Program, tuple[str, BoundArguments]] = field(default_factory=dict)
+    _error: Exception | None = None
+
+    def __post_init__(self) -> None:
+        self._location = caller()
+        self._finished: queue.SimpleQueue[Program | None] = queue.SimpleQueue()
+        self._read()
+
+    def __enter__(self) -> None:
+        """Begin to write."""
+        file = self.path.open("a", encoding="utf-8")
+        self._thread = threading.Thread(
+            target=self._write_all, args=(file,), name="sgnb-save", daemon=True
+        )
+        self._thread.start()
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Write what is finished, and close the file."""
+        self._finished.put(None)
+        self._thread.join()
+        if kind is None:
+            self.check()
+
+    def key(self, arguments: BoundArguments) -> str:
+        """Of the call's next row with these arguments; equal rows have keys of their own."""
+        try:
+            given = [self.program, arguments.arguments]
+            text = json.dumps(given, sort_keys=True, default=_plain)
+        except (TypeError, ValueError) as error:
+            message = f"{self._location}: a row cannot be known again: {error}"
+            hint = "save= takes arguments of plain data: text, numbers, lists, dicts"
+            raise OptionError(message, hint) from None
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        self._repeats[digest] += 1
+        return f"{digest}-{self._repeats[digest]}"
+
+    def find(self, key: str) -> SavedState | None:
+        return self._states.get(key)
+
+    def expect(self, program: Program, key: str, arguments: BoundArguments) -> None:
+        """Write `program` when `finished` is told of it."""
+        self._rows[program] = key, arguments
+
+    def finished(self, program: Program) -> None:
+        """From any thread; does not wait."""
+        self._finished.put(program)
+
+    def check(self) -> None:
+        """Raise what kept a row from being written."""
+        if self._error is not None:
+            raise self._error
+
+    def _read(self) -> None:
+        """Take the rows of the file; a last line that was torn is cut off."""
+        if not self.path.exists():
+            return
+        whole, torn = _split_last_line(self.path.read_bytes())
+        for number, line in enumerate(whole.splitlines(), 1):
+            try:
+                row = json.loads(line)
+                key, error = row.pop("row"), row.pop("error")
+                row.pop("arguments")
+                state = None if error is not None else SavedState(**row)
+            except (ValueError, KeyError, TypeError, AttributeError):
+                raise self._foreign(f"line {number}") from None
+            if state is not None:
+                self._states[key] = state
+        if torn:
+            begin = _BEGIN.encode()
+            if not (torn.startswith(begin) or begin.startswith(torn)):
+                raise self._foreign("the last line")
+            with self.path.open("r+b") as file:
+                file.truncate(len(whole))
+
+    def _foreign(self, where: str) -> OptionError:
+        message = f"{self._location}: {where} of {self.path} is no row of a batch"
+        return OptionError(message, "give save= a file of its own")
+
+    def _write_all(self, file: TextIO) -> None:
+        with file:
+            while (program := self._finished.get()) is not None:
+                line = self._line(program)
+                if line is None or self._error is not None:
+                    continue
+                try:
+                    file.write(line + "\n")
+                    file.flush()
+                except OSError as error:  # of the disk
+                    self._error = error
+
+    def _line(self, program: Program) -> str | None:
+        """None for a program that was stopped, or that JSON cannot hold."""
+        key, arguments = self._rows.pop(program)
+        error = program.root.error
+        if isinstance(error, Aborted) or not isinstance(error, Exception | None):
+            return None
+        state = SavedState.of(ProgramState(program.root))
+        row = {
+            "row": key,
+            "arguments": arguments.arguments,
+            **vars(state),
+            "error": None if error is None else f"{type(error).__name__}: {error}",
+        }
+        try:
+            row["meta"] = json.loads(json.dumps(state.meta, default=_described))
+            return json.dumps(row, ensure_ascii=False, default=_plain)
+        except (TypeError, ValueError) as reason:
+            message = f"{self._location}: a row is not saved, and will run again: {reason}"
+            file, number = self._location
+            warnings.warn_explicit(message, UserWarning, file, number)
+            return None
+
+
+def _split_last_line(text: bytes) -> tuple[bytes, bytes]:
+    """`text` up to its last line break, and what follows."""
+    end = text.rfind(b"\n") + 1
+    return text[:end], text[end:]
+
+
+def _plain(value: Any) -> Any:
+    """For JSON: what numpy and pydantic hold, as plain data; all else is a TypeError."""
+    for method in ("tolist", "model_dump"):
+        if hasattr(value, method):
+            return getattr(value, method)()
+    raise TypeError(f"{shown(value)} is no plain data")
+
+
+def _described(value: Any) -> Any:
+    """For JSON: meta information, what is no plain data as a person reads it."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    try:
+        return _plain(value)
+    except TypeError:
+        return shown(value)
