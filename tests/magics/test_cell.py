@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import _thread
 import threading
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ import sgnb
 from sgnb.errors import Aborted, OptionError
 from sgnb.lang import ProgramState
 from sgnb.magics.engines import BUNDLED
+from sgnb.magics.magic import PATTERNS
 
 from ..interrupts import interrupt_in
 
@@ -141,6 +144,63 @@ def test_a_batch_in_which_one_program_fails(shell: Any, capsys: Any) -> None:
     states = shell('%%sglang each q --over ["a", 2] --show none\ns += q\n')
     assert states[0].text() == "a"
     assert "1 of 2 programs failed" in capsys.readouterr().out
+
+
+SAVED = "%%sglang each q --save {file} --max-tokens 2 --show none {more} --over "
+
+
+def test_a_saved_batch(shell: Any, tmp_path: Any) -> None:
+    line = SAVED.format(file=tmp_path / "rows.jsonl", more="")
+    body = '\ns += q\ns += gen("x")\n'
+    first = shell(line + '["a", "b"]' + body)
+    again = shell(line + '["a", "b", "c"]' + body)
+    assert [state.text() for state in again[:2]] == [state.text() for state in first]
+    assert [isinstance(state, ProgramState) for state in again] == [False, False, True]
+
+
+def test_a_frame_back(shell: Any, tmp_path: Any) -> None:
+    more = "--frame -o table"
+    line = SAVED.format(file=tmp_path / "rows.jsonl", more=more)
+    frame = shell(line + '{"q": ["a", "b"]}\ns += q\ns += gen("x")\n')
+    assert list(frame.columns) == ["q", "x", "error", "tokens", "seconds"]
+    assert list(frame["q"]) == ["a", "b"] and list(frame["tokens"]) == [2, 2]
+    assert shell.ns["table"] is frame
+    assert "for a batch" in shell.fails("%%sglang each q --run q=x --frame\ns += q\n")[0]
+    handle = shell(
+        '%%sglang each q --bg --frame --over ["a"]\ns += q\ns += gen("x", max_tokens=1)\n'
+    )
+    assert list(handle.value["q"]) == ["a"]
+
+
+def test_an_interrupted_batch_leaves_its_states(shell: Any, tmp_path: Any) -> None:
+    file = tmp_path / "rows.jsonl"
+    line = SAVED.format(file=file, more="-o states")
+    body = '\ns += q\ns += gen("x", max_tokens=limit if q > "a" else 2, ignore_eos=True)\n'
+
+    def rows() -> Iterator[str]:
+        yield from "abc"
+        while not file.read_text():
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    shell.ns.update(limit=3000, rows=rows)
+    with pytest.raises(KeyboardInterrupt):
+        shell(line + "rows()" + body)
+    states = shell.ns["states"]
+    assert [state.error() is None for state in states] == [True, False, False]
+    shell.ns["limit"] = 2
+    again = shell(line + '["a", "b", "c"]' + body)
+    assert again[0].text() == states[0].text()
+    assert [state.tokens for state in again] == [2, 2, 2]
+
+
+def test_higher_words_yield_to_names_of_the_notebook(shell: Any) -> None:
+    assert "best_of_n" in PATTERNS and "majority_vote" in PATTERNS
+    body = '%%sglang --show none --max-tokens 3\nretry(s, gen("x"), valid=lambda b: True)\n'
+    assert shell(body)["x"]
+    shell("def retry(s, *args, **kwargs): s['own'] = 1")
+    assert shell(body)["own"] == 1
+    del shell.ns["retry"]
 
 
 @pytest.mark.parametrize(
