@@ -36,6 +36,15 @@ def test_the_page_on_constrained_text_runs(shell: Any, capsys: Any) -> None:
     assert shell(cell).calls[0].answer == "1800"
 
 
+def test_the_higher_words_of_the_page_on_the_language_run(shell: Any) -> None:
+    text = (ROOT / "docs" / "LANGUAGE.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text.partition("## Higher words")[2], re.DOTALL)
+    for block in blocks:
+        shell("import sgnb as sgl\n" + block)
+    assert shell("story.run().text()").startswith("Once upon a time")
+    assert sum(map(int, shell("reach_nine.run().text()").split(" + "))) == 9
+
+
 def test_the_readmes_cell_runs(shell: Any) -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     cell = next(
