@@ -14,6 +14,7 @@ from inspect import BoundArguments
 from itertools import islice
 from typing import Any
 
+from ..errors import Aborted
 from .pool import LoopThread, WorkerPool
 from .rows import Rows
 from .run import Run
@@ -46,9 +47,11 @@ class Batch:
         self._to_run: int | None = None
         if total is not None:
             read = list(self._rows)
+            self._total = len(read)
             self._to_run = sum(found is None for _, _, found in read)
             self._rows = iter(read)
         self._window: deque[State] = deque()  # begun or found, and not handed over
+        self._all_read = False
 
     def all(self) -> list[State]:
         """The states of all rows."""
@@ -109,12 +112,16 @@ class Batch:
         if nothing is left."""
         size = WINDOW if self._total is None else self._total
         step = 1 if self._total is None else max(size, 1)
-        while len(self._window) < size and not self._first_finished():
-            rows = list(islice(self._rows, step))
-            if not rows:
-                run.total = run.begun
+        while not self._all_read and len(self._window) < size and not self._first_finished():
+            if run.cancelled and self._window:
                 break
+            if run.cancelled:
+                hint = "it stopped before all rows were read; run it again to go on"
+                raise Aborted("the run was stopped", hint)
+            rows = list(islice(self._rows, step))
             self._begin(run, rows, keep)
+            if len(rows) < step or self._total is not None:
+                self._all_read, run.total = True, run.begun
         return bool(self._window)
 
     def _first_finished(self) -> bool:

@@ -76,6 +76,7 @@ class Run:
         self.on_finished: Callable[[Program], None] | None = None  # must be quick, and not wait
         self._params: dict[Any, SamplingParams] = {}  # by the arguments of `params`
         self.begun = self.finished = 0  # programs
+        self.cancelled = False  # no program is to begin
         self._failed = 0  # of those let go
         self._first_failed: ProgramState | None = None
         self._over = False
@@ -144,6 +145,7 @@ class Run:
 
     def cancel(self) -> None:
         """Stop every program's calls at the next token, from any thread. Waits for nothing."""
+        self.cancelled = True
         for state in list(self.states):
             state.cancel()
 

@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +17,9 @@ from typing import Any
 import pandas
 import pytest
 
-from sgnb.errors import OptionError, ProgramError
+from sgnb.errors import Aborted, OptionError, ProgramError
 from sgnb.events import BranchStarted, RunFinished, RunStarted
-from sgnb.lang import SavedState, batch, function, gen, pool
+from sgnb.lang import SavedState, batch, function, gen, pool, watch
 
 from .test_interrupts import NEVER, interrupt_soon
 
@@ -483,3 +484,54 @@ def test_what_cannot_be_saved(make: Any, tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="will run again"):
         [state] = odd.run_batch([(1,)], save=file, backend=make("x"))
     assert state["a"] == "x" and file.read_text() == ""
+
+
+@pytest.mark.parametrize("sized", [True, False])
+def test_stopping_the_run_of_a_batch(make: Any, sized: bool) -> None:
+    """As `%sglang stop` does, or a cell's time limit."""
+    executor, runs = make("x", delay=lambda call: 0.0 if call.prompt < "1" else NEVER), []
+    ignore = watch(runs.append)
+    try:
+        rows = [(str(i),) for i in range(3)] if sized else (("0",) for _ in itertools.count())
+        states = simple.run_batch(rows, generator_style=True, backend=executor)
+        assert next(states).text() == "0: x"
+        runs[0].cancel()
+        if sized:
+            assert [type(state.error()) for state in states] == [Aborted, Aborted]
+        else:
+            with pytest.raises(Aborted, match="stopped before all rows were read"):
+                list(states)
+    finally:
+        ignore()
+    assert executor.running == 0
+    assert executor.events(RunFinished)[0].status == "interrupted"
+
+
+def test_an_interrupt_of_async_programs(make: Any, tmp_path: Path) -> None:
+    @function
+    async def program(s: Any, q: str) -> str:
+        s += q + gen("a")
+        return str(await s["a"])
+
+    file, threads = tmp_path / "rows.jsonl", threading.active_count()
+    executor = make("x", delay=lambda call: 0.0 if call.prompt < "1" else NEVER)
+    interrupt_soon(executor, calls=3)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        program.run_batch([("0",), ("1",), ("2",)], save=file, backend=executor)
+    kinds = [type(state.error()) for state in vars(caught.value)["states"]]
+    assert kinds == [type(None), Aborted, Aborted]
+    assert len(file.read_text().splitlines()) == 1
+    while threading.active_count() > threads + 2:  # the executor's
+        time.sleep(0.01)
+
+
+def test_leaving_a_generator_keeps_what_was_saved(make: Any, tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    executor = make("x", delay=lambda call: 0.0 if call.prompt < "2" else NEVER)
+    states = simple.run_batch(
+        [(str(i),) for i in range(4)], save=file, generator_style=True, backend=executor
+    )
+    assert not file.exists()
+    next(states), next(states)
+    states.close()
+    assert len(file.read_text().splitlines()) == 2
