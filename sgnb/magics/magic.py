@@ -30,7 +30,7 @@ PRIMITIVES = {
 PATTERNS = {
     name: word
     for name in lang.__all__
-    if (word := getattr(lang, name)).__module__ == patterns.__name__
+    if getattr(word := getattr(lang, name), "__module__", "") == patterns.__name__
 }
 """The same, unless the notebook has a name of its own for it: these are words like any other."""
 
