@@ -16,17 +16,19 @@ ROOT = Path(__file__).parent.parent / "sgnb"
 
 ALLOWED = {
     "errors": set(),
-    "events": set(),
+    "latch": set(),
+    "events": {"latch"},
     "grammar": {"errors"},
     "sampling": {"errors", "grammar"},
     "segment": set(),
-    "engine": {"errors", "events", "sampling", "segment", "grammar", "models"},
-    "lang": {"errors", "events", "sampling", "segment", "grammar"},
+    "engine": {"errors", "latch", "events", "sampling", "segment", "grammar", "models"},
+    "lang": {"errors", "latch", "events", "sampling", "segment", "grammar"},
     "backends": {"errors", "events", "sampling", "segment", "grammar", "engine", "lang"},
-    "viz": {"errors", "events"},
+    "viz": {"errors", "latch", "events"},
     "models": {"errors"},
     "magics": {
         "errors",
+        "latch",
         "events",
         "sampling",
         "segment",

@@ -92,8 +92,8 @@ class EngineLoop:
         self.busy_seconds = 0.0
         # Asked in place of the thread: interrupted, `is_alive` and `join` take it for dead
         # (Python 3.11 and 3.12).
-        self._ended = threading.Event()
-        self._begun = threading.Lock()  # taken by who runs the loop, for good
+        self._ended = False
+        self._running = threading.Lock()  # held by who runs the loop
         self._thread = threading.Thread(target=self._run, name="sgnb-engine", daemon=True)
 
     def start(self) -> None:
@@ -102,7 +102,7 @@ class EngineLoop:
 
     @property
     def alive(self) -> bool:
-        return not (self._closing or self._ended.is_set())
+        return not (self._closing or self._ended)
 
     def counts(self) -> dict[str, int]:
         """How many of `COUNTS` there were. Call it on the engine's thread."""
@@ -137,16 +137,19 @@ class EngineLoop:
         """
         if self._on_its_thread() and at_once:
             return function()
-        future: Future[Any] = Future()
+        # Not one future that both threads know: see `sgnb/latch.py`.
+        results: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
 
         def work() -> None:
+            future: Future[Any] = Future()
             try:
                 future.set_result(function())
             except Exception as error:
                 future.set_exception(error)
+            results.put(future)
 
         self._send(work)
-        return None if self._on_its_thread() else future.result()
+        return None if self._on_its_thread() else results.get().result()
 
     def check_may_wait(self) -> None:
         """EngineError on the engine's own thread, which would wait for itself for ever."""
@@ -159,11 +162,10 @@ class EngineLoop:
     def close(self) -> None:
         """End every request and the thread. Harmless when repeated, and before `start`."""
         with self._guard:
-            if not self._ended.is_set():
+            if not self._ended:
                 self._commands.put(self._begin_closing)
         if not self._on_its_thread():
-            self._run()  # in place of a thread that never began
-            self._ended.wait()
+            self._run()  # after the thread, or in place of one that never began
             with suppress(RuntimeError):  # of such a thread
                 self._thread.join()
 
@@ -182,12 +184,14 @@ class EngineLoop:
             self._send(command)
 
     def _run(self) -> None:
-        if not self._begun.acquire(blocking=False):
-            return
-        try:
-            self._serve()
-        finally:
-            self._ended.set()
+        """Serve until the end, once; called again, wait for it."""
+        with self._running:
+            if self._ended:
+                return
+            try:
+                self._serve()
+            finally:
+                self._ended = True
 
     @torch.inference_mode()
     def _serve(self) -> None:

@@ -9,6 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from ..latch import Latch
 from .kinds import EVENT_KINDS, Extended, Masked, Sampled, StepRan
 from .log import EventLog, Record
 
@@ -21,7 +22,7 @@ class Recorder:
         self.lost = 0
         self._log, self._after = log, after
         self._file = self.path.open("w", encoding="utf-8")
-        self._stop = threading.Event()
+        self._stop = Latch()
         self._thread = threading.Thread(target=self._run, name="sgnb-recorder", daemon=True)
         self._thread.start()
 

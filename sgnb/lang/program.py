@@ -21,6 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Aborted, ProgramError
+from ..latch import Latch
 from .branch import Branch
 from .choices import METHODS, judge
 from .data import KnownData
@@ -49,7 +50,7 @@ class Program:
 
     def __init__(self, run: Run, number: int, held: Snapshot | None = None) -> None:
         self.run, self.executor = run, run.executor
-        self.changed = threading.Condition(threading.Lock())
+        self.changed = threading.Lock()
         self.outbox: list[tuple[Branch, Op, Call | ScoreCall]] = []  # calls to be sent
         self.owner: object = None  # the thread or task that runs the program's code
         self.closed = False  # that code has returned: no op will be added
@@ -303,9 +304,10 @@ class Program:
         """Close, wait until `deadline` (of time.monotonic) for calls in flight, fail the rest."""
         late = Aborted("the run was stopped, and the executor did not answer in time")
         self.close()
+        while (left := deadline - time.monotonic()) > 0:
+            if self._wait(lambda: self.finished, left):
+                break
         with self.changed:
-            while not self.finished and (left := deadline - time.monotonic()) > 0:
-                self.changed.wait(min(left, WAIT_SECONDS))
             for branch in self.branches:
                 if branch.busy:
                     branch.fail(late)
@@ -319,16 +321,29 @@ class Program:
                 return
         try:
             with blocking():
-                while True:
-                    with self.changed:
-                        if ready() or (self.changed.wait(WAIT_SECONDS) and ready()):
-                            return
+                while not self._wait(ready, WAIT_SECONDS):
                     if meanwhile is not None:
                         meanwhile()
                     self.run.tick()
         except KeyboardInterrupt as error:
             self.run.stop_all(error)
             raise
+
+    def _wait(self, ready: Callable[[], bool], seconds: float) -> bool:
+        """Whether `ready()`, asked with the lock held: at once, and else when something has
+        arrived, at most `seconds` later."""
+        arrived = Latch()
+        with self.changed:
+            if ready():
+                return True
+            self._listeners.append(arrived.set)
+        try:
+            arrived.wait(seconds)
+        finally:
+            with self.changed:
+                self._listeners.remove(arrived.set)
+        with self.changed:
+            return ready()
 
     def wait_finished(self, meanwhile: Callable[[], None] | None = None) -> None:
         self.wait(lambda: self.finished, meanwhile)
@@ -360,7 +375,6 @@ class Program:
         return not self.closed and _here() != self.owner
 
     def _notify(self) -> None:
-        self.changed.notify_all()
         for wake in self._listeners:
             wake()
 

@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import Aborted, OptionError, nearest
 from ..lang import ProgramState, Run, watch
 from ..lang.executor import Executor
+from ..latch import Latch
 from .table import Table
 
 KEPT = 50
@@ -137,7 +138,7 @@ class Background:
         self._runs: list[Run] = []
         self._value: Any = None
         self._error: BaseException | None = None
-        self._begun, self._ended = threading.Event(), threading.Event()
+        self._begun, self._ended = Latch(), Latch()
         threading.Thread(target=self._work, args=(work, timeout, ended), daemon=True).start()
         while not self._begun.wait(WAIT_SECONDS):
             continue

@@ -6,18 +6,24 @@ batch. It displays and prints nothing: output of a background thread lands in th
 
 from __future__ import annotations
 
+import queue
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from ..events import EventLog, Record
+from ..latch import Latch
 from .tree import PageOp, TreeState
 
 INTERVAL = 0.04
 IDLE_INTERVAL = 0.5
 """Seconds between drains with a view attached, and without one: the log must not overflow."""
+
+Wakes = queue.SimpleQueue[bool]
+"""What the thread waits for: True to drain at once, False to do so a last time."""
 
 
 class State(Protocol):
@@ -65,10 +71,11 @@ class Emitter:
         self._states: list[State] = [self.tree]
         self._views: list[View] = []
         self._failures = weakref.WeakKeyDictionary[State | View, Exception]()
-        self._waiting: list[threading.Event] = []
-        self._wake, self._stop = threading.Event(), threading.Event()
-        self._finalizer = weakref.finalize(self, _end, self._wake, self._stop)
-        feed = partial(_feed, weakref.ref(self), self._wake, self._stop)
+        self._waiting: list[Latch] = []
+        self._wake: Wakes = queue.SimpleQueue()
+        self._closed = False
+        weakref.finalize(self, self._wake.put, False)
+        feed = partial(_feed, weakref.ref(self), self._wake)
         self._thread = threading.Thread(target=feed, name="sgnb-emitter", daemon=True)
         self._thread.start()
 
@@ -90,7 +97,7 @@ class Emitter:
         """Give `view` a batch at every drain. Its state is the tree or one that is followed."""
         with self.lock:
             self._views.append(view)
-        self._wake.set()
+        self._wake.put(True)
 
     def detach(self, view: View) -> None:
         """Harmless when the view is not attached."""
@@ -103,19 +110,20 @@ class Emitter:
 
     def flush(self) -> None:
         """Return when every record emitted before the call has reached the states and views."""
-        if self._stop.is_set():
+        if self._closed:
             self._drain()
             return
-        done = threading.Event()
+        done = Latch()
         with self.lock:
             self._waiting.append(done)
-        self._wake.set()
+        self._wake.put(True)
         # The thread drains, not the caller: an interrupt here cannot leave a state half fed.
         done.wait()
 
     def close(self) -> None:
         """Drain a last time and end the thread. Harmless when repeated."""
-        self._finalizer()
+        self._closed = True
+        self._wake.put(False)
         self._thread.join()
 
     @property
@@ -153,22 +161,15 @@ class Emitter:
             self._states = [state for state in self._states if state is not thing]
 
 
-def _feed(
-    emitter: Callable[[], Emitter | None], wake: threading.Event, stop: threading.Event
-) -> None:
+def _feed(emitter: Callable[[], Emitter | None], wake: Wakes) -> None:
     """The thread. Holds the emitter only while draining, so that a forgotten one is collected."""
-    interval = 0.0
-    while not stop.is_set():
-        wake.wait(interval)
-        wake.clear()
+    interval, going_on = 0.0, True
+    while going_on:
+        with suppress(queue.Empty):
+            going_on = wake.get(timeout=interval)
         owner = emitter()
         if owner is None:
             return
         owner._drain()
         interval = owner.interval
         del owner
-
-
-def _end(wake: Any, stop: Any) -> None:
-    stop.set()
-    wake.set()

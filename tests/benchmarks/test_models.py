@@ -61,16 +61,19 @@ def test_a_cache_that_forgets_what_the_masks_show_is_refused() -> None:
 @pytest.mark.slow
 def test_a_family_of_the_benchmark_for_a_gpu() -> None:
     row, good = gpu_models.try_family("llama", "float32", "cpu")
-    tokens, equal, retracted = row[2], row[3], row[5]
+    tokens, equal, retracted = row[2], row[3], row[-2]
     assert good and tokens == equal > 0 and retracted > 0
 
 
 def test_tokens_are_judged_by_the_models_own_forward() -> None:
     model = models.small_model("llama")
     right = models.own_tokens(model, [5, 6, 7])
-    assert gpu_models.own_gaps(model, [5, 6, 7], right) == [0.0] * len(right)
+    logits = gpu_models.own_logits(model, [5, 6, 7], right)
+    assert gpu_models.gaps_below(logits, right) == [0.0] * len(right)
     wrong = [(right[0] + 1) % models.VOCAB, *right[1:]]
-    assert gpu_models.own_gaps(model, [5, 6, 7], wrong)[0] > 0
+    gaps = gpu_models.gaps_below(logits, wrong)
+    assert gaps[0] > 0 == gaps[1]
+    assert gpu_models.too_far(gaps, 0.0) == 1 and gpu_models.too_far([float("nan")], 9.0) == 1
 
 
 @pytest.mark.slow

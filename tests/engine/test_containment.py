@@ -6,10 +6,8 @@ from __future__ import annotations
 import itertools
 import queue
 import random
-import sys
 import threading
-import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,6 +32,7 @@ from sgnb.events import RequestFinished
 from sgnb.sampling import SamplingParams
 
 from ..byte_tokenizers import byte_level
+from ..interrupts import LOCKS, in_time, interrupted_at
 from ..random_models import greedy, random_model
 from .test_engine import slow_down, wait_until, whole
 
@@ -309,7 +308,7 @@ def test_a_finalizer_on_the_engines_thread_does_not_wait_for_it(make_engine: Mak
     refused = dropped_there(lambda: engine.generate([5]))
     assert isinstance(refused, EngineError) and "own thread" in str(refused)
     assert dropped_there(engine.close) is None
-    wait_until(lambda: engine._loop._ended.is_set())
+    wait_until(lambda: engine._loop._ended)
 
 
 def test_seeds_are_not_drawn_from_the_users_random(make_engine: MakeEngine) -> None:
@@ -321,35 +320,6 @@ def test_seeds_are_not_drawn_from_the_users_random(make_engine: MakeEngine) -> N
         outputs.add(tuple(engine.generate([5], max_new_tokens=8, temperature=2.0).token_ids))
         assert random.getstate() == before
     assert len(outputs) == 3
-
-
-THREADS = [method for method in vars(threading.Thread).values() if callable(method)]
-
-
-def interrupted_at(
-    number: int, function: Callable[[], Any], where: Sequence[Callable[..., Any]] = THREADS
-) -> bool:
-    """Run `function`, interrupted at that line of the functions `where`; False when it runs fewer.
-    (Elsewhere a tracer would interrupt where no signal does.)"""
-    lines = itertools.count(1)
-    codes = {function.__code__ for function in where if hasattr(function, "__code__")}
-
-    def trace(frame: types.FrameType, event: str, argument: Any) -> Any:
-        if frame.f_code not in codes:
-            return None
-        if event == "line" and next(lines) == number:
-            raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        function()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
 
 
 def test_an_interrupt_in_a_threads_methods_loses_no_engine(make_engine: MakeEngine) -> None:
@@ -367,6 +337,25 @@ def test_an_interrupt_in_a_threads_methods_loses_no_engine(make_engine: MakeEngi
         number += 1
     assert engine.generate([5, 6], max_new_tokens=2, **GREEDY).token_ids == expected
     wait_until(lambda: whole(engine))
+
+
+def test_an_interrupt_where_threads_meet_stops_no_engine() -> None:
+    """In the methods of `threading` and of futures it would leave a lock taken that the engine's
+    thread waits for."""
+    engine = Engine(random_model())
+    where = [*LOCKS, EngineLoop.call, EngineLoop.submit, EngineLoop.abort, EngineLoop._send]
+
+    def use() -> None:
+        assert engine.stats()
+        engine.flush_cache()
+        engine.generate([5, 6], max_new_tokens=2, **GREEDY)
+
+    number = 1
+    while in_time(lambda n=number: interrupted_at(n, use, where, calls=True)):  # type: ignore[misc]
+        assert in_time(engine.stats)
+        number += 1
+    assert number > 20
+    in_time(engine.close)
 
 
 def test_an_interrupt_at_any_line_of_an_engines_beginning_leaks_nothing() -> None:
@@ -396,7 +385,7 @@ def test_a_close_that_was_interrupted_can_be_repeated() -> None:
         engine = Engine(random_model())
         interrupted = interrupted_at(number, engine.close)
         engine.close()
-        assert engine.closed and engine._loop._ended.is_set()
+        assert engine.closed and engine._loop._ended
         assert not hasattr(engine._loop, "_runner"), "its memory is free"
         number += 1
 

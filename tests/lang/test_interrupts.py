@@ -4,6 +4,7 @@ once."""
 from __future__ import annotations
 
 import _thread
+import sys
 import threading
 import time
 from typing import Any
@@ -13,6 +14,9 @@ import pytest
 from sgnb.events import RunFinished
 from sgnb.lang import Run, function, gen
 from sgnb.lang import run as run_module
+from sgnb.lang.program import Program
+
+from ..interrupts import LOCKS, in_time, interrupted_at
 
 
 @function
@@ -170,3 +174,34 @@ def test_an_executor_that_does_not_answer(make: Any, monkeypatch: pytest.MonkeyP
     with pytest.raises(KeyboardInterrupt):
         program.run(backend=executor)
     check(executor)
+
+
+def test_at_any_place_where_threads_meet(make: Any) -> None:
+    """A lock that an interrupt leaves taken would keep the executor's thread for ever."""
+    executor = make("abc", delay=0.005)
+    generate = executor.generate
+
+    def untraced(call: Any, sink: Any) -> Any:
+        """The locks of the fake executor itself are not meant."""
+        tracer = sys.gettrace()
+        sys.settrace(None)
+        try:
+            return generate(call, sink)
+        finally:
+            sys.settrace(tracer)
+
+    executor.generate = untraced
+    where = [*LOCKS, Program.wait, Program._wait, Program.close]
+    number, interrupted = 1, True
+    while interrupted:
+        before = len(executor.events(RunFinished))
+
+        def run() -> None:
+            program.run(backend=executor)
+
+        interrupted = in_time(lambda n=number: interrupted_at(n, run, where, calls=True))  # type: ignore[misc]
+        status = executor.events(RunFinished)[before].status
+        assert status == ("interrupted" if interrupted else "done"), f"line {number}"
+        number += 1
+    check(executor)
+    assert number > 20

@@ -39,10 +39,10 @@ def requests(engine: Any) -> int:
 
 def test_a_cell(shell: Any, engine: Any) -> None:
     before = requests(engine)
-    report = shell('%%sglang ask q:str --dry --run q="Who?"\n' + BODY)
+    report = shell('%%sglang never_bound q:str --dry --run q="Who?"\n' + BODY)
     assert isinstance(report, DryReport)
     assert requests(engine) == before
-    assert "ask" not in shell.ns and "s" not in shell.ns
+    assert "never_bound" not in shell.ns and "s" not in shell.ns
     year, mood = report.calls
     assert (year.name, mood.name, year.answer, mood.answer) == ("year", "mood", "1900", "good")
     assert year.prompt_tokens == len(engine.encode(["Q: Who?\nYear: "])[0])

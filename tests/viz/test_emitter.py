@@ -16,6 +16,7 @@ from sgnb.events import EventLog
 from sgnb.events.log import RECORD_BYTES
 from sgnb.viz import Emitter, RunState, TreeState
 from sgnb.viz.emitter import Batch
+from tests.interrupts import LOCKS, in_time, interrupted_at
 from tests.viz.make_log import SYSTEM, Program, WordEngine, demo
 from tests.viz.page import TextPage, TreePage
 
@@ -142,3 +143,23 @@ def test_a_forgotten_emitter_ends_its_thread() -> None:
     gc.collect()
     thread.join(60)
     assert not thread.is_alive()
+
+
+def test_an_interrupt_where_threads_meet_stops_no_emitter(log: EventLog) -> None:
+    emitter = Emitter(log)
+    where = [*LOCKS, Emitter.flush, Emitter.attach]
+
+    def use() -> None:
+        emitter.attach(View(emitter.tree))
+        emitter.flush()
+
+    number = 1
+    while in_time(lambda n=number: interrupted_at(n, use, where, calls=True)):  # type: ignore[misc]
+        in_time(emitter.flush)
+        number += 1
+    assert number > 10
+
+    number = 1
+    while in_time(lambda n=number: interrupted_at(n, emitter.close, LOCKS, calls=True)):  # type: ignore[misc]
+        number += 1
+    in_time(emitter.close)

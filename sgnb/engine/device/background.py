@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from typing import Any
+
+from ...latch import Latch
 
 STOP_SECONDS = 1.0
 """How long work that was told to stop may take to end by itself, and between later tries."""
@@ -17,6 +19,7 @@ class Background:
 
     def __init__(self, work: Callable[[], Any], name: str) -> None:
         self._future: Future[Any] = Future()
+        self._done = Latch()
         self._thread = threading.Thread(target=self._run, args=(work,), name=name, daemon=True)
         self._thread.start()
 
@@ -25,15 +28,17 @@ class Background:
             self._future.set_result(work())
         except BaseException as error:
             self._future.set_exception(error)
+        finally:
+            self._done.set()
 
     def wait(self, seconds: float) -> bool:
         """Whether the work is done after at most `seconds`; an interrupt reaches who waits here."""
         # Not `Thread.join`: interrupted, that takes the thread for dead (Python 3.11).
-        return bool(wait([self._future], seconds).done)
+        return self._done.wait(seconds)
 
     def result(self) -> Any:
         """What the work gave or raised. Waits for it."""
-        wait([self._future])
+        self._done.wait()
         self._thread.join()
         return self._future.result()
 
