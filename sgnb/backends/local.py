@@ -18,7 +18,7 @@ from ..engine.engine import Engine, Origin
 from ..engine.request.input_processor import split_samples
 from ..engine.request.output import Output
 from ..engine.request.tokenizer import common_tokens
-from ..errors import RequestError, SgnbError, printable
+from ..errors import Aborted, RequestError, SgnbError, printable
 from ..lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_render
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
 from ..sampling import SamplingParams
@@ -34,14 +34,17 @@ REMEMBERED_CHOICES = 4096
 
 Tokens = tuple[int, ...]
 Alone = tuple[float | None, ...]
-Deliveries = queue.SimpleQueue[Callable[[], None] | None]
+
+TOGETHER = 512
+"""Pieces of mail at most that are opened before the calls among them are sent."""
 
 
 class LocalExecutor:
     """An `Executor` (see `lang.executor`) over one engine.
 
     Sinks are called on one thread of the executor's own, so that a program's next step is prepared
-    while the engine runs. The thread ends with `close`, or when the executor is no longer used.
+    while the engine runs. The same thread sends calls: those that the results of one step lead to
+    reach the engine together. It ends with `close`, or when the executor is no longer used.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -49,31 +52,65 @@ class LocalExecutor:
         self.log = engine.log
         self.chat, self.marks = chat_template(engine), marks(engine)
         self._alone: dict[Tokens, Alone] = {}  # log-probabilities without a prompt
-        self._deliveries: Deliveries = queue.SimpleQueue()
-        deliver = partial(_deliver, self._deliveries)
-        threading.Thread(target=deliver, name="sgnb-programs", daemon=True).start()
-        self.close = weakref.finalize(self, self._deliveries.put, None)
+        self._mail: Mail = queue.SimpleQueue()
+        serve = partial(_serve, self._mail)
+        threading.Thread(target=serve, name="sgnb-programs", daemon=True).start()
+        self.close = weakref.finalize(self, self._mail.put, None)
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
-        params = split_samples(call.params)
+        asked = _Asked(self, call, sink)
+        self._mail.put(asked)
+        return asked.cancel
+
+    def submit(self, calls: Sequence[_Asked]) -> None:
+        """Queue calls on the engine, together; each alone if one of them is refused."""
+        live = [asked for asked in calls if not asked.cancelled]
+        for asked in calls:
+            if asked.cancelled:
+                asked.sink(Result(error=Aborted("the call was stopped")))
+        for stream in (False, True):
+            group = [asked for asked in live if asked.call.stream == stream]
+            try:
+                self._submit(group, stream)
+            except Exception as error:
+                if len(group) == 1:
+                    group[0].sink(Result(error=error))
+                else:
+                    for asked in group:
+                        self.submit([asked])
+
+    def _submit(self, group: Sequence[_Asked], stream: bool) -> None:
+        if not group:
+            return
+        prompts = self.engine.encode([asked.call.segments or asked.call.prompt for asked in group])
+        samples = [
+            (asked, prompt, one, sink)
+            for asked, prompt in zip(group, prompts, strict=True)
+            for one, sink in zip(*self._samples(asked), strict=True)
+        ]
+        origins = [Origin(a.call.run, a.call.branch, a.call.name) for a, *_ in samples]
+        _, inputs, params, sinks = map(list, zip(*samples, strict=True))
+        ids = self.engine.submit(inputs, params, sinks, stream=stream, origins=origins)
+        for (asked, *_), id in zip(samples, ids, strict=True):
+            asked.ids.append(id)
+        for asked in group:
+            if asked.cancelled:  # meanwhile
+                self.engine.abort(asked.ids)
+
+    def _samples(
+        self, asked: _Asked
+    ) -> tuple[list[SamplingParams], list[Callable[[Output], None]]]:
+        """Of a call, and what takes the output of each."""
+        params, call, sink = split_samples(asked.call.params), asked.call, asked.sink
         samples = _Gather(len(params), lambda outputs: self._post(sink, self._result(outputs)))
 
         def take(index: int, output: Output) -> None:
             if index == 0 and call.stream and output.delta:
                 self._post(sink, Delta(output.delta, lambda: output.meta_info))
-            if output.finish_reason is None:
-                return
-            samples.put(index, output)
+            if output.finish_reason is not None:
+                samples.put(index, output)
 
-        origin = Origin(call.run, call.branch, call.name)
-        sinks = [partial(take, i) for i in range(len(params))]
-        try:
-            prompts = self.engine.encode([call.segments or call.prompt]) * len(params)
-            ids = self.engine.submit(prompts, params, sinks, stream=call.stream, origin=origin)
-        except SgnbError as error:
-            self._post(sink, Result(error=error))
-            return lambda: None
-        return partial(self.engine.abort, ids)
+        return params, [partial(take, i) for i in range(len(params))]
 
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
         try:
@@ -109,7 +146,8 @@ class LocalExecutor:
         params = [conditional] * len(continued) + [unconditional] * len(alone)
         origin = Origin(call.run, call.branch, call.name, "score")
         sinks = [partial(gather.put, i) for i in range(len(params))]
-        ids = self.engine.submit([*continued, *alone], params, sinks, origin=origin)
+        origins = [origin] * len(params)
+        ids = self.engine.submit([*continued, *alone], params, sinks, origins=origins)
         return partial(self.engine.abort, ids)
 
     def _scores(
@@ -158,7 +196,26 @@ class LocalExecutor:
         return Result(texts, meta, error, made_segments(self.engine, outputs[0]))
 
     def _post(self, sink: Callable[[Any], None], item: Any) -> None:
-        self._deliveries.put(partial(sink, item))
+        self._mail.put(partial(sink, item))
+
+
+class _Asked:
+    """A call on its way to the engine, and its requests there."""
+
+    def __init__(
+        self, executor: LocalExecutor, call: Call, sink: Callable[[Delta | Result], None]
+    ) -> None:
+        self.executor, self.call, self.sink = executor, call, sink
+        self.cancelled = False
+        self.ids: list[int] = []
+
+    def cancel(self) -> None:
+        self.cancelled = True
+        self.executor.engine.abort(self.ids)
+
+
+Mail = queue.SimpleQueue[Callable[[], None] | _Asked | None]
+"""Deliveries of results to programs, calls for the engine, and None at the end."""
 
 
 class _Gather:
@@ -287,11 +344,29 @@ def _read_template(name: str, render: Callable[[Messages], str]) -> ChatTemplate
     raise TemplateError(message, "give the roles as a ChatTemplate")
 
 
-def _deliver(deliveries: Deliveries) -> None:
-    """Make deliveries until None comes. A sink that fails is logged, and the others go on."""
-    while (delivery := deliveries.get()) is not None:
-        try:
-            delivery()
-        except BaseException:
-            _log.exception("what listened to a program's step failed")
-        del delivery  # it may hold the executor, whose finalizer ends this thread
+def _serve(mail: Mail) -> None:
+    """Deliver results and send calls until None comes."""
+    item = mail.get()
+    while item is not None:
+        calls: list[_Asked] = []
+        for _ in range(TOGETHER):
+            if isinstance(item, _Asked):
+                calls.append(item)
+            elif item is not None:
+                _try(item)
+            if item is None or mail.empty():
+                break
+            item = mail.get()
+        if calls:
+            _try(partial(calls[0].executor.submit, calls))
+        last = item is None
+        del calls, item  # they may hold the executor, whose finalizer ends this thread
+        item = None if last else mail.get()
+
+
+def _try(work: Callable[[], None]) -> None:
+    """One that fails is logged, and the others go on."""
+    try:
+        work()
+    except BaseException:
+        _log.exception("what listened to a program's step failed")

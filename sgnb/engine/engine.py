@@ -172,21 +172,22 @@ class Engine:
         on_outputs: Sequence[OnOutput],
         *,
         stream: bool = False,
-        origin: Origin | None = None,
+        origins: Sequence[Origin] | None = None,
     ) -> list[int]:
         """Queue one sample for each prompt and return their ids at once. Each of
-        `on_outputs` is called as `RequestState` says.
+        `on_outputs` is called as `RequestState` says. origins: where each comes from.
 
         Raises before anything is queued: RequestError, OptionError, or EngineError when the engine
         is closed.
         """
-        origin = origin or Origin()
         if self._rounds_by_batch and any(param.seed is not None for param in params):
             self._rounds_by_batch = False
             warnings.warn(_SEED_IN_HALVES.format(dtype=self.dtype), stacklevel=2)
         tokens = self._input_processor.tokens(prompts)
         states = []
-        for ids, param, on_output in zip(tokens, params, on_outputs, strict=True):
+        origins = origins or [Origin()] * len(tokens)
+        samples = zip(tokens, params, on_outputs, origins, strict=True)
+        for ids, param, on_output, origin in samples:
             limit = self._input_processor.limit(ids, param)
             request = Request(next(self._ids), ids, param, limit)
             grammar = self._grammar(param)

@@ -190,7 +190,7 @@ def test_requests_say_where_they_come_from(make_engine: MakeEngine) -> None:
         [[5]],
         [SamplingParams(max_new_tokens=1)],
         [lambda output: None],
-        origin=Origin("run", "0.1", "answer", "score"),
+        origins=[Origin("run", "0.1", "answer", "score")],
     )
     engine.close()
     [queued] = [r.event for r in engine.log.read().records if isinstance(r.event, RequestQueued)]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ...errors import RequestError
 from ...grammar.vocabulary import Vocabulary
 from ...segment import Segment
-from .chunks import REMEMBERED, ChunkedEncoder
+from .chunks import ChunkedEncoder
 from .marks import Places, Unmarked, marks_of, pattern_of
 
 CONTEXT_TOKENS = 6
@@ -31,8 +31,8 @@ CACHED_WORDS = 1000
 MB a thread, and it has a thread for each core; texts that repeat their words need no more."""
 
 
-SHORT = 64
-"""Characters of a text that is remembered whole."""
+REMEMBERED = 1 << 20
+"""Characters of the texts that are remembered whole."""
 
 
 class Tokenizer:
@@ -52,8 +52,7 @@ class Tokenizer:
         self._chunks = ChunkedEncoder(self._encode_whole, tokenizer.get_vocab, self._byte_level)
         self._marks = marks_of(tokenizer)
         self.marks = pattern_of(self._marks)  # finds special tokens written in a text, if any exist
-        self._begun: dict[Text, list[int]] = {}
-        self._gone_on: dict[Text, list[int]] = {}
+        self._begun, self._gone_on = Known(), Known()
         self._written = lru_cache(4096)(self._write)
         self._texts: dict[int, str] = {}
         self._making = threading.Lock()
@@ -165,18 +164,20 @@ class Tokenizer:
 
     def _look_up(
         self,
-        known: dict[Text, list[int]],
+        known: Known,
         encode: Callable[[Sequence[Text]], list[list[int]]],
         texts: Iterable[Text],
     ) -> dict[Text, list[int]]:
-        """The tokens of each text. Short ones are remembered: programs say what stands between
-        their generations again and again."""
+        """The tokens of each text. They are remembered: the branches of a program begin alike, and
+        what stands between generations is said again and again."""
         found = {text: known.get(text) for text in texts}
         new = [text for text, ids in found.items() if ids is None]
         made = dict(zip(new, encode(new), strict=True))
-        if len(known) + len(new) > REMEMBERED:
+        known.size += sum(len(_joined(text)) + 1 for text in new)
+        if known.size > REMEMBERED:
             known.clear()
-        known.update((text, ids) for text, ids in made.items() if len(_joined(text)) <= SHORT)
+            known.size = 0
+        known.update(made)
         return {text: made[text] if ids is None else ids for text, ids in found.items()}
 
     def _begin(self, texts: Sequence[Text]) -> list[list[int]]:
@@ -351,6 +352,12 @@ def _own_copy(fast: Any) -> Any:
 
 Text = tuple[Segment, ...]
 """Raw stretches and data that follow each other."""
+
+
+class Known(dict[Text, list[int]]):
+    """The tokens of texts."""
+
+    size = 0  # characters of the texts
 
 
 def _joined(segments: Iterable[Segment]) -> str:
