@@ -21,6 +21,7 @@ from ..engine.request.tokenizer import common_tokens
 from ..errors import Aborted, RequestError, SgnbError, printable
 from ..lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_render
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
+from ..lang.tool_format import with_tools
 from ..sampling import SamplingParams
 from ..segment import Segment
 
@@ -281,8 +282,8 @@ def chat_template(engine: Engine) -> ChatTemplate:
     if tokenizer is None or not tokenizer.chat_template:
         return PLAIN
 
-    def render(messages: Messages) -> str:
-        return tokenizer.apply_chat_template(list(messages), tokenize=False)
+    def render(messages: Messages, tools: Any = None) -> str:
+        return tokenizer.apply_chat_template(list(messages), tools=tools, tokenize=False)
 
     name = engine.model_name
     try:
@@ -329,9 +330,9 @@ def executor_of(engine: Engine) -> LocalExecutor:
 _making = threading.Lock()
 
 
-def _read_template(name: str, render: Callable[[Messages], str]) -> ChatTemplate:
+def _read_template(name: str, render: Callable[..., str]) -> ChatTemplate:
     """On a thread that can be stopped: a template is a program, and need not end."""
-    reading = Background(partial(from_render, name, render), "sgnb-template")
+    reading = Background(lambda: with_tools(from_render(name, render), render), "sgnb-template")
     try:
         if reading.wait(TEMPLATE_SECONDS):
             template: ChatTemplate = reading.result()

@@ -8,6 +8,7 @@
 Knows no engine, no notebook and no views: see `executor.py` for what it asks of a backend.
 """
 
+from .agents import agent
 from .choices import (
     ChoicesDecision,
     ChoicesSamplingMethod,
@@ -43,6 +44,8 @@ from .primitives import (
     system,
     system_begin,
     system_end,
+    tool,
+    use_tools,
     user,
     user_begin,
     user_end,
@@ -51,6 +54,7 @@ from .run import Run, watch
 from .saved import SavedState
 from .snapshot import Snapshot
 from .state import ForkGroup, ProgramState
+from .tools import Tool, ToolCall
 
 set_default_backend = set_default_executor
 
@@ -67,6 +71,9 @@ __all__ = [
     "SavedState",
     "SglFunction",
     "Snapshot",
+    "Tool",
+    "ToolCall",
+    "agent",
     "assistant",
     "assistant_begin",
     "assistant_end",
@@ -94,8 +101,10 @@ __all__ = [
     "system_begin",
     "system_end",
     "token_length_normalized",
+    "tool",
     "tree_search",
     "unconditional_likelihood_normalized",
+    "use_tools",
     "user",
     "user_begin",
     "user_end",

@@ -10,19 +10,30 @@ executor: calls are left with the program to be sent.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from itertools import accumulate, compress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Aborted
 from ..events import BranchFinished, BranchStarted, ChoiceMade, GenerationDone, TextAppended
+from ..sampling import SamplingParams
 from ..segment import Kind, Segment
 from .choices import describe, pick, wants_unconditional
 from .executor import Call, Delta, Executor, Result, ScoreCall, Scores
-from .ir import RoleBegin, RoleEnd, Text, role_text
+from .ir import RoleBegin, RoleEnd, Text, ToolResults, UseTools, role_text
 from .location import add_location
-from .ops import Assign, Choose, Fork, Generate, Join, Op, VarScopeBegin, VarScopeEnd
+from .ops import (
+    Assign,
+    Choose,
+    Fork,
+    Generate,
+    GenerateCalls,
+    Join,
+    Op,
+    VarScopeBegin,
+    VarScopeEnd,
+)
 from .reasoning import reasoning_name
 from .scope import Scope
 from .snapshot import Snapshot
@@ -47,6 +58,9 @@ class Branch:
         self.partial, self.partial_reasoning = "", ""  # the same, the reasoning told apart
         self.partial_meta: Callable[[], dict[str, Any]] = dict  # see `Delta`
         self.generated: list[tuple[int, int, Any]] = []  # begin and end in `text`, and meta
+        self.op_at = 0  # characters before the generation that runs now
+        self.steps: Generator[Any, Any, Any] | None = None  # of a `GenerateCalls`
+        self.chat = program.executor.chat  # with the tools that the program declared
         self.variables: dict[str, Any] = {}
         self.earlier: dict[str, tuple[Any, ...]] = {}  # values that later ones of a name replaced
         self.meta: dict[str, Any] = {}
@@ -72,6 +86,7 @@ class Branch:
             self.variables, self.meta = dict(parent.variables), dict(parent.meta)
             self.earlier, self.generated = dict(parent.earlier), list(parent.generated)
             self.messages, self.messages_at = list(parent.messages), len(parent.messages)
+            self.chat = parent.chat
         self.done = 0
         parent_id = self.parent.id if self.parent else ""
         self._emit(BranchStarted(self._run, self.id, parent_id, self.text))
@@ -90,6 +105,8 @@ class Branch:
             opened = [isinstance(segment.origin, tuple) for segment in self.segments]
             self.role_at = max(compress(ends, opened), default=0)
         self.scope.take_over(self.variables, held.role)
+        self.scope.in_conversation = bool(self.messages) or held.role is not None
+        self.scope.tools_declared = any(message["role"] == "tool" for message in self.messages)
 
     def snapshot(self) -> Snapshot:
         """What it holds now."""
@@ -130,13 +147,14 @@ class Branch:
             self.fail(_located(message.error, op))
             return
         try:
-            _TAKE[type(op)](self, op, message)
+            over = _TAKE[type(op)](self, op, message)
         except Exception as error:  # values or an answer of the wrong shape
             self.fail(_located(error, op))
             return
         self._forget_partial()
-        self._complete()
-        self.advance()
+        if over:
+            self._complete()
+            self.advance()
 
     def fail(self, error: BaseException) -> None:
         """End here: queued ops never run, and what depends on them fails with the same error."""
@@ -261,13 +279,30 @@ class Branch:
 
     def _begin_role(self, op: RoleBegin) -> bool:
         previous = self.messages[-1]["role"] if self.messages else None
-        self._add(role_text(self.program.executor.chat, op, previous))
+        mark = role_text(self.program.executor.chat, op, previous)
+        if (text := self.chat.opening(op.role, previous)) != mark.text:
+            mark = Segment(text)  # tells of tools, which no other template's mark does
+        self._add(mark)
         self.role_at = len(self.text)
         return True
 
     def _end_role(self, op: RoleEnd) -> bool:
         self.messages.append({"role": op.role, "content": self.text[self.role_at :]})
-        self._add(role_text(self.program.executor.chat, op, None))
+        mark = role_text(self.program.executor.chat, op, None)
+        if (text := self.chat.roles[op.role][1]) != mark.text:
+            mark = Segment(text)
+        self._add(mark)
+        return True
+
+    def _use_tools(self, op: UseTools) -> bool:
+        self.chat = self.chat.tools.declare(self.program.executor.chat, op.tools)
+        return True
+
+    def _add_results(self, op: ToolResults) -> bool:
+        """Results are data, even where a program reads marks in data."""
+        for before, result in self.chat.tools.results(self.chat, op.calls, op.texts):
+            self._add(Segment(before), Segment(result, "data"))
+        self.messages += [{"role": "tool", "content": text} for text in op.texts]
         return True
 
     def _assign(self, op: Assign) -> bool:
@@ -283,13 +318,38 @@ class Branch:
         return True
 
     def _generate(self, op: Generate) -> bool:
+        self.op_at = len(self.text)
+        self._call(op, op.params)
+        return False
+
+    def _generate_calls(self, op: GenerateCalls) -> bool:
+        self.op_at = len(self.text)
+        self.steps = op.use.write(op.params, self.chat.tools, self.program.executor.marks)
+        return self._next_step(op, None)
+
+    def _next_step(self, op: GenerateCalls, result: Result | None) -> bool:
+        """Go on to the next generation; True after the last."""
+        assert self.steps is not None
+        try:
+            step = self.steps.send(result)
+            while isinstance(step, Segment):
+                self._add(step)
+                step = next(self.steps)
+        except StopIteration as end:
+            self.steps = None
+            value, self.meta[op.name] = end.value
+            self._set(op.name, value)
+            return True
+        self._call(op, step)
+        return False
+
+    def _call(self, op: Generate, params: SamplingParams) -> None:
         run = self.program.run
         prompt, segments = self.prompt(op.backend)
         call = Call(
-            prompt, op.params, run.id, self.id, op.name, run.stream, op.location, segments
+            prompt, params, run.id, self.id, op.name, run.stream, op.location, segments
         )  # fmt: skip
         self.program.outbox.append((self, op, call))
-        return False
 
     def _choose(self, op: Choose) -> bool:
         select = op.select
@@ -342,7 +402,7 @@ class Branch:
         if child.role_at > text_at:
             self.role_at = child.role_at - text_at + len(self.text)
 
-    def _take_texts(self, op: Generate, result: Result) -> None:
+    def _take_texts(self, op: Generate, result: Result) -> bool:
         several, run = op.params.n > 1, self.program.run
         texts, segments = list(result.texts), result.segments if run.keep_tokens else ()
         if op.reasoning is not None:
@@ -352,20 +412,30 @@ class Branch:
                 segments = Segment("", "output"), Segment(texts[0], "data")
         self._set(op.name, texts if several else texts[0])
         self.meta[op.name] = list(result.meta) if several else result.meta[0]
+        self._keep(op, result, texts[0], segments)
+        return True
+
+    def _take_step(self, op: GenerateCalls, result: Result) -> bool:
+        kept = result.segments if self.program.run.keep_tokens else ()
+        self._keep(op, result, result.texts[0], kept)
+        return self._next_step(op, result)
+
+    def _keep(self, op: Generate, result: Result, text: str, segments: tuple[Segment, ...]) -> None:
+        """Append the `text` of a result, as `segments` where its tokens are known."""
         self._append_made(
             [s._replace(origin=op.backend) if s.kind == "output" else s for s in segments]
-            or [Segment(texts[0], "data")],
+            or [Segment(text, "data")],
             result.meta[0],
         )
         self.program.data.add(result.texts)
-        self._emit(GenerationDone(self._run, self.id, op.name, texts[0]))
+        self._emit(GenerationDone(self._run, self.id, op.name, text))
 
     def _append_made(self, segments: Iterable[Segment], meta: dict[str, Any]) -> None:
         begin = len(self.text)
         self._extend(segments)
         self.generated.append((begin, len(self.text), meta))
 
-    def _take_scores(self, op: Choose, scores: Scores) -> None:
+    def _take_scores(self, op: Choose, scores: Scores) -> bool:
         select = op.select
         values, index = scores.values, scores.chosen
         if index is None:
@@ -382,26 +452,32 @@ class Branch:
         }
         self._append_made([Segment(chosen, self._kind(select.kind))], self.meta[op.name])
         self._emit(ChoiceMade(self._run, self.id, op.name, select.choices, values, chosen))
+        return True
 
 
 _RUN: dict[type, Callable[[Branch, Any], bool]] = {
     Text: Branch._text,
     RoleBegin: Branch._begin_role,
     RoleEnd: Branch._end_role,
+    UseTools: Branch._use_tools,
+    ToolResults: Branch._add_results,
     Assign: Branch._assign,
     VarScopeBegin: Branch._begin_var_scope,
     VarScopeEnd: Branch._end_var_scope,
     Generate: Branch._generate,
+    GenerateCalls: Branch._generate_calls,
     Choose: Branch._choose,
     Fork: Branch._fork,
     Join: Branch._join,
 }
 """Each starts an op; True when it is over at once."""
 
-_TAKE: dict[type, Callable[[Branch, Any, Any], None]] = {
+_TAKE: dict[type, Callable[[Branch, Any, Any], bool]] = {
     Generate: Branch._take_texts,
+    GenerateCalls: Branch._take_step,
     Choose: Branch._take_scores,
 }
+"""Each takes a result; True when its op is over."""
 
 
 def _as_read_by(backend: Executor | None, segment: Segment) -> Segment:

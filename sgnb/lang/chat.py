@@ -8,9 +8,10 @@ renders.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..errors import ModelError
+from .tool_format import ToolFormat
 
 ROLES = ("system", "user", "assistant")
 
@@ -36,6 +37,10 @@ class ChatTemplate:
     last_answer: str = ""
     """What the template writes before the answer that ends a conversation, and before no other. A
     program that wants it writes it: `assistant(raw(...) + gen(...))`."""
+    begin_user: str | None = None
+    """Opens a conversation that begins with the user's role, whose own text is in it, where it is
+    not `begin` with that: where tools are declared there."""
+    tools: ToolFormat = field(default_factory=ToolFormat)
 
     def __post_init__(self) -> None:
         missing = [role for role in ROLES if role not in self.roles]
@@ -47,6 +52,8 @@ class ChatTemplate:
         """The text before the content of `role`. previous: the last turn's role, None at first."""
         before = self.roles[role][0]
         if previous is None:
+            if role == "user" and self.begin_user is not None:
+                return self.begin_user
             plain = role != "system" or self.begin_system is None
             return (self.begin if plain else self.begin_system or "") + before
         return "" if self.merged_system and (previous, role) == ("system", "user") else before

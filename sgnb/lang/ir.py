@@ -15,6 +15,7 @@ from .chat import ChatTemplate
 from .executor import ChoiceScore, Executor
 from .location import Location, caller
 from .reasoning import Reasoning
+from .tools import Tool, ToolCall, ToolUse
 
 ChoicesMethod = Callable[[Sequence[ChoiceScore]], list[float]]
 """Or a `ChoicesSamplingMethod`; see `choices`."""
@@ -64,6 +65,7 @@ class Gen(Expr):
     location: Location = field(compare=False)
     backend: Executor | None = None  # of this call; None for the run's
     reasoning: Reasoning | None = None  # a variable of its own for the reasoning that comes first
+    tools: ToolUse | None = None  # calls of these, or text
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,21 @@ class RoleBegin(Expr):
 @dataclass(frozen=True, slots=True)
 class RoleEnd(Expr):
     role: str
+
+
+@dataclass(frozen=True, slots=True)
+class UseTools(Expr):
+    """The model is told of `tools` where the conversation begins."""
+
+    tools: tuple[Tool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResults(Expr):
+    """What tools returned, in the tool role."""
+
+    calls: tuple[ToolCall, ...]
+    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """The ops in a branch's queue: nodes of the program with their names and sampling settled.
-`Text`, `RoleBegin` and `RoleEnd` are ops as they are. Knows no execution.
+`Text`, `RoleBegin`, `RoleEnd`, `UseTools` and `ToolResults` are ops as they are. Knows no
+execution.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..sampling import SamplingParams
 from .executor import Executor
-from .ir import RoleBegin, RoleEnd, Select, Text
+from .ir import RoleBegin, RoleEnd, Select, Text, ToolResults, UseTools
 from .location import Location
 from .reasoning import Reasoning
+from .tools import ToolUse
 
 if TYPE_CHECKING:
     from .branch import Branch
@@ -24,6 +26,13 @@ class Generate:
     location: Location
     backend: Executor | None = None
     reasoning: Reasoning | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class GenerateCalls(Generate):
+    """In steps, see `ToolUse.write`; `params` are those of its free text."""
+
+    use: ToolUse
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +81,8 @@ Op = (
     Text
     | RoleBegin
     | RoleEnd
+    | UseTools
+    | ToolResults
     | Generate
     | Choose
     | Assign

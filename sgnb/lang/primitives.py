@@ -22,9 +22,22 @@ from .choices import choices_method as method_of
 from .config import global_config
 from .constraint import normalize
 from .executor import executor_of
-from .ir import ChoicesMethod, Concat, ExpressionError, Gen, RoleBegin, RoleEnd, Select, Text, parts
+from .ir import (
+    ChoicesMethod,
+    Concat,
+    ExpressionError,
+    Gen,
+    RoleBegin,
+    RoleEnd,
+    Select,
+    Text,
+    ToolResults,
+    UseTools,
+    parts,
+)
 from .location import caller, warn_once
 from .reasoning import reasoning_of
+from .tools import ToolCall, as_tools, result_text, tool_use
 
 AnyChoicesMethod = ChoicesMethod | ChoicesSamplingMethod
 
@@ -63,6 +76,9 @@ def gen(
     thinking: bool | str | None = None,
     jump_forward: bool | None = None,
     backend: Any = None,
+    tools: Iterable[Any] | None = None,
+    tool_choice: str = "auto",
+    parallel_tool_calls: bool = False,
     **unknown: Any,
 ) -> Gen | Select:
     """Text from the model, kept under `name` (gen_0, gen_1 ... when left out).
@@ -74,6 +90,11 @@ def gen(
     dtype: int, float, bool or str: the text is constrained to such a literal; the variable stays
     text. An int or float also stops at a blank or a line break.
 
+    tools: functions that the model may call: the variable is a `ToolCall`, or text where it
+    answered so. tool_choice: "auto"; "required", a call; a tool's name, a call of it. With
+    parallel_tool_calls the variable is a list of calls, or text. `max_tokens` bounds the text and
+    each call. Tell the model of the tools with `use_tools`.
+
     A wrong or unknown argument is an OptionError, one without effect a warning; a regex or a schema
     that cannot be read is a GrammarError.
     """
@@ -82,7 +103,7 @@ def gen(
     if unknown:
         key = next(iter(unknown))
         raise OptionError(f"gen has no argument {key!r}", nearest(key, _OPTIONS | _OWN))
-    if choices is not None:
+    if choices is not None and tools is None:
         for key in given.keys() - {"temperature", "seed"}:
             what = f"{key}={given[key]!r} has no effect beside choices"
             warn_once(f"{what}, which are scored and not sampled", caller())
@@ -95,10 +116,22 @@ def gen(
     if not global_config.skip_special_tokens_in_output:
         given["skip_special_tokens"] = False
     executor = None if backend is None else executor_of(backend)
-    return Gen(_checked_name(name), _options(given), caller(), executor)
+    if tools is None:
+        if tool_choice != "auto" or parallel_tool_calls:
+            what = "parallel_tool_calls" if parallel_tool_calls else f"tool_choice={tool_choice!r}"
+            warn_once(f"{what} has no effect without tools", caller())
+        return Gen(_checked_name(name), _options(given), caller(), executor)
+    others = {"choices": choices, "backend": backend, **given}
+    for key in ("choices", "dtype", "regex", "json_schema", "ebnf", "n", "backend"):
+        if others.get(key) is not None:
+            message = f"{key}={others[key]!r} and tools exclude each other"
+            raise OptionError(message, "give one of them")
+    use = tool_use(tools, tool_choice, parallel_tool_calls)
+    return Gen(_checked_name(name), _options(given), caller(), tools=use)
 
 
-_OWN = {"name", "choices", "choices_method", "backend"}
+_OF_TOOLS = {"tools", "tool_choice", "parallel_tool_calls"}
+_OWN = {"name", "choices", "choices_method", "backend"} | _OF_TOOLS
 _OPTIONS = set(signature(gen).parameters) - _OWN - {"unknown"}
 
 
@@ -211,6 +244,26 @@ def role(name: str, expr: Any) -> Concat:
     if name not in ROLES:
         raise ProgramError(f"{caller()}: there is no role {name!r}", nearest(name, ROLES))
     return Concat((RoleBegin(name), *parts("" if expr is None else expr), RoleEnd(name)))
+
+
+def use_tools(tools: Iterable[Any]) -> UseTools:
+    """Tells the model of `tools`, functions or `Tool`s, where the conversation begins: as its own
+    chat template does, else in the system prompt. Comes before the first role."""
+    return UseTools(as_tools(tools))
+
+
+def tool(call: ToolCall | Iterable[ToolCall], result: Any) -> ToolResults:
+    """What a call returned, in the tool role; for a list of calls a list of results. Text stands as
+    it is and all else as JSON; special tokens written in it are plain text."""
+    if isinstance(call, ToolCall):
+        return ToolResults((call,), (result_text(result),))
+    calls = tuple(call) if isinstance(call, (list, tuple)) else ()
+    if not calls or not all(isinstance(one, ToolCall) for one in calls):
+        raise ProgramError(f"{caller()}: {call!r} is no call", 'give s["..."] of gen(tools=...)')
+    if not isinstance(result, (list, tuple)) or len(result) != len(calls):
+        what = f"{len(calls)} calls need a list of as many results"
+        raise ProgramError(f"{caller()}: {what}", "give [call() for call in calls]")
+    return ToolResults(calls, tuple(map(result_text, result)))
 
 
 def system_begin() -> RoleBegin:

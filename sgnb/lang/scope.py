@@ -13,9 +13,9 @@ from ..errors import ProgramError, UnknownVariableError, nearest
 from ..sampling import SamplingParams
 from .chat import ROLES
 from .executor import Executor
-from .ir import Expr, Gen, RoleBegin, RoleEnd, Select, Text
+from .ir import Expr, Gen, RoleBegin, RoleEnd, Select, Text, ToolResults, UseTools
 from .location import caller, warn_once
-from .ops import Assign, Choose, Generate, Op, VarScopeEnd
+from .ops import Assign, Choose, Generate, GenerateCalls, Op, VarScopeEnd
 from .reasoning import reasoning_name
 
 ParamsOf = Callable[[tuple[tuple[str, Any], ...], bool, Executor | None], SamplingParams]
@@ -31,6 +31,8 @@ class Scope:
         self.unnamed: set[str] = set()  # made up for nameless generations: a join leaves them alone
         self.role: str | None = None  # the open one
         self.num_ops = 0
+        self.in_conversation = False  # a role has begun
+        self.tools_declared = False
         self.joined = False  # takes no more ops
         self.children = 0  # branches forked from it
 
@@ -39,7 +41,8 @@ class Scope:
         child = Scope()
         child.names = dict.fromkeys(self.names, 0)
         child.unnamed = set(self.unnamed)
-        child.role = self.role
+        child.role, child.in_conversation = self.role, self.in_conversation
+        child.tools_declared = self.tools_declared
         return child
 
     def take_over(self, names: Iterable[str], role: str | None) -> None:
@@ -56,7 +59,14 @@ class Scope:
                 if params.ignored:
                     warn_once(params.ignored, node.location)
                 name = self._claim(node.name)
-                op = Generate(name, params, node.location, node.backend, node.reasoning)
+                if node.tools is not None:
+                    op = GenerateCalls(name, params, node.location, use=node.tools)
+                else:
+                    op = Generate(name, params, node.location, node.backend, node.reasoning)
+            case UseTools():
+                op = self._use_tools(node)
+            case ToolResults():
+                op = self._outside_roles(node)
             case Select():
                 op = Choose(self._claim(node.name), node)
             case RoleBegin():
@@ -112,6 +122,19 @@ class Scope:
         self.unnamed.add(made_up)
         return made_up
 
+    def _use_tools(self, node: UseTools) -> UseTools:
+        if self.in_conversation:
+            hint = "append it before the first role: the tools stand where the conversation begins"
+            raise ProgramError(f"{caller()}: use_tools comes after the conversation began", hint)
+        self.tools_declared = True
+        return node
+
+    def _outside_roles(self, node: ToolResults) -> ToolResults:
+        if self.role is not None:
+            what = f"a tool's result stands inside the role {self.role!r}"
+            raise ProgramError(f"{caller()}: {what}", "end the role first: it has one of its own")
+        return node
+
     def _begin(self, node: RoleBegin) -> RoleBegin:
         if node.role not in ROLES:
             what = f"there is no role {node.role!r}"
@@ -120,7 +143,7 @@ class Scope:
             what = f"the role {node.role!r} begins inside the role {self.role!r}"
             hint = f"end the role {self.role!r} first; roles do not nest"
             raise ProgramError(f"{caller()}: {what}", hint)
-        self.role = node.role
+        self.role, self.in_conversation = node.role, True
         return node
 
     def _end(self, node: RoleEnd) -> RoleEnd:

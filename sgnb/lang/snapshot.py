@@ -11,6 +11,7 @@ from ..errors import OptionError, shown
 from ..segment import Kind, Segment
 from .chat import ROLES, ChatTemplate
 from .ir import RoleBegin, RoleEnd, role_text
+from .tools import ToolCall
 
 VERSION = 1
 """Of the JSON."""
@@ -61,7 +62,7 @@ class Snapshot:
             "earlier": self.earlier,
         }
         try:
-            return json.dumps(held, ensure_ascii=False)
+            return json.dumps(held, ensure_ascii=False, default=_written)
         except (TypeError, ValueError):
             values = {**self.earlier, **self.variables}
             name = next(name for name, value in values.items() if not _fits(value))
@@ -105,7 +106,8 @@ def _segment(plain: dict[str, Any]) -> Segment:
     if mark is not None:
         op = (RoleBegin if mark["begins"] else RoleEnd)(_role(mark["role"]))
         previous = mark["previous"]
-        return Segment(text, "raw", (), (op, None if previous is None else _role(previous)))
+        known = previous if previous in (None, "tool") else _role(previous)
+        return Segment(text, "raw", (), (op, known))
     kind, tokens = plain["kind"], tuple(plain.get("tokens", ()))
     if kind not in get_args(Kind) or not all(type(token) is int for token in tokens):
         raise ValueError(f"{shown(plain)} is no stretch of a prompt")
@@ -118,9 +120,16 @@ def _role(name: Any) -> str:
     return str(name)
 
 
+def _written(value: Any) -> Any:
+    """A call is its name and arguments: a tool is a function, which JSON cannot hold."""
+    if isinstance(value, ToolCall):
+        return {"name": value.name, "arguments": value.arguments}
+    raise TypeError
+
+
 def _fits(value: Any) -> bool:
     try:
-        json.dumps(value)
+        json.dumps(value, default=_written)
     except (TypeError, ValueError):
         return False
     return True

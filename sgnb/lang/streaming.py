@@ -54,7 +54,7 @@ class _Cursor:
             return ""
         if now.reasoning is not None and name == reasoning_name(now.name):
             return branch.partial_reasoning
-        return branch.partial if now.name == name else ""
+        return branch.text[branch.op_at :] + branch.partial if now.name == name else ""
 
     def _explained(self, begin: int, new: str) -> list[tuple[str, dict[str, Any]]]:
         """`new`, which begins at `begin`, cut where generations begin and end, with theirs."""

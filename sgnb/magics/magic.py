@@ -9,7 +9,7 @@ from IPython.core.magic import no_var_expand
 
 from .. import lang
 from ..errors import OptionError, nearest
-from ..lang import Run, SglFunction, choices, patterns, primitives
+from ..lang import Run, SglFunction, agents, choices, patterns, primitives, tools
 from ..lang.rows import Rows
 from .body import compile_body
 from .doctor import check
@@ -19,6 +19,7 @@ from .report import shorten
 from .session import SESSION, Session
 
 _HOMES = primitives.__name__, choices.__name__
+_PATTERN_HOMES = patterns.__name__, agents.__name__, tools.__name__
 PRIMITIVES = {
     name: word
     for name in lang.__all__
@@ -30,7 +31,7 @@ PRIMITIVES = {
 PATTERNS = {
     name: word
     for name in lang.__all__
-    if getattr(word := getattr(lang, name), "__module__", "") == patterns.__name__
+    if getattr(word := getattr(lang, name), "__module__", "") in _PATTERN_HOMES
 }
 """The same, unless the notebook has a name of its own for it: these are words like any other."""
 

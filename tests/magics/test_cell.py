@@ -52,6 +52,24 @@ def test_show_none_gives_the_state_and_quiet_nothing(shell: Any, capsys: Any) ->
     assert capsys.readouterr().out == ""
 
 
+def test_a_cell_says_the_words_of_tools_and_shows_each_call_once(shell: Any, capsys: Any) -> None:
+    def add(a: int, b: int = 1) -> int:
+        """Adds."""
+        return a + b
+
+    shell.ns["add"] = add
+    body = """s += use_tools([Tool(add)]) + user("1 + 1?")
+s += assistant(gen("call", tools=[add], tool_choice="add"))
+s += tool(s["call"], s["call"]())
+agent(s, [add], 2, on_limit="answer", temperature=0, max_tokens=8)
+"""
+    shell("%%sglang -o state\n" + body)
+    state = shell.ns["state"]
+    assert isinstance(state["call"]() + 1, int) and isinstance(state["answer"], str)
+    written = str(state["call"].arguments).replace("'", '"').replace(" ", "")
+    assert capsys.readouterr().out.count(f'"arguments":{written}') == 1
+
+
 def test_marks_in_an_argument_are_read_as_such_where_the_line_says_so(shell: Any) -> None:
     """As a token each, and not as the tokens of their letters; also when the name is called."""
     mark = sgnb.load(BUNDLED).tokenizer.hf.eos_token
