@@ -182,7 +182,7 @@ class Program:
 
     def check_open(self, branch: Branch) -> None:
         """Raise unless `branch` can take ops. The lock is held."""
-        if self.cancelled:
+        if self.cancelled or self.run.cancelled:
             hint = "what it had produced is kept; run it again to go on"
             raise Aborted("the run was stopped", hint)
         if self.closed:
