@@ -12,7 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from transformers import LlamaTokenizerFast, PreTrainedTokenizerFast
-from transformers.integrations.mistral import convert_tekken_tokenizer
 
 FILE = "tekken_240911.json"
 
@@ -32,6 +31,8 @@ def pieces() -> list[bytes]:
 @cache
 def tokenizer() -> PreTrainedTokenizerFast:
     """The same as a tokenizer of transformers. Takes 20 seconds."""
+    from transformers.integrations.mistral import convert_tekken_tokenizer
+
     return convert_tekken_tokenizer(str(_folder() / FILE))
 
 

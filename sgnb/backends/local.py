@@ -350,19 +350,21 @@ def _serve(mail: Mail) -> None:
     item = mail.get()
     while item is not None:
         calls: list[_Asked] = []
-        for _ in range(TOGETHER):
+        opened = 0
+        while item is not None:
             if isinstance(item, _Asked):
                 calls.append(item)
-            elif item is not None:
+            else:
                 _try(item)
-            if item is None or mail.empty():
+            opened += 1
+            if opened == TOGETHER or mail.empty():
                 break
             item = mail.get()
         if calls:
             _try(partial(calls[0].executor.submit, calls))
-        last = item is None
+        ended = item is None
         del calls, item  # they may hold the executor, whose finalizer ends this thread
-        item = None if last else mail.get()
+        item = None if ended else mail.get()
 
 
 def _try(work: Callable[[], None]) -> None:

@@ -303,7 +303,7 @@ class Program:
     def drain(self, deadline: float) -> None:
         """Close, wait until `deadline` (of time.monotonic) for calls in flight, fail the rest."""
         late = Aborted("the run was stopped, and the executor did not answer in time")
-        self.close()
+        self.close(Aborted("the run was stopped"))  # unless its code has returned
         while (left := deadline - time.monotonic()) > 0:
             if self._wait(lambda: self.finished, left):
                 break

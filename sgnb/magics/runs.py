@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import Aborted, OptionError, nearest
 from ..lang import ProgramState, Run, watch
@@ -28,12 +28,29 @@ STOP_SECONDS = 2.0
 _here = threading.local()
 
 
+class Past(NamedTuple):
+    """What the list says of a run that is over, so that it keeps no states alive."""
+
+    id: str
+    title: str
+    status: str
+    finished: int
+    total: int | None
+    message: str
+
+
+def _settled(run: Run | Past) -> Run | Past:
+    if isinstance(run, Past) or run.status == "running":
+        return run
+    return Past(run.id, run.title, run.status, run.finished, run.total, run.message)
+
+
 class Runs:
     """`engine_of(executor)` names an executor's engine for the list. Dry runs are not listed."""
 
     def __init__(self, engine_of: Callable[[Executor], str]) -> None:
         self._engine_of = engine_of
-        self._runs: deque[tuple[Run, str, float]] = deque()
+        self._runs: deque[tuple[Run | Past, str, float]] = deque()
         self._lock = threading.Lock()
         watch(self._started)
 
@@ -77,14 +94,15 @@ class Runs:
 
     def _running(self) -> list[Run]:
         with self._lock:
-            return [run for run, *_ in self._runs if run.status == "running"]
+            runs = [run for run, *_ in self._runs]
+        return [run for run in runs if isinstance(run, Run) and run.status == "running"]
 
     def _started(self, run: Run) -> None:
         if getattr(run.executor, "dry", False):
             return
-        engine = self._engine_of(run.executor)
         with self._lock:
-            self._runs.append((run, engine, time.monotonic()))
+            self._runs = deque((_settled(one), engine, at) for one, engine, at in self._runs)
+            self._runs.append((run, self._engine_of(run.executor), time.monotonic()))
             while len(self._runs) > KEPT and self._runs[0][0].status != "running":
                 self._runs.popleft()
         begun = getattr(_here, "begun", None)

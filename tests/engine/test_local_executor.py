@@ -484,3 +484,21 @@ def test_an_endless_chat_template(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(KeyboardInterrupt):
             chat_template(engine)
     assert not [thread for thread in threading.enumerate() if thread.name == "sgnb-template"]
+
+
+@pytest.mark.parametrize("together", [1, 2, 512])
+def test_results_and_calls_in_bursts(
+    executor: LocalExecutor, monkeypatch: pytest.MonkeyPatch, together: int
+) -> None:
+    """None is lost where a burst ends, and one refused call refuses no other."""
+    monkeypatch.setattr(local, "TOGETHER", together)
+
+    @function
+    def chain(s: Any, i: int) -> None:
+        s += f"{i}:" if i else "long " * 2000
+        for level in range(3):
+            s += gen(f"a{level}", max_tokens=2, temperature=0, ignore_eos=True)
+
+    bad, *good = chain.run_batch([(i,) for i in range(40)], backend=executor)
+    assert isinstance(bad.error(), RequestError)
+    assert all(state.error() is None and "a2" in state for state in good)

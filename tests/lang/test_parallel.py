@@ -13,6 +13,7 @@ import pytest
 
 from sgnb.events import RunFinished, RunStarted
 from sgnb.lang import Run, function, gen
+from sgnb.lang import run as run_module
 
 NEVER = 1e6
 
@@ -123,8 +124,10 @@ def test_an_inner_error_that_nobody_read_ends_the_cell(make: Any) -> None:
 
 
 def test_an_error_that_nobody_reads_is_logged_once(
-    make: Any, caplog: pytest.LogCaptureFixture
+    make: Any, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(run_module, "_watchers", [])  # who lists runs holds the last one
+
     def run(read: bool) -> None:
         state = tip.run("bad", backend=make(fails))
         wait_until(lambda: state.program.finished)
