@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
 from ..errors import OptionError, ProgramError, nearest, shown
+from ..sampling import scalar
 from .executor import ChoiceScore, Scores
 from .ir import ChoicesMethod
 
@@ -75,7 +76,10 @@ def judge(method: ChoicesMethod, scores: Scores) -> Scores:
     name = getattr(method, "__name__", shown(method))
     hint = "let it return a list with a number for each choice"
     try:
-        values = tuple(method(scores.choices))
+        given = method(scores.choices)
+        if not isinstance(given, Iterable):
+            return Scores(error=ProgramError(f"choices_method={name} gave {shown(given)}", hint))
+        values = tuple(scalar(value) for value in given)
     except Exception as error:
         return Scores(error=error)
     except BaseException as caught:  # SystemExit, say, which would end the thread in silence
@@ -85,6 +89,11 @@ def judge(method: ChoicesMethod, scores: Scores) -> Scores:
     if len(values) != len(scores.choices):
         what = f"{len(values)} values for {len(scores.choices)} choices"
         return Scores(error=ProgramError(f"choices_method={name} gave {what}", hint))
+    for value in values:
+        # NaN is no larger and no smaller than another score
+        if not isinstance(value, (int, float)) or value != value:
+            what = f"choices_method={name} gave {shown(value)}, which is no number"
+            return Scores(error=ProgramError(what, hint))
     return replace(scores, values=values)
 
 

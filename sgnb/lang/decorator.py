@@ -11,7 +11,7 @@ from inspect import BoundArguments
 from typing import Any, Literal
 
 from ..errors import OptionError, ProgramError, nearest
-from ..sampling import SamplingParams
+from ..sampling import SamplingParams, scalar
 from .executor import Executor
 from .location import caller
 from .pool import WorkerPool
@@ -125,8 +125,8 @@ class SglFunction:
         one of their own. With `generator_style` the states come as they finish, in order. A program
         that failed raises its error when its state is read; this call does if all have failed.
         """
-        limit = MAX_WORKERS if num_threads == "auto" else num_threads
-        if not isinstance(limit, int) or limit < 1:
+        limit = MAX_WORKERS if num_threads == "auto" else scalar(num_threads)
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
             message = f"num_threads={num_threads!r} is not allowed"
             raise OptionError(message, 'give "auto" or an integer of 1 or more')
         self._refuse_unknown(defaults, _DEFAULTS)

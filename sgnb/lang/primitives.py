@@ -12,8 +12,8 @@ from functools import lru_cache
 from inspect import signature
 from typing import Any
 
-from ..errors import OptionError, ProgramError, nearest
-from ..sampling import SamplingParams
+from ..errors import OptionError, ProgramError, nearest, shown
+from ..sampling import SamplingParams, scalar
 from ..segment import Kind
 from .chat import ROLES
 from .choices import ChoicesMethod, token_length_normalized
@@ -111,6 +111,8 @@ def select(
     """
     if isinstance(choices, str):
         raise OptionError(f"choices={choices!r} is one string", "give a list of strings")
+    if not isinstance(choices, Iterable):
+        raise OptionError(f"choices={shown(choices)} is no list", "give a list of strings")
     choices = tuple(choices)
     if not choices:
         raise OptionError("choices=[] leaves nothing to select", "give one choice or more")
@@ -221,6 +223,7 @@ def _as_typed(text: str) -> str:
 
 
 def _hashable(value: Any) -> Any:
+    value = scalar(value)
     if isinstance(value, dict):
         value = value.items()
     if isinstance(value, str) or not isinstance(value, Iterable):

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Literal, get_args
 
 from ..errors import OptionError, ProgramError, nearest
+from ..sampling import scalar
 from .branch import Branch
 from .ir import Expr, RoleBegin, RoleEnd
 from .location import caller
@@ -129,7 +130,8 @@ class ProgramState:
 
     def fork(self, size: int = 1) -> ForkGroup:
         """`size` branches that go on from here, once this branch has come here. Does not wait."""
-        if not isinstance(size, int) or size < 1:
+        size = scalar(size)
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             message = f"fork({size!r}) is not a number of branches"
             raise OptionError(message, "give an integer of 1 or more")
         return ForkGroup(self, self.program.fork(self._branch, size))

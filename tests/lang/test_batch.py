@@ -6,6 +6,7 @@ import math
 import threading
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sgnb.errors import OptionError
@@ -184,7 +185,12 @@ def test_progress(make: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert said.endswith("\r3/3 programs\n")
 
 
-@pytest.mark.parametrize("threads", [0, "many", 1.5])
+@pytest.mark.parametrize("threads", [0, "many", 1.5, True])
 def test_num_threads(fake: Any, threads: Any) -> None:
     with pytest.raises(OptionError, match="num_threads"):
         simple.run_batch([{"q": "a"}], num_threads=threads, backend=fake)
+
+
+def test_num_threads_of_numpy(fake: Any) -> None:
+    [state] = simple.run_batch([{"q": "a"}], num_threads=np.int64(2), backend=fake)
+    state.sync()
