@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from transformers import PreTrainedModel
 
 from .. import models
-from ..errors import ModelError, RequestError
+from ..errors import ModelError, OptionError, RequestError, shown
 from ..grammar.compiler import GrammarCompiler, TokenGrammar
 from ..sampling import SamplingParams
 from ..segment import Segment
@@ -86,6 +86,12 @@ class Engine:
         self._model = weakref.ref(model) if isinstance(model, PreTrainedModel) else None
         source = models.path(model) if isinstance(model, str) and model in models.names() else model
         check_options(settings)
+        if tokenizer is not None and not hasattr(tokenizer, "all_special_ids"):
+            raise OptionError(
+                f"tokenizer={shown(tokenizer)} is no tokenizer of transformers",
+                "give AutoTokenizer.from_pretrained(...), or for one of the tokenizers library "
+                "PreTrainedTokenizerFast(tokenizer_object=...)",
+            )
         outer = sys.exc_info()[1]
         try:
             try:

@@ -298,6 +298,9 @@ class EngineLoop:
         for request, failure in output.failed:
             self._end(request.state, _failed(failure))
         for request in output.spoilt:
+            if not request.isolated:
+                self._scheduler.isolate(request)
+                continue
             failed = Finish("error", error=EngineError(*NO_NUMBERS))
             self._end(request.state, failed, spoilt=True)
         for request in output.spent:

@@ -146,8 +146,8 @@ class Scheduler:
         becomes free.
 
         Harmless for one that was never added. spoilt: its logits were no numbers, nor may be its
-        keys and values. The cache forgets all of its tokens but those that others use: these end
-        the same way if they read what is spoilt.
+        keys and values. The cache forgets all of its tokens but those that others use: see
+        `isolate`.
         """
         if request.node is not None:
             if spoilt:
@@ -156,8 +156,20 @@ class Scheduler:
         elif self.waiting.pop(request.id, None) is not None:
             self._blocked = None
         if spoilt:
-            for slots in self.tree.discard(request.tokens, request.namespace):
-                self.pool.release(slots)
+            self._discard(request)
+
+    def isolate(self, request: Request) -> None:
+        """The request's logits were no numbers, perhaps by keys and values that it shares with a
+        spoilt one: it begins once more, at the head of the queue, and shares none. Its output
+        stays."""
+        if request.node is not None:
+            request.num_computed = request.node.end
+            self._release(request)
+            self._emit(RequestRetracted(request.id))
+        self._discard(request)
+        request.isolate()
+        self._wait_first(request)
+        self._blocked = None
 
     def free_early(self, request: Request) -> None:
         """The running request ends by its length, with the token that is being sampled: it needs
@@ -166,7 +178,6 @@ class Scheduler:
         As `finish`, while the device still works; a later `finish` finds nothing left to do.
         """
         self._release(request)
-        request.freed_early = True
 
     def requeue_rewritten(self, request: Request) -> None:
         """The running request rewrote its last tokens. If the tree holds some of them for it, it
@@ -386,6 +397,11 @@ class Scheduler:
     def _wait_first(self, request: Request) -> None:
         self.waiting[request.id] = request
         self.waiting.move_to_end(request.id, last=False)
+
+    def _discard(self, request: Request) -> None:
+        """Forget what the cache has of the request's tokens, but for what others use."""
+        for slots in self.tree.discard(request.tokens, request.namespace):
+            self.pool.release(slots)
 
     def _share_prompt(self, request: Request) -> None:
         """Put the computed part of a running request's prompt into the tree, and lock it there."""

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
 from statistics import fmean
 from typing import Any
 
 from ..errors import OptionError, ProgramError, nearest, shown
+from ..sampling import scalar
 from .executor import ChoiceScore, Scores
 from .ir import ChoicesMethod, Select
 
@@ -116,7 +117,10 @@ def judge(select: Select, scores: Scores) -> Scores:
     try:
         if hasattr(method, "requires_unconditional_logprobs"):
             return _decide(select, scores)
-        values = tuple(method(scores.choices))
+        given = method(scores.choices)
+        if not isinstance(given, Iterable):
+            return Scores(error=ProgramError(f"choices_method={name} gave {shown(given)}", hint))
+        values = tuple(scalar(value) for value in given)
     except Exception as error:
         return Scores(error=error)
     except BaseException as caught:  # SystemExit, say, which would end the thread in silence
@@ -126,6 +130,11 @@ def judge(select: Select, scores: Scores) -> Scores:
     if len(values) != len(scores.choices):
         what = f"{len(values)} values for {len(scores.choices)} choices"
         return Scores(error=ProgramError(f"choices_method={name} gave {what}", hint))
+    for value in values:
+        # NaN is no larger and no smaller than another score
+        if not isinstance(value, (int, float)) or value != value:
+            what = f"choices_method={name} gave {shown(value)}, which is no number"
+            return Scores(error=ProgramError(what, hint))
     return replace(scores, values=values)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import OptionError, ProgramError, nearest
-from ..sampling import SamplingParams
+from ..sampling import SamplingParams, scalar
 from .batch import Batch, frame
 from .config import global_config
 from .executor import Executor, executor_of
@@ -190,8 +190,8 @@ class SglFunction:
         as_frame: a data frame of the rows, their variables, error, tokens and seconds instead of
         states.
         """
-        limit = MAX_WORKERS if num_threads == "auto" else num_threads
-        if not isinstance(limit, int) or limit < 1:
+        limit = MAX_WORKERS if num_threads == "auto" else scalar(num_threads)
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
             message = f"num_threads={num_threads!r} is not allowed"
             raise OptionError(message, 'give "auto" or an integer of 1 or more')
         if as_frame and generator_style:

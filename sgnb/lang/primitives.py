@@ -13,7 +13,7 @@ from functools import lru_cache
 from inspect import signature
 from typing import Any
 
-from ..errors import OptionError, ProgramError, nearest
+from ..errors import OptionError, ProgramError, nearest, shown
 from ..sampling import SamplingParams, scalar
 from ..segment import Kind
 from .chat import ROLES
@@ -172,7 +172,9 @@ def select(
     """
     if isinstance(choices, str):
         raise OptionError(f"choices={choices!r} is one string", "give a list of strings")
-    choices = () if choices is None else tuple(choices)
+    if not isinstance(choices, Iterable):
+        raise OptionError(f"choices={shown(choices)} is no list", "give a list of strings")
+    choices = tuple(choices)
     if not choices:
         raise OptionError("choices=[] leaves nothing to select", "give one choice or more")
     for choice in choices:
@@ -314,6 +316,7 @@ def _as_typed(text: str) -> str:
 
 
 def _hashable(value: Any) -> Any:
+    value = scalar(value)
     if isinstance(value, dict):
         value = value.items()
     if isinstance(value, str) or not isinstance(value, Iterable):

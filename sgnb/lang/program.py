@@ -223,7 +223,8 @@ class Program:
             self._deliver(branch, op, message)
             return
         assert isinstance(op, Choose)
-        if op.select.method in METHODS.values():
+        method = op.select.method
+        if any(method is own for own in METHODS.values()):  # a user's may raise when it is compared
             self._deliver(branch, op, judge(op.select, message))
             return
 

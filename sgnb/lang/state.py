@@ -185,7 +185,7 @@ class ProgramState:
         """`size` branches that go on from here, once this branch has come here. Does not wait.
         `position_ids_offset` changes nothing, as in SGLang."""
         size = scalar(size)
-        if not isinstance(size, int) or size < 1:
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
             message = f"fork({size!r}) is not a number of branches"
             raise OptionError(message, "give an integer of 1 or more")
         return ForkGroup(self, self.program.fork(self._branch, size))

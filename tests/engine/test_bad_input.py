@@ -210,6 +210,12 @@ def test_requests(engine: Engine, options: dict[str, Any], value: str, hint: str
         engine.generate([5], **options)
 
 
+@pytest.mark.parametrize("tokenizer", [5, "tiny", len])
+def test_what_is_no_tokenizer(tokenizer: Any) -> None:
+    with refused(OptionError, f"tokenizer={tokenizer!r}", "AutoTokenizer"):
+        Engine("tiny", tokenizer=tokenizer)
+
+
 def test_arguments(engine: Engine) -> None:
     with refused(OptionError, "2 sampling_params for 1 prompts", "one for each prompt"):
         engine.generate([[5]], [{}, {}])

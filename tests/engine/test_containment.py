@@ -73,6 +73,40 @@ def test_a_request_with_nan_fails_alone(prefix_cache: bool, overlap: bool) -> No
         assert whole(engine)
 
 
+@pytest.mark.parametrize("prefix_cache", [True, False])
+@pytest.mark.parametrize("overlap", [True, False])
+@pytest.mark.parametrize("options", [{}, {"return_logprob": True, "logprob_start_len": 2}], ids=str)
+def test_a_request_with_nan_spoils_no_prefix_that_others_share_meanwhile(
+    prefix_cache: bool, overlap: bool, options: dict[str, Any]
+) -> None:
+    """Attention gives what is masked a weight of 0, and 0 times NaN is NaN: the keys and values of
+    the prefix are spoilt too, and others take them from the cache before the logits are read."""
+    prefix = INNOCENT[0]
+    prompts = [[*prefix, POISON], prefix, [*prefix, POISON, 5], prefix[:3], [*prefix, 6], prefix]
+    innocent = [i for i, prompt in enumerate(prompts) if POISON not in prompt]
+    params = [SamplingParams.make(GREEDY | {"max_new_tokens": 6} | options)] * len(prompts)
+    with Engine(random_model()) as engine:
+        expected = engine.generate([prompts[i] for i in innocent], params[: len(innocent)])
+    with Engine(
+        poisoned_model(), prefix_cache=prefix_cache, overlap=overlap, max_step_tokens=16,
+        max_running_requests=3, max_total_tokens=60,
+    ) as engine:  # fmt: skip
+        for _ in range(4):
+            ends: queue.SimpleQueue[tuple[int, Output]] = queue.SimpleQueue()
+            engine.submit(prompts, params, numbered_callbacks(ends.put, len(prompts)))
+            outputs = dict(ends.get(timeout=30) for _ in prompts)
+            for i, wanted in zip(innocent, expected, strict=True):
+                assert outputs[i].error is None, i
+                assert outputs[i].token_ids == wanted.token_ids
+                for name in ("logprobs", "prompt_logprobs"):
+                    assert getattr(outputs[i], name) == pytest.approx(
+                        getattr(wanted, name), abs=1e-4
+                    )
+            assert all("logits are NaN" in str(outputs[i].error) for i in (0, 2))
+        assert not any(POISON in node["tokens"] for node in engine.tree())
+        assert whole(engine)
+
+
 @pytest.mark.parametrize("options", [{}, {"return_logprob": True, "logprob_start_len": 0}], ids=str)
 def test_a_request_for_no_token_with_nan_leaves_nothing(options: dict[str, Any]) -> None:
     """Beside others in its step, and when its last token alone is not in the cache."""

@@ -206,6 +206,21 @@ def test_modules_with_hooks_are_not_fused(pre: bool) -> None:
     assert calls == {"q": 1, "norm": 1, "gate": 1, "rotary": 1}
 
 
+def test_modules_with_a_forward_of_the_users_inside_are_not_fused() -> None:
+    """One that only looks on changes no logits, and must be called all the same."""
+    model = varied_model("llama")
+    first, second = model.model.layers
+    calls = Counter[str]()
+    for name, module in {"q": first.self_attn.q_proj, "gate": second.mlp.gate_proj}.items():
+        module.forward = lambda x, name=name, own=module.forward: calls.update([name]) or own(x)
+    expected = own_logits(model, ROWS)
+    pooled = Pooled(model)
+    pooled.fuse()
+    calls.clear()
+    assert torch.allclose(pooled.logits(ROWS), expected, atol=2e-4, rtol=1e-4)
+    assert calls == {"q": 1, "gate": 1}
+
+
 def test_layers_whose_inputs_are_read_again_are_not_fused() -> None:
     """A fused layer writes its sum over its input."""
     model = varied_model("llama")

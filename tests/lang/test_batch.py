@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas
 import pytest
 
@@ -221,10 +222,15 @@ def test_progress_of_an_iterator(make: Any, capsys: pytest.CaptureFixture[str]) 
     assert "3program [" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("threads", [0, "many", 1.5])
+@pytest.mark.parametrize("threads", [0, "many", 1.5, True])
 def test_num_threads(fake: Any, threads: Any) -> None:
     with pytest.raises(OptionError, match="num_threads"):
         simple.run_batch([{"q": "a"}], num_threads=threads, backend=fake)
+
+
+def test_num_threads_of_numpy(fake: Any) -> None:
+    [state] = simple.run_batch([{"q": "a"}], num_threads=np.int64(2), backend=fake)
+    state.sync()
 
 
 class Endless:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections import Counter
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
-from sgnb.errors import ProgramError
+from sgnb.errors import OptionError, ProgramError
 from sgnb.lang import (
     ChoicesDecision,
     ChoicesSamplingMethod,
@@ -128,11 +131,21 @@ def test_a_slow_method_keeps_no_other_program_waiting(make: Any) -> None:
             assert s["a"] == "x"
 
 
-@pytest.mark.parametrize("values", [[], [1.0], ["a", "b"], None, 5])
-def test_values_of_the_wrong_kind_fail_the_select(fake: Any, values: Any) -> None:
-    with pytest.raises(Exception) as caught, Run(fake) as run:
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize(
+    "values",
+    [[], [1.0], ["a", "b"], [[1], [2]], [1j, 2j], [None, None], [math.nan, 1.0], None, 5],
+)
+def test_values_of_the_wrong_kind_fail_the_select(
+    fake: Any, values: Any, temperature: float
+) -> None:
+    """At temperature 0 too, where strings, lists and NaN can be compared."""
+    with (
+        pytest.raises(ProgramError, match="choices_method=<lambda> gave") as caught,
+        Run(fake) as run,
+    ):
         s = run.state()
-        s += select("a", ["x", "y"], 1.0, choices_method=lambda choices: values)
+        s += select("a", ["x", "y"], temperature, choices_method=lambda choices: values)
     assert "select 'a'" in caught.value.__notes__[0]
 
 
@@ -200,3 +213,38 @@ def test_a_method_written_for_sglang(make: Any) -> None:
     with pytest.raises(ProgramError, match="'w', which is no choice"), Run(executor) as run:
         s = run.state()
         s += select("a", ["x", "yz"], choices_method=Wrong())
+
+
+@pytest.mark.parametrize("values", [np.array([1.0, 2.0]), torch.tensor([1.0, 2.0])], ids=type)
+def test_values_of_numpy_and_torch_are_numbers(fake: Any, values: Any) -> None:
+    with Run(fake) as run:
+        s = run.state()
+        s += select("a", ["x", "y"], torch.tensor(0.0), choices_method=lambda choices: values)
+    assert s["a"] == "y"
+    scores = s.get_meta_info("a")["scores"]
+    assert scores == (1.0, 2.0)
+    assert {type(score) for score in scores} == {float}
+
+
+class Incomparable:
+    """A choices_method, as an object of a library may be."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __call__(self, choices: Any) -> list[float]:
+        return [1.0 for _ in choices]
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("not to be compared")
+
+
+def test_a_method_that_cannot_be_compared_does_not_hang_the_program(make: Any) -> None:
+    with Run(make()) as run:
+        s = run.state()
+        s += select("a", ["x"], choices_method=Incomparable())
+    assert s["a"] == "x"
+
+
+def test_choices_that_are_none() -> None:
+    with pytest.raises(OptionError, match="choices=None is no list"):
+        select("a", None)  # type: ignore[arg-type]

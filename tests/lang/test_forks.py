@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sgnb.errors import OptionError, ProgramError
@@ -196,3 +197,11 @@ def test_a_large_fork_needs_no_threads(make: Any) -> None:
         assert threading.active_count() == before
         assert s["y"][199] == "y@0.199"
     assert executor.most_running == 200
+
+
+def test_the_size_of_a_fork_may_be_numpys(fake: Any) -> None:
+    with Run(fake) as run:
+        s = run.state()
+        assert len(s.fork(np.int64(3))) == 3
+        with pytest.raises(OptionError, match=r"fork\(True\)"):
+            s.fork(True)

@@ -55,8 +55,8 @@ def fuse(
     of each layer. Merged weights, and those of what only looked like it could be merged, stay in
     memory once: the modules keep views of them. linear: computes every GEMM with a linear module's
     weights, also of those that match no pattern; slower, for who needs all rows of any batch
-    rounded alike. A forward that someone else has replaced already stays as it is, and so does that
-    of a module with forward hooks on it or inside it, which a twin would not call.
+    rounded alike. A module stays as it is where someone else has replaced a forward already, or put
+    a hook, on it or inside it: a twin would call neither.
     """
     first = next(model.parameters())
     operations = pick_operations(first.device, first.dtype, linear)
@@ -87,11 +87,7 @@ _LOOKS: dict[Kind, Callable[[nn.Module], bool]] = {
 def _find(
     model: nn.Module, options: dict[int, LayerOptions], operations: Operations
 ) -> list[_Twin]:
-    modules = [
-        module
-        for module in model.modules()
-        if "forward" not in vars(module) and not _hooked(module)
-    ]
+    modules = [module for module in model.modules() if not any(map(_is_changed, module.modules()))]
     rotaries = ((module, match_rotary(module)) for module in modules)
     found: list[_Twin] = [(Swap("rotary", m), twin.forward) for m, twin in rotaries if twin]
 
@@ -112,9 +108,10 @@ def _find(
     return found
 
 
-def _hooked(module: nn.Module) -> bool:
-    """Whether someone is to be told when `module`, or one inside it, is called."""
-    return any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
+def _is_changed(module: nn.Module) -> bool:
+    """Whether someone gave `module` a forward of its own, or is to be told when it is called."""
+    hooked = module._forward_hooks or module._forward_pre_hooks
+    return bool(hooked) or "forward" in vars(module)
 
 
 def _one_of_each(candidates: _Candidates) -> _Candidates:

@@ -54,7 +54,7 @@ class Request:
         self.prefix_hint: Prefix | None = None  # what the last look-up in the tree found
         self.cached_tokens: int | None = None  # of the prompt, at the first admission
         self.arrival = 0  # the step in which it began to wait
-        self.freed_early = False  # it left the scheduler before its last token was read
+        self.isolated = False  # it shares no keys and values with others; see `Scheduler.isolate`
 
         self.closed = False  # no token will be added; those that are there are still scored
         self.sample_row = 0  # of the last step's samples, the row of this request's
@@ -145,6 +145,16 @@ class Request:
             del self.logprobs[first:], self.top_logprobs[first:]
             self._unscored = min(self._unscored, position)
             self.num_computed = min(self.num_computed, self._unscored - 1)
+
+    def isolate(self) -> None:
+        """Keep the tokens, and void what was computed and scored of them, and what is in flight.
+        From now on the cache has a namespace for this request alone."""
+        self.namespace, self.isolated = f"request {self.id}", True
+        self.rewrite(self.num_tokens, ())
+        self.prompt_logprobs, self.prompt_top_logprobs = [], []
+        self.logprobs, self.top_logprobs = [], []
+        self._unscored = _first_scored(self.params, self.num_prompt_tokens)
+        self.prefix_hint = None
 
     def scored(self, logprobs: list[float], top: list[list[tuple[int, float]]]) -> None:
         """Take the log-probabilities of the tokens from `score_from` on, and with `top` the
