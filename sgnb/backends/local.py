@@ -18,7 +18,7 @@ from ..engine.engine import Engine, Origin
 from ..engine.request.input_processor import split_samples
 from ..engine.request.output import Output
 from ..engine.request.tokenizer import common_tokens
-from ..errors import Aborted, RequestError, SgnbError, printable
+from ..errors import Aborted, EngineError, RequestError, SgnbError, printable
 from ..lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_render
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
 from ..lang.tool_format import with_tools
@@ -59,6 +59,7 @@ class LocalExecutor:
         self.close = weakref.finalize(self, self._mail.put, None)
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
+        self._check_open()
         asked = _Asked(self, call, sink)
         self._mail.put(asked)
         return asked.cancel
@@ -113,7 +114,12 @@ class LocalExecutor:
 
         return params, [partial(take, i) for i in range(len(params))]
 
+    def _check_open(self) -> None:
+        if not self.close.alive:
+            raise EngineError(f"what runs programs on {self.engine!r} is closed", "load it again")
+
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
+        self._check_open()
         try:
             return self._score(call, sink)
         except SgnbError as error:

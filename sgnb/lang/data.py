@@ -16,7 +16,8 @@ class KnownData:
     def __init__(self, marks: re.Pattern[str] | None) -> None:
         """marks: finds the special tokens that a tokenizer would read in a text."""
         self._marks = marks
-        self._texts: dict[str, None] = {}
+        self._texts: dict[str, None] = {}  # those that spell marks
+        self._whole: set[str] = set()
 
     def has_marks(self, text: str) -> bool:
         return self._marks is not None and self._marks.search(text) is not None
@@ -24,6 +25,7 @@ class KnownData:
     def add(self, value: Any) -> None:
         """Take a text, or those in a list, tuple, set or mapping."""
         if isinstance(value, str):
+            self._whole.add(value)
             if self.has_marks(value):
                 self._texts[value.strip()] = None
         elif isinstance(value, Mapping):
@@ -35,7 +37,10 @@ class KnownData:
 
     def tell_apart(self, text: str) -> list[tuple[str, Kind]]:
         """`text` in order, as raw stretches and data. A known text that the program took apart
-        counts line by line."""
+        counts line by line. One that is appended whole is data too where it spells no mark: beside
+        others it may."""
+        if text in self._whole:
+            return [(text, "data")]
         if not self._texts or not self.has_marks(text):
             return [(text, "raw")]
         result: list[tuple[str, Kind]] = []

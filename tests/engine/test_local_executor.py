@@ -502,3 +502,28 @@ def test_results_and_calls_in_bursts(
     bad, *good = chain.run_batch([(i,) for i in range(40)], backend=executor)
     assert isinstance(bad.error(), RequestError)
     assert all(state.error() is None and "a2" in state for state in good)
+
+
+def test_a_closed_executor_says_so(engine: Engine) -> None:
+    executor = LocalExecutor(engine)
+    executor.close()
+
+    @function
+    def ask(s: Any) -> None:
+        s += "a" + gen("a")
+
+    with pytest.raises(EngineError, match="closed"):
+        ask.run(backend=executor)["a"]
+
+
+def test_an_engine_that_closes_ends_what_runs_on_it() -> None:
+    with Engine(random_model(vocab_size=400), tokenizer=byte_level(), device="cpu") as engine:
+        executor = LocalExecutor(engine)
+
+        @function
+        def ask(s: Any) -> None:
+            s += "a" + gen("a", max_tokens=100_000, ignore_eos=True) + gen("b")
+
+        state = ask.run(backend=executor)
+    assert isinstance(state.error(), EngineError | Aborted | RequestError)
+    executor.close()

@@ -160,3 +160,17 @@ def test_places_that_touch_are_one() -> None:
         ("-no mark#", "raw"),
     ]
     assert KnownData(None).tell_apart("#") == [("#", "raw")]
+
+
+def test_an_argument_that_spells_a_mark_with_what_stands_beside_it(fake: FakeExecutor) -> None:
+    @function
+    def ask(s: Any, first: str, second: str) -> None:
+        s += "<|e"
+        s += second
+        s += first
+        s += second + gen("a")
+
+    ask.run_batch([("<|e", "nd|>")], backend=fake)
+    assert last(fake) == [("<|end|><|end|>", "data")]
+    ask.run_batch([("x", "nd|>")], backend=fake)
+    assert last(fake) == [("<|e", "raw"), ("nd|>xnd|>", "data")]
