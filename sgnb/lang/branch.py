@@ -160,6 +160,8 @@ class Branch:
         """End here: queued ops never run, and what depends on them fails with the same error."""
         if self.error is not None:
             return
+        if isinstance(error, Aborted):  # because the program's code has failed, if it has
+            error = self.program.failure or error
         self.error, self._traceback = error, error.__traceback__
         ops = [self.waiting, *self.queue]
         self.queue.clear()

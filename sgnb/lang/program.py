@@ -60,7 +60,7 @@ class Program:
         self.ended_at: float | None = None
         self.num_tokens = 0  # that its generations have made
         self.value: Any = None  # what the code returned
-        self._failure: BaseException | None = None  # what it raised
+        self.failure: BaseException | None = None  # what it raised
         self._busy = 0  # branches with ops to run
         self._listeners: list[Callable[[], None]] = []
         self.nested: list[Run] = []  # begun by its code, and not over or with an error to be read
@@ -87,8 +87,8 @@ class Program:
             self.start()
             yield
         except BaseException as error:
-            self.cancel()
             self.close(error)
+            self.cancel()
             raise
         finally:
             inside.reset(token)
@@ -252,22 +252,22 @@ class Program:
         """No op will be added. `failure` is what ended the program's code, if something did."""
         with self.changed:
             if not self.closed:
-                self.closed, self._failure = True, failure
+                self.closed, self.failure = True, failure
                 self._finish_if_over()
                 self._notify()
 
     def raise_failure(self) -> None:
         """Raise what the program's code raised, if it did."""
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
 
     def _finish_if_over(self) -> None:
         if not self.closed or self._busy or self.finished:
             return
         self.finished, self.ended_at = True, time.monotonic()
-        if self._failure is not None:
+        if self.failure is not None:
             self.root.error = None
-            self.root.fail(self._failure)
+            self.root.fail(self.failure)
         for branch in self.branches:
             if branch.error is not None and not branch.seen:
                 self.root.fail(branch.error)
