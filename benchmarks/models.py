@@ -273,7 +273,10 @@ def _settings(default: Any, sizes: dict[str, Any]) -> dict[str, Any]:
 def prompts() -> list[list[int]]:
     """Shorter and longer than windows and rope boundaries; some share a beginning."""
     rng = random.Random(0)
-    draw = lambda n: [rng.randrange(3, VOCAB) for _ in range(n)]  # noqa: E731
+
+    def draw(length: int) -> list[int]:
+        return [rng.randrange(3, VOCAB) for _ in range(length)]
+
     shared = draw(30)
     return [draw(5), draw(1), draw(23), shared + draw(4), shared + draw(9), draw(52), shared]
 

@@ -80,6 +80,9 @@ class LocalExecutor:
                 else:
                     for asked in group:
                         self.submit([asked])
+        for asked in live:
+            if asked.cancelled:  # meanwhile
+                self.engine.abort(asked.ids)
 
     def _submit(self, group: Sequence[_Asked], stream: bool) -> None:
         if not group:
@@ -95,9 +98,6 @@ class LocalExecutor:
         ids = self.engine.submit(inputs, params, sinks, stream=stream, origins=origins)
         for (asked, *_), id in zip(samples, ids, strict=True):
             asked.ids.append(id)
-        for asked in group:
-            if asked.cancelled:  # meanwhile
-                self.engine.abort(asked.ids)
 
     def _samples(
         self, asked: _Asked

@@ -147,8 +147,9 @@ class Scheduler:
 
         Harmless for one that was never added. spoilt: its logits were no numbers, nor may be its
         keys and values. The cache forgets all of its tokens but those that others use: see
-        `isolate`.
+        `isolate`, after which nobody else finds them.
         """
+        spoilt = spoilt or request.isolated
         if request.node is not None:
             if spoilt:
                 request.num_computed = request.node.end

@@ -280,21 +280,20 @@ class Branch:
         return "raw" if self.program.run.marks else kind or "raw"
 
     def _begin_role(self, op: RoleBegin) -> bool:
-        previous = self.messages[-1]["role"] if self.messages else None
-        mark = role_text(self.program.executor.chat, op, previous)
-        if (text := self.chat.opening(op.role, previous)) != mark.text:
-            mark = Segment(text)  # tells of tools, which no other template's mark does
-        self._add(mark)
+        self._add(self._mark(op, self.messages[-1]["role"] if self.messages else None))
         self.role_at = len(self.text)
         return True
 
     def _end_role(self, op: RoleEnd) -> bool:
         self.messages.append({"role": op.role, "content": self.text[self.role_at :]})
-        mark = role_text(self.program.executor.chat, op, None)
-        if (text := self.chat.roles[op.role][1]) != mark.text:
-            mark = Segment(text)
-        self._add(mark)
+        self._add(self._mark(op, None))
         return True
+
+    def _mark(self, op: RoleBegin | RoleEnd, previous: str | None) -> Segment:
+        mark = role_text(self.chat, op, previous)
+        if mark == role_text(self.program.executor.chat, op, previous):
+            return mark
+        return Segment(mark.text)  # tells of tools, which no other template's mark does
 
     def _use_tools(self, op: UseTools) -> bool:
         self.chat = self.chat.tools.declare(self.program.executor.chat, op.tools)

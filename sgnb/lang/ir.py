@@ -53,7 +53,7 @@ class Expr:
 @dataclass(frozen=True, slots=True)
 class Text(Expr):
     text: str
-    kind: Kind | None = None  # None: by where it stands, see `Program.tell_apart`
+    kind: Kind | None = None  # None: by where it stands, see `Program._tell_apart`
 
 
 @dataclass(frozen=True, slots=True)

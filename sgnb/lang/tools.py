@@ -326,12 +326,9 @@ def _without_titles(schema: Any) -> Any:
         return [_without_titles(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: value for key, value in schema.items() if key != "title" or _is_schema(value)}
+    # An argument may be called so: then it is a schema.
+    kept = {k: value for k, value in schema.items() if k != "title" or isinstance(value, dict)}
     return {
         key: value if key in ("default", "const", "enum") else _without_titles(value)
         for key, value in kept.items()
     }
-
-
-def _is_schema(value: Any) -> bool:
-    return isinstance(value, dict)

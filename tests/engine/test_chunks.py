@@ -13,6 +13,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 import sgnb.models
 from sgnb.engine.request import chunks
+from sgnb.engine.request import tokenizer as tokenizer_module
 from sgnb.engine.request.tokenizer import Tokenizer
 from sgnb.segment import Segment
 
@@ -155,3 +156,13 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         text = " ".join(f"word{i}" for i in range(start, start + 100))
         assert tokenizer.encode([text]) == tokenizer._encode_whole([text], True)
         assert len(tokenizer._chunks._known) <= 20
+
+
+def test_whole_texts_are_remembered_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenizer_module, "REMEMBERED", 40)
+    tokenizer = Tokenizer(byte_level())
+    for texts in (["a few words"], ["one", "two", "three"], ["long " * 20], ["short"]):
+        tokens = [tokenizer._encode_whole([text], True)[0] for text in texts]
+        assert tokenizer.encode(texts) == tokenizer.encode(texts) == tokens
+        assert sum(len(segments[0].text) for segments in tokenizer._begun) <= 40
+    assert len(tokenizer._begun) == 1  # that which is too long is not kept, what came before goes

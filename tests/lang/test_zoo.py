@@ -254,7 +254,10 @@ def self_consistency() -> None:
     @function
     def program(s: Any) -> Any:
         s += "Q: What is 12 + 30?\nA:"
-        step = lambda i: sgl.gen("sum", regex=" [0-9]{1,3}", temperature=1.0, seed=i)  # noqa: E731
+
+        def step(i: int) -> Any:
+            return sgl.gen("sum", regex=" [0-9]{1,3}", temperature=1.0, seed=i)
+
         return sgl.majority_vote(s, 5, step, vote=lambda branch: int(branch["sum"]))
 
     state, again = program.run(), program.run()
@@ -278,7 +281,10 @@ def best_of_n() -> None:
     @function
     def program(s: Any) -> Any:
         s += "Once upon a time"
-        step = lambda i: sgl.gen("story", max_tokens=8, temperature=1.0, seed=i)  # noqa: E731
+
+        def step(i: int) -> Any:
+            return sgl.gen("story", max_tokens=8, temperature=1.0, seed=i)
+
         return sgl.best_of_n(s, 4, step, score=lambda branch: len(branch["story"]))
 
     state = program.run()
@@ -435,7 +441,10 @@ def retry() -> None:
     @function
     def program(s: Any) -> Any:
         s += "A number between 1 and 9:"
-        step = lambda i: sgl.gen("n", regex=" [0-9]", temperature=2.0, seed=i)  # noqa: E731
+
+        def step(i: int) -> Any:
+            return sgl.gen("n", regex=" [0-9]", temperature=2.0, seed=i)
+
         return sgl.retry(s, step, valid=lambda b: int(b["n"]) % 2 == 0, tries=30)
 
     state = program.run()

@@ -36,7 +36,8 @@ CROSSING = r"[^\W_][ ▁]", r"\n[^\W_]"
 PROBES = (
     "It can't be 3.14, they've said; is it 1,000,000 or 10 000? x_1 = f(a)[0]\nNo. 42\nyes",
     "a  b   c \n d\n\ne \n\n f\t g\r\nh . i ,j\nk-l 'm' \"n\" <|o|> </p> {q: r}\ns",
-    "Größe Straße naïve ΟΔΟΣ ΟΔΟΣ\nΣ İstanbul ﬁn e\u0301 x\u0301 y\nд ж 123 ５６ ７\n八 九。\n十 ١٢ ٣",  # noqa: E501
+    "Größe Straße naïve ΟΔΟΣ ΟΔΟΣ\nΣ İstanbul ﬁn e\u0301 x\u0301 y\nд ж 123"
+    " ５６ ７\n八 九。\n十 ١٢ ٣",
     "狐狸 跳过了。\n懒狗 です🦊 🐶 a🦊 b\u200d c\u00a0 d\ufeff e\u00ad f\n🦊\ng _ h_ i_j k",
 )
 

@@ -30,7 +30,6 @@ CACHED_WORDS = 1000
 """How many words' tokens each thread of the tokenizers library keeps. Its own 10,000 take 5 to 80
 MB a thread, and it has a thread for each core; texts that repeat their words need no more."""
 
-
 REMEMBERED = 1 << 20
 """Characters of the texts that are remembered whole."""
 
@@ -173,11 +172,13 @@ class Tokenizer:
         found = {text: known.get(text) for text in texts}
         new = [text for text, ids in found.items() if ids is None]
         made = dict(zip(new, encode(new), strict=True))
-        known.size += sum(len(_joined(text)) + 1 for text in new)
-        if known.size > REMEMBERED:
+        size = sum(len(_joined(text)) + 1 for text in new)
+        if known.size + size > REMEMBERED:
             known.clear()
             known.size = 0
-        known.update(made)
+        if size <= REMEMBERED:
+            known.update(made)
+            known.size += size
         return {text: made[text] if ids is None else ids for text, ids in found.items()}
 
     def _begin(self, texts: Sequence[Text]) -> list[list[int]]:
