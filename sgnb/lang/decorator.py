@@ -309,13 +309,14 @@ class SglFunction:
     def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
         """Run the program's code here."""
         with state.program.code():
-            state.program.value = self._call(state, arguments)
+            own = ProgramState(state.program.root, inside=True)
+            state.program.value = self._call(own, arguments)
 
     async def _awork(self, state: ProgramState, arguments: BoundArguments) -> None:
         """The same for an `async def`."""
         with state.program.code():
-            awaiting = AsyncProgramState(state.program.root)
-            state.program.value = await self._call(awaiting, arguments)
+            own = AsyncProgramState(state.program.root, inside=True)
+            state.program.value = await self._call(own, arguments)
 
     def _call(self, state: ProgramState, arguments: BoundArguments) -> Any:
         state.program.know(arguments.arguments)

@@ -52,7 +52,6 @@ class Program:
         self.run, self.executor = run, run.executor
         self.changed = threading.Lock()
         self.outbox: list[tuple[Branch, Op, Call | ScoreCall]] = []  # calls to be sent
-        self.owner: object = None  # the thread or task that runs the program's code
         self.closed = False  # that code has returned: no op will be added
         self.finished = False  # and all ops are over
         self.cancelled = False
@@ -72,10 +71,9 @@ class Program:
             self.root.restore(held)
 
     def start(self) -> None:
-        """Begin the root branch. The calling thread, or task of an event loop, is the one that will
-        run the program's code."""
+        """Begin the root branch."""
         with self.changed:
-            self.owner, self.begun_at = _here(), time.monotonic()
+            self.begun_at = time.monotonic()
             self.root.begin()
 
     @contextlib.contextmanager
@@ -370,22 +368,9 @@ class Program:
             with self.changed:
                 self._listeners.remove(wake)
 
-    def may_grow(self) -> bool:
-        """Whether another thread or task than this one may still add ops; before the start, any
-        may."""
-        return not self.closed and _here() != self.owner
-
     def _notify(self) -> None:
         for wake in self._listeners:
             wake()
-
-
-def _here() -> object:
-    """The task of an event loop that runs here, or else the thread."""
-    with contextlib.suppress(RuntimeError):
-        if task := asyncio.current_task():
-            return task
-    return threading.get_ident()
 
 
 def _gathered(children: tuple[Branch, ...]) -> tuple[str, ...]:

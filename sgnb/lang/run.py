@@ -92,9 +92,10 @@ class Run:
             started(self)
 
     def state(self, start: bool = True) -> ProgramState:
-        """The state of the run's next program. With `start`, the calling thread runs its code."""
+        """The state of the run's next program. With `start` the program begins, and its code is
+        whoever holds the state."""
         program = Program(self, self.begun, self.held)
-        state = ProgramState(program.root)
+        state = ProgramState(program.root, inside=start)
         self.begun += 1
         self.states.append(state)
         if start:

@@ -30,8 +30,10 @@ JOIN_MODES = get_args(JoinMode)
 class ProgramState:
     """One branch of a running program."""
 
-    def __init__(self, branch: Branch) -> None:
-        self._branch = branch
+    def __init__(self, branch: Branch, inside: bool = False) -> None:
+        """inside: the program's own code holds it, on whatever thread or task, and reads what has
+        been appended so far. Others wait for what that code may still append."""
+        self._branch, self._inside = branch, inside
 
     @property
     def program(self) -> Program:
@@ -50,7 +52,7 @@ class ProgramState:
             program.root.raise_error()
             return program.value
 
-        return self._read(lambda: program.finished or not program.may_grow(), value)
+        return self._read(lambda: program.finished or not self._may_grow(), value)
 
     @property
     def tokens(self) -> int:
@@ -153,13 +155,13 @@ class ProgramState:
         that it belongs to; {} for text that the program appended. Where log-probabilities were
         asked for, "piece_token_logprobs" has those of the tokens since the last piece.
         """
-        return iterate(self._branch, var_name, return_meta_data)
+        return iterate(self._branch, self._may_grow, var_name, return_meta_data)
 
     def text_async_iter(
         self, var_name: str | None = None, return_meta_data: bool = False
     ) -> AsyncIterator[Any]:
         """As `text_iter`, on an event loop."""
-        return iterate_async(self._branch, var_name, return_meta_data)
+        return iterate_async(self._branch, self._may_grow, var_name, return_meta_data)
 
     def system(self, expr: Any = None) -> Any:
         """Append `expr` as the system prompt; `with s.system():` takes what is appended inside."""
@@ -241,7 +243,11 @@ class ProgramState:
 
     def _idle(self) -> bool:
         branch = self._branch
-        return branch.error is not None or (branch.idle and not self.program.may_grow())
+        return branch.error is not None or (branch.idle and not self._may_grow())
+
+    def _may_grow(self) -> bool:
+        """Whether ops may be added that a read is to wait for."""
+        return not (self._inside or self.program.closed)
 
     def _reading(
         self, name: str, value: Callable[[], Any]
@@ -257,7 +263,7 @@ class ProgramState:
                 return True
             if number is None and program.closed:
                 return program.finished  # with the error of its code, if it has one
-            return number is None and not program.may_grow()
+            return number is None and not self._may_grow()
 
         def found() -> Any:
             if number is None or branch.done < number:
@@ -295,7 +301,7 @@ class ForkGroup(Sequence[ProgramState]):
     def __init__(self, parent: ProgramState, children: tuple[Branch, ...]) -> None:
         self._parent = parent
         self._children = children
-        self._states = tuple(type(parent)(child) for child in children)
+        self._states = tuple(type(parent)(child, parent._inside) for child in children)
 
     def __len__(self) -> int:
         return len(self._states)

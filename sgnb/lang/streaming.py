@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 from .branch import Branch
@@ -13,8 +13,11 @@ from .reasoning import reasoning_name
 class _Cursor:
     """How far one reader has come."""
 
-    def __init__(self, branch: Branch, name: str | None, with_meta: bool) -> None:
+    def __init__(
+        self, branch: Branch, may_grow: Callable[[], bool], name: str | None, with_meta: bool
+    ) -> None:
         self.branch, self.name, self.with_meta = branch, name, with_meta
+        self._may_grow = may_grow  # whether text may follow that no op stands for yet
         self.pieces: list[Any] = []  # what is new: texts, or pairs of text and meta information
         self.over = False  # nothing will follow
         self.failed = False  # because of an error
@@ -34,14 +37,14 @@ class _Cursor:
     def _whole(self) -> str:
         branch = self.branch
         self.failed = branch.error is not None
-        self.over = self.failed or (branch.idle and not branch.program.may_grow())
+        self.over = self.failed or (branch.idle and not self._may_grow())
         return branch.text + branch.partial
 
     def _variable(self, name: str) -> str:
         branch = self.branch
         number = branch.scope.names.get(name)
         if number is None:
-            if branch.program.may_grow():
+            if self._may_grow():
                 return ""
             raise branch.scope.unknown(name)
         if branch.done >= number:
@@ -90,9 +93,11 @@ class _Cursor:
         return info
 
 
-def iterate(branch: Branch, name: str | None, with_meta: bool) -> Iterator[Any]:
+def iterate(
+    branch: Branch, may_grow: Callable[[], bool], name: str | None, with_meta: bool
+) -> Iterator[Any]:
     """See `ProgramState.text_iter`. An error that cut the text short is raised after the text."""
-    cursor = _Cursor(branch, name, with_meta)
+    cursor = _Cursor(branch, may_grow, name, with_meta)
     while not cursor.over:
         branch.program.wait(cursor.look)
         yield from cursor.pieces
@@ -100,9 +105,11 @@ def iterate(branch: Branch, name: str | None, with_meta: bool) -> Iterator[Any]:
         branch.raise_error()
 
 
-async def iterate_async(branch: Branch, name: str | None, with_meta: bool) -> AsyncIterator[Any]:
+async def iterate_async(
+    branch: Branch, may_grow: Callable[[], bool], name: str | None, with_meta: bool
+) -> AsyncIterator[Any]:
     """See `ProgramState.text_async_iter`."""
-    cursor = _Cursor(branch, name, with_meta)
+    cursor = _Cursor(branch, may_grow, name, with_meta)
     while not cursor.over:
         await branch.program.wait_async(cursor.look)
         for piece in cursor.pieces:

@@ -115,18 +115,34 @@ def test_programs_inside_an_async_program(make: Any) -> None:
     assert asyncio.run(outer.arun(backend=executor)).ret_value == "0x1x2x3xx"
 
 
-def test_another_task_may_read_what_is_to_come(make: Any) -> None:
+def test_tasks_of_a_program_read_what_it_has_appended(make: Any) -> None:
     executor = make(lambda call: call.name)
 
     @function
-    async def program(s: Any) -> str:
-        reader = asyncio.create_task(later(s))
-        await asyncio.sleep(0.01)
-        s += gen("a")
-        return await reader
+    async def program(s: Any) -> Any:
+        s += "Twice:"
+        group = s.fork(2)
+        group += gen("a")
+        await asyncio.wait_for(group[0].sync(), 5)
+        values = asyncio.gather(*(branch["a"] for branch in group))
+        texts = asyncio.gather(*(branch.text() for branch in group))
+        return await values, await texts, [m async for m in group[0].text_async_iter()]
 
-    async def later(s: Any) -> str:
-        text: str = await s["a"]
-        return text
+    async def main() -> Any:
+        return await asyncio.wait_for(program.arun(backend=executor), 5)
 
-    assert asyncio.run(program.arun(backend=executor)).ret_value == "a"
+    twice = ["Twice:a", "Twice:a"]
+    assert asyncio.run(main()).ret_value == (["a", "a"], twice, twice[:1])
+
+
+def test_a_task_that_reads_a_name_which_nothing_sets_does_not_wait_for_one(make: Any) -> None:
+    @function
+    async def program(s: Any) -> None:
+        s += gen("answer")
+        await asyncio.gather(s["answr"], s["answer"])
+
+    async def main() -> None:
+        await asyncio.wait_for(program.arun(backend=make()), 5)
+
+    with pytest.raises(KeyError, match="did you mean 'answer'"):
+        asyncio.run(main())

@@ -7,6 +7,8 @@ import gc
 import logging
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -224,3 +226,29 @@ def test_a_program_with_several_states_ends_after_the_last(make: Any) -> None:
             s = run.state()
             s += f"{i}" + gen("a")
     assert len(executor.events(RunStarted)) == len(executor.events(RunFinished)) == 1
+
+
+def test_threads_of_a_program_read_what_it_has_appended(make: Any) -> None:
+    """They used to wait for the end of the code that waited for them."""
+    executor = make("x")
+
+    @function
+    def program(s: Any) -> Any:
+        group = s.fork(2)
+        group += "twice " + gen("a")
+        with ThreadPoolExecutor(2) as threads:
+            texts = threads.map(lambda branch: branch.text(), group)
+            missing = threads.submit(lambda: s["missing"])
+            return list(texts), missing.exception()
+
+    state = program.run(backend=executor, stream=True)
+    state.program.wait(lambda: state.program.closed, _give_up(time.monotonic() + 5))
+    texts, error = state.ret_value
+    assert texts == ["twice x", "twice x"] and isinstance(error, KeyError)
+
+
+def _give_up(deadline: float) -> Callable[[], None]:
+    def check() -> None:
+        assert time.monotonic() < deadline, "it hangs"
+
+    return check
