@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dis
 import functools
 import inspect
 import os
@@ -11,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from inspect import BoundArguments
 from pathlib import Path
+from types import CellType
 from typing import Any, Literal
 
 from ..errors import OptionError, ProgramError, nearest
@@ -296,7 +298,7 @@ class SglFunction:
 
     def _identity(
         self, executor: Executor, params: SamplingParams, held: Snapshot | None
-    ) -> list[str]:
+    ) -> list[Any]:
         """What besides the arguments decides what a run gives."""
         if not self.body:
             hint = "write the program into a file or a cell"
@@ -304,7 +306,7 @@ class SglFunction:
         model = executor.server_info().get("model", "")
         how = f"{params} marks={self.marks} keep_tokens={self.keep_tokens}"
         before = "" if held is None else f"{held.segments} {held.variables}"
-        return [self.body, str(self._signature), how, str(model), before]
+        return [self.body, str(self._signature), how, str(model), before, _constants(self.func)]
 
     def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
         """Run the program's code here."""
@@ -357,6 +359,24 @@ def _held(state: ProgramState | Snapshot | None) -> Snapshot | None:
         return state.snapshot()
     hint = "give a program's state, or what its snapshot() gave"
     raise OptionError(f"continue_from={state!r} is no state", hint)
+
+
+def _constants(func: Callable[..., Any]) -> dict[str, str]:
+    """The texts, numbers and tuples outside of `func` that its code reads and does not set."""
+    func = inspect.unwrap(func)
+    if not inspect.isfunction(func):
+        return {}
+    cells = zip(func.__code__.co_freevars, func.__closure__ or (), strict=True)
+    around = {name: cell.cell_contents for name, cell in cells if cell != CellType()}
+    codes = [func.__code__]
+    for code in codes:
+        codes += filter(inspect.iscode, code.co_consts)
+    steps = {(step.opname, step.argval) for code in codes for step in dis.get_instructions(code)}
+    outside = func.__globals__ | around
+    read = around.keys() | {name for what, name in steps if what == "LOAD_GLOBAL"}
+    written = {name for what, name in steps if what in ("STORE_GLOBAL", "STORE_DEREF")}
+    values = {name: outside.get(name) for name in read - written}
+    return {k: repr(v) for k, v in values.items() if isinstance(v, str | int | float | tuple)}
 
 
 def _without_state(func: Callable[..., Any]) -> inspect.Signature:

@@ -80,8 +80,8 @@ class SavedState:
 
 @dataclass
 class SavedRows:
-    """The file of a batch. Rows are known by the program's source, its sampling, the model and the
-    arguments; those that failed are written too, and not found again.
+    """The file of a batch. Rows are known by what they depend on; those that failed are written
+    too, and not found again.
 
     A thread of its own writes: rows come from threads that must not wait.
     """
@@ -100,7 +100,8 @@ class SavedRows:
 
     def __enter__(self) -> None:
         """Begin to write."""
-        file = self.path.open("a", encoding="utf-8")
+        # Half of a surrogate pair has no UTF-8: it is written as JSON's escape.
+        file = self.path.open("a", encoding="utf-8", errors="backslashreplace")
         self._thread = threading.Thread(
             target=self._write_all, args=(file,), name="sgnb-save", daemon=True
         )
@@ -196,7 +197,7 @@ class SavedRows:
         try:
             row["meta"] = json.loads(json.dumps(state.meta, default=_described))
             return json.dumps(row, ensure_ascii=False, default=_plain)
-        except (TypeError, ValueError) as reason:
+        except Exception as reason:  # `_plain` calls methods of the user's
             message = f"{self._location}: a row is not saved, and will run again: {reason}"
             file, number = self._location
             warnings.warn_explicit(message, UserWarning, file, number)

@@ -7,6 +7,7 @@ import gc
 import itertools
 import json
 import math
+import sys
 import threading
 import time
 import weakref
@@ -23,6 +24,8 @@ from sgnb.events import BranchStarted, RunFinished, RunStarted
 from sgnb.lang import SavedState, batch, function, gen, pool, watch
 
 from .test_interrupts import NEVER, interrupt_soon
+
+INTRODUCTION = "Hello "
 
 
 @function
@@ -444,6 +447,55 @@ def test_what_makes_a_row_another(make: Any, tmp_path: Path) -> None:
     executor.server_info = lambda: {"model": "another"}
     assert calls(simple) == 1
     assert calls(simple) == 0
+
+
+def test_constants_that_a_program_reads_are_part_of_it(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, executor = tmp_path / "rows.jsonl", make("x")
+
+    def texts(shots: str) -> list[str]:
+        asked = 0
+
+        @function
+        def program(s: Any, q: str) -> None:
+            nonlocal asked
+            asked += 1
+            s += INTRODUCTION + "".join(shots + str(i) for i in range(2)) + q + gen("a")
+
+        states = program.run_batch([("q",)] * 2, save=file, backend=executor)
+        return [state.text() for state in states]
+
+    assert texts("A") == texts("A") == ["Hello A0A1qx"] * 2 and len(executor.calls) == 2
+    assert texts("B") == texts("B") == ["Hello B0B1qx"] * 2 and len(executor.calls) == 4
+    monkeypatch.setattr(sys.modules[__name__], "INTRODUCTION", "Bye ")
+    assert texts("B") == ["Bye B0B1qx"] * 2 and len(executor.calls) == 6
+
+
+def test_text_without_utf_8_does_not_end_the_saving(make: Any, tmp_path: Path) -> None:
+    file, rows = tmp_path / "rows.jsonl", [("a",), ("b\ud800",), ("c",)]
+    for answer in ("x", "never asked"):
+        states = simple.run_batch(rows, save=file, backend=make(answer))
+        assert [state.text() for state in states] == ["a: x", "b\ud800: x", "c: x"]
+    assert len(file.read_text(encoding="utf-8").splitlines()) == 3
+
+
+def test_a_variable_whose_own_method_fails_does_not_end_the_saving(
+    make: Any, tmp_path: Path
+) -> None:
+    class Odd:
+        def tolist(self) -> Any:
+            raise RuntimeError("no list")
+
+    @function
+    def program(s: Any, q: str) -> None:
+        s += q + gen("a")
+        s["odd"] = Odd() if q == "0" else ""
+
+    file = tmp_path / "rows.jsonl"
+    with pytest.warns(UserWarning, match="will run again: no list"):
+        program.run_batch([("0",), ("1",)], save=file, num_threads=1, backend=make("x"))
+    assert [json.loads(line)["arguments"]["q"] for line in file.open()] == ["1"]
 
 
 def test_failed_rows_are_saved_and_run_again(make: Any, tmp_path: Path) -> None:
