@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from ..segment import Kind
@@ -23,17 +24,20 @@ class KnownData:
         return self._marks is not None and self._marks.search(text) is not None
 
     def add(self, value: Any) -> None:
-        """Take a text, or those in a list, tuple, set or mapping."""
-        if isinstance(value, str):
-            self._whole.add(value)
-            if self.has_marks(value):
-                self._texts[value.strip()] = None
-        elif isinstance(value, Mapping):
-            for item in value.items():
-                self.add(item)
-        elif isinstance(value, (list, tuple, set, frozenset)):
-            for item in value:
-                self.add(item)
+        """Take a text, or those in a list, tuple, set or mapping, which may hold itself."""
+        todo, seen = [value], {}
+        while todo:
+            one = todo.pop()
+            if isinstance(one, str):
+                self._add_text(one)
+            elif isinstance(one, (Mapping, list, tuple, set, frozenset)) and id(one) not in seen:
+                seen[id(one)] = one  # lives on, so that no other has its id
+                todo += chain.from_iterable(one.items()) if isinstance(one, Mapping) else one
+
+    def _add_text(self, text: str) -> None:
+        self._whole.add(text)
+        if self.has_marks(text):
+            self._texts[text.strip()] = None
 
     def tell_apart(self, text: str) -> list[tuple[str, Kind]]:
         """`text` in order, as raw stretches and data. A known text that the program took apart

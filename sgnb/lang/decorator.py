@@ -96,6 +96,9 @@ class SglFunction:
         """With a state first: run inside that program; what the function returns. Else `run`, or
         for an `async def` `arun`."""
         if args and isinstance(args[0], ProgramState):
+            if self.is_async and not isinstance(args[0], AsyncProgramState):
+                what = f"{self.func.__name__} is an async def, and the program that calls it is not"
+                raise ProgramError(f"{caller()}: {what}", "make that an async def, and await this")
             return self._call(args[0], self._arguments(args[1:], kwargs))
         return self.arun(*args, **kwargs) if self.is_async else self.run(*args, **kwargs)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from inspect import isawaitable
 from typing import Any
 
 from ..errors import ProgramError
@@ -44,9 +45,13 @@ class Expr:
         return Concat((*parts(other), *parts(self)))
 
     def __format__(self, spec: str) -> str:
-        """An f-string would put the expression's representation into the prompt."""
+        return str(self)
+
+    def __str__(self) -> str:
+        """A text, such as an f-string, would put the expression's representation into the prompt;
+        `repr` shows it."""
         hint = 'append it beside the text: s += "Name: " + gen("name")'
-        message = f"{caller()}: an f-string cannot hold a {type(self).__name__.lower()}"
+        message = f"{caller()}: a text cannot hold a {type(self).__name__.lower()}"
         raise ExpressionError(message, hint)
 
 
@@ -127,6 +132,8 @@ def parts(value: Any) -> tuple[Expr, ...]:
             "a function that returns nothing was used as text; leave out the `+=`, or return an"
             " expression"
         )
+    elif isawaitable(value):
+        hint = 'await it first: s += await s["name"]'
     else:
         hint = "append str(value), or an expression such as gen(...)"
     raise ExpressionError(f"{caller()}: {value!r} cannot be appended to a program", hint)

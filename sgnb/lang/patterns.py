@@ -16,7 +16,7 @@ from itertools import count
 from math import exp, inf
 from typing import Any
 
-from ..errors import ProgramError
+from ..errors import ProgramError, SgnbError, shown
 from .ir import Expr
 from .location import caller
 from .primitives import select
@@ -102,8 +102,8 @@ def retry(
     tries: int = 3,
     feedback: Callable[[ProgramState], Any] | None = None,
 ) -> int:
-    """Append `step` to a fork until `valid` of it is true, and go on as that one. A ValueError in
-    `valid` means no. Returns how many tries it took; if none is valid, a ProgramError.
+    """Append `step` to a fork until `valid` of it is true, and go on as that one. A ValueError of
+    the code in `valid` means no. Returns how many tries it took; if none is valid, a ProgramError.
 
     feedback: what to append after a try that is not valid, which stays in `s` then. Without it the
     next try begins as if there had been none.
@@ -117,6 +117,8 @@ def retry(
         try:
             good = valid(group[0])
         except ValueError as error:
+            if isinstance(error, SgnbError):  # of the program, such as a request that is refused
+                raise
             good, reason = False, error
         if good or feedback is not None:
             s.keep(group[0])
@@ -199,7 +201,15 @@ def _scores(branches: Iterable[ProgramState], score: Score) -> list[float]:
     """Of all branches; those that the model gives are asked for at once."""
     asked = [(branch, score(branch)) for branch in branches]
     answers = [_ask(branch, v) if isinstance(v, Expr) else v for branch, v in asked]
-    return [float(answer() if callable(answer) else answer) for answer in answers]
+    return [_number(answer() if callable(answer) else answer) for answer in answers]
+
+
+def _number(score: Any) -> float:
+    try:
+        return float(score)
+    except (TypeError, ValueError):
+        hint = "return a number, or an expression by which the model gives one, such as a select"
+        raise ProgramError(f"{caller()}: the score {shown(score)} is no number", hint) from None
 
 
 def _ask(branch: ProgramState, expr: Expr) -> Callable[[], Any]:

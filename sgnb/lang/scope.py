@@ -107,7 +107,7 @@ class Scope:
         if name in in_forks:
             hint = "a fork sets it: join() the fork first, or read it from the fork's branch"
         elif self.names:
-            hint = nearest(name, self.names)
+            hint = nearest(str(name), map(str, self.names))
         else:
             hint = f"the program has no names yet; append gen({name!r}) first"
         return UnknownVariableError(f"{caller()}: nothing sets the variable {name!r}", hint)

@@ -64,9 +64,10 @@ class Snapshot:
         try:
             return json.dumps(held, ensure_ascii=False, default=_written)
         except (TypeError, ValueError):
-            values = {**self.earlier, **self.variables}
-            name = next(name for name, value in values.items() if not _fits(value))
-            message = f"the variable {name!r} is {shown(values[name])}, which JSON cannot hold"
+            values = [*self.variables.items()]
+            values += [(name, value) for name, all in self.earlier.items() for value in all]
+            name, value = next(pair for pair in values if not _fits(dict([pair])))
+            message = f"the variable {name!r} is {shown(value)}, which JSON cannot hold"
             raise OptionError(message, "set it to text, numbers or lists of them first") from None
 
     @classmethod

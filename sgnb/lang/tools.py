@@ -7,12 +7,11 @@ each under a grammar.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 import re
 import typing
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -225,16 +224,21 @@ def _cached_tool(func: Callable[..., Any]) -> Tool:
 def _tool(func: Any) -> Tool:
     if not callable(func):
         raise OptionError(f"the tool {shown(func)} is no function", "give a function, or a Tool")
-    return _cached_tool(func)
+    return _cached_tool(func) if isinstance(func, Hashable) else Tool(func)
 
 
 def result_text(value: Any) -> str:
     """What a tool returned, as the model reads it: text as it is, all else as JSON."""
-    if asyncio.iscoroutine(value):
+    if inspect.iscoroutine(value):
         value.close()
         message = f"{caller()}: the result of an async tool was not awaited"
         raise ProgramError(message, "await it, in a program that is an async def")
-    return value if isinstance(value, str) else to_json(value, fallback=str).decode()
+    if isinstance(value, str):
+        return value
+    try:
+        return to_json(value, fallback=str).decode()
+    except ValueError:  # bytes that are no UTF-8, or a list in itself
+        return str(value)
 
 
 def error_text(error: Exception) -> str:
@@ -277,12 +281,17 @@ def _arguments_model(func: Callable[..., Any], name: str, doc: str) -> type[Base
     """The arguments of `func` as a model. Fields have made-up names, the arguments' are aliases: a
     model's own words, such as `copy`, are arguments like others."""
     try:
+        signature = inspect.signature(func)
+    except ValueError as error:  # of a function written in C
+        message = f"the tool {name} does not say its arguments: {error}"
+        raise OptionError(message, f"write one that calls it: def {name}(...)") from error
+    try:
         hints = typing.get_type_hints(func, include_extras=True)
     except Exception as error:  # whatever evaluating an annotation raises
         message = f"the type hints of the tool {name} cannot be read: {error}"
         raise OptionError(message, "import what they name") from error
     fields: dict[str, Any] = {}
-    for number, parameter in enumerate(inspect.signature(func).parameters.values()):
+    for number, parameter in enumerate(signature.parameters.values()):
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             message = f"the tool {name} takes {parameter}, which a schema cannot say"
             raise OptionError(message, "give each argument a name of its own")

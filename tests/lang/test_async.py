@@ -135,6 +135,33 @@ def test_tasks_of_a_program_read_what_it_has_appended(make: Any) -> None:
     assert asyncio.run(main()).ret_value == (["a", "a"], twice, twice[:1])
 
 
+def test_what_was_not_awaited_says_so(make: Any) -> None:
+    executor = make("x")
+
+    @function
+    async def inner(s: Any) -> None:
+        s += gen("a")
+
+    @function
+    def outer(s: Any) -> None:
+        inner(s)
+
+    with pytest.raises(ProgramError, match=r"test_async\.py:\d+: inner is an async def"):
+        outer.run(backend=executor)
+
+    @function
+    async def forgets(s: Any) -> None:
+        s += gen("a")
+        read = s["a"]
+        try:
+            s += read
+        finally:
+            read.close()
+
+    with pytest.raises(ProgramError, match="await it first"):
+        forgets.run(backend=executor)
+
+
 def test_a_task_that_reads_a_name_which_nothing_sets_does_not_wait_for_one(make: Any) -> None:
     @function
     async def program(s: Any) -> None:

@@ -151,6 +151,17 @@ def test_marks_that_the_program_wrote_in_a_role_are_said_once(fake: FakeExecutor
     assert len(said) == 1 and said[0].filename == __file__
 
 
+def test_an_argument_that_holds_itself(fake: FakeExecutor) -> None:
+    @function
+    def program(s: Any, node: Any) -> None:
+        s += node["name"] + gen("a")
+
+    node: dict[str, Any] = {"name": ATTACK, "children": []}
+    node["children"].append({"name": "b", "parent": node})
+    program.run(node, backend=fake).sync()
+    assert [part.kind for part in fake.calls[0].segments] == ["data"]
+
+
 def test_places_that_touch_are_one() -> None:
     known = KnownData(re.compile("#"))
     known.add(["a#", "#b", {"x": ("no mark",)}, 3])

@@ -69,6 +69,11 @@ def f_string(s: Any) -> None:
     s += f"Name: {gen('name')}"  # here
 
 
+@mistake("a generation in a text made with %", ExpressionError)
+def percent(s: Any) -> None:
+    s += "Name: %s" % gen("name")  # noqa: UP031  # here
+
+
 @mistake("a name that nothing sets", KeyError)
 def unknown_name(s: Any) -> None:
     s += gen("answer")

@@ -10,11 +10,12 @@ import pytest
 
 import sgnb
 from sgnb.backends import LocalExecutor
-from sgnb.errors import ProgramError
+from sgnb.errors import ProgramError, RequestError
 from sgnb.lang import (
     Run,
     beam_search,
     best_of_n,
+    function,
     gen,
     judge,
     majority_vote,
@@ -139,6 +140,23 @@ def test_retry(s: Any) -> None:
         retry(s, step, valid=lambda b: int(b["x"]), tries=2)
     assert "'b'" in str(caught.value.__cause__)
     assert s.text() == "start:ca"
+
+
+def test_retry_is_no_cure_for_a_refused_request(make: Any) -> None:
+    executor = make(lambda call: RequestError("too long"))
+
+    @function
+    def program(s: Any) -> None:
+        retry(s, gen("x"), valid=lambda b: b["x"])
+
+    with pytest.raises(RequestError, match="too long"):
+        program.run(backend=executor)
+    assert len(executor.calls) == 1
+
+
+def test_a_score_that_is_no_number(s: Any) -> None:
+    with pytest.raises(ProgramError, match=r"test_patterns\.py:\d+: the score None is no number"):
+        best_of_n(s, 2, gen("x"), score=lambda b: None)  # type: ignore[arg-type, return-value]
 
 
 def test_retry_with_feedback(s: Any) -> None:

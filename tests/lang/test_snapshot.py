@@ -179,5 +179,11 @@ def test_what_cannot_be_saved_or_gone_on_from(make: Any) -> None:
         held.to_json()
     state = turn.run("a", backend=executor, continue_from=held)
     assert state["thing"] is held.variables["thing"]
+    for values in ([object(), "text"], [{(1, 2): 3}]):
+        held = Snapshot((), variables={"x": values[-1]}, earlier={"x": tuple(values[:-1])})
+        with pytest.raises(OptionError, match="'x' is"):
+            held.to_json()
+    with pytest.raises(OptionError, match=r"\(1, 2\)"):
+        Snapshot((), variables={(1, 2): "a"}).to_json()  # type: ignore[dict-item]
     with pytest.raises(OptionError, match="continue_from"):
         turn.run("a", backend=executor, continue_from="text")  # type: ignore[arg-type]

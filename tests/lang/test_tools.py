@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import jinja2
@@ -26,6 +26,14 @@ from .fake import FakeExecutor
 class Point(BaseModel):
     x: int
     tags: list[str] = []
+
+
+@dataclass
+class Unhashable:
+    n: int = 1
+
+    def __call__(self, a: int) -> int:
+        return a + self.n
 
 
 def add(a: int, b: int = 1) -> int:
@@ -154,6 +162,8 @@ def test_functions_that_are_no_tools() -> None:
         ([add, sgl.Tool(search, "add")], "two tools"),
         ([3], "no function"),
         ([lambda: 1], "cannot be named"),
+        ([Unhashable()], "cannot be named"),
+        ([int], "does not say its arguments"),
     ):
         with pytest.raises(OptionError, match=what):
             sgl.gen("call", tools=tools)
@@ -283,6 +293,15 @@ def test_wrong_results_say_so(fake: Any) -> None:
 
     with pytest.raises(ProgramError, match="after the conversation began"):
         late.run(backend=fake())
+
+
+def test_what_json_cannot_say_is_a_result_as_text() -> None:
+    loop: list[Any] = [1]
+    loop.append(loop)
+    call = sgl.ToolCall("add", {"a": 1}, sgl.Tool(add))
+    for result, text in ((b"\xff", "b'\\xff'"), (loop, "[1, [...]]"), (map(str, [1]), '["1"]')):
+        assert sgl.tool(call, result).texts == (text,)
+    assert sgl.tool(call, (n for n in [1, 2])).texts == ("[1,2]",)
 
 
 def test_a_call_that_was_cut_says_so(fake: Any) -> None:

@@ -39,6 +39,8 @@ def test_a_name_that_is_not_there_is_a_key_error(make: Any) -> None:
         state["anwser"]
     assert isinstance(caught.value, ProgramError)
     assert "nothing sets the variable 'anwser'\n  hint: did you mean" in str(caught.value)
+    with pytest.raises(KeyError, match="known: answer"):
+        state[0]
 
 
 def test_a_state_as_text(make: Any) -> None:
