@@ -107,6 +107,7 @@ class SglFunction:
         *args: Any,
         stream: bool = False,
         backend: Any = None,
+        use_thread: bool = True,
         continue_from: ProgramState | Snapshot | None = None,
         **kwargs: Any,
     ) -> ProgramState:
@@ -116,7 +117,8 @@ class SglFunction:
         once. With `stream` the code runs on a thread of its own, and the state comes at once.
 
         The program goes on from what `continue_from` holds, its text, messages and variables: a
-        state of another run, or a snapshot of one.
+        state of another run, or a snapshot of one. `use_thread` changes nothing: what was appended
+        goes on in any case.
         """
         arguments, defaults = self._split(args, kwargs)
         run = self._run(_executor(backend), defaults, stream=stream, held=_held(continue_from))

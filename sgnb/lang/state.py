@@ -215,6 +215,11 @@ class ProgramState:
             assert child.parent is not None
             self.program.join(child.parent, (child,), append=True, keep=True)
 
+    def __reduce__(self) -> Any:
+        """For `pickle` and `copy`, which would take the run and its engine along."""
+        hint = "state.snapshot() is a copy, and its to_json() a text; s.fork() goes on beside s"
+        raise ProgramError("a program's state cannot be pickled or copied", hint)
+
     def __str__(self) -> str:
         return f"ProgramState({self.text()})"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 from typing import Any
 
@@ -46,6 +48,13 @@ def test_a_name_that_is_not_there_is_a_key_error(make: Any) -> None:
 def test_a_state_as_text(make: Any) -> None:
     state = ask.run("?", backend=make("yes"))
     assert str(state) == "ProgramState(?yes)"
+
+
+def test_a_state_is_not_pickled(make: Any) -> None:
+    state = ask.run("?", backend=make("yes"), use_thread=False)
+    for take in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(ProgramError, match="snapshot"):
+            take(state)
 
 
 def test_what_a_program_says_of_itself() -> None:
