@@ -193,7 +193,7 @@ def test_a_frame_back(shell: Any, tmp_path: Any) -> None:
 def test_an_interrupted_batch_leaves_its_states(shell: Any, tmp_path: Any) -> None:
     file = tmp_path / "rows.jsonl"
     line = SAVED.format(file=file, more="-o states")
-    body = '\ns += q\ns += gen("x", max_tokens=limit if q > "a" else 2, ignore_eos=True)\n'
+    body = '\ns += q\ns += gen("x", max_tokens=limit[0] if q > "a" else 2, ignore_eos=True)\n'
 
     def rows() -> Iterator[str]:
         yield from "abc"
@@ -201,15 +201,23 @@ def test_an_interrupted_batch_leaves_its_states(shell: Any, tmp_path: Any) -> No
             time.sleep(0.01)
         raise KeyboardInterrupt
 
-    shell.ns.update(limit=3000, rows=rows)
+    shell.ns.update(limit=[3000], rows=rows)  # what a list holds makes no other program
     with pytest.raises(KeyboardInterrupt):
         shell(line + "rows()" + body)
     states = shell.ns["states"]
     assert [state.error() is None for state in states] == [True, False, False]
-    shell.ns["limit"] = 2
+    shell.ns["limit"][0] = 2
     again = shell(line + '["a", "b", "c"]' + body)
     assert again[0].text() == states[0].text()
     assert [state.tokens for state in again] == [2, 2, 2]
+
+
+def test_a_saved_cell_sees_a_text_of_the_notebook_change(shell: Any, tmp_path: Any) -> None:
+    line = SAVED.format(file=tmp_path / "rows.jsonl", more="")
+    for shots in "ABA":
+        shell.ns["shots"] = shots
+        [state] = shell(line + '["q"]\ns += shots + gen("x")\n')
+        assert state.text()[0] == shots
 
 
 def test_higher_words_yield_to_names_of_the_notebook(shell: Any) -> None:
