@@ -263,6 +263,7 @@ class Program:
         if not self.closed or self._busy or self.finished:
             return
         self.finished, self.ended_at = True, time.monotonic()
+        self.data = KnownData(None)  # as large as the arguments, and nothing will be appended
         if self.failure is not None:
             self.root.error = None
             self.root.fail(self.failure)

@@ -10,6 +10,7 @@ import math
 import sys
 import threading
 import time
+import tracemalloc
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -447,6 +448,21 @@ def test_what_makes_a_row_another(make: Any, tmp_path: Path) -> None:
     executor.server_info = lambda: {"model": "another"}
     assert calls(simple) == 1
     assert calls(simple) == 0
+
+
+def test_states_keep_no_copy_of_large_arguments(make: Any) -> None:
+    @function
+    def program(s: Any, texts: list[str], i: int) -> None:
+        s += texts[i] + gen("a")
+
+    texts, executor = [f"text {i}" for i in range(20_000)], make("x")
+    tracemalloc.start()
+    try:
+        states = program.run_batch([(texts, i) for i in range(10)], backend=executor)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(states) == 10 and held < 10 * 50_000
 
 
 def test_constants_that_a_program_reads_are_part_of_it(
