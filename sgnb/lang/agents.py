@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Literal, get_args
 
 from ..errors import OptionError, ProgramError, nearest
+from ..sampling import scalar
 from .location import Location, caller
 from .primitives import assistant, gen, raw, tool, user
 from .state import AsyncProgramState, ProgramState
@@ -48,7 +49,8 @@ def agent(
     for key, value, allowed in (("on_error", on_error, ON_ERROR), ("on_limit", on_limit, ON_LIMIT)):
         if value not in allowed:
             raise OptionError(f"{key}={value!r} is not known", nearest(str(value), allowed))
-    if not isinstance(max_turns, int) or max_turns < 1:
+    max_turns = scalar(max_turns)
+    if not isinstance(max_turns, int) or isinstance(max_turns, bool) or max_turns < 1:
         raise OptionError(f"max_turns={max_turns!r} is not allowed", "give an integer of 1 or more")
     is_async, location = isinstance(s, AsyncProgramState), caller()
     if not is_async and (waits := next((one.name for one in known if one.is_async), None)):

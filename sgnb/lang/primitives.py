@@ -107,9 +107,8 @@ def gen(
         for key in given.keys() - {"temperature", "seed"}:
             what = f"{key}={given[key]!r} has no effect beside choices"
             warn_once(f"{what}, which are scored and not sampled", caller())
-        method = token_length_normalized if choices_method is None else choices_method
-        temperature, seed = given.get("temperature", 0.0), given.get("seed")
-        return select(name, choices, temperature, method, seed, backend)
+        temperature, seed = given.get("temperature"), given.get("seed")
+        return select(name, choices, temperature, choices_method, seed, backend)
     if choices_method is not None:
         method_of(choices_method)
         warn_once(f"choices_method={choices_method!r} has no effect without choices", caller())
@@ -160,15 +159,16 @@ def gen_string(
 def select(
     name: str | None = None,
     choices: Iterable[str] | None = None,
-    temperature: float = 0.0,
-    choices_method: AnyChoicesMethod | str = token_length_normalized,
+    temperature: float | None = None,
+    choices_method: AnyChoicesMethod | str | None = None,
     seed: int | None = None,
     backend: Any = None,
 ) -> Select:
     """The best of `choices` after the text so far, kept under `name` and appended.
 
-    `choices_method` scores them. With a temperature one is drawn, with weights exp(score /
-    temperature), the same one each time for the same `seed`.
+    `choices_method` scores them, `token_length_normalized` where it is left out. With a temperature
+    above 0 one is drawn, with weights exp(score / temperature), the same one each time for the same
+    `seed`.
     """
     if isinstance(choices, str):
         raise OptionError(f"choices={choices!r} is one string", "give a list of strings")
@@ -183,9 +183,9 @@ def select(
             raise OptionError(f"choice {choice!r} cannot be scored", hint)
         if choices.count(choice) > 1:
             raise OptionError(f"choice {choice!r} is there twice", "each choice once")
-    temperature, seed = scalar(temperature), scalar(seed)
+    temperature, seed = 0.0 if temperature is None else scalar(temperature), scalar(seed)
     _options({"temperature": temperature} | ({} if seed is None else {"seed": seed}))
-    method = method_of(choices_method)
+    method = token_length_normalized if choices_method is None else method_of(choices_method)
     if temperature and hasattr(method, "requires_unconditional_logprobs"):
         what = f"temperature={temperature!r} has no effect"
         warn_once(f"{what}: a ChoicesSamplingMethod decides by itself", caller())

@@ -88,6 +88,9 @@ def test_arguments_stand_in_sglangs_order() -> None:
 
 
 def test_none_is_not_given(fake: Any) -> None:
+    plain = select("a", ["x", "y"])
+    given = select("a", ["x", "y"], temperature=None, choices_method=None)
+    assert (given.temperature, given.method) == (plain.temperature, plain.method)
     with Run(fake, defaults={"temperature": 0.5, "stop": None, "max_new_tokens": None}) as run:
         s = run.state()
         s += gen("a", temperature=None, stop=None) + user(None) + assistant()

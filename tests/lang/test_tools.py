@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import jinja2
 import jsonschema
+import numpy as np
 import pytest
 from pydantic import AfterValidator, BaseModel, ValidationError
 
@@ -445,12 +446,14 @@ def test_errors_reach_the_model_or_the_user(fake: Any) -> None:
 def test_arguments_of_an_agent(fake: Any) -> None:
     for options, what in (
         ({"max_turns": 0}, "max_turns=0"),
+        ({"max_turns": True}, "max_turns=True"),
         ({"on_error": "nobody"}, "on_error"),
         ({"on_limit": "sleep"}, "on_limit"),
         ({"temprature": 0}, "did you mean 'temperature'"),
     ):
         with pytest.raises(OptionError, match=what):
             ask.run("?", **options, backend=fake("1"))
+    assert ask.run("?", max_turns=np.int64(1), backend=fake("1")).ret_value == "1"
 
 
 async def lookup(key: str) -> str:
