@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import itertools
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -112,7 +112,17 @@ def _run(
     that are no `async def` on threads: the event loop waits for none."""
     if not is_async:
         return [call.run(on_error, location) for call in calls]
-    return asyncio.gather(*(_result(call, on_error, location) for call in calls))
+    return _side_by_side([_result(call, on_error, location) for call in calls])
+
+
+async def _side_by_side(running: Iterable[Coroutine[Any, Any, Any]]) -> list[Any]:
+    """Their results, in order. After the first error none goes on."""
+    tasks = [asyncio.ensure_future(one) for one in running]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 async def _result(call: ToolCall, on_error: OnError, location: Location) -> Any:

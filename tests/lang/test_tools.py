@@ -475,6 +475,28 @@ def test_an_agent_in_an_async_program(fake: Any) -> None:
     assert "<tool_response>\nA\n</tool_response>\n<tool_response>\n2\n" in state.text()
 
 
+def test_after_a_tools_error_no_other_goes_on(fake: Any) -> None:
+    ended = []
+
+    async def waits(key: str) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(key)
+
+    @sgl.function
+    async def program(s: Any) -> list[str]:
+        s += sgl.user("?")
+        with pytest.raises(KeyError):
+            await sgl.agent(s, [waits, fails], on_error="user")
+        await asyncio.sleep(0)
+        return list(ended)
+
+    calls = call_text("waits", key="a"), NEXT, call_text("fails", why="so"), CLOSE
+    state = asyncio.run(program.arun(backend=fake("<tool_call>", *calls)))
+    assert state.ret_value == ["a"]
+
+
 def test_async_tools_by_hand(fake: Any) -> None:
     @sgl.function
     async def program(s: Any) -> str:
