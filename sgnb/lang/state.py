@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Literal, get_args
 
-from ..errors import OptionError, ProgramError, nearest
+from ..errors import Aborted, OptionError, ProgramError, nearest
 from ..sampling import scalar
 from .branch import Branch
 from .ir import Expr, RoleBegin, RoleEnd
@@ -180,8 +180,8 @@ class ProgramState:
         """The text appended inside the block becomes the variable `name`."""
         self._branch.scope.check_new(name)
         self.program.add(self._branch, VarScopeBegin())
-        yield
-        self.program.add(self._branch, VarScopeEnd(name))
+        with _ended_by(lambda: self.program.add(self._branch, VarScopeEnd(name))):
+            yield
 
     def fork(self, size: int = 1, position_ids_offset: Any = None) -> ForkGroup:
         """`size` branches that go on from here, once this branch has come here. Does not wait.
@@ -238,8 +238,8 @@ class ProgramState:
     @contextmanager
     def _role_scope(self, name: str) -> Iterator[None]:
         self.program.append(self._branch, RoleBegin(name))
-        yield
-        self.program.append(self._branch, RoleEnd(name))
+        with _ended_by(lambda: self.program.append(self._branch, RoleEnd(name))):
+            yield
 
     def _read(self, ready: Callable[[], bool], value: Callable[[], Any]) -> Any:
         """What `value` returns once `ready` says so."""
@@ -282,6 +282,18 @@ class ProgramState:
         inside = self._branch.id + "."
         forks = [b.scope for b in self.program.branches if b.id.startswith(inside)]
         return {name for scope in forks for name in scope.names}
+
+
+@contextmanager
+def _ended_by(end: Callable[[], None]) -> Iterator[None]:
+    """`end` after the block; after an error in it too, which the program may catch and go on."""
+    try:
+        yield
+    except Exception:
+        with suppress(ProgramError, Aborted):  # the block has ended it, or the run was stopped
+            end()
+        raise
+    end()
 
 
 class AsyncProgramState(ProgramState):

@@ -140,6 +140,21 @@ def test_roles_do_not_nest(s: Any, first: Any, second: Any, said: str) -> None:
         s += second
 
 
+@pytest.mark.filterwarnings("ignore:.*is used again")
+def test_what_a_with_begins_ends_after_an_error_too(s: Any) -> None:
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError), s.assistant(), s.var_scope("v"):
+            s += gen("a", max_tokens=1)
+            1 / 0  # noqa: B018
+    with pytest.raises(ZeroDivisionError), s.user():
+        s += user("?").nodes[-1]  # which ends the role
+        1 / 0  # noqa: B018
+    assert [(one["role"], one["content"]) for one in s.messages()] == [
+        ("assistant", "A"), ("assistant", "A"), ("user", ""),
+    ]  # fmt: skip
+    assert s.history("v") == ["A", "A"]
+
+
 def test_an_error_names_the_line_of_a_with(s: Any) -> None:
     line = test_an_error_names_the_line_of_a_with.__code__.co_firstlineno + 4
     s += user_begin()
