@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import ctypes
 import gc
-import json
 import random
 import time
 from dataclasses import replace
@@ -24,7 +23,7 @@ from sgnb.backends import LocalExecutor
 from sgnb.events.log import LOG_MEMORY
 from sgnb.lang import Run, watch
 from sgnb.viz import Emitter, RunState
-from sgnb.viz.emitter import Batch
+from sgnb.viz import feed as feeds
 
 from .common import Report
 from .gpu.memory_cycle import memory
@@ -34,23 +33,14 @@ GROWTH_MB = 1.0
 """The bar, in 10,000 requests."""
 
 LOG_BYTES = 1 << 20
-"""The log is bounded to so much, so that it is at its bound when the warm-up ends."""
+"""The log, and what is told of all that the engine does, are bounded to so much, so that they are
+at their bound when the warm-up ends."""
 
 SEGMENTS = 10
 """The memory after the warm-up is weighed so often."""
 
 
 WORDS = ("once", "upon", "a time", "there was", "little", "fox", "the old owl", "Größe", "🦊")
-
-
-class Page:
-    """A view that turns its batches into text, as a widget's page is sent."""
-
-    def __init__(self, state: Any) -> None:
-        self.state, self.characters = state, 0
-
-    def push(self, batch: Batch) -> None:
-        self.characters += len(json.dumps(batch.ops))
 
 
 @sgnb.function
@@ -75,9 +65,9 @@ class Soak:
         self.programs = 0
         self._engine, self._rng = engine, random.Random(seed)
         engine.log._spare += LOG_BYTES - LOG_MEMORY
+        feeds.KEPT_CHARACTERS = LOG_BYTES
         self._executor, self._emitter = LocalExecutor(engine), Emitter(engine.log)
-        self._tree = Page(self._emitter.tree)
-        self._emitter.attach(self._tree)
+        self._whole = self._emitter.feed()
         self._calls = Programs(engine, longest_prompt=120, longest_output=12)
 
     def run(self, seconds: float, warm_up: float) -> list[Weight]:
@@ -100,13 +90,13 @@ class Soak:
         if rng.random() < 0.5:
             self._calls.run(rng)
             return
-        page: Page | None = None
+        state: RunState | None = None
+        feed, after = self._emitter.feed(), self._engine.log.last
 
         def show(run: Run) -> None:
-            nonlocal page
-            page = Page(RunState(run.id, self._emitter.tree.vocabulary))
-            self._emitter.follow(page.state, self._engine.log.last)
-            self._emitter.attach(page)
+            nonlocal state
+            state = RunState(run.id, self._emitter.tree.vocabulary)
+            self._emitter.follow(state, after)
 
         unwatch = watch(show)
         try:
@@ -114,11 +104,11 @@ class Soak:
             story.run(begin, rng.randint(1, 4), rng.randint(1, 12), backend=self._executor).text()
         finally:
             unwatch()
-        assert page is not None
+        assert state is not None
         self._emitter.flush()
-        self._emitter.detach(page)
-        self._emitter.unfollow(page.state)
-        assert page.characters and not page.state.lost and page.state.status == "done"
+        self._emitter.detach(feed)
+        self._emitter.unfollow(state)
+        assert "RunFinished" in feed.lines[-1] and not state.lost and state.status == "done"
 
     def _weigh(self) -> float:
         """What is free goes back to the system first."""

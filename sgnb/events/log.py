@@ -89,6 +89,10 @@ class EventLog:
             while self._spare < 0:
                 self._spare += self._records.popleft()[1]
 
+    def now(self) -> float:
+        """Seconds since the log began."""
+        return time.perf_counter() - self._begin
+
     def read(self, after: int = 0) -> Read:
         """The records with seq > `after`, oldest first. Changes nothing."""
         with self._lock:

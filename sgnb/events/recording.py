@@ -1,4 +1,7 @@
-"""A log as a file, one JSON object a line."""
+"""A log as a file, one JSON object a line; the live page reads the same lines.
+
+The rows of a step are written by column: `"sampled": {"request": [...], "token": [...], ...}`.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,12 @@ import json
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 from ..latch import Latch
+from .columns import Columns
 from .kinds import EVENT_KINDS, Extended, Masked, Sampled, StepRan
 from .log import EventLog, Record
 
@@ -57,8 +62,20 @@ def encode(record: Record) -> str:
     """One record as one line of JSON."""
     event = record.event
     body = {f.name: getattr(event, f.name) for f in fields(event)}
+    if type(event) is StepRan:
+        body |= {name: _columns(kind, body[name]) for name, kind in ROWS.items()}
     line = {"seq": record.seq, "t": round(record.t, 6), "kind": type(event).__name__, **body}
-    return json.dumps(line, ensure_ascii=False, default=list)
+    return json.dumps(line, default=list)
+
+
+ROWS = {"extended": Extended, "sampled": Sampled, "masked": Masked}
+"""The fields of `StepRan` that hold rows."""
+
+
+def _columns(kind: Any, rows: Any) -> dict[str, tuple[Any, ...]]:
+    if isinstance(rows, Columns):
+        return {name: rows.column(name) for name in kind._fields}
+    return dict(zip(kind._fields, zip(*rows, strict=True) if rows else repeat(()), strict=False))
 
 
 def decode(line: str) -> Record:
@@ -68,9 +85,8 @@ def decode(line: str) -> Record:
     cls = EVENT_KINDS[kind]
     values = {name: _tuples(value) for name, value in body.items()}
     if cls is StepRan:
-        values["extended"] = tuple(Extended(*x) for x in values["extended"])
-        values["sampled"] = tuple(Sampled(*x) for x in values["sampled"])
-        values["masked"] = tuple(Masked(*x) for x in values.get("masked", ()))
+        for name, row in ROWS.items():
+            values[name] = Columns(row, *body[name].values())
     return Record(seq, t, cls(**values))
 
 

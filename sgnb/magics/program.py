@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import OptionError
 from ..lang import ProgramState, Run, SglFunction
 from ..lang.rows import is_frame
-from ..viz import RunDisplay
+from ..viz import Display
 from ..viz.display import in_kernel
 from .dry import DryReport, dry_run
 from .engines import Loaded
@@ -98,28 +98,16 @@ class Views:
     """The views of one run, as the cell's line wants them. Make it before the run begins."""
 
     def __init__(self, loaded: Loaded, line: CellLine) -> None:
-        self._loaded, self._line = loaded, line
-        self._after = loaded.engine.log.last
-        self._display: RunDisplay | None = None
+        views = () if line.quiet else line.show
+        self._display = Display(loaded.emitter, views, static=line.static)
 
     def open(self, run: Run) -> None:
         """Main thread only, as all that displays."""
-        line = self._line
-        if line.show and not line.quiet:
-            self._display = RunDisplay(
-                run.executor.log,
-                run.id,
-                line.show,
-                emitter=self._loaded.emitter,
-                static=line.static,
-                after=self._after,
-            )
-            self._display.open()
-            run.meanwhile = self._display.tick
+        self._display.open(run.id)
+        run.meanwhile = self._display.tick
 
     def close(self) -> None:
-        if self._display is not None:
-            self._display.close()
+        self._display.close()
 
     def closer(self) -> Callable[[], None]:
         """A function for any thread that has the kernel's event loop close the views."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .. import lang
 from ..errors import OptionError
 from ..lang.executor import executor_of
-from ..viz.display import Display, in_kernel, tree_view
+from ..viz.display import Display, in_kernel
 from .dry import DryReport, dry_run
 from .engines import BUNDLED, Engines
 from .fsm import FsmReport, fsm
@@ -108,7 +108,7 @@ class Cache:
         """Draw the tree: in a notebook live until the next `show`, in a terminal once."""
         if self._shown is not None:
             self._shown.close()
-        self._shown = tree_view(self._engines.get().emitter)
+        self._shown = Display(self._engines.get().emitter, ["tree", "time"])
         self._shown.open()
         if not in_kernel():
             self._shown.close()

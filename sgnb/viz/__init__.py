@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .display import VIEWS, Display, Replay, RunDisplay, in_kernel, replay, tree_view
+from .display import VIEWS, Display, Replay, in_kernel, replay
 from .emitter import Emitter
 from .state import Figures, LogState, RunState, TreeState
 
@@ -22,14 +22,12 @@ __all__ = [
     "Figures",
     "LogState",
     "Replay",
-    "RunDisplay",
     "RunState",
     "TreeState",
     "in_kernel",
     "print_tree",
     "render_text",
     "replay",
-    "tree_view",
 ]
 
 

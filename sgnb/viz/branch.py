@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True, eq=False)
 class Branch:
-    """The text of one branch, and what the page knows of it."""
+    """The text of one branch."""
 
     name: str
     parent: str
@@ -23,7 +23,6 @@ class Branch:
     status: str = "running"
     error: str = ""
     generated_from: int | None = None  # where the generation begins that is shown now
-    dirty_from: int | None = 0  # the page has not seen changes from here on
 
     @property
     def text(self) -> str:
@@ -36,7 +35,6 @@ class Branch:
     def append(self, kind: str, text: str) -> None:
         if not text:
             return
-        self._touch(self.length)
         if self.segments and self.segments[-1][0] == kind:
             self.segments[-1][1] += text
         else:
@@ -45,7 +43,6 @@ class Branch:
     def cut(self, length: int) -> None:
         """Keep the first `length` characters."""
         if length < self.length:
-            self._touch(length)
             self.segments = take(self.segments, length)
 
     def prompt(self, pieces: list[list[str]], generates: bool) -> None:
@@ -61,24 +58,28 @@ class Branch:
         common = common_prefix_chars(old, new)
         done = itertools.takewhile(lambda segment: segment[0] != "text", self.segments)
         coloured = min(common, sum(len(text) for _, text in done))
-        if common < self.shared:
-            self.shared, self.dirty_from = common, 0
+        self.shared = min(self.shared, common)
         self.cut(coloured)
         for kind, text in drop(pieces, coloured):
             self.append(kind, text)
         self.generated_from = len(new) if generates else None
 
+    def sent(self, pieces: list[list[str]]) -> None:
+        """Colour text that stands here and was sent by a fork, with that prompt's pieces."""
+        if all(kind != "text" for kind, _ in self.segments):
+            return
+        common = common_prefix_chars(self.text, "".join(text for _, text in pieces))
+        old, self.segments, at = self.segments, [], 0
+        for kind, text in old:
+            end = at + len(text)
+            sent = max(at, min(end, common)) if kind == "text" else at
+            for piece in [*take(drop(pieces, at), sent - at), [kind, text[sent - at :]]]:
+                self.append(*piece)
+            at = end
+
     @property
     def length(self) -> int:
         return sum(len(text) for _, text in self.segments)
-
-    def _touch(self, at: int) -> None:
-        self.dirty_from = at if self.dirty_from is None else min(self.dirty_from, at)
-
-
-def units(segments: list[list[str]]) -> int:
-    """The length of a text as JavaScript counts it."""
-    return sum(len(text.encode("utf-16-le", "surrogatepass")) for _, text in segments) // 2
 
 
 def common_prefix_chars(a: str, b: str) -> int:

@@ -1,4 +1,4 @@
-"""What a cell shows for a run or the cache: live widgets and a static twin, or text in a terminal.
+"""What a cell shows of a run or the engine: a live view and a static twin, or text in a terminal.
 
 Only the main thread displays. A view that fails becomes a line of text; the run goes on.
 """
@@ -10,89 +10,106 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..errors import OptionError, nearest
-from ..events import EventLog, load
-from .emitter import Emitter, View
+from ..events import load
+from .emitter import Emitter
 from .plain_text import Shown, plain_text
 from .run import RunState
 from .state import LogState
 from .twin import twin_bundle
 
-VIEWS = ("text", "tree")
+VIEWS = ("text", "tree", "branches", "time", "grammar")
 TWIN_SECONDS = 3.0
 
 
 class Display:
-    """Shows `states`, top to bottom. `open`, `tick` and `close` belong to the main thread.
+    """The views named in `views`, of what happens from now on: of one run, or of all of an engine.
 
-    static: the twin only, as with `SGNB_STATIC=1` in the environment.
+    `open`, `tick` and `close` belong to the main thread. static: the twin only, as with
+    `SGNB_STATIC=1` in the environment.
     """
 
-    def __init__(self, emitter: Emitter, states: Sequence[Shown], *, static: bool = False) -> None:
+    def __init__(
+        self, emitter: Emitter, views: Sequence[str] = VIEWS, *, static: bool = False
+    ) -> None:
+        for name in views:
+            if name not in VIEWS:
+                raise OptionError(f"no view is called {name!r}", nearest(name, VIEWS))
         self.uid = uuid.uuid4().hex[:12]
         self.static = static or os.environ.get("SGNB_STATIC", "") not in ("", "0")
-        self._emitter, self._states = emitter, list(states)
-        self._views: list[View] = []
-        self._end_views: list[Callable[[], None]] = []
+        self.run: RunState | None = None
+        self._emitter, self._names, self._after = emitter, list(views), emitter.log.last
+        live = bool(views) and in_kernel() and not self.static
+        self._feed = emitter.feed() if live else None
+        self._states: list[Shown] = []
+        self._view: Any = None
         self._twin: Any = None
         self._twin_due = 0.0
         self._said: set[int] = set()
 
-    def open(self) -> None:
-        """Show the live view, then the twin under a display id, in the running cell."""
-        if not self._states:
+    def open(self, run: str = "") -> None:
+        """Show the live view of run `run`, or of all, then the twin under a display id, in the
+        running cell."""
+        if not self._names:
             return
+        if run:
+            self.run = RunState(run, self._emitter.tree.vocabulary)
+            self._emitter.follow(self.run, self._after)
+        states: dict[str, Shown | None] = {"text": self.run, "tree": self._emitter.tree}
+        self._states = [
+            state for name, state in states.items() if name in self._names and state is not None
+        ]
         if not self.static:
-            self._try(self._open_live)
-        if in_kernel():
+            self._try(partial(self._open_live, run))
+        if in_kernel() and self._states:
             self._try(self._open_twin)
 
     def tick(self) -> None:
-        """Refresh the twin when it is due, and say when a view has stopped. Call it often."""
+        """Redraw what is due, and say when a view has stopped. Call it often."""
         self._report()
-        if self._twin is not None and time.monotonic() >= self._twin_due:
+        if self._view is not None and self._feed is None:
+            self._view.refresh()
+        elif self._twin is not None and time.monotonic() >= self._twin_due:
             self._try(self._refresh_twin)
 
     def close(self) -> None:
-        """Send what is left, freeze the views, refresh the twin. Harmless when repeated."""
+        """Send what is left, freeze the view, refresh the twin. Harmless when repeated."""
         self._emitter.flush()
         self._report()
-        for view in self._views:
-            self._emitter.detach(view)
-        for end in self._end_views:
-            self._try(end)
+        if self._feed is not None:
+            self._emitter.detach(self._feed)
+        if self._view is not None:
+            self._try(self._view.end)
         if self._twin is not None:
             self._try(self._refresh_twin)
         elif self.static and self._states:
             print(self.text())
-        self._views, self._end_views, self._twin, self.static = [], [], None, False
+        if self.run is not None:
+            self._emitter.unfollow(self.run)
+        self._view = self._feed = self._twin = None
+        self.static = False
 
     def text(self) -> str:
-        """The same states as plain text."""
+        """The same as plain text."""
         with self._emitter.lock:
             return plain_text(self._states)
 
-    def _open_live(self) -> None:
-        if in_kernel():
+    def _open_live(self, run: str) -> None:
+        if self._feed is not None:
             from IPython.display import display
 
-            from .widget import live_view
+            from .widget import Dashboard
 
-            widgets = [live_view(state, self._emitter, self.uid) for state in self._states]
-            for widget in widgets:
-                display(widget)
-            self._views = [*widgets]
-            self._end_views = [view.freeze for view in widgets]
-        else:
+            self._view = Dashboard(self._feed, self._emitter, run, self.uid, self._names)
+            display(self._view)
+        elif self._states:
             from .terminal import TerminalView
 
-            terminal = TerminalView(self._states)
-            self._views, self._end_views = [terminal], [terminal.close]
-        for view in self._views:
-            self._emitter.attach(view)
+            self._view = TerminalView(self._states)
 
     def _open_twin(self) -> None:
         from IPython.display import display
@@ -115,48 +132,15 @@ class Display:
             self._say(error)
 
     def _report(self) -> None:
-        for thing in [*self._states, *self._views]:
-            error = self._emitter.failure(thing)
+        things: list[Any] = [*self._states, self._feed]
+        for thing in things:
+            error = self._emitter.failure(thing) if thing is not None else None
             if error is not None and id(thing) not in self._said:
                 self._said.add(id(thing))
                 self._say(error)
 
     def _say(self, error: Exception) -> None:
         print(f"view stopped: {type(error).__name__}: {error}", file=sys.stderr)
-
-
-class RunDisplay(Display):
-    """The views named in `show` of run `run`, whose records come after seq `after`."""
-
-    def __init__(
-        self,
-        log: EventLog,
-        run: str,
-        show: Sequence[str] = VIEWS,
-        *,
-        emitter: Emitter,
-        static: bool = False,
-        after: int = 0,
-    ) -> None:
-        for name in show:
-            if name not in VIEWS:
-                raise OptionError(f"no view is called {name!r}", nearest(name, VIEWS))
-        if log is not emitter.log:
-            hint = "give the emitter made for this log"
-            raise OptionError("the emitter follows another log", hint)
-        self.state = RunState(run, emitter.tree.vocabulary)
-        emitter.follow(self.state, after)
-        states: dict[str, Shown] = {"text": self.state, "tree": emitter.tree}
-        super().__init__(emitter, [states[name] for name in show], static=static)
-
-    def close(self) -> None:
-        super().close()
-        self._emitter.unfollow(self.state)
-
-
-def tree_view(emitter: Emitter, *, static: bool = False) -> Display:
-    """The whole cache, live until closed."""
-    return Display(emitter, [emitter.tree], static=static)
 
 
 class Replay(LogState):

@@ -1,7 +1,7 @@
 """One thread for each log, which feeds states and views: the engine and the main thread do not.
 
-It drains the log 25 times a second into the states it follows and gives every attached view one
-batch. It displays and prints nothing: output of a background thread lands in the wrong cell.
+It drains the log some 16 times a second into the states it follows and gives every attached view
+what is new. It displays and prints nothing: output of a background thread lands in the wrong cell.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from ..events import EventLog, Record
 from ..latch import Latch
-from .tree import PageOp, TreeState
+from .feed import Feed
+from .tree import TreeState
 
-INTERVAL = 0.04
+INTERVAL = 0.06
 IDLE_INTERVAL = 0.5
 """Seconds between drains with a view attached, and without one: the log must not overflow."""
 
@@ -27,33 +28,18 @@ Wakes = queue.SimpleQueue[bool]
 
 
 class State(Protocol):
-    """A reducer: see `tree.py` for what the methods promise."""
+    """A reducer: `apply` takes one record in; `lost` counts those that were missed."""
 
-    version: int
     lost: int
 
     def apply(self, record: Record) -> None: ...
 
-    def changes(self) -> list[PageOp]: ...
-
-    def snapshot(self) -> list[PageOp]: ...
-
-
-class Batch(NamedTuple):
-    """What changed in a state."""
-
-    seq: int  # the state's version after it
-    t: float  # time of the newest record
-    ops: list[PageOp]  # may be empty
-
 
 class View(Protocol):
-    """`push` runs on the emitter's thread, under its lock; an error there ends only the view."""
+    """`push` gets what is new at every drain, before the states do. It runs on the emitter's
+    thread, under its lock; an error there ends only the view."""
 
-    @property
-    def state(self) -> State: ...
-
-    def push(self, batch: Batch) -> None: ...
+    def push(self, records: list[Record], lost: int) -> None: ...
 
 
 class Emitter:
@@ -67,7 +53,7 @@ class Emitter:
         self.log = log
         self.tree = TreeState()
         self.lock = threading.RLock()
-        self._place, self._t = 0, 0.0
+        self._place = 0
         self._states: list[State] = [self.tree]
         self._views: list[View] = []
         self._failures = weakref.WeakKeyDictionary[State | View, Exception]()
@@ -94,10 +80,18 @@ class Emitter:
             self._states = [other for other in self._states if other is not state]
 
     def attach(self, view: View) -> None:
-        """Give `view` a batch at every drain. Its state is the tree or one that is followed."""
+        """Give `view` the records from now on, at every drain."""
         with self.lock:
             self._views.append(view)
         self._wake.put(True)
+
+    def feed(self) -> Feed:
+        """What a page needs from now on; attached."""
+        self.flush()
+        with self.lock:
+            feed = Feed(self.tree, self.log.now())
+            self.attach(feed)
+        return feed
 
     def detach(self, view: View) -> None:
         """Harmless when the view is not attached."""
@@ -135,21 +129,13 @@ class Emitter:
             waiting, self._waiting = self._waiting, []
             records, lost = self.log.read(self._place)
             if records:
-                self._place, self._t = records[-1].seq, records[-1].t
+                self._place = records[-1].seq
+            for view in self._views:
+                self._guard(view, partial(view.push, records, lost))
             for state in self._states:
-                self._guard(state, partial(self._feed_one, state, records, lost))
+                self._guard(state, partial(_feed_state, state, records, lost))
             for done in waiting:
                 done.set()
-
-    def _feed_one(self, state: State, records: list[Record], lost: int) -> None:
-        state.lost += lost
-        for record in records:
-            state.apply(record)
-        ops = state.changes()
-        batch = Batch(state.version, self._t, ops)
-        for view in self._views:
-            if view.state is state:
-                self._guard(view, partial(view.push, batch))
 
     def _guard(self, thing: State | View, action: Callable[[], None]) -> None:
         """Drop a view or state that fails and keep its error for `failure`; the others go on."""
@@ -157,8 +143,14 @@ class Emitter:
             action()
         except Exception as error:
             self._failures[thing] = error
-            self._views = [v for v in self._views if v is not thing and v.state is not thing]
+            self._views = [view for view in self._views if view is not thing]
             self._states = [state for state in self._states if state is not thing]
+
+
+def _feed_state(state: State, records: list[Record], lost: int) -> None:
+    state.lost += lost
+    for record in records:
+        state.apply(record)
 
 
 def _feed(emitter: Callable[[], Emitter | None], wake: Wakes) -> None:

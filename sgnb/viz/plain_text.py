@@ -66,8 +66,8 @@ def tree_heading(tree: TreeState) -> str:
     parts = [f"radix tree: {nodes}", counted(tree.tokens, "token"), f"{tree.locked} locked"]
     if tree.evicted:
         parts.append(f"{tree.evicted} evicted")
-    if tree.capacity:
-        parts.append(f"pool of {tree.capacity}")
+    if tree.engine:
+        parts.append(f"pool of {tree.engine.pool_tokens}")
     return " · ".join(parts)
 
 

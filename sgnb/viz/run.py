@@ -11,7 +11,7 @@ from __future__ import annotations
 import codecs
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 from ..events import (
@@ -30,9 +30,8 @@ from ..events import (
     TextAppended,
     TokensNamed,
 )
-from .branch import Branch, common_prefix_chars, drop, take, units
-from .tokens import JOINED_BEFORE, JOINER, Vocabulary, visible, visible_segments
-from .tree import PageOp
+from .branch import Branch, common_prefix_chars, drop, take
+from .tokens import Vocabulary
 
 KEPT_BRANCHES = 12
 
@@ -117,13 +116,11 @@ class RunState:
         self.status = "waiting"  # then "running", then that of `RunFinished`
         self.branches: dict[str, Branch] = {}
         self.hidden = 0  # branches that are only counted
-        self.failed = self.lost = self.version = 0
+        self.failed = self.lost = 0
         self.first_error = ""
         self.figures = Figures()
         self._began: float | None = None
         self._requests: dict[int, _Request] = {}
-        self._dirty: dict[str, None] = {}
-        self._totals = True
 
     def line(self) -> str:
         """The figures, and how long the rest of a batch may take."""
@@ -145,7 +142,6 @@ class RunState:
         if self._began is None:
             self._began = t
         self.figures.seconds = t - self._began
-        self._totals = True
 
     def _name(self, event: TokensNamed) -> bool:
         self.vocabulary.learn(event)
@@ -172,19 +168,18 @@ class RunState:
             branch.append("text", event.text)
         branch.forked_at = parent.length if parent is not None else 0
         self.branches[event.branch] = branch
-        self._dirty[event.branch] = None
 
     def _branch_finish(self, event: BranchFinished) -> None:
         self.figures.finished += "." not in event.branch
         if event.error:
             self.failed += 1
             self.first_error = self.first_error or event.error
-        branch = self._shown(event.branch)
+        branch = self.branches.get(event.branch)
         if branch is not None:
             branch.status, branch.error = ("error" if event.error else "done"), event.error
 
     def _text(self, event: TextAppended) -> None:
-        branch = self._shown(event.branch)
+        branch = self.branches.get(event.branch)
         if branch is not None:
             branch.generated_from = None
             branch.append("text", event.text)
@@ -197,7 +192,7 @@ class RunState:
 
     def _finish_text(self, name: str, variable: str, text: str) -> None:
         """Replace what was streamed by the program's text, as far as the two differ."""
-        branch = self._shown(name)
+        branch = self.branches.get(name)
         if branch is None:
             return
         if branch.generated_from is not None:
@@ -227,8 +222,12 @@ class RunState:
             decoder = _utf8("replace")
             cached = decoder.decode(self.vocabulary.bytes(request.prompt[: event.cached]))
             computed = decoder.decode(self.vocabulary.bytes(request.prompt[event.cached :]), True)
-            request.branch.prompt([["cached", cached], ["computed", computed]], request.generates)
-            self._dirty[request.branch.name] = None
+            pieces = [["cached", cached], ["computed", computed]]
+            request.branch.prompt(pieces, request.generates)
+            above = self.branches.get(request.branch.parent)
+            while above is not None:
+                above.sent(pieces)
+                above = self.branches.get(above.parent)
             self._stream(request, "jumped", request.forced)
         return True
 
@@ -266,7 +265,6 @@ class RunState:
         branch = request.branch
         if branch is not None and branch.generated_from is not None:
             branch.append(kind, request.pending.decode(new, final))
-            self._dirty[branch.name] = None
 
     def _request_finished(self, event: RequestFinished) -> bool:
         request = self._requests.pop(event.request, None)
@@ -275,12 +273,6 @@ class RunState:
         self.figures.output_tokens += event.output_tokens - request.written
         self._stream(request, "sampled", b"", final=True)
         return True
-
-    def _shown(self, name: str) -> Branch | None:
-        branch = self.branches.get(name)
-        if branch is not None:
-            self._dirty[name] = None
-        return branch
 
     _handlers: ClassVar[dict[type, Callable[[Any, Any], bool | None]]] = {
         TokensNamed: _name,
@@ -312,53 +304,3 @@ class RunState:
                 at = child.forked_at
             yield from self._passages(child)
         yield Passage(branch, drop(branch.segments, at), True)
-
-    def changes(self) -> list[PageOp]:
-        ops: list[PageOp] = []
-        for name in self._dirty:
-            branch = self.branches[name]
-            ops.append(self._branch_op(branch))
-            if branch.dirty_from is not None:
-                ops.append(_text_op(branch, max(0, branch.dirty_from - branch.shared)))
-                branch.dirty_from = None
-        if ops or self._totals:
-            ops.append(self._totals_op())
-            self.version += 1
-        self._dirty, self._totals = {}, False
-        return ops
-
-    def snapshot(self) -> list[PageOp]:
-        ops: list[PageOp] = []
-        for branch in self.branches.values():
-            ops += [self._branch_op(branch), _text_op(branch, 0)]
-        return [*ops, self._totals_op()]
-
-    def _branch_op(self, branch: Branch) -> PageOp:
-        variables = {visible(name): visible(value) for name, value in branch.variables.items()}
-        parent = self.branches.get(branch.parent)
-        fork = units(take(parent.own(), branch.forked_at - parent.shared)) if parent else 0
-        writes = branch.status == "running" and branch.generated_from is not None
-        status = "writing" if writes else branch.status
-        error = visible(branch.error)
-        return ["branch", branch.name, branch.parent, fork, status, error, variables]
-
-    def _totals_op(self) -> PageOp:
-        own = {name: getattr(self, name) for name in ("status", "lost", "hidden", "failed")}
-        texts = {name: visible(getattr(self, name)) for name in ("title", "message", "first_error")}
-        derived = ("hit_rate", "tokens_per_second", "computed_tokens", "sampled_tokens")
-        figures = asdict(self.figures) | {name: getattr(self.figures, name) for name in derived}
-        return ["totals", own | texts | figures]
-
-
-def _text_op(branch: Branch, at: int) -> PageOp:
-    """Cut the branch's own text at `at` (in the page's UTF-16 units), then append the segments.
-
-    A joiner before `at` is sent again: what follows says whether it is shown.
-    """
-    own = branch.own()
-    kept = take(own, at)
-    if kept and kept[-1][1].endswith(JOINER):
-        kept = take(own, at := at - 1)
-    begin = max(0, at - JOINED_BEFORE)
-    segments = drop(visible_segments(drop(own, begin)), at - begin)
-    return ["text", branch.name, units(kept), segments]

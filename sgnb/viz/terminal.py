@@ -10,7 +10,6 @@ from rich.live import Live
 from rich.segment import Segment
 from rich.text import Text
 
-from .emitter import Batch, State
 from .plain_text import Shown, counted, label, losses, rows, run_heading, tree_heading
 from .run import RunState
 from .tokens import visible, visible_segments
@@ -76,7 +75,7 @@ class Tail:
 
 
 class TerminalView:
-    """Redraws all `states` while the first one changes; prints them a last time when closed.
+    """Redraws `states` when told to; prints them a last time at the end.
 
     Where the output is no terminal, only the last one is printed. Made and closed on the main
     thread.
@@ -90,16 +89,13 @@ class TerminalView:
         if self._console.is_terminal:
             self._live.start()
 
-    @property
-    def state(self) -> State:
-        return self._states[0]
-
-    def push(self, batch: Batch) -> None:
-        if batch.ops and self._live.is_started and time.monotonic() >= self._due:
+    def refresh(self) -> None:
+        """Redraw when it is due."""
+        if self._live.is_started and time.monotonic() >= self._due:
             self._due = time.monotonic() + REDRAW_SECONDS
             self._live.update(Tail(self._render()), refresh=True)
 
-    def close(self) -> None:
+    def end(self) -> None:
         self._live.stop()
         self._console.print(self._render())
 

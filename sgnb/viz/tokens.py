@@ -22,8 +22,6 @@ _VISIBLE = dict.fromkeys([*_CONTROL, *_BIDI, *_ZERO_WIDTH, *_NOT_TEXT], 0xFFFD)
 JOINER = "\N{ZERO WIDTH JOINER}"
 _EMOJI = "\u2190-\u21ff\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
 _JOINED = re.compile(f"(?:(?<=[{_EMOJI}])|(?<=[{_EMOJI}]\ufe0f)){JOINER}(?=[{_EMOJI}])")
-JOINED_BEFORE = 2
-"""Characters before a joiner that say whether it joins emoji."""
 
 
 def visible(text: str) -> str:

@@ -1,9 +1,6 @@
 """The radix tree, rebuilt from a log. A pure reducer: no clock, no I/O, unknown events ignored.
 
-Every reducer of this package has the same three methods: `apply(record)` takes one record in;
-`changes()` gives the JSON-ready operations since the last call; `snapshot()` gives operations that
-build the whole state from nothing. `version` counts the non-empty results of `changes()`, so that a
-page can tell a missed one.
+The live page does the same with the same records (`page/reduce.js`).
 """
 
 from __future__ import annotations
@@ -23,14 +20,9 @@ from ..events import (
     StepRan,
     TokensNamed,
 )
-from .tokens import Vocabulary, visible
+from .tokens import Vocabulary
 
 ROOT = 0
-FEW_NODES = 500
-TEXT_FEW, TEXT_MANY = 2_000, 200
-"""Characters of a node's text sent to the page, up to `FEW_NODES` nodes and above."""
-
-PageOp = list[Any]
 
 
 @dataclass(slots=True, eq=False)
@@ -56,16 +48,11 @@ class TreeState:
         self.nodes: dict[int, Node] = {ROOT: Node(ROOT, -1, ())}
         self.tokens = 0
         self.evicted = 0
-        self.capacity = 0
+        self.engine: EngineStarted | None = None
         self.step: StepRan | None = None
         self.lost = 0  # records
         self.missing = 0  # events about nodes never seen, which only lost records can explain
-        self.version = 0
         self._added = 0
-        self._shape: dict[int, None] = {}
-        self._use: dict[int, None] = {}
-        self._gone: dict[int, str] = {}
-        self._totals = False
 
     @property
     def root(self) -> Node:
@@ -91,12 +78,10 @@ class TreeState:
         self.vocabulary.learn(event)
 
     def _start(self, event: EngineStarted) -> None:
-        self.capacity = event.pool_tokens
-        self._totals = True
+        self.engine = event
 
     def _stepped(self, event: StepRan) -> None:
         self.step = event
-        self._totals = True
 
     def _add(self, event: NodeAdded) -> None:
         parent = self._find(event.parent)
@@ -107,7 +92,6 @@ class TreeState:
         self.nodes[node.id] = node
         parent.children[node.key] = node.id
         self.tokens += len(node.tokens)
-        self._shape[node.id] = None
 
     def _split(self, event: NodeSplit) -> None:
         node = self._find(event.node)
@@ -119,7 +103,6 @@ class TreeState:
         self.nodes[node.parent].children[upper.key] = upper.id
         node.parent, node.tokens, node.namespace = upper.id, tail, ""
         upper.children[node.key] = node.id
-        self._shape[upper.id] = self._shape[node.id] = None
 
     def _evict(self, event: NodeEvicted) -> None:
         node = self._find(event.node)
@@ -129,9 +112,6 @@ class TreeState:
         self.nodes[node.parent].children.pop(node.key)
         self.tokens -= len(node.tokens)
         self.evicted += 1
-        self._shape.pop(node.id, None)
-        self._use.pop(node.id, None)
-        self._gone[node.id] = event.reason
 
     def _lock(self, event: NodeLocked) -> None:
         for node in self._path(event.node):
@@ -143,10 +123,9 @@ class TreeState:
         self.root.tick = event.tick
 
     def _path(self, node_id: int) -> Iterator[Node]:
-        """The node and those above it, the root excepted, each marked as used."""
+        """The node and those above it, the root excepted."""
         node = self._find(node_id)
         while node is not None and node.id != ROOT:
-            self._use[node.id] = None
             yield node
             node = self.nodes[node.parent]
 
@@ -166,30 +145,3 @@ class TreeState:
         NodeLocked: _lock,
         NodeTouched: _touch,
     }
-
-    def changes(self) -> list[PageOp]:
-        ops: list[PageOp] = [["gone", node, reason] for node, reason in self._gone.items()]
-        ops += [self._node_op(self.nodes[node]) for node in self._shape]
-        used = (self.nodes[node] for node in self._use if node not in self._shape)
-        ops += [["use", node.id, node.locks, node.tick] for node in used]
-        if ops or self._totals:
-            ops.append(self._totals_op())
-            self.version += 1
-        self._shape, self._use, self._gone, self._totals = {}, {}, {}, False
-        return ops
-
-    def snapshot(self) -> list[PageOp]:
-        nodes = [self._node_op(node) for node in self.nodes.values() if node.id != ROOT]
-        return [*nodes, self._totals_op()]
-
-    def _node_op(self, node: Node) -> PageOp:
-        limit = TEXT_FEW if len(self.nodes) <= FEW_NODES else TEXT_MANY
-        # A token has at least one byte, so `limit` tokens are enough.
-        text = visible(self.vocabulary.text(node.tokens[:limit]))[:limit]
-        size, space = len(node.tokens), node.namespace
-        return ["node", node.id, node.parent, node.order, size, node.locks, node.tick, space, text]
-
-    def _totals_op(self) -> PageOp:
-        step = self.step
-        pool = [step.free, step.cached, step.in_flight] if step else [self.capacity, 0, 0]
-        return ["totals", {"evicted": self.evicted, "lost": self.lost, "pool": pool}]

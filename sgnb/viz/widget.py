@@ -1,10 +1,12 @@
-"""Live widgets: a state on the page, kept current by batches of changes. See also `static/`.
+"""The live view: a page that gets the records of a run, and draws what they lead to (`page/`).
 
-Protocol. The trait `snapshot` is `{seq, live, ops}`, built only when it is sent; a custom message
-`{seq, t, ops}` takes the page from version seq - 1 to seq. The page drops what it has, and sends
-`{"kind": "resync"}` when one is missing. That request waits while a cell runs, so snapshots also go
-out by themselves, at times that double, beginning with the first moments, when a page may still be
-loading the module and hear no message.
+Protocol. A record is a line of JSON, as in a recorded log; the lines are numbered from 0. A custom
+message `{from}` has the lines from that number on in its buffer, and is sent at least every
+`HEARTBEAT` seconds, so that a page can tell a dead kernel. The trait `records` is `{from, lines,
+live}`, all that are kept, built only when it is sent. A page that misses some sends `{"kind":
+"resync"}`. That waits while a cell runs, so the trait also goes out by itself, at times that
+double, beginning with the first moments, when a page may still be loading the module and hear no
+message.
 """
 
 from __future__ import annotations
@@ -17,68 +19,72 @@ from typing import Any
 import anywidget
 import traitlets
 
-from .emitter import Batch, Emitter, State
-from .run import RunState
+from .emitter import Emitter
+from .feed import Feed
 
-STATIC = Path(__file__).parent / "static"
-FIRST_SNAPSHOT = 0.1
+PAGE = Path(__file__).parent / "page"
+FILES = (
+    *("dom", "branch", "reduce", "store", "draw"),
+    *("text", "tree", "branches", "time", "grammar", "rows", "inspect", "dashboard", "widget"),
+)
+"""The page's module is these files one after the other; each uses only those before it."""
+FIRST_RECORDS = 0.1
+HEARTBEAT = 2.0
 
 
 @cache
-def _module(name: str) -> str:
-    return "".join((STATIC / file).read_text(encoding="utf-8") for file in ("common.js", name))
+def module() -> str:
+    return "\n".join((PAGE / f"{name}.js").read_text(encoding="utf-8") for name in FILES)
 
 
-class StateWidget(anywidget.AnyWidget):
-    """Abstract. `uid` names the display, and so the twin that the page hides while this is live."""
+@cache
+def style() -> str:
+    return (PAGE / "style.css").read_text(encoding="utf-8")
 
-    _css = (STATIC / "style.css").read_text(encoding="utf-8")
+
+class Dashboard(anywidget.AnyWidget):
+    """Shows run `run`, or with "" all of an engine. `uid` names the display, and so the static twin
+    that the page hides while this is live."""
+
+    _esm, _css = module(), style()
     uid = traitlets.Unicode().tag(sync=True)
-    snapshot = traitlets.Dict().tag(sync=True, to_json=lambda _, widget: widget.build())
+    run = traitlets.Unicode().tag(sync=True)
+    views = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    records = traitlets.Dict().tag(sync=True, to_json=lambda _, widget: widget.build())
 
-    def __init__(self, state: State, emitter: Emitter, uid: str) -> None:
-        self.state, self._emitter = state, emitter
-        self._frozen: dict[str, Any] | None = None
-        self._sent, self._gap, self._due = 0, FIRST_SNAPSHOT, time.monotonic()
-        super().__init__(uid=uid)
+    def __init__(self, feed: Feed, emitter: Emitter, run: str, uid: str, views: list[str]) -> None:
+        self._feed, self._emitter = feed, emitter
+        self._live, self._sent = True, 0
+        self._beat = self._due = time.monotonic()
+        self._gap = FIRST_RECORDS
+        super().__init__(uid=uid, run=run, views=views)
         self.on_msg(self._asked)
+        feed.on_push = self._send_new
 
     def __repr__(self) -> str:
         """What is seen instead where a notebook is opened without its widgets."""
         return f"({type(self).__name__}: live while a kernel runs; a picture follows)"
 
     def build(self) -> dict[str, Any]:
-        """The whole state with its version, or what it was when frozen."""
-        if self._frozen is not None:
-            return self._frozen
         with self._emitter.lock:
-            return {"seq": self.state.version, "live": True, "ops": self.state.snapshot()}
+            feed = self._feed
+            return {"from": feed.dropped, "lines": "\n".join(feed.lines), "live": self._live}
 
-    def push(self, batch: Batch) -> None:
-        if batch.ops:
-            self.send({"seq": batch.seq, "t": batch.t, "ops": batch.ops})
-        now = time.monotonic()
-        if now >= self._due and batch.seq != self._sent:
-            self._sent, self._due, self._gap = batch.seq, now + self._gap, 2 * self._gap
-            self.send_state("snapshot")
+    def _send_new(self) -> None:
+        feed, now = self._feed, time.monotonic()
+        lines = feed.lines[self._sent - feed.dropped :]
+        if lines or now - self._beat > HEARTBEAT:
+            self.send({"from": self._sent}, ["\n".join(lines).encode()])
+            self._sent, self._beat = self._sent + len(lines), now
+        if lines and now >= self._due:
+            self._due, self._gap = now + self._gap, 2 * self._gap
+            self.send_state("records")
 
-    def freeze(self) -> None:
-        """Keep the present state for any page that asks later. Call it after detaching."""
-        self._frozen = {**self.build(), "live": False}
-        self.send_state("snapshot")
+    def end(self) -> None:
+        """Tell the page that this is all. Call it after detaching."""
+        self._live = False
+        self.send_state("records")
 
     def _asked(self, _: Any, content: dict[str, Any], __: Any) -> None:
         if content.get("kind") == "resync":
-            self.send_state("snapshot")
-
-
-class TextWidget(StateWidget):
-    _esm = _module("text.js")
-
-
-class TreeWidget(StateWidget):
-    _esm = _module("tree.js")
-
-
-def live_view(state: State, emitter: Emitter, uid: str) -> StateWidget:
-    return (TextWidget if isinstance(state, RunState) else TreeWidget)(state, emitter, uid)
+            self.send_state("records")

@@ -250,11 +250,11 @@ class Notebook:
         self.start_cell(index)
         self.wait_cell(seconds)
 
-    def stats(self, kind: str) -> list[dict[str, Any]]:
-        """The numbers of the live views of a kind ("text" or "tree"), in the order in which they
-        were made."""
-        views: dict[str, Any] = self.page.evaluate("window.__sgnb ?? {}")
-        return [view["stats"] for name, view in views.items() if name.endswith("-" + kind)]
+    def stats(self) -> list[dict[str, Any]]:
+        """The numbers of the live views, in the order in which they were made."""
+        script = "Object.values(window.__sgnb ?? {}).map(view => view.stats)"
+        found: list[dict[str, Any]] = self.page.evaluate(script)
+        return found
 
     def save(self) -> None:
         self.page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")

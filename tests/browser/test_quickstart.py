@@ -32,10 +32,10 @@ def test_the_quickstart(notebook: Notebook, lab: Lab) -> None:
         if ".fork(" in source:
             grows_before_the_end(seen)
     runs = [index for index, source in cells.items() if shows_views(source)]
-    trees, texts = notebook.stats("tree"), notebook.stats("text")
-    assert len(trees) == len(texts) == len(runs) >= 5
-    assert all(text["status"] == "done" and not text["lost"] for text in texts)
-    assert all(tree["nodes"] > 0 and tree["locked"] == 0 for tree in trees)
+    views = notebook.stats()
+    assert len(views) == len(runs) >= 5
+    assert all(view["status"] == "done" and not view["lost"] for view in views)
+    assert all(view["nodes"] > 0 and view["locked"] == view["missing"] == 0 for view in views)
     again = next(index for index, source in cells.items() if "run_batch" in source)
     assert "98%" in notebook.output(again), "the second batch finds its prompts in the tree"
     notebook.save()
@@ -91,7 +91,7 @@ def test_interrupt_and_error_leave_the_next_cell_working(notebook: Notebook, lab
     notebook.interrupt()
     notebook.wait_cell(5)
     assert "stopped; what it had produced: s.text()" in notebook.output(1)
-    assert notebook.stats("text")[0]["status"] == "interrupted"
+    assert notebook.stats()[0]["status"] == "interrupted"
     notebook.run_cell(2)
     assert "(True, 'interrupted')" in notebook.output(2)
     assert not notebook.failed(2)
@@ -101,6 +101,6 @@ def test_interrupt_and_error_leave_the_next_cell_working(notebook: Notebook, lab
         assert part in notebook.output(3), part
     notebook.run_cell(4)
     notebook.run_cell(5)
-    first, again = notebook.stats("text")[-2:]
+    first, again = notebook.stats()[-2:]
     assert first["status"] == again["status"] == "done"
     assert first["hit_rate"] == 0 and again["hit_rate"] > 0.9

@@ -100,7 +100,7 @@ def test_the_log_replays_to_the_engines_tree(
         state.apply(record)
     assert tree and replay.rows() == state_rows(state) == tree
     assert state.tokens == sum(len(node["tokens"]) for node in tree) and state.missing == 0
-    assert state.capacity == 64 and state.evicted == sum(
+    assert state.engine.pool_tokens == 64 and state.evicted == sum(
         type(r.event) is NodeEvicted for r in records
     )
 

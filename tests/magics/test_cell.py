@@ -316,7 +316,7 @@ def test_interrupt_keeps_the_text(shell: Any) -> None:
 
 
 def test_interrupt_while_the_views_open(shell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(self: Any) -> None:
+    def interrupted(self: Any, run: str) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

@@ -19,6 +19,7 @@ from sgnb.magics.options import (
     cell_help,
     line_help,
 )
+from sgnb.viz import VIEWS
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,7 @@ def test_arguments_follow_the_parameters_types() -> None:
 
 
 def test_show() -> None:
-    assert CellLine.parse("--show all").show == CellLine.parse("").show == ("text", "tree")
+    assert CellLine.parse("--show all").show == CellLine.parse("").show == VIEWS
     assert CellLine.parse("--show none").show == ()
     assert CellLine.parse("--show tree,text").show == ("tree", "text")
 

@@ -231,7 +231,7 @@ def test_loading_the_extension_twice_changes_nothing(shell: Any) -> None:
         ("%sglang fsm [a-z] --", {"--tokens"}),
         ("%%sglang qa q --to", {"--top-p"}),
         ("%%sglang -m ", {"tiny"}),
-        ("%%sglang --show t", {"text", "tree"}),
+        ("%%sglang --show t", {"text", "time", "tree"}),
         ("%sglang ca", {"cache"}),
         ("%sglang cache ", {"show", "stats", "flush"}),
         ("%sglang engine use ", {"tiny"}),

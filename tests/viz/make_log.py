@@ -16,7 +16,7 @@ class WordEngine:
     rarer character."""
 
     def __init__(self, log: EventLog, pool: int = 4096) -> None:
-        self.log, self.pool = log, pool
+        self.log, self.pool, self.latest = log, pool, 0
         self.ids: dict[bytes, int] = {}
         self.children: dict[int, list[int]] = {0: []}
         self.parent: dict[int, int] = {0: -1}
@@ -121,6 +121,7 @@ class WordEngine:
     ) -> Iterator[None]:
         """A generator that yields after every event, so that a caller can sleep or interleave."""
         tokens, request = self.encode(prompt), next(self._request)
+        self.latest = request
         self.log.emit(events.RequestQueued(request, run, branch, name, purpose, tokens))
         yield
         node, cached = self.match(tokens[:-1])

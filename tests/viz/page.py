@@ -1,56 +1,107 @@
-"""What a page makes of operations: the same rules as the modules in `sgnb/viz/static`, in
-Python."""
+"""What the page makes of lines of JSON: the modules of `sgnb/viz/page` in node, without a
+browser."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
+from sgnb.viz.branch import Branch
+from sgnb.viz.run import RunState
+from sgnb.viz.tree import TreeState
+from sgnb.viz.widget import PAGE
 
-class TreePage:
-    def __init__(self, ops: list[Any] = ()) -> None:
-        self.nodes: dict[int, dict[str, Any]] = {}
-        self.totals: dict[str, Any] = {}
-        self.apply(ops)
-
-    def apply(self, ops: list[Any]) -> None:
-        for kind, *rest in ops:
-            if kind == "gone":
-                self.nodes.pop(rest[0], None)
-            elif kind == "node":
-                names = ("parent", "order", "tokens", "locks", "tick", "namespace", "text")
-                self.nodes[rest[0]] = dict(zip(names, rest[1:], strict=True))
-            elif kind == "use":
-                self.nodes[rest[0]] |= {"locks": rest[1], "tick": rest[2]}
-            else:
-                self.totals = rest[0]
-
-    def state(self) -> tuple[Any, ...]:
-        return self.nodes, self.totals
-
-
-class TextPage:
-    """Text is kept in UTF-16, as JavaScript keeps it."""
-
-    def __init__(self, ops: list[Any] = ()) -> None:
-        self.branches: dict[str, list[Any]] = {}
-        self.texts: dict[str, list[tuple[str, bytes]]] = {}
-        self.totals: dict[str, Any] = {}
-        self.apply(ops)
-
-    def apply(self, ops: list[Any]) -> None:
-        for kind, *rest in ops:
-            if kind == "branch":
-                self.branches[rest[0]] = rest[1:]
-            elif kind == "text":
-                units = [(kind, c) for kind, text in rest[2] for c in _utf16(text)]
-                self.texts[rest[0]] = self.texts.get(rest[0], [])[: rest[1]] + units
-            else:
-                self.totals = rest[0]
-
-    def state(self) -> tuple[Any, ...]:
-        return self.branches, self.texts, self.totals
+CANONICAL = """
+function canonical(state) {
+  const merged = (pieces) => pieces.reduce((all, { kind, text }) => {
+    if (all.length && all.at(-1)[0] === kind) all.at(-1)[1] += text;
+    else all.push([kind, text]);
+    return all;
+  }, []);
+  const runs = {};
+  for (const run of state.runs.values()) {
+    const branches = [...run.branches.values()].map((b) =>
+      [b.name, b.parent, merged(b.pieces), b.shared, b.forkedAt, b.variables, b.status, b.error]);
+    const { title, status, message, hidden, failed, firstError, figures, seconds } = run;
+    const counts = { ...figures, seconds };
+    runs[run.run] = [title, status, message, hidden, failed, firstError, counts, branches];
+  }
+  const sorted = (ids) => [...ids].sort((a, b) => a - b);
+  const nodes = sorted(state.nodes.keys()).map((id) => state.nodes.get(id)).map((n) =>
+    [n.id, n.parent, n.tokens, n.namespace, n.locks, n.tick, sorted(n.children.values())]);
+  const { cachedTokens: tokens, evicted, missing } = state;
+  return { runs, nodes, tokens, evicted, missing };
+}
+"""
 
 
-def _utf16(text: str) -> list[bytes]:
-    raw = text.encode("utf-16-le")
-    return [raw[i : i + 2] for i in range(0, len(raw), 2)]
+def node(script: str, files: Sequence[str], given: Any) -> Any:
+    """What `script` gives, a function body that sees `given` and what `files` define."""
+    from playwright._impl._driver import compute_driver_executable
+
+    executable = compute_driver_executable()[0]
+    modules = "\n".join((PAGE / f"{name}.js").read_text(encoding="utf-8") for name in files)
+    read = "const given = JSON.parse(require('fs').readFileSync(0, 'utf8'));"
+    call = f"console.log(JSON.stringify((() => {{ {script} }})()));"
+    whole = "\n".join((modules, CANONICAL, read, call))
+    found = subprocess.run(
+        [executable, "-e", whole], input=json.dumps(given), capture_output=True, text=True
+    )
+    assert found.returncode == 0, found.stderr
+    return json.loads(found.stdout)
+
+
+def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
+    """The same states as the page's `canonical`, of Python's."""
+    found = {}
+    for run in runs:
+        figures = asdict(run.figures)
+        branches = [
+            [
+                branch.name,
+                branch.parent,
+                _merged(branch.segments),
+                _units(branch.text[: branch.shared]),
+                _units(_parent_text(run, branch)[: branch.forked_at]),
+                branch.variables,
+                branch.status,
+                branch.error,
+            ]
+            for branch in run.branches.values()
+        ]
+        found[run.run] = [
+            run.title, run.status, run.message, run.hidden, run.failed, run.first_error, figures,
+            branches,
+        ]  # fmt: skip
+    nodes = [
+        [n.id, n.parent, list(n.tokens), n.namespace, n.locks, n.tick, sorted(n.children.values())]
+        for n in sorted(tree.nodes.values(), key=lambda n: n.id)
+    ]
+    whole: Any = {
+        "runs": found, "nodes": nodes, "tokens": tree.tokens, "evicted": tree.evicted,
+        "missing": tree.missing,
+    }  # fmt: skip
+    return json.loads(json.dumps(whole))
+
+
+def _merged(segments: list[list[str]]) -> list[list[str]]:
+    merged: list[list[str]] = []
+    for kind, text in segments:
+        if merged and merged[-1][0] == kind:
+            merged[-1][1] += text
+        else:
+            merged.append([kind, text])
+    return merged
+
+
+def _parent_text(run: RunState, branch: Branch) -> str:
+    parent = run.branches.get(branch.parent)
+    return parent.text if parent else ""
+
+
+def _units(text: str) -> int:
+    """The length of a text as JavaScript counts it."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from sgnb import events
 from sgnb.errors import OptionError
-from sgnb.events import EventLog
-from sgnb.viz import Emitter, RunDisplay, display, tree_view
+from sgnb.events import EventLog, decode
+from sgnb.viz import Display, Emitter, RunState, display
 from tests.viz.make_log import HOSTILE, demo
-from tests.viz.page import TextPage, TreePage
 
 pytest.importorskip("anywidget")
 
@@ -42,25 +42,31 @@ class Comm:
     def on_msg(self, handler: Any) -> None:
         self.handler = handler
 
-    def send(self, data: dict[str, Any], **_: Any) -> None:
-        self.sent.append(data)
+    def send(self, data: dict[str, Any], buffers: Any = None, **_: Any) -> None:
+        self.sent.append({**data, "buffers": buffers})
 
     def close(self, *_: Any, **__: Any) -> None:
         """A page that is gone."""
 
-    def batches(self) -> list[dict[str, Any]]:
-        return [data["content"] for data in self.sent if data["method"] == "custom"]
+    def messages(self) -> list[tuple[int, list[str]]]:
+        """The number of the first line, and the lines."""
+        return [
+            (data["content"]["from"], bytes(data["buffers"][0]).decode().splitlines())
+            for data in self.sent
+            if data["method"] == "custom"
+        ]
 
-    def snapshots(self) -> list[dict[str, Any]]:
-        return [data["state"]["snapshot"] for data in self.sent if data["method"] == "update"]
+    def records(self) -> list[dict[str, Any]]:
+        return [data["state"]["records"] for data in self.sent if data["method"] == "update"]
 
     def ask(self, content: dict[str, Any]) -> None:
         self.handler({"content": {"data": {"method": "custom", "content": content}}, "buffers": []})
 
 
-def widgets() -> list[Comm]:
-    """The comms of our widgets; ipywidgets makes one for each layout as well."""
-    return [comm for comm in Comm.made if "snapshot" in comm.opened]
+def live_view() -> Comm:
+    """The comm of the only one; ipywidgets makes one for its layout as well."""
+    (comm,) = (comm for comm in Comm.made if "records" in comm.opened)
+    return comm
 
 
 @pytest.fixture
@@ -92,52 +98,69 @@ def emitter(log: EventLog) -> Iterator[Emitter]:
     emitter.close()
 
 
-def test_live_widgets_then_the_twin(log: EventLog, emitter: Emitter, shown: list[Any]) -> None:
-    run = RunDisplay(log, "r1", emitter=emitter)
-    run.open()
-    assert len(shown) == 3 and shown[2]["text/html"].startswith("<figure")
+def test_a_live_view_then_the_twin(log: EventLog, emitter: Emitter, shown: list[Any]) -> None:
+    run = Display(emitter)
+    run.open("r1")
+    assert len(shown) == 2 and shown[1]["text/html"].startswith("<figure")
     for _ in demo(log):
         run.tick()
     run.close()
-    text, tree = widgets()
-    for comm, page in ((text, TextPage()), (tree, TreePage())):
-        seq = comm.opened["snapshot"]["seq"]
-        page.apply(comm.opened["snapshot"]["ops"])
-        for batch in comm.batches():
-            assert batch["seq"] == (seq := seq + 1)
-            page.apply(batch["ops"])
-        final = comm.snapshots()[-1]
-        assert final["seq"] == seq and not final["live"] and comm.snapshots()[0]["live"]
-        assert page.state() == type(page)(final["ops"]).state()
+    comm = live_view()
+    lines: list[str] = comm.opened["records"]["lines"].splitlines()
+    for start, new in comm.messages():
+        assert start == len(lines)
+        lines += new
+    first, *_, last = comm.records()
+    assert first["live"] and not last["live"] and last["lines"].splitlines() == lines
+    assert comm.opened["run"] == "r1"
+    assert [decode(line).event for line in lines if "StepRan" in line] == [
+        record.event for record in log.read().records if isinstance(record.event, events.StepRan)
+    ]
     assert "80 new tokens" in shown[-1]["text/plain"] and shown[-1]["text/plain"] == run.text()
+
+
+def test_a_view_says_that_it_lives(
+    log: EventLog, emitter: Emitter, shown: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sgnb.viz import widget
+
+    monkeypatch.setattr(widget, "HEARTBEAT", 0.0)
+    run = Display(emitter)
+    run.open()
+    emitter.flush()
+    before = len(live_view().messages())
+    emitter.flush()
+    assert live_view().messages()[before:] == [(len(run._feed.lines), [])]  # type: ignore[union-attr]
+    run.close()
 
 
 def test_a_page_that_missed_something_gets_everything(
     log: EventLog, emitter: Emitter, shown: list[Any]
 ) -> None:
-    view = tree_view(emitter)
+    view = Display(emitter, ["tree"])
     view.open()
     list(demo(log))
     emitter.flush()
-    (comm,) = widgets()
+    comm = live_view()
     comm.ask({"kind": "resync"})
-    assert (
-        TreePage(comm.snapshots()[-1]["ops"]).state() == TreePage(emitter.tree.snapshot()).state()
+    whole = comm.records()[-1]["lines"]
+    assert whole.count("NodeAdded") == sum(
+        isinstance(record.event, events.NodeAdded) for record in log.read().records
     )
     view.close()
-    before = comm.snapshots()[-1]
+    before = comm.records()[-1]
     list(demo(log, "r2"))
     emitter.flush()
     comm.ask({"kind": "resync"})
-    assert comm.snapshots()[-1] == before, "a closed view keeps the state in which it was closed"
+    assert comm.records()[-1] == before, "a closed view keeps what it had when it was closed"
 
 
 def test_static_shows_the_twin_only(
     log: EventLog, emitter: Emitter, shown: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SGNB_STATIC", "1")
-    run = RunDisplay(log, "r1", ["text"], emitter=emitter)
-    run.open()
+    run = Display(emitter, ["text"])
+    run.open("r1")
     list(demo(log))
     run.close()
     run.close()
@@ -152,8 +175,8 @@ def test_a_failing_view_is_a_line_and_the_run_goes_on(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(Comm, "send", lambda *_, **__: 1 / 0)
-    run = RunDisplay(log, "r1", ["tree"], emitter=emitter)
-    run.open()
+    run = Display(emitter, ["tree"])
+    run.open("r1")
     list(demo(log))
     emitter.flush()
     run.tick()
@@ -172,13 +195,13 @@ def test_without_the_widget_packages_the_twin_still_comes(
 ) -> None:
     monkeypatch.setitem(sys.modules, "anywidget", None)
     monkeypatch.delitem(sys.modules, "sgnb.viz.widget", raising=False)
-    RunDisplay(log, "r1", emitter=emitter).open()
+    Display(emitter).open("r1")
     assert len(shown) == 1 and "view stopped: ModuleNotFoundError" in capsys.readouterr().err
 
 
 def test_in_a_terminal(log: EventLog, emitter: Emitter, capsys: pytest.CaptureFixture[str]) -> None:
-    run = RunDisplay(log, "r1", emitter=emitter)
-    run.open()
+    run = Display(emitter)
+    run.open("r1")
     list(demo(log))
     run.close()
     out = capsys.readouterr().out
@@ -202,22 +225,26 @@ def test_a_live_terminal_keeps_the_newest_lines_in_sight() -> None:
     assert out.getvalue().split("\n") == [*(f"line {i}" for i in range(41, 50)), ""]
 
 
-def test_a_live_terminal_streams_and_cannot_be_steered(log: EventLog, emitter: Emitter) -> None:
+def test_a_live_terminal_streams_and_cannot_be_steered(
+    log: EventLog, emitter: Emitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from rich.console import Console
 
+    from sgnb.viz import terminal
     from sgnb.viz.terminal import TerminalView
 
+    monkeypatch.setattr(terminal, "REDRAW_SECONDS", 0.0)
     out = io.StringIO()
-    list(demo(log))
-    run = RunDisplay(log, "r1", emitter=emitter)
+    run = RunState("r1", emitter.tree.vocabulary)
+    emitter.follow(run)
     view = TerminalView(
-        [run.state, emitter.tree], Console(file=out, force_terminal=True, width=100, height=40)
+        [run, emitter.tree], Console(file=out, force_terminal=True, width=100, height=40)
     )
-    emitter.attach(view)
-    list(demo(log, "r2"))
-    emitter.flush()
-    view.close()
-    assert emitter.failure(view) is None
+    for _ in demo(log):
+        emitter.flush()
+        view.refresh()
+    assert out.getvalue().count("three_tips") > 1, "it was drawn while it ran"
+    view.end()
     assert (
         "<img onerror=" in out.getvalue()
         and "\u202e" not in out.getvalue()
@@ -227,17 +254,15 @@ def test_a_live_terminal_streams_and_cannot_be_steered(log: EventLog, emitter: E
 
 def test_mistakes_name_the_cure(log: EventLog, emitter: Emitter) -> None:
     with pytest.raises(OptionError, match=r"'tre'.*\n.*did you mean 'tree'"):
-        RunDisplay(log, "r1", ["tre"], emitter=emitter)
-    with pytest.raises(OptionError, match="another log"):
-        RunDisplay(EventLog(), "r1", emitter=emitter)
+        Display(emitter, ["tre"])
 
 
 def test_showing_nothing_is_possible(log: EventLog, emitter: Emitter, shown: list[Any]) -> None:
-    run = RunDisplay(log, "r1", [], emitter=emitter)
-    run.open()
+    run = Display(emitter, [])
+    run.open("r1")
     list(demo(log))
     run.close()
-    assert shown == [] and run.state.status == "done"
+    assert shown == [] and not Comm.made
 
 
 def test_import_is_light() -> None:

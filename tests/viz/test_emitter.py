@@ -7,32 +7,31 @@ import gc
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from sgnb import events
-from sgnb.events import EventLog
+from sgnb.events import EventLog, Record
 from sgnb.events.log import RECORD_BYTES
 from sgnb.viz import Emitter, RunState, TreeState
-from sgnb.viz.emitter import Batch
+from sgnb.viz.feed import Feed
 from tests.interrupts import LOCKS, in_time, interrupted_at
 from tests.viz.make_log import SYSTEM, Program, WordEngine, demo
-from tests.viz.page import TextPage, TreePage
+from tests.viz.page import canonical
 
 
 class View:
-    def __init__(self, state: Any, fail: bool = False) -> None:
-        self.state, self.fail = state, fail
-        self.batches: list[Batch] = []
+    def __init__(self, fail: bool = False) -> None:
+        self.fail, self.lost = fail, 0
+        self.records: list[Record] = []
         self.threads: set[str] = set()
 
-    def push(self, batch: Batch) -> None:
+    def push(self, records: list[Record], lost: int) -> None:
         self.threads.add(threading.current_thread().name)
         if self.fail:
             raise RuntimeError("no page")
-        if batch.ops:
-            self.batches.append(batch)
+        self.records += records
+        self.lost += lost
 
 
 @pytest.fixture
@@ -47,34 +46,39 @@ def emitter(log: EventLog) -> Iterator[Emitter]:
     emitter.close()
 
 
-def test_batches_are_numbered_and_complete(log: EventLog, emitter: Emitter) -> None:
-    run = RunState("r1", emitter.tree.vocabulary)
-    emitter.follow(run)
-    text, tree = View(run), View(emitter.tree)
-    emitter.attach(text)
-    emitter.attach(tree)
+def test_views_get_every_record_once_and_in_order(log: EventLog, emitter: Emitter) -> None:
+    view = View()
+    emitter.attach(view)
     for i, _ in enumerate(demo(log)):
         if i % 20 == 0:
             emitter.flush()
     emitter.flush()
-    for view, page in ((text, TextPage()), (tree, TreePage())):
-        assert [batch.seq for batch in view.batches] == list(range(1, len(view.batches) + 1))
-        for batch in view.batches:
-            page.apply(batch.ops)
-        assert page.state() == type(page)(view.state.snapshot()).state()
-        assert view.threads == {"sgnb-emitter"}
-    assert run.status == "done"
+    assert view.records == log.read().records
+    assert view.threads == {"sgnb-emitter"}
+
+
+def test_a_view_sees_the_states_as_they_were_before(log: EventLog, emitter: Emitter) -> None:
+    class Looking(View):
+        def push(self, records: list[Record], lost: int) -> None:
+            if any(isinstance(record.event, events.NodeAdded) for record in records):
+                assert len(emitter.tree.nodes) == 1
+            super().push(records, lost)
+
+    view = Looking()
+    emitter.attach(view)
+    WordEngine(log).insert((1, 2))
+    emitter.flush()
+    assert view.records and not emitter.failure(view) and len(emitter.tree.nodes) == 2
 
 
 def test_records_come_without_a_flush(log: EventLog, emitter: Emitter) -> None:
-    view = View(emitter.tree)
+    view = View()
     emitter.attach(view)
     WordEngine(log).insert((1, 2))
-    page, end = TreePage(), time.monotonic() + 60
-    while 1 not in page.nodes and time.monotonic() < end:
+    end = time.monotonic() + 60
+    while not view.records and time.monotonic() < end:
         time.sleep(0.01)
-        page = TreePage(op for batch in list(view.batches) for op in batch.ops)
-    assert page.nodes[1]["tokens"] == 2
+    assert any(isinstance(record.event, events.NodeAdded) for record in view.records)
 
 
 def test_following_late_gives_the_same_state(log: EventLog, emitter: Emitter) -> None:
@@ -82,43 +86,48 @@ def test_following_late_gives_the_same_state(log: EventLog, emitter: Emitter) ->
     emitter.follow(early)
     list(demo(log))
     emitter.follow(late)
-    assert early.snapshot() == late.snapshot() and early.figures.output_tokens == 80
+    assert canonical(emitter.tree, [early]) == canonical(emitter.tree, [late])
+    assert early.figures.output_tokens == 80
 
 
 def test_a_failing_view_stops_alone(log: EventLog, emitter: Emitter) -> None:
-    good, bad = View(emitter.tree), View(emitter.tree, fail=True)
+    good, bad = View(), View(fail=True)
     emitter.attach(bad)
     emitter.attach(good)
     WordEngine(log).insert((1, 2))
     emitter.flush()
-    assert good.batches and isinstance(emitter.failure(bad), RuntimeError)
+    assert good.records and isinstance(emitter.failure(bad), RuntimeError)
     assert emitter.failure(good) is None
+    before = len(good.records)
     WordEngine(log)
     emitter.flush()
-    assert len(good.batches) == 2
+    assert len(good.records) == before + 1
 
 
-def test_a_failing_state_takes_its_views_with_it(log: EventLog, emitter: Emitter) -> None:
+def test_a_failing_state_stops_alone(log: EventLog, emitter: Emitter) -> None:
     broken = TreeState()
     emitter.follow(broken)
-    broken.nodes.clear()
     broken.apply = None  # type: ignore[method-assign, assignment]
-    emitter.attach(View(broken))
-    good = View(emitter.tree)
+    good = View()
     emitter.attach(good)
     WordEngine(log).insert((1,))
     emitter.flush()
-    assert isinstance(emitter.failure(broken), TypeError) and good.batches
+    assert isinstance(emitter.failure(broken), TypeError) and good.records
+    assert len(emitter.tree.nodes) == 2
 
 
-def test_lost_records_are_told(emitter: Emitter) -> None:
+def test_lost_records_are_told() -> None:
     log = EventLog(memory=10 * RECORD_BYTES)
     slow = Emitter(log)
+    view, feed = View(), Feed(slow.tree, 0.0)
+    slow.attach(view)
+    slow.attach(feed)
     with slow.lock:
         for i in range(25):
             log.emit(events.NodeTouched(0, i))
     slow.flush()
-    assert slow.tree.lost > 0
+    assert slow.tree.lost == view.lost > 0
+    assert f'"RecordsLost", "count": {view.lost}' in "".join(feed.lines)
     slow.close()
 
 
@@ -150,7 +159,7 @@ def test_an_interrupt_where_threads_meet_stops_no_emitter(log: EventLog) -> None
     where = [*LOCKS, Emitter.flush, Emitter.attach]
 
     def use() -> None:
-        emitter.attach(View(emitter.tree))
+        emitter.attach(View())
         emitter.flush()
 
     number = 1

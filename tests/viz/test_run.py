@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sgnb import events
@@ -12,8 +12,7 @@ from sgnb.viz import RunState
 from sgnb.viz.branch import drop, take
 from sgnb.viz.run import KEPT_BRANCHES
 from tests.counting import calls
-from tests.viz.make_log import Program, WordEngine, demo
-from tests.viz.page import TextPage
+from tests.viz.make_log import SYSTEM, Program, WordEngine, demo
 
 
 def follow(log: EventLog, run: str = "r1") -> RunState:
@@ -227,26 +226,18 @@ def test_a_large_batch_is_counted_and_cheap() -> None:
     assert state.figures.output_tokens == 32 * batch and state.figures.hit_rate == 0.75
 
 
-@given(st.data())
-@settings(max_examples=60, deadline=None)
-def test_a_page_that_joins_at_any_time_ends_up_the_same(data: st.DataObject) -> None:
+def test_text_that_only_forks_sent_is_coloured_in_its_parent_too() -> None:
     log = EventLog()
-    finish(demo(log))
-    records = log.read().records
-    join = data.draw(st.integers(0, len(records) - 1))
-    batch = data.draw(st.integers(1, 9))
-    state, page = RunState("r1"), None
-    for i, record in enumerate(records):
-        if i == join:
-            page = TextPage(state.snapshot())
-        state.apply(record)
-        if i % batch == 0:
-            ops = state.changes()
-            if page:
-                page.apply(ops)
-    assert page
-    page.apply(state.changes())
-    assert page.state() == TextPage(state.snapshot()).state()
+    program = Program(WordEngine(log))
+    program.branch("0")
+    program.add("0", SYSTEM)
+    for i in range(3):
+        program.branch(f"0.{i}", "0")
+        program.add(f"0.{i}", f" Tip {i}:")
+        list(program.gen(f"0.{i}", "tip", " sleep"))
+    program.add("0", " not sent")
+    state = follow(log)
+    assert state.branches["0"].segments == [["computed", SYSTEM], ["text", " not sent"]]
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.text(max_size=5))), st.integers(0, 30))

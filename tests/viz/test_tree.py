@@ -12,7 +12,6 @@ from sgnb.viz import TreeState
 from sgnb.viz.plain_text import shown, tree_text
 from tests.counting import calls
 from tests.viz.make_log import WordEngine
-from tests.viz.page import TreePage
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=6)
 KINDS = st.sampled_from(["insert", "insert", "match", "lock", "unlock", "evict"])
@@ -61,31 +60,6 @@ def test_replays_to_the_engines_tree(actions: Actions) -> None:
     assert tree.missing == 0
 
 
-@given(ACTIONS, st.data())
-@settings(max_examples=150, deadline=None)
-def test_a_page_that_joins_at_any_time_ends_up_the_same(
-    actions: Actions, data: st.DataObject
-) -> None:
-    records = play(actions).log.read().records
-    join = data.draw(st.integers(0, len(records)))
-    batch = data.draw(st.integers(1, 7))
-    tree, page, version = TreeState(), None, 0
-    for i, record in enumerate(records):
-        if i == join:
-            page = TreePage(tree.snapshot())
-        tree.apply(record)
-        if i % batch == 0:
-            ops = tree.changes()
-            version += bool(ops)
-            assert tree.version == version
-            if page:
-                page.apply(ops)
-    page = page or TreePage(tree.snapshot())
-    page.apply(tree.changes())
-    assert page.state() == TreePage(tree.snapshot()).state()
-    assert tree.changes() == []
-
-
 @given(ACTIONS, st.integers(1, 8))
 @settings(max_examples=80, deadline=None)
 def test_shown_nodes_are_a_tree_and_the_rest_is_counted(actions: Actions, budget: int) -> None:
@@ -123,15 +97,6 @@ def test_lost_records_are_counted_not_fatal() -> None:
     ):
         tree.apply(Record(1, 0.0, event))
     assert tree.missing == 4 and len(tree.nodes) == 1
-
-
-def test_large_trees_send_less_text_of_each_node() -> None:
-    tree = TreeState()
-    tree.apply(Record(1, 0.0, events.TokensNamed(tuple(range(256)), tuple(map(chr, range(256))))))
-    for node in range(1, 1_001):
-        tree.apply(Record(1, 0.0, events.NodeAdded(node, 0, (65,) * 3_000, str(node))))
-    sizes = {len(op[-1]) for op in tree.snapshot() if op[0] == "node"}
-    assert sizes == {200}
 
 
 def test_events_cost_no_more_in_a_large_tree() -> None:

@@ -1,0 +1,88 @@
+// The text of a branch, in pieces: {kind, text, request, from, to, skip} with the tokens it comes from, if any, and how much of their text it leaves out before.
+// Twin of sgnb/viz/branch.py.
+
+const textOf = (pieces) => pieces.map((piece) => piece.text).join("");
+const lengthOf = (pieces) => pieces.reduce((sum, piece) => sum + piece.text.length, 0);
+
+function newBranch(name, parent) {
+  return { name, parent, pieces: [], shared: 0, forkedAt: 0, variables: {}, status: "running", error: "", generatedFrom: null };
+}
+
+function take(pieces, length) {
+  const taken = [];
+  for (const piece of pieces) {
+    if (length <= 0) break;
+    taken.push({ ...piece, text: piece.text.slice(0, length) });
+    length -= piece.text.length;
+  }
+  return taken;
+}
+
+function drop(pieces, length) {
+  const rest = [];
+  for (const piece of pieces) {
+    if (piece.text.length > length) rest.push({ ...piece, text: piece.text.slice(length), skip: (piece.skip ?? 0) + length });
+    length = Math.max(0, length - piece.text.length);
+  }
+  return rest;
+}
+
+function commonPrefix(a, b) {
+  const shorter = Math.min(a.length, b.length);
+  let at = a.slice(0, shorter) === b.slice(0, shorter) ? shorter : 0;
+  while (at < shorter && a[at] === b[at]) at += 1;
+  // Not between the halves of a pair.
+  return at < Math.max(a.length, b.length) && /[\ud800-\udbff]/.test(a[at - 1] ?? "") && a[at] !== b[at] ? at - 1 : at;
+}
+
+// Tokens that follow one another make one piece.
+function append(pieces, piece) {
+  const last = pieces.at(-1);
+  const goesOn = last && last.kind === piece.kind && last.request === piece.request && last.to === piece.from && !piece.skip;
+  if (goesOn) {
+    last.text += piece.text;
+    last.to = piece.to;
+  } else if (piece.text) {
+    pieces.push({ ...piece });
+  }
+}
+
+function cut(branch, length) {
+  if (length < lengthOf(branch.pieces)) branch.pieces = take(branch.pieces, length);
+}
+
+// Show a request's prompt; what was coloured already keeps its colour. Of a request that only scores no more is shown than the branch has.
+function showPrompt(branch, pieces, generates) {
+  const old = textOf(branch.pieces);
+  let text = textOf(pieces);
+  if (!generates) {
+    const at = text.indexOf(old);
+    if (at < 0) return;
+    text = text.slice(0, at + old.length);
+    pieces = take(pieces, text.length);
+  }
+  const common = commonPrefix(old, text);
+  const unsent = branch.pieces.findIndex((piece) => piece.kind === "text");
+  const sent = lengthOf(unsent < 0 ? branch.pieces : branch.pieces.slice(0, unsent));
+  const kept = Math.min(common, sent);
+  branch.shared = Math.min(branch.shared, common);
+  cut(branch, kept);
+  for (const piece of drop(pieces, kept)) append(branch.pieces, piece);
+  branch.generatedFrom = generates ? text.length : null;
+}
+
+// Text that stands here and was sent by a fork.
+function showSent(branch, pieces) {
+  if (!branch.pieces.some((piece) => piece.kind === "text")) return;
+  const common = commonPrefix(textOf(branch.pieces), textOf(pieces));
+  const coloured = [];
+  let at = 0;
+  for (const piece of branch.pieces) {
+    const end = at + piece.text.length;
+    const sent = piece.kind === "text" ? Math.max(at, Math.min(end, common)) : at;
+    for (const one of take(drop(pieces, at), sent - at)) append(coloured, one);
+    for (const one of drop([piece], sent - at)) append(coloured, one);
+    at = end;
+  }
+  branch.pieces = coloured;
+}

@@ -1,0 +1,107 @@
+// Branches over time: a lane each, with waiting, prefill, decoding and jumps; what a fork did not compute again stands beside it.
+
+const LANE = 20;
+const SHOWN_LANES = 40;
+const GUTTER = 132;
+
+function lanesOf(state, run) {
+  const lanes = new Map();
+  for (const request of state.requests.values()) {
+    if (request.run !== run.run) continue;
+    if (!lanes.has(request.branch)) lanes.set(request.branch, { name: request.branch, requests: [] });
+    lanes.get(request.branch).requests.push(request);
+  }
+  const order = (name) => name.split(".").map((part) => part.padStart(6, "0")).join(".");
+  return [...lanes.values()].sort((a, b) => (order(a.name) < order(b.name) ? -1 : 1));
+}
+
+function newBranchesPanel(host, page) {
+  const surface = newSurface(host, "branches over time");
+  const note = el("div", "sgnb-note");
+  const legend = el("div", "sgnb-legend");
+  for (const [name, text] of [["wait", "waiting"], ["prefill", "prompt computed"], ["decode", "tokens sampled"], ["jump", "forced by the grammar"]]) {
+    const item = el("span", "sgnb-legend-item");
+    item.append(el("span", `sgnb-swatch sgnb-swatch-${name}`), text);
+    legend.append(item);
+  }
+  host.append(note, legend);
+  let shown = null, lit = null;
+
+  surface.canvas.addEventListener("mousemove", (event) => {
+    const { x, box } = surface.at(event);
+    page.hover(box ? tokenNear(box.of, shown.time(x)) : null);
+  });
+  surface.canvas.addEventListener("mouseleave", () => page.hover(null));
+  surface.canvas.addEventListener("click", (event) => {
+    const { x, box } = surface.at(event);
+    if (box) page.pin(tokenNear(box.of, shown.time(x)));
+  });
+  function tokenNear(request, t) {
+    const place = request.output.findLastIndex((token) => token.t <= t);
+    return { request: request.id, position: request.prompt.length + Math.max(0, place) };
+  }
+
+  function paint(state, run) {
+    const lanes = lanesOf(state, run), few = lanes.slice(0, SHOWN_LANES);
+    const width = Math.max(260, host.clientWidth - 2), begin = run.t, end = Math.max(begin + 1e-4, run.began + run.seconds);
+    const room = width - GUTTER - 92;
+    const place = (t) => GUTTER + (room * (t - begin)) / (end - begin);
+    shown = { state, run, few, time: (x) => begin + ((x - GUTTER) / room) * (end - begin), place, width };
+    setText(note, lanes.length ? (lanes.length > few.length ? `and ${plural(lanes.length - few.length, "more lane")}` : "") : "no request yet");
+    draw();
+  }
+  function draw() {
+    if (!shown) return;
+    const { few, place, width, state } = shown;
+    const context = surface.begin(width, few.length * LANE + 22), colours = coloursOf(host);
+    few.forEach((lane, i) => drawLane(context, colours, lane, i, place, width));
+    few.forEach((lane, i) => {
+      const above = few.findIndex((other) => other.name === lane.name.split(".").slice(0, -1).join("."));
+      if (above < 0) return;
+      const x = place(lane.requests[0].queued) + 0.5;
+      context.strokeStyle = colours.line;
+      context.beginPath();
+      context.moveTo(x, above * LANE + LANE - 4);
+      context.lineTo(x, i * LANE + 4);
+      context.stroke();
+    });
+    context.fillStyle = colours.muted;
+    const y = few.length * LANE + 10;
+    context.fillText("0", GUTTER, y);
+    const last = duration(shown.time(GUTTER + (width - GUTTER - 92)) - shown.run.t);
+    context.fillText(last, width - 92 - 7 * last.length, y);
+    if (state.t && lit) drawLit(context, colours);
+  }
+  function drawLane(context, colours, { name, requests }, i, place, width) {
+    const y = i * LANE + 3, tall = LANE - 7;
+    context.fillStyle = colours.fg;
+    context.fillText(inLine(`${"  ".repeat(name.split(".").length - 1)}${name} ${requests.at(-1).name}`, 18), 4, y + tall / 2);
+    let prompt = 0, cached = 0;
+    for (const request of requests) {
+      const end = request.finished ?? shown.state.t, admitted = request.admitted ?? end, first = request.first ?? (request.admitted === null ? admitted : end);
+      const bar = (colour, alpha, from, to) => to > from && fillTinted(context, colour, alpha, place(from), y, Math.max(1, place(to) - place(from)), tall);
+      bar(colours.muted, 0.3, request.queued, admitted);
+      bar(colours.computed, 0.85, admitted, first);
+      bar(colours.sampled, 0.75, first, end);
+      for (const token of request.output) if (token.kind === "jumped") fillTinted(context, colours.jumped, 1, place(token.t) - 1, y - 1, 2.5, tall + 2);
+      surface.region({ x: place(request.queued), y, width: Math.max(3, place(end) - place(request.queued)), height: tall, of: request });
+      prompt += request.prompt.length;
+      cached += request.cached;
+    }
+    context.fillStyle = colours.muted;
+    context.fillText(`${cached} of ${prompt}`, width - 86, y + tall / 2);
+  }
+  function drawLit(context, colours) {
+    const request = shown.state.requests.get(lit.request), token = request && tokenAt(request, lit.position);
+    if (!token?.t) return;
+    const lane = shown.few.findIndex((one) => one.name === request.branch);
+    if (lane < 0) return;
+    context.fillStyle = colours.fg;
+    context.fillRect(shown.place(token.t) - 1, lane * LANE, 2, LANE - 1);
+  }
+  function highlight(selection) {
+    lit = selection?.request === undefined ? null : selection;
+    draw();
+  }
+  return { paint, highlight };
+}

@@ -1,0 +1,183 @@
+// The frame of a run's views: what it is and what was gained, the text, one more view beside it, and the time that all of them show.
+
+const SILENT_AFTER = 6000; // milliseconds without a word from the kernel
+const FASTEST = 60; // milliseconds between two paintings
+const SHARE = 8; // a painting takes at most one in so many milliseconds,
+const SLOWEST = 400; // but comes after so many
+const TRIVIAL = 64; // tokens of a program without forks, below which only its text opens
+
+const PANELS = { tree: ["radix tree", newTreePanel], branches: ["branches", newBranchesPanel], time: ["cache and batch", newTimePanel], grammar: ["grammar", newGrammarPanel] };
+
+function newDashboard(host, store, { run: wanted, views }) {
+  const card = el("section", "sgnb sgnb-card", "", { "aria-label": "what the engine does" });
+  const head = el("header", "sgnb-head");
+  const title = el("span", "sgnb-title"), status = el("span", "sgnb-status", "", { role: "status" });
+  const gain = el("span", "sgnb-gain"), figures = el("span", "sgnb-figures");
+  const progress = el("div", "sgnb-progress", "", { role: "progressbar", "aria-valuemin": "0", "aria-label": "programs done" });
+  const bar = el("div");
+  const note = el("div", "sgnb-note");
+  const body = el("div", "sgnb-body"), main = el("div", "sgnb-main"), side = el("div", "sgnb-side");
+  const tabs = el("div", "sgnb-tabs", "", { role: "tablist", "aria-label": "views" });
+  const stage = el("div", "sgnb-panel", "", { role: "tabpanel", tabindex: "-1" });
+  const inspector = el("div", "sgnb-inspector", "", { "aria-live": "polite" });
+  const foot = el("footer", "sgnb-foot");
+  const legend = el("span", "sgnb-legend", "", { "aria-label": "legend" });
+  const slider = el("input", "sgnb-slider", "", { type: "range", min: "0", max: "0", step: "1", "aria-label": "time" });
+  const clock = el("span", "sgnb-label");
+  const now = button("now", "follow the newest", () => seek(null));
+  progress.append(bar);
+  head.append(title, status, gain, figures);
+  side.append(tabs, stage, inspector);
+  body.append(main, side);
+  foot.append(legend, el("span", "sgnb-space"), slider, clock, now);
+  card.append(head, progress, note, body, foot);
+  host.append(card);
+
+  const page = { hover, pin, repaint: () => paint(true), seekTime: (t) => seek(store.placeAt(t)) };
+  const textPanel = newTextPanel(el("div", "sgnb-panel"), page), rowsPanel = newRowsPanel(el("div", "sgnb-panel"), page);
+  let panel = null, chosen = null, pinned = null, hovered = null, painted = -1, mainPanel = null;
+  const hosts = new Map();
+
+  slider.addEventListener("input", () => seek(Number(slider.value)));
+  function seek(place) {
+    store.seek(place);
+    paint(true);
+  }
+  function hover(selection) {
+    if (JSON.stringify(selection) === JSON.stringify(hovered)) return;
+    hovered = selection;
+    select();
+  }
+  function pin(selection) {
+    pinned = JSON.stringify(selection) === JSON.stringify(pinned) ? null : selection;
+    select();
+  }
+  function select() {
+    const selection = hovered ?? pinned;
+    mainPanel?.highlight(selection);
+    panel?.highlight(selection);
+    const found = describe(store.shown(), selection);
+    inspector.hidden = !found;
+    if (!found) return;
+    inspector.replaceChildren(el("pre", "sgnb-inspected", visible(found.text) || " "), ...found.facts.flatMap(([name, value]) => [el("span", "sgnb-label", name), el("span", "", value)]));
+  }
+  function open(name) {
+    chosen = name;
+    if (name !== null && !hosts.has(name)) {
+      const own = el("div");
+      hosts.set(name, { own, panel: PANELS[name][1](own, page) });
+    }
+    panel = name === null ? null : hosts.get(name).panel;
+    stage.replaceChildren(...(name === null ? [] : [hosts.get(name).own]));
+    stage.hidden = name === null;
+    paint(true);
+  }
+
+  function runOf(state) {
+    return state.runs.get(wanted) ?? (wanted ? null : [...state.runs.values()].at(-1)) ?? null;
+  }
+  function chooseMain(run) {
+    const next = !run || !views.includes("text") ? null : run.figures.total > 1 ? rowsPanel : textPanel;
+    if (next === mainPanel) return;
+    mainPanel = next;
+    main.replaceChildren(...(next ? [next.host] : []));
+  }
+  function paintTabs(run, state) {
+    const bound = [...state.requests.values()].some((request) => request.grammar || request.output.some((token) => token.mask));
+    const names = Object.keys(PANELS).filter((name) => views.includes(name) && (name !== "grammar" || bound) && (name !== "branches" || run));
+    const newTab = () => el("button", "sgnb-tab", "", { type: "button", role: "tab" });
+    list(tabs, names, newTab, (tab, name) => {
+      setText(tab, PANELS[name][0]);
+      tab.dataset.view = name;
+      tab.setAttribute("aria-selected", String(name === chosen));
+      tab.tabIndex = name === chosen || (chosen === null && name === names[0]) ? 0 : -1;
+    });
+    if (!decided && (!run || run.status !== "running" || run.branches.size > 1 || run.seconds > 1)) decide(run, names);
+  }
+  let decided = false;
+  // A trivial program shows its text, with the rest a click away.
+  function decide(run, names) {
+    decided = true;
+    const trivial = run && run.branches.size === 1 && run.figures.total <= 1 && run.figures.prompt_tokens + run.figures.output_tokens < TRIVIAL;
+    if (!trivial && names.length) open(names[0]);
+  }
+  tabs.addEventListener("click", ({ target }) => {
+    const name = target.dataset?.view;
+    if (!name) return;
+    decided = true;
+    open(name === chosen ? null : name);
+  });
+  tabs.addEventListener("keydown", (event) => {
+    const all = [...tabs.children], at = all.indexOf(document.activeElement), by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (at < 0 || !by) return;
+    all[(at + by + all.length) % all.length].focus();
+    event.preventDefault();
+    event.stopPropagation();
+  });
+
+  function paintHead(run, state) {
+    const silent = store.live && performance.now() - store.heard > SILENT_AFTER;
+    const said = silent ? ["error", `no word from the kernel for ${Math.round((performance.now() - store.heard) / 1000)} s`] : run ? [run.status, run.status] : store.live ? ["running", "live"] : ["done", "as it was"];
+    setText(title, run ? visible(run.title) || "run" : state.engine ? visible(String(state.engine.model).split("/").at(-1)) : "engine");
+    setText(status, said[1]);
+    status.className = `sgnb-status sgnb-is-${said[0]}`;
+    if (!run) return;
+    const f = run.figures, each = secondsPerToken(store.steps);
+    const saved = each && f.cached_tokens ? `: about ${duration(each * f.cached_tokens)}` : "";
+    setText(gain, f.prompt_tokens ? `${f.cached_tokens.toLocaleString("en")} of ${plural(f.prompt_tokens, "prompt token")} found in the cache${saved}` : "");
+    const parts = [f.total > 1 && `${f.finished}/${f.total} done`, f.output_tokens && plural(f.output_tokens, "new token"), f.jumped_tokens && `${f.jumped_tokens} forced`, f.output_tokens && run.seconds && `${Math.round(f.output_tokens / run.seconds)} tok/s`, plural(f.passes, "pass").replace("passs", "passes"), duration(run.seconds)];
+    if (run.status === "running" && f.finished && f.finished < f.total) parts.push(`${duration((run.seconds / f.finished) * (f.total - f.finished))} left`);
+    setText(figures, parts.filter(Boolean).join(" · "));
+    progress.hidden = f.total <= 1;
+    progress.setAttribute("aria-valuemax", Math.max(1, f.total));
+    progress.setAttribute("aria-valuenow", f.finished);
+    bar.style.width = percent(f.finished, f.total).replace(" ", "");
+    const notes = [run.message, !run.message && run.failed && f.total > 1 && `${run.failed} failed, the first with: ${run.firstError}`, state.lost && `incomplete: ${plural(state.lost, "record")} lost`, state.stopped && `the engine has stopped: ${state.stopped}`];
+    setText(note, visible(notes.filter(Boolean).join("\n")));
+    list(legend, Object.keys(KINDS).filter((kind) => COUNTS[kind]?.(f)), () => {
+      const item = el("span", "sgnb-legend-item");
+      item.append(el("span"), el("b"));
+      return item;
+    }, (item, kind) => {
+      item.title = KINDS[kind][1];
+      item.firstChild.className = `sgnb-k-${kind}`;
+      setText(item.firstChild, KINDS[kind][0]);
+      setText(item.lastChild, ` ${COUNTS[kind](f).toLocaleString("en")}`);
+    });
+  }
+  function paintFoot(state, run) {
+    slider.max = String(store.records.length);
+    slider.value = String(store.place ?? store.records.length);
+    setText(clock, store.place === null ? "" : duration(Math.max(0, state.t - (run?.t ?? 0))));
+    now.hidden = store.place === null;
+  }
+  function paint(force) {
+    const state = store.shown(), run = runOf(state);
+    paintHead(run, state);
+    if (!force && painted === store.version) return;
+    painted = store.version;
+    chooseMain(run);
+    paintTabs(run, state);
+    mainPanel?.paint(state, run, store.live && store.place === null, store);
+    if (panel && (run || chosen !== "branches")) panel.paint(state, run, store.live, store);
+    side.hidden = !tabs.childElementCount;
+    body.classList.toggle("sgnb-alone", panel === null || mainPanel === null);
+    paintFoot(state, run);
+    if (hovered ?? pinned) select();
+  }
+  const resized = new ResizeObserver(() => paint(true));
+  resized.observe(card);
+  inspector.hidden = true;
+  stage.hidden = true;
+  return { paint: () => paint(false), stats, close: () => resized.disconnect() };
+
+  function stats() {
+    const state = store.state, run = runOf(state);
+    const characters = run ? [...run.branches.values()].reduce((sum, branch) => sum + lengthOf(branch.pieces), 0) : 0;
+    return {
+      records: store.records.length, nodes: state.nodes.size - 1, cached: state.cachedTokens, evicted: state.evicted, missing: state.missing, lost: state.lost,
+      locked: [...state.nodes.values()].filter((node) => node.locks > 0).length, characters, view: chosen,
+      ...(run ? { status: run.status, ...run.figures, hit_rate: run.figures.cached_tokens / Math.max(1, run.figures.prompt_tokens) } : {}),
+    };
+  }
+}

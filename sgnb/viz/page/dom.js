@@ -1,0 +1,51 @@
+// Elements, and text that is safe to show. Model text reaches the page by textContent or a canvas only.
+
+function el(tag, className = "", text = "", attributes = {}) {
+  const node = document.createElement(tag);
+  if (className) node.className = className;
+  if (text) node.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  return node;
+}
+
+function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+function button(label, title, act) {
+  const node = el("button", "sgnb-button", label, { type: "button", title });
+  node.addEventListener("click", act);
+  return node;
+}
+
+// Gives `host` the elements that `make` makes for `items`, and updates those it has.
+function list(host, items, make, update) {
+  while (host.childElementCount > items.length) host.lastChild.remove();
+  items.forEach((item, i) => update(host.children[i] ?? host.appendChild(make(item)), item, i));
+}
+
+// As in sgnb/viz/tokens.py: U+FFFD for what would act or hide rather than show.
+const ACTS_OR_HIDES =
+  /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufffe\uffff\p{Cs}\u{e0000}-\u{e007f}\u{e0100}-\u{e01ef}]/gu;
+const EMOJI = "[\\u2190-\\u21ff\\u2300-\\u23ff\\u2600-\\u27bf\\u2b00-\\u2bff\\u{1f000}-\\u{1faff}]";
+const JOINED = new RegExp(`(?<=${EMOJI}\\ufe0f?)\\u200d(?=${EMOJI})`, "u");
+
+function visible(text) {
+  return text.replace(ACTS_OR_HIDES, (sign, at) =>
+    sign === "\u200d" && JOINED.test(text.slice(Math.max(0, at - 3), at + 3)) ? sign : "\ufffd");
+}
+
+// For one line of a drawing: the white space is seen as well.
+function inLine(text, limit) {
+  const cut = text.length > limit ? text.slice(0, limit) : text;
+  return visible(cut).replace(/\r?\n/g, "⏎").replace(/\t/g, "⇥").replace(/^ +| +$/g, (blanks) => "␣".repeat(blanks.length)) + (text.length > limit ? "…" : "");
+}
+
+const plural = (count, name) => `${count.toLocaleString("en")} ${name}${count === 1 ? "" : "s"}`;
+const percent = (part, whole) => (whole ? `${Math.round((100 * part) / whole)} %` : "0 %");
+
+function duration(seconds) {
+  if (seconds >= 100) return `${Math.round(seconds)} s`;
+  if (seconds >= 1) return `${seconds.toFixed(1)} s`;
+  return seconds >= 0.01 ? `${Math.round(1000 * seconds)} ms` : `${(1000 * seconds).toFixed(1)} ms`;
+}

@@ -1,0 +1,46 @@
+// Canvases: sharp on any screen, coloured by the page's own variables, with what is under the pointer.
+
+const FONT = "11px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace";
+
+function newSurface(host, label) {
+  const canvas = el("canvas", "sgnb-canvas", "", { tabindex: "0", role: "img", "aria-label": label });
+  const context = canvas.getContext("2d");
+  let boxes = [];
+  host.append(canvas);
+
+  // Clears it and gives the drawing context, in CSS pixels.
+  function begin(width, height) {
+    const scale = window.devicePixelRatio || 1;
+    const [w, h] = [Math.max(1, Math.round(width * scale)), Math.max(1, Math.round(height * scale))];
+    if (canvas.width !== w || canvas.height !== h) Object.assign(canvas, { width: w, height: h });
+    Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
+    context.setTransform(scale, 0, 0, scale, 0, 0);
+    context.clearRect(0, 0, width, height);
+    context.font = FONT;
+    context.textBaseline = "middle";
+    boxes = [];
+    return context;
+  }
+  function at(event) {
+    const frame = canvas.getBoundingClientRect();
+    const x = event.clientX - frame.left, y = event.clientY - frame.top;
+    return { x, y, box: boxes.findLast((box) => x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height) };
+  }
+  // A region that the pointer finds: {x, y, width, height, ...}.
+  const region = (box) => boxes.push(box);
+  return { canvas, begin, at, region, boxes: () => boxes };
+}
+
+const NAMES = ["bg", "soft", "fg", "muted", "line", "cached", "computed", "sampled", "jumped", "bad"];
+
+function coloursOf(host) {
+  const style = getComputedStyle(host);
+  return Object.fromEntries(NAMES.map((name) => [name, style.getPropertyValue(`--sgnb-${name}`).trim() || "#888"]));
+}
+
+function fillTinted(context, colour, alpha, x, y, width, height) {
+  context.globalAlpha = alpha;
+  context.fillStyle = colour;
+  context.fillRect(x, y, width, height);
+  context.globalAlpha = 1;
+}

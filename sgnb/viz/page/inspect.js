@@ -1,0 +1,36 @@
+// All that is known of a selected token or node, as [name, value] pairs.
+
+function describe(state, selection) {
+  if (!state || !selection) return null;
+  return selection.node !== undefined ? describeNode(state, selection.node) : describeToken(state, selection);
+}
+
+function describeToken(state, { request: id, position }) {
+  const request = state.requests.get(id), token = request && tokenAt(request, position);
+  if (!token) return null;
+  const before = tokenAt(request, position - 1);
+  const facts = [["origin", KINDS[token.kind].join(": ")], ["token", `${token.token}, position ${position}`], ["of", `branch ${request.branch}${request.name ? `, ${visible(request.name)}` : ""}`]];
+  if (token.logprob !== null && token.logprob !== undefined) facts.push(["probability", `${(100 * Math.exp(token.logprob)).toFixed(1)} % (log ${token.logprob.toFixed(2)})`]);
+  if (token.t !== undefined && before?.t !== undefined) facts.push(["time", `${duration(token.t - before.t)} after the token before`]);
+  else if (token.t !== undefined) facts.push(["time", `${duration(token.t - request.queued)} after it was asked for`]);
+  if (token.mask) facts.push(["grammar", `${plural(token.mask.allowed, "token")} allowed, ${(100 * token.mask.kept).toFixed(1)} % of the probability${token.mask.before >= 0 ? `, state ${token.mask.before} → ${token.mask.after}` : ""}`]);
+  if (token.jump) facts.push(["grammar", `forced${token.jump.labels.length ? ` by ${visible(token.jump.labels.join(" "))}` : ""}${token.jump.before >= 0 ? `, state ${token.jump.before} → ${token.jump.after}` : ""}`]);
+  const node = [...(nodesOf(state, { request: id, position }) ?? [])][0];
+  if (node !== undefined) facts.push(["cache", `node ${node}`]);
+  return { text: textOfTokens(state.vocabulary, [token.token]), facts };
+}
+
+function describeNode(state, id) {
+  const node = state.nodes.get(id);
+  if (!node) return null;
+  const maker = node.request === null ? null : state.requests.get(node.request);
+  let depth = 0;
+  for (let above = state.nodes.get(node.parent); above && above.id !== ROOT; above = state.nodes.get(above.parent)) depth += above.tokens.length;
+  const facts = [["node", `${id}: ${plural(node.tokens.length, "token")}, positions ${depth} to ${depth + node.tokens.length}`]];
+  facts.push(["found", node.hits ? `${plural(node.hits, "time")} since this view began` : "not since this view began"]);
+  facts.push(["last used", `${duration(Math.max(0, state.t - node.used))} before`]);
+  if (node.locks) facts.push(["in use", `by ${plural(node.locks, "request")}`]);
+  if (maker) facts.push(["made by", `${maker.run ? `run ${visible(maker.run)}, ` : ""}branch ${maker.branch}${maker.name ? `, ${visible(maker.name)}` : ""}`]);
+  facts.push(["goes on", plural(node.children.size, "way")]);
+  return { text: textOfTokens(state.vocabulary, node.tokens.slice(0, 600)), facts };
+}

@@ -1,0 +1,379 @@
+// From records to states, as sgnb/viz/run.py and sgnb/viz/tree.py do it; a test compares the two. `apply` changes the state that it is given, nothing else, and
+// replaces arrays of tokens instead of changing them, so that copies may share them.
+
+const ROOT = 0;
+const KEPT_BRANCHES = 12; // of a large batch; the others are rows and counts
+const KEPT_GHOSTS = 12;
+
+function newState() {
+  return {
+    t: 0, lost: 0, missing: 0, engine: null, stopped: "", added: 0, evicted: 0, cachedTokens: 0, pool: null,
+    vocabulary: new Map(), nodes: new Map([[ROOT, newNode(ROOT, -1, [], "", 0, 0)]]), ghosts: [], runs: new Map(), requests: new Map(), live: new Set(),
+  };
+}
+
+// Everything that later records may change is copied.
+function copyState(state) {
+  const copied = (map, copy) => new Map([...map].map(([key, value]) => [key, copy(value)]));
+  const branch = (b) => ({ ...b, pieces: b.pieces.map((piece) => ({ ...piece })), variables: { ...b.variables } });
+  const run = (r) => ({ ...r, figures: { ...r.figures }, branches: copied(r.branches, branch), rows: copied(r.rows, (row) => ({ ...row })) });
+  return {
+    ...state,
+    vocabulary: new Map(state.vocabulary),
+    nodes: copied(state.nodes, (node) => ({ ...node, children: new Map(node.children) })),
+    ghosts: [...state.ghosts],
+    runs: copied(state.runs, run),
+    requests: copied(state.requests, (request) => ({ ...request, output: [...request.output], masks: [...request.masks] })),
+    live: new Set(state.live),
+  };
+}
+
+function newNode(id, parent, tokens, namespace, order, t) {
+  return { id, parent, tokens, namespace, order, locks: 0, tick: 0, children: new Map(), born: t, used: t, hits: 0, request: null };
+}
+
+const keyOf = (node) => `${node.namespace} ${node.tokens[0]}`;
+
+// Bytes of tokens to text. `pending` are the bytes of a character that is not whole yet.
+const utf8 = new TextDecoder("utf-8", { ignoreBOM: true });
+const NO_BYTES = new Uint8Array();
+const UNNAMED = new Uint8Array([0xef, 0xbf, 0xbd]);
+
+function bytesOf(vocabulary, tokens) {
+  const parts = tokens.map((token) => vocabulary.get(token) ?? UNNAMED);
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}
+
+const latin1 = (text) => Uint8Array.from(text, (unit) => unit.charCodeAt(0));
+
+function decodeMore(pending, bytes) {
+  if (!pending.length && (!bytes.length || bytes.at(-1) < 0x80)) return [utf8.decode(bytes), pending];
+  const all = new Uint8Array([...pending, ...bytes]);
+  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(all, { stream: true });
+  for (let left = 0; left <= 3; left += 1) {
+    if (utf8.decode(all.slice(0, all.length - left)) === text) return [text, all.slice(all.length - left)];
+  }
+  throw new Error("a character has more than four bytes");
+}
+
+const textOfTokens = (vocabulary, tokens) => utf8.decode(bytesOf(vocabulary, tokens));
+
+function newRun(event, t) {
+  return {
+    run: event.run, title: event.title, source: event.source, status: "running", message: "", began: null, seconds: 0, t,
+    branches: new Map(), rows: new Map(), hidden: 0, failed: 0, firstError: "",
+    figures: { prompt_tokens: 0, cached_tokens: 0, output_tokens: 0, jumped_tokens: 0, passes: 0, finished: 0, total: event.total },
+  };
+}
+
+function timed(run, t) {
+  run.began ??= t;
+  run.seconds = t - run.began;
+}
+
+// The row of a program of a batch: the first part of a branch's name.
+function rowOf(run, branch) {
+  return run.rows.get(branch.split(".")[0]);
+}
+
+function* pathOf(state, id) {
+  let node = state.nodes.get(id);
+  if (!node) state.missing += 1;
+  for (; node && node.id !== ROOT; node = state.nodes.get(node.parent)) yield node;
+}
+
+// Which nodes a prompt finds.
+function markHits(state, prompt, cached, t) {
+  let node = state.nodes.get(ROOT), at = 0;
+  while (node && at < cached) {
+    let found = null;
+    for (const id of node.children.values()) {
+      const child = state.nodes.get(id);
+      if (child.tokens[0] === prompt[at] && (!found || child.tokens[1] === prompt[at + 1])) found = child;
+    }
+    if (!found) return;
+    at += found.tokens.length;
+    found.hits += 1;
+    found.used = t;
+    node = found;
+  }
+}
+
+// The request whose tokens a new node holds.
+function makerOf(state, parent, tokens) {
+  let depth = 0;
+  for (let node = parent; node && node.id !== ROOT; node = state.nodes.get(node.parent)) depth += node.tokens.length;
+  const tokenAt = (request, i) => (i < request.prompt.length ? request.prompt[i] : request.output[i - request.prompt.length]?.token);
+  for (const id of state.live) {
+    const request = state.requests.get(id);
+    if (tokens.every((token, i) => tokenAt(request, depth + i) === token)) return id;
+  }
+  return null;
+}
+
+function stream(state, request, kind, bytes, final = false) {
+  const branch = request.shown && state.runs.get(request.run).branches.get(request.branch);
+  if (!branch || branch.generatedFrom === null) return;
+  let text = "";
+  [text, request.pending] = decodeMore(request.pending, bytes);
+  if (final && request.pending.length) text += "\ufffd";
+  const to = request.prompt.length + request.output.length;
+  append(branch.pieces, { kind, text, request: request.id, from: Math.min(request.told, to), to });
+  if (text) request.told = to;
+}
+
+function finishText(run, event, text) {
+  const row = rowOf(run, event.branch);
+  if (row) Object.assign(row, { answer: text, name: event.name });
+  const branch = run.branches.get(event.branch);
+  if (!branch) return;
+  let same = 0;
+  if (branch.generatedFrom !== null) {
+    const streamed = textOf(drop(branch.pieces, branch.generatedFrom));
+    same = commonPrefix(streamed, text);
+    cut(branch, branch.generatedFrom + same);
+    branch.generatedFrom = null;
+  }
+  append(branch.pieces, { kind: "sampled", text: text.slice(same) });
+  branch.variables[event.name] = text;
+}
+
+// Handlers of records that name a run.
+const OF_RUNS = {
+  RunFinished(run, event) {
+    run.status = event.status;
+    run.message = event.message;
+  },
+  BranchStarted(run, event, state, t) {
+    if (!event.branch.includes(".")) run.rows.set(event.branch, { branch: event.branch, status: "running", error: "", name: "", answer: "", prompt: 0, cached: 0, output: 0, began: t, ended: null });
+    if (run.branches.size >= KEPT_BRANCHES) {
+      run.hidden += 1;
+      return;
+    }
+    const branch = newBranch(event.branch, event.parent);
+    const parent = run.branches.get(event.parent);
+    if (parent && textOf(parent.pieces).endsWith(event.text)) {
+      branch.pieces = parent.pieces.map((piece) => ({ ...piece }));
+      branch.shared = lengthOf(parent.pieces);
+    } else {
+      append(branch.pieces, { kind: "text", text: event.text });
+    }
+    branch.forkedAt = parent ? lengthOf(parent.pieces) : 0;
+    run.branches.set(event.branch, branch);
+  },
+  BranchFinished(run, event, state, t) {
+    if (!event.branch.includes(".")) run.figures.finished += 1;
+    if (event.error) {
+      run.failed += 1;
+      run.firstError ||= event.error;
+    }
+    const status = { status: event.error ? "error" : "done", error: event.error };
+    const row = run.rows.get(event.branch), branch = run.branches.get(event.branch);
+    if (row) Object.assign(row, status, { ended: t });
+    if (branch) Object.assign(branch, status);
+  },
+  TextAppended(run, event) {
+    const branch = run.branches.get(event.branch);
+    if (!branch) return;
+    branch.generatedFrom = null;
+    append(branch.pieces, { kind: "text", text: event.text });
+  },
+  GenerationDone(run, event) {
+    finishText(run, event, event.text);
+  },
+  ChoiceMade(run, event) {
+    finishText(run, event, event.chosen);
+  },
+};
+
+const OF_TREE = {
+  NodeAdded(state, event, t) {
+    const parent = state.nodes.get(event.parent);
+    if (!parent) {
+      state.missing += 1;
+      return;
+    }
+    state.added += 1;
+    const node = newNode(event.node, event.parent, event.tokens, event.namespace, state.added, t);
+    node.request = makerOf(state, parent, event.tokens);
+    state.nodes.set(node.id, node);
+    parent.children.set(keyOf(node), node.id);
+    state.cachedTokens += node.tokens.length;
+  },
+  NodeSplit(state, event) {
+    const node = state.nodes.get(event.node);
+    if (!node) {
+      state.missing += 1;
+      return;
+    }
+    const upper = { ...node, id: event.upper, tokens: node.tokens.slice(0, event.length), children: new Map() };
+    state.nodes.set(upper.id, upper);
+    state.nodes.get(node.parent).children.set(keyOf(upper), upper.id);
+    Object.assign(node, { parent: upper.id, tokens: node.tokens.slice(event.length), namespace: "" });
+    upper.children.set(keyOf(node), node.id);
+  },
+  NodeEvicted(state, event, t) {
+    const node = state.nodes.get(event.node);
+    if (!node) {
+      state.missing += 1;
+      return;
+    }
+    state.nodes.delete(node.id);
+    state.nodes.get(node.parent).children.delete(keyOf(node));
+    state.cachedTokens -= node.tokens.length;
+    state.evicted += 1;
+    state.ghosts = [...state.ghosts.slice(1 - KEPT_GHOSTS), { ...node, reason: event.reason, gone: t }];
+  },
+  NodeLocked(state, event) {
+    for (const node of pathOf(state, event.node)) node.locks += event.delta;
+  },
+  NodeTouched(state, event, t) {
+    for (const node of pathOf(state, event.node)) Object.assign(node, { tick: event.tick, used: t });
+    state.nodes.get(ROOT).tick = event.tick;
+  },
+};
+
+const OF_ENGINE = {
+  EngineStarted(state, event) {
+    state.engine = event;
+  },
+  EngineStopped(state, event) {
+    state.stopped = event.reason;
+  },
+  RecordsLost(state, event) {
+    state.lost += event.count;
+  },
+  TokensNamed(state, event) {
+    event.ids.forEach((id, i) => state.vocabulary.set(id, latin1(event.pieces[i])));
+  },
+  RunStarted(state, event, t) {
+    const run = newRun(event, t);
+    state.runs.set(event.run, run);
+    timed(run, t);
+  },
+  RequestQueued(state, event, t) {
+    const run = state.runs.get(event.run);
+    const live = [...state.live].map((id) => state.requests.get(id)).filter((request) => request.finished === null);
+    const busy = live.some((request) => request.shown && request.run === event.run && request.branch === event.branch);
+    state.requests.set(event.request, {
+      id: event.request, run: event.run, branch: event.branch, name: event.name, purpose: event.purpose, prompt: event.prompt, output: [], masks: [],
+      queued: t, admitted: null, first: null, finished: null, reason: "", cached: 0, retracted: 0, written: 0, told: event.prompt.length, pending: NO_BYTES, forced: NO_BYTES,
+      grammar: "", shown: Boolean(run?.branches.has(event.branch)) && !busy,
+    });
+    state.live.add(event.request);
+    if (run) timed(run, t);
+  },
+  RequestAdmitted(state, event, t) {
+    const request = state.requests.get(event.request);
+    if (!request || request.admitted !== null) return;
+    request.admitted = t;
+    request.cached = event.cached;
+    markHits(state, request.prompt, event.cached, t);
+    const run = state.runs.get(request.run);
+    if (!run) return;
+    timed(run, t);
+    run.figures.prompt_tokens += request.prompt.length;
+    run.figures.cached_tokens += event.cached;
+    const row = rowOf(run, request.branch);
+    if (row) {
+      row.prompt += request.prompt.length;
+      row.cached += event.cached;
+    }
+    if (!request.shown) return;
+    const piece = (kind, text, from, to) => ({ kind, text, request: request.id, from, to });
+    const whole = textOfTokens(state.vocabulary, request.prompt);
+    const [cached] = decodeMore(NO_BYTES, bytesOf(state.vocabulary, request.prompt.slice(0, event.cached)));
+    const pieces = [piece("cached", cached, 0, event.cached), piece("computed", whole.slice(cached.length), event.cached, request.prompt.length)];
+    const branch = run.branches.get(request.branch);
+    showPrompt(branch, pieces, request.purpose === "generate");
+    for (let above = run.branches.get(branch.parent); above; above = run.branches.get(above.parent)) showSent(above, pieces);
+    stream(state, request, "jumped", request.forced);
+  },
+  RequestRetracted(state, event) {
+    const request = state.requests.get(event.request);
+    if (request) request.retracted += 1;
+  },
+  GrammarReady(state, event) {
+    const request = state.requests.get(event.request);
+    if (request) request.grammar = event.kind;
+  },
+  StepRan(state, event, t) {
+    for (const id of state.live) if (state.requests.get(id).finished !== null) state.live.delete(id);
+    state.pool = { free: event.free, cached: event.cached, inFlight: event.in_flight };
+    const involved = new Set();
+    event.sampled.request.forEach((id, i) => {
+      const request = state.requests.get(id);
+      if (!request || request.finished !== null) return;
+      const token = event.sampled.token[i];
+      request.first ??= t;
+      request.written += 1;
+      request.output.push({ token, t, kind: "sampled", logprob: event.sampled.logprob[i], mask: null });
+      const run = state.runs.get(request.run);
+      if (!run) return;
+      involved.add(run);
+      run.figures.output_tokens += 1;
+      const row = rowOf(run, request.branch);
+      if (row) row.output += 1;
+      stream(state, request, "sampled", bytesOf(state.vocabulary, [token]));
+    });
+    event.masked.request.forEach((id, i) => {
+      const request = state.requests.get(id), last = request?.output.at(-1);
+      if (last) last.mask = { allowed: event.masked.allowed[i], kept: event.masked.kept[i], before: event.masked.before[i], after: event.masked.after[i] };
+    });
+    for (const id of event.extended.request) {
+      const request = state.requests.get(id);
+      const run = request && request.finished === null && state.runs.get(request.run);
+      if (run) involved.add(run);
+    }
+    for (const run of involved) {
+      run.figures.passes += 1;
+      timed(run, t);
+    }
+  },
+  Jumped(state, event, t) {
+    const request = state.requests.get(event.request);
+    if (!request || request.finished !== null) return;
+    const count = event.tokens.length - event.dropped, bytes = latin1(event.data);
+    request.output.length = Math.max(0, request.output.length - event.dropped);
+    const jump = { before: event.before, after: event.after, labels: event.labels, reason: event.reason };
+    for (const token of event.tokens) request.output.push({ token, t, kind: "jumped", logprob: null, mask: null, jump });
+    request.written += count;
+    const run = state.runs.get(request.run);
+    if (!run) return;
+    timed(run, t);
+    run.figures.output_tokens += count;
+    run.figures.jumped_tokens += count;
+    const row = rowOf(run, request.branch);
+    if (row) row.output += count;
+    if (request.admitted !== null) stream(state, request, "jumped", bytes);
+    else request.forced = new Uint8Array([...request.forced, ...bytes]);
+  },
+  RequestFinished(state, event, t) {
+    const request = state.requests.get(event.request);
+    if (!request || request.finished !== null) return;
+    Object.assign(request, { finished: t, reason: event.reason });
+    const run = state.runs.get(request.run);
+    if (!run) return;
+    timed(run, t);
+    run.figures.output_tokens += event.output_tokens - request.written;
+    stream(state, request, "sampled", NO_BYTES, true);
+  },
+};
+
+function apply(state, record) {
+  const { kind, t } = record;
+  state.t = Math.max(state.t, t);
+  if (OF_ENGINE[kind]) OF_ENGINE[kind](state, record, t);
+  else if (OF_TREE[kind]) OF_TREE[kind](state, record, t);
+  else if (OF_RUNS[kind] && state.runs.has(record.run)) {
+    const run = state.runs.get(record.run);
+    OF_RUNS[kind](run, record, state, t);
+    timed(run, t);
+  }
+}

@@ -1,0 +1,55 @@
+// A batch as a table: a row for each program, sorted and filtered by its head.
+
+const SHOWN_ROWS = 200;
+const COLUMNS = {
+  "#": (row) => Number(row.branch),
+  answer: (row) => row.error || row.answer,
+  prompt: (row) => row.prompt,
+  cached: (row) => (row.prompt ? row.cached / row.prompt : 0),
+  new: (row) => row.output,
+  time: (row, now) => (row.ended ?? now) - row.began,
+  status: (row) => row.status,
+};
+
+function newRowsPanel(host, page) {
+  const tools = el("div", "sgnb-tools");
+  const filter = el("input", "sgnb-search", "", { type: "search", placeholder: "filter answers", "aria-label": "filter rows" });
+  filter.addEventListener("input", () => page.repaint());
+  const count = el("span", "sgnb-label");
+  tools.append(count, filter);
+  const frame = el("div", "sgnb-rows", "", { tabindex: "0" });
+  const table = el("table"), head = el("tr"), body = el("tbody"), thead = el("thead");
+  thead.append(head);
+  table.append(thead, body);
+  frame.append(table);
+  host.append(tools, frame);
+  let by = "#", down = false;
+  for (const name of Object.keys(COLUMNS)) {
+    const cell = el("th", "", "", { scope: "col" });
+    cell.append(button(name, `sort by ${name}`, () => {
+      [by, down] = [name, by === name ? !down : false];
+      page.repaint();
+    }));
+    head.append(cell);
+  }
+  function paint(state, run) {
+    const now = run.began + run.seconds, wanted = filter.value.toLowerCase();
+    const rows = [...run.rows.values()].filter((row) => !wanted || `${row.answer} ${row.error}`.toLowerCase().includes(wanted));
+    const value = COLUMNS[by];
+    rows.sort((a, b) => (value(a, now) < value(b, now) ? -1 : value(a, now) > value(b, now) ? 1 : 0) * (down ? -1 : 1));
+    setText(count, rows.length > SHOWN_ROWS ? `the first ${SHOWN_ROWS} of ${plural(rows.length, "row")}` : plural(rows.length, "row"));
+    const newRow = () => {
+      const line = el("tr");
+      for (const name of Object.keys(COLUMNS)) line.append(el("td", name === "answer" ? "sgnb-answer" : ""));
+      return line;
+    };
+    list(body, rows.slice(0, SHOWN_ROWS), newRow, (line, row) => {
+      const cells = [row.branch, inLine(row.error || row.answer, 160), row.prompt, percent(row.cached, row.prompt), row.output, duration((row.ended ?? now) - row.began), row.status];
+      cells.forEach((text, i) => setText(line.children[i], String(text)));
+      line.className = row.error ? "sgnb-failed" : "";
+      line.children[1].title = visible((row.error || row.answer).slice(0, 2000));
+    });
+    Object.keys(COLUMNS).forEach((name, i) => head.children[i].setAttribute("aria-sort", name !== by ? "none" : down ? "descending" : "ascending"));
+  }
+  return { host, paint, highlight() {} };
+}

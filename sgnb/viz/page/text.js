@@ -1,0 +1,175 @@
+// The text of a run's branches: every piece coloured by where it came from, each generated token an element. Forks stand where they happened.
+
+const KINDS = {
+  cached: ["cached", "found in the radix tree, not computed again"],
+  computed: ["computed", "went through the model as prompt"],
+  jumped: ["jumped", "forced by the grammar"],
+  sampled: ["sampled", "chosen by the model"],
+  text: ["not sent", "constant text that has not reached the engine"],
+};
+const COUNTS = {
+  cached: (figures) => figures.cached_tokens,
+  computed: (figures) => figures.prompt_tokens - figures.cached_tokens,
+  sampled: (figures) => figures.output_tokens - figures.jumped_tokens,
+  jumped: (figures) => figures.jumped_tokens,
+};
+const SPLIT_AT_MOST = 2000; // tokens of a prompt's piece that become elements
+
+const tokenAt = (request, position) => (position < request.prompt.length ? { token: request.prompt[position], kind: position < request.cached ? "cached" : "computed" } : request.output[position - request.prompt.length]);
+
+// The tokens of a piece, each with the text that it adds: {text, position}.
+function splitPiece(state, piece) {
+  const request = state.requests.get(piece.request);
+  if (!request) return [{ text: piece.text, position: null }];
+  const tokens = [];
+  let pending = NO_BYTES, length = 0;
+  for (let position = piece.from; position < piece.to; position += 1) {
+    const token = tokenAt(request, position);
+    if (!token) break;
+    let text;
+    [text, pending] = decodeMore(pending, bytesOf(state.vocabulary, [token.token]));
+    tokens.push({ text, position, at: length });
+    length += text.length;
+  }
+  const begin = piece.skip ?? 0, end = begin + piece.text.length;
+  return tokens.map(({ text, position, at }) => ({ position, text: text.slice(Math.max(0, begin - at), Math.max(0, end - at)) })).filter(({ text }) => text);
+}
+
+// What colours a token beside its origin, from 0 to 1, or null.
+const SHADES = {
+  origin: () => null,
+  probability: (token) => (token.logprob === null || token.logprob === undefined ? null : 1 - Math.exp(token.logprob)),
+  time: (token, before) => (before ? Math.min(1, (token.t - before.t) / 0.2) : null),
+};
+
+function newTextPanel(host, page) {
+  const tools = el("div", "sgnb-tools");
+  const shade = el("select", "sgnb-select", "", { "aria-label": "colour tokens by" });
+  for (const name of Object.keys(SHADES)) shade.append(el("option", "", name === "time" ? "milliseconds" : name, { value: name }));
+  shade.addEventListener("change", () => page.repaint());
+  tools.append(el("span", "sgnb-label", "colour by"), shade);
+  const flow = el("div", "sgnb-branches");
+  const note = el("div", "sgnb-note");
+  host.append(tools, flow, note);
+  let painters = new Map();
+
+  flow.addEventListener("mouseover", ({ target }) => page.hover(selectionOf(target)));
+  flow.addEventListener("mouseleave", () => page.hover(null));
+  flow.addEventListener("click", ({ target }) => page.pin(selectionOf(target)));
+  function selectionOf(target) {
+    const { request, position } = target.dataset;
+    return position === undefined ? null : { request: Number(request), position: Number(position) };
+  }
+
+  function paint(state, run, live) {
+    for (const [name, painter] of painters) if (!run.branches.has(name)) painter.root.remove();
+    painters = new Map([...painters].filter(([name]) => run.branches.has(name)));
+    for (const branch of run.branches.values()) {
+      let painter = painters.get(branch.name);
+      if (!painter) {
+        painter = newBranchPainter(branch.name);
+        painters.set(branch.name, painter);
+        (painters.get(branch.parent)?.forksAt(branch.forkedAt) ?? flow).append(painter.root);
+      }
+      painter.paint(state, branch, live && run.status === "running", run.branches.size > 1, shade.value);
+    }
+    setText(note, run.hidden ? `and ${plural(run.hidden, "more branch").replace("branchs", "branches")}: see rows` : "");
+  }
+  function highlight(selection) {
+    for (const old of flow.querySelectorAll(".sgnb-lit")) old.classList.remove("sgnb-lit");
+    if (!selection || selection.position === undefined) return;
+    for (const token of flow.querySelectorAll(`[data-request="${selection.request}"][data-position="${selection.position}"]`)) token.classList.add("sgnb-lit");
+  }
+  return { host, paint, highlight };
+}
+
+function newBranchPainter(name) {
+  const root = el("div", "sgnb-branch", "", { role: "group", "aria-label": `branch ${name}` });
+  const head = el("div", "sgnb-branch-head");
+  const mark = el("span", "sgnb-mark");
+  const flow = el("div");
+  const caret = el("span", "sgnb-caret", "", { "aria-hidden": "true" });
+  const variables = el("div", "sgnb-vars");
+  const error = el("div", "sgnb-error");
+  const passages = [newPassage(caret)];
+  const forks = [];
+  head.append(mark, el("span", "", name));
+  flow.append(passages[0].body);
+  root.append(head, flow, variables, error);
+
+  function forksAt(at) {
+    const last = forks.at(-1);
+    if (last && last.at >= at) return last.row;
+    const row = el("div", "sgnb-forks");
+    const passage = newPassage(caret);
+    forks.push({ at, row });
+    passages.push(passage);
+    flow.append(row, passage.body);
+    return row;
+  }
+  function paint(state, branch, running, labelled, shade) {
+    const status = branch.status === "running" && !running ? "stopped" : branch.status;
+    head.hidden = !labelled;
+    mark.className = `sgnb-mark sgnb-is-${status}`;
+    mark.title = status;
+    const writing = running && branch.status === "running" && branch.generatedFrom !== null;
+    if (!writing) caret.remove();
+    passages.forEach((passage, i) => {
+      const from = Math.max(branch.shared, forks[i - 1]?.at ?? 0), to = forks[i]?.at ?? Infinity;
+      passage.paint(state, take(drop(branch.pieces, from), to - from), writing && i === passages.length - 1, shade);
+    });
+    const made = () => {
+      const chip = el("span", "sgnb-chip");
+      chip.append(el("b"), el("span"));
+      return chip;
+    };
+    list(variables, Object.entries(branch.variables), made, (chip, [key, value]) => {
+      setText(chip.firstChild, `${visible(key)} = `);
+      setText(chip.lastChild, inLine(String(value), 60));
+      chip.title = visible(String(value).slice(0, 2000));
+    });
+    setText(error, visible(branch.error));
+  }
+  return { root, forksAt, paint };
+}
+
+// One stretch of a branch's text, up to a fork or to the end.
+function newPassage(caret) {
+  const body = el("div", "sgnb-text", "", { tabindex: "0", dir: "auto" });
+
+  function paint(state, pieces, writing, shade) {
+    const atEnd = body.scrollTop + body.clientHeight >= body.scrollHeight - 4;
+    if (writing) caret.remove();
+    list(body, pieces, () => el("span"), (span, piece) => paintPiece(state, span, piece, shade));
+    if (writing) body.append(caret);
+    body.hidden = pieces.length === 0;
+    if (atEnd) body.scrollTop = body.scrollHeight;
+  }
+  return { body, paint };
+}
+
+function paintPiece(state, span, piece, shade) {
+  const split = piece.request !== undefined && (piece.kind === "sampled" || piece.kind === "jumped" || (shade !== "origin" && piece.to - piece.from < SPLIT_AT_MOST));
+  const key = `${piece.kind} ${piece.request} ${piece.from} ${split} ${shade}`;
+  if (span.sgnbKey === key && span.sgnbText === piece.text) return;
+  if (span.sgnbKey !== key) {
+    span.sgnbKey = key;
+    span.className = `sgnb-k-${piece.kind}`;
+    span.title = split ? "" : KINDS[piece.kind].join(": ");
+    span.replaceChildren();
+  }
+  span.sgnbText = piece.text;
+  if (!split) {
+    setText(span, visible(piece.text));
+    return;
+  }
+  const request = state.requests.get(piece.request);
+  list(span, splitPiece(state, piece), () => el("span"), (one, { text, position }) => {
+    setText(one, visible(text));
+    if (one.dataset.position === String(position)) return;
+    Object.assign(one.dataset, { request: piece.request, position });
+    const degree = SHADES[shade](tokenAt(request, position) ?? {}, tokenAt(request, position - 1));
+    one.className = degree === null ? "sgnb-token" : "sgnb-token sgnb-shaded";
+    if (degree !== null) one.style.setProperty("--degree", `${Math.round(85 * degree)}%`);
+  });
+}

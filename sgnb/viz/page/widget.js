@@ -1,0 +1,112 @@
+// How lines of records reach a page: from a kernel (the protocol is in sgnb/viz/widget.py), or from the page itself.
+
+// The static twin of a live view stays hidden for as long as the view is on the page.
+function hideTwin(uid) {
+  const rule = `.sgnb-twin-${uid}`;
+  const style = el("style", "", `${rule}, .jp-OutputArea-child:has(> .jp-OutputArea-output ${rule}) { display: none !important; }`);
+  document.head.append(style);
+  return () => style.remove();
+}
+
+// Paints when there is something new, and never so often that the page does nothing else.
+function newClock(dashboards, stats) {
+  let timer = null, cost = 0, last = 0;
+  function tick() {
+    timer = null;
+    const begin = performance.now();
+    for (const dashboard of dashboards) {
+      dashboard.paint();
+      Object.assign(stats, dashboard.stats());
+    }
+    last = performance.now();
+    cost = last - begin;
+    stats.frames += 1;
+    stats.slowest = Math.max(stats.slowest, cost);
+  }
+  return () => {
+    timer ??= setTimeout(() => requestAnimationFrame(tick), Math.max(0, last + Math.min(SLOWEST, Math.max(FASTEST, SHARE * cost)) - performance.now()));
+  };
+}
+
+const widget = () => {
+  const store = newStore(), dashboards = new Set();
+  const stats = { messages: 0, snapshots: 0, resyncs: 0, frames: 0, slowest: 0, live: true };
+  const schedule = newClock(dashboards, stats);
+  let waiting = false;
+  let have = 0; // lines
+
+  // Lines from number `from` on; those that the page has already are passed over.
+  function take(from, lines) {
+    if (from + lines.length > have) store.add(lines.slice(have - from).map((line) => JSON.parse(line)));
+    have = Math.max(have, from + lines.length);
+    schedule();
+  }
+  function takeNew(from, lines, link) {
+    store.heard = performance.now();
+    if (from <= have) {
+      take(from, lines);
+    } else {
+      if (!waiting) link.send({ kind: "resync" });
+      waiting = true;
+      stats.resyncs += 1;
+    }
+  }
+  function takeAll(link) {
+    const { from, lines, live } = link.get("records");
+    stats.snapshots += 1;
+    stats.live = store.live = live;
+    store.heard = performance.now();
+    waiting = false;
+    if (from > have) {
+      store.add([{ t: 0, kind: "RecordsLost", count: from - have }]);
+      have = from;
+    }
+    take(from, lines ? lines.split("\n") : []);
+  }
+
+  return {
+    initialize({ model: link }) {
+      const onRecords = () => takeAll(link);
+      const onMessage = (message, buffers) => {
+        if (message.from === undefined) return;
+        stats.messages += 1;
+        const text = new TextDecoder().decode(buffers[0]);
+        takeNew(message.from, text ? text.split("\n") : [], link);
+      };
+      link.on("change:records", onRecords);
+      link.on("msg:custom", onMessage);
+      onRecords();
+      const watch = setInterval(() => store.live && schedule(), 1000);
+      window.__sgnb = window.__sgnb || {};
+      window.__sgnb[link.get("uid")] = { stats, store };
+      return () => {
+        clearInterval(watch);
+        link.off("change:records", onRecords);
+        link.off("msg:custom", onMessage);
+      };
+    },
+    render({ model: link, el: host }) {
+      const showTwin = hideTwin(link.get("uid"));
+      const dashboard = newDashboard(host, store, { run: link.get("run"), views: link.get("views") });
+      dashboards.add(dashboard);
+      dashboard.paint();
+      return () => {
+        dashboards.delete(dashboard);
+        dashboard.close();
+        showTwin();
+      };
+    },
+  };
+};
+
+// A page of its own: all records at once.
+export function show(host, text, options) {
+  const store = newStore();
+  store.add(parseLines(text));
+  store.live = false;
+  const dashboard = newDashboard(host, store, options);
+  dashboard.paint();
+  window.__sgnb = { page: { store, stats: dashboard.stats() } };
+}
+
+export default widget;

@@ -1,0 +1,208 @@
+"""The page's own reducers: the same states as Python's, whenever the page joins."""
+
+from __future__ import annotations
+
+import codecs
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sgnb import events
+from sgnb.events import EventLog, decode, encode
+from sgnb.viz.feed import Feed
+from sgnb.viz.run import RunState
+from sgnb.viz.tokens import visible
+from sgnb.viz.tree import TreeState
+
+from .make_log import HOSTILE, Program, WordEngine, demo
+from .page import canonical, node
+
+REDUCERS = ("branch", "reduce", "store")
+
+WORDS = ["the", " cat", " sat", "\n", " \N{FOX FACE}", " é", "🦊🐶", " on", " mat.", HOSTILE]
+
+
+def random_log(rng: random.Random) -> EventLog:
+    """Programs with forks, generations, choices, jumps, retraction, splits and evictions."""
+    log = EventLog()
+    engine = WordEngine(log)
+
+    def text(most: int) -> str:
+        return "".join(rng.choices(WORDS, k=rng.randint(1, most)))
+
+    for number in range(rng.randint(1, 3)):
+        program = Program(engine, f"r{number}", f"run {number}", total=rng.choice([1, 14]))
+        for name in map(str, range(rng.choice([1, 14]) if number == 0 else 1)):
+            program.branch(name)
+            program.add(name, text(6))
+            forks = [f"{name}.{i}" for i in range(rng.randint(0, 3))]
+            for fork in forks:
+                program.branch(fork, name)
+            lanes: list[Iterator[None]] = []
+            for one in [name, *forks]:
+                program.add(one, text(3))
+                if rng.random() < 0.3:
+                    lanes.append(program.select(one, "choice", (" a", " b", text(2)), " b"))
+                else:
+                    cut = rng.choice(["", "\n", " stop"])
+                    lanes.append(program.gen(one, "x", text(5), cut=cut))
+            while lanes:
+                lane = rng.choice(lanes)
+                if next(lane, StopIteration) is StopIteration:
+                    lanes.remove(lane)
+                if rng.random() < 0.1 and (leaves := engine.leaves()):
+                    engine.evict(rng.choice(leaves))
+                if rng.random() < 0.1:
+                    request = engine.latest - rng.randint(0, 12)
+                    jump(engine, rng, request, text(2))
+            for one in [*forks, name]:
+                program.end(one, rng.choice(["", "", "ValueError: no"]))
+        program.finish(rng.choice(["done", "error"]), rng.choice(["", "it failed"]))
+    return log
+
+
+def jump(engine: WordEngine, rng: random.Random, request: int, text: str) -> None:
+    tokens = engine.encode(text)
+    data = text.encode("utf-8", "replace").decode("latin-1")
+    engine.log.emit(events.Jumped(request, "forced", 0, tokens, data, 1, 2, ("name",)))
+
+
+def states(lines: list[str]) -> tuple[TreeState, list[RunState]]:
+    tree = TreeState()
+    runs: list[RunState] = []
+    for record in map(decode, lines):
+        if isinstance(record.event, events.RunStarted):
+            runs.append(RunState(record.event.run, tree.vocabulary))
+        tree.apply(record)
+        for run in runs:
+            run.apply(record)
+    return tree, runs
+
+
+def logs() -> list[EventLog]:
+    made = [random_log(random.Random(seed)) for seed in range(60)]
+    whole = EventLog()
+    list(demo(whole))
+    return [*made, whole]
+
+
+def test_the_page_comes_to_the_same_states() -> None:
+    lines = [[encode(record) for record in log.read().records] for log in logs()]
+    script = """
+      return given.map((lines) => {
+        const store = newStore();
+        store.add(parseLines(lines.join("\\n")));
+        return canonical(store.state);
+      });"""
+    found = node(script, REDUCERS, lines)
+    for one, page in zip(lines, found, strict=True):
+        assert page == canonical(*states(one))
+
+
+def test_an_earlier_state_is_the_one_that_was() -> None:
+    log = random_log(random.Random(5))
+    for seed in range(6, 30):
+        list(demo(log, f"again{seed}"))
+    lines = [encode(record) for record in log.read().records]
+    assert len(lines) > 4_000
+    places = [*random.Random(0).sample(range(len(lines)), 12), 2000, 1999, len(lines), 0, 1]
+    script = """
+      const [lines, places] = given;
+      const records = parseLines(lines.join("\\n"));
+      const store = newStore();
+      store.add(records);
+      return places.map((place) => {
+        store.seek(place);
+        const direct = newState();
+        for (const record of records.slice(0, place)) apply(direct, record);
+        return JSON.stringify(canonical(store.shown())) === JSON.stringify(canonical(direct));
+      });"""
+    assert node(script, REDUCERS, [lines, places]) == [True] * len(places)
+
+
+@pytest.mark.parametrize("told", [3, 4000])
+def test_a_feed_tells_what_a_page_that_joins_late_needs(
+    told: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sgnb.viz.feed.TOLD_NODES", told)
+    fed: list[list[str]] = []
+    wanted: list[Any] = []
+    for seed in range(20):
+        rng = random.Random(seed)
+        records = random_log(rng).read().records
+        join = rng.randrange(len(records))
+        tree = TreeState()
+        for record in records[:join]:
+            tree.apply(record)
+        feed = Feed(tree, 0.0)
+        for start in range(join, len(records), 7):
+            feed.push(records[start : min(start + 7, len(records))], 0)
+            for record in records[start : start + 7]:
+                tree.apply(record)
+        fed.append(feed.lines)
+        named = tree.vocabulary
+        wanted.append(
+            {
+                str(n.id): [n.parent, list(n.tokens), n.locks, n.tick, named.text(n.tokens)]
+                for n in tree.nodes.values()
+            }
+        )
+    script = """
+      return given.map((lines) => {
+        const state = newState();
+        for (const record of parseLines(lines.join("\\n"))) apply(state, record);
+        const text = (n) => textOfTokens(state.vocabulary, n.tokens);
+        return [state.missing, Object.fromEntries([...state.nodes.values()].map((n) =>
+          [n.id, [n.parent, n.tokens, n.locks, n.tick, text(n)]]))];
+      });"""
+    for (missing, nodes), whole in zip(node(script, REDUCERS, fed), wanted, strict=True):
+        assert missing == 0 and len(nodes) > 0
+        assert nodes == {name: whole[name] for name in nodes}
+        if told == 4000:
+            assert nodes == whole
+
+
+def test_what_is_kept_for_late_pages_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sgnb.viz.feed.KEPT_CHARACTERS", 20_000)
+    feed, told = Feed(TreeState(), 0.0), 0
+    for seed in range(12):
+        records = random_log(random.Random(seed)).read().records
+        feed.push(records, 0)
+        told = feed.dropped + len(feed.lines)
+        assert sum(map(len, feed.lines)) <= 20_000
+    assert 0 < feed.dropped < told
+
+
+def test_bytes_that_are_no_text_read_alike() -> None:
+    rng = random.Random(0)
+    parts = [b"a", b"\xe2\x98", b"\x95", b"\xf0", b"\x9f\xa6", b"\x8a", b"\xff", b"\xc3", b"\xa9"]
+    parts += [b"\xe0\x80", b"\xed\xa0\x80"]
+    cases = [rng.choices(parts, k=rng.randint(1, 6)) for _ in range(400)]
+    script = """
+      return given.map((parts) => {
+        let pending = [], text = "";
+        for (const part of parts) {
+          let more;
+          [more, pending] = decodeMore(pending, latin1(part));
+          text += more;
+        }
+        return text;
+      });"""
+    wanted = []
+    for case in cases:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        wanted.append("".join(decoder.decode(part) for part in case))
+    given = [[part.decode("latin-1") for part in case] for case in cases]
+    assert node(script, REDUCERS, given) == wanted
+
+
+def test_hostile_text_is_shown_as_in_python() -> None:
+    texts = [
+        HOSTILE, "a\u200db", "👩\u200d👩\u200d👧", "❤\ufe0f\u200d🔥", "\u2066x\u2069", "\ud800",
+        "\x00\x1b[31m\x7f\x85", "e\u0301", "\U000e0041", "\ufeff\u00ad", "tab\tline\n",
+        "🏳\ufe0f\u200d🌈a",
+    ]  # fmt: skip
+    shown = node("return given.map(visible);", ["dom"], texts)
+    assert shown == [visible(text) for text in texts]
