@@ -67,7 +67,7 @@ class Soak:
         engine.log._spare += LOG_BYTES - LOG_MEMORY
         feeds.KEPT_CHARACTERS = LOG_BYTES
         self._executor, self._emitter = LocalExecutor(engine), Emitter(engine.log)
-        self._whole = self._emitter.feed()
+        self._emitter.feed()  # of all that the engine does, for ever
         self._calls = Programs(engine, longest_prompt=120, longest_output=12)
 
     def run(self, seconds: float, warm_up: float) -> list[Weight]:
