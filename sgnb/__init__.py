@@ -57,15 +57,19 @@ _LANGUAGE = (
 )
 _SESSION = (
     "cache",
+    "dashboard",
     "dry",
     "engines",
     "flush_cache",
     "fsm",
     "get_server_info",
     "load",
+    "open_trace",
     "runs",
     "set_default_backend",
     "stop",
+    "trace",
+    "traces",
     "unload",
 )
 

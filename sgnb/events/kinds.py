@@ -195,6 +195,13 @@ class NodeTouched:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordsLost:
+    """A reader was too slow: the log itself never holds it."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunStarted:
     """A program, or a batch of them, began."""
 

@@ -186,6 +186,21 @@ class SglangMagics:
         named = isinstance(value, (str, dict, type)) or get_origin(value) is not None
         return self.session.fsm(value if named else call.argument, **call.options)
 
+    def _dashboard(self, call: LineCall) -> None:
+        self.session.dashboard()
+
+    def _trace(self, call: LineCall) -> Any:
+        traces = self.session.traces
+        if call.argument == "on":
+            traces.on()
+            self.session.say("recording; %sglang trace off ends it and shows it")
+            return None
+        trace = traces.off() if call.argument == "off" else traces(call.argument or "last")
+        if not call.options.get("export"):
+            return trace
+        self.session.say(f"written: {trace.save(call.options['export'])}")
+        return None
+
     def _runs(self, call: LineCall) -> Any:
         return self.session.runs()
 

@@ -77,6 +77,10 @@ FSM_OPTIONS = (
     option("--tokens", "also the tokens that may follow at each choice, for the current engine"),
 )
 
+TRACE_OPTIONS = (
+    option("--export", "write it: .html, .jsonl, or .json for ui.perfetto.dev", "FILE", text),
+)
+
 SAMPLING = ("temperature", "top_p", "max_new_tokens", "seed")
 
 
@@ -110,6 +114,13 @@ COMMANDS = {
         takes="REGEX_OR_SCHEMA",
         options=FSM_OPTIONS,
         raw=True,
+    ),
+    "dashboard": Command("all views of what the engine does, live"),
+    "trace": Command(
+        "what a run did, of the last one or of that id: views that need no engine, or a file;"
+        " on and off record all runs",
+        takes="[on|off|last|RUN]",
+        options=TRACE_OPTIONS,
     ),
     "runs": Command("the programs that ran or are running"),
     "stop": Command("stop one run, or all", takes="[RUN|all]"),

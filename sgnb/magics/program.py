@@ -16,6 +16,7 @@ from .engines import Loaded
 from .options import CellLine
 from .runs import Background, first_run
 from .session import Session
+from .traces import Traces
 
 
 class CellProgram:
@@ -54,7 +55,7 @@ class CellProgram:
     def in_cell(self, work: Callable[[], Any], runs: list[Run]) -> Any:
         """Do `work`, which starts a run, with views and time limit. The run is put into `runs`,
         even if `work` fails."""
-        views = Views(self._engine(), self._line)
+        views = Views(self._engine(), self._line, self._session.traces)
 
         def begun(run: Run) -> None:
             runs.append(run)
@@ -75,7 +76,7 @@ class CellProgram:
 
     def in_background(self, work: Callable[[], Any]) -> Background:
         """As `in_cell`, on a thread of its own; in a terminal without views."""
-        views = Views(self._engine(), self._line)
+        views = Views(self._engine(), self._line, self._session.traces)
         close = views.closer() if in_kernel() else lambda: None
         background = Background(work, self._line.timeout, close)
         if in_kernel():
@@ -97,7 +98,8 @@ class CellProgram:
 class Views:
     """The views of one run, as the cell's line wants them. Make it before the run begins."""
 
-    def __init__(self, loaded: Loaded, line: CellLine) -> None:
+    def __init__(self, loaded: Loaded, line: CellLine, traces: Traces) -> None:
+        self._traces = traces
         views = () if line.quiet else line.show
         self._display = Display(loaded.emitter, views, static=line.static)
 
@@ -107,7 +109,10 @@ class Views:
         run.meanwhile = self._display.tick
 
     def close(self) -> None:
-        self._display.close()
+        display = self._display
+        display.close()
+        if display.run is not None and display.feed is not None:
+            self._traces.keep(display.run.run, display.feed)
 
     def closer(self) -> Callable[[], None]:
         """A function for any thread that has the kernel's event loop close the views."""

@@ -5,18 +5,20 @@ background. `SESSION` is the one session of this process. Knows no shell.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import lang
 from ..errors import OptionError
 from ..lang.executor import executor_of
-from ..viz.display import Display, in_kernel
+from ..viz import VIEWS, Display, Trace, in_kernel
 from .dry import DryReport, dry_run
 from .engines import BUNDLED, Engines
 from .fsm import FsmReport, fsm
 from .runs import Background, Runs
 from .table import Facts
+from .traces import Traces
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -29,7 +31,9 @@ class Session:
         self.say = say
         self.engines = Engines(lambda executor: self.runs.running(executor), say)
         self.runs = Runs(self.engines.name_of)
+        self.traces = Traces(lambda: self.engines.get().emitter)
         self.cache = Cache(self.engines)
+        self.dashboard = EngineView(self.engines, VIEWS)
         self._background: dict[str, Background] = {}
 
     def load(self, model: Any = BUNDLED, name: str = "", **options: Any) -> Engine:
@@ -54,6 +58,15 @@ class Session:
     def stop(self, run: str = "all") -> list[str]:
         """Stop one run, or all, at the next token. Returns the ids of those that were running."""
         return self.runs.stop(run)
+
+    def trace(self, run: str = "last") -> Trace:
+        """What a run did, of the last one or of that id: its views without an engine, its text, a
+        file (`save`: .html, .jsonl, or .json for Perfetto). `traces.on()` records all runs."""
+        return self.traces(run)
+
+    def open_trace(self, path: str | Path) -> Trace:
+        """Read a trace that was saved as .jsonl. It needs no engine."""
+        return Trace.open(path)
 
     def fsm(self, pattern_or_schema: Any, tokens: bool = False) -> FsmReport:
         """The automaton of a regex, or of a JSON schema: JSON text, a dict or a type.
@@ -97,21 +110,29 @@ class Session:
             self.say(f"{old.run.id} of {name} was still running and is stopped")
 
 
+class EngineView:
+    """Views of all that the current engine does: calling it opens them, in a notebook live until
+    the next call, in a terminal once."""
+
+    def __init__(self, engines: Engines, views: Sequence[str]) -> None:
+        self._engines, self._views = engines, views
+        self._shown: Display | None = None
+
+    def __call__(self) -> None:
+        if self._shown is not None:
+            self._shown.close()
+        self._shown = Display(self._engines.get().emitter, self._views)
+        self._shown.open()
+        if not in_kernel():
+            self._shown.close()
+
+
 class Cache:
     """The radix tree of the current engine."""
 
     def __init__(self, engines: Engines) -> None:
         self._engines = engines
-        self._shown: Display | None = None
-
-    def show(self) -> None:
-        """Draw the tree: in a notebook live until the next `show`, in a terminal once."""
-        if self._shown is not None:
-            self._shown.close()
-        self._shown = Display(self._engines.get().emitter, ["tree", "time"])
-        self._shown.open()
-        if not in_kernel():
-            self._shown.close()
+        self.show = EngineView(engines, ("tree", "time"))
 
     def stats(self) -> Facts:
         """Hit rate, counts and memory, in tokens."""

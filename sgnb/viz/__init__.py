@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .display import VIEWS, Display, Replay, in_kernel, replay
+from .display import VIEWS, Display, in_kernel
 from .emitter import Emitter
+from .feed import Feed
 from .state import Figures, LogState, RunState, TreeState
+from .trace import Trace
 
 if TYPE_CHECKING:
     from .terminal import print_tree, render_text
@@ -19,15 +21,15 @@ __all__ = [
     "VIEWS",
     "Display",
     "Emitter",
+    "Feed",
     "Figures",
     "LogState",
-    "Replay",
     "RunState",
+    "Trace",
     "TreeState",
     "in_kernel",
     "print_tree",
     "render_text",
-    "replay",
 ]
 
 

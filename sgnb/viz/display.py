@@ -11,15 +11,12 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ..errors import OptionError, nearest
-from ..events import load
 from .emitter import Emitter
 from .plain_text import Shown, plain_text
 from .run import RunState
-from .state import LogState
 from .twin import twin_bundle
 
 VIEWS = ("text", "tree", "branches", "time", "grammar")
@@ -44,7 +41,7 @@ class Display:
         self.run: RunState | None = None
         self._emitter, self._names, self._after = emitter, list(views), emitter.log.last
         live = bool(views) and in_kernel() and not self.static
-        self._feed = emitter.feed() if live else None
+        self.feed = emitter.feed() if live else None
         self._states: list[Shown] = []
         self._view: Any = None
         self._twin: Any = None
@@ -71,7 +68,7 @@ class Display:
     def tick(self) -> None:
         """Redraw what is due, and say when a view has stopped. Call it often."""
         self._report()
-        if self._view is not None and self._feed is None:
+        if self._view is not None and self.feed is None:
             self._view.refresh()
         elif self._twin is not None and time.monotonic() >= self._twin_due:
             self._try(self._refresh_twin)
@@ -80,8 +77,8 @@ class Display:
         """Send what is left, freeze the view, refresh the twin. Harmless when repeated."""
         self._emitter.flush()
         self._report()
-        if self._feed is not None:
-            self._emitter.detach(self._feed)
+        if self.feed is not None:
+            self._emitter.detach(self.feed)
         if self._view is not None:
             self._try(self._view.end)
         if self._twin is not None:
@@ -90,7 +87,7 @@ class Display:
             print(self.text())
         if self.run is not None:
             self._emitter.unfollow(self.run)
-        self._view = self._feed = self._twin = None
+        self._view = self._twin = None
         self.static = False
 
     def text(self) -> str:
@@ -99,12 +96,13 @@ class Display:
             return plain_text(self._states)
 
     def _open_live(self, run: str) -> None:
-        if self._feed is not None:
+        if self.feed is not None:
             from IPython.display import display
 
             from .widget import Dashboard
 
-            self._view = Dashboard(self._feed, self._emitter, run, self.uid, self._names)
+            lock = self._emitter.lock
+            self._view = Dashboard(self.feed, lock, run, self.uid, self._names)
             display(self._view)
         elif self._states:
             from .terminal import TerminalView
@@ -132,7 +130,7 @@ class Display:
             self._say(error)
 
     def _report(self) -> None:
-        things: list[Any] = [*self._states, self._feed]
+        things: list[Any] = [*self._states, self.feed]
         for thing in things:
             error = self._emitter.failure(thing) if thing is not None else None
             if error is not None and id(thing) not in self._said:
@@ -141,24 +139,6 @@ class Display:
 
     def _say(self, error: Exception) -> None:
         print(f"view stopped: {type(error).__name__}: {error}", file=sys.stderr)
-
-
-class Replay(LogState):
-    """The states of a recorded log; as a cell's value it shows them as the static twin."""
-
-    def _states(self) -> list[Shown]:
-        return [*self.runs.values(), self.tree]
-
-    def text(self) -> str:
-        return plain_text(self._states())
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        return twin_bundle(self._states(), uuid.uuid4().hex[:12])
-
-
-def replay(path: str | Path) -> Replay:
-    """Read a file written by `events.Recorder`."""
-    return Replay(load(path))
 
 
 def in_kernel() -> bool:

@@ -17,6 +17,7 @@ from ..events import (
     NodeSplit,
     NodeTouched,
     Record,
+    RecordsLost,
     RequestQueued,
     StepRan,
     TokensNamed,
@@ -34,12 +35,12 @@ needs them."""
 
 class Feed:
     """A view (see `Emitter`). `lines` are what was told so far, each a record as JSON, without the
-    `dropped` oldest; `on_push` is called after each drain."""
+    `dropped` oldest; `size` is their characters. `on_push` is called after each drain."""
 
     def __init__(self, tree: TreeState, t: float) -> None:
         """t: seconds of the log's clock. tree: as it is before the first record that is pushed."""
         self.lines: list[str] = []
-        self.dropped = self._size = 0
+        self.dropped = self.size = 0
         self.on_push: Callable[[], None] = lambda: None
         self._tree = tree
         self._tokens: set[int] = set()
@@ -59,7 +60,7 @@ class Feed:
     def push(self, records: list[Record], lost: int) -> None:
         """Tell these records, which the tree has not seen yet."""
         if lost:
-            self.lines.append(f'{{"t": 0, "kind": "RecordsLost", "count": {lost}}}')
+            self._tell(records[0].t if records else 0.0, RecordsLost(lost))
         for record in records:
             event = record.event
             if isinstance(event, TokensNamed):
@@ -75,15 +76,18 @@ class Feed:
             self._name(record.t, _tokens(event))
             self._tell(record.t, event)
         self.on_push()
-        while self._size > KEPT_CHARACTERS:
-            oldest = self.lines[: len(self.lines) // 4 + 1]
-            del self.lines[: len(oldest)]
-            self.dropped += len(oldest)
-            self._size -= sum(map(len, oldest))
+        while self.size > KEPT_CHARACTERS:
+            self.drop(len(self.lines) // 4 + 1)
+
+    def drop(self, count: int) -> None:
+        """Forget the oldest lines."""
+        self.size -= sum(map(len, self.lines[:count]))
+        self.dropped += count
+        del self.lines[:count]
 
     def _tell(self, t: float, event: Any) -> None:
         self.lines.append(encode(Record(len(self.lines) + 1, t, event)))
-        self._size += len(self.lines[-1])
+        self.size += len(self.lines[-1])
 
     def _tell_node(self, t: float, node: Node) -> None:
         path = []

@@ -17,6 +17,7 @@ from ..events import (
     NodeSplit,
     NodeTouched,
     Record,
+    RecordsLost,
     StepRan,
     TokensNamed,
 )
@@ -76,6 +77,9 @@ class TreeState:
 
     def _name(self, event: TokensNamed) -> None:
         self.vocabulary.learn(event)
+
+    def _miss(self, event: RecordsLost) -> None:
+        self.lost += event.count
 
     def _start(self, event: EngineStarted) -> None:
         self.engine = event
@@ -137,6 +141,7 @@ class TreeState:
 
     _handlers: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
         TokensNamed: _name,
+        RecordsLost: _miss,
         EngineStarted: _start,
         StepRan: _stepped,
         NodeAdded: _add,

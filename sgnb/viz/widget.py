@@ -11,6 +11,8 @@ message.
 
 from __future__ import annotations
 
+import json
+import threading
 import time
 from functools import cache
 from pathlib import Path
@@ -19,7 +21,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from .emitter import Emitter
+from .display import VIEWS
 from .feed import Feed
 
 PAGE = Path(__file__).parent / "page"
@@ -42,6 +44,19 @@ def style() -> str:
     return (PAGE / "style.css").read_text(encoding="utf-8")
 
 
+def standalone(lines: list[str], run: str) -> str:
+    """A page of its own that shows these records, without network."""
+    told = json.dumps("\n".join(lines)).replace("<", "\\u003c")
+    options = json.dumps({"run": run, "views": VIEWS}).replace("<", "\\u003c")
+    call = f"show(document.getElementById('view'), {told}, {options});"
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>sgnb trace</title>'
+        '<meta name="viewport" content="width=device-width">'
+        f"<style>:root{{color-scheme:light dark}}{style()}</style>"
+        f'<main id="view"></main><script type="module">{module()}\n{call}</script></html>\n'
+    )
+
+
 class Dashboard(anywidget.AnyWidget):
     """Shows run `run`, or with "" all of an engine. `uid` names the display, and so the static twin
     that the page hides while this is live."""
@@ -52,9 +67,18 @@ class Dashboard(anywidget.AnyWidget):
     views = traitlets.List(traitlets.Unicode()).tag(sync=True)
     records = traitlets.Dict().tag(sync=True, to_json=lambda _, widget: widget.build())
 
-    def __init__(self, feed: Feed, emitter: Emitter, run: str, uid: str, views: list[str]) -> None:
-        self._feed, self._emitter = feed, emitter
-        self._live, self._sent = True, 0
+    def __init__(
+        self,
+        feed: Feed,
+        lock: threading.RLock,
+        run: str,
+        uid: str,
+        views: list[str],
+        live: bool = True,
+    ) -> None:
+        """lock: held by whoever pushes to the feed."""
+        self._feed, self._lock = feed, lock
+        self._live, self._sent = live, 0
         self._beat = self._due = time.monotonic()
         self._gap = FIRST_RECORDS
         super().__init__(uid=uid, run=run, views=views)
@@ -66,7 +90,7 @@ class Dashboard(anywidget.AnyWidget):
         return f"({type(self).__name__}: live while a kernel runs; a picture follows)"
 
     def build(self) -> dict[str, Any]:
-        with self._emitter.lock:
+        with self._lock:
             feed = self._feed
             return {"from": feed.dropped, "lines": "\n".join(feed.lines), "live": self._live}
 

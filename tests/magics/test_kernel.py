@@ -7,6 +7,7 @@ import queue
 import random
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -208,3 +209,22 @@ def wait_for(kernel: Kernel, kind: str, seconds: float = 200) -> None:
         except queue.Empty:
             continue
     raise AssertionError(f"no {kind} came")
+
+
+def test_a_run_can_be_traced_saved_and_opened_again(kernel: Kernel, tmp_path: Path) -> None:
+    kernel.run("%%sglang\ns += 'The capital of Spain is'\ns += gen('a', max_tokens=4)\n")
+    messages = kernel.run("%sglang trace")
+    (shown,) = [m["content"]["data"] for m in messages if m["msg_type"] == "execute_result"]
+    assert "application/vnd.jupyter.widget-view+json" in shown and "4 new" in shown["text/plain"]
+    for suffix in ("jsonl", "html", "json"):
+        kernel.run(f"%sglang trace --export {tmp_path}/run.{suffix}")
+        assert (tmp_path / f"run.{suffix}").stat().st_size > 500
+    opened = kernel.value(f"__import__('sgnb').open_trace('{tmp_path}/run.jsonl').text()")
+    assert "The capital of Spain is" in opened
+
+    kernel.run("%sglang trace on")
+    kernel.run("%%sglang --show none\ns += 'One, two,'\ns += gen('a', max_tokens=4)\n")
+    messages = kernel.run("%sglang trace off")
+    (shown,) = [m["content"]["data"] for m in messages if m["msg_type"] == "execute_result"]
+    assert "One, two," in shown["text/plain"]
+    assert "error" in kinds(kernel.run("%sglang trace off")), "it is off already"

@@ -130,7 +130,7 @@ def test_a_view_says_that_it_lives(
     emitter.flush()
     before = len(live_view().messages())
     emitter.flush()
-    assert live_view().messages()[before:] == [(len(run._feed.lines), [])]  # type: ignore[union-attr]
+    assert live_view().messages()[before:] == [(len(run.feed.lines), [])]  # type: ignore[union-attr]
     run.close()
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from sgnb import events
 from sgnb.events import EventLog
-from sgnb.viz import LogState, replay
+from sgnb.viz import LogState, Trace
 from sgnb.viz.svg import columns, wrap
 from sgnb.viz.tokens import visible, visible_segments
 from sgnb.viz.twin import LIMIT, twin_bundle
@@ -135,8 +135,10 @@ def test_a_recorded_log_replays_to_the_same_picture(tmp_path: Path) -> None:
     with events.Recorder(log, tmp_path / "run.jsonl"):
         pass
     direct = LogState(log.read().records)
-    again = replay(tmp_path / "run.jsonl")
-    assert canonical(again.tree, []) == canonical(direct.tree, [])
-    assert again.runs["r1"].branches["0"].segments == direct.runs["r1"].branches["0"].segments
+    again = Trace.open(tmp_path / "run.jsonl")
+    assert canonical(again.states.tree, []) == canonical(direct.tree, [])
+    assert (
+        again.states.runs["r1"].branches["0"].segments == direct.runs["r1"].branches["0"].segments
+    )
     bundle = again._repr_mimebundle_()
     assert bundle["text/plain"] == again.text() and bundle["text/html"].startswith("<figure")

@@ -1,0 +1,100 @@
+"""Records as the trace events that ui.perfetto.dev and chrome://tracing read.
+
+Format: "Trace Event Format", the JSON that Chromium's tracing defines. A run is a process there and
+a branch a thread; what an engine does for all is process 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..events import (
+    Jumped,
+    NodeEvicted,
+    Record,
+    RequestAdmitted,
+    RequestFinished,
+    RequestQueued,
+    RunStarted,
+    StepRan,
+)
+
+MICRO = 1_000_000
+
+
+@dataclass(slots=True)
+class _Call:
+    queued: RequestQueued
+    place: dict[str, int]  # its process and thread
+    since: float  # of the phase
+    phase: str = "waiting"
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def trace_events(records: Iterable[Record]) -> list[dict[str, Any]]:
+    """Slices for what each request did (waiting, prefill, decode), counters for pool and batch,
+    instants for jumps and evictions. Times are microseconds of the log."""
+    events: list[dict[str, Any]] = [_name("process_name", {"pid": 0, "tid": 0}, "engine")]
+    runs: dict[str, int] = {}
+    branches: dict[tuple[str, str], int] = {}
+    calls: dict[int, _Call] = {}
+
+    def end_phase(call: _Call, t: float, phase: str) -> None:
+        name = f"{call.queued.name or call.queued.purpose} · {call.phase}"
+        span = {"ts": MICRO * call.since, "dur": MICRO * (t - call.since)}
+        own = {"cat": call.phase, "args": dict(call.facts)}
+        events.append({"ph": "X", "name": name} | span | call.place | own)
+        call.phase, call.since = phase, t
+
+    for record in records:
+        event, t = record.event, record.t
+        if isinstance(event, RunStarted):
+            runs[event.run] = len(runs) + 2
+            place = {"pid": runs[event.run], "tid": 0}
+            events.append(_name("process_name", place, f"{event.title} ({event.run})"))
+        elif isinstance(event, RequestQueued):
+            process = runs.get(event.run, 1)
+            key = event.run, event.branch
+            if key not in branches:
+                branches[key] = len(branches) + 1
+                place = {"pid": process, "tid": branches[key]}
+                events.append(_name("thread_name", place, f"branch {event.branch}"))
+            place = {"pid": process, "tid": branches[key]}
+            facts = {"request": event.request, "prompt tokens": len(event.prompt)}
+            calls[event.request] = _Call(event, place, t, facts=facts)
+        elif isinstance(event, StepRan):
+            for sampled in event.sampled:
+                call = calls.get(sampled.request)
+                if call is not None and call.phase == "prefill":
+                    end_phase(call, t, "decode")
+            pool = {"free": event.free, "cached": event.cached, "in flight": event.in_flight}
+            rows = {"running": event.running, "waiting": event.waiting}
+            for name, values in (("KV pool", pool), ("requests", rows)):
+                events.append({"ph": "C", "name": name, "pid": 0, "ts": MICRO * t, "args": values})
+            span = {"ts": MICRO * (t - event.seconds), "dur": MICRO * event.seconds}
+            tokens = sum(row.length for row in event.extended)
+            own = {"pid": 0, "tid": 0, "args": {"step": event.step, "tokens": tokens}}
+            events.append({"ph": "X", "name": "step", "cat": "step"} | span | own)
+        elif isinstance(event, NodeEvicted):
+            at = {"pid": 0, "tid": 0, "ts": MICRO * t}
+            events.append({"ph": "i", "s": "p", "name": f"evicted: {event.reason}", **at})
+        elif isinstance(event, RequestAdmitted | Jumped | RequestFinished):
+            call = calls.get(event.request)
+            if call is None:
+                continue
+            if isinstance(event, Jumped):
+                at: dict[str, Any] = {"ts": MICRO * t, "args": {"tokens": len(event.tokens)}}
+                events.append({"ph": "i", "s": "t", "name": "jump"} | call.place | at)
+            elif isinstance(event, RequestAdmitted):
+                end_phase(call, t, "prefill")
+                call.facts["cached tokens"] = event.cached
+            else:
+                call.facts |= {"output tokens": event.output_tokens, "ended by": event.reason}
+                end_phase(calls.pop(event.request), t, "")
+    return events
+
+
+def _name(kind: str, place: dict[str, int], name: str) -> dict[str, Any]:
+    return {"ph": "M", "name": kind, **place, "args": {"name": name}}

@@ -1,0 +1,96 @@
+"""What happened, kept: shown again without an engine, saved, opened elsewhere, exported."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ..errors import OptionError, nearest
+from ..events import decode
+from .display import VIEWS, in_kernel
+from .feed import Feed
+from .perfetto import trace_events
+from .plain_text import Shown, plain_text
+from .state import LogState
+from .tree import TreeState
+from .twin import twin_bundle
+
+FORMATS = {
+    "jsonl": "the records, for `sgnb.open_trace`",
+    "html": "one page with all views, for any browser, without network",
+    "perfetto": "requests and steps over time, for ui.perfetto.dev and chrome://tracing",
+}
+SUFFIXES = {".jsonl": "jsonl", ".html": "html", ".json": "perfetto"}
+
+
+class Trace:
+    """The records of a run, or of all that an engine did for some time. As a cell's value it opens
+    the views, which a slider takes to any moment."""
+
+    def __init__(self, lines: Iterable[str], run: str = "") -> None:
+        """lines: records as JSON, as a `Feed` makes them. run: "" for all."""
+        self.lines, self.run = list(lines), run
+
+    @classmethod
+    def open(cls, path: str | Path) -> Trace:
+        """Read a file that `save` or `events.Recorder` wrote. OptionError where it is none."""
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        try:
+            runs = [line["run"] for line in map(json.loads, lines) if line["kind"] == "RunStarted"]
+        except (ValueError, KeyError, TypeError) as error:
+            hint = "give a .jsonl file that trace.save has written"
+            raise OptionError(f"{path} holds no records", hint) from error
+        return cls(lines, runs[0] if len(runs) == 1 else "")
+
+    def save(self, path: str | Path, format: str = "") -> Path:
+        """Write it. format: one of `FORMATS`; by default that of the path's suffix: .jsonl, .html,
+        or .json for Perfetto."""
+        path = Path(path)
+        format = format or SUFFIXES.get(path.suffix, path.suffix)
+        if format not in FORMATS:
+            raise OptionError(f"no trace can be saved as {format!r}", nearest(format, FORMATS))
+        path.write_text(self._as(format), encoding="utf-8")
+        return path
+
+    def _as(self, format: str) -> str:
+        if format == "jsonl":
+            return "\n".join([*self.lines, ""])
+        if format == "perfetto":
+            return json.dumps({"traceEvents": trace_events(map(decode, self.lines))})
+        from .widget import standalone
+
+        return standalone(self.lines, self.run)
+
+    @cached_property
+    def states(self) -> LogState:
+        """The states after the last record."""
+        return LogState(map(decode, self.lines))
+
+    def _shown(self) -> list[Shown]:
+        runs = self.states.runs
+        return [*([runs[self.run]] if self.run in runs else runs.values()), self.states.tree]
+
+    def text(self) -> str:
+        return plain_text(self._shown())
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self.lines):,} records, {len(self.states.runs)} runs)"
+
+    def _repr_mimebundle_(self, **_: Any) -> Any:
+        uid = uuid.uuid4().hex[:12]
+        bundle = twin_bundle(self._shown(), uid)
+        if not in_kernel():
+            return bundle
+        from .widget import Dashboard
+
+        feed = Feed(TreeState(), 0.0)
+        feed.lines = self.lines
+        board = Dashboard(feed, threading.RLock(), self.run, uid, list(VIEWS), live=False)
+        view = "application/vnd.jupyter.widget-view+json"
+        model = {"version_major": 2, "version_minor": 0, "model_id": board.model_id}
+        return {**bundle, view: model}
