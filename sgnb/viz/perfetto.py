@@ -78,8 +78,8 @@ def trace_events(records: Iterable[Record]) -> list[dict[str, Any]]:
             own = {"pid": 0, "tid": 0, "args": {"step": event.step, "tokens": tokens}}
             events.append({"ph": "X", "name": "step", "cat": "step"} | span | own)
         elif isinstance(event, NodeEvicted):
-            at = {"pid": 0, "tid": 0, "ts": MICRO * t}
-            events.append({"ph": "i", "s": "p", "name": f"evicted: {event.reason}", **at})
+            name = f"evicted: {event.reason}"
+            events.append({"ph": "i", "s": "p", "name": name, "pid": 0, "tid": 0, "ts": MICRO * t})
         elif isinstance(event, RequestAdmitted | Jumped | RequestFinished):
             call = calls.get(event.request)
             if call is None:
