@@ -99,7 +99,7 @@ def gen(
     that cannot be read is a GrammarError.
     """
     own = locals().items()
-    given = {key: scalar(value) for key, value in own if key in _OPTIONS and value is not None}
+    given = {key: scalar(value) for key, value in own if value is not None and key in _OPTIONS}
     if unknown:
         key = next(iter(unknown))
         raise OptionError(f"gen has no argument {key!r}", nearest(key, _OPTIONS | _OWN))
