@@ -319,7 +319,7 @@ def _hashable(value: Any) -> Any:
     value = scalar(value)
     if isinstance(value, dict):
         value = value.items()
-    if isinstance(value, str) or not isinstance(value, Iterable):
+    if isinstance(value, str | int | float) or not isinstance(value, Iterable):
         return value
     return tuple(_hashable(item) for item in value)
 
