@@ -63,10 +63,12 @@ def seconds(function: Callable[[], Any]) -> float:
     return time.perf_counter() - began
 
 
-def alternate(functions: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
+def alternate(
+    functions: dict[str, Callable[[], Any]], rounds: int, warm_up: bool = True
+) -> dict[str, list[float]]:
     """Seconds of each function, run in turn so that a drift of the machine touches all alike. One
     warm-up each."""
-    for function in functions.values():
+    for function in functions.values() if warm_up else ():
         function()
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(rounds):

@@ -14,9 +14,10 @@ from functools import partial
 from typing import Any
 
 from ..engine.device.background import Background
-from ..engine.engine import Engine, Origin
+from ..engine.engine import Engine
 from ..engine.request.input_processor import split_samples
 from ..engine.request.output import Output
+from ..engine.request.request_state import Origin
 from ..engine.request.tokenizer import common_tokens
 from ..errors import Aborted, EngineError, RequestError, SgnbError, printable
 from ..lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_render
@@ -89,30 +90,15 @@ class LocalExecutor:
             return
         prompts = self.engine.encode([asked.call.segments or asked.call.prompt for asked in group])
         samples = [
-            (asked, prompt, one, sink)
+            (asked, prompt, params, partial(asked.take, index))
             for asked, prompt in zip(group, prompts, strict=True)
-            for one, sink in zip(*self._samples(asked), strict=True)
+            for index, params in enumerate(asked.params)
         ]
         origins = [Origin(a.call.run, a.call.branch, a.call.name) for a, *_ in samples]
-        _, inputs, params, sinks = map(list, zip(*samples, strict=True))
+        _, inputs, params, sinks = zip(*samples, strict=True)
         ids = self.engine.submit(inputs, params, sinks, stream=stream, origins=origins)
         for (asked, *_), id in zip(samples, ids, strict=True):
             asked.ids.append(id)
-
-    def _samples(
-        self, asked: _Asked
-    ) -> tuple[list[SamplingParams], list[Callable[[Output], None]]]:
-        """Of a call, and what takes the output of each."""
-        params, call, sink = split_samples(asked.call.params), asked.call, asked.sink
-        samples = _Gather(len(params), lambda outputs: self._post(sink, self._result(outputs)))
-
-        def take(index: int, output: Output) -> None:
-            if index == 0 and call.stream and output.delta:
-                self._post(sink, Delta(output.delta, lambda: output.meta_info))
-            if output.finish_reason is not None:
-                samples.put(index, output)
-
-        return params, [partial(take, i) for i in range(len(params))]
 
     def _check_open(self) -> None:
         if not self.close.alive:
@@ -197,11 +183,6 @@ class LocalExecutor:
         own = {"model_path": engine.model_name, "model": engine.model_name, "device": engine.device}
         return own | {"context_length": engine.context_length} | engine.stats()
 
-    def _result(self, outputs: list[Output]) -> Result:
-        error = next((o.error for o in outputs if o.error), None)
-        texts, meta = tuple(o.text for o in outputs), tuple(o.meta_info for o in outputs)
-        return Result(texts, meta, error, made_segments(self.engine, outputs[0]))
-
     def _post(self, sink: Callable[[Any], None], item: Any) -> None:
         self._mail.put(partial(sink, item))
 
@@ -213,12 +194,35 @@ class _Asked:
         self, executor: LocalExecutor, call: Call, sink: Callable[[Delta | Result], None]
     ) -> None:
         self.executor, self.call, self.sink = executor, call, sink
+        self.params = split_samples(call.params)  # of each sample
+        self.outputs: dict[int, Output] = {}  # of the samples that have ended
         self.cancelled = False
         self.ids: list[int] = []
 
     def cancel(self) -> None:
         self.cancelled = True
         self.executor.engine.abort(self.ids)
+
+    def take(self, index: int, output: Output) -> None:
+        """Take a sample's output, on the engine's thread."""
+        if index == 0 and self.call.stream and output.delta:
+            self.executor._post(self.sink, Delta(output.delta, lambda: output.meta_info))
+        if output.finish_reason is not None:
+            self.outputs[index] = output
+            if len(self.outputs) == len(self.params):
+                self.executor._mail.put(self._finish)
+
+    def _finish(self) -> None:
+        """Hand the result over, on the executor's thread."""
+        outputs = [self.outputs[index] for index in range(len(self.params))]
+        self.sink(
+            Result(
+                tuple([output.text for output in outputs]),
+                tuple([output.meta_info for output in outputs]),
+                next((output.error for output in outputs if output.error), None),
+                made_segments(self.executor.engine, outputs[0]),
+            )
+        )
 
 
 Mail = queue.SimpleQueue[Callable[[], None] | _Asked | None]
@@ -243,9 +247,8 @@ def made_segments(engine: Engine, output: Output) -> tuple[Segment, ...]:
     """An output as later prompts read it: its tokens, without the one that ended it, and as text
     the rest of a token that a stop string cut; all of it as text where thinking was left out."""
     tokens = output.token_ids[: -1 if isinstance(output.stopped_by, int) else None]
-    as_text = Segment("", "output"), Segment(output.text, "data")
-    if output.reasoning or engine.tokenizer is None:
-        return as_text
+    if engine.tokenizer is None or output.reasoning:
+        return _as_text(output)
     if not isinstance(output.stopped_by, str):
         return (Segment(output.text, "output", tuple(tokens)),)
     left, kept = output.text.encode(), 0
@@ -256,9 +259,13 @@ def made_segments(engine: Engine, output: Output) -> tuple[Segment, ...]:
     try:
         rest = left.decode()
     except UnicodeDecodeError:  # the cut token begins inside a character
-        return as_text
+        return _as_text(output)
     whole = output.text.removesuffix(rest)
     return Segment(whole, "output", tuple(tokens[:kept])), Segment(rest, "data")
+
+
+def _as_text(output: Output) -> tuple[Segment, ...]:
+    return Segment("", "output"), Segment(output.text, "data")
 
 
 def encode_choices(engine: Engine, call: ScoreCall) -> tuple[list[int], list[list[int]], int]:

@@ -123,8 +123,7 @@ def assemble(
         runner = ModelRunner(decoder, attention, sampler, max_rows=rows, cuda_graphs=graphs)
         if options.precompiles:
             runner.precompile()
-        if decoder.device.type == "cuda":
-            freeze_heap()
+        freeze_heap()
         undo.pop_all()
 
     return Parts(

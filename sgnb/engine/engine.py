@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from transformers import PreTrainedModel
 
@@ -33,7 +33,7 @@ from .request.collect import agather, astreamed, gather, numbered_callbacks, str
 from .request.input_processor import Prompt, Sampling, read_samples
 from .request.output import Output
 from .request.request import Request
-from .request.request_state import OnOutput, RequestState
+from .request.request_state import NO_ORIGIN, OnOutput, Origin, RequestState
 
 SWITCH_INTERVAL = 1e-4
 """GIL switch interval while an engine is open, in seconds. At CPython's 5 ms the GPU idles behind
@@ -43,16 +43,6 @@ _SEED_IN_HALVES = (
     "seed repeats the draws, but in {dtype} on a CPU logits are rounded otherwise beside other "
     'requests, and some tokens change with them: load with dtype="float32" to have them repeat'
 )
-
-
-class Origin(NamedTuple):
-    """Where a request comes from, for the events: a program's run, branch and variable; see
-    `RequestQueued`."""
-
-    run: str = ""
-    branch: str = ""
-    name: str = ""
-    purpose: str = "generate"
 
 
 class Engine:
@@ -191,12 +181,11 @@ class Engine:
             warnings.warn(_SEED_IN_HALVES.format(dtype=self.dtype), stacklevel=2)
         tokens = self._input_processor.tokens(prompts)
         states = []
-        origins = origins or [Origin()] * len(tokens)
+        origins = origins or [NO_ORIGIN] * len(tokens)
         samples = zip(tokens, params, on_outputs, origins, strict=True)
         for ids, param, on_output, origin in samples:
             limit = self._input_processor.limit(ids, param)
             request = Request(next(self._ids), ids, param, limit)
-            grammar = self._grammar(param)
             states.append(
                 RequestState(
                     request,
@@ -204,8 +193,8 @@ class Engine:
                     self._eos,
                     on_output,
                     stream=stream,
-                    grammar=grammar,
-                    **origin._asdict(),
+                    origin=origin,
+                    grammar=self._grammar(param),
                 )
             )
         self._loop.submit(states)

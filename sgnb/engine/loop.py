@@ -326,8 +326,7 @@ class EngineLoop:
     def _accept(self, state: RequestState) -> None:
         request = state.request
         self._states[request.id] = state
-        origin = state.run, state.branch, state.name, state.purpose
-        self._log.emit(RequestQueued(request.id, *origin, Tokens(request.tokens.tobytes())))
+        self._log.emit(RequestQueued(request.id, *state.origin, Tokens(request.tokens.tobytes())))
         self._counts["requests"] += 1
         if state.grammar is None:
             self._scheduler.add(request)

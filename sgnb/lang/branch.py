@@ -267,10 +267,12 @@ class Branch:
     def prompt(self, backend: Executor | None = None) -> tuple[str, tuple[Segment, ...]]:
         """The text for a call to `backend`, None for the run's own: in another's prompt the roles
         are those of its own chat template, and what it did not make is text."""
-        read = [_as_read_by(backend, segment) for segment in self.segments]
-        segments = [Segment(*s[:3]) for s in read if s.text or s.kind == "output"]
+        segments = [
+            s if s.origin is None and backend is None else Segment(*_as_read_by(backend, s)[:3])
+            for s in self.segments
+        ]
         text = self.text if backend is None else "".join([s.text for s in segments])
-        return text, tuple(segments)
+        return text, tuple([s for s in segments if s.text or s.kind == "output"])
 
     def _text(self, op: Text) -> bool:
         self._add(Segment(op.text, self._kind(op.kind)))
@@ -423,11 +425,11 @@ class Branch:
 
     def _keep(self, op: Generate, result: Result, text: str, segments: tuple[Segment, ...]) -> None:
         """Append the `text` of a result, as `segments` where its tokens are known."""
-        self._append_made(
-            [s._replace(origin=op.backend) if s.kind == "output" else s for s in segments]
-            or [Segment(text, "data")],
-            result.meta[0],
-        )
+        if op.backend is not None:
+            segments = tuple(
+                s._replace(origin=op.backend) if s.kind == "output" else s for s in segments
+            )
+        self._append_made(segments or (Segment(text, "data"),), result.meta[0])
         self.program.data.add(result.texts)
         self._emit(GenerationDone(self._run, self.id, op.name, text))
 

@@ -101,8 +101,7 @@ class LoopThread:
             threading.Thread(
                 target=self._run, args=(self._loop,), name="sgnb-loop", daemon=True
             ).start()
-        for task in tasks:
-            self._loop.call_soon_threadsafe(self._begin, task)
+        self._loop.call_soon_threadsafe(self._begin, list(tasks))
 
     def stop(self) -> None:
         """Cancel what still runs. Does not wait."""
@@ -112,10 +111,11 @@ class LoopThread:
     def nudge(self) -> None:
         """As `WorkerPool.nudge`: nothing that runs here keeps another from beginning."""
 
-    def _begin(self, task: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        running = asyncio.ensure_future(task())
-        self._running.add(running)
-        running.add_done_callback(self._running.discard)
+    def _begin(self, tasks: Iterable[Callable[[], Coroutine[Any, Any, None]]]) -> None:
+        for task in tasks:
+            running = asyncio.ensure_future(task())
+            self._running.add(running)
+            running.add_done_callback(self._running.discard)
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         with asyncio.Runner(loop_factory=lambda: loop) as runner:

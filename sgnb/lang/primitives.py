@@ -99,7 +99,7 @@ def gen(
     that cannot be read is a GrammarError.
     """
     own = locals().items()
-    given = {key: scalar(value) for key, value in own if key in _OPTIONS and value is not None}
+    given = {key: scalar(value) for key, value in own if value is not None and key in _OPTIONS}
     if unknown:
         key = next(iter(unknown))
         raise OptionError(f"gen has no argument {key!r}", nearest(key, _OPTIONS | _OWN))
@@ -319,7 +319,7 @@ def _hashable(value: Any) -> Any:
     value = scalar(value)
     if isinstance(value, dict):
         value = value.items()
-    if isinstance(value, str) or not isinstance(value, Iterable):
+    if isinstance(value, str | int | float) or not isinstance(value, Iterable):
         return value
     return tuple(_hashable(item) for item in value)
 

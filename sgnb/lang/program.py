@@ -32,6 +32,7 @@ from .ops import Assign, Choose, Fork, Generate, Join, Op
 from .pool import blocking
 from .scope import Scope
 from .snapshot import Snapshot
+from .waker import running_waker
 
 if TYPE_CHECKING:
     from .run import Run
@@ -350,21 +351,19 @@ class Program:
 
     async def wait_async(self, ready: Callable[[], bool]) -> None:
         """As `wait`, without holding up the event loop."""
-        loop, woken = asyncio.get_running_loop(), asyncio.Event()
-
-        def wake() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop was closed in the middle of the wait
-                loop.call_soon_threadsafe(woken.set)
-
+        woken = asyncio.Event()
+        wake = partial(running_waker().wake, woken)
         with self.changed:
+            if ready():
+                return
             self._listeners.append(wake)
         try:
             while True:
+                await woken.wait()
                 woken.clear()
                 with self.changed:
                     if ready():
                         return
-                await woken.wait()
         finally:
             with self.changed:
                 self._listeners.remove(wake)

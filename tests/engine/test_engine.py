@@ -262,6 +262,7 @@ def test_a_closed_engine_holds_nothing(fuse: bool) -> None:
     model = random_model()
     engine = Engine(model, fuse=fuse, overlap=True)
     pool = weakref.ref(engine._loop._runner._attention.kv)
+    gc.unfreeze()  # what the tests have frozen
     freeze_heap()
     engine.generate([PROMPT, [5, 6], [5, 7]], max_new_tokens=4)
     engine.close()
@@ -540,11 +541,25 @@ def test_a_step_in_flight_of_a_request_that_failed_is_not_cached(make_engine: Ma
 
 def test_a_refused_device_leaves_the_heap_frozen() -> None:
     """For the engine that serves beside it."""
+    gc.unfreeze()  # what the tests have frozen
     freeze_heap()
     with pytest.raises(ModelError, match="cuda:99"):
         Engine("tiny", device="cuda:99")
     assert gc.get_freeze_count() > 0
     release_device_memory()
+    assert gc.get_freeze_count() == 0
+    gc.freeze()  # as it was when the tests began
+
+
+def test_a_heap_that_was_frozen_before_stays_so() -> None:
+    gc.freeze()
+    with Engine("tiny"):
+        pass
+    assert gc.get_freeze_count() > 0
+    gc.unfreeze()
+    with Engine("tiny"):
+        assert gc.get_freeze_count() > 0
+    assert gc.get_freeze_count() == 0
     gc.freeze()  # as it was when the tests began
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from sgnb.engine.engine import Engine, Origin
+from sgnb.engine.engine import Engine
 from sgnb.engine.request.output import Output
+from sgnb.engine.request.request_state import Origin
 from sgnb.events import (
     EngineStarted,
     EngineStopped,

@@ -30,6 +30,7 @@ from sgnb.sampling import SamplingParams
 from ..byte_tokenizers import TEXT, byte_level, pieces
 from ..interrupts import interrupt_in
 from ..random_models import random_model
+from .test_engine import wait_until
 
 GREEDY: dict[str, Any] = {"temperature": 0, "ignore_eos": True}
 
@@ -338,7 +339,9 @@ def test_a_tokenizer_that_adds_a_beginning() -> None:
 @pytest.mark.parametrize("stream", [False, True])
 def test_cancel(executor: LocalExecutor, stream: bool) -> None:
     on_output, scores = OnOutput(), OnOutput()
+    before = executor.engine.stats()["requests"]
     cancel = executor.generate(call(stream=stream, max_new_tokens=200, n=2), on_output)
+    wait_until(lambda: executor.engine.stats()["requests"] == before + 2)
     cancel_scores = executor.score(score_call("The quick " * 15, " a", " b"), scores)
     cancel()
     cancel_scores()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -286,3 +287,13 @@ def test_threads_share_one_vocabulary(monkeypatch: pytest.MonkeyPatch) -> None:
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: tokenizer.vocabulary, range(4)))
     assert all(vocabulary is found[0] for vocabulary in found)
+
+
+def test_text_that_is_complete_is_not_decoded_again(
+    bytes_: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [tokens] = bytes_.encode(["all of it"])
+    detokenizer = Detokenizer(bytes_, np.array(tokens[:2], np.int32))
+    assert detokenizer.push(tokens[2:])
+    monkeypatch.setattr(bytes_, "decode", lambda *_: pytest.fail("decoded again"))
+    assert detokenizer.finish() == ""

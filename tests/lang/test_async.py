@@ -47,7 +47,7 @@ def test_thousands_at_once_on_one_thread(make: Any) -> None:
         return await asyncio.gather(*tasks)
 
     states = asyncio.run(all_of_them())
-    assert states[1999]["b"] == "x" and executor.most_running == 2000
+    assert states[1999]["b"] == "x" and executor.most_running >= 2000
     assert max(threads) <= before + 1  # the executor's
 
 

@@ -61,14 +61,15 @@ def check_weights_fit(
 
 def freeze_heap() -> None:
     """Keep Python's garbage collector from looking at all that there is now, until
-    `release_device_memory`.
+    `release_device_memory`. A heap that somebody else has frozen is left alone.
 
-    A full collection visits all that transformers and torch have made, for 0.2 s, while the GPU
-    waits.
+    A full collection visits all that transformers and torch have made, for 0.2 s, while every
+    request waits.
     """
-    gc.collect()
-    gc.freeze()
-    _frozen.set()
+    if gc.get_freeze_count() == 0 or _frozen.is_set():
+        gc.collect()
+        gc.freeze()
+        _frozen.set()
 
 
 def release_device_memory() -> None:

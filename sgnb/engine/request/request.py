@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import random
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,6 +14,11 @@ from ..cache.radix import Ints, Node, Prefix
 
 if TYPE_CHECKING:
     from .request_state import RequestState
+
+
+_seeds = random.Random()
+"""Not the user's `random`, which is neither asked nor moved on, and not the system, which it costs
+the GIL to ask."""
 
 
 class Request:
@@ -39,8 +44,7 @@ class Request:
         self.params = params
         self.namespace = namespace
         self.limit = limit
-        # The user's `random` is neither asked nor moved on.
-        self.seed = secrets.randbits(64) if params.seed is None else params.seed % (1 << 64)
+        self.seed = _seeds.getrandbits(64) if params.seed is None else params.seed % (1 << 64)
 
         self.num_prompt_tokens = self.num_tokens = len(prompt)
         self.num_tokens_with_placeholders = len(prompt)  # with those sampled and not read yet

@@ -21,6 +21,8 @@ from .tokenizer import Detokenizer, Tokenizer
 
 OnOutput = Callable[[Output], None]
 
+_Utf8 = codecs.getincrementaldecoder("utf-8")
+
 
 class Finish(NamedTuple):
     """Why a request ended."""
@@ -28,6 +30,19 @@ class Finish(NamedTuple):
     reason: str | None  # an `Output`'s finish_reason
     by: str | int | None = None  # its stopped_by: a token is no text, and a string ended text early
     error: Exception | None = None  # its error
+
+
+class Origin(NamedTuple):
+    """Where a request comes from, for the events: a program's run, branch and variable; see
+    `RequestQueued`."""
+
+    run: str = ""
+    branch: str = ""
+    name: str = ""
+    purpose: str = "generate"
+
+
+NO_ORIGIN = Origin()
 
 
 class RequestState:
@@ -42,10 +57,7 @@ class RequestState:
         on_output: OnOutput,
         *,
         stream: bool = False,
-        run: str = "",
-        branch: str = "",
-        name: str = "",
-        purpose: str = "generate",
+        origin: Origin = NO_ORIGIN,
         grammar: Future[TokenGrammar] | None = None,
     ) -> None:
         """on_output: called on the engine's thread, which it must not keep, with the finished
@@ -55,10 +67,10 @@ class RequestState:
         request.state = self
         params = request.params
         self._begun = time.perf_counter()
-        self.run, self.branch, self.name, self.purpose = run, branch, name, purpose
-        self.stop_tokens = frozenset(params.stop_token_ids)
-        if not params.ignore_eos:
-            self.stop_tokens |= eos
+        self.origin = origin
+        self.stop_tokens = frozenset() if params.ignore_eos else eos
+        if params.stop_token_ids:
+            self.stop_tokens = self.stop_tokens.union(params.stop_token_ids)
         self.ending: Finish | None = None  # how it will end once its last tokens are scored
 
         self.grammar = grammar  # perhaps still being compiled; `begin` needs it done
@@ -77,16 +89,15 @@ class RequestState:
         self._checks_text = self._reads_text or params.return_logprob
         self._tokenizer = tokenizer
         self._detokenizer = None
-        self._characters = codecs.getincrementaldecoder("utf-8")("replace")
-        if tokenizer is not None and grammar is None:
-            self._detokenizer = Detokenizer(
-                tokenizer, request.tokens.tolist(), params.skip_special_tokens
-            )
-        self._stops: list[StopStrings | StopRegex] = []
+        if grammar is not None:
+            self._characters = _Utf8("replace")
+        elif tokenizer is not None:
+            self._detokenizer = Detokenizer(tokenizer, request.tokens, params.skip_special_tokens)
+        self._stops: tuple[StopStrings | StopRegex, ...] = ()
         if params.stop:
-            self._stops.append(StopStrings(params.stop))
+            self._stops += (StopStrings(params.stop),)
         if params.stop_regex:
-            self._stops.append(StopRegex(params.stop_regex))
+            self._stops += (StopRegex(params.stop_regex),)
         self._text = ""
         self._shown = 0  # characters of it
         self._pushed = request.num_tokens if grammar is None else 0
@@ -193,7 +204,8 @@ class RequestState:
         self._read(skip_last=ending.by is not None)
         if self._detokenizer is not None:
             self._text += self._detokenizer.finish()
-        self._text += self._characters.decode(b"", True)
+        if self.constraint is not None:
+            self._text += self._characters.decode(b"", True)
 
     def finish(self, ending: Finish) -> None:
         """Call `on_output` for the last time, with the text that was decoded, and void what is in

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ...errors import RequestError
 from ...grammar.vocabulary import Vocabulary
 from ...segment import Segment
+from ..cache.radix import Ints
 from .chunks import ChunkedEncoder
 from .marks import Places, Unmarked, marks_of, pattern_of
 
@@ -368,12 +369,15 @@ def _joined(segments: Iterable[Segment]) -> str:
 def _stretches(prompt: Sequence[Segment]) -> list[Text]:
     """A prompt as a text, tokens, a text, and so on; it begins and ends with a text, which may be
     empty."""
-    result: list[Text] = []
-    for made, group in groupby(prompt, key=lambda segment: segment.kind == "output"):
-        if made and not result:
-            result.append(())
-        result.append(tuple(group))
-    return result if len(result) % 2 else [*result, ()]
+    stretches: list[list[Segment]] = [[]]
+    for segment in prompt:
+        made = len(stretches) % 2 == 0
+        if made != (segment.kind == "output"):
+            stretches.append([])
+        stretches[-1].append(segment)
+    if len(stretches) % 2 == 0:
+        stretches.append([])
+    return [tuple(stretch) for stretch in stretches]
 
 
 def common_tokens(a: Sequence[int], b: Sequence[int]) -> int:
@@ -426,11 +430,11 @@ class Detokenizer:
     complete."""
 
     def __init__(
-        self, tokenizer: Tokenizer, prompt: Sequence[int], skip_special_tokens: bool = True
+        self, tokenizer: Tokenizer, prompt: Sequence[int] | Ints, skip_special_tokens: bool = True
     ) -> None:
         self._tokenizer = tokenizer
         self._skip = skip_special_tokens
-        self._tokens = list(prompt[-CONTEXT_TOKENS:])
+        self._tokens: list[int] = np.asarray(prompt[-CONTEXT_TOKENS:]).tolist()
         self._start, self._read = 0, len(self._tokens)
 
     def push(self, tokens: Sequence[int]) -> str:
@@ -451,6 +455,8 @@ class Detokenizer:
         return text
 
     def _pending(self) -> str:
+        if self._read == len(self._tokens):
+            return ""
         before = self._tokenizer.decode(self._tokens[self._start : self._read], self._skip)
         whole = self._tokenizer.decode(self._tokens[self._start :], self._skip)
         return whole[len(before) :]
