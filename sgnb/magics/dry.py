@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +10,14 @@ from ..grammar.report import cut
 from ..lang import SglFunction
 from ..lang.location import Location
 from ..viz.plain_text import counted
-from .table import Table
+from .table import Printed, Table, html_lines, one_line
 
 if TYPE_CHECKING:
     from ..backends.dry import DryCall
     from ..engine import Engine
 
 
-class DryReport:
+class DryReport(Printed):
     """`calls` in the order in which they would be made; `notes`: what else a person should know."""
 
     def __init__(self, calls: Iterable[DryCall], notes: Iterable[str] = ()) -> None:
@@ -45,13 +44,13 @@ class DryReport:
         )
 
     def __repr__(self) -> str:
-        marked = [f"! {line}" for line in (*self.warnings, *self.notes)]
+        marked = [one_line(f"! {line}") for line in (*self.warnings, *self.notes)]
         return "\n".join([repr(self.table()), *marked, self.line()])
 
-    def _repr_html_(self) -> str:
-        lines = "".join(f"<li>{html.escape(line)}</li>" for line in (*self.warnings, *self.notes))
-        marked = f"<ul>{lines}</ul>" if lines else ""
-        return f"{self.table()._repr_html_()}{marked}<p>{html.escape(self.line())}</p>"
+    def _html(self) -> str:
+        marked = html_lines("li", (*self.warnings, *self.notes))
+        listed = f"<ul>{marked}</ul>" if marked else ""
+        return self.table()._html() + listed + html_lines("p", [self.line()])
 
 
 def dry_run(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from typing import Any
 
 from ..grammar.compiler import CompiledGrammar, compile_spec
 from ..grammar.outline import Allowed, Line, Tokenizer, allowed_tokens, lines
 from ..grammar.report import cut, explain
 from ..grammar.spec import GrammarSpec, schema_text
-from .table import Facts, Table
+from .table import Facts, Printed, Table, html_lines, one_line
 
 EDGES_SHOWN = 24
 EDGES_DRAWN = 500
@@ -17,7 +16,7 @@ STATES_SHOWN = 12
 """States shown with their allowed tokens."""
 
 
-class FsmReport:
+class FsmReport(Printed):
     """`grammar`: the compiled grammar; `report`: its figures, an example and warnings, as data.
     With a `tokenizer` the allowed tokens are counted."""
 
@@ -53,20 +52,20 @@ class FsmReport:
         return graph
 
     def __repr__(self) -> str:
-        parts = [repr(self.facts()), *(f"! {line}" for line in self.report.warnings)]
+        parts = [repr(self.facts()), *(one_line(f"! {line}") for line in self.report.warnings)]
         if self._lines:
             parts += ["", repr(self.table()), *self._hidden()]
         if self._tokens:
             parts += ["", repr(self._tokens)]
         return "\n".join(parts)
 
-    def _repr_html_(self) -> str:
-        lines = "".join(f"<li>{html.escape(line)}</li>" for line in self.report.warnings)
-        parts = [self.facts()._repr_html_(), f"<ul>{lines}</ul>" if lines else ""]
+    def _html(self) -> str:
+        warnings = html_lines("li", self.report.warnings)
+        parts = [self.facts()._html(), f"<ul>{warnings}</ul>" if warnings else ""]
         if self._lines:
-            parts += [self.table()._repr_html_(), *(f"<p>{line}</p>" for line in self._hidden())]
+            parts += [self.table()._html(), html_lines("p", self._hidden())]
         if self._tokens:
-            parts.append(self._tokens._repr_html_())
+            parts.append(self._tokens._html())
         return "".join(parts)
 
     def _hidden(self) -> list[str]:

@@ -1,15 +1,40 @@
-"""Rows and figures that print as a table: in a notebook as escaped HTML, elsewhere as text."""
+"""Rows and figures that print as a table: in a notebook as escaped HTML, elsewhere as text.
+
+What stands in a table may come from a model or a file: it is shown as text on one line, and cut.
+"""
 
 from __future__ import annotations
 
 import html
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from ..viz.plain_text import label
 
-class Table(list[dict[str, Any]]):
-    """Rows with the same keys in the same order. `empty` is what an empty table says."""
+ROWS_SHOWN = 100
+CELL_CHARACTERS = 120
+LINE_CHARACTERS = 300
+
+
+class Printed(ABC):
+    """Shown as its `repr` or, in a notebook, as HTML in which MathJax finds no formulas."""
+
+    @abstractmethod
+    def _html(self) -> str:
+        """Escaped."""
+
+    def _repr_html_(self) -> str:
+        return f'<div class="tex2jax_ignore mathjax_ignore">{self._html()}</div>'
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+
+class Table(list[dict[str, Any]], Printed):
+    """Rows with the same keys in the same order, of which the first `ROWS_SHOWN` are shown.
+    `empty` is what an empty table says."""
 
     def __init__(self, rows: Iterable[dict[str, Any]] = (), empty: str = "nothing yet") -> None:
         super().__init__(rows)
@@ -18,16 +43,52 @@ class Table(list[dict[str, Any]]):
     def __repr__(self) -> str:
         if not self:
             return self.empty
-        lines = [list(self[0]), *([str(value) for value in row.values()] for row in self)]
+        lines = [list(self[0]), *self._shown()]
         widths = [max(map(_columns, column)) for column in zip(*lines, strict=True)]
-        return "\n".join("  ".join(map(_padded, line, widths)).rstrip() for line in lines)
+        padded = ["  ".join(map(_padded, line, widths)).rstrip() for line in lines]
+        return "\n".join([*padded, *self._hidden()])
 
-    def _repr_html_(self) -> str:
+    def _html(self) -> str:
         if not self:
             return f"<p>{html.escape(self.empty)}</p>"
         head = _cells("th", self[0])
-        body = "".join(f"<tr>{_cells('td', row.values())}</tr>" for row in self)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        body = "".join(f"<tr>{_cells('td', row)}</tr>" for row in self._shown())
+        hidden = "".join(f"<p>{line}</p>" for line in self._hidden())
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{hidden}"
+
+    def _shown(self) -> list[list[str]]:
+        return [[_cell(value) for value in row.values()] for row in self[:ROWS_SHOWN]]
+
+    def _hidden(self) -> list[str]:
+        hidden = len(self) - ROWS_SHOWN
+        return [f"and {hidden:,} more rows"] if hidden > 0 else []
+
+
+class Facts(dict[str, Any], Printed):
+    """Figures by name, shown as a table of two columns."""
+
+    def _table(self) -> Table:
+        return Table({"figure": name, "value": _short(value)} for name, value in self.items())
+
+    def __repr__(self) -> str:
+        return repr(self._table())
+
+    def _html(self) -> str:
+        return self._table()._html()
+
+
+def html_lines(tag: str, lines: Iterable[str]) -> str:
+    """Each line as a `tag`, escaped and cut."""
+    shown = (html.escape(one_line(line)) for line in lines)
+    return "".join(f"<{tag}>{line}</{tag}>" for line in shown)
+
+
+def one_line(text: str) -> str:
+    return label(text, LINE_CHARACTERS)
+
+
+def _cell(value: Any) -> str:
+    return label(str(value), CELL_CHARACTERS)
 
 
 def _columns(text: str) -> int:
@@ -40,22 +101,9 @@ def _padded(text: str, width: int) -> str:
     return text + " " * (width - _columns(text))
 
 
-def _cells(tag: str, values: Iterable[Any]) -> str:
-    texts = (html.escape(str(value)) for value in values)
-    return "".join(f"<{tag} style='text-align:left'>{text}</{tag}>" for text in texts)
-
-
-class Facts(dict[str, Any]):
-    """Figures by name, shown as a table of two columns."""
-
-    def _table(self) -> Table:
-        return Table({"figure": name, "value": _short(value)} for name, value in self.items())
-
-    def __repr__(self) -> str:
-        return repr(self._table())
-
-    def _repr_html_(self) -> str:
-        return self._table()._repr_html_()
+def _cells(tag: str, texts: Iterable[str]) -> str:
+    style = "text-align:left;white-space:pre-wrap;overflow-wrap:anywhere"
+    return "".join(f'<{tag} style="{style}">{html.escape(text)}</{tag}>' for text in texts)
 
 
 def _short(value: Any) -> Any:

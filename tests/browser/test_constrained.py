@@ -30,3 +30,4 @@ def test_forced_text_is_marked(notebook: Notebook, lab: Lab) -> None:
     assert "Omar" not in jumped and "Cairo" not in jumped, "values are the model's"
     automaton = next(index for index, source in cells.items() if source.startswith("%sglang fsm"))
     assert "$.city" in notebook.output(automaton)
+    assert notebook.cell(automaton).locator("mjx-container").count() == 0, "no formulas"
