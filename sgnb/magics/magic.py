@@ -154,7 +154,7 @@ class SglangMagics:
 
     def _in_background(self, program: CellProgram, line: CellLine) -> Any:
         background = program.in_background(self._work(program, line))
-        self.shell.user_ns[line.out] = background if line.over else background.state
+        self.shell.user_ns[line.out] = background
         if line.name:
             self.session.in_background(line.name, background)
         return background

@@ -27,7 +27,7 @@ from .line import (
 
 CELL_OPTIONS = (
     option("-m --model", "the loaded engine to use (default: the current one)", "ENGINE", text),
-    option("-o --out", "the variable that gets the state (default: s)", "VAR", identifier),
+    option("-o --out", "the variable that gets the cell's value (default: s)", "VAR", identifier),
     option(
         "--over", "run a batch: dicts, tuples, scalars, columns or a data frame", "ITERABLE", text
     ),
@@ -45,7 +45,7 @@ CELL_OPTIONS = (
     option("--static", "pictures that need no running kernel, instead of live views"),
     option("--marks", "read special tokens written in roles and arguments as such"),
     option("--dry", "generate nothing: say what the calls would take, and compile their grammars"),
-    option("--bg", "return a handle at once and run in the background"),
+    option("--bg", "run in the background; the value is there at once, and has stop() and wait()"),
     option("--timeout", "stop the run after this time, in seconds", "S", seconds),
     option("-q --quiet", "show nothing, only bind the state"),
 )
@@ -260,12 +260,17 @@ BODY
 BODY is Python in a function of its own: `s` is the state, the primitives of the
 language (gen, select, system, user, assistant, ...) need no import, other names
 are the notebook's; what is assigned stays local.
-  no NAME         run now; the state is bound to `s`. It is the cell's value only
-                  with --show none: otherwise the views have shown it
+  no NAME         run now. The state is the cell's value only with --show none:
+                  otherwise the views have shown it
   NAME            the same, and NAME runs it again: NAME(), NAME.run()
   NAME PARAM ...  define a program: NAME(q=...), NAME.run(q=...),
                   NAME.run_batch([...]), await NAME.arun(q=...), NAME.dry(q=...).
                   PARAM is name[:type][=literal], for example q:str n:int=3
+
+The value, bound to `s` or with -o VAR to VAR: the state; with --over the list of
+states, a row each; with --frame a data frame. With --bg the state, which can be
+read while it grows, or for --over a handle with `states` and `value`; both have
+`status`, stop() and wait(), which raises what ended the run.
 """
 
 

@@ -14,7 +14,7 @@ from ..viz.display import in_kernel
 from .dry import DryReport, dry_run
 from .engines import Loaded
 from .options import CellLine
-from .runs import Background, first_run
+from .runs import Background, BackgroundState, first_run
 from .session import Session
 from .traces import Traces
 
@@ -78,7 +78,8 @@ class CellProgram:
         """As `in_cell`, on a thread of its own; in a terminal without views."""
         views = Views(self._engine(), self._line, self._session.traces)
         close = views.closer() if in_kernel() else lambda: None
-        background = Background(work, self._line.timeout, close)
+        kind = Background if self._line.over else BackgroundState
+        background = kind(work, self._line.timeout, close)
         if in_kernel():
             views.open(background.run)
         return background

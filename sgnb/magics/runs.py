@@ -144,7 +144,7 @@ def first_run(begun: Callable[[Run], None], timeout: float | None = None) -> Ite
 
 
 class Background:
-    """What `--bg` gives: a run that goes on while other cells run.
+    """What `--bg` gives for a batch: a run that goes on while other cells run.
 
     `work` starts the run, on a thread of its own; when the run is over, `ended` is called there.
     Making a handle returns when the run has begun, and raises what keeps it from beginning.
@@ -185,10 +185,6 @@ class Background:
         """What the cell would have bound without `--bg`. Waits for the end."""
         self.wait()
         return self._value
-
-    @property
-    def state(self) -> ProgramState:
-        return self.states[0]
 
     def stop(self) -> None:
         """Stop at the next token; what was produced is kept."""
@@ -233,3 +229,13 @@ class Background:
             f"{run.status}, {run.finished}/{'?' if run.total is None else run.total} programs"
         )
         return f"<{run.id} {run.title} in the background: {progress}>"
+
+
+class BackgroundState(Background, ProgramState):
+    """What `--bg` gives for one program: its run, and its state, which is read as any other."""
+
+    def __init__(
+        self, work: Callable[[], Any], timeout: float | None, ended: Callable[[], None]
+    ) -> None:
+        Background.__init__(self, work, timeout, ended)
+        ProgramState.__init__(self, self.states[0]._branch)

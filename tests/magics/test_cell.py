@@ -347,7 +347,24 @@ def test_background(shell: Any) -> None:
     with pytest.raises(Aborted):
         handle.wait()
     assert handle.status == "interrupted"
-    assert handle.state.text().startswith("A story.")
+    assert handle.text().startswith("A story.")
+
+
+def test_what_a_background_cell_shows_is_what_it_binds(shell: Any) -> None:
+    shown = shell("%%sglang --bg -o h\n" + LONG)
+    h = shell.ns["h"]
+    assert shown is h and h.run_id in repr(h) and "s" not in shell.ns
+    assert isinstance(h, ProgramState) and h.status == "running" and "story" in h
+    h.stop()
+    with pytest.raises(Aborted):
+        h.wait()
+    assert h.status == "interrupted" and h.text().startswith("A story.") and h.tokens >= 0
+    with pytest.raises(Aborted):
+        h["story"]
+    done = shell("%%sglang --bg -o h --max-tokens 2\n" + QUESTION)
+    assert done.wait() and done.value["answer"] == done["answer"] and done.error() is None
+    more = shell("%%sglang --from h --show none\ns += ' More: ' + gen('b', max_tokens=1)\n")
+    assert more.text().startswith(done.text())
 
 
 def test_an_interrupted_wait_can_be_repeated(shell: Any) -> None:
