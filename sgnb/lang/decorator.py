@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from ..errors import OptionError, ProgramError, nearest
 from ..sampling import SamplingParams, scalar
+from . import mistakes
 from .batch import Batch, frame
 from .config import global_config
 from .executor import Executor, executor_of
@@ -90,6 +91,7 @@ class SglFunction:
         self._names = tuple(self._signature.parameters)
         kinds = [parameter.kind for parameter in self._signature.parameters.values()]
         self._open_ended = inspect.Parameter.VAR_KEYWORD in kinds
+        self._checked = False  # its source has been, for mistakes
         functools.update_wrapper(self, func)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -99,6 +101,7 @@ class SglFunction:
             if self.is_async and not isinstance(args[0], AsyncProgramState):
                 what = f"{self.func.__name__} is an async def, and the program that calls it is not"
                 raise ProgramError(f"{caller()}: {what}", "make that an async def, and await this")
+            self._check_source()
             return self._call(args[0], self._arguments(args[1:], kwargs))
         return self.arun(*args, **kwargs) if self.is_async else self.run(*args, **kwargs)
 
@@ -233,7 +236,8 @@ class SglFunction:
         """The same program with these arguments fixed."""
         self._refuse_unknown(kwargs, self._names)
         fixed = SglFunction(self.func, {**self.bound, **kwargs}, self.marks, self.keep_tokens)
-        fixed.source, fixed.body = self.source, self.body
+        fixed.source, fixed.body, fixed.first_line = self.source, self.body, self.first_line
+        fixed._checked = self._checked
         return fixed
 
     @property
@@ -262,8 +266,21 @@ class SglFunction:
         """The part of `source` that is the program."""
         return self.source
 
+    @functools.cached_property
+    def first_line(self) -> int:
+        """Of `body` in its file."""
+        code = getattr(inspect.unwrap(self.func), "__code__", None)
+        return 1 if code is None else int(code.co_firstlineno)
+
+    def _check_source(self) -> None:
+        """See `mistakes.check`; once."""
+        if not self._checked:
+            mistakes.check(self.func, self.body, self.first_line)
+            self._checked = True
+
     def _run(self, executor: Executor, defaults: Any, **options: Any) -> Run:
         """options: of `Run`."""
+        self._check_source()
         return Run(
             executor,
             self.func.__name__,

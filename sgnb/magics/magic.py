@@ -11,7 +11,7 @@ from .. import lang
 from ..errors import OptionError, nearest
 from ..lang import Run, SglFunction, agents, choices, patterns, primitives, tools
 from ..lang.rows import Rows
-from .body import compile_body
+from .body import CELL_LINES_BEFORE_BODY, compile_body
 from .doctor import check
 from .options import CellLine, LineCall, cell_help, line_help
 from .program import CellProgram, rows
@@ -95,6 +95,7 @@ class SglangMagics:
         function = compile_body(body, name, line.params, file, self.shell.user_ns, words)
         program = SglFunction(function, marks=line.marks)
         program.source, program.body = cell, body
+        program.first_line = 1 + CELL_LINES_BEFORE_BODY
         return CellProgram(program, line, self.session)
 
     def _work(self, program: CellProgram, line: CellLine) -> Any:

@@ -56,10 +56,11 @@ def _without_place(message: str, places: list[str]) -> str:
 
 
 def _places(error: BaseException, label: CellLabel) -> list[list[str]]:
-    """Cell lines that led to the error, outermost first; of a syntax error in a body its line."""
+    """Cell lines that led to the error, outermost first; of what the body's source shows its line."""
     syntax = error.__cause__
     if isinstance(syntax, SyntaxError):
-        place = f"{label(syntax.filename or '')}, line {syntax.lineno}"
+        file = syntax.filename or ""
+        place = f"{label(file) or file}, line {syntax.lineno}"
         columns = (syntax.offset or 1) - 1, (syntax.end_offset or 0) - 1
         return [_place(place, syntax.text or "", *columns)]
     places = []

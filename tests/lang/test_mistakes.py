@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from sgnb import lang
 from sgnb.errors import GrammarError, OptionError, ProgramError, RequestError
 from sgnb.lang import assistant_end, function, gen, select, user, user_begin
 from sgnb.lang.ir import ExpressionError
@@ -72,6 +73,13 @@ def f_string(s: Any) -> None:
 @mistake("a generation in a text made with %", ExpressionError)
 def percent(s: Any) -> None:
     s += "Name: %s" % gen("name")  # noqa: UP031  # here
+
+
+@mistake('an expression as the new value of `s`: `s = "x" + gen("name")`', ProgramError)
+def rebinds_the_state(s: Any) -> None:
+    s += "Name: "
+    if True:
+        s = "x" + gen("name")  # here
 
 
 @mistake("a name that nothing sets", KeyError)
@@ -211,6 +219,55 @@ def test_the_original_exception_at_its_line(make: Any, what: str, way: str) -> N
     frames = traceback.extract_tb(error.__traceback__)
     shown = {frame.lineno for frame in frames if frame.filename == __file__}
     assert lines_meant(program) & (named | shown), (said, shown)
+
+
+def forgets_to_append(s: Any) -> None:
+    gen("a")  # here
+    "x" + lang.select("b", ["y"])  # here
+    user("Hi"), 1  # here
+    len(gen("a").options)
+
+    def helper(s: Any) -> Any:
+        s = gen("c")
+        return s
+
+    s += gen("d")
+    f = s.fork(1)
+    f += gen("e")
+    f.join()
+
+
+def test_what_is_not_appended_is_said_at_its_line(make: Any) -> None:
+    made = function(forgets_to_append)
+    with pytest.warns(UserWarning) as said:
+        state = made.run(backend=make(lambda call: "ok"))
+        made.run(backend=make(lambda call: "ok")).sync()
+    assert state["d"] == "ok" and state["e"] == ["ok"]
+    assert {warning.lineno for warning in said} == lines_meant(forgets_to_append)
+    assert len(said) == 3, "once for each line"
+    text = str(said[0].message)
+    assert "gen('a') is not appended and does nothing; write s += ..." in text
+    assert "\n" not in text and f"{__file__}:{said[0].lineno}" in text
+
+
+def test_the_state_of_an_inner_program_is_not_rebound_either(make: Any) -> None:
+    rebinds = function(rebinds_the_state)
+
+    def outer(s: Any) -> None:
+        rebinds(s)
+
+    with pytest.raises(ProgramError, match="gives the name of the state to an expression"):
+        function(outer).run(backend=make()).sync()
+
+
+def test_a_gen_of_anothers_is_not_meant(make: Any, recwarn: Any) -> None:
+    def program(s: Any, gen: Any) -> Any:
+        gen("a")
+        s = gen("b")
+        return s
+
+    function(program).run(gen=str, backend=make())
+    assert not recwarn.list
 
 
 def test_the_table_of_the_documentation_has_them_all() -> None:

@@ -263,6 +263,20 @@ def test_a_mistake_in_a_gen_names_its_line(shell: Any) -> None:
     assert lines[-1].startswith("hint: ")
 
 
+def test_what_is_not_appended_is_said_at_the_bodys_line(shell: Any, capsys: Any) -> None:
+    with pytest.warns(UserWarning, match=r"Cell In\[\d+\], line 3: gen\('a'\) is not appended"):
+        shell("%%sglang --show none\ns += 'x'\ngen('a')\n")
+    before = len(sgnb.runs())
+    assert shell.fails('%%sglang\ns += "x"\ns = "x" + gen("a")\ns += "y"\n') == [
+        "ProgramError: s = ... gives the name of the state to an expression, and appends nothing",
+        f"Cell In[{number(shell)}], line 3",
+        '    s = "x" + gen("a")',
+        "    ^^^^^^^^^^^^^^^^^^",
+        "hint: append it: s += ...",
+    ]
+    assert len(sgnb.runs()) == before
+
+
 def test_syntax_errors_show_the_bodys_line(shell: Any) -> None:
     assert shell.fails("%%sglang\nx = 1\nx = = 2\n") == [
         "BodySyntaxError: invalid syntax",

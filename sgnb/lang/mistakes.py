@@ -1,0 +1,103 @@
+"""Mistakes that a program's source shows and its run does not: an expression of the language that
+nothing appends. Reads the source; runs nothing of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from types import FunctionType, ModuleType
+from typing import Any
+
+from ..errors import ProgramError, shown
+from . import primitives
+from .location import Location, warn_once
+
+
+def check(func: Callable[..., Any], source: str, first_line: int) -> None:
+    """Raise a ProgramError where `func` gives the name `s` of its state to an expression, and warn
+    where an expression is a statement. source: of `func` or of its body, from `first_line` of its
+    file; what cannot be parsed is not looked at."""
+    func = inspect.unwrap(func)
+    if not isinstance(func, FunctionType):
+        return
+    source = textwrap.dedent(source)
+    try:
+        statements = ast.parse(source).body
+    except SyntaxError:
+        return
+    match statements:
+        case [ast.FunctionDef(body=body) | ast.AsyncFunctionDef(body=body)]:
+            statements = body
+    finder = _Finder(func, source.splitlines(), first_line)
+    for statement in statements:
+        finder.visit(statement)
+
+
+class _Finder(ast.NodeVisitor):
+    """Looks at the function's own statements, not at those of functions inside it."""
+
+    def __init__(self, func: FunctionType, lines: list[str], first_line: int) -> None:
+        code = func.__code__
+        self._file, self._lines, self._before = code.co_filename, lines, first_line - 1
+        self._locals, self._globals = code.co_varnames, func.__globals__
+        self._closure = dict(zip(code.co_freevars, func.__closure__ or (), strict=True))
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if self._is_expression(node.value):
+            what = f"{shown(ast.unparse(node.value))[1:-1]} is not appended and does nothing"
+            warn_once(f"{what}; write s += ...", self._location(node))
+        self.generic_visit(node)
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        state = any(isinstance(target, ast.Name) and target.id == "s" for target in node.targets)
+        if state and self._is_expression(node.value):
+            what = "s = ... gives the name of the state to an expression, and appends nothing"
+            place = self._place(node)
+            raise ProgramError(f"{self._location(node)}: {what}", "append it: s += ...") from place
+        self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.AST) -> None:
+        pass
+
+    visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = visit_FunctionDef
+
+    def _is_expression(self, node: ast.expr) -> bool:
+        """Whether its value is one of the language's, as far as names tell."""
+        match node:
+            case ast.Call(func=func):
+                return getattr(self._value(func), "__module__", "") == primitives.__name__
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                return self._is_expression(left) or self._is_expression(right)
+            case ast.IfExp(body=one, orelse=other):
+                return self._is_expression(one) or self._is_expression(other)
+            case ast.Tuple(elts=several) | ast.BoolOp(values=several):
+                return any(map(self._is_expression, several))
+        return False
+
+    def _value(self, node: ast.expr) -> Any:
+        """What a name, or an attribute of a module, stands for; None if that is not known."""
+        match node:
+            case ast.Name(id=name) if name in self._closure:
+                try:
+                    return self._closure[name].cell_contents
+                except ValueError:  # nothing yet
+                    return None
+            case ast.Name(id=name) if name not in self._locals:
+                return self._globals.get(name)
+            case ast.Attribute(value=of, attr=name):
+                module = self._value(of)
+                return getattr(module, name, None) if isinstance(module, ModuleType) else None
+        return None
+
+    def _location(self, node: ast.stmt) -> Location:
+        return Location(self._file, self._before + node.lineno)
+
+    def _place(self, node: ast.stmt) -> SyntaxError:
+        """Shows the line with a caret wherever an error's cause is shown."""
+        begin, line = self._location(node).line, self._lines[node.lineno - 1]
+        last = node.end_col_offset if node.end_lineno == node.lineno else len(line)
+        where = self._file, begin, node.col_offset + 1, line, begin, (last or 0) + 1
+        return SyntaxError("nothing is appended here", where)
