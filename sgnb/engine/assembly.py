@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 import weakref
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from ..errors import OptionError
+from ..errors import OptionError, printable
 from ..events import AttentionSwitched, EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler
 from .attention import AttentionBackend, BackendName, check_backend, make_backend
@@ -110,6 +111,7 @@ def assemble(
 
         kv = make_cache(decoder, options)
         context = min(options.context_length or decoder.context_length, decoder.context_length)
+        _warn_of_cuts(name, options, decoder.context_length, kv.slots)
         log = EventLog()
         scheduler = _make_scheduler(options, kv.slots, context, log)
         status = AttentionStatus(log)
@@ -142,6 +144,22 @@ def assemble(
         scheduler,
         runner,
     )
+
+
+def _warn_of_cuts(name: str, options: EngineOptions, positions: int, pool_tokens: int) -> None:
+    """Say where a request may have fewer tokens than was asked for, or, because of the memory, than
+    the model has positions."""
+    asked = options.context_length or positions
+    said = []
+    if asked > positions:
+        said.append(f"context_length={asked:,} is cut to the {positions:,} positions of {name!r}")
+    if pool_tokens < min(asked, positions) and options.max_total_tokens is None:
+        said.append(
+            f"a request may have {pool_tokens:,} of {min(asked, positions):,} tokens: the KV pool "
+            "that fits holds no more. max_total_tokens, or memory_limit on a GPU, asks for more"
+        )
+    for what in said:
+        warnings.warn(printable(what), stacklevel=5)
 
 
 def check_options(options: EngineOptions) -> None:

@@ -47,6 +47,8 @@ class Loaded:
     def summary(self) -> str:
         engine = self.engine
         context = f"context {engine.context_length:,} tokens"
+        if engine.pool_tokens < engine.context_length:
+            context += f", of which the KV pool holds {engine.pool_tokens:,}"
         return f"{self.model} on {engine.device}, {engine.dtype}, {context}"
 
 
@@ -78,7 +80,7 @@ class Engines:
             return old.engine
         if old:
             _check(options)
-            self._stop(old, f"loading {model} as {name}")
+            self._replace(old, f"loading {model} as {name}")
         begin = time.perf_counter()
         engine = _open(model, options)
         try:
@@ -98,7 +100,8 @@ class Engines:
             if loaded.engine is engine:
                 return self._choose(loaded)
             if engine.model is not None and loaded.engine.model is engine.model:
-                self._close(loaded, f"replacing {loaded.name}")
+                self._replace(loaded, f"replacing {loaded.name}")
+                self._forget(loaded)
         base = Path(engine.model_name).name
         names = itertools.chain([base], (f"{base}-{i}" for i in itertools.count(2)))
         name = next(name for name in names if name not in self._loaded)
@@ -122,7 +125,7 @@ class Engines:
             self._close(loaded, f"forgetting {wanted}")
             self._say(f"{wanted} was closed")
             return self.get(name)
-        self._say(f"{wanted} had ended and is loaded again")
+        self._say(f"{wanted} had ended and is loaded again, with an empty cache")
         self.load(loaded.model, wanted, **loaded.options)
         return self._loaded[wanted]
 
@@ -188,9 +191,19 @@ class Engines:
             raise EngineError(f"{what}: {loaded.name} is in use by {', '.join(runs)}", hint)
         loaded.close()
 
-    def _close(self, loaded: Loaded, what: str) -> None:
-        """Close and forget, as the language's default too: no program meets a closed engine."""
+    def _replace(self, loaded: Loaded, what: str) -> None:
+        """Close an engine whose place another takes, and say what is lost with it."""
+        cached = 0 if loaded.engine.closed else loaded.engine.stats()["cached"]
         self._stop(loaded, what)
+        if cached:
+            self._say(f"{what} closes the engine before it, and its {cached:,} cached tokens")
+
+    def _close(self, loaded: Loaded, what: str) -> None:
+        self._stop(loaded, what)
+        self._forget(loaded)
+
+    def _forget(self, loaded: Loaded) -> None:
+        """As the language's default too: no program meets a closed engine."""
         del self._loaded[loaded.name]
         if self._current == loaded.name:
             self._current = next(reversed(self._loaded), "")

@@ -56,7 +56,7 @@ def _without_place(message: str, places: list[str]) -> str:
 
 
 def _places(error: BaseException, label: CellLabel) -> list[list[str]]:
-    """Cell lines that led to the error, outermost first; of what the body's source shows its line."""
+    """Cell lines that led to the error, outermost first; of what its source shows its line."""
     syntax = error.__cause__
     if isinstance(syntax, SyntaxError):
         file = syntax.filename or ""

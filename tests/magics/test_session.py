@@ -76,6 +76,30 @@ def test_an_engine_in_use_is_neither_unloaded_nor_replaced(shell: Any, engine: A
     assert engine.closed
 
 
+def test_a_reload_says_what_it_drops(shell: Any, engine: Any, capsys: Any) -> None:
+    engine.generate("Once upon a time there was", max_new_tokens=2)
+    cached = engine.stats()["cached"]
+    shell("%sglang load tiny --as second")
+    assert "cached" not in capsys.readouterr().out, "the first stays"
+    sgnb.unload("second")
+    shell("%sglang load tiny --max-total-tokens 2000")
+    out = capsys.readouterr().out
+    assert f"loading tiny as tiny closes the engine before it, and its {cached} cached tok" in out
+    assert "context 4,096 tokens, of which the KV pool holds 2,000" in out
+    shell("%sglang load tiny")
+    assert "cached" not in capsys.readouterr().out, "there was nothing to lose"
+
+
+def test_a_context_that_is_cut_is_said(
+    shell: Any, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.warns(UserWarning, match=r"context_length=9,000 is cut to the 4,096 positions"):
+        shell("%sglang load tiny --context-length 9000")
+    monkeypatch.setattr("sgnb.engine.sizing.CPU_POOL_TOKENS", 1500)
+    with pytest.warns(UserWarning, match="a request may have 1,500 of 4,096 tokens"):
+        shell("%sglang load tiny --dtype bfloat16")
+
+
 def test_loading_under_a_taken_name_replaces(shell: Any, engine: Any) -> None:
     other = sgnb.load("tiny", dtype="bfloat16")
     assert engine.closed
