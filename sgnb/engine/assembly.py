@@ -22,7 +22,7 @@ from .cache.kv_cache import KVCache
 from .cache.radix import RadixTree
 from .cache.slot_allocator import SlotAllocator
 from .device.memory import GIB, freeze_heap, weight_bytes
-from .model.decoder import Decoder, load_decoder
+from .model.decoder import UNLIMITED, Decoder, load_decoder
 from .model.loading import load_tokenizer, pick_device
 from .model.probe import Probe
 from .options import EngineOptions
@@ -153,7 +153,8 @@ def _warn_of_cuts(name: str, options: EngineOptions, positions: int, pool_tokens
     said = []
     if asked > positions:
         said.append(f"context_length={asked:,} is cut to the {positions:,} positions of {name!r}")
-    if pool_tokens < min(asked, positions) and options.max_total_tokens is None:
+    limited = min(asked, positions) < UNLIMITED and options.max_total_tokens is None
+    if limited and pool_tokens < min(asked, positions):
         said.append(
             f"a request may have {pool_tokens:,} of {min(asked, positions):,} tokens: the KV pool "
             "that fits holds no more. max_total_tokens, or memory_limit on a GPU, asks for more"

@@ -27,10 +27,6 @@ from .request.request import Request
 SchedulePolicy = Literal["lpm", "fcfs"]
 SCHEDULE_POLICIES: tuple[SchedulePolicy, ...] = get_args(SchedulePolicy)
 
-SHARED_PREFIX = 16
-"""A waiting request waits one more step when another is about to compute at least this many of its
-tokens."""
-
 RECOVERY = 64
 """Steps to wait after an out-of-memory step before doubling the step size."""
 
@@ -273,7 +269,9 @@ class Scheduler:
 
         A request waits on beside free slots when the first in line does not fit (`_blocked`), when
         it is not among the `window` oldest, when its last token is not read yet, or when another is
-        about to compute the same prefix. One whose grammar compiles is not here yet.
+        about to compute its next token: so that no prefix is computed twice, however short. That
+        takes a step for each place where prompts begin to differ, once. One whose grammar compiles
+        is not here yet.
         """
         if len(self.running) >= self.max_running:
             return
@@ -282,7 +280,7 @@ class Scheduler:
             return
 
         being_computed = {
-            _next_tokens(r, Prefix(r.node, r.num_computed))
+            _next_token(r, Prefix(r.node, r.num_computed))
             for r in self.running
             if r.node and r.num_uncomputed > 1
         }
@@ -290,8 +288,8 @@ class Scheduler:
         for request, prefix in self._ranked():
             if draft.budget <= 0 or len(self.running) >= self.max_running:
                 break
-            upcoming = _next_tokens(request, prefix)
-            shares = self._prefix_cache and prefix.length + SHARED_PREFIX <= request.reusable
+            upcoming = _next_token(request, prefix)
+            shares = self._prefix_cache and prefix.length < request.reusable
             if shares and upcoming in being_computed:
                 continue
             if not self._start(request, growth):
@@ -457,7 +455,7 @@ def _grow(requests: list[Request], slots: Ints) -> None:
         request.num_slots, first = end, last
 
 
-def _next_tokens(request: Request, prefix: Prefix) -> tuple[int, int, bytes]:
-    """Equal for requests that will compute the same tokens after the same cached prefix."""
-    upcoming = request.tokens[prefix.length : prefix.length + SHARED_PREFIX]
+def _next_token(request: Request, prefix: Prefix) -> tuple[int, int, bytes]:
+    """Equal for requests that will compute the same token after the same cached prefix."""
+    upcoming = request.tokens[prefix.length : prefix.length + 1]
     return prefix.node.id, prefix.length, upcoming.tobytes()

@@ -389,6 +389,23 @@ def test_a_hundred_equal_cold_prompts(max_step_tokens: int) -> None:
     assert [r.cached_tokens for r in sim.requests.values()] == [0] + [255] * 99
 
 
+@pytest.mark.parametrize("shared", [1, 3, 15, 16])
+def test_a_prefix_is_computed_once_however_short(shared: int) -> None:
+    sim = Simulation(1000)
+    requests = [sim.add([*range(shared), 50 + i]) for i in range(4)]
+    steps = list(sim.run())
+    assert sim.computed == shared + 4
+    assert [r.cached_tokens for r in requests] == [0] + [shared] * 3
+    assert len(steps) == 2, "the others wait for one step, then run together"
+
+
+def test_prompts_that_begin_otherwise_do_not_wait() -> None:
+    sim = Simulation(1000)
+    for i in range(4):
+        sim.add([50 + i, *range(20)])
+    assert len(list(sim.run())) == 1
+
+
 def test_a_request_alone_computes_its_last_token_again() -> None:
     sim = Simulation(100)
     for expected in (0, 9):

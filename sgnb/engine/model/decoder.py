@@ -39,6 +39,10 @@ STATES = {"linear_attention", "conv", "hybrid", "hybrid_sliding", "mamba", "recu
 CHUNKS = {"chunked_attention"}
 
 
+UNLIMITED = 1 << 20
+"""The positions of a model that names no limit."""
+
+
 @dataclass(frozen=True)
 class Decoder:
     """A model ready to run."""
@@ -131,7 +135,7 @@ def _decoder(
     _check_layers(name, module)
     eos = _eos_token_ids(name, module)
     config = module.config.get_text_config()
-    context = position_limit(config) or 1 << 20
+    context = position_limit(config) or UNLIMITED
     context = min(context, setup.rope_length or context)
     vocab = module.get_input_embeddings().weight.shape[0]  # type: ignore[index]
     with ExitStack() as undo:
