@@ -1,7 +1,8 @@
 """Runs programs without generating: every call gets a stand-in, and what it would take is noted.
 
 Compiles the grammars and asks the engine for tokens and for what is in its cache. The engine's
-requests, cache and log stay as they are.
+requests, cache and log stay as they are: what the calls would leave in the cache is kept in a radix
+tree of their own, so that the counts are those of a run, as far as stand-ins are like answers.
 """
 
 from __future__ import annotations
@@ -9,22 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import accumulate, compress
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..engine.cache.radix import RadixTree
 from ..engine.engine import Engine
 from ..events import EventLog
 from ..grammar.advice import compare
-from ..grammar.compiler import TokenGrammar, compile_spec
+from ..grammar.automaton.dfa import START
+from ..grammar.compiler import CompiledGrammar, TokenGrammar, compile_spec
 from ..grammar.report import GrammarReport, explain
 from ..grammar.spec import GrammarSpec
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
 from ..lang.location import Location
 from ..sampling import SamplingParams
 from ..segment import Segment
-from .local import chat_template, encode_choices, marks
+from .local import chat_template, encode_choices, executor_of, marks
 
 STAND_IN = "…"
 """The text of a generation whose grammar names none."""
@@ -34,18 +37,18 @@ JOINED = (
     " the prompt"
 )
 
-Tokens = NDArray[Any]
-
 
 @dataclass(frozen=True, slots=True)
 class DryCall:
-    """One call that was not made. Its prompt holds stand-ins for earlier answers."""
+    """One call that was not made. Its prompt holds stand-ins for earlier answers. Counts are over
+    its requests: one for each sample, and of a select one for each choice, whose prompt the choice
+    is part of."""
 
     name: str
     place: Location | None  # where in the program it stands
     prompt_tokens: int
-    cached_tokens: int  # prompt tokens in the engine's cache now
-    shared_tokens: int  # prompt tokens in the prompt of an earlier call of the same program
+    cached_tokens: int  # of those, in the engine's cache now
+    shared_tokens: int  # of the others, in the cache by requests of this program before
     new_tokens: int  # at most, for each sample; 0 for a select
     samples: int
     scored_tokens: int  # of the choices of a select
@@ -56,10 +59,16 @@ class DryCall:
 
     @property
     def computed_tokens(self) -> int:
-        """Prompt and choice tokens that would go through the model."""
-        if self.forced:
-            return 0
-        return self.prompt_tokens - max(self.cached_tokens, self.shared_tokens) + self.scored_tokens
+        """Prompt tokens that would go through the model."""
+        return 0 if self.forced else self.prompt_tokens - self.cached_tokens - self.shared_tokens
+
+
+class _Grammar(NamedTuple):
+    """A grammar's report, and of its stand-in what a run would sample, byte by byte."""
+
+    report: GrammarReport
+    forced: int  # bytes at the beginning that there is no choice about
+    sampled: int  # bytes before the last that there is a choice about; all, if an end token follows
 
 
 class DryExecutor:
@@ -71,14 +80,17 @@ class DryExecutor:
         self.chat, self.marks, self.log = chat_template(engine), marks(engine), EventLog()
         self.calls: list[DryCall] = []  # in the order in which they were asked for
         self._engine = engine
-        self._prompts: list[Tokens] = []
-        self._reports: dict[tuple[GrammarSpec, int | None, tuple[str, ...]], GrammarReport] = {}
+        self._tree = RadixTree(lambda event: None)
+        self._alone: set[tuple[int, ...]] = set()  # choices that were scored without a prompt
+        self._reports: dict[tuple[GrammarSpec, int | None, tuple[str, ...]], _Grammar] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sgnb-dry")
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
         def answer() -> Result:
             n, text = call.params.n, self._explain_call(call)
-            return Result((text,) * n, ({"finish_reason": {"type": "dry"}},) * n)
+            made = Segment(text, "output", tuple(self._output_tokens(text)))
+            meta = {"finish_reason": {"type": "dry"}}
+            return Result((text,) * n, (meta,) * n, segments=(made,))
 
         return self._answer(answer, Result, sink)
 
@@ -126,18 +138,32 @@ class DryExecutor:
         params = call.params
         tokens = self._engine.encode([call.segments or call.prompt])[0]
         limit = max(0, min(params.max_new_tokens, self._engine.context_length - len(tokens)))
-        grammar = self._grammar(params, limit)
-        forced = self._is_forced(params, grammar)
-        cached, shared = self._known(tokens, len(tokens) - 1, stays=not forced)
+        found = self._grammar(params, limit)
+        grammar = found.report if found else None
+        jumps = params.jump_forward and self._engine.options.jump_forward
+        plain = jumps and not (params.return_logprob or params.thinking)
+        forced = grammar is not None and grammar.single and plain
         answer = _stand_in(params, grammar)
+        made = self._output_tokens(answer)
+        # What is forced at once is computed with the prompt, whose last token always is otherwise.
+        head = self._within(made, found.forced) if found and plain else []
+        reusable = len(tokens) if head else len(tokens) - 1
+        cached = shared = 0
+        for _ in range(0 if forced else params.n):
+            counts = self._request([*tokens, *head], reusable)
+            cached, shared = cached + counts[0], shared + counts[1]
+        if not forced:
+            by_length = len(made) >= limit or (params.ignore_eos and not params.stop)
+            read = self._within(made, found.sampled) if found and jumps else made
+            self._keep([*tokens, *(made[:-1] if by_length else read)])
         warnings = _room(len(tokens), limit, params, self._engine.context_length)
         warnings += grammar.warnings if grammar else ()
-        figures = len(tokens), cached, shared, limit, params.n, 0
+        figures = len(tokens) * params.n, cached, shared, limit, params.n, 0
         dry = DryCall(call.name, call.location, *figures, grammar, warnings, answer, forced)
         self.calls.append(dry)
         return answer
 
-    def _grammar(self, params: SamplingParams, limit: int) -> GrammarReport | None:
+    def _grammar(self, params: SamplingParams, limit: int) -> _Grammar | None:
         if params.grammar is None:
             return None
         full = params.max_new_tokens and not limit  # which has a warning of its own
@@ -146,45 +172,77 @@ class DryExecutor:
             self._reports[key] = self._explain(*key)
         return self._reports[key]
 
-    def _is_forced(self, params: SamplingParams, grammar: GrammarReport | None) -> bool:
-        jumps = params.jump_forward and self._engine.options.jump_forward
-        scores = params.return_logprob or params.thinking
-        return grammar is not None and grammar.single and jumps and not scores
-
-    def _explain(
-        self, spec: GrammarSpec, limit: int | None, stops: tuple[str, ...]
-    ) -> GrammarReport:
+    def _explain(self, spec: GrammarSpec, limit: int | None, stops: tuple[str, ...]) -> _Grammar:
         tokenizer = self._engine.tokenizer
         assert tokenizer is not None, "the prompt is tokens already"
         grammar = compile_spec(spec)
         report = explain(grammar, tokenizer, limit, stops)
         if grammar.automaton is not None:
-            return report
+            return _Grammar(report, *_choices(grammar, (report.shortest or "").encode()))
         end = TokenGrammar(grammar, tokenizer.vocabulary).matcher().completion()
-        return report if end is None else replace(report, shortest=end.decode())
+        if end is None:
+            return _Grammar(report, 0, 0)
+        return _Grammar(replace(report, shortest=end.decode()), 0, len(end) - 1)
 
     def _explain_choices(self, call: ScoreCall) -> list[tuple[int, ...]]:
         """The tokens of each choice."""
         prompt, continued, start = encode_choices(self._engine, call)
         own = [tuple(tokens[start:]) for tokens in continued]
-        cached, shared = self._known(prompt[:start], start - 1)
+        alone = [tokens for tokens in own if call.unconditional and not self._knows_alone(tokens)]
+        self._alone.update(alone)
+        found = [self._request(tokens, start - 1) for tokens in continued]
+        cached, shared = (sum(counts) for counts in zip(*found, strict=True))
+        prompts = sum(map(len, continued)) + sum(map(len, alone))
         texts = [choice.encode() for choice in call.choices]
         warnings = [] if start == len(prompt) else [JOINED]
         warnings += compare(texts, own, self._engine.tokenizer, scored=True)
-        figures = start, cached, shared, 0, 1, sum(map(len, own))
+        figures = prompts, cached, shared, 0, 1, sum(map(len, own))
         stand_in = call.choices[0]
         dry = DryCall(call.name, call.location, *figures, None, tuple(warnings), stand_in)
         self.calls.append(dry)
         return own
 
-    def _known(self, prompt: list[int], most: int, stays: bool = True) -> tuple[int, int]:
-        """The lengths of the prefixes in the engine's cache and in an earlier prompt, at most
-        `most`. stays: the prompt becomes such an earlier one."""
-        tokens = np.array(prompt)
-        shared = max((_prefix_length(tokens, earlier) for earlier in self._prompts), default=0)
-        if stays:
-            self._prompts.append(tokens)
-        return min(self._engine.cached_length(prompt), most), min(shared, most)
+    def _knows_alone(self, tokens: tuple[int, ...]) -> bool:
+        return tokens in self._alone or executor_of(self._engine).knows_alone(tokens)
+
+    def _request(self, prompt: list[int], reusable: int) -> tuple[int, int]:
+        """How many tokens a request would find in the engine's cache, and how many more in what the
+        requests before it left there, of at most `reusable`. Leaves its own."""
+        if not self._engine.options.prefix_cache:
+            return 0, 0
+        cached = min(self._engine.cached_length(prompt), reusable)
+        shared = min(self._tree.peek(np.array(prompt, np.int32)).length, reusable)
+        self._keep(prompt)
+        return cached, max(0, shared - cached)
+
+    def _keep(self, computed: list[int]) -> None:
+        """The tree has these tokens. Its slots mean nothing."""
+        tokens = np.array(computed, np.int32)
+        self._tree.insert(tokens, tokens)
+
+    def _output_tokens(self, text: str) -> list[int]:
+        tokenizer = self._engine.tokenizer
+        return [] if tokenizer is None or not text else list(tokenizer.write(text.encode()))
+
+    def _within(self, tokens: list[int], size: int) -> list[int]:
+        """The first of them, as far as they lie in so many bytes."""
+        assert self._engine.tokenizer is not None, "there is a grammar"
+        ends = accumulate(map(len, self._engine.tokenizer.pieces(tokens)))
+        return list(compress(tokens, (end <= size for end in ends)))
+
+
+def _choices(grammar: CompiledGrammar, text: bytes) -> tuple[int, int]:
+    """What `_Grammar` says of a text of a grammar with an automaton."""
+    automaton, singular = grammar.automaton, grammar.compressed.singular
+    assert automaton is not None
+    state, chosen = START, []
+    for at in range(len(text)):
+        if not singular[state]:
+            chosen.append(at)
+        state = automaton.step(state, text[at : at + 1])
+    if automaton.next_bytes(state):
+        chosen.append(len(text))
+    return (chosen[0], chosen[-1]) if chosen else (len(text), 0)
 
 
 def _stand_in(params: SamplingParams, grammar: GrammarReport | None) -> str:
@@ -204,10 +262,3 @@ def _first_wins(index: int, tokens: Sequence[int], unconditional: bool) -> Choic
     """Scores by which every method takes the first choice."""
     alone = (None, *[0.0] * (len(tokens) - 1)) if unconditional else ()
     return ChoiceScore(tuple(tokens), (0.0 if index == 0 else -1e9,) * len(tokens), alone)
-
-
-def _prefix_length(a: Tokens, b: Tokens) -> int:
-    """The length of the longest common prefix."""
-    length = min(len(a), len(b))
-    different = np.flatnonzero(a[:length] != b[:length])
-    return int(different[0]) if len(different) else length

@@ -112,6 +112,10 @@ class LocalExecutor:
             self._post(sink, Scores(error=error))
             return lambda: None
 
+    def knows_alone(self, tokens: Tokens) -> bool:
+        """Whether the log-probabilities of a choice without a prompt are kept."""
+        return tokens in self._alone
+
     def _score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
         _, continued, start = encode_choices(self.engine, call)
         own = [tuple(tokens[start:]) for tokens in continued]

@@ -218,6 +218,7 @@ class Engine:
         """Counts since the engine began and the state of the pool, in tokens; free + cached +
         in_flight = pool_tokens.
 
+        prompt_tokens and cached_tokens are those of requests that ran, at their first admission.
         computed_tokens went through the model: prompt tokens not found in the cache, and outputs
         fed back. jumped_tokens: output tokens that grammars forced, written without a step of their
         own, in `jumps` jumps. attention: see `attention`; compiling: faster kernels for it are

@@ -372,8 +372,9 @@ class EngineLoop:
         self._scheduler.finish(request, spoilt)
         prompt, cached = request.num_prompt_tokens, request.cached_tokens or 0
         self._counts["finished"] += 1
-        self._counts["prompt_tokens"] += prompt
-        self._counts["cached_tokens"] += cached
+        if request.cached_tokens is not None:  # else it never ran, and looked nothing up
+            self._counts["prompt_tokens"] += prompt
+            self._counts["cached_tokens"] += cached
         output, message = request.num_output_tokens, str(finish.error or "")
         self._counts["output_tokens"] += output
         self._log.emit(

@@ -33,14 +33,14 @@ class DryReport(Printed):
         return Table(map(_row, self.calls), empty="the program asks the model for nothing")
 
     def line(self) -> str:
-        """The sums. Calls that several samples share count once."""
-        prompt = sum(call.prompt_tokens + call.scored_tokens for call in self.calls)
+        """The sums, over all requests that go through the model: as a run's figures count."""
+        prompt = sum(call.prompt_tokens for call in self.calls if not call.forced)
         computed = sum(call.computed_tokens for call in self.calls)
         new = sum(call.new_tokens * call.samples for call in self.calls)
         return (
             f"dry: {counted(len(self.calls), 'call')}; "
             f"{computed:,} of {prompt:,} prompt tokens would be computed, "
-            f"at most {new:,} generated. Prompts after the first hold stand-ins for answers."
+            f"at most {new:,} generated. Prompts after an answer hold a stand-in for it."
         )
 
     def __repr__(self) -> str:

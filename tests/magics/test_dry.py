@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 import sgnb
+from sgnb import gen, select
 from sgnb.errors import GrammarError, OptionError, ProgramError
-from sgnb.magics.dry import DryReport
+from sgnb.magics.dry import DryReport, dry_run
 from sgnb.magics.options import CellLine
+
+unconditional = sgnb.unconditional_likelihood_normalized
 
 BODY = """s += "Q: " + q + "\\nYear: "
 s += gen("year", regex="(19|20)[0-9]{2}", max_tokens=3)
@@ -48,7 +51,8 @@ def test_a_cell(shell: Any, engine: Any) -> None:
     assert year.prompt_tokens == len(engine.encode(["Q: Who?\nYear: "])[0])
     assert (year.cached_tokens, year.shared_tokens, year.new_tokens) == (0, 0, 3)
     assert mood.shared_tokens >= year.prompt_tokens - 1
-    assert mood.computed_tokens == mood.prompt_tokens - mood.shared_tokens + mood.scored_tokens
+    assert mood.computed_tokens == mood.prompt_tokens - mood.shared_tokens
+    assert mood.scored_tokens < mood.computed_tokens < mood.prompt_tokens
     assert year.grammar is not None and year.grammar.states > 4
     assert "mood: 'good' begins 'goodish'" in "".join(report.warnings)
     text = repr(report)
@@ -77,6 +81,81 @@ def test_what_is_cached_now(shell: Any, engine: Any) -> None:
     assert engine.tree() == tree
 
 
+def plain(s: Any) -> None:
+    s += "The capital of France is" + gen("a", max_tokens=5, ignore_eos=True)
+    s += ". And of Japan" + gen("b", max_tokens=3)
+
+
+def forks(s: Any) -> None:
+    s += "Here are two tips. "
+    branches = s.fork(3)
+    branches += lambda i: f"Tip {i}: "
+    branches += gen("x", max_tokens=4, temperature=0)
+    branches.join()
+    s += "Done:" + gen("z", max_tokens=3)
+
+
+def choice(s: Any) -> None:
+    s += "Sky:" + select("c", [" blue", " green", " light green"])
+    s += ". Then" + gen("m", max_tokens=2)
+
+
+def other_choice(s: Any) -> None:
+    s += "Sea:" + select("c", [" blue", " deep blue"], choices_method=unconditional)
+
+
+def regex(s: Any) -> None:
+    s += "Year: " + gen("y", regex="(19|20)[0-9]{2}") + " Mood:" + gen("m", regex="good|bad")
+    s += " End" + gen("e", max_tokens=2)
+
+
+def record(s: Any) -> None:
+    s += "Answer: " + gen("y", regex='[{]"ok":(true|false)[}]') + " End" + gen("e", max_tokens=2)
+
+
+def samples(s: Any) -> None:
+    s += "Once upon a time" + gen("y", n=4, max_tokens=3)
+
+
+def forced(s: Any) -> None:
+    s += "Say it: " + gen("a", regex="hello") + gen("b", regex="[ab]")
+
+
+def counted(program: Any, engine: Any) -> tuple[Any, tuple[int, int]]:
+    """What is predicted, and the prompt tokens of the run after it, all and those computed."""
+    report, before = sgnb.dry(program), engine.stats()
+    program.run().sync()
+    after = engine.stats()
+    prompt, cached = (after[key] - before[key] for key in ("prompt_tokens", "cached_tokens"))
+    return report, (prompt, prompt - cached)
+
+
+@pytest.mark.parametrize(
+    "program", [plain, forks, choice, other_choice, regex, record, samples, forced]
+)
+def test_it_predicts_what_then_happens(shell: Any, engine: Any, program: Any) -> None:
+    """The calls of these programs end by length or grammar. In a warm cache answers that come again
+    are found, which a stand-in is not."""
+    made = sgnb.function(program)
+    for _ in range(4):  # of samples that a cold run may draw
+        engine.flush_cache()
+        engine.executor._alone.clear()
+        report, (_, computed) = counted(made, engine)
+        assert sum(call.computed_tokens for call in report.calls) == computed
+        assert f"; {computed:,} of " in report.line()
+    report, (_, computed) = counted(made, engine)
+    assert sum(call.computed_tokens for call in report.calls) >= computed
+    assert report.calls[0].cached_tokens > 0 or report.calls[0].forced
+    if len(report.calls) == 1 or program is forks:
+        assert sum(call.computed_tokens for call in report.calls) == computed
+
+
+def test_it_knows_an_engine_without_a_cache(shell: Any) -> None:
+    with sgnb.Engine("tiny", prefix_cache=False) as engine:
+        report = dry_run(sgnb.function(forks), engine, (), {})
+        assert [call.cached_tokens + call.shared_tokens for call in report.calls] == [0] * 4
+
+
 def test_the_first_row_of_a_batch(shell: Any, engine: Any) -> None:
     for over in ('["x", "y"]', '[dict(q="x")]', '[("x",)]', "iter('xy')"):
         report = shell(f'%%sglang each q --dry --over {over}\ns += q\ns += gen("a")\n')
@@ -89,7 +168,9 @@ def test_forks_and_samples(shell: Any, engine: Any) -> None:
         '%%sglang --dry --max-tokens 5\ns += "Two: "\nf = s.fork(3)\nf += gen("x", n=2)\nf.join()\n'
     )
     assert [call.name for call in report.calls] == ["x"] * 3
-    assert [call.shared_tokens > 0 for call in report.calls] == [False, True, True]
+    first, *rest = report.calls
+    assert first.shared_tokens == first.prompt_tokens // 2 - 1, "by its second sample"
+    assert [call.computed_tokens for call in rest] == [2, 2]
     assert "at most 30 generated" in report.line()
     assert "<= 5 x 2" in repr(report)
 
