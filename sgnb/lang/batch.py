@@ -14,7 +14,7 @@ from inspect import BoundArguments
 from itertools import islice
 from typing import Any
 
-from ..errors import Aborted
+from ..errors import Aborted, shown
 from .pool import LoopThread, WorkerPool
 from .rows import Rows
 from .run import Run
@@ -25,6 +25,39 @@ WINDOW = 1024
 """Rows of an iterator that are read before the first of them is finished and handed over."""
 
 State = ProgramState | SavedState
+
+SHOWN_STATES = 5
+SHOWN_VARIABLES = 3
+
+
+class States(list[State]):
+    """The states of a batch, in the order of its rows. Shown as how many there are and failed, and
+    the answers of the first."""
+
+    def __repr__(self) -> str:
+        errors = [(row, error) for row, state in enumerate(self) if (error := _error(state))]
+        head = f"{len(self):,} rows"
+        if errors:
+            row, error = errors[0]
+            head += f", {len(errors):,} failed, first row {row}: {type(error).__name__}: "
+            head += shown(str(error))[1:-1]
+        lines = [f"[{row}] {_answers(state)}" for row, state in enumerate(self[:SHOWN_STATES])]
+        hidden = len(self) - SHOWN_STATES
+        return "\n".join([head, *lines, *([f"and {hidden:,} more rows"] if hidden > 0 else [])])
+
+
+def _error(state: State) -> BaseException | None:
+    """So far, without waiting."""
+    return None if isinstance(state, SavedState) else state.program.root.error
+
+
+def _answers(state: State) -> str:
+    if error := _error(state):
+        return type(error).__name__
+    known = state.variables if isinstance(state, SavedState) else state.program.root.variables
+    pairs = [f"{name}={shown(value)}" for name, value in [*known.items()][:SHOWN_VARIABLES]]
+    hidden = len(known) - SHOWN_VARIABLES
+    return ", ".join([*pairs, *([f"and {hidden} more"] if hidden > 0 else [])]) or "no variables"
 
 
 class Batch:
@@ -53,14 +86,14 @@ class Batch:
         self._window: deque[State] = deque()  # begun or found, and not handed over
         self._all_read = False
 
-    def all(self) -> list[State]:
+    def all(self) -> States:
         """The states of all rows."""
-        states: list[State] = []
+        states = States()
         try:
             for state in self._run(keep=True):
                 states.append(state)
         except BaseException as error:
-            error.states = [*states, *self._window]  # type: ignore[attr-defined]
+            error.states = States([*states, *self._window])  # type: ignore[attr-defined]
             if isinstance(error, KeyboardInterrupt):
                 error.add_note("the batch's states so far are this error's `states`")
             raise

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from ..errors import OptionError, ProgramError, nearest
 from ..sampling import SamplingParams, scalar
 from . import mistakes
-from .batch import Batch, frame
+from .batch import Batch, States, frame
 from .config import global_config
 from .executor import Executor, executor_of
 from .location import caller
@@ -210,8 +210,8 @@ class SglFunction:
         self._refuse_unknown(defaults, _DEFAULTS)
         rows = Rows(batch, None if self._open_ended else self._names)
         if rows.total == 0:
-            empty: list[Any] = []
-            return frame(rows, empty, empty) if as_frame else iter(()) if generator_style else empty
+            empty = States()
+            return frame(rows, [], empty) if as_frame else iter(()) if generator_style else empty
 
         executor, params = _executor(backend), SamplingParams.make(defaults)
         held = _held(continue_from)

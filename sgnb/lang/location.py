@@ -58,3 +58,10 @@ def add_location(error: BaseException, what: str, location: Location) -> None:
     note = f"in {what}, at {location}"
     if note not in getattr(error, "__notes__", ()):
         error.add_note(note)
+        vars(error).setdefault("_located", {})[note] = location
+
+
+def located(error: BaseException, note: str) -> Location | None:
+    """Where a note of `add_location` says that it was."""
+    found: Location | None = vars(error).get("_located", {}).get(note)
+    return found

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Literal, get_args
 
-from ..errors import Aborted, OptionError, ProgramError, nearest
+from ..errors import Aborted, OptionError, ProgramError, nearest, shown
 from ..sampling import scalar
 from .branch import Branch
 from .ir import Expr, RoleBegin, RoleEnd
@@ -25,6 +25,9 @@ from .streaming import iterate, iterate_async
 
 JoinMode = Literal["gather_variable", "concate_and_append"]
 JOIN_MODES = get_args(JoinMode)
+
+SHOWN_TEXT = 1000
+"""Characters of a state's text in its `repr`, the first and the last of a longer one."""
 
 
 class ProgramState:
@@ -225,9 +228,12 @@ class ProgramState:
 
     def __repr__(self) -> str:
         branch = self._branch
-        status = f"error {branch.error!r}" if branch.error else "idle" if branch.idle else "running"
+        error = f"error {shown(branch.error)}" if branch.error else ""
+        status = error or ("idle" if branch.idle else "running")
         text = branch.text + branch.partial
-        return f"<ProgramState {self.run_id} branch {branch.id}, {status}, {text!r}>"
+        begin, end = text[: SHOWN_TEXT // 2], text[-SHOWN_TEXT // 2 :]
+        quoted = repr(text) if len(text) <= SHOWN_TEXT else f"{begin!r} … {end!r}"
+        return f"<ProgramState {self.run_id} branch {branch.id}, {status}, {quoted}>"
 
     def _role(self, name: str, expr: Any) -> Any:
         if expr is None:

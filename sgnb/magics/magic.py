@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from typing import Any, get_origin
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -15,7 +17,7 @@ from .body import CELL_LINES_BEFORE_BODY, compile_body
 from .doctor import check
 from .options import CellLine, LineCall, cell_help, line_help
 from .program import CellProgram, rows
-from .report import shorten
+from .report import short_lines, shorten
 from .session import SESSION, Session
 
 _HOMES = primitives.__name__, choices.__name__
@@ -144,14 +146,27 @@ class SglangMagics:
             states = getattr(error, "states", None) or (runs[0].states if runs else [])
             if states:
                 self.shell.user_ns[line.out] = states if line.over else states[0]
+            if line.over and runs and any(error is s.program.root.error for s in runs[0].states):
+                error.add_note(f"all {len(runs[0].states)} rows failed; this is the first's error")
             if states and isinstance(error, KeyboardInterrupt):
                 state = f"{line.out}[i]" if line.over else line.out
                 error.add_note(f"stopped; what it had produced: {state}.text()")
             raise
         self.shell.user_ns[line.out] = value
         if line.over and runs and runs[0].status == "error":
-            self.session.say(runs[0].message)
+            self._say_failed(
+                runs[0], value if isinstance(value, list) else runs[0].states, line.out
+            )
         return None if line.show or line.quiet else value
+
+    def _say_failed(self, run: Run, states: Sequence[Any], name: str) -> None:
+        """How many rows failed, and the error of the first as a cell's own would be shown. It is
+        read with that."""
+        failed = [row for row, state in enumerate(states) if state.error() is not None]
+        block = short_lines(states[failed[0]].error(), self._label)
+        head = f"{len(failed)} of {len(states)} rows failed; first {name}[{failed[0]}]:"
+        print("\n".join([head, *block]), file=sys.stderr)
+        run.mark_read()
 
     def _in_background(self, program: CellProgram, line: CellLine) -> Any:
         background = program.in_background(self._work(program, line))

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable
 
 from ..errors import SgnbError
+from ..lang.location import located
 
 CellLabel = Callable[[str], str | None]
 """File name -> "Cell In[3]", or None for a file that is not a cell."""
@@ -34,7 +35,10 @@ def short_lines(error: BaseException, label: CellLabel) -> list[str]:
     places = [line for place in _places(error, label) for line in place]
     message = _without_place(_message(error), places)
     lines = [type(error).__name__ + (f": {message}" if message else ""), *places]
-    lines += getattr(error, "__notes__", ())
+    for note in getattr(error, "__notes__", ()):
+        location = located(error, note)
+        line = linecache.getline(*location).strip() if location else ""
+        lines += [note, f"    {line}", "    " + "^" * len(line)] if line else [note]
     cause = error.__cause__
     if cause is not None and not isinstance(cause, SyntaxError):
         reason = _message(cause)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from .branch import Branch
 from .run import RunState
 from .tokens import visible
 from .tree import ROOT, Node, TreeState
@@ -39,7 +40,8 @@ def run_text(state: RunState) -> str:
         if last:
             pairs = branch.variables.items()
             lines += [f"{visible(name)} = {visible(value)!r}" for name, value in pairs]
-            lines += [f"error: {visible(branch.error)}"] if branch.error else []
+            error = own_error(state, branch)
+            lines += [f"error: {visible(error)}"] if error else []
     if state.hidden:
         lines += ["", f"and {state.hidden} more branches, counted but not shown"]
     return "\n".join(lines)
@@ -47,9 +49,14 @@ def run_text(state: RunState) -> str:
 
 def run_heading(state: RunState) -> str:
     parts = [visible(state.title) or f"run {state.run}", state.status, _first_line(state.message)]
-    if state.failed:
+    if state.failed and not state.message:
         parts.append(f"{state.failed} failed, the first with: {_first_line(state.first_error)}")
     return " · ".join(part for part in parts if part)
+
+
+def own_error(state: RunState, branch: Branch) -> str:
+    """The error of a branch, unless it is the run's, which the heading says."""
+    return "" if branch.error == state.message else branch.error
 
 
 def _first_line(message: str) -> str:

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.segment import Segment
 from rich.text import Text
 
-from .plain_text import Shown, counted, label, losses, rows, run_heading, tree_heading
+from .plain_text import Shown, counted, label, losses, own_error, rows, run_heading, tree_heading
 from .run import RunState
 from .tokens import visible, visible_segments
 from .tree import TreeState
@@ -30,13 +30,14 @@ def render_text(state: RunState) -> RenderableType:
     out = Text(run_heading(state) + "\n", style="bold", end="")
     body = Text()
     for branch, segments, last in state.passages():
-        if not segments and not (last and branch.error):
+        error = own_error(state, branch) if last else ""
+        if not segments and not error:
             continue
         if len(state.branches) > 1:
             body.append(f"[{branch.name}] ", "cyan")
         for kind, text in visible_segments(segments):
             body.append(text, STYLES[kind])
-        body.append(f"\nerror: {visible(branch.error)}\n" if last and branch.error else "\n", "red")
+        body.append(f"\nerror: {visible(error)}\n" if error else "\n", "red")
     if state.hidden:
         body.append(f"and {state.hidden} more branches\n", "dim")
     return Group(out, body, _legend(state), Text(state.line()), *map(Text, losses(state)))

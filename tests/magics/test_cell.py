@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import gc
 import threading
 import time
 from collections.abc import Iterator
@@ -159,9 +160,60 @@ def test_over_shows_its_progress(shell: Any, capsys: Any) -> None:
 
 
 def test_a_batch_in_which_one_program_fails(shell: Any, capsys: Any) -> None:
-    states = shell('%%sglang each q --over ["a", 2] --show none\ns += q\n')
-    assert states[0].text() == "a"
-    assert "1 of 2 programs failed" in capsys.readouterr().out
+    states = shell('%%sglang each q --over ["a", 2, 3] --show none\ns += "x"\ns += q + "!"\n')
+    assert states[0].text() == "xa!"
+    said = capsys.readouterr()
+    assert said.err.splitlines() == [
+        "2 of 3 rows failed; first s[1]:",
+        "TypeError: unsupported operand type(s) for +: 'int' and 'str'",
+        f"Cell In[{number(shell)}], line 3",
+        "    s += q + '!'".replace("'", '"'),
+        "         ^^^^^^^",
+    ]
+    assert repr(states).splitlines()[0] == (
+        "3 rows, 2 failed, first row 1: TypeError: "
+        "unsupported operand type(s) for +: 'int' and 'str'"
+    )
+    del states
+    shell.ns.pop("s")
+    shell.ipython.user_ns["Out"].clear()
+    gc.collect()
+    assert "nobody read its error" not in "".join(capsys.readouterr())
+
+
+def test_a_batch_in_which_all_fail_raises_the_first_error(shell: Any, capsys: Any) -> None:
+    lines = shell.fails(
+        "%%sglang each q --over range(3) --show none\ns += str(1 / q - 1 / q / 0)\n"
+    )
+    assert lines[0] == "ZeroDivisionError: division by zero"
+    assert lines[1] == f"Cell In[{number(shell)}], line 2"
+    assert lines[-1] == "all 3 rows failed; this is the first's error"
+    assert capsys.readouterr().err == ""
+
+
+def test_the_value_of_a_large_batch_is_short(shell: Any, capsys: Any) -> None:
+    cell = "%%sglang each q --over range(200) --show none\ns += str(q)\ns['n'] = 'x' * 10_000\n"
+    states = shell(cell)
+    assert len(states) == 200 and isinstance(states, list)
+    shown = capsys.readouterr().out
+    for text in (shown, repr(states), shell.ipython.display_formatter.format(states)[0]):
+        plain = text if isinstance(text, str) else text["text/plain"]
+        assert "200 rows" in plain and "[4] n='xxx" in plain and "and 195 more rows" in plain
+        assert len(plain) < 1000
+    assert "\n[0] n=" in repr(states) and "n='x" in repr(states)
+    long = shell("%%sglang --show none\ns += 'y' * 100_000\n")
+    assert len(repr(long)) < 1200 and repr(long).endswith("yyy'>")
+
+
+def test_an_error_is_said_once(shell: Any, capsys: Any) -> None:
+    shell("%sglang load tiny")
+    capsys.readouterr()
+    body = "s += 'x'\nf = s.fork(2)\nf += gen('a', max_tokens=300, ignore_eos=True)\n1 / 0\n"
+    lines = shell.fails("%%sglang --show text\n" + body)
+    assert lines[0] == "ZeroDivisionError: division by zero" and len(lines) == 4
+    shown = capsys.readouterr()
+    assert "Aborted" not in shown.out
+    assert shown.out.rpartition("\x1b[2K")[2].count("division by zero") == 1
 
 
 SAVED = "%%sglang each q --save {file} --max-tokens 2 --show none {more} --over "
@@ -259,7 +311,8 @@ def test_errors_show_the_bodys_line(shell: Any) -> None:
 def test_a_mistake_in_a_gen_names_its_line(shell: Any) -> None:
     lines = shell.fails('%%sglang --show none\ns += "word " * 6000\ns += gen("a")\n')
     assert lines[0].startswith("RequestError: the prompt has 6002 tokens, the context holds 4096")
-    assert f"in gen 'a', at Cell In[{number(shell)}], line 3" in lines
+    note = lines.index(f"in gen 'a', at Cell In[{number(shell)}], line 3")
+    assert lines[note + 1 : note + 3] == ['    s += gen("a")', "    ^^^^^^^^^^^^^"]
     assert lines[-1].startswith("hint: ")
 
 
@@ -368,7 +421,7 @@ def test_what_a_background_cell_shows_is_what_it_binds(shell: Any) -> None:
     shown = shell("%%sglang --bg -o h\n" + LONG)
     h = shell.ns["h"]
     assert shown is h and h.run_id in repr(h) and "s" not in shell.ns
-    assert isinstance(h, ProgramState) and h.status == "running" and "story" in h
+    assert isinstance(shown, ProgramState) and h.status == "running" and "story" in h
     h.stop()
     with pytest.raises(Aborted):
         h.wait()
