@@ -22,6 +22,7 @@ from .cache.kv_cache import KVCache
 from .cache.radix import RadixTree
 from .cache.slot_allocator import SlotAllocator
 from .device.memory import GIB, freeze_heap, weight_bytes
+from .device.progress import stage
 from .model.decoder import UNLIMITED, Decoder, load_decoder
 from .model.loading import load_tokenizer, pick_device
 from .model.probe import Probe
@@ -103,12 +104,14 @@ def assemble(
         options = replace(
             options.on(decoder.device.type), attention=_pick_attention(options, decoder)
         )
+        stage("reading the tokenizer")
         if tokenizer is None and not isinstance(source, PreTrainedModel):
             tokenizer = load_tokenizer(str(source))
         text = None if tokenizer is None else Tokenizer(tokenizer)
         eos = decoder.eos_token_ids | (text.eos_token_ids if text else frozenset())
         eos = frozenset(token for token in eos if 0 <= token < decoder.vocab_size)
 
+        stage("sizing the KV cache")
         kv = make_cache(decoder, options)
         context = min(options.context_length or decoder.context_length, decoder.context_length)
         _warn_of_cuts(name, options, decoder.context_length, kv.slots)
@@ -124,6 +127,7 @@ def assemble(
         graphs = bool(options.cuda_graphs) and attention.name != "torch"
         runner = ModelRunner(decoder, attention, sampler, max_rows=rows, cuda_graphs=graphs)
         if options.precompiles:
+            stage("compiling kernels")
             runner.precompile()
         freeze_heap()
         undo.pop_all()

@@ -8,7 +8,7 @@ engine is made.
 from __future__ import annotations
 
 import itertools
-import time
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from .. import lang
 from ..errors import EngineError, OptionError, nearest
 from ..lang.executor import Executor
 from ..viz import Emitter
+from .progress import LoadLine, load_line
 from .table import Facts, Table
 
 if TYPE_CHECKING:
@@ -81,16 +82,16 @@ class Engines:
         if old:
             _check(options)
             self._replace(old, f"loading {model} as {name}")
-        begin = time.perf_counter()
-        engine = _open(model, options)
-        try:
-            made = Loaded(name, engine, model, options)
-        except BaseException:
-            engine.close()
-            raise
-        self._loaded[name] = made
-        self._choose(made)
-        self._say(f"loaded {name} in {time.perf_counter() - begin:.1f} s: {made.summary()}")
+        with load_line(name, self._say) as line:
+            engine = _open(model, options, line)
+            try:
+                made = Loaded(name, engine, model, options)
+            except BaseException:
+                engine.close()
+                raise
+            self._loaded[name] = made
+            self._choose(made)
+            line.loaded(made.summary())
         return made.engine
 
     def adopt(self, engine: Engine) -> None:
@@ -220,7 +221,10 @@ def _check(options: dict[str, Any]) -> None:
     check_options(EngineOptions.make(own))
 
 
-def _open(model: str, options: dict[str, Any]) -> Engine:
+def _open(model: str, options: dict[str, Any], line: LoadLine) -> Engine:
+    line.stage("importing torch and transformers" if "torch" not in sys.modules else "beginning")
     from ..engine import Engine
+    from ..engine.device.progress import told
 
-    return Engine(model, **options)
+    with told(line.stage):
+        return Engine(model, **options)

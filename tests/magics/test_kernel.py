@@ -122,6 +122,21 @@ def test_error_in_a_body(kernel: Kernel) -> None:
     assert "/tmp" not in "".join(error["traceback"])
 
 
+def test_a_load_shows_one_line_that_changes(kernel: Kernel) -> None:
+    messages = kernel.run("%sglang load tiny --as other")
+    shown = [m for m in messages if m["msg_type"].endswith("display_data")]
+    assert [m["msg_type"] for m in shown[:2]] == ["display_data", "update_display_data"]
+    assert len({m["content"]["transient"]["display_id"] for m in shown}) == 1
+    lines = [m["content"]["data"]["text/plain"] for m in shown]
+    assert lines[0].startswith("loading other: ")
+    assert any("reading weights" in line for line in lines)
+    assert any("sizing" in line for line in lines)
+    assert lines[-1].startswith("loaded other in ") and "stream" not in kinds(messages)
+    kernel.run("%sglang engine unload other")
+    messages = kernel.run("%sglang load /nowhere")
+    assert messages[-3]["content"]["data"] == {"text/plain": ""}, "the error says it"
+
+
 USES = [
     "engine.generate('Once', max_new_tokens=6, ignore_eos=True)",
     "engine.generate(['One', 'Two', 'Three'], n=2, max_new_tokens=4, ignore_eos=True)",

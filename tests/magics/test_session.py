@@ -131,7 +131,7 @@ def test_an_interrupt_as_the_engine_is_named_closes_it(
     def interrupted(log: Any) -> None:
         raise KeyboardInterrupt
 
-    def open_(model: str, options: dict[str, Any]) -> Any:
+    def open_(model: str, options: dict[str, Any], line: Any) -> Any:
         made.append(sgnb.Engine(model, **options))
         return made[0]
 

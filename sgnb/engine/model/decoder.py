@@ -22,6 +22,7 @@ from ...errors import ModelError
 from ..cache.kv_cache import LayerShape
 from ..device.errors import is_out_of_memory
 from ..device.precompile import cancel_unclaimed, load_triton
+from ..device.progress import stage
 from ..fusion import Swap, fuse, unfuse
 from ..fusion.invariant_model import fuse_invariant
 from ..fusion.trace import position_limit
@@ -151,7 +152,9 @@ def _decoder(
         expected = probe = None
         try:
             if proof is None or not proof.exists():
+                stage("computing the model's own logits, for the proof")
                 expected = own_logits(module, texts)
+            stage("looking at its layers")
             probe, hooks = run_probe(module)
             for hook in hooks:
                 undo.callback(hook.remove)
@@ -164,6 +167,7 @@ def _decoder(
             raise _refusal(name, module, error) from error
 
         probed(probe, setup.device)
+        stage("fitting faster kernels")
         if setup.deterministic:
             swaps = fuse_invariant(module, probe.options)
         else:
@@ -171,6 +175,7 @@ def _decoder(
             swaps = compile_layers(name, module, swaps, probe) if setup.compile else swaps
         undo.callback(unfuse, swaps)
         if expected is not None:
+            stage("proving that its logits are the same here")
             try:
                 check_logits(module, probe, texts, expected)
             except Exception as error:

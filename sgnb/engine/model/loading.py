@@ -34,6 +34,7 @@ from ...errors import ModelError, nearest
 from ..device.background import Background
 from ..device.errors import DEVICE_LOST_HINT, is_device_lost, is_out_of_memory
 from ..device.memory import check_weights_fit
+from ..device.progress import stage
 from . import DTYPES
 from .checkpoint import Checkpoint, Entry, find_folder, hub_is_away, read_checkpoint
 from .safetensors_reader import REDRAW_SECONDS, Progress, Reader
@@ -100,7 +101,9 @@ def load_module(
     checkpoint, and, before anything is read, when the weights are too large for the device.
     """
     try:
+        stage("finding the model")
         folder = find_folder(path)
+        stage("reading weights")
         if not (folder / "config.json").is_file():
             hint = "give the folder of a causal language model"
             raise ModelError(f"{str(folder)!r} has no config.json", hint)
