@@ -71,6 +71,7 @@ _SESSION = (
     "trace",
     "traces",
     "unload",
+    "why_no_hit",
 )
 
 _API = "models behind an API are not there yet; on this machine: sgnb.Engine(model_path=...)"

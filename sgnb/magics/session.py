@@ -10,15 +10,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import lang
-from ..errors import OptionError
+from ..errors import OptionError, shown
+from ..events import TokensNamed
 from ..lang.executor import executor_of
 from ..viz import VIEWS, Display, Trace, in_kernel
+from ..viz.display import Display, in_kernel, tree_view
+from ..viz.tokens import Vocabulary
+from ..viz.why import difference, lookups
 from .dry import DryReport, dry_run
 from .engines import BUNDLED, Engines
 from .fsm import FsmReport, fsm
 from .runs import Background, Runs
 from .table import Facts
 from .traces import Traces
+from .why import WhyReport
 
 if TYPE_CHECKING:
     from ..engine import Engine
@@ -89,6 +94,37 @@ class Session:
             raise OptionError(f"{program!r} is no program", hint)
         report: DryReport = program.dry(*args, **kwargs)
         return report
+
+    def why_no_hit(self, prompt: Any, other: Any = None) -> WhyReport:
+        """Why a program's calls found no more in the cache, read off its engine's log: `prompt` is
+        its state. With an `other` prompt, where the two part; each a text, token ids or a state,
+        as the current engine reads them.
+
+        The log is bounded: of a program long ago it may have no request any more.
+        """
+        if other is None:
+            if not isinstance(prompt, lang.ProgramState):
+                hint = "give a program's state, or two prompts to compare"
+                raise OptionError(f"{shown(prompt)} is no state of a program", hint)
+            branch, log = prompt._branch, prompt.program.executor.log
+            return WhyReport(lookups(log.read().records, prompt.run_id, branch.id))
+        here, there = self._tokens(prompt), self._tokens(other)
+        return WhyReport(difference=difference(here, there, self._vocabulary({*here, *there})))
+
+    def _tokens(self, prompt: Any) -> list[int]:
+        if isinstance(prompt, lang.ProgramState):
+            return prompt.token_ids()
+        if isinstance(prompt, str):
+            return self.engines.get().engine.encode([prompt])[0]
+        return [int(token) for token in prompt]
+
+    def _vocabulary(self, tokens: set[int]) -> Vocabulary:
+        vocabulary, tokenizer = Vocabulary(), self.engines.get().engine.tokenizer
+        if tokenizer is not None:
+            ids = tuple(tokens)
+            pieces = (piece.decode("latin-1") for piece in tokenizer.pieces(list(ids)))
+            vocabulary.learn(TokensNamed(ids, tuple(pieces)))
+        return vocabulary
 
     def set_default_backend(self, backend: Any) -> None:
         """What runs programs without a backend: an `Engine` (it becomes current) or an executor."""
