@@ -158,17 +158,19 @@ class _Replay:
         last = len(prompt) - 1
         in_tree, evicted = self._in_tree(prompt), self._most_evicted(prompt)
         ends: list[tuple[int, Kind, str]] = []
-        if queued.purpose == "score":
-            ends.append((in_tree[""], "scored", "what is scored is computed, in the cache or not"))
         if evicted is not None:
             ends.append((*evicted[:1], "evicted", f"was cached, and evicted before: {evicted[1]}"))
         others = max((n for space, n in in_tree.items() if space), default=0)
         ends.append((others, "namespace", "is cached for a request that shares nothing"))
-        if nearest is not None and differs is not None:
+        common = 0 if differs is None else differs.tokens
+        if queued.purpose == "score":
+            known = max(in_tree[""], common)
+            ends.append((known, "scored", "what is scored is computed, in the cache or not"))
+        elif nearest is not None:
             over = nearest.request in self._finished
             state = "was not kept after" if over else "was not computed yet by"
             text = f"{state} request {nearest.request}, which has the same tokens"
-            ends.append((differs.tokens, "computing", text))
+            ends.append((common, "computing", text))
         for end, kind, text in ends:
             end = min(end, last)
             if end > at:

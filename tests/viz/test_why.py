@@ -94,6 +94,14 @@ def test_what_is_scored(engine: WordEngine) -> None:
     engine.log.emit(events.RequestAdmitted(9, 1))
     found = lookups(engine.log.read().records)[-1]
     assert kinds(found) == [("scored", 2), ("last token", 1)]
+    longer = engine.encode("one two three four five six")
+    for request in (10, 11):
+        engine.log.emit(events.RequestQueued(request, "", "", "", "score", longer))
+    for request in (10, 11):
+        engine.log.emit(events.RequestAdmitted(request, 1))
+    both = lookups(engine.log.read().records)[-2:]
+    assert kinds(both[0]) == [("scored", 3), ("differs", 1), ("last token", 1)]
+    assert kinds(both[1]) == [("scored", 4), ("last token", 1)], "side by side"
 
 
 def test_of_a_run_or_of_a_branch_and_its_forks(engine: WordEngine) -> None:
