@@ -134,8 +134,8 @@ def counted(program: Any, engine: Any) -> tuple[Any, tuple[int, int]]:
     "program", [plain, forks, choice, other_choice, regex, record, samples, forced]
 )
 def test_it_predicts_what_then_happens(shell: Any, engine: Any, program: Any) -> None:
-    """The calls of these programs end by length or grammar. In a warm cache answers that come again
-    are found, which a stand-in is not."""
+    """The calls of these programs end by length or grammar. In a warm cache a later call finds what
+    was answered before, which a stand-in need not be: there the first calls and forks count."""
     made = sgnb.function(program)
     for _ in range(4):  # of samples that a cold run may draw
         engine.flush_cache()
@@ -144,7 +144,6 @@ def test_it_predicts_what_then_happens(shell: Any, engine: Any, program: Any) ->
         assert sum(call.computed_tokens for call in report.calls) == computed
         assert f"; {computed:,} of " in report.line()
     report, (_, computed) = counted(made, engine)
-    assert sum(call.computed_tokens for call in report.calls) >= computed
     assert report.calls[0].cached_tokens > 0 or report.calls[0].forced
     if len(report.calls) == 1 or program is forks:
         assert sum(call.computed_tokens for call in report.calls) == computed
