@@ -14,7 +14,6 @@ from ..errors import OptionError, shown
 from ..events import TokensNamed
 from ..lang.executor import executor_of
 from ..viz import VIEWS, Display, Trace, in_kernel
-from ..viz.display import Display, in_kernel, tree_view
 from ..viz.tokens import Vocabulary
 from ..viz.why import difference, lookups
 from .dry import DryReport, dry_run
