@@ -26,6 +26,7 @@ NAMES = (
     "scheduler",
     "loop",
     "turns",
+    "views",
     "compile",
     "models",
     "planning",

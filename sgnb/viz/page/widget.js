@@ -106,7 +106,7 @@ export function show(host, text, options) {
   store.live = false;
   const dashboard = newDashboard(host, store, options);
   dashboard.paint();
-  window.__sgnb = { page: { store, stats: dashboard.stats() } };
+  window.__sgnb = { page: { store, dashboard, stats: dashboard.stats() } };
 }
 
 export default widget;
