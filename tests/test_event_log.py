@@ -71,7 +71,8 @@ def test_events_come_out_as_they_went_in() -> None:
     records = log.read().records
     assert [r.event for r in records] == events
     assert [type(r.event) for r in records] == [type(event) for event in events]
-    assert [r.seq for r in records] == list(range(1, 10))
+    written = [decode(encode(r)) for r in records]
+    assert [r.event for r in written] == events and [r.seq for r in written] == list(range(1, 10))
     assert [r.t for r in records] == sorted(r.t for r in records)
     assert log.read(after=6).records == records[6:]
 

@@ -131,7 +131,7 @@ class GrammarReady:
     """The request's grammar is compiled."""
 
     request: int
-    kind: str  # "regex", "json_schema" or "ebnf"
+    grammar: str  # "regex", "json_schema" or "ebnf"
     states: int  # of its automaton; 0 where llguidance runs it
     seconds: float  # of compiling, or of reading it from the cache
     from_cache: bool

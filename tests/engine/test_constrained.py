@@ -184,7 +184,7 @@ def test_events(bytes_engine: Engine) -> None:
     out = bytes_engine.generate("x", regex=r"id: [0-9]{3} \(new\)", max_new_tokens=30, seed=1)
     events = [record.event for record in bytes_engine.log.read(mark).records]
     [ready] = [e for e in events if isinstance(e, GrammarReady)]
-    assert ready.kind == "regex" and ready.states > 5
+    assert ready.grammar == "regex" and ready.states > 5
     jumps = [e for e in events if isinstance(e, Jumped)]
     assert [j.data for j in jumps] == ["id: ", " (new)"] and all(
         j.reason == "forced" for j in jumps

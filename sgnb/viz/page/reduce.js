@@ -301,7 +301,7 @@ const OF_ENGINE = {
   },
   GrammarReady(state, event) {
     const request = state.requests.get(event.request);
-    if (request) request.grammar = event.kind;
+    if (request) request.grammar = event.grammar;
   },
   StepRan(state, event, t) {
     for (const id of state.live) if (state.requests.get(id).finished !== null) state.live.delete(id);
