@@ -94,7 +94,7 @@ class LocalExecutor:
             for asked, prompt in zip(group, prompts, strict=True)
             for index, params in enumerate(asked.params)
         ]
-        origins = [Origin(a.call.run, a.call.branch, a.call.name) for a, *_ in samples]
+        origins = [_origin(asked.call, "generate") for asked, *_ in samples]
         _, inputs, params, sinks = zip(*samples, strict=True)
         ids = self.engine.submit(inputs, params, sinks, stream=stream, origins=origins)
         for (asked, *_), id in zip(samples, ids, strict=True):
@@ -141,7 +141,7 @@ class LocalExecutor:
         )
         unconditional = replace(conditional, logprob_start_len=0)
         params = [conditional] * len(continued) + [unconditional] * len(alone)
-        origin = Origin(call.run, call.branch, call.name, "score")
+        origin = _origin(call, "score")
         sinks = [partial(gather.put, i) for i in range(len(params))]
         origins = [origin] * len(params)
         ids = self.engine.submit([*continued, *alone], params, sinks, origins=origins)
@@ -270,6 +270,11 @@ def made_segments(engine: Engine, output: Output) -> tuple[Segment, ...]:
 
 def _as_text(output: Output) -> tuple[Segment, ...]:
     return Segment("", "output"), Segment(output.text, "data")
+
+
+def _origin(call: Call | ScoreCall, purpose: str) -> Origin:
+    file, line = call.location or ("", 0)
+    return Origin(call.run, call.branch, call.name, purpose, file, line)
 
 
 def encode_choices(engine: Engine, call: ScoreCall) -> tuple[list[int], list[list[int]], int]:

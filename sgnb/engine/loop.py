@@ -326,7 +326,8 @@ class EngineLoop:
     def _accept(self, state: RequestState) -> None:
         request = state.request
         self._states[request.id] = state
-        self._log.emit(RequestQueued(request.id, *state.origin, Tokens(request.tokens.tobytes())))
+        prompt, origin = Tokens(request.tokens.tobytes()), state.origin
+        self._log.emit(RequestQueued(request.id, *origin[:4], prompt, *origin[4:]))
         self._counts["requests"] += 1
         if state.grammar is None:
             self._scheduler.add(request)

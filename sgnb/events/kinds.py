@@ -46,6 +46,8 @@ class RequestQueued:
     name: str  # the variable it sets
     purpose: str  # "generate", or "score" for a choice that is only scored
     prompt: Sequence[int]  # token ids
+    file: str = ""  # where the program asked for it
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +211,17 @@ class RunStarted:
     title: str
     source: str  # the program's text, "" where it is not known
     total: int  # number of programs; 0 while it is not known
+    file: str = ""  # of `source`
+    first_line: int = 1  # of `source` in its file
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCalled:
+    """The code of a run's program begins."""
+
+    run: str
+    branch: str  # its own
+    arguments: str  # in a short line, as people read them
 
 
 @dataclass(frozen=True, slots=True)

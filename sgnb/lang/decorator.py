@@ -8,6 +8,7 @@ import dis
 import functools
 import inspect
 import os
+import reprlib
 import threading
 from collections.abc import Callable, Mapping
 from inspect import BoundArguments
@@ -16,12 +17,13 @@ from types import CellType
 from typing import Any, Literal
 
 from ..errors import OptionError, ProgramError, nearest
+from ..events import ProgramCalled
 from ..sampling import SamplingParams, scalar
 from . import mistakes
 from .batch import Batch, States, frame
 from .config import global_config
 from .executor import Executor, executor_of
-from .location import caller
+from .location import Location, caller
 from .pool import LoopThread, WorkerPool
 from .rows import Rows
 from .run import Run
@@ -35,6 +37,9 @@ _DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE
 
 MAX_WORKERS = 64
 """num_threads="auto": programs of a batch that may wait for a value, or run a tool, at once."""
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = 60
 
 
 def set_default_executor(executor: Any) -> None:
@@ -272,6 +277,13 @@ class SglFunction:
         code = getattr(inspect.unwrap(self.func), "__code__", None)
         return 1 if code is None else int(code.co_firstlineno)
 
+    @functools.cached_property
+    def _location(self) -> Location | None:
+        """Of `source`."""
+        code = getattr(inspect.unwrap(self.func), "__code__", None)
+        before = self.source.count("\n") - self.body.count("\n")
+        return Location(code.co_filename, self.first_line - before) if code else None
+
     def _check_source(self) -> None:
         """See `mistakes.check`; once."""
         if not self._checked:
@@ -285,6 +297,7 @@ class SglFunction:
             executor,
             self.func.__name__,
             self.source,
+            location=self._location,
             defaults=defaults,
             marks=self.marks,
             keep_tokens=self.keep_tokens,
@@ -333,14 +346,21 @@ class SglFunction:
     def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
         """Run the program's code here."""
         with state.program.code():
+            self._tell(state, arguments)
             own = ProgramState(state.program.root, inside=True)
             state.program.value = self._call(own, arguments)
 
     async def _awork(self, state: ProgramState, arguments: BoundArguments) -> None:
         """The same for an `async def`."""
         with state.program.code():
+            self._tell(state, arguments)
             own = AsyncProgramState(state.program.root, inside=True)
             state.program.value = await self._call(own, arguments)
+
+    def _tell(self, state: ProgramState, arguments: BoundArguments) -> None:
+        run, branch = state.program.run, state.program.root.id
+        given = [f"{name}={_short.repr(value)}" for name, value in arguments.arguments.items()]
+        run.emit(ProgramCalled(run.id, branch, ", ".join(given)))
 
     def _call(self, state: ProgramState, arguments: BoundArguments) -> Any:
         state.program.know(arguments.arguments)

@@ -26,6 +26,7 @@ from ..errors import Aborted
 from ..events import RunFinished, RunStarted
 from ..sampling import SamplingParams
 from .executor import Executor
+from .location import Location
 from .program import Program, inside
 from .snapshot import Snapshot
 from .state import ProgramState
@@ -55,7 +56,8 @@ class Run:
         self,
         executor: Executor,
         title: str = "",
-        source: str = "",  # the program's text, for people
+        source: str = "",  # the program's text, for people,
+        location: Location | None = None,  # and where it begins
         total: int | None = 1,  # programs that will run; None: not known yet
         defaults: SamplingParams | Mapping[str, Any] | None = None,  # for every `gen`
         stream: bool = False,  # ask the executor for text as it is made
@@ -87,7 +89,7 @@ class Run:
             self.outer.nested.append(self)
         elif threading.current_thread() is threading.main_thread():
             _foreground.add(self)
-        self.emit(RunStarted(self.id, title, source, total or 0))
+        self.emit(RunStarted(self.id, title, source, total or 0, *(location or ())))
         for started in tuple(_watchers):
             started(self)
 

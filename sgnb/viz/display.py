@@ -19,7 +19,7 @@ from .plain_text import Shown, plain_text
 from .run import RunState
 from .twin import twin_bundle
 
-VIEWS = ("text", "tree", "branches", "time", "grammar")
+VIEWS = ("text", "tree", "source", "branches", "time", "grammar")
 TWIN_SECONDS = 3.0
 
 

@@ -27,7 +27,18 @@ from .feed import Feed
 PAGE = Path(__file__).parent / "page"
 FILES = (
     *("dom", "branch", "reduce", "store", "draw"),
-    *("text", "tree", "branches", "time", "grammar", "rows", "inspect", "dashboard", "widget"),
+    *(
+        "text",
+        "tree",
+        "branches",
+        "time",
+        "grammar",
+        "source",
+        "rows",
+        "inspect",
+        "dashboard",
+        "widget",
+    ),
 )
 """The page's module is these files one after the other; each uses only those before it."""
 FIRST_RECORDS = 0.1

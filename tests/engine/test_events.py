@@ -191,8 +191,8 @@ def test_requests_say_where_they_come_from(make_engine: MakeEngine) -> None:
         [[5]],
         [SamplingParams(max_new_tokens=1)],
         [lambda output: None],
-        origins=[Origin("run", "0.1", "answer", "score")],
+        origins=[Origin("run", "0.1", "answer", "score", "cell.py", 7)],
     )
     engine.close()
     [queued] = [r.event for r in engine.log.read().records if isinstance(r.event, RequestQueued)]
-    assert queued == RequestQueued(1, "run", "0.1", "answer", "score", (5,))
+    assert queued == RequestQueued(1, "run", "0.1", "answer", "score", (5,), "cell.py", 7)

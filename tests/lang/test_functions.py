@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sgnb.errors import Aborted, OptionError, ProgramError
-from sgnb.events import RunFinished, RunStarted
+from sgnb.events import ProgramCalled, RunFinished, RunStarted
 from sgnb.lang import SglFunction, function, gen, select, set_default_backend
 
 
@@ -31,6 +31,11 @@ def test_run(make: Any) -> None:
     started = executor.events(RunStarted)[0]
     assert (started.run, started.title, started.total) == (state.run_id, "ask", 1)
     assert started.source.startswith("@function\ndef ask(s")
+    assert started.file == __file__
+    line = executor.calls[0].location.line - started.first_line
+    assert "gen(" in started.source.splitlines()[line]
+    [called] = executor.events(ProgramCalled)
+    assert (called.branch, called.arguments) == ("0", "question='Well?'")
 
 
 def test_a_program_looks_like_its_function(make: Any) -> None:

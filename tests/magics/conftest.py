@@ -55,5 +55,6 @@ def _shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 @pytest.fixture
 def shell(_shell: Shell) -> Iterator[Shell]:
     _shell.ns.pop("s", None)
+    SESSION.runs._runs.clear()  # what other tests of this process began and left
     yield _shell
     SESSION.stop()

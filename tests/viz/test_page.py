@@ -206,3 +206,27 @@ def test_hostile_text_is_shown_as_in_python() -> None:
     ]  # fmt: skip
     shown = node("return given.map(visible);", ["dom"], texts)
     assert shown == [visible(text) for text in texts]
+
+
+def test_rows_know_their_arguments_and_requests_their_line() -> None:
+    log = EventLog()
+    engine = WordEngine(log)
+    log.emit(events.RunStarted("r1", "qa", "def qa(s):\n    s += gen('a')", 2, "cell.py", 7))
+    for name in ("0", "1"):
+        log.emit(events.BranchStarted("r1", name, "", ""))
+        log.emit(events.ProgramCalled("r1", name, f"country='{name}'"))
+        tokens = engine.encode("What is it?")
+        request = int(name) + 1
+        queued = (request, "r1", name, "a", "generate", tokens, "cell.py", 8)
+        log.emit(events.RequestQueued(*queued))
+    lines = [encode(record) for record in log.read().records]
+    script = """
+      const state = newState();
+      for (const record of parseLines(given.join("\\n"))) apply(state, record);
+      const rows = [...state.runs.get("r1").rows.values()].map((row) => row.arguments);
+      return [rows, [...state.requests.values()].map((request) => placeOf(state, request))];"""
+    files = ["dom", *REDUCERS, "inspect"]
+    assert node(script, files, lines) == [
+        ["country='0'", "country='1'"],
+        ["2: s += gen('a')"] * 2,
+    ]

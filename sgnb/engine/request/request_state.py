@@ -33,13 +33,15 @@ class Finish(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where a request comes from, for the events: a program's run, branch and variable; see
+    """Where a request comes from, for the events: a program's run, branch, variable and line; see
     `RequestQueued`."""
 
     run: str = ""
     branch: str = ""
     name: str = ""
     purpose: str = "generate"
+    file: str = ""
+    line: int = 0
 
 
 NO_ORIGIN = Origin()

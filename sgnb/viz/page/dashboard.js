@@ -6,7 +6,7 @@ const SHARE = 8; // a painting takes at most one in so many milliseconds,
 const SLOWEST = 400; // but comes after so many
 const TRIVIAL = 64; // tokens of a program without forks, below which only its text opens
 
-const PANELS = { tree: ["radix tree", newTreePanel], branches: ["branches", newBranchesPanel], time: ["cache and batch", newTimePanel], grammar: ["grammar", newGrammarPanel] };
+const PANELS = { tree: ["radix tree", newTreePanel], source: ["program", newSourcePanel], branches: ["branches", newBranchesPanel], time: ["cache and batch", newTimePanel], grammar: ["grammar", newGrammarPanel] };
 
 function newDashboard(host, store, { run: wanted, views }) {
   const card = el("section", "sgnb sgnb-card", "", { "aria-label": "what the engine does" });
@@ -84,7 +84,7 @@ function newDashboard(host, store, { run: wanted, views }) {
   }
   function paintTabs(run, state) {
     const bound = [...state.requests.values()].some((request) => request.grammar || request.output.some((token) => token.mask));
-    const names = Object.keys(PANELS).filter((name) => views.includes(name) && (name !== "grammar" || bound) && (name !== "branches" || run));
+    const names = Object.keys(PANELS).filter((name) => views.includes(name) && (name !== "grammar" || bound) && (name !== "branches" || run) && (name !== "source" || run?.source));
     const newTab = () => el("button", "sgnb-tab", "", { type: "button", role: "tab" });
     list(tabs, names, newTab, (tab, name) => {
       setText(tab, PANELS[name][0]);

@@ -10,6 +10,7 @@ function describeToken(state, { request: id, position }) {
   if (!token) return null;
   const before = tokenAt(request, position - 1);
   const facts = [["origin", KINDS[token.kind].join(": ")], ["token", `${token.token}, position ${position}`], ["of", `branch ${request.branch}${request.name ? `, ${visible(request.name)}` : ""}`]];
+  if (request.line) facts.push(["line", placeOf(state, request)]);
   if (token.logprob !== null && token.logprob !== undefined) facts.push(["probability", `${(100 * Math.exp(token.logprob)).toFixed(1)} % (log ${token.logprob.toFixed(2)})`]);
   if (token.t !== undefined && before?.t !== undefined) facts.push(["time", `${duration(token.t - before.t)} after the token before`]);
   else if (token.t !== undefined) facts.push(["time", `${duration(token.t - request.queued)} after it was asked for`]);
@@ -18,6 +19,12 @@ function describeToken(state, { request: id, position }) {
   const node = [...(nodesOf(state, { request: id, position }) ?? [])][0];
   if (node !== undefined) facts.push(["cache", `node ${node}`]);
   return { text: textOfTokens(state.vocabulary, [token.token]), facts };
+}
+
+// Where the program asked for it: the text of the line, or its number in another file.
+function placeOf(state, { run: name, file, line }) {
+  const run = state.runs.get(name), own = run && run.file === file ? run.source.split("\n")[line - run.firstLine] : undefined;
+  return own === undefined ? `${line} of ${visible(file.split("/").at(-1))}` : `${line - run.firstLine + 1}: ${inLine(own.trim(), 80)}`;
 }
 
 function describeNode(state, id) {
@@ -30,6 +37,7 @@ function describeNode(state, id) {
   facts.push(["found", node.hits ? `${plural(node.hits, "time")} since this view began` : "not since this view began"]);
   facts.push(["last used", `${duration(Math.max(0, state.t - node.used))} before`]);
   if (node.locks) facts.push(["in use", `by ${plural(node.locks, "request")}`]);
+  if (maker?.line) facts.push(["line", placeOf(state, maker)]);
   if (maker) facts.push(["made by", `${maker.run ? `run ${visible(maker.run)}, ` : ""}branch ${maker.branch}${maker.name ? `, ${visible(maker.name)}` : ""}`]);
   facts.push(["goes on", plural(node.children.size, "way")]);
   return { text: textOfTokens(state.vocabulary, node.tokens.slice(0, 600)), facts };

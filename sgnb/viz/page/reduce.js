@@ -66,7 +66,7 @@ const textOfTokens = (vocabulary, tokens) => utf8.decode(bytesOf(vocabulary, tok
 
 function newRun(event, t) {
   return {
-    run: event.run, title: event.title, source: event.source, status: "running", message: "", began: null, seconds: 0, t,
+    run: event.run, title: event.title, source: event.source, file: event.file, firstLine: event.first_line, status: "running", message: "", began: null, seconds: 0, t,
     branches: new Map(), rows: new Map(), hidden: 0, failed: 0, firstError: "",
     figures: { prompt_tokens: 0, cached_tokens: 0, output_tokens: 0, jumped_tokens: 0, passes: 0, finished: 0, total: event.total },
   };
@@ -151,7 +151,7 @@ const OF_RUNS = {
     run.message = event.message;
   },
   BranchStarted(run, event, state, t) {
-    if (!event.branch.includes(".")) run.rows.set(event.branch, { branch: event.branch, status: "running", error: "", name: "", answer: "", prompt: 0, cached: 0, output: 0, began: t, ended: null });
+    if (!event.branch.includes(".")) run.rows.set(event.branch, { branch: event.branch, status: "running", error: "", arguments: "", name: "", answer: "", prompt: 0, cached: 0, output: 0, began: t, ended: null });
     if (run.branches.size >= KEPT_BRANCHES) {
       run.hidden += 1;
       return;
@@ -166,6 +166,10 @@ const OF_RUNS = {
     }
     branch.forkedAt = parent ? lengthOf(parent.pieces) : 0;
     run.branches.set(event.branch, branch);
+  },
+  ProgramCalled(run, event) {
+    const row = run.rows.get(event.branch);
+    if (row) row.arguments = event.arguments;
   },
   BranchFinished(run, event, state, t) {
     if (!event.branch.includes(".")) run.figures.finished += 1;
@@ -262,7 +266,7 @@ const OF_ENGINE = {
     const live = [...state.live].map((id) => state.requests.get(id)).filter((request) => request.finished === null);
     const busy = live.some((request) => request.shown && request.run === event.run && request.branch === event.branch);
     state.requests.set(event.request, {
-      id: event.request, run: event.run, branch: event.branch, name: event.name, purpose: event.purpose, prompt: event.prompt, output: [], masks: [],
+      id: event.request, run: event.run, branch: event.branch, name: event.name, purpose: event.purpose, file: event.file, line: event.line, prompt: event.prompt, output: [], masks: [],
       queued: t, admitted: null, first: null, finished: null, reason: "", cached: 0, retracted: 0, written: 0, told: event.prompt.length, pending: NO_BYTES, forced: NO_BYTES,
       grammar: "", shown: Boolean(run?.branches.has(event.branch)) && !busy,
     });

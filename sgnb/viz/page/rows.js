@@ -3,6 +3,7 @@
 const SHOWN_ROWS = 200;
 const COLUMNS = {
   "#": (row) => Number(row.branch),
+  arguments: (row) => row.arguments,
   answer: (row) => row.error || row.answer,
   prompt: (row) => row.prompt,
   cached: (row) => (row.prompt ? row.cached / row.prompt : 0),
@@ -13,7 +14,7 @@ const COLUMNS = {
 
 function newRowsPanel(host, page) {
   const tools = el("div", "sgnb-tools");
-  const filter = el("input", "sgnb-search", "", { type: "search", placeholder: "filter answers", "aria-label": "filter rows" });
+  const filter = el("input", "sgnb-search", "", { type: "search", placeholder: "filter rows", "aria-label": "filter rows" });
   filter.addEventListener("input", () => page.repaint());
   const count = el("span", "sgnb-label");
   tools.append(count, filter);
@@ -34,20 +35,21 @@ function newRowsPanel(host, page) {
   }
   function paint(state, run) {
     const now = run.began + run.seconds, wanted = filter.value.toLowerCase();
-    const rows = [...run.rows.values()].filter((row) => !wanted || `${row.answer} ${row.error}`.toLowerCase().includes(wanted));
+    const rows = [...run.rows.values()].filter((row) => !wanted || `${row.arguments} ${row.answer} ${row.error}`.toLowerCase().includes(wanted));
     const value = COLUMNS[by];
     rows.sort((a, b) => (value(a, now) < value(b, now) ? -1 : value(a, now) > value(b, now) ? 1 : 0) * (down ? -1 : 1));
     setText(count, rows.length > SHOWN_ROWS ? `the first ${SHOWN_ROWS} of ${plural(rows.length, "row")}` : plural(rows.length, "row"));
     const newRow = () => {
       const line = el("tr");
-      for (const name of Object.keys(COLUMNS)) line.append(el("td", name === "answer" ? "sgnb-answer" : ""));
+      for (const name of Object.keys(COLUMNS)) line.append(el("td", name === "answer" || name === "arguments" ? "sgnb-answer" : ""));
       return line;
     };
     list(body, rows.slice(0, SHOWN_ROWS), newRow, (line, row) => {
-      const cells = [row.branch, inLine(row.error || row.answer, 160), row.prompt, percent(row.cached, row.prompt), row.output, duration((row.ended ?? now) - row.began), row.status];
+      const cells = [row.branch, inLine(row.arguments, 80), inLine(row.error || row.answer, 160), row.prompt, percent(row.cached, row.prompt), row.output, duration((row.ended ?? now) - row.began), row.status];
       cells.forEach((text, i) => setText(line.children[i], String(text)));
       line.className = row.error ? "sgnb-failed" : "";
-      line.children[1].title = visible((row.error || row.answer).slice(0, 2000));
+      line.children[1].title = visible(row.arguments);
+      line.children[2].title = visible((row.error || row.answer).slice(0, 2000));
     });
     Object.keys(COLUMNS).forEach((name, i) => head.children[i].setAttribute("aria-sort", name !== by ? "none" : down ? "descending" : "ascending"));
   }
