@@ -98,7 +98,7 @@ class Masked(NamedTuple):
 
     request: int
     allowed: int  # tokens that the mask left
-    kept: float  # their probability by the model
+    kept: float  # the natural logarithm of their probability by the model
     before: int  # the grammar's state; -1 where states have no numbers
     after: int  # its state after the token
 

@@ -61,11 +61,18 @@ class Recorder:
 def encode(record: Record) -> str:
     """One record as one line of JSON."""
     event = record.event
-    body = {f.name: getattr(event, f.name) for f in fields(event)}
-    if type(event) is StepRan:
-        body |= {name: _columns(kind, body[name]) for name, kind in ROWS.items()}
-    line = {"seq": record.seq, "t": round(record.t, 6), "kind": type(event).__name__, **body}
-    return json.dumps(line, default=list)
+    kind = type(event)
+    line = {"seq": record.seq, "t": round(record.t, 6), "kind": kind.__name__}
+    for name in _NAMES[kind]:
+        line[name] = getattr(event, name)
+    if kind is StepRan:
+        for name, row in ROWS.items():
+            line[name] = _columns(row, line[name])
+    return _encoder.encode(line)
+
+
+_NAMES = {kind: tuple(field.name for field in fields(kind)) for kind in EVENT_KINDS.values()}
+_encoder = json.JSONEncoder(default=list, separators=(",", ":"))
 
 
 ROWS = {"extended": Extended, "sampled": Sampled, "masked": Masked}

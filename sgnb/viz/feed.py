@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..events import (
+    Columns,
     Jumped,
     NodeAdded,
     NodeEvicted,
@@ -120,7 +121,10 @@ def _tokens(event: Any) -> Iterable[int]:
         return event.prompt
     if isinstance(event, NodeAdded | Jumped):
         return event.tokens
-    return [token for _, token, _ in event.sampled] if isinstance(event, StepRan) else ()
+    if isinstance(event, StepRan):
+        rows = event.sampled
+        return rows.column("token") if isinstance(rows, Columns) else [row.token for row in rows]
+    return ()
 
 
 def _nodes(event: Any) -> Iterator[int]:

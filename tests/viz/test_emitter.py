@@ -127,7 +127,7 @@ def test_lost_records_are_told() -> None:
             log.emit(events.NodeTouched(0, i))
     slow.flush()
     assert slow.tree.lost == view.lost > 0
-    assert f'"RecordsLost", "count": {view.lost}' in "".join(feed.lines)
+    assert f'"RecordsLost","count":{view.lost}' in "".join(feed.lines)
     slow.close()
 
 

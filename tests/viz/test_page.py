@@ -230,3 +230,25 @@ def test_rows_know_their_arguments_and_requests_their_line() -> None:
         ["country='0'", "country='1'"],
         ["2: s += gen('a')"] * 2,
     ]
+
+
+def test_a_prompt_that_leaves_the_tree_says_where() -> None:
+    log = EventLog()
+    engine = WordEngine(log)
+    list(engine.generate("The capital of Spain is", " Madrid"))
+    list(engine.generate("The capital of Italy is", " Rome"))
+    list(engine.generate("The capital of Italy is", " Rome"))
+    lines = [encode(record) for record in log.read().records]
+    script = """
+      const state = newState();
+      for (const record of parseLines(given.join("\\n"))) apply(state, record);
+      return [1, 2, 3].map((request) => {
+        const position = state.requests.get(request).cached;
+        return Object.fromEntries(describe(state, { request, position }).facts)["not found"];
+      });"""
+    files = ["dom", *REDUCERS, "draw", "text", "tree", "inspect"]
+    assert node(script, files, lines) == [
+        "from here on: nothing in the tree went further",
+        "from here on: the tree went on with “␣Spain”",
+        "the last token of a prompt is always computed: its logits give the next one",
+    ]

@@ -50,7 +50,7 @@ function newGrammarPanel(host, page) {
     Object.assign(step.dataset, { request, position });
     step.className = `sgnb-step ${jump ? "sgnb-step-jump" : mask ? "" : "sgnb-step-free"}`;
     setText(step.children[0], inLine(text, 80) || "·");
-    step.children[1].style.setProperty("--kept", mask ? `${Math.round(100 * mask.kept)}%` : "100%");
+    step.children[1].style.setProperty("--kept", mask ? `${Math.round(100 * Math.exp(mask.kept))}%` : "100%");
     setText(step.children[2], jump ? `forced${jump.labels.length ? ` · ${inLine(jump.labels.join(" "), 24)}` : ""}` : mask ? `${mask.allowed.toLocaleString("en")} allowed` : "free");
     step.title = state === null || state < 0 ? "" : `to state ${state}`;
   }

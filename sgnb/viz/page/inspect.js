@@ -14,11 +14,19 @@ function describeToken(state, { request: id, position }) {
   if (token.logprob !== null && token.logprob !== undefined) facts.push(["probability", `${(100 * Math.exp(token.logprob)).toFixed(1)} % (log ${token.logprob.toFixed(2)})`]);
   if (token.t !== undefined && before?.t !== undefined) facts.push(["time", `${duration(token.t - before.t)} after the token before`]);
   else if (token.t !== undefined) facts.push(["time", `${duration(token.t - request.queued)} after it was asked for`]);
-  if (token.mask) facts.push(["grammar", `${plural(token.mask.allowed, "token")} allowed, ${(100 * token.mask.kept).toFixed(1)} % of the probability${token.mask.before >= 0 ? `, state ${token.mask.before} → ${token.mask.after}` : ""}`]);
+  if (position === request.cached && request.leaves) facts.push(["not found", whyNot(state, request)]);
+  if (token.mask) facts.push(["grammar", `${plural(token.mask.allowed, "token")} allowed, ${(100 * Math.exp(token.mask.kept)).toFixed(1)} % of the probability${token.mask.before >= 0 ? `, state ${token.mask.before} → ${token.mask.after}` : ""}`]);
   if (token.jump) facts.push(["grammar", `forced${token.jump.labels.length ? ` by ${visible(token.jump.labels.join(" "))}` : ""}${token.jump.before >= 0 ? `, state ${token.jump.before} → ${token.jump.after}` : ""}`]);
   const node = [...(nodesOf(state, { request: id, position }) ?? [])][0];
   if (node !== undefined) facts.push(["cache", `node ${node}`]);
   return { text: textOfTokens(state.vocabulary, [token.token]), facts };
+}
+
+// Why the prompt's prefix in the cache ends where it does.
+function whyNot(state, { prompt, cached, leaves: { others } }) {
+  if (cached === prompt.length - 1) return "the last token of a prompt is always computed: its logits give the next one";
+  const texts = others.map((token) => `“${inLine(textOfTokens(state.vocabulary, [token]), 20)}”`);
+  return texts.length ? `from here on: the tree went on with ${texts.join(", ")}` : "from here on: nothing in the tree went further";
 }
 
 // Where the program asked for it: the text of the line, or its number in another file.

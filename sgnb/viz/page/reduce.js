@@ -88,7 +88,7 @@ function* pathOf(state, id) {
   for (; node && node.id !== ROOT; node = state.nodes.get(node.parent)) yield node;
 }
 
-// Which nodes a prompt finds.
+// Which nodes a prompt finds. Returns where it leaves the tree: the last node found, and the tokens that follow that one.
 function markHits(state, prompt, cached, t) {
   let node = state.nodes.get(ROOT), at = 0;
   while (node && at < cached) {
@@ -97,12 +97,13 @@ function markHits(state, prompt, cached, t) {
       const child = state.nodes.get(id);
       if (child.tokens[0] === prompt[at] && (!found || child.tokens[1] === prompt[at + 1])) found = child;
     }
-    if (!found) return;
+    if (!found) break;
     at += found.tokens.length;
     found.hits += 1;
     found.used = t;
     node = found;
   }
+  return { node: node.id, others: [...node.children.values()].slice(0, 4).map((id) => state.nodes.get(id).tokens[0]) };
 }
 
 // The request whose tokens a new node holds.
@@ -268,7 +269,7 @@ const OF_ENGINE = {
     state.requests.set(event.request, {
       id: event.request, run: event.run, branch: event.branch, name: event.name, purpose: event.purpose, file: event.file, line: event.line, prompt: event.prompt, output: [], masks: [],
       queued: t, admitted: null, first: null, finished: null, reason: "", cached: 0, retracted: 0, written: 0, told: event.prompt.length, pending: NO_BYTES, forced: NO_BYTES,
-      grammar: "", shown: Boolean(run?.branches.has(event.branch)) && !busy,
+      leaves: null, grammar: "", shown: Boolean(run?.branches.has(event.branch)) && !busy,
     });
     state.live.add(event.request);
     if (run) timed(run, t);
@@ -276,9 +277,8 @@ const OF_ENGINE = {
   RequestAdmitted(state, event, t) {
     const request = state.requests.get(event.request);
     if (!request || request.admitted !== null) return;
-    request.admitted = t;
-    request.cached = event.cached;
-    markHits(state, request.prompt, event.cached, t);
+    Object.assign(request, { admitted: t, cached: event.cached });
+    request.leaves = markHits(state, request.prompt, event.cached, t);
     const run = state.runs.get(request.run);
     if (!run) return;
     timed(run, t);
