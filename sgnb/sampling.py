@@ -46,8 +46,8 @@ class SamplingParams:
     regex: str | None = None  # Python's `re` syntax; matches the whole text
     json_schema: str | None = None  # given as JSON text, dict, pydantic model, dataclass, TypedDict
     ebnf: str | None = None  # a grammar in Lark's or GBNF notation
-    # Between the parts of JSON: None for ", " and ": ", 0 for nothing (compact), else at most so many
-    # blanks or line breaks in each place.
+    # Between the parts of JSON: None for ", " and ": ", 0 for nothing (compact), else at most so
+    # many blanks or line breaks in each place.
     json_whitespace: int | None = None
     thinking: bool | str = False  # begin with a free thinking section: True, or the mark ending it
     jump_forward: bool = True  # append text that the grammar forces without asking the model

@@ -24,7 +24,7 @@ class GrammarSpec:
 
     kind: Kind
     text: str  # the pattern, the schema as JSON, or the grammar
-    # Between the parts of JSON: at most so many blanks or line breaks; None for `json.dumps`' layout.
+    # Between the parts of JSON at most so many blanks or line breaks; None: as `json.dumps` does
     whitespace: int | None = None
 
     def __post_init__(self) -> None:

@@ -117,8 +117,8 @@ class Request:
 
     @property
     def score_from(self) -> int:
-        """First position whose log-probability, or, if it is drafted, whose verification is still to
-        be computed; the size when none is."""
+        """First position whose log-probability is still to be computed, or whose drafted token to
+        be verified; the size when none is."""
         return min(self._unscored, self.num_tokens)
 
     @property

@@ -256,6 +256,8 @@ class RequestState:
     def _output(self, ending: Finish, length: int | None = None) -> Output:
         request = self.request
         params, made = request.params, request.output
+        if self.constraint is not None:
+            made = made[: len(made) - len(self.constraint.tail)]
         kept = [] if params.scores_next else made
         text = "" if params.scores_next else self._text[:length]
         delta, self._shown = text[self._shown :], len(text)

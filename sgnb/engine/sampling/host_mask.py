@@ -36,7 +36,9 @@ def host_mask(
     return Mask(to_device(list(states), device), host.to(device, non_blocking=True))
 
 
-def tail_mask(state: RequestState, first: int, count: int, columns: int, device: torch.device) -> Mask:
+def tail_mask(
+    state: RequestState, first: int, count: int, columns: int, device: torch.device
+) -> Mask:
     """The masks of `count` tokens of the constraint's tail from `first` on, a row for each."""
     constraint = state.constraint
     assert constraint is not None

@@ -137,8 +137,8 @@ def string(node: Node = ANY_TEXT) -> Node:
 
 @dataclass(frozen=True)
 class Layout:
-    """JSON's punctuation as `json.dumps` writes it, with one blank after a comma or a colon; or with
-    at most `whitespace` blanks or line breaks wherever JSON allows them, never before or after the
+    """JSON's punctuation as `json.dumps` writes it, one blank after a comma or a colon; or with at
+    most `whitespace` blanks or line breaks wherever JSON allows them, never before or after the
     whole."""
 
     whitespace: int | None = None
