@@ -194,3 +194,32 @@ def test_a_stream_shows_no_guess(engine: Engine) -> None:
         assert len(parts) > 2
         for part in parts:
             assert b"".join(pieces[token] for token in part.token_ids).decode() == part.text
+
+
+@pytest.mark.parametrize("limit", [12, 24, 60])
+def test_recursive_grammars_are_healed_too(bundled: Engine, limit: int) -> None:
+    node = {
+        "type": "object",
+        "properties": {"flies": {"type": "boolean"}, "next": {"$ref": "#/$defs/n"}},
+        "required": ["flies"],
+    }
+    asked = {"json_schema": {"$ref": "#/$defs/n", "$defs": {"n": node}}, "max_new_tokens": limit}
+    for seed in range(6):
+        mark = bundled.stats()["steps"]
+        fast = bundled.generate("x", asked, seed=seed)
+        passes = bundled.stats()["steps"] - mark
+        twin = bundled.generate("x", asked, seed=seed, return_logprob=True)
+        assert (fast.text, fast.token_ids) == (twin.text, twin.token_ids)
+        assert passes <= bundled.stats()["steps"] - mark - passes
+
+
+def test_a_draft_leaves_a_long_prompt_in_one_step(bundled: Engine) -> None:
+    """What is scored comes in short steps, for its many rows of logits; a draft has one."""
+    mark = bundled.log.last
+    bundled.generate(list(range(300, 1300)), json_schema=SCHEMA, max_new_tokens=80, temperature=0)
+    steps = [
+        record.event
+        for record in bundled.log.read(mark).records
+        if isinstance(record.event, StepRan)
+    ]
+    assert steps[0].extended[0].length > 1000

@@ -176,8 +176,7 @@ class Constraint:
                 self._force_end()
         elif self._fits(self._matcher, remaining):
             self._jump()
-            ends = self._ends_early and self._matcher.is_final and not self.tail
-            self.closed = self.closed or ends
+            self.closed = self.closed or (self._ends_early and self._matcher.is_final)
         else:
             self._undo()
             self._force_end()
@@ -284,9 +283,11 @@ class Constraint:
         length, after = 0, matcher.state
         for token in reversed(tokens):
             length += len(self._pieces[token])
+            if length > forced:
+                break
             matcher.rollback(1)
             mask = matcher.next_token_bitmask()
-            if length > forced or not (mask & self._vocabulary.longer_than(length)).any():
+            if not (mask & self._vocabulary.longer_than(length)).any():
                 break
             labels = matcher.labels(self._pieces[token])
             tail.append(OpenToken(token, mask, matcher.is_final, matcher.state, after, labels))
@@ -294,12 +295,12 @@ class Constraint:
         return tail[::-1]
 
     def _draft(self, tail: list[OpenToken]) -> None:
-        """Write a jump's tail as a guess, which `verify` settles, if a token more than a text that
-        ends fits after it."""
+        """Write a jump's tail as a guess, which `verify` settles, if the text cannot end with it and
+        has room to go on."""
         tokens, trial = [open.token for open in tail], self._matcher.fork()
         self._accept(trial, tokens)
         room = self._request.remaining - len(tokens)
-        if room > 0 and self._fits(trial, room):
+        if room > 0 and self._fits(trial, room) and not (trial.is_final or self._ends_early):
             self._matcher, self.tail = trial, tail
             self._request.draft(tokens)
 

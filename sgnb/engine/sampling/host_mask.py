@@ -42,10 +42,10 @@ def tail_mask(
     """The masks of `count` tokens of the constraint's tail from `first` on, a row for each."""
     constraint = state.constraint
     assert constraint is not None
-    host = torch.zeros(count, columns, dtype=torch.bool)
+    host = torch.zeros(count, columns, dtype=torch.bool, pin_memory=device.type == "cuda")
     for line, index in zip(host.numpy(), range(first, first + count), strict=True):
         _fill(line, state, constraint.allowed_in_tail(index), constraint.tail[index].may_end)
-    return Mask(torch.arange(count, device=device), host.to(device))
+    return Mask(torch.arange(count, device=device), host.to(device, non_blocking=True))
 
 
 def explain(state: RequestState) -> BaseException:
