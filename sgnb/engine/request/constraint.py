@@ -295,8 +295,8 @@ class Constraint:
         return tail[::-1]
 
     def _draft(self, tail: list[OpenToken]) -> None:
-        """Write a jump's tail as a guess, which `verify` settles, if the text cannot end with it and
-        has room to go on."""
+        """Write a jump's tail as a guess, which `verify` settles, if the text cannot end with it
+        and has room to go on."""
         tokens, trial = [open.token for open in tail], self._matcher.fork()
         self._accept(trial, tokens)
         room = self._request.remaining - len(tokens)
