@@ -22,6 +22,7 @@ NAMES = (
     "schema_runs",
     "grammar_compile",
     "json_speed",
+    "json_answers",
     "json_peers",
     "scheduler",
     "loop",

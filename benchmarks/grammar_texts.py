@@ -35,7 +35,9 @@ class Walker:
 
     def texts(self, schema: str, count: int) -> list[str]:
         """At most `count` of them: walks that do not end are left out. Raises GrammarError."""
-        grammar = TokenGrammar(compile_spec(GrammarSpec("json_schema", schema)), self._vocabulary)
+        grammar = TokenGrammar(
+            compile_spec(GrammarSpec("json_schema", schema, 0)), self._vocabulary
+        )
         walks = (self._walk(grammar.matcher()) for _ in range(count))
         return [text.decode() for text in walks if text is not None]
 

@@ -78,7 +78,7 @@ class Sgnb:
         began = time.perf_counter()
         try:
             grammar = TokenGrammar(
-                compile_spec(GrammarSpec("json_schema", schema)), self._vocabulary
+                compile_spec(GrammarSpec("json_schema", schema, 0)), self._vocabulary
             )
         except GrammarError as error:
             raise Refused(error.message) from error

@@ -55,7 +55,8 @@ Answer = Callable[[Work], list[list[str]]]
 @sgnb.function
 def answered(s, prompt, schema):  # type: ignore[no-untyped-def]
     s += prompt
-    s += sgnb.gen("json", max_tokens=MAX_TOKENS, temperature=0, json_schema=schema)
+    options = {"max_tokens": MAX_TOKENS, "temperature": 0, "json_whitespace": 0}
+    s += sgnb.gen("json", json_schema=schema, **options)
 
 
 def run() -> Report:
@@ -171,7 +172,7 @@ def _tools(engine: sgnb.Engine, model: Any, tokenizer: Any) -> dict[str, tuple[A
 
     def alone(work: Work) -> list[list[str]]:
         engine.flush_cache()
-        options = {"max_new_tokens": MAX_TOKENS, "temperature": 0}
+        options = {"max_new_tokens": MAX_TOKENS, "temperature": 0, "json_whitespace": 0}
         return [
             [engine.generate(prompt, options, json_schema=task.schema).text for prompt in prompts]
             for task, prompts in work

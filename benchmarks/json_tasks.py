@@ -1,7 +1,7 @@
 """JSON workloads: character and city (Zheng et al., arXiv 2312.07104, section 6), and an order.
 
 Every string is bounded and every list has a fixed length, so that each answer ends by itself; the
-paper's patterns are bounded alike. Keys are in the order of the schema and the text is compact.
+paper's patterns are bounded alike. Keys are in the order of the schema.
 """
 
 from __future__ import annotations

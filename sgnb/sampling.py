@@ -46,7 +46,9 @@ class SamplingParams:
     regex: str | None = None  # Python's `re` syntax; matches the whole text
     json_schema: str | None = None  # given as JSON text, dict, pydantic model, dataclass, TypedDict
     ebnf: str | None = None  # a grammar in Lark's or GBNF notation
-    json_whitespace: int = 0  # at most this many blanks or line breaks between parts; 0 is compact
+    # Between the parts of JSON: None for ", " and ": ", 0 for nothing (compact), else at most so
+    # many blanks or line breaks in each place.
+    json_whitespace: int | None = None
     thinking: bool | str = False  # begin with a free thinking section: True, or the mark ending it
     jump_forward: bool = True  # append text that the grammar forces without asking the model
 
@@ -91,7 +93,7 @@ class SamplingParams:
         given = [kind for kind in KINDS if getattr(self, kind) is not None]
         if len(given) > 1:
             raise OptionError(f"{given[0]} and {given[1]} exclude each other", "give one of them")
-        if self.json_whitespace and self.json_schema is None:
+        if self.json_whitespace is not None and self.json_schema is None:
             raise self._no_effect("json_whitespace", "json_schema=...")
         if self.thinking and not given:
             raise self._no_effect("thinking", "regex=, json_schema= or ebnf=")
@@ -267,7 +269,7 @@ _RULES: dict[str, tuple[str, _Read]] = {
     "skip_special_tokens": ("True or False", _switch),
     "regex": ("a string", _text),
     "ebnf": ("a string", _text),
-    "json_whitespace": ("between 0 and 32", _integer(0, 32)),
+    "json_whitespace": ("None or between 0 and 32", _integer(0, 32)),
     "thinking": (
         "True, False or the mark that ends it",
         lambda v: _mark(v) if isinstance(v, str) else _switch(v),

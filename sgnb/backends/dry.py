@@ -18,7 +18,7 @@ import numpy as np
 from ..engine.cache.radix import RadixTree
 from ..engine.engine import Engine
 from ..events import EventLog
-from ..grammar.advice import compare
+from ..grammar.advice import compare, seam
 from ..grammar.automaton.dfa import START
 from ..grammar.compiler import CompiledGrammar, TokenGrammar, compile_spec
 from ..grammar.report import GrammarReport, explain
@@ -158,10 +158,20 @@ class DryExecutor:
             self._keep([*tokens, *(made[:-1] if by_length else read)])
         warnings = _room(len(tokens), limit, params, self._engine.context_length)
         warnings += grammar.warnings if grammar else ()
+        warnings += self._seam(params, tokens)
         figures = len(tokens) * params.n, cached, shared, limit, params.n, 0
         dry = DryCall(call.name, call.location, *figures, grammar, warnings, answer, forced)
         self.calls.append(dry)
         return answer
+
+    def _seam(self, params: SamplingParams, prompt: Sequence[int]) -> tuple[str, ...]:
+        if params.grammar is None or params.thinking or not prompt:
+            return ()
+        automaton, tokenizer = compile_spec(params.grammar).automaton, self._engine.tokenizer
+        if automaton is None or tokenizer is None:
+            return ()
+        pieces = tokenizer.vocabulary.pieces
+        return tuple(seam(automaton, params.grammar.kind, pieces[prompt[-1]], pieces))
 
     def _grammar(self, params: SamplingParams, limit: int) -> _Grammar | None:
         if params.grammar is None:

@@ -110,14 +110,16 @@ class DecodeGraphs:
         self._precompiled = True
 
     def fits(self, batch: Batch) -> bool:
-        """Whether the step can run here. Log-probabilities of given tokens are more than a graph
-        computes."""
+        """Whether the step can run here. Log-probabilities of given tokens may be of more rows than
+        a graph has."""
         if batch.num_tokens > self._sizes[-1] or not all(batch.samples):
             return False
         if batch.is_decode:
             return True
         given = (r for r, n in zip(batch.requests, batch.lengths, strict=True) if n > 1)
-        return batch.num_short == len(batch) and all(r.score_from == r.num_tokens for r in given)
+        return batch.num_short == len(batch) and all(
+            r.score_from == r.num_tokens or not r.params.return_logprob for r in given
+        )
 
     def run(self, batch: Batch) -> Tensor | SamplerOutput:
         """What was sampled, or the logits [rows, vocab] when kernels cannot choose for some row.
@@ -128,7 +130,9 @@ class DecodeGraphs:
         requests, last_rows = batch.requests, batch.last_rows
         rows = self._sizes[bisect_left(self._sizes, batch.num_tokens)]
         self._attention.plan(batch, rows)
-        chooses = supports(requests) and not any(r.params.top_logprobs_num for r in requests)
+        chooses = supports(requests) and not any(
+            r.params.top_logprobs_num or r.score_from < r.num_tokens for r in requests
+        )
         constrained = chooses and any(r.state.table_offset is not None for r in requests)
         inputs = _pack(batch, aligned(rows)), pack_inputs(requests, aligned(rows), last_rows)
         packed = np.concatenate(inputs)

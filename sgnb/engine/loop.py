@@ -284,6 +284,8 @@ class EngineLoop:
         output = step.output.get()
         now = time.perf_counter()
         seconds, self._results_at = now - max(step.began, self._results_at), now
+        for request in output.verified:
+            self._take_jumps(request.state)
         self._record(step, output, seconds)
         for request, token in zip(output.requests, output.tokens, strict=True):
             version = request.version

@@ -74,7 +74,7 @@ class ModelRunner:
             results = self._graphs.run(batch)
             if isinstance(results, SamplerOutput):
                 return read_later(batch, results)
-            logits = results[to_device(batch.last_rows, self._device)]
+            logits = results[to_device(_logit_rows(batch), self._device)]
             return sample_batch(batch, logits, self.sampler)
         return sample_batch(batch, self._forward(batch), self.sampler)
 

@@ -1,4 +1,5 @@
-"""Warnings about a grammar: unbounded parts, texts that are prefixes or share a first token.
+"""Warnings about a grammar: unbounded parts, texts that are prefixes or share a first token, and
+how it meets the prompt.
 
 Pure functions over an automaton. Knows a tokenizer only as `Encoder`.
 """
@@ -29,6 +30,10 @@ _SHARE = {
     True: "only what follows it tells them apart",
 }
 """The consequence where texts are generated token by token (False) or scored as a whole (True)."""
+
+_BEFORE_BLANKS = (b"=", b":", b",", b";", b".", b"?", b"!")
+
+_BLANKS = frozenset(b" \n\t")
 
 _DIGITS = frozenset(b"0123456789")
 
@@ -98,6 +103,29 @@ def compare(
                 piece = _shown(encoder.piece(token))
                 lines.append(f"{names} share the token {piece}: {_SHARE[scored]}")
     return _cut(lines, "texts that collide")
+
+
+def seam(automaton: Automaton, kind: str, last: bytes, pieces: Sequence[bytes]) -> list[str]:
+    """Whether the model would have put the border between a prompt and its text elsewhere: with a
+    blank on the other side of it, or with one at all.
+
+    kind: the grammar's. last: the bytes of the prompt's last token. pieces: those of all tokens.
+    """
+    is_blank = last != b"" and not last.strip(b" ")
+    longer = (p for p in pieces if is_blank and len(p) > len(last) and p.startswith(last))
+    joined = [p for p in longer if automaton.step(START, p[len(last) :]) != DEAD]
+    allows_blank = not _BLANKS.isdisjoint(automaton.next_bytes(START))
+    if joined:
+        problem = f"a blank, with which tokens such as {_shown(joined[-1])} begin"
+        cure = "leave it out of the prompt, and begin the pattern with ' ?'"
+    elif last[-1:] in _BEFORE_BLANKS and not allows_blank and not automaton.final[START]:
+        problem = f"{_shown(last[-1:])} and the text cannot begin with the blank of most models"
+        cure = "begin the pattern with ' ?'"
+    else:
+        return []
+    if kind == "json_schema":
+        cure = "end the prompt with a line break"
+    return [f"the prompt ends with {problem}: {cure}"]
 
 
 def all_texts(automaton: Automaton, limit: int) -> list[bytes] | None:

@@ -24,7 +24,8 @@ class GrammarSpec:
 
     kind: Kind
     text: str  # the pattern, the schema as JSON, or the grammar
-    whitespace: int = 0  # at most this many blanks or line breaks between the parts of JSON
+    # Between the parts of JSON at most so many blanks or line breaks; None: as `json.dumps` does
+    whitespace: int | None = None
 
     def __post_init__(self) -> None:
         if len(self.text) > MAX_CHARACTERS:

@@ -29,6 +29,7 @@ class Vocabulary:
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self.pieces = tuple(pieces)
         self.size = len(self.pieces)
+        self._longer: dict[int, NDArray[np.uint32]] = {}
 
     @cached_property
     def fingerprint(self) -> str:
@@ -40,6 +41,23 @@ class Vocabulary:
     def single_bytes(self) -> Index:
         """The bytes that are tokens of their own."""
         return np.unique(np.array([piece[0] for piece in self.pieces if len(piece) == 1], np.intp))
+
+    def longer_than(self, length: int) -> NDArray[np.uint32]:
+        """The tokens of more than `length` bytes, uint32[ceil(size / 32)], read-only: bit i % 32 of
+        word i // 32 is token i."""
+        found = self._longer.get(length)
+        if found is None:
+            bits = np.zeros(-(-self.size // 32) * 32, np.bool_)
+            bits[: self.size] = [len(piece) > length for piece in self.pieces]
+            found = np.packbits(bits, bitorder="little").view(np.uint32)
+            found.flags.writeable = False
+            self._longer[length] = found
+        return found
+
+    def unpacked(self, words: NDArray[np.uint32]) -> NDArray[np.bool_]:
+        """A bitmask of tokens, as of `longer_than`, as bool [size]."""
+        bits = np.unpackbits(words.view(np.uint8), count=self.size, bitorder="little")
+        return bits.view(np.bool_)
 
     @cached_property
     def tree(self) -> PrefixTree:

@@ -54,7 +54,7 @@ class ToolFormat:
     arguments_key: str = "arguments"
     id_key: str = ""  # "" for calls without one
     constants: tuple[tuple[str, Any], ...] = ()  # keys whose value is always the same
-    whitespace: int = 0  # blanks allowed between the parts of a call
+    whitespace: int | None = None  # in a call, as `json_whitespace` of `SamplingParams`
     # Around results, with a name and an id that stand for the call's; None: the user's marks.
     before_result: str | None = None
     between_results: str | None = None  # None: each result is a turn of its own
@@ -77,7 +77,7 @@ class ToolFormat:
     def describe(self, tools: Sequence[Tool]) -> str:
         """The tools and how to call them, in words."""
         listed = "\n".join(json.dumps(tool.schema["function"]) for tool in tools)
-        blank = " " if self.whitespace else ""
+        blank = "" if self.whitespace == 0 else " "
         values = {self.name_key: '"<name>"', self.arguments_key: "{<arguments>}"}
         values |= {self.id_key: '"<id>"'} | {k: json.dumps(value) for k, value in self.constants}
         members = f",{blank}".join(f'"{key}":{blank}{values[key]}' for key in self.keys)
@@ -156,7 +156,7 @@ def _read(chat: ChatTemplate, render: Render, as_text: bool) -> ToolFormat:
     as_json = json.dumps(_RESULTS[0])[1:-1] in rest_of_turn
     before_result, answer = _around(rest_of_turn, [_RESULTS[0]], as_json)
     separator, between = _several(render, as_text, as_json)
-    compact = json.dumps(call, separators=(",", ":"))
+    layouts = {json.dumps(call): None, json.dumps(call, separators=(",", ":")): 0}
     return ToolFormat(
         open=rest[:start],
         close=close,
@@ -166,7 +166,7 @@ def _read(chat: ChatTemplate, render: Render, as_text: bool) -> ToolFormat:
         arguments_key=_key(call, _ARGUMENTS),
         id_key=next((key for key, value in call.items() if value == _IDS[0]), ""),
         constants=constants,
-        whitespace=int(rest[start:end] != compact),
+        whitespace=layouts.get(rest[start:end], 1),
         before_result=before_result,
         between_results=between,
         after_result=_before_answer(answer, chat.roles["assistant"][0]),

@@ -26,7 +26,7 @@ def test_forced_text_is_marked(notebook: Notebook, lab: Lab) -> None:
         assert not notebook.failed(index), source
     record = next(index for index, source in cells.items() if "json_schema=Call" in source)
     jumped = "".join(notebook.cell(record).locator(".sgnb-k-jumped").all_inner_texts())
-    assert '{"name":"' in jumped and "city" in jumped and "mood" in jumped
+    assert '{"name": "' in jumped and "city" in jumped and "mood" in jumped
     assert "Omar" not in jumped and "Cairo" not in jumped, "values are the model's"
     automaton = next(index for index, source in cells.items() if source.startswith("%sglang fsm"))
     assert "$.city" in notebook.output(automaton)

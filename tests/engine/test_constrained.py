@@ -417,7 +417,9 @@ def test_a_recursive_text_lands(bytes_engine: Engine, limit: int, least: int) ->
         "required": ["v"],
     }
     schema = {"$ref": "#/$defs/n", "$defs": {"n": node}}
-    outs = bytes_engine.generate("x", json_schema=schema, max_new_tokens=limit, seed=1, n=20)
+    outs = bytes_engine.generate(
+        "x", json_schema=schema, json_whitespace=0, max_new_tokens=limit, seed=1, n=20
+    )
     assert all(len(out.token_ids) <= limit for out in outs)
     ended = [
         out for out in outs if out.text.endswith("}") and out.text.count("{") == out.text.count("}")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sgnb.grammar.advice import all_texts, collisions, compare, cycles, endless
+from sgnb.grammar.advice import all_texts, collisions, compare, cycles, endless, seam
 from sgnb.grammar.automaton.automaton import Automaton, build
 from sgnb.grammar.regex import parser as regex
 from sgnb.grammar.schema.translate import translate
@@ -145,3 +145,30 @@ def test_compare_needs_no_automaton() -> None:
         "they differ after the common token"
     )
     assert len(compare([b"ab", b"ac", b"d"], [[1, 2], [1, 3], [4]], Pairs())) == 1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "last", "said"),
+    [
+        ("[0-9]{1,4}", b"=", "ends with '=' and the text cannot begin with the blank"),
+        (" ?[0-9]{1,4}", b"=", ""),
+        ("[0-9]{1,4}", b" ", ""),
+        ("[0-9]{1,4}", b"\n", ""),
+        ("[0-9]{0,4}", b"=", ""),
+        ("[0-9]{1,4}", b"", ""),
+        ("true|false", b" ", "tokens such as ' true' begin: leave it out of the prompt"),
+        ("[a-z]+", b"wor", ""),
+    ],
+)
+def test_the_seam_between_prompt_and_text(pattern: str, last: bytes, said: str) -> None:
+    pieces = [b"", b" ", b"=", b"word", b"1", b"\n", b"\n ", b" true"]
+    lines = seam(of(pattern), "regex", last, pieces)
+    assert len(lines) == bool(said) and said in "".join(lines)
+
+
+def test_a_schema_cannot_begin_with_a_blank() -> None:
+    automaton = of_schema('{"type": "object", "properties": {"a": {"type": "null"}}}')
+    for last in (b":", b" "):
+        [line] = seam(automaton, "json_schema", last, [b' {"', b"{"])
+        assert line.endswith("end the prompt with a line break")
+    assert seam(automaton, "json_schema", b"\n", [b' {"', b"{"]) == []

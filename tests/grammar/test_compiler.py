@@ -41,13 +41,13 @@ def test_two_roads() -> None:
     regular = compile_spec(
         GrammarSpec("json_schema", '{"type": "array", "items": {"type": "boolean"}}')
     )
-    assert regular.automaton is not None and accepts(TokenGrammar(regular, BYTES), "[true,false]")
+    assert regular.automaton is not None and accepts(TokenGrammar(regular, BYTES), "[true, false]")
     recursive = compile_spec(GrammarSpec("json_schema", json.dumps(TREE)))
     assert recursive.automaton is None and "t" in recursive.why
     grammar = TokenGrammar(recursive, BYTES)
     assert (
-        accepts(grammar, "[[],[[]]]")
-        and not accepts(grammar, "[[,]]")
+        accepts(grammar, "[[], [[]]]")
+        and not accepts(grammar, "[[, ]]")
         and not accepts(grammar, "[[]")
     )
     lark = TokenGrammar(compile_spec(GrammarSpec("ebnf", 'start: "a" start? "b"')), BYTES)

@@ -337,13 +337,27 @@ TABLE = {
 
 @pytest.mark.parametrize("name", TABLE)
 def test_texts(name):
+    """Compact: the table is about values, `test_the_default_layout` about blanks."""
     schema, accepted, rejected = TABLE[name]
-    rules = translate(json.dumps(schema))
+    rules = translate(json.dumps(schema), 0)
     validator = jsonschema.Draft202012Validator(schema)
     assert [text for text in accepted if not matches(rules, text)] == []
     assert [text for text in rejected if matches(rules, text)] == []
     if name not in ("cents", "draft07_tuple"):
         assert [text for text in accepted if not validator.is_valid(json.loads(text))] == []
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_default_layout(name):
+    """That of `json.dumps`, and no other."""
+    schema, accepted, _ = TABLE[name]
+    rules = translate(json.dumps(schema))
+    for text in accepted:
+        value = json.loads(text)
+        if json.dumps(value, ensure_ascii=False, separators=(",", ":")) == text:
+            spaced = json.dumps(value, ensure_ascii=False)
+            assert matches(rules, spaced)
+            assert matches(rules, text) == (text == spaced)
 
 
 def test_whitespace_is_bounded():

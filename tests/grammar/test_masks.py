@@ -37,6 +37,13 @@ PATTERNS = [
 ]
 
 
+def test_tokens_by_their_length() -> None:
+    vocabulary = Vocabulary([b"", b"a", b"ab", b"abc"] * 20)
+    for length in range(4):
+        longer = vocabulary.unpacked(vocabulary.longer_than(length))
+        assert longer.tolist() == [len(piece) > length for piece in vocabulary.pieces]
+
+
 def compiled(pattern: str) -> Automaton:
     return build(Rules(regex.parse(pattern)))
 

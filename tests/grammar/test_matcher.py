@@ -109,11 +109,11 @@ def test_labels() -> None:
         '"required":["a","b"]}'
     )
     matcher = grammar("json_schema", schema).matcher()
-    assert matcher.find_jump_forward_string() == b'{"a":"'
+    assert matcher.find_jump_forward_string() == b'{"a": "'
     assert matcher.labels(matcher.find_jump_forward_string())[-1] == "$.a"
-    for token in VOCABULARY.longest_match(b'{"a":"x'):
+    for token in VOCABULARY.longest_match(b'{"a": "x'):
         matcher.accept_token(token)
-    assert matcher.find_jump_forward_string() == b'","b":' and "$.b" in matcher.labels(
+    assert matcher.find_jump_forward_string() == b'", "b": ' and "$.b" in matcher.labels(
         matcher.find_jump_forward_string()
     )
     assert matcher.labels() == ("$.a",)
@@ -129,7 +129,7 @@ def test_labels_follow_the_place() -> None:
     for _ in range(2):
         matcher = shared.matcher()
         found = {}
-        for byte in b'{"ab":"xy","cd":"xy"}':
+        for byte in b'{"ab": "xy", "cd": "xy"}':
             found.setdefault(chr(byte), []).append(matcher.labels(bytes([byte])))
             assert set(matcher.labels()) >= set(matcher.labels(bytes([byte])))
             matcher.accept_token(1 + byte)

@@ -86,7 +86,7 @@ def test_warnings_about_tokens() -> None:
 def test_edges_name_what_they_force_and_where_it_comes_from() -> None:
     found = lines(compile_spec(GrammarSpec("json_schema", PERSON)))
     assert found[0].start == 1
-    assert found[0].forced and found[0].text == '\'{"name":"\''
+    assert found[0].forced and found[0].text == '\'{"name": "\''
     assert {"$, $.name", "$.name", "$.age"} <= {edge.part for edge in found}
     assert any(edge.final for edge in found)
     starts = {edge.start for edge in found}

@@ -634,6 +634,14 @@ def test_a_program_writes_what_the_template_renders(
     assert state.text() == renderer(source)(messages, [sgl.Tool(add).schema])
 
 
+@pytest.mark.parametrize(
+    ("source", "whitespace"),
+    [(QWEN, None), (LLAMA, None), (MISTRAL, None), (LLAMA.replace('"name": ', '"name":'), 1)],
+)
+def test_a_call_has_the_layout_of_the_template(source: str, whitespace: int | None) -> None:
+    assert chat_of(source).tools.whitespace == whitespace
+
+
 def test_results_in_json_strings_are_escaped(fake: Any) -> None:
     call = sgl.ToolCall("search", {}, sgl.Tool(search))
 

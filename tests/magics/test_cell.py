@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import gc
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -67,8 +68,8 @@ agent(s, [add], 2, on_limit="answer", temperature=0, max_tokens=8)
     shell("%%sglang -o state\n" + body)
     state = shell.ns["state"]
     assert isinstance(state["call"]() + 1, int) and isinstance(state["answer"], str)
-    written = str(state["call"].arguments).replace("'", '"').replace(" ", "")
-    assert capsys.readouterr().out.count(f'"arguments":{written}') == 1
+    written = json.dumps(state["call"].arguments)
+    assert capsys.readouterr().out.count(f'"arguments": {written}') == 1
 
 
 def test_marks_in_an_argument_are_read_as_such_where_the_line_says_so(shell: Any) -> None:

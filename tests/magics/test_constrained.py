@@ -39,7 +39,7 @@ def test_a_type_of_the_notebook_is_a_schema(shell: Any) -> None:
     state = shell(cell('gen("town", json_schema=Town, max_tokens=200)'))
     if state.get_meta_info("town")["finish_reason"]["type"] == "stop":
         assert list(json.loads(state["town"])) == ["name", "people"]
-    assert state["town"].startswith('{"name":"')
+    assert state["town"].startswith('{"name": "')
 
 
 def test_the_text_after_a_thinking_section(shell: Any) -> None:

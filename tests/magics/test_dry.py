@@ -266,3 +266,17 @@ def test_a_dry_run_is_not_among_the_runs(shell: Any, engine: Any) -> None:
 def test_an_argument_that_is_missing_is_missing_in_the_cell(shell: Any) -> None:
     shown = shell.fails('%%sglang twice text --dry\ns += text + gen("a")\n')
     assert f"Cell In[{shell.ipython.execution_count - 1}], line 1: twice: missing" in shown[0]
+
+
+def test_the_border_of_prompt_and_text(shell: Any, engine: Any) -> None:
+    cell = """%%sglang p --dry
+s += "12 + 34 ={}"
+s += gen("sum", regex="{}", max_tokens=5)
+"""
+    assert shell(cell.format("", " ?[0-9]{1,4}")).warnings == []
+    assert shell(cell.format(" ", "[0-9]{1,4}")).warnings == []
+    [line] = shell(cell.format("", "[0-9]{1,4}")).warnings
+    assert line.startswith("sum: the prompt ends with '='") and line.endswith("with ' ?'")
+    prompt, asked = "12 + 34 =", {"max_new_tokens": 5, "temperature": 0}
+    assert engine.generate(prompt, asked, regex="[0-9]{1,4}").text != "46"
+    assert engine.generate(prompt, asked, regex=" ?[0-9]{1,4}").text == " 46"

@@ -77,7 +77,7 @@ def test_what_a_name_or_a_brace_means(shell: Any) -> None:
     assert shell("%sglang fsm pattern").grammar.spec.text == "[0-9]{2}"
     assert shell("%sglang fsm number").grammar.spec.text == "number"
     assert shell("%sglang fsm '[0-9]'").grammar.spec.text == "[0-9]"
-    assert shell(f"%sglang fsm {SCHEMA}").report.shortest in ('{"ok":true}', '{"ok":false}')
+    assert shell(f"%sglang fsm {SCHEMA}").report.shortest in ('{"ok": true}', '{"ok": false}')
 
 
 def test_python_twin() -> None:

@@ -10,6 +10,13 @@ the tokens that its tokenizer makes; the longest common beginning stays, and wha
 through the model in one pass. But for the last one, no more tokens are retokenized than the jump
 brings in: to mend how the model tokenized its own text is not worth computing it again.
 
+The end of a jump is healed: while an allowed longer token begins with its last tokens, those are
+the model's to choose, which else would go on from a border between tokens that it never saw (after
+the blank of `"age": ` it writes no `true`, but ` true`). Nothing needs to be kept for that: where
+the jump stops early, the grammar's mask allows just what agrees with the forced bytes. To save the
+pass, such a tail is drafted as in speculative decoding: it goes through the model with the rest of
+the jump, and what the model would have chosen in its place is found in the same pass.
+
 The text ends before the tokens do: at each place the shortest way to an end must fit into what is
 left of max_new_tokens. A token after which it would not is taken back, and the shortest way is
 written instead. A grammar of the library does not tell its shortest way: in the last part of its
@@ -20,6 +27,7 @@ close, and ends as soon as it may.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +46,17 @@ END_SHARE = 0.25
 """The share of max_new_tokens that is kept for ending early."""
 
 
+class OpenToken(NamedTuple):
+    """A token at the end of a jump with whose bytes an allowed longer one begins."""
+
+    token: int
+    mask: NDArray[np.uint32]  # what may stand in its place, see `Matcher.next_token_bitmask`
+    may_end: bool  # whether the text may end before it
+    before: int  # the grammar's state, and that after it
+    after: int
+    labels: tuple[str, ...]  # as in `Jumped`
+
+
 class Constraint:
     """A matcher with the request that it binds, and what it wrote and kept of that."""
 
@@ -49,12 +68,16 @@ class Constraint:
         *,
         thinking_end: str = "",
         jump: bool = True,
+        draft: bool = False,
     ) -> None:
+        """draft: write the tails of jumps as guesses, which `verify` settles; else the model is
+        asked for them, token by token."""
         self._matcher, self._request, self._tokenizer = matcher, request, tokenizer
-        self._pieces = tokenizer.vocabulary.pieces
+        self._vocabulary = tokenizer.vocabulary
+        self._pieces = self._vocabulary.pieces
         self._mark = thinking_end.encode()
         self._mark_tokens = tokenizer.encode_alone(thinking_end) if thinking_end else []
-        self._jumps = jump
+        self._jumps, self._drafts = jump, draft
         self._first = request.num_prompt_tokens
         self._seen = b""
         self.binds = not thinking_end
@@ -63,6 +86,8 @@ class Constraint:
         self.reasoning = bytearray()  # what came before it in a thinking section
         self.records: list[TokenRecord] = []  # one for each output token
         self.jumps: list[Jumped] = []  # those that nobody has collected yet
+        # Of the request's last tokens those not verified yet: in no text, record and event so far.
+        self.tail: list[OpenToken] = []
 
     @property
     def state(self) -> int:
@@ -110,11 +135,12 @@ class Constraint:
                 f"no token of the vocabulary can follow after {bytes(self.data[-40:])!r}",
                 "the grammar needs bytes that this tokenizer does not have",
             )
-        bits = np.unpackbits(
-            words.view(np.uint8), count=self._tokenizer.vocabulary.size, bitorder="little"
-        )
-        allowed = bits.view(np.bool_)
+        allowed = self._vocabulary.unpacked(words)
         return self._closing(allowed) if self._ends_early else allowed
+
+    def allowed_in_tail(self, index: int) -> NDArray[np.bool_]:
+        """Which tokens may stand in place of one of the tail, bool [size]; no end of sequence."""
+        return self._vocabulary.unpacked(self.tail[index].mask)
 
     def accept_token(
         self, token: int, ends: bool, allowed: int, logprob: float, masked_logprob: float
@@ -227,14 +253,81 @@ class Constraint:
         if not data:
             return
         dropped, tokens = self._retokenize(data)
-        room = self._request.remaining + dropped - len(tokens)
+        tail = self._find_tail(dropped, tokens, len(data))
+        tokens = tokens[: len(tokens) - len(tail)]
+        data = data[: len(data) - sum(len(self._pieces[open.token]) for open in tail)]
+        if data and not self._append(data, dropped, tokens):
+            if self._matcher.distance() is not None:
+                self._force_end()
+        elif tail and self._drafts:
+            self._draft(tail)
+
+    def _append(self, data: bytes, dropped: int, tokens: Sequence[int]) -> bool:
+        """Write the forced `tokens`, unless no text that ends fits after them; whether it did."""
         trial = self._matcher.fork()
         trial.rollback(dropped)
         records = self._accept(trial, tokens)
-        if room >= 0 and self._fits(trial, room):
-            self._write("forced", data, dropped, tokens, trial, records)
-        elif trial.distance() is not None:
-            self._force_end()
+        room = self._request.remaining + dropped - len(tokens)
+        if room < 0 or not self._fits(trial, room):
+            return False
+        self._write("forced", data, dropped, tokens, trial, records)
+        return True
+
+    def _find_tail(self, dropped: int, tokens: Sequence[int], forced: int) -> list[OpenToken]:
+        """The last of `tokens`, as far as an allowed longer token begins with their bytes: the
+        model has to choose there. At most `forced` bytes: those before are its own choice."""
+        matcher = self._matcher.fork()
+        matcher.rollback(dropped)
+        self._accept(matcher, tokens)
+        tail: list[OpenToken] = []
+        length, after = 0, matcher.state
+        for token in reversed(tokens):
+            length += len(self._pieces[token])
+            if length > forced:
+                break
+            matcher.rollback(1)
+            mask = matcher.next_token_bitmask()
+            if not (mask & self._vocabulary.longer_than(length)).any():
+                break
+            labels = matcher.labels(self._pieces[token])
+            tail.append(OpenToken(token, mask, matcher.is_final, matcher.state, after, labels))
+            after = matcher.state
+        return tail[::-1]
+
+    def _draft(self, tail: list[OpenToken]) -> None:
+        """Write a jump's tail as a guess, which `verify` settles, if the text cannot end with it
+        and has room to go on."""
+        tokens, trial = [open.token for open in tail], self._matcher.fork()
+        self._accept(trial, tokens)
+        room = self._request.remaining - len(tokens)
+        if room > 0 and self._fits(trial, room) and not (trial.is_final or self._ends_early):
+            self._matcher, self.tail = trial, tail
+            self._request.draft(tokens)
+
+    def verify(self, chosen: Sequence[int]) -> int:
+        """The model would have written `chosen` for the first tokens of the tail: those that agree
+        are settled, from the first that does not the tail is taken back. How many agree."""
+        agree = common_tokens(chosen, [open.token for open in self.tail])
+        for token, _, _, before, after, labels in self.tail[:agree]:
+            piece = self._pieces[token]
+            self.data += piece
+            self.records.append(TokenRecord("jumped", self._tokenizer.text(token), before, after))
+            text = piece.decode("latin-1")
+            self.jumps.append(
+                Jumped(self._request.id, "forced", 0, (token,), text, before, after, labels)
+            )
+        del self.tail[:agree]
+        self._request.verified(agree)
+        if agree < len(chosen):
+            self.take_back_tail()
+        return agree
+
+    def take_back_tail(self) -> None:
+        """Drop what is not verified."""
+        if self.tail:
+            self._matcher.rollback(len(self.tail))
+            self._request.take_back(len(self.tail))
+            self.tail = []
 
     def _retokenize(self, data: bytes) -> tuple[int, Sequence[int]]:
         """How many of the last tokens give way, and the tokens for their bytes and `data`.

@@ -37,8 +37,7 @@ class Draft:
             return
         start, size = request.num_computed, request.num_tokens_with_placeholders
         length = min(size - start, self.budget)
-        if start + length > request.score_from:
-            length = min(length, SCORED_CHUNK)
+        length = min(length, max(0, request.score_from - 1 - start) + SCORED_CHUNK)
         self.requests.append(request)
         self.starts.append(start)
         self.lengths.append(length)

@@ -117,7 +117,8 @@ class Request:
 
     @property
     def score_from(self) -> int:
-        """First position whose log-probability is still to be computed; the size when none is."""
+        """First position whose log-probability is still to be computed, or whose drafted token to
+        be verified; the size when none is."""
         return min(self._unscored, self.num_tokens)
 
     @property
@@ -150,6 +151,28 @@ class Request:
             self._unscored = min(self._unscored, position)
             self.num_computed = min(self.num_computed, self._unscored - 1)
 
+    def draft(self, tokens: Sequence[int]) -> None:
+        """Append tokens that are a guess: they are scored, to see what the model writes there. What
+        is in flight is void."""
+        first = self.num_tokens
+        self.rewrite(first, tokens)
+        self._unscored = first
+        self.num_computed = min(self.num_computed, first - 1)
+
+    def verified(self, count: int) -> None:
+        """The first `count` of the drafted tokens stay."""
+        self._unscored += count
+        if self._unscored == self.num_tokens:
+            self._unscored = sys.maxsize
+
+    def take_back(self, count: int) -> None:
+        """Drop the last `count` tokens, and with them what is still drafted. What is in flight is
+        void; the logits for a token in their place are known."""
+        self.version += 1
+        self.num_tokens = self.num_tokens_with_placeholders = self.num_tokens - count
+        self.num_computed = min(self.num_computed, self.num_tokens)
+        self._unscored = sys.maxsize
+
     def isolate(self) -> None:
         """Keep the tokens, and void what was computed and scored of them, and what is in flight.
         From now on the cache has a namespace for this request alone."""
@@ -157,7 +180,8 @@ class Request:
         self.rewrite(self.num_tokens, ())
         self.prompt_logprobs, self.prompt_top_logprobs = [], []
         self.logprobs, self.top_logprobs = [], []
-        self._unscored = _first_scored(self.params, self.num_prompt_tokens)
+        if self.params.return_logprob:  # else drafted tokens stay drafted
+            self._unscored = _first_scored(self.params, self.num_prompt_tokens)
         self.prefix_hint = None
 
     def scored(self, logprobs: list[float], top: list[list[tuple[int, float]]]) -> None:

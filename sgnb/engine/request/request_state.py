@@ -153,6 +153,8 @@ class RequestState:
             self._tokenizer,
             thinking_end=params.thinking_end,
             jump=params.jump_forward and jump_forward,
+            # A penalty, a stop condition and a log-probability count tokens one by one.
+            draft=not (self._stops or params.return_logprob or params.penalises),
         )
         self.constraint.begin()
         return self._check() if self.request.num_output_tokens else None
@@ -200,7 +202,9 @@ class RequestState:
         return jumps
 
     def read_rest(self, ending: Finish) -> None:
-        """Before `finish`: decode the text up to its end."""
+        """Before `finish`: decode the text up to its end, which a guess is no part of."""
+        if self.constraint is not None:
+            self.constraint.take_back_tail()
         if isinstance(ending.by, str):
             return
         self._read(skip_last=ending.by is not None)
@@ -252,6 +256,8 @@ class RequestState:
     def _output(self, ending: Finish, length: int | None = None) -> Output:
         request = self.request
         params, made = request.params, request.output
+        if self.constraint is not None:
+            made = made[: len(made) - len(self.constraint.tail)]
         kept = [] if params.scores_next else made
         text = "" if params.scores_next else self._text[:length]
         delta, self._shown = text[self._shown :], len(text)

@@ -27,8 +27,25 @@ def host_mask(
         return None
     host = torch.zeros(len(states), columns, dtype=torch.bool, pin_memory=device.type == "cuda")
     for line, state in zip(host.numpy(), states.values(), strict=True):
-        _fill(line, state)
+        assert state.constraint is not None
+        try:
+            allowed = state.constraint.allowed_tokens()
+        except BaseException:  # no token: the request fails when the step is read, the others go on
+            continue
+        _fill(line, state, allowed, state.constraint.may_end)
     return Mask(to_device(list(states), device), host.to(device, non_blocking=True))
+
+
+def tail_mask(
+    state: RequestState, first: int, count: int, columns: int, device: torch.device
+) -> Mask:
+    """The masks of `count` tokens of the constraint's tail from `first` on, a row for each."""
+    constraint = state.constraint
+    assert constraint is not None
+    host = torch.zeros(count, columns, dtype=torch.bool, pin_memory=device.type == "cuda")
+    for line, index in zip(host.numpy(), range(first, first + count), strict=True):
+        _fill(line, state, constraint.allowed_in_tail(index), constraint.tail[index].may_end)
+    return Mask(torch.arange(count, device=device), host.to(device, non_blocking=True))
 
 
 def explain(state: RequestState) -> BaseException:
@@ -51,13 +68,10 @@ def explain(state: RequestState) -> BaseException:
     )
 
 
-def _fill(line: NDArray[np.bool_], state: RequestState) -> None:
+def _fill(
+    line: NDArray[np.bool_], state: RequestState, allowed: NDArray[np.bool_], may_end: bool
+) -> None:
     """One row: the grammar's tokens, and the ends of sequence where the text may end."""
-    assert state.constraint is not None
-    try:
-        allowed = state.constraint.allowed_tokens()
-    except BaseException:  # no token: the request fails when the step is read, the others go on
-        return
     size = min(len(line), len(allowed))
     line[:size] = allowed[:size]
-    line[list(state.stop_tokens)] = state.constraint.may_end and not state.banned
+    line[list(state.stop_tokens)] = may_end and not state.banned

@@ -18,8 +18,9 @@ from ...errors import RequestError
 from ..device.transfer import mark, to_device, to_host
 from ..request.batch import NO_ROW, Batch
 from ..request.request import Request
-from .host_mask import explain
-from .torch_sampler import SamplerOutput, top_logprobs
+from .host_mask import explain, tail_mask
+from .rng import uniforms
+from .torch_sampler import SamplerOutput, pick, top_logprobs
 
 Sample = Callable[[Tensor, Sequence[Request]], SamplerOutput]
 """Chooses a token for each row of logits [rows, vocab], row i for the i-th request."""
@@ -45,6 +46,7 @@ class StepOutput(NamedTuple):
     failed: list[tuple[Request, BaseException]]  # those whose grammar or biases left no token
     spoilt: list[Request]  # those with logits that are no numbers
     spent: list[Request]  # those whose last tokens are computed, and that get no more
+    verified: list[Request]  # those whose drafted tokens were settled, or taken back
 
 
 class Scores(NamedTuple):
@@ -60,12 +62,13 @@ class Extra(NamedTuple):
     spent: bool  # its last tokens were computed, and it gets none
     scores: Scores | None  # of tokens that were given
     top: tuple[Tensor, ...] | None  # the likeliest in place of the new token
+    chosen: SamplerOutput | None  # what the model writes in place of drafted tokens
     norm: (
         Tensor | None
     )  # float32[], log-sum-exp of the last logits of a request that wants no token
 
 
-NOTHING_ELSE = Extra(False, None, None, None)
+NOTHING_ELSE = Extra(False, None, None, None, None)
 
 
 class AsyncStepOutput:
@@ -105,10 +108,10 @@ class AsyncStepOutput:
         allowed = np.count_nonzero(sampled.allowed.numpy()[:count])  # a third of torch's `all`
         if allowed < count or not (logprobs < inf).all():
             return None
-        return StepOutput(requests, sampled.tokens[:count].tolist(), logprobs, [], [], [], [])
+        return StepOutput(requests, sampled.tokens[:count].tolist(), logprobs, [], [], [], [], [])
 
     def _get_each(self) -> StepOutput:
-        output = StepOutput([], [], [], [], [], [], [])
+        output = StepOutput([], [], [], [], [], [], [], [])
         columns = [c.tolist() for c in self._sampled] if self._sampled else [[]] * 4
         rows = zip(self._batch.requests, self._batch.sample_rows, self._versions, strict=True)
         for place, (request, row, version) in enumerate(rows):
@@ -118,7 +121,15 @@ class AsyncStepOutput:
             sample = [column[row] for column in columns] if row != NO_ROW else None
             if _is_spoilt(request, extra, sample):
                 output.spoilt.append(request)
-            elif sample is not None:
+                continue
+            if extra.chosen is not None:
+                output.verified.append(request)
+                try:
+                    sample = _verify(request, extra.chosen) or sample
+                except BaseException as error:  # of its grammar
+                    output.failed.append((request, error))
+                    continue
+            if sample is not None:
                 _accept(request, sample, extra, output)
             elif extra.spent:
                 output.spent.append(request)
@@ -129,6 +140,8 @@ def _is_spoilt(request: Request, extra: Extra, sample: Sequence[Any] | None) -> 
     """Whether a log-probability is NaN, or infinite as of an infinite logit, or no logit is a
     number. The scores go to the request."""
     spoilt = sample is not None and not sample[1] < inf
+    if extra.chosen is not None:
+        spoilt = spoilt or not bool((extra.chosen.logprobs < inf).all())
     if extra.norm is not None:
         spoilt = not isfinite(extra.norm.item())
     if extra.scores is not None:
@@ -136,6 +149,16 @@ def _is_spoilt(request: Request, extra: Extra, sample: Sequence[Any] | None) -> 
         spoilt = spoilt or not all(score < inf for score in scores)
         request.scored(scores, _pairs(extra.scores.top))
     return spoilt
+
+
+def _verify(request: Request, chosen: SamplerOutput) -> list[Any] | None:
+    """Compare drafted tokens with those that the model writes. The fields of the first that is
+    another, which takes the place of all that follow, if there is one."""
+    constraint = request.state.constraint
+    assert constraint is not None
+    columns = [column.tolist() for column in chosen]
+    agree = constraint.verify(columns[0])
+    return [column[agree] for column in columns] if agree < len(columns[0]) else None
 
 
 def _accept(request: Request, sample: Sequence[Any], extra: Extra, output: StepOutput) -> None:
@@ -183,7 +206,7 @@ def sample_batch(batch: Batch, logits: Tensor, sample: Sample) -> AsyncStepOutpu
     """
     extras: dict[int, Extra] = {}
     sampling: list[Request] = []
-    chosen: list[int] = []
+    last_rows: list[int] = []
     first = 0
     rows = zip(
         batch.requests, batch.starts.tolist(), batch.ends.tolist(), batch.samples, strict=True
@@ -191,14 +214,16 @@ def sample_batch(batch: Batch, logits: Tensor, sample: Sample) -> AsyncStepOutpu
     for place, (request, start, end, samples) in enumerate(rows):
         positions = request.logit_positions(start, end, samples)
         scored = sum(p + 1 < request.num_tokens for p in positions)
-        scores = (
-            _score(request, positions.start, logits[first : first + scored]) if scored else None
-        )
+        scores = chosen = None
+        if scored and request.params.return_logprob:
+            scores = _score(request, positions.start, logits[first : first + scored])
+        elif scored:
+            chosen = _choose(request, positions.start, logits[first : first + scored])
         first += len(positions)
         top = None
         if samples:
             sampling.append(request)
-            chosen.append(first - 1)
+            last_rows.append(first - 1)
             if request.params.top_logprobs_num:
                 logprobs = logits[first - 1 : first].float().log_softmax(-1)
                 top = to_host(*top_logprobs(logprobs, request.params.top_logprobs_num))
@@ -206,13 +231,13 @@ def sample_batch(batch: Batch, logits: Tensor, sample: Sample) -> AsyncStepOutpu
         norm = None
         if spent and request.limit == 0:
             (norm,) = to_host(logits[first - 1].float().logsumexp(-1))
-        if spent or scores or top:
-            extras[place] = Extra(spent, scores, top, norm)
+        if spent or scores or top or chosen:
+            extras[place] = Extra(spent, scores, top, chosen, norm)
 
     sampled = None
-    if chosen:
-        if len(chosen) < len(logits):
-            logits = logits[to_device(chosen, logits.device)]
+    if last_rows:
+        if len(last_rows) < len(logits):
+            logits = logits[to_device(last_rows, logits.device)]
         sampled = SamplerOutput(*to_host(*sample(logits, sampling)))
     return AsyncStepOutput(batch, sampled, mark(logits.device), extras)
 
@@ -224,6 +249,18 @@ def _score(request: Request, first: int, logits: Tensor) -> Scores:
     (values,) = to_host(logprobs.gather(1, targets[:, None])[:, 0])
     wanted = request.params.top_logprobs_num
     return Scores(values, to_host(*top_logprobs(logprobs, wanted)) if wanted else None)
+
+
+def _choose(request: Request, first: int, logits: Tensor) -> SamplerOutput:
+    """What the request writes in place of drafted tokens, those after `first` and on."""
+    rows = len(logits)
+    tail = first + 1 - request.score_from
+    seeds = np.full(rows, request.seed, np.uint64)
+    positions = np.arange(rows) + (first + 1 - request.num_prompt_tokens)
+    mask = tail_mask(request.state, tail, rows, logits.shape[1], logits.device)
+    banned = [request.state.banned] * rows
+    chosen = pick(logits, [request] * rows, banned, uniforms(seeds, positions), mask)
+    return SamplerOutput(*to_host(*chosen))
 
 
 def _pairs(top: tuple[Tensor, ...] | None) -> list[list[tuple[int, float]]]:

@@ -29,7 +29,8 @@ would make the automaton too large.
 
 ## What the output looks like
 
-- Compact: no blanks, or at most `whitespace` spaces or line breaks in each place between the parts.
+- The layout of `json.dumps`: one blank after each comma and colon. With `json_whitespace=0`
+  compact, with a larger one at most so many blanks or line breaks in each place between the parts.
 - Properties in the order of the schema, those of `required` without a schema after them, then all
   others.
 - Objects are closed where `properties` or `patternProperties` are given without

@@ -137,10 +137,11 @@ def string(node: Node = ANY_TEXT) -> Node:
 
 @dataclass(frozen=True)
 class Layout:
-    """JSON's punctuation, with at most `whitespace` blanks or line breaks wherever it allows them;
-    never before or after the whole."""
+    """JSON's punctuation as `json.dumps` writes it, one blank after a comma or a colon; or with at
+    most `whitespace` blanks or line breaks wherever JSON allows them, never before or after the
+    whole."""
 
-    whitespace: int = 0
+    whitespace: int | None = None
 
     @cached_property
     def gap(self) -> Node:
@@ -149,11 +150,16 @@ class Layout:
 
     @cached_property
     def comma(self) -> Node:
-        return concat(self.gap, Literal(","), self.gap)
+        return self._between(",")
 
     @cached_property
     def colon(self) -> Node:
-        return concat(self.gap, Literal(":"), self.gap)
+        return self._between(":")
+
+    def _between(self, mark: str) -> Node:
+        if self.whitespace is None:
+            return Literal(f"{mark} ")
+        return concat(self.gap, Literal(mark), self.gap)
 
     def braces(self, members: Node, empty: bool) -> Node:
         """`{members}`, or with `empty` also `{}`."""

@@ -44,8 +44,8 @@ _COMBINING = frozenset({*LOGIC, "$ref"})
 _DEEP_HINT = "use fewer levels, or put inner schemas into $defs"
 
 
-def translate(schema_text: str, whitespace: int = 0) -> Rules:
-    """Valid JSON texts, with at most `whitespace` blanks wherever JSON allows them.
+def translate(schema_text: str, whitespace: int | None = None) -> Rules:
+    """Valid JSON texts, laid out as `Layout` says.
 
     Labels are paths in the text, such as `$.wand.length` and `$.items[]`. Raises GrammarError for a
     schema that is wrong, too large or unsatisfiable, and for keywords that are not enforced, with
