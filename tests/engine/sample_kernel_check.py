@@ -188,7 +188,8 @@ if __name__ == "__main__":
     quick = sys.argv[1:] == ["quick"]
     for seed, (rows, vocab, dtype) in list(enumerate(cases))[-1 if quick else 0 :]:
         check(rows, vocab, dtype, "cpu", seed)
-    check_frequencies("cpu", grid=60)
-    check_spoilt_rows("cpu")
     check_refusals("cpu")
+    if not quick:
+        check_frequencies("cpu", grid=60)
+        check_spoilt_rows("cpu")
     print("all agree")

@@ -39,6 +39,7 @@ class Head(nn.Module):
 
 
 @needs_triton
+@pytest.mark.slow
 def test_experts_and_routers_in_the_interpreter() -> None:
     assert interpreted("invariant_model_check") == ["all", "agree"]
 

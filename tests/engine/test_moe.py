@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -15,6 +16,7 @@ from .interpreter import interpreted, needs_triton
 
 
 @needs_triton
+@pytest.mark.slow
 def test_the_kernels_in_the_interpreter() -> None:
     assert interpreted("moe_check") == ["all", "agree"]
 
