@@ -413,6 +413,9 @@ class EngineLoop:
                 Columns(Masked, *zip(*output.masked, strict=True)) if output.masked else (),
             )
         )
+        for alternatives in output.alternatives:
+            self._name(alternatives.tokens)
+            self._log.emit(alternatives)
 
     def _name(self, tokens: Sequence[int] | NDArray[np.integer]) -> None:
         """Tell the log the texts of tokens that it has not met before."""

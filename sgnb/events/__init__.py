@@ -14,6 +14,7 @@ from __future__ import annotations
 from .columns import Columns, Tokens
 from .kinds import (
     EVENT_KINDS,
+    Alternatives,
     AttentionSwitched,
     BranchFinished,
     BranchStarted,
@@ -48,6 +49,7 @@ from .recording import Recorder, decode, encode, load, replay
 
 __all__ = [
     "EVENT_KINDS",
+    "Alternatives",
     "AttentionSwitched",
     "BranchFinished",
     "BranchStarted",

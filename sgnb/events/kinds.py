@@ -120,6 +120,17 @@ class StepRan:
 
 
 @dataclass(frozen=True, slots=True)
+class Alternatives:
+    """The likeliest tokens in place of the one that a request sampled last, for requests that ask
+    for some (`top_logprobs_num`)."""
+
+    request: int
+    tokens: tuple[int, ...]
+    logprobs: tuple[float, ...]  # the model's own, as in `Sampled`
+    allowed: tuple[bool, ...]  # by the grammar
+
+
+@dataclass(frozen=True, slots=True)
 class AttentionSwitched:
     """Another attention backend computes from now on."""
 

@@ -40,6 +40,13 @@ CELL_OPTIONS = (
     option("--max-tokens", "the limit of each generation", "N", integer, dest="max_new_tokens"),
     option("--seed", "makes the samples repeatable", "N", integer),
     option(
+        "--logprobs",
+        "record so many likeliest tokens beside each sampled one: the views show them",
+        "N",
+        integer,
+        dest="top_logprobs_num",
+    ),
+    option(
         "--show", f"the views: none, {', '.join(VIEWS)}, all; several with commas", "VIEWS", views
     ),
     option("--static", "pictures that need no running kernel, instead of live views"),
@@ -81,7 +88,7 @@ TRACE_OPTIONS = (
     option("--export", "write it: .html, .jsonl, or .json for ui.perfetto.dev", "FILE", text),
 )
 
-SAMPLING = ("temperature", "top_p", "max_new_tokens", "seed")
+SAMPLING = ("temperature", "top_p", "max_new_tokens", "seed", "top_logprobs_num")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +201,8 @@ class CellLine:
         rest, values = parse(split(line), CELL_OPTIONS)
         _check_dry(values)
         sampling = tuple((key, values.pop(key)) for key in SAMPLING if key in values)
+        if "top_logprobs_num" in dict(sampling):
+            sampling += (("return_logprob", True),)
         values["run"] = tuple(values.get("run", ()))
         name = identifier("program name", rest[0]) if rest else ""
         cell = cls(name, tuple(Param.parse(word) for word in rest[1:]), sampling=sampling, **values)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..events import (
+    Alternatives,
     Columns,
     Jumped,
     NodeAdded,
@@ -119,7 +120,7 @@ class Feed:
 def _tokens(event: Any) -> Iterable[int]:
     if isinstance(event, RequestQueued):
         return event.prompt
-    if isinstance(event, NodeAdded | Jumped):
+    if isinstance(event, NodeAdded | Jumped | Alternatives):
         return event.tokens
     if isinstance(event, StepRan):
         rows = event.sampled

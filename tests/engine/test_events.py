@@ -16,6 +16,7 @@ from sgnb.engine.engine import Engine
 from sgnb.engine.request.output import Output
 from sgnb.engine.request.request_state import Origin
 from sgnb.events import (
+    Alternatives,
     EngineStarted,
     EngineStopped,
     NodeEvicted,
@@ -196,3 +197,27 @@ def test_requests_say_where_they_come_from(make_engine: MakeEngine) -> None:
     engine.close()
     [queued] = [r.event for r in engine.log.read().records if isinstance(r.event, RequestQueued)]
     assert queued == RequestQueued(1, "run", "0.1", "answer", "score", (5,), "cell.py", 7)
+
+
+def test_alternatives_are_told_with_what_the_grammar_allows() -> None:
+    with Engine("tiny") as engine:
+        out = engine.generate(
+            "Q: What is the capital of France?\nA:",
+            regex=r" [PL][a-z]+",
+            max_new_tokens=6,
+            temperature=0,
+            return_logprob=True,
+            top_logprobs_num=4,
+        )
+        records = engine.log.read().records
+    told = [r.event for r in records if isinstance(r.event, Alternatives)]
+    assert [
+        [list(pair) for pair in zip(a.tokens, a.logprobs, strict=True)] for a in told
+    ] == [[[token, round(p, 4)] for token, p in row] for row in out.top_logprobs]  # fmt: skip
+    sampled = [s.token for r in records if isinstance(r.event, StepRan) for s in r.event.sampled]
+    for token, alternatives in zip(sampled, told, strict=True):
+        allowed = dict(zip(alternatives.tokens, alternatives.allowed, strict=True))
+        assert allowed.get(token, True)
+        texts = {t: engine.tokenizer.text(t) for t in alternatives.tokens}
+        if alternatives is told[0]:
+            assert allowed == {t: texts[t][:2] in (" ", " P", " L") for t in texts}

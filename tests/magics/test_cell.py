@@ -14,6 +14,7 @@ import pytest
 
 import sgnb
 from sgnb.errors import Aborted, OptionError
+from sgnb.events import Alternatives
 from sgnb.lang import ProgramState
 from sgnb.magics.engines import BUNDLED
 from sgnb.magics.magic import PATTERNS
@@ -148,6 +149,14 @@ def test_over(shell: Any, over: str) -> None:
     )
     assert [state.text()[0] for state in states] == ["a", "b"]
     assert shell.ns["s"] == states
+
+
+def test_likeliest_tokens_are_recorded(shell: Any, engine: Any) -> None:
+    after = engine.log.last
+    shell("%%sglang --logprobs 3 --show none --max-tokens 4\ns += 'A story.' + gen('x')\n")
+    events = [record.event for record in engine.log.read(after).records]
+    told = [event for event in events if isinstance(event, Alternatives)]
+    assert told and all(len(one.tokens) == 3 for one in told)
 
 
 def test_an_empty_batch(shell: Any) -> None:

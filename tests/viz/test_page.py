@@ -252,3 +252,27 @@ def test_a_prompt_that_leaves_the_tree_says_where() -> None:
         "from here on: the tree went on with “␣Spain”",
         "the last token of a prompt is always computed: its logits give the next one",
     ]
+
+
+def test_alternatives_are_shown_before_and_after_the_mask() -> None:
+    log = EventLog()
+    engine = WordEngine(log)
+    generation = engine.generate("The capital of France is", " Paris")
+    tokens = engine.encode(" Paris Lyon")
+    for _ in range(3):
+        next(generation)
+    log.emit(events.Alternatives(1, tokens, (-0.5, -1.5), (True, False)))
+    lines = [encode(record) for record in log.read().records]
+    script = """
+      const state = newState();
+      for (const record of parseLines(given.join("\\n"))) apply(state, record);
+      const request = state.requests.get(1), position = request.prompt.length;
+      const said = () => Object.fromEntries(describe(state, { request: 1, position }).facts);
+      const before = said().likeliest;
+      request.output[0].mask = { allowed: 1, kept: -0.5, before: 0, after: 1 };
+      return [before, said().likeliest];"""
+    files = ["dom", *REDUCERS, "draw", "text", "tree", "inspect"]
+    assert node(script, files, lines) == [
+        "“␣Paris” 60.7 %, “␣Lyon” 22.3 %",
+        "“␣Paris” 60.7 % → 100.0 %, “␣Lyon” 22.3 % → not allowed",
+    ]

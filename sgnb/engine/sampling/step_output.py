@@ -7,6 +7,7 @@ or was rewritten in the meantime is dropped.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...errors import RequestError
+from ...events import Alternatives
 from ..device.transfer import mark, to_device, to_host
 from ..request.batch import NO_ROW, Batch
 from ..request.request import Request
@@ -36,17 +38,24 @@ NO_TOKEN = (
 )
 
 
-class StepOutput(NamedTuple):
+@dataclass(slots=True)
+class StepOutput:
     """What the host makes of a step."""
 
     requests: list[Request]  # those that get a token
     tokens: list[int]
     logprobs: list[float] | NDArray[np.float64]  # of the tokens, rounded for the events
-    masked: list[tuple[int, int, float, int, int]]  # the fields of events `Masked`
-    failed: list[tuple[Request, BaseException]]  # those whose grammar or biases left no token
-    spoilt: list[Request]  # those with logits that are no numbers
-    spent: list[Request]  # those whose last tokens are computed, and that get no more
-    verified: list[Request]  # those whose drafted tokens were settled, or taken back
+    # The fields of events `Masked`.
+    masked: list[tuple[int, int, float, int, int]] = field(default_factory=list)
+    # To the tokens, where they were asked for.
+    alternatives: list[Alternatives] = field(default_factory=list)
+    # Those whose grammar or biases left no token.
+    failed: list[tuple[Request, BaseException]] = field(default_factory=list)
+    spoilt: list[Request] = field(default_factory=list)  # those with logits that are no numbers
+    # Those whose last tokens are computed, and that get no more.
+    spent: list[Request] = field(default_factory=list)
+    # Those whose drafted tokens were settled, or taken back.
+    verified: list[Request] = field(default_factory=list)
 
 
 class Scores(NamedTuple):
@@ -108,10 +117,12 @@ class AsyncStepOutput:
         allowed = np.count_nonzero(sampled.allowed.numpy()[:count])  # a third of torch's `all`
         if allowed < count or not (logprobs < inf).all():
             return None
-        return StepOutput(requests, sampled.tokens[:count].tolist(), logprobs, [], [], [], [], [])
+        return StepOutput(
+            requests, sampled.tokens[:count].tolist(), logprobs, [], [], [], [], [], []
+        )
 
     def _get_each(self) -> StepOutput:
-        output = StepOutput([], [], [], [], [], [], [], [])
+        output = StepOutput([], [], [])
         columns = [c.tolist() for c in self._sampled] if self._sampled else [[]] * 4
         rows = zip(self._batch.requests, self._batch.sample_rows, self._versions, strict=True)
         for place, (request, row, version) in enumerate(rows):
@@ -173,6 +184,7 @@ def _accept(request: Request, sample: Sequence[Any], extra: Extra, output: StepO
             (request, explain(request.state) if binds else RequestError(*NO_TOKEN))
         )
         return
+    alternatives = _alternatives(request, extra.top)
     if constraint is not None:
         try:
             ends = token in request.state.stop_tokens
@@ -186,10 +198,28 @@ def _accept(request: Request, sample: Sequence[Any], extra: Extra, output: StepO
 
     output.requests.append(request)
     output.tokens.append(token)
+    output.alternatives += alternatives
     output.logprobs.append(round(logprob, 4))  # type: ignore[union-attr]
     if request.params.return_logprob:
         request.logprobs.append(logprob)
         request.top_logprobs += _pairs(extra.top)
+
+
+def _alternatives(request: Request, top: tuple[Tensor, ...] | None) -> list[Alternatives]:
+    """To the request's next token, which its grammar has not seen yet."""
+    state, made = request.state, []
+    for pairs in _pairs(top):
+        tokens, logprobs = zip(*pairs, strict=True)
+        allowed = (True,) * len(tokens)
+        if state.constraint is not None and state.constraint.binds:
+            mask, ends = state.constraint.allowed_tokens(), state.constraint.may_end
+            allowed = tuple(
+                (token < len(mask) and bool(mask[token])) or (ends and token in state.stop_tokens)
+                for token in tokens
+            )
+        rounded = tuple(round(logprob, 4) for logprob in logprobs)
+        made.append(Alternatives(request.id, tokens, rounded, allowed))
+    return made
 
 
 def read_later(batch: Batch, sampled: SamplerOutput) -> AsyncStepOutput:

@@ -16,10 +16,20 @@ function describeToken(state, { request: id, position }) {
   else if (token.t !== undefined) facts.push(["time", `${duration(token.t - request.queued)} after it was asked for`]);
   if (position === request.cached && request.leaves) facts.push(["not found", whyNot(state, request)]);
   if (token.mask) facts.push(["grammar", `${plural(token.mask.allowed, "token")} allowed, ${(100 * Math.exp(token.mask.kept)).toFixed(1)} % of the probability${token.mask.before >= 0 ? `, state ${token.mask.before} → ${token.mask.after}` : ""}`]);
+  if (token.alternatives) facts.push(["likeliest", alternativesOf(state, token)]);
   if (token.jump) facts.push(["grammar", `forced${token.jump.labels.length ? ` by ${visible(token.jump.labels.join(" "))}` : ""}${token.jump.before >= 0 ? `, state ${token.jump.before} → ${token.jump.after}` : ""}`]);
   const node = [...(nodesOf(state, { request: id, position }) ?? [])][0];
   if (node !== undefined) facts.push(["cache", `node ${node}`]);
   return { text: textOfTokens(state.vocabulary, [token.token]), facts };
+}
+
+// With their probabilities before the grammar's mask and, where there is one, after it.
+function alternativesOf(state, { alternatives, mask }) {
+  const share = (logprob) => `${(100 * Math.exp(logprob)).toFixed(1)} %`;
+  return alternatives.map(({ token, logprob, allowed }) => {
+    const after = !mask ? "" : allowed ? ` → ${share(logprob - mask.kept)}` : " → not allowed";
+    return `“${inLine(textOfTokens(state.vocabulary, [token]), 20)}” ${share(logprob)}${after}`;
+  }).join(", ");
 }
 
 // Why the prompt's prefix in the cache ends where it does.

@@ -340,6 +340,10 @@ const OF_ENGINE = {
       timed(run, t);
     }
   },
+  Alternatives(state, event) {
+    const last = state.requests.get(event.request)?.output.at(-1);
+    if (last) last.alternatives = event.tokens.map((token, i) => ({ token, logprob: event.logprobs[i], allowed: event.allowed[i] }));
+  },
   Jumped(state, event, t) {
     const request = state.requests.get(event.request);
     if (!request || request.finished !== null) return;
