@@ -1,4 +1,4 @@
-// A batch as a table: a row for each program, sorted and filtered by its head.
+// A batch as a table: a row for each program, sorted and filtered by its head, opened by a click.
 
 const SHOWN_ROWS = 200;
 const COLUMNS = {
@@ -23,8 +23,14 @@ function newRowsPanel(host, page) {
   thead.append(head);
   table.append(thead, body);
   frame.append(table);
-  host.append(tools, frame);
-  let by = "#", down = false;
+  const detail = el("div", "sgnb-branches");
+  host.append(tools, frame, detail);
+  let by = "#", down = false, opened = null, painter = null;
+  body.addEventListener("click", ({ target }) => {
+    const branch = target.closest("tr")?.dataset.branch;
+    opened = branch === opened ? null : branch;
+    page.repaint();
+  });
   for (const name of Object.keys(COLUMNS)) {
     const cell = el("th", "", "", { scope: "col" });
     cell.append(button(name, `sort by ${name}`, () => {
@@ -48,10 +54,25 @@ function newRowsPanel(host, page) {
       const cells = [row.branch, inLine(row.arguments, 80), inLine(row.error || row.answer, 160), row.prompt, percent(row.cached, row.prompt), row.output, duration((row.ended ?? now) - row.began), row.status];
       cells.forEach((text, i) => setText(line.children[i], String(text)));
       line.className = row.error ? "sgnb-failed" : "";
+      line.classList.toggle("sgnb-lit", row.branch === opened);
+      line.dataset.branch = row.branch;
       line.children[1].title = visible(row.arguments);
       line.children[2].title = visible((row.error || row.answer).slice(0, 2000));
     });
     Object.keys(COLUMNS).forEach((name, i) => head.children[i].setAttribute("aria-sort", name !== by ? "none" : down ? "descending" : "ascending"));
+    paintDetail(state, run);
+  }
+  // The coloured text of the opened row or, of a row whose text is not kept, its answer.
+  function paintDetail(state, run) {
+    const row = run.rows.get(opened);
+    if (!row || painter?.of !== opened) painter = row ? { of: opened, ...newBranchPainter(opened) } : null;
+    if (!row) {
+      detail.replaceChildren();
+      return;
+    }
+    if (detail.firstChild !== painter.root) detail.replaceChildren(painter.root);
+    const branch = run.branches.get(opened) ?? { ...newBranch(opened, ""), ...row, pieces: [{ kind: "sampled", text: row.answer }], variables: {} };
+    painter.paint(state, branch, row.status === "running", true, "origin");
   }
   return { host, paint, highlight() {} };
 }

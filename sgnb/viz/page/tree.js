@@ -32,7 +32,7 @@ function layoutTree(state, { mine, whole, opened, width }) {
     const placed = [];
     let row = 0, end = 1;
     function visit(node, x) {
-      const children = [...node.children.values()].map((id) => nodes.get(id)).sort((a, b) => a.order - b.order);
+      const children = [...node.children.values()].map((id) => nodes.get(id)).sort((a, b) => mine(b) - mine(a) || a.order - b.order);
       const open = children.filter((child) => shown.has(child.id));
       const folded = children.length - open.length;
       const first = row;
