@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
+from typing import Any
 from unicodedata import unidata_version
 
 from ..errors import GrammarError
@@ -26,6 +28,7 @@ from .automaton.limits import Limits, Recursive, TooLarge
 from .library.library import LibraryGrammar, compile_ebnf, compile_rules
 from .matcher import AutomatonMatcher, Matcher, Paths
 from .regex import parser as regex
+from .schema.suspects import suspects as schema_suspects
 from .schema.translate import translate
 from .spec import GrammarSpec
 from .syntax import Rules
@@ -112,12 +115,24 @@ class GrammarCompiler:
 
     def _make(self, spec: GrammarSpec) -> TokenGrammar:
         try:
-            return TokenGrammar(compile_spec(spec), self._vocabulary())
+            compiled = compile_spec(spec)
+            for line in suspects(spec):
+                warnings.warn_explicit(line, UserWarning, "json_schema", 1, registry=_warned)
+            return TokenGrammar(compiled, self._vocabulary())
         except GrammarError:
             raise
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             raise GrammarError(f"the {spec.kind} cannot be compiled: {reason}") from error
+
+
+_warned: dict[Any, Any] = {}
+"""`warnings`' registry of what was said."""
+
+
+def suspects(spec: GrammarSpec) -> tuple[str, ...]:
+    """What in a schema asks nothing and looks as if it should."""
+    return schema_suspects(spec.text) if spec.kind == "json_schema" else ()
 
 
 def compile_spec(spec: GrammarSpec) -> CompiledGrammar:

@@ -17,7 +17,7 @@ from .advice import Encoder, collisions, endless, readable
 from .automaton.automaton import Automaton
 from .automaton.compressed import Compressed
 from .automaton.dfa import START
-from .compiler import CompiledGrammar
+from .compiler import CompiledGrammar, suspects
 
 EXAMPLES = 8
 """Random texts over which the share of forced bytes is taken."""
@@ -99,10 +99,11 @@ def explain(
     head = (spec.kind, spec.text, grammar.seconds, grammar.from_cache, grammar.why)
     if automaton is None:
         unknown = "its size, its shortest text and its endless parts are not known"
-        return GrammarReport(*head, warnings=(unknown,))
+        return GrammarReport(*head, warnings=(unknown, *suspects(spec)))
     example, forced = _examples(automaton, grammar.compressed)
     shortest = _shortest(automaton)
     warnings = [
+        *suspects(spec),
         *endless(automaton, spec.kind, stops),
         *collisions(automaton, encoder),
         *_too_long(shortest, encoder, max_tokens),

@@ -17,6 +17,7 @@ from sgnb.grammar.schema.cases import LOGIC
 from sgnb.grammar.schema.coverage import document
 from sgnb.grammar.schema.keywords import ENFORCED, KEYWORDS
 from sgnb.grammar.schema.reader import READERS
+from sgnb.grammar.schema.suspects import suspects
 from sgnb.grammar.schema.translate import translate
 from sgnb.grammar.syntax import Reference, Rules, Source
 
@@ -372,12 +373,6 @@ def test_whitespace_is_bounded():
 
 
 REFUSED = {
-    "unknown": (
-        {"properties": {"a": {"minLenght": 3}}},
-        "minLenght at #/properties/a/minLenght",
-        "minLength",
-    ),
-    "format": ({"format": "colour-name"}, "format at #/format", "pattern"),
     "look_ahead": ({"items": {"pattern": "(?=a)"}}, "pattern at #/items/pattern", "alternatives"),
     "multiple": ({"type": "integer", "multipleOf": 7}, "multipleOf at #/multipleOf", "maximum"),
     "unique": (
@@ -459,6 +454,51 @@ REFUSED = {
         "256",
     ),
 }
+
+
+ANNOTATED = {
+    "x-order": 3, "self": "a", "readonly": True, "markdownDescription": "*b*", "id": "c",
+    "components": {"schemas": {}}, "options": {"hidden": True}, "minLenght": 9, "format": "colour",
+}  # fmt: skip
+
+
+def test_unknown_keywords_and_formats_are_annotations():
+    plain = {"type": "object", "properties": {"a": {"type": "string", "maxLength": 3}}}
+    marked = {
+        **plain, **ANNOTATED, "properties": {"a": {**ANNOTATED, "type": "string", "maxLength": 3}},
+    }  # fmt: skip
+    assert trees(marked) == trees(plain)
+    assert trees({**ANNOTATED, "$ref": "#/$defs/x", "$defs": {"x": INT}}) == trees(INT)
+
+
+def trees(schema):
+    return translate(json.dumps(schema))
+
+
+def test_what_looks_as_if_it_asked_something_is_named():
+    schema = {
+        "properties": {
+            "a": {"type": "string", "minLenght": 3, "x-minLen": 1, "readonly": True},
+            "b": {"type": "string", "format": "date-tim"},
+            "c": {"not": {"Required": ["x"]}, "format": "hue"},
+        }
+    }
+    assert suspects(json.dumps(schema)) == (
+        "format 'hue' at #/properties/c/format asks nothing: say it with pattern if it matters",
+        "Required at #/properties/c/not/Required asks nothing: did you mean 'required'?",
+        "format 'date-tim' at #/properties/b/format asks nothing: did you mean 'date-time'?",
+        "minLenght at #/properties/a/minLenght asks nothing: did you mean 'minLength'?",
+    )
+    assert suspects(json.dumps({"properties": {"minLenght": INT}})) == ()
+
+
+def test_id_names_schemas_in_draft_04_only():
+    inner = {"id": "http://a.b/x.json", "type": "integer"}
+    schema = {"$ref": "http://a.b/x.json", "definitions": {"x": inner}}
+    draft04 = {"$schema": "http://json-schema.org/draft-04/schema#", **schema}
+    assert matches(trees(draft04), "12") and not matches(trees(draft04), '"a"')
+    with pytest.raises(GrammarError, match="is not in the schema"):
+        trees(schema)
 
 
 @pytest.mark.parametrize("name", REFUSED)

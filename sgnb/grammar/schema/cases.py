@@ -17,7 +17,7 @@ from ...errors import GrammarError
 from .flat import ALL_TYPES, NUMBERS, FlatSchema, Schema, canonical, merge, type_of
 from .formats import has_format
 from .index import SchemaIndex
-from .keywords import MOST_CASES, SILENT
+from .keywords import MOST_CASES, asks_nothing
 from .numbers import Bound
 from .reader import read
 
@@ -187,7 +187,7 @@ class CaseReader:
     def _opposite(self, schema: dict[str, Any]) -> Cases:
         flat = read(schema, self.index)
         for keyword in schema:
-            if keyword not in _NEGATABLE and keyword not in SILENT:
+            if keyword not in _NEGATABLE and not asks_nothing(keyword):
                 hint = "use enum, const, type or required here"
                 raise self.index.error(schema, keyword, "cannot be turned round", hint)
         found = list(_opposites(flat))

@@ -20,8 +20,8 @@ Written by `python -m sgnb.grammar.schema.coverage docs/JSON_SCHEMA.md`; a test 
 Draft 2020-12, with the spellings of draft-07 where they mean one thing.
 
 Every text that a schema lets through is JSON and valid under the schema. It may let through less
-than the schema allows; the differences are listed here. A keyword or format that is not listed as
-enforced or as an annotation is an error that names the keyword, its place and an alternative.
+than the schema allows; the differences are listed here. A keyword that is listed as an error is one
+that names the keyword, its place and an alternative; any other is an annotation.
 
 What runs it: *automaton* for what is regular, *library* for recursive references, for `true`,
 `{{}}`, objects without `properties` and arrays without `items` (any JSON inside), and for what
@@ -75,10 +75,12 @@ def document() -> str:
             ", ".join(annotations) + ".",
             "\n## Keywords that are errors\n",
             *_table(("keyword", "instead"), refused),
-            "\nAny other keyword is an error too.",
+            "\nAny other keyword is an annotation, with a warning where it is spelled almost like "
+            "an enforced one.",
             "\n## Formats\n",
             *_table(("format", "narrower in"), formats),
-            f"\n`contentEncoding`: {encodings}. Any other format is an error.\n",
+            f"\n`contentEncoding`: {encodings}, any other is an error. Any other format asks "
+            "nothing, with a warning.\n",
         ]
     )
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 from ...errors import GrammarError, nearest
 from .flat import Schema
-from .keywords import KEYWORDS, REFUSED
+from .keywords import KEYWORDS
 
 MAX_DEPTH = 100  # of nested schemas
 MAX_CHARACTERS = 4_000_000
@@ -69,9 +69,13 @@ class SchemaIndex:
     def __init__(self, root: Schema) -> None:
         self.root = root
         self.pointers: dict[int, str] = {}
+        self._schemas: list[dict[str, Any]] = []
         self._bases: dict[int, str] = {}
         self._named: dict[str, Any] = {}
         self._joined: dict[tuple[int, ...], Schema] = {}
+        dialect = root.get("$schema") if isinstance(root, dict) else None
+        draft04 = isinstance(dialect, str) and "draft-04" in dialect
+        self._identifier = "id" if draft04 else "$id"
         self._add(root, "#", "", 0)
 
     def _add(self, schema: Any, pointer: str, base: str, depth: int) -> None:
@@ -84,7 +88,8 @@ class SchemaIndex:
             if depth > MAX_DEPTH:
                 raise _too_deep()
             self.pointers[id(schema)] = pointer
-            if isinstance(identifier := schema.get("$id"), str):
+            self._schemas.append(schema)
+            if isinstance(identifier := schema.get(self._identifier), str):
                 base = urldefrag(urljoin(base, identifier)).url
                 self._named[base] = schema
                 if identifier.startswith("#"):
@@ -95,6 +100,10 @@ class SchemaIndex:
                 self._named[f"{base}#{anchor}"] = schema
             for name, child in _children(schema):
                 pending.append((child, f"{pointer}/{name}", base, depth + 1))
+
+    def schemas(self) -> list[dict[str, Any]]:
+        """All of the document."""
+        return list(self._schemas)
 
     def pointer(self, schema: Any, keyword: str = "") -> str:
         """The JSON pointer, as `#/properties/x`; of a joined schema, that of its first part."""
@@ -107,14 +116,6 @@ class SchemaIndex:
     def error(self, schema: Any, keyword: str, problem: str, hint: str) -> GrammarError:
         """A GrammarError that names the keyword and its place."""
         return GrammarError(f"{keyword} at {self.pointer(schema, keyword)}: {problem}", hint)
-
-    def unsupported(self, schema: Any, keyword: str) -> GrammarError:
-        """The error for a keyword that is refused or not known."""
-        known = KEYWORDS.get(keyword)
-        if known and known.state == REFUSED:
-            return self.error(schema, keyword, "not supported", known.how)
-        hint = f"{nearest(keyword, KEYWORDS)[:60]}; or remove it"
-        return self.error(schema, keyword, "not a known keyword", hint)
 
     def join(self, a: Schema, b: Schema) -> Schema:
         """The conjunction as one schema; the same object for the same parts."""

@@ -1,5 +1,5 @@
-"""The keywords of JSON Schema, and how each is handled. The translation accepts those that are
-enforced or annotations here, no others; docs/JSON_SCHEMA.md is generated from the same table."""
+"""The keywords of JSON Schema, and how each is handled. Others are annotations, as the
+specification says; docs/JSON_SCHEMA.md is generated from the same table."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _refused(hint: str) -> Keyword:
 
 _ANNOTATIONS = (
     "$schema", "$comment", "$vocabulary", "title", "description", "default", "example", "examples",
-    "deprecated", "readOnly", "writeOnly", "discriminator",
+    "deprecated", "readOnly", "writeOnly", "discriminator", "id", "components",
 )  # fmt: skip
 _TEXT_IN_TEXT = "a text inside a text is not checked: describe it as an object, or drop the keyword"
 
@@ -94,7 +94,9 @@ KEYWORDS: dict[str, Keyword] = {
     "pattern": _string(
         "the regex anywhere in the text, unless anchored", "no look-around, no back-references"
     ),
-    "format": _string("a pattern for each format, see below", "an unknown format is an error"),
+    "format": _string(
+        "a pattern for each format, see below", "an unknown format asks nothing, with a warning"
+    ),
     "contentEncoding": _string("base64 and base64url"),
     "properties": _object(
         "in the order of the schema", "closed unless additionalProperties is given", "mapping"
@@ -180,13 +182,16 @@ KEYWORDS: dict[str, Keyword] = {
     "divisibleBy": _refused("use multipleOf"),
     "extends": _refused("use allOf"),
     "disallow": _refused("use not"),
-    "id": _refused("use $id"),
     "optional": _refused("leave the name out of required"),
-    "components": _refused("move the schemas to $defs"),
 }
 
-SILENT = frozenset({*_ANNOTATIONS, "$defs", "definitions", "$id", "$anchor"})
-"""The keywords that ask nothing of a value."""
+_SILENT = frozenset({*_ANNOTATIONS, "$defs", "definitions", "$id", "$anchor"})
+
+
+def asks_nothing(keyword: str) -> bool:
+    """Whether it says nothing of a value. A keyword that is not known is an annotation."""
+    return keyword in _SILENT or keyword not in KEYWORDS
+
 
 MOST_CASES = 256
 """The most cases that anyOf, oneOf, if and the like make where they are merged with keywords."""

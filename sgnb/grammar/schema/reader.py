@@ -10,7 +10,7 @@ from typing import Any
 from .flat import NUMBERS, FlatSchema, common_values, tighter
 from .formats import ENCODINGS, FORMATS, NUMBER_FORMATS
 from .index import SchemaIndex
-from .keywords import ANNOTATION, ENFORCED, KEYWORDS, Children
+from .keywords import KEYWORDS, REFUSED, Children
 from .numbers import BOUND_DIGITS, Bound
 
 TYPES = {
@@ -32,14 +32,16 @@ class Wrong(Exception):
 def read(schema: dict[str, Any], index: SchemaIndex) -> FlatSchema:
     """What the keywords of `schema` but logic and references ask of a value.
 
-    Raises GrammarError for any keyword that is not enforced or whose value is wrong.
+    Raises GrammarError for any keyword that is refused or whose value is wrong.
     """
     fields: Fields = {"source": schema}
     spoken: set[str] = set()
     for keyword, value in schema.items():
         known = KEYWORDS.get(keyword)
-        if known is None or known.state not in (ENFORCED, ANNOTATION):
-            raise index.unsupported(schema, keyword)
+        if known is None:
+            continue
+        if known.state == REFUSED:
+            raise index.error(schema, keyword, "not supported", known.how)
         spoken.update(known.types)
         try:
             _check_children(known.children, value)
@@ -128,12 +130,11 @@ def _check_pattern(pattern: Any) -> None:
 
 
 def _format(fields: Fields, value: Any) -> None:
-    if not isinstance(value, str) or (value not in FORMATS and value not in NUMBER_FORMATS):
-        hint = "use pattern, or remove it; docs/JSON_SCHEMA.md has a list"
-        raise Wrong(f"{value!r:.60} is not a known format", hint)
+    if not isinstance(value, str):
+        raise Wrong(f"{value!r:.60} is no format", "give its name; docs/JSON_SCHEMA.md has a list")
     if value in FORMATS:
         fields["formats"] = (*fields.get("formats", ()), value)
-    elif (ends := NUMBER_FORMATS[value]) is not None:
+    elif (ends := NUMBER_FORMATS.get(value)) is not None:
         _bound("low", 1, True)(fields, ends[0])
         _bound("high", -1, True)(fields, ends[1])
 

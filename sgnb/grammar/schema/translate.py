@@ -29,7 +29,7 @@ from .arrays import array_tree
 from .cases import LOGIC, CaseReader
 from .flat import ALL_TYPES, NUMBERS, FlatSchema, Schema, type_of
 from .index import SchemaIndex, read_schema
-from .keywords import SILENT
+from .keywords import asks_nothing
 from .multiples import common_multiple, integer_bounds, multiples
 from .numbers import integers, numbers
 from .objects import Context, object_tree
@@ -118,7 +118,7 @@ class _Translation:
         """The values of a schema that only delegates to others; None for any other schema."""
         if isinstance(schema, bool):
             return self._reference(VALUE.name) if schema else NOTHING
-        spoken = schema.keys() - SILENT
+        spoken = {keyword for keyword in schema if not asks_nothing(keyword)}
         if spoken == {"$ref"}:
             name, target = self.index.resolve(schema)
             return self._reference(self._rule(target, name, place))
