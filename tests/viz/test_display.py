@@ -101,7 +101,9 @@ def emitter(log: EventLog) -> Iterator[Emitter]:
 def test_a_live_view_then_the_twin(log: EventLog, emitter: Emitter, shown: list[Any]) -> None:
     run = Display(emitter)
     run.open("r1")
-    assert len(shown) == 2 and shown[1]["text/html"].startswith("<figure")
+    style, _, twin = shown
+    assert "sgnb-twin" in style["application/javascript"] and style["text/plain"] == ""
+    assert f"sgnb-twin-{run.uid}" in twin["image/svg+xml"]
     for _ in demo(log):
         run.tick()
     run.close()
