@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from .branch import Branch, common_prefix_chars, take
@@ -13,7 +14,8 @@ from .tree import ROOT, Node, TreeState
 
 TREE_ROWS = 40
 BATCH_ROWS = 60
-ANSWER = 96  # characters of a row's answer
+ARGUMENTS, ANSWER = 24, 96  # characters of a row
+WRITTEN = ("sampled", "jumped")  # kinds of text that are no prompt
 MAX_CHILDREN = 8
 """Children shown of each node of a tree that has to be cut."""
 
@@ -59,11 +61,11 @@ def _branch_lines(state: RunState) -> Iterator[str]:
 def batch_lines(state: RunState, most: int) -> Iterator[str]:
     """The table of a batch with at most `most` rows, and the text with which its rows begin."""
     table = [ROW_HEAD, *(row_cells(row) for row in shown_rows(state, most))]
-    widths = [max(len(cells[i]) for cells in table) for i in range(len(ROW_HEAD) - 1)]
+    widths = [max(len(cells[i]) for cells in table) for i in range(len(ROW_HEAD))]
     yield ""
     for cells in table:
-        figures = [cell.rjust(width) for cell, width in zip(cells, widths, strict=False)]
-        yield "  ".join([*figures, cells[-1]])
+        padded = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
+        yield "  ".join([*padded[:-2], cells[-2].ljust(widths[-2]), cells[-1]])
     if len(state.rows) > most:
         yield f"and {counted(len(state.rows) - most, 'more row')}"
     prefix = "".join(text for _, text in shared_prefix(state))
@@ -71,7 +73,7 @@ def batch_lines(state: RunState, most: int) -> Iterator[str]:
         yield from ("", "every row begins with", visible(prefix))
 
 
-ROW_HEAD = ("#", "cached", "prompt", "new", "time", "answer")
+ROW_HEAD = ("#", "cached", "prompt", "new", "time", "arguments", "answer")
 
 
 def row_cells(row: Row) -> tuple[str, ...]:
@@ -83,6 +85,7 @@ def row_cells(row: Row) -> tuple[str, ...]:
         str(row.prompt or ""),
         str(row.output or ""),
         duration(row.ended - row.began) if row.ended is not None else row.status,
+        label(row.arguments, ARGUMENTS),
         label((error or row.answer).strip(), ANSWER),
     )
 
@@ -96,14 +99,15 @@ def shown_rows(state: RunState, most: int) -> list[Row]:
 
 
 def shared_prefix(state: RunState) -> list[list[str]]:
-    """The coloured text with which the first rows of a batch begin, as the first of them shows
-    it."""
+    """The coloured text of the prompt with which the first rows of a batch begin, as the first of
+    them shows it."""
     branches = [branch for branch in state.branches.values() if not branch.parent]
     if len(branches) < 2:
         return []
     first = branches[0]
     length = min(common_prefix_chars(first.text, branch.text) for branch in branches[1:])
-    return take(first.segments, length)
+    prompt = takewhile(lambda segment: segment[0] not in WRITTEN, take(first.segments, length))
+    return list(prompt)
 
 
 def run_heading(state: RunState) -> str:
@@ -156,14 +160,14 @@ def counted(number: int, word: str) -> str:
 
 def label(text: str, width: int) -> str:
     """The beginning of a text on one line of at most `width` characters."""
-    flat = visible(text[: width + 1]).replace("\n", "⏎")
+    flat = visible(text[: width + 1]).replace("\n", "⏎").replace("\t", " ")
     return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 
 def in_line(text: str, width: int) -> str:
     """The beginning of a text on one line of at most `width` characters, with its white space
     seen."""
-    flat = label(text, width).replace("\t", "⇥")
+    flat = label(text[: width + 1].replace("\t", "⇥"), width)
     after = len(flat) - len(flat.rstrip(" "))
     before = len(flat) - len(flat.lstrip(" ")) if after < len(flat) else 0
     return "␣" * before + flat[before : len(flat) - after] + "␣" * after

@@ -20,6 +20,7 @@ from ..events import (
     ChoiceMade,
     GenerationDone,
     Jumped,
+    ProgramCalled,
     Record,
     RequestAdmitted,
     RequestFinished,
@@ -103,6 +104,7 @@ class Row:
     ended: float | None = None
     status: str = "running"
     error: str = ""
+    arguments: str = ""
     name: str = ""  # of the variable set last
     answer: str = ""  # its value
     prompt: int = 0  # tokens of all requests
@@ -212,6 +214,11 @@ class RunState:
             branch.append("text", event.text)
         branch.forked_at = parent.length if parent is not None else 0
         self.branches[event.branch] = branch
+
+    def _called(self, event: ProgramCalled) -> None:
+        row = self.rows.get(event.branch)
+        if row is not None:
+            row.arguments = event.arguments
 
     def _branch_finish(self, event: BranchFinished) -> None:
         self.figures.finished += "." not in event.branch
@@ -347,6 +354,7 @@ class RunState:
         RunStarted: _start,
         RunFinished: _finish,
         BranchStarted: _branch_start,
+        ProgramCalled: _called,
         BranchFinished: _branch_finish,
         TextAppended: _text,
         GenerationDone: _generated,

@@ -20,7 +20,6 @@ from .plain_text import (
     shared_prefix,
     shown_rows,
     tree_heading,
-    walk,
 )
 from .run import RunState
 from .tokens import visible, visible_segments
@@ -32,8 +31,9 @@ INSIDE = WIDTH - 2 * MARGIN
 PREFIX_LINES = 6
 """Of the text with which the rows of a batch begin."""
 CELLS = {"#": 28, "cached": 622, "prompt": 684, "new": 738, "time": INSIDE}
-"""Where a column of a batch's table ends; the answer takes the room after the first."""
-ANSWER_COLUMNS = 66
+"""Where a column of a batch's table ends; arguments and answer take the room after the first."""
+ARGUMENTS_X, ANSWER_X, ANSWER_END = 40, 236, 560
+"""Without arguments the answer begins where they would."""
 
 # Of the tree, as in `page/tree.js`:
 LOWEST, HIGHEST, TALL = 22, 44, 300
@@ -156,13 +156,20 @@ def _wrapped(segments: Sequence[Sequence[str]], most: int) -> tuple[str, float]:
 
 def _rows(state: RunState, rows: int) -> tuple[str, float]:
     """A batch as a table, answers first, then once what its rows begin with; and the height."""
-    out = [_text(x, 12, name, "r") for name, x in CELLS.items()] + [_text(40, 12, "answer", "m")]
+    shown = shown_rows(state, rows)
+    called = any(row.arguments for row in shown)
+    at = ANSWER_X if called else ARGUMENTS_X
+    out = [_text(x, 12, name, "r") for name, x in CELLS.items()] + [_text(at, 12, "answer", "m")]
+    out += [_text(ARGUMENTS_X, 12, "arguments", "m")] if called else []
     y = float(LINE)
-    for row in shown_rows(state, rows):
+    for row in shown:
         cells = dict(zip(ROW_HEAD, row_cells(row), strict=True))
         out.append(_tag("path", class_="l", d=f"M0 {y - 2:.0f}h{INSIDE}"))
-        answer = _fitted(cells["answer"], ANSWER_COLUMNS)
-        out.append(_text(40, y + 13, answer, "x" if row.error else ""))
+        answer = _fitted(cells["answer"], int((ANSWER_END - at) / CHAR))
+        out.append(_text(at, y + 13, answer, "x" if row.error else ""))
+        if called:
+            room = int((ANSWER_X - ARGUMENTS_X) / CHAR) - 1
+            out.append(_text(ARGUMENTS_X, y + 13, _fitted(cells["arguments"], room), ""))
         out += [_text(x, y + 13, cells[name], "r") for name, x in CELLS.items() if cells[name]]
         y += LINE + 2
     if len(state.rows) > rows:
@@ -266,7 +273,7 @@ def _tree(tree: TreeState, run: RunState | None, leaves: int) -> tuple[str, floa
     kept = shown_nodes(tree, run, max(1, leaves // 2))
     if not kept:
         return "".join(out), 20
-    order = list(walk(tree))
+    order = list(_in_order(tree, run))
     hidden = _hidden(order, kept)
     boxes, cap, scale = layout([node for node in order if node.id in kept], INSIDE)
     count = sum(box.rows for node, box in boxes.items() if tree.nodes[node].parent == ROOT)
@@ -278,11 +285,22 @@ def _tree(tree: TreeState, run: RunState | None, leaves: int) -> tuple[str, floa
     return "".join(out) + _tag("g", legend, transform=f"translate(0 {y:.0f})"), y + height
 
 
+def _in_order(tree: TreeState, run: RunState | None) -> Iterator[Node]:
+    """Every node but the root, parents first, the run's own before their siblings."""
+    stack = [tree.root]
+    while stack:
+        node = stack.pop()
+        if node.id != ROOT:
+            yield node
+        own = sorted(tree.children(node), key=lambda child: not _own(child, run))
+        stack += own[::-1]
+
+
 def shown_nodes(tree: TreeState, run: RunState | None, leaves: int) -> set[int]:
     """The nodes on the way to `leaves` leaves: those that the run made or found and the latest
     used."""
     ends = [node for node in tree.nodes.values() if node.id != ROOT and not node.children]
-    ends.sort(key=lambda node: (_made(node, run) or _found(node, run), node.tick), reverse=True)
+    ends.sort(key=lambda node: (_own(node, run), node.tick), reverse=True)
     kept: set[int] = set()
     for node in ends[:leaves]:
         while node.id != ROOT and node.id not in kept:
@@ -297,6 +315,10 @@ def _made(node: Node, run: RunState | None) -> bool:
 
 def _found(node: Node, run: RunState | None) -> bool:
     return run is not None and run.began is not None and node.found >= run.began
+
+
+def _own(node: Node, run: RunState | None) -> bool:
+    return _made(node, run) or _found(node, run)
 
 
 def _hidden(nodes: Sequence[Node], kept: set[int]) -> Counter[int]:

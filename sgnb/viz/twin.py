@@ -19,23 +19,26 @@ TEXT_LIMIT = 12_000
 """Characters of the text."""
 FIRST_ROWS = 24
 
-NO_PLACEHOLDERS = (
-    ".jp-OutputArea-child:has(> .lm-Panel.jp-OutputArea-output)"
-    ":not(:has(> .jp-OutputArea-output > *))"
-    ":has(~ .jp-OutputArea-child img[src*=sgnb-twin]){display:none}"
+LAB_STYLE = (
+    ".jp-OutputArea-child:is("
+    ":has(> .lm-Panel.jp-OutputArea-output):not(:has(> .jp-OutputArea-output > *)),"
+    ":has(> .jp-RenderedJavaScript:empty)"
+    "):has(~ .jp-OutputArea-child img[src*=sgnb-twin]){display:none}"
+    ".jp-OutputArea-output > img[src*=sgnb-twin]{max-width:100%}"
 )
-"""Hides the "Loading widget..." that JupyterLab shows for live views without a kernel."""
+"""For JupyterLab. Hides the "Loading widget..." of live views without a kernel, and the empty place
+of `STYLE_BUNDLE`; fits the picture to the notebook."""
 
 STYLE_BUNDLE = {
     "application/javascript": (
         "document.getElementById('sgnb-style')||document.head.append("
         "Object.assign(document.createElement('style'),"
-        f"{{id:'sgnb-style',textContent:{json.dumps(NO_PLACEHOLDERS)}}}))"
+        f"{{id:'sgnb-style',textContent:{json.dumps(LAB_STYLE)}}}))"
     ),
     "text/plain": "",
 }
-"""An output that gives a page `NO_PLACEHOLDERS`. Where scripts are stripped nothing is left of it;
-of a `<style>` sanitisers leave the text."""
+"""An output that gives a page `LAB_STYLE`. Where scripts are stripped nothing is left of it; of a
+`<style>` sanitisers leave the text."""
 
 
 def twin_bundle(states: Sequence[Shown], uid: str) -> dict[str, str]:

@@ -171,7 +171,12 @@ def reopened_shows_twin_only(notebook: Notebook, path: Path) -> bool:
     assert len(twins) == 1 and size(twins[0]) < 20_000
     notebook.open_without_kernel(path.name)
     notebook.page.wait_for_selector("img[src*=sgnb-twin]")
+    picture = notebook.page.locator("img[src*=sgnb-twin]")
+    fits = "image => image.clientWidth <= image.parentElement.clientWidth"
     return (
-        notebook.page.locator("img[src*=sgnb-twin]").is_visible()
+        picture.is_visible()
+        and picture.evaluate(fits)
         and not notebook.page.locator(".sgnb-card").count()
+        and not notebook.page.get_by_text("Loading widget").first.is_visible()
+        and not notebook.page.locator(".jp-RenderedJavaScript").first.is_visible()
     )

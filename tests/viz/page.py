@@ -28,7 +28,8 @@ function canonical(state) {
     const { title, status, message, hidden, failed, firstError, figures, seconds } = run;
     const counts = { ...figures, seconds };
     const rows = [...run.rows.values()].map((r) => [
-      r.branch, r.began, r.ended, r.status, r.error, r.name, r.answer, r.prompt, r.cached, r.output,
+      r.branch, r.began, r.ended, r.status, r.error, r.arguments, r.name, r.answer, r.prompt,
+      r.cached, r.output,
     ]);
     runs[run.run] = [title, status, message, hidden, failed, firstError, counts, branches, rows];
   }
