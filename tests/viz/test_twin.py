@@ -49,6 +49,7 @@ def batch(rows: int, answer: str, failed: int = -1) -> LogState:
     for i in range(rows):
         name = str(i)
         program.branch(name)
+        log.emit(events.ProgramCalled("r1", name, f"country='Land{i}'"))
         program.add(name, f"{SYSTEM}Country: Land{i}\nCapital:")
         if i != failed:
             list(program.gen(name, "capital", answer.format(i)))
@@ -132,6 +133,7 @@ def test_a_saved_batch_is_small_and_its_answers_are_read(rows: int, answer: str)
     assert bundle["text/plain"].count(SYSTEM) == 1
     for text in (bundle["text/plain"], "\n".join(shown)):
         assert "error: ValueError: no such land" in text and "City 5." in text
+        assert "country='Land5'" in text
     if rows == 300:
         assert "… 276 more rows" in shown and "and 240 more rows" in bundle["text/plain"]
 
