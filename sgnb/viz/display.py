@@ -17,7 +17,7 @@ from ..errors import OptionError, nearest
 from .emitter import Emitter
 from .plain_text import Shown, plain_text
 from .run import RunState
-from .twin import twin_bundle
+from .twin import STYLE_BUNDLE, twin_bundle
 
 VIEWS = ("text", "tree", "source", "branches", "time", "grammar")
 TWIN_SECONDS = 3.0
@@ -103,6 +103,7 @@ class Display:
 
             lock = self._emitter.lock
             self._view = Dashboard(self.feed, lock, run, self.uid, self._names)
+            display(STYLE_BUNDLE, raw=True)
             display(self._view)
         elif self._states:
             from .terminal import TerminalView

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
-from .branch import Branch
-from .run import RunState
+from .branch import Branch, common_prefix_chars, take
+from .run import Row, RunState, duration
 from .tokens import visible
 from .tree import ROOT, Node, TreeState
 
 TREE_ROWS = 40
+BATCH_ROWS = 60
+ARGUMENTS, ANSWER = 24, 96  # characters of a row
+WRITTEN = ("sampled", "jumped")  # kinds of text that are no prompt
 MAX_CHILDREN = 8
 """Children shown of each node of a tree that has to be cut."""
 
 Shown = RunState | TreeState
 
 
-class Row(NamedTuple):
+class Line(NamedTuple):
     """One line of a printed tree."""
 
     stem: str  # the branches drawn left of it
@@ -32,31 +36,91 @@ def plain_text(states: Sequence[Shown]) -> str:
     )
 
 
-def run_text(state: RunState) -> str:
-    """The run's heading, its figures, and the text of every branch that is kept."""
-    lines = [run_heading(state), state.line(), *losses(state)]
-    for branch, segments, last in state.passages():
-        lines += ["", f"[{branch.name}]", visible("".join(text for _, text in segments))]
-        if last:
-            pairs = branch.variables.items()
-            lines += [f"{visible(name)} = {visible(value)!r}" for name, value in pairs]
-            error = own_error(state, branch)
-            lines += [f"error: {visible(error)}"] if error else []
-    if state.hidden:
-        lines += ["", f"and {state.hidden} more branches, counted but not shown"]
+def run_text(state: RunState, batch_rows: int = BATCH_ROWS) -> str:
+    """The run's heading, what the cache saved, its figures, and the text of every branch that is
+    kept; of a batch a line for each row."""
+    lines = [run_heading(state), *([state.gain()] if state.gain() else []), state.line()]
+    lines += losses(state)
+    lines += batch_lines(state, batch_rows) if state.is_batch else _branch_lines(state)
     return "\n".join(lines)
+
+
+def _branch_lines(state: RunState) -> Iterator[str]:
+    for branch, segments, last in state.passages():
+        yield from ("", f"[{branch.name}]", visible("".join(text for _, text in segments)))
+        if last:
+            for name, value in branch.variables.items():
+                yield f"{visible(name)} = {visible(value)!r}"
+            error = own_error(state, branch)
+            if error:
+                yield f"error: {visible(error)}"
+    if state.hidden:
+        yield from ("", f"and {state.hidden} more branches, counted but not shown")
+
+
+def batch_lines(state: RunState, most: int) -> Iterator[str]:
+    """The table of a batch with at most `most` rows, and the text with which its rows begin."""
+    table = [ROW_HEAD, *(row_cells(row) for row in shown_rows(state, most))]
+    widths = [max(len(cells[i]) for cells in table) for i in range(len(ROW_HEAD))]
+    yield ""
+    for cells in table:
+        padded = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
+        yield "  ".join([*padded[:-2], cells[-2].ljust(widths[-2]), cells[-1]])
+    if len(state.rows) > most:
+        yield f"and {counted(len(state.rows) - most, 'more row')}"
+    prefix = "".join(text for _, text in shared_prefix(state))
+    if prefix:
+        yield from ("", "every row begins with", visible(prefix))
+
+
+ROW_HEAD = ("#", "cached", "prompt", "new", "time", "arguments", "answer")
+
+
+def row_cells(row: Row) -> tuple[str, ...]:
+    """What a row says, as `ROW_HEAD` names it; of a failed one the error in the answer's place."""
+    error = f"error: {row.error}" if row.error else ""
+    return (
+        row.branch,
+        f"{row.cached / row.prompt:.0%}" if row.prompt else "",
+        str(row.prompt or ""),
+        str(row.output or ""),
+        duration(row.ended - row.began) if row.ended is not None else row.status,
+        label(row.arguments, ARGUMENTS),
+        label((error or row.answer).strip(), ANSWER),
+    )
+
+
+def shown_rows(state: RunState, most: int) -> list[Row]:
+    """The first rows of a batch; those that failed come before others, for half of the places."""
+    rows = list(state.rows.values())
+    failed = [place for place, row in enumerate(rows) if row.error][: most // 2]
+    others = [place for place, row in enumerate(rows) if not row.error or place not in failed]
+    return [rows[place] for place in sorted([*failed, *others[: most - len(failed)]])]
+
+
+def shared_prefix(state: RunState) -> list[list[str]]:
+    """The coloured text of the prompt with which the first rows of a batch begin, as the first of
+    them shows it."""
+    branches = [branch for branch in state.branches.values() if not branch.parent]
+    if len(branches) < 2:
+        return []
+    first = branches[0]
+    length = min(common_prefix_chars(first.text, branch.text) for branch in branches[1:])
+    prompt = takewhile(lambda segment: segment[0] not in WRITTEN, take(first.segments, length))
+    return list(prompt)
 
 
 def run_heading(state: RunState) -> str:
     parts = [visible(state.title) or f"run {state.run}", state.status, _first_line(state.message)]
     if state.failed and not state.message:
-        parts.append(f"{state.failed} failed, the first with: {_first_line(state.first_error)}")
+        first = "" if state.failed == 1 else ", the first with"
+        parts.append(f"{state.failed} failed{first}: {_first_line(state.first_error)}")
     return " · ".join(part for part in parts if part)
 
 
 def own_error(state: RunState, branch: Branch) -> str:
-    """The error of a branch, unless it is the run's, which the heading says."""
-    return "" if branch.error == state.message else branch.error
+    """The error of a branch, unless the heading says it."""
+    return "" if branch.error == (state.message or state.first_error) else branch.error
 
 
 def _first_line(message: str) -> str:
@@ -86,7 +150,7 @@ def tree_text(tree: TreeState, budget: int = TREE_ROWS) -> str:
         else:
             counts = counted(len(node.tokens), "token")
             counts += f", {counted(node.locks, 'lock')}" if node.locks else ""
-            lines.append(f"{stem}{label(tree.text(node), 48)!r} ({counts})")
+            lines.append(f"{stem}{in_line(tree.text(node), 48)} ({counts})")
     return "\n".join(lines)
 
 
@@ -98,6 +162,15 @@ def label(text: str, width: int) -> str:
     """The beginning of a text on one line of at most `width` characters."""
     flat = visible(text[: width + 1]).replace("\n", "⏎").replace("\t", " ")
     return flat if len(flat) <= width else flat[: width - 1] + "…"
+
+
+def in_line(text: str, width: int) -> str:
+    """The beginning of a text on one line of at most `width` characters, with its white space
+    seen."""
+    flat = label(text[: width + 1].replace("\t", "⇥"), width)
+    after = len(flat) - len(flat.rstrip(" "))
+    before = len(flat) - len(flat.lstrip(" ")) if after < len(flat) else 0
+    return "␣" * before + flat[before : len(flat) - after] + "␣" * after
 
 
 def shown(tree: TreeState, budget: int) -> tuple[set[int], Counter[int]]:
@@ -128,7 +201,7 @@ def walk(tree: TreeState) -> Iterator[Node]:
         stack += tree.children(node)[::-1]
 
 
-def rows(tree: TreeState, budget: int = TREE_ROWS) -> Iterator[Row]:
+def rows(tree: TreeState, budget: int = TREE_ROWS) -> Iterator[Line]:
     """The lines of a printed tree with the `budget` most recently used nodes."""
     kept, hidden = shown(tree, budget)
 
@@ -144,7 +217,7 @@ def rows(tree: TreeState, budget: int = TREE_ROWS) -> Iterator[Row]:
         stem, item, last = stack.pop()
         branch = stem + ("└─ " if last else "├─ ")
         if isinstance(item, int):
-            yield Row(branch, None, item)
+            yield Line(branch, None, item)
         else:
-            yield Row(branch, item)
+            yield Line(branch, item)
             push(stem + ("   " if last else "│  "), item)

@@ -3,7 +3,7 @@
 What a piece of text means: "text" is constant and has not reached the engine yet; "cached" was
 found in the tree; "computed" went through the model as prompt; "sampled" was chosen by the model;
 "jumped" was forced by a grammar. Of a large batch only the first branches keep their text; the
-others are counted.
+others are rows and counts. The live page does the same with the same records (`page/reduce.js`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ..events import (
     ChoiceMade,
     GenerationDone,
     Jumped,
+    ProgramCalled,
     Record,
     RequestAdmitted,
     RequestFinished,
@@ -34,6 +35,8 @@ from .branch import Branch, common_prefix_chars, drop, take
 from .tokens import Vocabulary
 
 KEPT_BRANCHES = 12
+LEAST_PREFILL = 8
+"""Prompt tokens of a step from which on its time says what a token of a prompt takes."""
 
 _utf8 = codecs.getincrementaldecoder("utf-8")
 
@@ -84,9 +87,29 @@ class Figures:
         parts += [f"{self.jumped_tokens} jumped"] if self.jumped_tokens else []
         parts += [f"{self.tokens_per_second:.0f} tok/s"] if self.output_tokens else []
         parts.append(f"{self.passes} pass" + "es" * (self.passes != 1))
-        long = self.seconds >= 1
-        parts.append(f"{self.seconds:.1f} s" if long else f"{1000 * self.seconds:.0f} ms")
+        parts.append(duration(self.seconds))
         return " · ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"
+
+
+@dataclass(slots=True)
+class Row:
+    """A program of a batch, with its forks."""
+
+    branch: str  # the program's own
+    began: float  # in seconds of the log's clock
+    ended: float | None = None
+    status: str = "running"
+    error: str = ""
+    arguments: str = ""
+    name: str = ""  # of the variable set last
+    answer: str = ""  # its value
+    prompt: int = 0  # tokens of all requests
+    cached: int = 0
+    output: int = 0
 
 
 class Passage(NamedTuple):
@@ -99,6 +122,7 @@ class Passage(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class _Request:
+    row: Row | None
     branch: Branch | None  # None: its text is not shown
     prompt: Sequence[int]
     generates: bool
@@ -115,11 +139,14 @@ class RunState:
         self.title = self.message = ""
         self.status = "waiting"  # then "running", then that of `RunFinished`
         self.branches: dict[str, Branch] = {}
+        self.rows: dict[str, Row] = {}
         self.hidden = 0  # branches that are only counted
         self.failed = self.lost = 0
         self.first_error = ""
         self.figures = Figures()
-        self._began: float | None = None
+        self.began: float | None = None  # in seconds of the log's clock
+        self._now = 0.0
+        self._prefill_seconds, self._prefill_tokens = 0.0, 0
         self._requests: dict[int, _Request] = {}
 
     def line(self) -> str:
@@ -130,8 +157,25 @@ class RunState:
             line += f" · ETA {left:.0f} s"
         return line
 
+    @property
+    def is_batch(self) -> bool:
+        return self.figures.total > 1
+
+    def gain(self) -> str:
+        """What the cache saved, in one line; "" before a request was admitted."""
+        figures = self.figures
+        if not figures.prompt_tokens:
+            return ""
+        line = f"{figures.cached_tokens:,} of {figures.prompt_tokens:,} prompt tokens"
+        line += " found in the cache"
+        if figures.cached_tokens and self._prefill_tokens:
+            each = self._prefill_seconds / self._prefill_tokens
+            line += f": about {duration(each * figures.cached_tokens)}"
+        return line
+
     def apply(self, record: Record) -> None:
         event = record.event
+        self._now = record.t
         handler = self._handlers.get(type(event))
         if handler is None or getattr(event, "run", self.run) != self.run:
             return
@@ -139,9 +183,9 @@ class RunState:
             self._time(record.t)
 
     def _time(self, t: float) -> None:
-        if self._began is None:
-            self._began = t
-        self.figures.seconds = t - self._began
+        if self.began is None:
+            self.began = t
+        self.figures.seconds = t - self.began
 
     def _name(self, event: TokensNamed) -> bool:
         self.vocabulary.learn(event)
@@ -154,6 +198,8 @@ class RunState:
         self.status, self.message = event.status, event.message
 
     def _branch_start(self, event: BranchStarted) -> None:
+        if "." not in event.branch:
+            self.rows[event.branch] = Row(event.branch, self._now)
         if len(self.branches) >= KEPT_BRANCHES:
             self.hidden += 1
             return
@@ -169,14 +215,22 @@ class RunState:
         branch.forked_at = parent.length if parent is not None else 0
         self.branches[event.branch] = branch
 
+    def _called(self, event: ProgramCalled) -> None:
+        row = self.rows.get(event.branch)
+        if row is not None:
+            row.arguments = event.arguments
+
     def _branch_finish(self, event: BranchFinished) -> None:
         self.figures.finished += "." not in event.branch
         if event.error:
             self.failed += 1
             self.first_error = self.first_error or event.error
-        branch = self.branches.get(event.branch)
+        status = "error" if event.error else "done"
+        branch, row = self.branches.get(event.branch), self.rows.get(event.branch)
         if branch is not None:
-            branch.status, branch.error = ("error" if event.error else "done"), event.error
+            branch.status, branch.error = status, event.error
+        if row is not None:
+            row.status, row.error, row.ended = status, event.error, self._now
 
     def _text(self, event: TextAppended) -> None:
         branch = self.branches.get(event.branch)
@@ -192,6 +246,9 @@ class RunState:
 
     def _finish_text(self, name: str, variable: str, text: str) -> None:
         """Replace what was streamed by the program's text, as far as the two differ."""
+        row = self._row(name)
+        if row is not None:
+            row.name, row.answer = variable, text
         branch = self.branches.get(name)
         if branch is None:
             return
@@ -205,11 +262,17 @@ class RunState:
         branch.append("sampled", text[same:])
         branch.variables[variable] = text
 
+    def _row(self, branch: str) -> Row | None:
+        """That of the program to which a branch belongs."""
+        return self.rows.get(branch.partition(".")[0])
+
     def _queued(self, event: RequestQueued) -> None:
         branch = self.branches.get(event.branch)
         if any(request.branch is branch for request in self._requests.values()):
             branch = None  # of several samples or choices of a prompt the first is shown
-        self._requests[event.request] = _Request(branch, event.prompt, event.purpose == "generate")
+        row = self._row(event.branch)
+        generates = event.purpose == "generate"
+        self._requests[event.request] = _Request(row, branch, event.prompt, generates)
 
     def _admitted(self, event: RequestAdmitted) -> bool:
         request = self._requests.get(event.request)
@@ -218,6 +281,9 @@ class RunState:
         request.admitted = True
         self.figures.prompt_tokens += len(request.prompt)
         self.figures.cached_tokens += event.cached
+        if request.row is not None:
+            request.row.prompt += len(request.prompt)
+            request.row.cached += event.cached
         if request.branch is not None:
             decoder = _utf8("replace")
             cached = decoder.decode(self.vocabulary.bytes(request.prompt[: event.cached]))
@@ -241,9 +307,16 @@ class RunState:
                 involved = True
                 request.written += 1
                 self.figures.output_tokens += 1
+                if request.row is not None:
+                    request.row.output += 1
                 self._stream(request, "sampled", self.vocabulary.bytes((token,)))
         involved = involved or any(number in requests for number, _, _ in event.extended)
         self.figures.passes += involved
+        if involved:
+            prefill = sum(length for _, _, length in event.extended if length > 1)
+            if prefill >= LEAST_PREFILL:
+                self._prefill_seconds += event.seconds
+                self._prefill_tokens += prefill
         return involved
 
     def _jumped(self, event: Jumped) -> bool:
@@ -254,6 +327,8 @@ class RunState:
         request.written += count
         self.figures.output_tokens += count
         self.figures.jumped_tokens += count
+        if request.row is not None:
+            request.row.output += count
         if request.admitted:
             self._stream(request, "jumped", data)
         else:
@@ -279,6 +354,7 @@ class RunState:
         RunStarted: _start,
         RunFinished: _finish,
         BranchStarted: _branch_start,
+        ProgramCalled: _called,
         BranchFinished: _branch_finish,
         TextAppended: _text,
         GenerationDone: _generated,

@@ -2,54 +2,94 @@
 
 from __future__ import annotations
 
-import math
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from xml.sax.saxutils import escape, quoteattr
+from typing import NamedTuple
+from xml.sax.saxutils import escape
 
-from .plain_text import Shown, label, run_heading, shown, tree_heading
+from .plain_text import (
+    ROW_HEAD,
+    Shown,
+    counted,
+    in_line,
+    label,
+    losses,
+    row_cells,
+    run_heading,
+    shared_prefix,
+    shown_rows,
+    tree_heading,
+)
 from .run import RunState
 from .tokens import visible, visible_segments
 from .tree import ROOT, Node, TreeState
 
 WIDTH = 860
 COLUMNS, CHAR, LINE, MARGIN = 104, 7.8, 19, 18
-BAR, ROW, STEP = 20, 26, 26
-"""Of the tree: a bar's height, the distance of rows, the distance from a bar to its children."""
+INSIDE = WIDTH - 2 * MARGIN
+PREFIX_LINES = 6
+"""Of the text with which the rows of a batch begin."""
+CELLS = {"#": 28, "cached": 622, "prompt": 684, "new": 738, "time": INSIDE}
+"""Where a column of a batch's table ends; arguments and answer take the room after the first."""
+ARGUMENTS_X, ANSWER_X, ANSWER_END = 40, 236, 560
+"""Without arguments the answer begins where they would."""
+
+# Of the tree, as in `page/tree.js`:
+LOWEST, HIGHEST, TALL = 22, 44, 300
+"""Pixels of a row at least and at most, and of all of them unless they are too many."""
+SHORTEST = 12
+"""Pixels of a node."""
+LETTER, LABEL_LINE = 6.65, 15
+NARROW = 6
+"""Letters; where fewer have room beside one another the text stands upright."""
+BREAK = 10
+"""Pixels that the mark of a broken node takes at its end."""
 
 STYLE = """
 text{white-space:pre;font:13px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;
 fill:#1f2328}
-.h{font:600 13px system-ui,sans-serif}.m{font:12px system-ui,sans-serif;fill:#57606a}
+.h{font:600 13px system-ui,sans-serif}.m,.g,.r{font:12px system-ui,sans-serif;fill:#57606a}
+.g{fill:#00724f;font-weight:500}.r{text-anchor:end}.x{fill:#c0392b}
 .cached{fill:#009e7333}.computed{fill:#e69f0033}.sampled{fill:#0072b22e}.jumped{fill:#b8568f2e}
 .text{fill:none}
 .u{stroke-width:2;fill:none}.u.cached{stroke:#009e73;stroke-dasharray:2 2}
 .u.computed{stroke:#c98a00;stroke-dasharray:7 3}.u.sampled{stroke:#0072b2}
 .u.jumped{stroke:#b8568f;stroke-dasharray:10 2 2 2}.u.text{stroke:none}
-.e{fill:none;stroke:#8c959f}.n{stroke:#009e73}.k{stroke:#1f2328;stroke-width:2.5}
-.b{font-size:11px}.c{text-anchor:end;opacity:.7}
+.l{stroke:#d8dee4}
+.n{stroke:#8c959f;fill:#8c959f18}.n.f{stroke:#009e73;fill:#009e7333}.n.o{stroke:#c98a00;fill:#e69f0033}
+.n.k{stroke:#1f2328;stroke-width:2}.s{fill:#c98a00}.z{fill:#fff}.v{stroke:#57606a;fill:none}
+.b{font-size:11px}.c{font-size:11px;fill:#57606a}
 """
 
 Run = tuple[str, str]
 """A kind and a piece of text without line breaks."""
 
 
-def picture(states: Sequence[Shown], rows: int) -> tuple[str, int]:
-    """An SVG document and its width in pixels, at least `WIDTH`.
+def picture(states: Sequence[Shown], rows: int, name: str) -> str:
+    """An SVG document, `WIDTH` pixels wide, of class `name`.
 
-    `rows` bounds the lines of text and the nodes of the tree.
+    `rows` bounds the lines of text and the rows of a batch, half of it the leaves of the tree.
     """
-    parts, y, width = [], float(MARGIN), float(WIDTH)
+    parts, y = [], float(MARGIN)
+    runs = [state for state in states if isinstance(state, RunState)]
     for state in states:
-        drawn = _run(state, rows) if isinstance(state, RunState) else _tree(state, rows)
-        body, height, needed = drawn
+        if isinstance(state, RunState):
+            body, height = _run(state, rows)
+        else:
+            body, height = _tree(state, runs[-1] if runs else None, rows)
         parts.append(_tag("g", body, transform=f"translate({MARGIN} {y:.0f})"))
         y += height + MARGIN
-        width = max(width, needed + 2 * MARGIN)
-    card = _tag("rect", width=width, height=y, rx=8, fill="#fff")
-    body = _tag("style", STYLE) + card + "".join(parts)
-    view = f"0 0 {width:.0f} {y:.0f}"
-    return _tag("svg", body, xmlns="http://www.w3.org/2000/svg", viewBox=view), math.ceil(width)
+    card = _tag("rect", class_="l", fill="#fff", x=0.5, y=0.5, width=WIDTH - 1, height=y - 1, rx=8)
+    return _tag(
+        "svg",
+        _tag("style", STYLE) + card + "".join(parts),
+        class_=name,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {WIDTH} {y:.0f}",
+        width=WIDTH,
+        height=f"{y:.0f}",
+    )
 
 
 def _tag(name: str, body: str = "", **attributes: str | float) -> str:
@@ -57,39 +97,96 @@ def _tag(name: str, body: str = "", **attributes: str | float) -> str:
     head = name
     for key, value in attributes.items():
         text = f"{value:.5g}" if isinstance(value, float) else str(value)
-        head += f" {key.rstrip('_')}={quoteattr(text)}"
-    return f"<{head}>{body}</{name}>"
+        head += f" {key.rstrip('_')}='{escape(text, {chr(39): '&apos;'})}'"
+    return f"<{head}>{body}</{name}>" if body else f"<{head}/>"
 
 
-def _run(state: RunState, rows: int) -> tuple[str, float, float]:
-    """The body, its height and its width."""
-    out = [_text(0, 12, label(run_heading(state), 110), "h"), _text(0, 30, state.line(), "m")]
-    out.append(_legend(state))
-    y = 62.0
+def _run(state: RunState, rows: int) -> tuple[str, float]:
+    """The body and its height."""
+    gain = state.gain()
+    style = "g" if state.figures.cached_tokens else "m"
+    heads = [(run_heading(state), "h"), *([(gain, style)] if gain else []), (state.line(), "m")]
+    heads += [(loss, "m") for loss in losses(state)]
+    out, y = [], 0.0
+    for text, style in heads:
+        out.append(_text(0, y + 12, label(text, 120), style))
+        y += 18
+    out.append(_legend(state, y))
+    y += LINE + 8
+    body, height = _rows(state, rows) if state.is_batch else _passages(state, rows)
+    return "".join(out) + _tag("g", body, transform=f"translate(0 {y:.0f})"), y + height
+
+
+def _passages(state: RunState, rows: int) -> tuple[str, float]:
+    """The text of a run's branches, and its height."""
+    out, y = [], 0.0
     passages = [passage for passage in state.passages() if passage.segments]
     for branch, segments, _ in passages:
         if len(passages) > 1:
             out.append(_text(0, y + 12, branch.name, "m"))
             y += LINE
-        lines = list(wrap(segments, COLUMNS))
-        room = max(2, rows // len(passages))
-        for line in lines[:room]:
-            out.append(_line(line, y))
-            y += LINE + 3
-        if len(lines) > room:
-            out.append(_text(0, y + 12, f"… {len(lines) - room} more lines", "m"))
-            y += LINE
-        y += 6
+        body, height = _wrapped(segments, max(2, rows // len(passages)))
+        out.append(_tag("g", body, transform=f"translate(0 {y:.0f})"))
+        y += height + 6
     if state.hidden:
         more = f"and {state.hidden} more branches, counted but not shown"
         out.append(_text(0, y + 12, more, "m"))
         y += LINE
-    return "".join(out), y, WIDTH - 2 * MARGIN
+    return "".join(out), y
 
 
-def _legend(state: RunState) -> str:
+def _wrapped(segments: Sequence[Sequence[str]], most: int) -> tuple[str, float]:
+    """At most `most` lines of coloured text, the beginning and more of the end, where the answer
+    is; and their height."""
+    lines = list(wrap(segments, COLUMNS))
+    left_out = max(0, len(lines) - most)
+    before = most // 3 if left_out else len(lines)
+    out, y = [], 0.0
+    for line in lines[:before]:
+        out.append(_line(line, y))
+        y += LINE + 3
+    if left_out:
+        out.append(_text(0, y + 12, f"… {counted(left_out, 'more line')}", "m"))
+        y += LINE
+    for line in lines[before + left_out :]:
+        out.append(_line(line, y))
+        y += LINE + 3
+    return "".join(out), y
+
+
+def _rows(state: RunState, rows: int) -> tuple[str, float]:
+    """A batch as a table, answers first, then once what its rows begin with; and the height."""
+    shown = shown_rows(state, rows)
+    called = any(row.arguments for row in shown)
+    at = ANSWER_X if called else ARGUMENTS_X
+    out = [_text(x, 12, name, "r") for name, x in CELLS.items()] + [_text(at, 12, "answer", "m")]
+    out += [_text(ARGUMENTS_X, 12, "arguments", "m")] if called else []
+    y = float(LINE)
+    for row in shown:
+        cells = dict(zip(ROW_HEAD, row_cells(row), strict=True))
+        out.append(_tag("path", class_="l", d=f"M0 {y - 2:.0f}h{INSIDE}"))
+        answer = _fitted(cells["answer"], int((ANSWER_END - at) / CHAR))
+        out.append(_text(at, y + 13, answer, "x" if row.error else ""))
+        if called:
+            room = int((ANSWER_X - ARGUMENTS_X) / CHAR) - 1
+            out.append(_text(ARGUMENTS_X, y + 13, _fitted(cells["arguments"], room), ""))
+        out += [_text(x, y + 13, cells[name], "r") for name, x in CELLS.items() if cells[name]]
+        y += LINE + 2
+    if len(state.rows) > rows:
+        out.append(_text(40, y + 12, f"… {counted(len(state.rows) - rows, 'more row')}", "m"))
+        y += LINE
+    prefix = shared_prefix(state)
+    if prefix:
+        out.append(_text(0, y + 18, "every row begins with", "m"))
+        body, height = _wrapped(prefix, PREFIX_LINES)
+        out.append(_tag("g", body, transform=f"translate(0 {y + 24:.0f})"))
+        y += 24 + height
+    return "".join(out), y
+
+
+def _legend(state: RunState, y: float) -> str:
     counts = enumerate(state.figures.by_kind().items())
-    return "".join(_line([(kind, f" {kind} {n} ")], 38, 170 * i) for i, (kind, n) in counts)
+    return "".join(_line([(kind, f" {kind} {n} ")], y, 170 * i) for i, (kind, n) in counts)
 
 
 def _line(runs: Sequence[Run], y: float, x: float = 0) -> str:
@@ -107,7 +204,7 @@ def _line(runs: Sequence[Run], y: float, x: float = 0) -> str:
 
 
 def _text(x: float, y: float, text: str, style: str) -> str:
-    return _tag("text", escape(visible(text)), class_=style, x=x, y=y)
+    return _tag("text", escape(visible(text)), **({"class_": style} if style else {}), x=x, y=y)
 
 
 def columns(text: str) -> int:
@@ -151,65 +248,196 @@ def _break(piece: str, room: int) -> int:
     return space if space > cut * 0.6 else cut
 
 
-def _tree(tree: TreeState, rows: int) -> tuple[str, float, float]:
-    """The body, its height and its width."""
-    kept, hidden = shown(tree, rows)
-    out = [_text(0, 12, tree_heading(tree), "h")]
-    at = _layout(tree, kept, hidden)
-    ticks = sorted({tree.nodes[node].tick for node in kept if node != ROOT})
-    newest = {tick: i for i, tick in enumerate(ticks)}
-    bottom = right = 0.0
-    for node_id, (x, y, width) in at.items():
-        node = tree.nodes[node_id]
-        recency = newest[node.tick] / max(1, len(newest) - 1)
-        out += [_edge(at.get(node.parent), x, y), _bar(tree, node, x, y, width, recency)]
-        if hidden[node_id]:
-            out.append(_text(x + width + 8, y + 14, f"+{hidden[node_id]} more", "m"))
-        bottom, right = max(bottom, y), max(right, x + width + 70 * bool(hidden[node_id]))
-    if hidden[ROOT]:
-        bottom += ROW
-        out.append(_text(0, bottom + 14, f"+{hidden[ROOT]} more", "m"))
-    return "".join(out), bottom + ROW, right
+def _fitted(text: str, room: int) -> str:
+    """A text cut to `room` cells."""
+    if columns(text) <= room:
+        return text
+    cut = len(text[:room])
+    while columns(text[:cut]) >= room:
+        cut -= 1
+    return text[:cut] + "…"
 
 
-def _layout(
-    tree: TreeState, kept: set[int], hidden: dict[int, int]
-) -> dict[int, tuple[float, float, float]]:
-    """x, y and width of every shown node: a row for each leaf, parents between their children."""
-    at: dict[int, tuple[float, float, float]] = {}
-    y = 26.0
-    stack = [(node, 0.0, False) for node in reversed(tree.children(tree.root)) if node.id in kept]
+class Box(NamedTuple):
+    """A node of the icicle. Pixels, but for rows."""
+
+    x: float
+    width: float
+    row: int
+    rows: int
+
+
+def _tree(tree: TreeState, run: RunState | None, leaves: int) -> tuple[str, float]:
+    """The radix tree as an icicle, a prefix once, and its height."""
+    out = [_text(0, 12, label(tree_heading(tree), 110), "h")]
+    kept = shown_nodes(tree, run, max(1, leaves // 2))
+    if not kept:
+        return "".join(out), 20
+    order = list(_in_order(tree, run))
+    hidden = _hidden(order, kept)
+    boxes, cap, scale = layout([node for node in order if node.id in kept], INSIDE)
+    count = sum(box.rows for node, box in boxes.items() if tree.nodes[node].parent == ROOT)
+    row = max(LOWEST, min(HIGHEST, TALL / count))
+    for number, box in boxes.items():
+        out.append(_node(tree, tree.nodes[number], run, box, row, cap, hidden[number]))
+    y = 26 + count * row
+    legend, height = _tree_legend(tree, run, cap, scale, len(kept))
+    return "".join(out) + _tag("g", legend, transform=f"translate(0 {y:.0f})"), y + height
+
+
+def _in_order(tree: TreeState, run: RunState | None) -> Iterator[Node]:
+    """Every node but the root, parents first, the run's own before their siblings."""
+    stack = [tree.root]
     while stack:
-        node, x, done = stack.pop()
-        width = 84 + 24 * math.log2(1 + len(node.tokens))
-        children = [child for child in tree.children(node) if child.id in kept]
-        if done:
-            first, last = at[children[0].id][1], at[children[-1].id][1]
-            at[node.id] = (x, (first + last) / 2, width)
-        elif children:
-            stack.append((node, x, True))
-            stack += [(child, x + width + STEP, False) for child in reversed(children)]
-        else:
-            at[node.id] = (x, y, width)
-            y += ROW
-    return at
+        node = stack.pop()
+        if node.id != ROOT:
+            yield node
+        own = sorted(tree.children(node), key=lambda child: not _own(child, run))
+        stack += own[::-1]
 
 
-def _edge(parent: tuple[float, float, float] | None, x: float, y: float) -> str:
-    if parent is None:
-        return ""
-    x0, y0, y1 = parent[0] + parent[2], parent[1] + BAR / 2, y + BAR / 2
-    h = (x0 + x) / 2
-    curve = f"M{x0:.1f} {y0:.1f}C{h:.1f} {y0:.1f} {h:.1f} {y1:.1f} {x:.1f} {y1:.1f}"
-    return _tag("path", class_="e", d=curve)
+def shown_nodes(tree: TreeState, run: RunState | None, leaves: int) -> set[int]:
+    """The nodes on the way to `leaves` leaves: those that the run made or found and the latest
+    used."""
+    ends = [node for node in tree.nodes.values() if node.id != ROOT and not node.children]
+    ends.sort(key=lambda node: (_own(node, run), node.tick), reverse=True)
+    kept: set[int] = set()
+    for node in ends[:leaves]:
+        while node.id != ROOT and node.id not in kept:
+            kept.add(node.id)
+            node = tree.nodes[node.parent]
+    return kept
 
 
-def _bar(tree: TreeState, node: Node, x: float, y: float, width: float, recency: float) -> str:
-    count = str(len(node.tokens))
-    room = max(1, int((width - 22) / 6.7) - len(count))
-    style = f"fill:#009e73;fill-opacity:{0.08 + 0.42 * recency:.2f}"
-    kind = "n k" if node.locks else "n"
-    rect = _tag("rect", class_=kind, x=x, y=y, width=width, height=BAR, rx=5, style=style)
-    words = escape(label(tree.text(node).lstrip(" "), room))
-    text = _tag("text", words, class_="b", x=x + 8, y=y + 14)
-    return rect + text + _tag("text", count, class_="b c", x=x + width - 8, y=y + 14)
+def _made(node: Node, run: RunState | None) -> bool:
+    return run is not None and node.made_by == run.run
+
+
+def _found(node: Node, run: RunState | None) -> bool:
+    return run is not None and run.began is not None and node.found >= run.began
+
+
+def _own(node: Node, run: RunState | None) -> bool:
+    return _made(node, run) or _found(node, run)
+
+
+def _hidden(nodes: Sequence[Node], kept: set[int]) -> Counter[int]:
+    """How many nodes are not shown below each one that is. nodes: parents first."""
+    hidden = Counter[int]()
+    above = {ROOT: ROOT}
+    for node in nodes:
+        above[node.id] = node.id if node.id in kept else above[node.parent]
+        hidden[above[node.id]] += node.id not in kept
+    return hidden
+
+
+def layout(nodes: Sequence[Node], width: float) -> tuple[dict[int, Box], int, float]:
+    """Where nodes go, given parents first and siblings in order; the length in tokens up to which
+    their lengths are linear; and pixels of a token."""
+    spans: dict[int, tuple[int, int]] = {}
+    inner = {node.parent for node in nodes}
+    ends = [node.id for node in nodes if node.id not in inner]
+    for row, number in enumerate(ends):
+        spans[number] = row, 1
+    for node in reversed(nodes):
+        first, last = spans.get(node.parent, spans[node.id]), spans[node.id]
+        start = min(first[0], last[0])
+        spans[node.parent] = start, max(sum(first), sum(last)) - start
+
+    def place(cap: int, unit: float, least: float) -> tuple[dict[int, tuple[float, float]], float]:
+        placed: dict[int, tuple[float, float]] = {}
+        for node in nodes:
+            x = sum(placed.get(node.parent, (0.0, 0.0)))
+            placed[node.id] = x, max(least, min(len(node.tokens), cap) * unit)
+        return placed, max(map(sum, placed.values()))
+
+    cap = max(len(node.tokens) for node in nodes)
+    while cap > 8 and place(cap, 1, 0)[1] > width / 5:
+        cap = max(8, cap // 2)
+    scale = min(10, width / place(cap, 1, 0)[1])
+    placed, right = place(cap, scale, SHORTEST)
+    fit = min(1, width / right)  # many short nodes, one after the other
+    boxes = {id: Box(x * fit, w * fit, *spans[id]) for id, (x, w) in placed.items()}
+    return boxes, cap, scale * fit
+
+
+def _node(
+    tree: TreeState, node: Node, run: RunState | None, box: Box, row: float, cap: int, hidden: int
+) -> str:
+    """Its text in as many lines as there is room for, then its length and what is folded below."""
+    y, tall = 24 + box.row * row, box.rows * row - 3
+    made, found = _made(node, run), _found(node, run)
+    style = "n" + " f" * found + " o" * (made and not found) + " k" * (node.locks > 0)
+    out = [_tag("rect", class_=style, x=box.x + 0.5, y=y, width=box.width - 1.5, height=tall)]
+    if made:
+        out.append(_tag("rect", class_="s", x=box.x + 1, y=y, width=3, height=tall))
+    broken = len(node.tokens) > cap
+    if broken:
+        x = box.x + box.width - BREAK
+        out.append(_tag("path", class_="z", d=f"M{x:.1f} {y - 1:.1f}h5v{tall + 2:.1f}h-5z"))
+        edges = f"M{x:.1f} {y - 1:.1f}v{tall + 2:.1f}m5 0v-{tall + 2:.1f}"
+        out.append(_tag("path", class_="v", d=edges))
+    count = (
+        f"{len(node.tokens)}" + f" · found {node.hits}×" * found + f" · +{hidden}" * (hidden > 0)
+    )
+    letters = int((box.width - 11 - BREAK * broken) / LETTER)
+    if letters < NARROW and letters * LETTER < tall / 2:
+        turned = int((tall - 8) / LETTER)
+        if box.width - BREAK * broken > LABEL_LINE and turned > 1:
+            text = _fitted(_text_of(tree, node, turned), turned)
+            out.append(
+                _small(box.x + 8, y + 5, text, "b", f"rotate(90 {box.x + 8:.1f} {y + 5:.1f})")
+            )
+        return "".join(out)
+    own = tall >= 2 * LABEL_LINE  # a line of its own for the count
+    lines = max(1, int(tall / LABEL_LINE) - own)
+    aside = 0 if own or letters < len(count) + 8 else len(count) + 2
+    room = letters - aside
+    if room > 1:
+        text = _text_of(tree, node, lines * room)
+        top = y + 12 + (0 if own else (tall - LABEL_LINE) / 2)
+        for i, start in enumerate(range(0, len(text), room)):
+            line = _fitted(text[start : start + room], room)
+            out.append(_small(box.x + 7, top + LABEL_LINE * i, line, "b"))
+    if aside:
+        out.append(_small(box.x + 7 + LETTER * (room + 2), y + tall / 2 + 4, count, "c"))
+    elif own and letters >= len(count):
+        out.append(_small(box.x + 7, y + tall - 5, count, "c"))
+    return "".join(out)
+
+
+def _text_of(tree: TreeState, node: Node, most: int) -> str:
+    return in_line(tree.vocabulary.text(node.tokens[: most + 1]), most)
+
+
+def _small(x: float, y: float, text: str, style: str, transform: str = "") -> str:
+    """Text whose width is forced, so that it stays inside its node in any font."""
+    width = columns(text) * LETTER
+    turn = {"transform": transform} if transform else {}
+    return _tag("text", escape(text), class_=style, x=x, y=y, textLength=width, **turn)
+
+
+def _tree_legend(
+    tree: TreeState, run: RunState | None, cap: int, scale: float, shown: int
+) -> tuple[str, float]:
+    """What lengths, colours and marks mean, and what is not drawn; and the height."""
+    out, x = [], 0
+    kinds = [("n f", "found since the run began"), ("n o", "made by this run"), ("n", "neither")]
+    for style, text in [*(kinds if run is not None else []), ("n k", "in use")]:
+        out.append(_tag("rect", class_=style, x=x + 1, y=4, width=16, height=10))
+        if style == "n o":
+            out.append(_tag("rect", class_="s", x=x + 1, y=4, width=3, height=10))
+        out.append(_text(x + 24, 13, text, "m"))
+        x += 44 + 6 * len(text)
+    length = max(1, round(60 / scale))
+    out.append(_tag("path", class_="v", d=f"M{x} 5v8m0 -4h{length * scale:.1f}m0 -4v8"))
+    linear = f"{counted(length, 'token')}"
+    if any(len(node.tokens) > cap for node in tree.nodes.values()):
+        linear += f"; a broken node is longer than {cap}"
+    out.append(_text(x + length * scale + 8, 13, linear, "m"))
+    more = len(tree.nodes) - 1 - shown
+    if not more:
+        return "".join(out), 18
+    folded = f"{counted(more, 'more node')} not drawn; +N says how many below a node"
+    out.append(_text(0, 32, folded, "m"))
+    return "".join(out), 36

@@ -10,7 +10,18 @@ from rich.live import Live
 from rich.segment import Segment
 from rich.text import Text
 
-from .plain_text import Shown, counted, label, losses, own_error, rows, run_heading, tree_heading
+from .plain_text import (
+    BATCH_ROWS,
+    Shown,
+    batch_lines,
+    counted,
+    in_line,
+    losses,
+    own_error,
+    rows,
+    run_heading,
+    tree_heading,
+)
 from .run import RunState
 from .tokens import visible, visible_segments
 from .tree import TreeState
@@ -26,8 +37,14 @@ REDRAW_SECONDS = 0.1
 
 
 def render_text(state: RunState) -> RenderableType:
-    """The coloured text of a run, then its legend and its figures."""
+    """The coloured text of a run, or the rows of a batch; then its legend and its figures."""
     out = Text(run_heading(state) + "\n", style="bold", end="")
+    text = Text("\n".join(batch_lines(state, BATCH_ROWS))) if state.is_batch else _text(state)
+    figures = [Text(line) for line in (state.gain(), state.line(), *losses(state)) if line]
+    return Group(out, text, _legend(state), *figures)
+
+
+def _text(state: RunState) -> Text:
     body = Text()
     for branch, segments, last in state.passages():
         error = own_error(state, branch) if last else ""
@@ -40,7 +57,7 @@ def render_text(state: RunState) -> RenderableType:
         body.append(f"\nerror: {visible(error)}\n" if error else "\n", "red")
     if state.hidden:
         body.append(f"and {state.hidden} more branches\n", "dim")
-    return Group(out, body, _legend(state), Text(state.line()), *map(Text, losses(state)))
+    return body
 
 
 def _legend(state: RunState) -> Text:
@@ -57,7 +74,7 @@ def print_tree(tree: TreeState, height: int = 30) -> RenderableType:
         if node is None:
             body.append(f"… {hidden} more nodes", "dim")
         else:
-            body.append(label(tree.text(node).lstrip(" "), 48), "green")
+            body.append(in_line(tree.text(node), 48), "green")
             body.append(f"  {counted(len(node.tokens), 'token')}", "dim")
             body.append(f"  {counted(node.locks, 'lock')}" if node.locks else "", "bold")
     return Group(out, body)

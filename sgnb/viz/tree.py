@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from ..events import (
     EngineStarted,
+    Jumped,
     NodeAdded,
     NodeEvicted,
     NodeLocked,
@@ -18,6 +19,9 @@ from ..events import (
     NodeTouched,
     Record,
     RecordsLost,
+    RequestAdmitted,
+    RequestFinished,
+    RequestQueued,
     StepRan,
     TokensNamed,
 )
@@ -35,12 +39,23 @@ class Node:
     order: int = 0  # sorts siblings
     locks: int = 0
     tick: int = 0  # logical time of the last use
+    hits: int = 0  # prompts that found it
+    found: float = -1.0  # when the last of them did, in seconds of the log's clock
+    made_by: str = ""  # the run whose request made it
     children: dict[tuple[str, int], int] = field(default_factory=dict)
     """(namespace, first token) -> node id, in order."""
 
     @property
     def key(self) -> tuple[str, int]:
         return self.namespace, self.tokens[0]
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    run: str
+    prompt: Sequence[int]
+    output: list[int] = field(default_factory=list)
+    admitted: bool = False
 
 
 class TreeState:
@@ -54,6 +69,10 @@ class TreeState:
         self.lost = 0  # records
         self.missing = 0  # events about nodes never seen, which only lost records can explain
         self._added = 0
+        self._now = 0.0
+        self._namespaces = {""}
+        self._requests: dict[int, _Request] = {}
+        self._finished: list[int] = []  # requests whose nodes may follow until the next step
 
     @property
     def root(self) -> Node:
@@ -71,6 +90,7 @@ class TreeState:
         return [self.nodes[child] for child in node.children.values()]
 
     def apply(self, record: Record) -> None:
+        self._now = record.t
         handler = self._handlers.get(type(record.event))
         if handler is not None:
             handler(self, record.event)
@@ -84,8 +104,47 @@ class TreeState:
     def _start(self, event: EngineStarted) -> None:
         self.engine = event
 
+    def _queued(self, event: RequestQueued) -> None:
+        self._requests[event.request] = _Request(event.run, event.prompt)
+
+    def _admitted(self, event: RequestAdmitted) -> None:
+        request = self._requests.get(event.request)
+        if request is None or request.admitted:
+            return
+        request.admitted = True
+        node, length = self._child(self.root, request.prompt[:2]), 0
+        while node is not None and length < event.cached:
+            node.hits, node.found = node.hits + 1, self._now
+            length += len(node.tokens)
+            node = self._child(node, request.prompt[length : length + 2])
+
+    def _child(self, node: Node, tokens: Sequence[int]) -> Node | None:
+        """The child that goes on with `tokens`; of several namespaces' the one that agrees in
+        both."""
+        if not tokens:
+            return None
+        keys = [(namespace, tokens[0]) for namespace in self._namespaces]
+        found = [self.nodes[node.children[key]] for key in keys if key in node.children]
+        return max(found, key=lambda child: tuple(child.tokens[:2]) == tokens, default=None)
+
+    def _jumped(self, event: Jumped) -> None:
+        request = self._requests.get(event.request)
+        if request is not None and event.request not in self._finished:
+            del request.output[max(0, len(request.output) - event.dropped) :]
+            request.output += event.tokens
+
+    def _ended(self, event: RequestFinished) -> None:
+        self._finished.append(event.request)
+
     def _stepped(self, event: StepRan) -> None:
         self.step = event
+        for number in self._finished:
+            self._requests.pop(number, None)
+        self._finished.clear()
+        for number, token, _ in event.sampled if self._requests else ():
+            request = self._requests.get(number)
+            if request is not None:
+                request.output.append(token)
 
     def _add(self, event: NodeAdded) -> None:
         parent = self._find(event.parent)
@@ -93,9 +152,24 @@ class TreeState:
             return
         self._added += 1
         node = Node(event.node, event.parent, event.tokens, event.namespace, self._added)
+        node.made_by = self._maker(parent, event.tokens)
+        self._namespaces.add(event.namespace)
         self.nodes[node.id] = node
         parent.children[node.key] = node.id
         self.tokens += len(node.tokens)
+
+    def _maker(self, parent: Node, tokens: Sequence[int]) -> str:
+        """The run of the request whose tokens a new node holds."""
+        if not self._requests:
+            return ""
+        start = sum(len(node.tokens) for node in self._path(parent.id))
+        for request in self._requests.values():
+            rest = request.prompt[start : start + len(tokens)]
+            after = max(0, start - len(request.prompt))
+            written = request.output[after : after + len(tokens) - len(rest)]
+            if len(rest) + len(written) == len(tokens) and (*rest, *written) == tuple(tokens):
+                return request.run
+        return ""
 
     def _split(self, event: NodeSplit) -> None:
         node = self._find(event.node)
@@ -143,6 +217,10 @@ class TreeState:
         TokensNamed: _name,
         RecordsLost: _miss,
         EngineStarted: _start,
+        RequestQueued: _queued,
+        RequestAdmitted: _admitted,
+        RequestFinished: _ended,
+        Jumped: _jumped,
         StepRan: _stepped,
         NodeAdded: _add,
         NodeSplit: _split,

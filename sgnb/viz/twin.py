@@ -1,78 +1,64 @@
-"""The static twin: the states as one picture with a table, for a notebook without a kernel.
+"""The static twin: the states as a picture and as text, for a notebook without a kernel.
 
-The picture is an SVG inside an `<img>`, where nothing can run and hosts strip nothing. All text in
-it is escaped.
+There is no HTML in it: nbconvert's sanitiser and GitHub escape or strip what HTML would need, but
+show `image/svg+xml` as an `<img>`, where nothing can run, and the text where they do not. All text
+in the picture is escaped.
 """
 
 from __future__ import annotations
 
-import base64
+import json
 from collections.abc import Sequence
-from html import escape
 
-from .plain_text import Shown, label, plain_text, run_heading, tree_heading
-from .run import RunState
+from .plain_text import Shown, plain_text
 from .svg import picture
 
-LIMIT = 200_000
-"""Characters of the whole bundle at most."""
-TEXT_LIMIT = 20_000
-FIRST_ROWS = 48
+LIMIT = 60_000
+"""Bytes of the whole bundle at most, as a notebook stores it."""
+TEXT_LIMIT = 12_000
+"""Characters of the text."""
+FIRST_ROWS = 24
 
-NO_PLACEHOLDERS = (
-    ".jp-OutputArea-child:has(> .lm-Panel.jp-OutputArea-output)"
-    ":not(:has(> .jp-OutputArea-output > *))"
-    ":has(~ .jp-OutputArea-child .sgnb-twin){display:none}"
+LAB_STYLE = (
+    ".jp-OutputArea-child:is("
+    ":has(> .lm-Panel.jp-OutputArea-output):not(:has(> .jp-OutputArea-output > *)),"
+    ":has(> .jp-RenderedJavaScript:empty)"
+    "):has(~ .jp-OutputArea-child img[src*=sgnb-twin]){display:none}"
+    ".jp-OutputArea-output > img[src*=sgnb-twin]{max-width:100%}"
 )
-"""Hides the "Loading widget..." that JupyterLab shows for live views without a kernel."""
+"""For JupyterLab. Hides the "Loading widget..." of live views without a kernel, and the empty place
+of `STYLE_BUNDLE`; fits the picture to the notebook."""
+
+STYLE_BUNDLE = {
+    "application/javascript": (
+        "document.getElementById('sgnb-style')||document.head.append("
+        "Object.assign(document.createElement('style'),"
+        f"{{id:'sgnb-style',textContent:{json.dumps(LAB_STYLE)}}}))"
+    ),
+    "text/plain": "",
+}
+"""An output that gives a page `LAB_STYLE`. Where scripts are stripped nothing is left of it; of a
+`<style>` sanitisers leave the text."""
 
 
 def twin_bundle(states: Sequence[Shown], uid: str) -> dict[str, str]:
-    """`text/html` and `text/plain`, at most `LIMIT` characters; the live view of `uid` hides it."""
+    """`image/svg+xml` and `text/plain`, at most `LIMIT` bytes; the live view of `uid` hides it."""
     text = plain_text(states)
     if len(text) > TEXT_LIMIT:
         text = text[:TEXT_LIMIT] + f"\n… and {len(text) - TEXT_LIMIT} more characters"
     rows = FIRST_ROWS
-    html = _figure(states, uid, rows)
-    while len(html) + len(text) > LIMIT and rows > 1:
+    bundle = _bundle(states, uid, rows, text)
+    while size(bundle) > LIMIT and rows > 1:
         rows //= 2
-        html = _figure(states, uid, rows)
-    return {"text/html": html, "text/plain": text}
+        bundle = _bundle(states, uid, rows, text)
+    return bundle
 
 
-def _figure(states: Sequence[Shown], uid: str, rows: int) -> str:
-    svg, width = picture(states, rows)
-    alt = escape(label("; ".join(_summary(state) for state in states), 600), quote=True)
-    table = "".join(f"<tr>{_table_cells(state)}</tr>" for state in states)
-    source = base64.b64encode(svg.encode()).decode()
-    return (
-        f'<figure class="sgnb-twin sgnb-twin-{uid}" style="margin:0">'
-        f"<style>{NO_PLACEHOLDERS}</style>"
-        f'<img alt="{alt}" width="{width}" style="max-width:100%"'
-        f' src="data:image/svg+xml;base64,{source}">'
-        f"<figcaption><table>{table}</table></figcaption></figure>"
-    )
+def _bundle(states: Sequence[Shown], uid: str, rows: int, text: str) -> dict[str, str]:
+    svg = picture(states, rows, f"sgnb-twin sgnb-twin-{uid}")
+    return {"image/svg+xml": svg, "text/plain": text}
 
 
-def _summary(state: Shown) -> str:
-    if isinstance(state, RunState):
-        return f"{run_heading(state)}: {state.line()}"
-    return tree_heading(state)
-
-
-def _table_cells(state: Shown) -> str:
-    if isinstance(state, RunState):
-        figures = state.figures
-        cells = [
-            label(run_heading(state), 120),
-            f"{figures.prompt_tokens} prompt tokens",
-            f"{figures.cached_tokens} cached",
-            f"{figures.output_tokens} new",
-            *([f"{figures.jumped_tokens} jumped"] if figures.jumped_tokens else []),
-            f"hit rate {figures.hit_rate:.0%}",
-            f"{figures.tokens_per_second:.0f} tok/s",
-            f"{figures.passes} passes",
-        ]
-    else:
-        cells = tree_heading(state).replace(": ", " · ", 1).split(" · ")
-    return "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+def size(bundle: dict[str, str]) -> int:
+    """Bytes of a bundle in a notebook's file."""
+    return len(json.dumps(bundle, ensure_ascii=False).encode())

@@ -8,6 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from sgnb.viz.twin import size
 from tests.browser.lab import Lab, Notebook
 
 CELL = """
@@ -49,7 +50,7 @@ def test_live_escaped_and_still_there_without_kernel(notebook: Notebook, lab: La
     assert "<img onerror=" in page.locator(".sgnb-branches").inner_text()
     assert page.evaluate("window.__pwned") is None
     assert page.locator(".sgnb-k-computed").count() and page.locator(".sgnb-token").count()
-    assert not page.locator("figure.sgnb-twin").is_visible()
+    assert not page.locator("img[src*=sgnb-twin]").is_visible()
     assert page.locator(".sgnb-status").inner_text() == "done"
     views_are_linked(notebook)
     time_goes_back(notebook)
@@ -162,15 +163,20 @@ def test_a_large_tree_folds_is_searched_and_shown_whole(notebook: Notebook, lab:
 
 
 def reopened_shows_twin_only(notebook: Notebook, path: Path) -> bool:
-    html = [
-        output.data["text/html"]
+    twins = [
+        output.data
         for output in nbformat.read(path, as_version=4).cells[0].outputs
-        if "text/html" in output.get("data", {})
+        if "image/svg+xml" in output.get("data", {})
     ]
-    assert len(html) == 1 and html[0].startswith("<figure") and len(html[0]) < 200_000
+    assert len(twins) == 1 and size(twins[0]) < 20_000
     notebook.open_without_kernel(path.name)
-    notebook.page.wait_for_selector("figure.sgnb-twin img")
+    notebook.page.wait_for_selector("img[src*=sgnb-twin]")
+    picture = notebook.page.locator("img[src*=sgnb-twin]")
+    fits = "image => image.clientWidth <= image.parentElement.clientWidth"
     return (
-        notebook.page.locator("figure.sgnb-twin").is_visible()
+        picture.is_visible()
+        and picture.evaluate(fits)
         and not notebook.page.locator(".sgnb-card").count()
+        and not notebook.page.get_by_text("Loading widget").first.is_visible()
+        and not notebook.page.locator(".jp-RenderedJavaScript").first.is_visible()
     )

@@ -7,10 +7,13 @@ import importlib.util
 import json
 import re
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import nbformat
 import pytest
+
+from sgnb.viz.twin import size
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -96,11 +99,12 @@ def test_the_demo_runs_the_quickstart(monkeypatch: pytest.MonkeyPatch, capsys: A
     notebook = nbformat.read(tool.SOURCE, as_version=4)
     assert 0.3 < tool.run(notebook) < 1
     assert "capital of France" in capsys.readouterr().out
-    images = [
-        output
+    sizes = [
+        size(output.data)
         for cell in notebook.cells
         if cell.cell_type == "code"
         for output in cell.outputs
-        if "<figure" in output.get("data", {}).get("text/html", "")
+        if "image/svg+xml" in output.get("data", {})
     ]
-    assert len(images) >= 5, "every run leaves a picture that needs no kernel"
+    assert len(sizes) >= 5, "every run leaves a picture that needs no kernel"
+    assert median(sizes) < 20_000 and max(sizes) < 60_000

@@ -81,7 +81,7 @@ def test_views_are_widgets_and_a_twin(kernel: Kernel) -> None:
     messages = kernel.run("%%sglang\ns += 'The capital of Japan is'\ns += gen('a', max_tokens=4)\n")
     bundles = [m["content"]["data"] for m in messages if m["msg_type"] == "display_data"]
     assert sum("application/vnd.jupyter.widget-view+json" in bundle for bundle in bundles) == 1
-    assert any("text/html" in bundle for bundle in bundles)
+    assert any("image/svg+xml" in bundle for bundle in bundles)
     assert "update_display_data" in kinds(messages)
     assert "execute_result" not in kinds(messages)
 

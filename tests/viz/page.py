@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Any
 
 from sgnb.viz.branch import Branch
@@ -27,11 +27,16 @@ function canonical(state) {
       [b.name, b.parent, merged(b.pieces), b.shared, b.forkedAt, b.variables, b.status, b.error]);
     const { title, status, message, hidden, failed, firstError, figures, seconds } = run;
     const counts = { ...figures, seconds };
-    runs[run.run] = [title, status, message, hidden, failed, firstError, counts, branches];
+    const rows = [...run.rows.values()].map((r) => [
+      r.branch, r.began, r.ended, r.status, r.error, r.arguments, r.name, r.answer, r.prompt,
+      r.cached, r.output,
+    ]);
+    runs[run.run] = [title, status, message, hidden, failed, firstError, counts, branches, rows];
   }
   const sorted = (ids) => [...ids].sort((a, b) => a - b);
   const nodes = sorted(state.nodes.keys()).map((id) => state.nodes.get(id)).map((n) =>
-    [n.id, n.parent, n.tokens, n.namespace, n.locks, n.tick, sorted(n.children.values())]);
+    [n.id, n.parent, n.tokens, n.namespace, n.locks, n.tick, n.hits,
+     state.requests.get(n.request)?.run ?? "", sorted(n.children.values())]);
   const { cachedTokens: tokens, evicted, missing } = state;
   return { runs, nodes, tokens, evicted, missing };
 }
@@ -74,12 +79,13 @@ def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
         ]
         found[run.run] = [
             run.title, run.status, run.message, run.hidden, run.failed, run.first_error, figures,
-            branches,
+            branches, [list(astuple(row)) for row in run.rows.values()],
         ]  # fmt: skip
     nodes = [
-        [n.id, n.parent, list(n.tokens), n.namespace, n.locks, n.tick, sorted(n.children.values())]
+        [*(n.id, n.parent, list(n.tokens), n.namespace, n.locks, n.tick, n.hits, n.made_by),
+         sorted(n.children.values())]
         for n in sorted(tree.nodes.values(), key=lambda n: n.id)
-    ]
+    ]  # fmt: skip
     whole: Any = {
         "runs": found, "nodes": nodes, "tokens": tree.tokens, "evicted": tree.evicted,
         "missing": tree.missing,

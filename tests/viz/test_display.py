@@ -13,8 +13,8 @@ import pytest
 from sgnb import events
 from sgnb.errors import OptionError
 from sgnb.events import EventLog, decode
-from sgnb.viz import Display, Emitter, RunState, display
-from tests.viz.make_log import HOSTILE, demo
+from sgnb.viz import Display, Emitter, LogState, RunState, display, render_text
+from tests.viz.make_log import HOSTILE, Program, WordEngine, demo
 
 pytest.importorskip("anywidget")
 
@@ -101,7 +101,9 @@ def emitter(log: EventLog) -> Iterator[Emitter]:
 def test_a_live_view_then_the_twin(log: EventLog, emitter: Emitter, shown: list[Any]) -> None:
     run = Display(emitter)
     run.open("r1")
-    assert len(shown) == 2 and shown[1]["text/html"].startswith("<figure")
+    style, _, twin = shown
+    assert "sgnb-twin" in style["application/javascript"] and style["text/plain"] == ""
+    assert f"sgnb-twin-{run.uid}" in twin["image/svg+xml"]
     for _ in demo(log):
         run.tick()
     run.close()
@@ -210,6 +212,22 @@ def test_in_a_terminal(log: EventLog, emitter: Emitter, capsys: pytest.CaptureFi
         and "radix tree: 12 nodes" in out
         and "hit rate 90%" in out
     )
+
+
+def test_a_terminal_shows_the_rows_of_a_batch(log: EventLog) -> None:
+    from rich.console import Console
+
+    program = Program(WordEngine(log), title="yes or no", total=2)
+    for name in ("0", "1"):
+        program.branch(name)
+        program.add(name, "Say")
+        list(program.gen(name, "a", f" answer {name}"))
+        program.end(name)
+    out = io.StringIO()
+    Console(file=out, width=100).print(render_text(LogState(log.read().records).runs["r1"]))
+    lines = [line.split() for line in out.getvalue().splitlines()]
+    assert ["0", "0%", "1", "2", "answer", "0"] in [line[:4] + line[6:] for line in lines]
+    assert ["Say"] in lines
 
 
 def test_a_live_terminal_keeps_the_newest_lines_in_sight() -> None:

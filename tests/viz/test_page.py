@@ -83,6 +83,8 @@ def states(lines: list[str]) -> tuple[TreeState, list[RunState]]:
 
 def logs() -> list[EventLog]:
     made = [random_log(random.Random(seed)) for seed in range(60)]
+    for log in made:
+        log.emit(events.ProgramCalled("r0", "0", f"text={HOSTILE!r}"))
     whole = EventLog()
     list(demo(whole))
     return [*made, whole]

@@ -149,6 +149,25 @@ def test_a_batch_says_how_long_it_may_take(log: EventLog) -> None:
     assert "ETA" not in state.line()
 
 
+def test_a_batch_has_rows(log: EventLog) -> None:
+    program = Program(WordEngine(log), total=2)
+    for name in ("0", "1"):
+        program.branch(name)
+        program.add(name, "Say yes")
+        program.branch(f"{name}.0", name)
+        finish(program.gen(f"{name}.0", "x", " of course"))
+        finish(program.gen(name, "answer", " yes"))
+    program.end("0")
+    program.end("1", "ValueError: no")
+    rows = follow(log).rows
+    assert [(row.name, row.answer, row.status, row.error) for row in rows.values()] == [
+        ("answer", " yes", "done", ""),
+        ("answer", " yes", "error", "ValueError: no"),
+    ]
+    assert [(row.prompt, row.cached, row.output) for row in rows.values()] == [(4, 1, 3), (4, 2, 3)]
+    assert all(row.ended is not None and row.ended >= row.began for row in rows.values())
+
+
 def test_reading_order_puts_forks_where_they_happened(log: EventLog) -> None:
     finish(demo(log))
     passages = list(follow(log).passages())

@@ -34,7 +34,7 @@ def test_what_is_saved_opens_to_the_same_states(tmp_path: Path) -> None:
         assert one.states.runs["r1"].figures.output_tokens == 80
     assert again.text() == trace.text() and "three_tips · done" in again.text()
     bundle = again._repr_mimebundle_()
-    assert bundle["text/plain"] == again.text() and bundle["text/html"].startswith("<figure")
+    assert bundle["text/plain"] == again.text() and bundle["image/svg+xml"].startswith("<svg")
 
 
 def test_a_page_of_its_own_has_everything_and_asks_for_nothing(tmp_path: Path) -> None:

@@ -3,22 +3,25 @@ same."""
 
 from __future__ import annotations
 
-import base64
 import json
-import re
-from html.parser import HTMLParser
+import random
+from itertools import combinations, pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
+import nbformat
 import pytest
+from nbconvert import HTMLExporter
 
 from sgnb import events
 from sgnb.events import EventLog
 from sgnb.viz import LogState, Trace
-from sgnb.viz.svg import columns, wrap
+from sgnb.viz.plain_text import in_line, plain_text, tree_text
+from sgnb.viz.svg import columns, layout, shown_nodes, wrap
 from sgnb.viz.tokens import visible, visible_segments
-from sgnb.viz.twin import LIMIT, twin_bundle
-from tests.viz.make_log import HOSTILE, Program, WordEngine, demo
+from sgnb.viz.tree import Node
+from sgnb.viz.twin import LIMIT, STYLE_BUNDLE, size, twin_bundle
+from tests.viz.make_log import HOSTILE, SYSTEM, Program, WordEngine, demo
 from tests.viz.page import canonical
 
 
@@ -29,36 +32,43 @@ def state() -> LogState:
     return LogState(log.read().records)
 
 
-def picture(html: str) -> str:
-    found = re.search(r'src="data:image/svg\+xml;base64,([^"]*)"', html)
-    assert found
-    return base64.b64decode(found[1]).decode()
+def drawn(bundle: dict[str, str], style: str = "") -> list[ElementTree.Element]:
+    """The elements of the picture; with `style` those of that class."""
+    elements = list(ElementTree.fromstring(bundle["image/svg+xml"]).iter())
+    return [e for e in elements if not style or style in e.get("class", "").split()]
 
 
-class Tags(HTMLParser):
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.attributes: set[str] = set()
-        self.feed(html)
+def words(bundle: dict[str, str]) -> list[str]:
+    return [e.text or "" for e in drawn(bundle) if e.tag.endswith("}text")]
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.attributes |= {name for name, _ in attrs}
+
+def batch(rows: int, answer: str, failed: int = -1) -> LogState:
+    log = EventLog(memory=10**9)
+    engine = WordEngine(log, pool=10**6)
+    program = Program(engine, title="capitals", total=rows)
+    for i in range(rows):
+        name = str(i)
+        program.branch(name)
+        log.emit(events.ProgramCalled("r1", name, f"country='Land{i}'"))
+        program.add(name, f"{SYSTEM}Country: Land{i}\nCapital:")
+        if i != failed:
+            list(program.gen(name, "capital", answer.format(i)))
+        program.end(name, "ValueError: no such land" if i == failed else "")
+    program.finish()
+    return LogState(log.read().records)
 
 
 def test_hostile_text_is_shown_and_does_nothing(state: LogState) -> None:
     state.runs["r1"].title = HOSTILE
     bundle = twin_bundle([state.runs["r1"], state.tree], "id1")
-    tags = Tags(bundle["text/html"])
-    assert tags.tags == {"figure", "style", "img", "figcaption", "table", "tr", "td"}
-    assert tags.attributes <= {"class", "style", "alt", "width", "src"}
-    root = ElementTree.fromstring(picture(bundle["text/html"]))
-    names = {element.tag.partition("}")[2] for element in root.iter()}
+    assert list(bundle) == ["image/svg+xml", "text/plain"]
+    elements = drawn(bundle)
+    names = {element.tag.partition("}")[2] for element in elements}
     assert names == {"svg", "style", "rect", "g", "text", "path"}
-    drawn = "".join(element.text or "" for element in root.iter() if element.tag.endswith("text"))
-    assert "<img onerror=" in drawn and "</script>" in drawn
-    for text in (bundle["text/plain"], drawn, bundle["text/html"]):
+    assert not any(name.startswith("on") for element in elements for name in element.attrib)
+    shown = "".join(words(bundle))
+    assert "<img onerror=" in shown and "</script>" in shown
+    for text in (bundle["text/plain"], shown, bundle["image/svg+xml"]):
         assert "\u202e" not in text and "\0" not in text
 
 
@@ -106,15 +116,158 @@ def test_the_bundle_is_bounded() -> None:
     log.emit(events.TokensNamed((1,), ("&",)))
     state = LogState(log.read().records)
     bundle = twin_bundle([state.runs["r1"], state.tree], "id1")
-    assert 5_000 < sum(map(len, bundle.values())) <= LIMIT
-    assert ElementTree.fromstring(picture(bundle["text/html"])) is not None
+    assert 5_000 < size(bundle) <= LIMIT == 60_000
+    assert drawn(bundle)
 
 
-def test_summary_is_in_the_alt_text_and_table(state: LogState) -> None:
-    html = twin_bundle([state.runs["r1"], state.tree], "id1")["text/html"]
-    alt = re.search(r'alt="([^"]*)"', html)
-    assert alt and "hit rate" in alt[1] and "12 nodes" in alt[1]
-    assert "<td>80 passes</td>" in html and "sgnb-twin-id1" in html
+@pytest.mark.parametrize("rows, answer", [(8, " City {}."), (300, " City {}." + " \u6f22é" * 40)])
+def test_a_saved_batch_is_small_and_its_answers_are_read(rows: int, answer: str) -> None:
+    state = batch(rows, answer, failed=rows - 2)
+    bundle = twin_bundle([state.runs["r1"], state.tree], "id1")
+    assert size(bundle) < (10_000 if rows == 8 else LIMIT)
+    shown = words(bundle)
+    places = [next(i for i, text in enumerate(shown) if f"City {row}" in text) for row in (0, 1, 5)]
+    begin = shown.index("every row begins with")
+    assert places == sorted(places) and places[-1] < begin, "answers first"
+    assert [text for text in shown[begin:] if text == SYSTEM[:-1]] == [SYSTEM[:-1]]
+    assert bundle["text/plain"].count(SYSTEM) == 1
+    for text in (bundle["text/plain"], "\n".join(shown)):
+        assert "error: ValueError: no such land" in text and "City 5." in text
+        assert "country='Land5'" in text
+    if rows == 300:
+        assert "… 276 more rows" in shown and "and 240 more rows" in bundle["text/plain"]
+
+
+def test_a_cell_is_small(state: LogState) -> None:
+    assert size(twin_bundle([state.runs["r1"], state.tree], "id1")) < 20_000
+
+
+def test_long_text_keeps_its_end_where_the_answer_is() -> None:
+    log = EventLog()
+    program = Program(WordEngine(log))
+    program.branch("0")
+    program.add("0", "line\n" * 200)
+    list(program.gen("0", "a", " the answer"))
+    state = LogState(log.read().records)
+    shown = words(twin_bundle([state.runs["r1"]], "id1"))
+    assert shown[-1] == " the answer" and "… 177 more lines" in shown
+
+
+@pytest.mark.parametrize("sanitize", [False, True])
+def test_nbconvert_shows_the_picture_whether_it_sanitises_or_not(
+    state: LogState, sanitize: bool
+) -> None:
+    bundle = twin_bundle([state.runs["r1"], state.tree], "id1")
+    output = nbformat.v4.new_output
+    outputs = [output("display_data", dict(data)) for data in (STYLE_BUNDLE, bundle)]
+    cell = nbformat.v4.new_code_cell("", outputs=outputs)
+    book = nbformat.v4.new_notebook(cells=[cell])
+    page, _ = HTMLExporter(sanitize_html=sanitize).from_notebook_node(book)
+    body = page[page.index("<main") :]
+    assert 'src="data:image/svg+xml;base64,' in body
+    assert "&lt;" not in body and ("sgnb-style" not in body or not sanitize)
+
+
+def test_what_the_cache_saved_is_said(state: LogState) -> None:
+    bundle = twin_bundle([state.runs["r1"]], "id1")
+    line = "239 of 267 prompt tokens found in the cache: about 27 ms"
+    assert line in words(bundle) and line in bundle["text/plain"].splitlines()
+
+
+def test_an_error_is_said_once() -> None:
+    log = EventLog()
+    program = Program(WordEngine(log))
+    program.branch("0")
+    program.end("0", "ValueError: bad")
+    state = LogState(log.read().records)
+    text = plain_text([state.runs["r1"]])
+    assert text.count("ValueError: bad") == 1 and " · 1 failed: ValueError" in text
+
+
+def test_white_space_is_seen(state: LogState) -> None:
+    assert [in_line(text, 9) for text in (" ", "\n", " a b  ", "\t", " a" * 9)] == [
+        "␣", "⏎", "␣a b␣␣", "⇥", "␣a a a a…"
+    ]  # fmt: skip
+    assert "─ ␣How do I" in tree_text(state.tree)
+
+
+def boxes(bundle: dict[str, str], legend: int = 4) -> list[tuple[float, float, float, float]]:
+    """The nodes of the icicle: left, top, right, bottom; without the last, the legend's."""
+    found = []
+    for element in drawn(bundle, "n"):
+        x, y, width, height = (float(element.get(key, "")) for key in ("x", "y", "width", "height"))
+        found.append((x, y, x + width, y + height))
+    return found[:-legend]
+
+
+def random_tree(rng: random.Random, nodes: int) -> LogState:
+    log = EventLog()
+    engine = WordEngine(log)
+    paths: list[tuple[int, ...]] = [()]
+    for i in range(nodes):
+        path = (*rng.choice(paths), *[1000 + i, *[7] * rng.choice([0, 3, 300])])
+        paths.append(path)
+        engine.insert(path)
+    log.emit(events.RunStarted("r1", "run", "", 1))
+    return LogState(log.read().records)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_in_the_tree_covers_anything(seed: int) -> None:
+    rng = random.Random(seed)
+    state = random_tree(rng, rng.choice([5, 126]))
+    bundle = twin_bundle([state.runs["r1"], state.tree], "id1")
+    nodes = boxes(bundle)
+    for a, b in combinations(nodes, 2):
+        assert a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+    assert max(right for _, _, right, _ in nodes) <= 824
+    labels = [e for e in drawn(bundle) if e.get("class") in ("b", "c")]
+    for label in labels:
+        x, y, length = (float(label.get(key, "")) for key in ("x", "y", "textLength"))
+        end = (x, y + length) if label.get("transform") else (x + length, y)
+        assert any(n[0] < x and n[1] < y and end[0] < n[2] and end[1] < n[3] for n in nodes)
+    hidden = len(state.tree.nodes) - 1 - len(nodes)
+    said = f"{hidden} more node{'s' * (hidden != 1)} not drawn; +N says how many below a node"
+    assert (said in words(bundle)) == (hidden > 0)
+
+
+def test_widths_are_linear_up_to_a_length_that_is_said() -> None:
+    log = EventLog()
+    engine = WordEngine(log)
+    for i, length in enumerate([10, 20, 40, 2_000]):
+        engine.insert((i + 100, *[7] * (length - 1)))
+    bundle = twin_bundle([LogState(log.read().records).tree], "id1")
+    widths = [right - left for left, _, right, _ in boxes(bundle, legend=2)]
+    assert widths[1] / widths[0] == pytest.approx(2, rel=0.05)
+    assert widths[2] / widths[0] == pytest.approx(4, rel=0.05)
+    assert any("a broken node is longer than 125" in text for text in words(bundle))
+    assert len(drawn(bundle, "z")) == 1, "one is broken"
+
+
+def test_a_deep_tree_has_a_place_for_every_node() -> None:
+    nodes = [Node(i, i - 1, (i, i)) for i in range(1, 3_000)]
+    placed, _, _ = layout(nodes, 800)
+    assert all(placed[b.id].x >= placed[a.id].x for a, b in pairwise(nodes))
+    last = placed[2_999]
+    assert last.x + last.width <= 801
+
+
+def test_the_runs_own_part_is_shown_first() -> None:
+    log = EventLog()
+    engine = WordEngine(log)
+    list(engine.generate("Once upon a time", " there was"))
+    program = Program(engine)
+    program.branch("0")
+    program.add("0", "Once upon a hill")
+    list(program.gen("0", "a", " we sat"))
+    for i in range(50):
+        engine.insert((5_000 + i,))
+    state = LogState(log.read().records)
+    kept = shown_nodes(state.tree, state.runs["r1"], 2)
+    texts = {state.tree.text(node): node for node in state.tree.nodes.values() if node.id in kept}
+    assert {"Once upon a", " hill we sat"} < set(texts) and len(texts) == 3
+    assert (texts["Once upon a"].hits, texts["Once upon a"].made_by) == (1, "")
+    assert (texts[" hill we sat"].hits, texts[" hill we sat"].made_by) == (0, "r1")
 
 
 def test_wrapping_breaks_at_spaces_and_by_cells() -> None:
@@ -141,4 +294,4 @@ def test_a_recorded_log_replays_to_the_same_picture(tmp_path: Path) -> None:
         again.states.runs["r1"].branches["0"].segments == direct.runs["r1"].branches["0"].segments
     )
     bundle = again._repr_mimebundle_()
-    assert bundle["text/plain"] == again.text() and bundle["text/html"].startswith("<figure")
+    assert bundle["text/plain"] == again.text() and bundle["image/svg+xml"].startswith("<svg")

@@ -133,7 +133,7 @@ function newDashboard(host, store, { run: wanted, views }) {
     progress.setAttribute("aria-valuemax", Math.max(1, f.total));
     progress.setAttribute("aria-valuenow", f.finished);
     bar.style.width = percent(f.finished, f.total).replace(" ", "");
-    const notes = [run.message, !run.message && run.failed && f.total > 1 && `${run.failed} failed, the first with: ${run.firstError}`, state.lost && `incomplete: ${plural(state.lost, "record")} lost`, state.stopped && `the engine has stopped: ${state.stopped}`];
+    const notes = [run.message, !run.message && run.failed && f.total > 1 && `${run.failed} failed${run.failed === 1 ? "" : ", the first with"}: ${run.firstError}`, state.lost && `incomplete: ${plural(state.lost, "record")} lost`, state.stopped && `the engine has stopped: ${state.stopped}`];
     setText(note, visible(notes.filter(Boolean).join("\n")));
     list(legend, Object.keys(KINDS).filter((kind) => COUNTS[kind]?.(f)), () => {
       const item = el("span", "sgnb-legend-item");

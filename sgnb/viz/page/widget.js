@@ -2,8 +2,8 @@
 
 // The static twin of a live view stays hidden for as long as the view is on the page.
 function hideTwin(uid) {
-  const rule = `.sgnb-twin-${uid}`;
-  const style = el("style", "", `${rule}, .jp-OutputArea-child:has(> .jp-OutputArea-output ${rule}) { display: none !important; }`);
+  const rule = `img[src*="sgnb-twin-${uid}"]`; // the twin's svg is the image's address
+  const style = el("style", "", `${rule}, svg.sgnb-twin-${uid}, .jp-OutputArea-child:has(> .jp-OutputArea-output > ${rule}) { display: none !important; }`);
   document.head.append(style);
   return () => style.remove();
 }
