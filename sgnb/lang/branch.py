@@ -334,7 +334,7 @@ class Branch:
         """Go on to the next generation; True after the last."""
         assert self.steps is not None
         try:
-            step = self.steps.send(result)
+            step = self.steps.send(None if result is None else (result.texts[0], result.meta[0]))
             while isinstance(step, Segment):
                 self._add(step)
                 step = next(self.steps)

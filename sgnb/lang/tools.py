@@ -25,7 +25,6 @@ from ..segment import Segment
 from .location import Location, add_location, caller
 
 if TYPE_CHECKING:
-    from .executor import Result
     from .tool_format import ToolFormat
 
 OnError = Literal["user", "model"]
@@ -138,9 +137,12 @@ class ToolUse:
 
     def write(
         self, params: SamplingParams, form: ToolFormat, marks: re.Pattern[str] | None
-    ) -> Generator[Segment | SamplingParams, Result | None, tuple[Any, dict[str, Any]]]:
+    ) -> Generator[
+        Segment | SamplingParams, tuple[str, dict[str, Any]], tuple[Any, dict[str, Any]]
+    ]:
         """The steps of the generation: yields text to append, and parameters to generate with, for
-        which it is sent the result. Returns the variable's value and its meta information.
+        which it is sent the text and its meta information. Returns the variable's value and its
+        meta information.
 
         The text before a call is free and ends at the mark that opens one; each call is a text of
         the JSON schema of all of them.
@@ -154,7 +156,7 @@ class ToolUse:
                 skip_special_tokens=params.skip_special_tokens
                 and not (marks and marks.fullmatch(mark)),
             )
-            said, meta = _read((yield free))
+            said, meta = yield free
             if meta.get("stopped_by") != mark:
                 return said, meta
         yield Segment(form.open)
@@ -165,7 +167,7 @@ class ToolUse:
             bound, json_schema=calls_schema(self.tools, form), json_whitespace=form.whitespace
         )
         while True:
-            text, meta = _read((yield of_call))
+            text, meta = yield of_call
             calls.append(self._parse(text, said if not calls else "", form))
             if not self.parallel or form.separator is None or len(calls) == MAX_CALLS:
                 yield Segment(form.close)
@@ -175,7 +177,7 @@ class ToolUse:
             end, going_on = form.close.removeprefix(same), form.separator.removeprefix(same)
             either = f"{re.escape(end)}|{re.escape(going_on)}"
             between = replace(bound, regex=either, max_new_tokens=BETWEEN_CALLS_TOKENS)
-            if _read((yield between))[0] != going_on:
+            if (yield between)[0] != going_on:
                 break
         return (calls if self.parallel else calls[0]), meta
 
@@ -270,11 +272,6 @@ def calls_schema(tools: tuple[Tool, ...], form: ToolFormat) -> str:
 
 def _at(tool: Tool) -> dict[str, str]:
     return {"$ref": f"#/$defs/{tool.name}"}
-
-
-def _read(result: Result | None) -> tuple[str, dict[str, Any]]:
-    assert result is not None
-    return result.texts[0], result.meta[0]
 
 
 def _arguments_model(func: Callable[..., Any], name: str, doc: str) -> type[BaseModel]:
