@@ -16,7 +16,6 @@ from typing import Any
 from ..errors import OptionError, ProgramError, nearest, shown
 from ..sampling import SamplingParams, scalar
 from ..segment import Kind
-from .chat import ROLES
 from .choices import ChoicesSamplingMethod, token_length_normalized
 from .choices import choices_method as method_of
 from .config import global_config
@@ -34,6 +33,7 @@ from .ir import (
     ToolResults,
     UseTools,
     parts,
+    role,
 )
 from .location import caller, warn_once
 from .reasoning import reasoning_of
@@ -239,13 +239,6 @@ def user(expr: Any = None) -> Concat:
 def assistant(expr: Any = None) -> Concat:
     """`expr` as the assistant's message: generations in it also stop at the template's stops."""
     return role("assistant", expr)
-
-
-def role(name: str, expr: Any) -> Concat:
-    """`expr` between the marks of the role `name`; nothing for None."""
-    if name not in ROLES:
-        raise ProgramError(f"{caller()}: there is no role {name!r}", nearest(name, ROLES))
-    return Concat((RoleBegin(name), *parts("" if expr is None else expr), RoleEnd(name)))
 
 
 def use_tools(tools: Iterable[Any]) -> UseTools:

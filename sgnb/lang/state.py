@@ -15,10 +15,9 @@ from typing import Any, Literal, get_args
 from ..errors import Aborted, OptionError, ProgramError, nearest, shown
 from ..sampling import scalar
 from .branch import Branch
-from .ir import Expr, RoleBegin, RoleEnd
+from .ir import Expr, RoleBegin, RoleEnd, role
 from .location import caller
 from .ops import Assign, VarScopeBegin, VarScopeEnd
-from .primitives import role
 from .program import Program
 from .snapshot import Snapshot
 from .streaming import iterate, iterate_async
