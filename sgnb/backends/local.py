@@ -21,8 +21,8 @@ from ..engine.request.request_state import Origin
 from ..engine.request.tokenizer import common_tokens
 from ..errors import Aborted, EngineError, RequestError, SgnbError, printable
 from ..lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_render
+from ..lang.chat.tool_format import with_tools
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
-from ..lang.tool_format import with_tools
 from ..sampling import SamplingParams
 from ..segment import Segment
 

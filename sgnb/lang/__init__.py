@@ -9,6 +9,7 @@ Knows no engine, no notebook and no views: see `executor.py` for what it asks of
 """
 
 from .agents import agent
+from .chat.tools import Tool, ToolCall
 from .choices import (
     ChoicesDecision,
     ChoicesSamplingMethod,
@@ -54,7 +55,6 @@ from .run import Run, watch
 from .saved import SavedState
 from .snapshot import Snapshot
 from .state import ForkGroup, ProgramState
-from .tools import Tool, ToolCall
 
 set_default_backend = set_default_executor
 

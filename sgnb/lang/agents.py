@@ -12,10 +12,10 @@ from typing import Any, Literal, get_args
 
 from ..errors import OptionError, ProgramError, nearest
 from ..sampling import scalar
+from .chat.tools import ON_ERROR, OnError, ToolCall, as_tools
 from .location import Location, caller
 from .primitives import assistant, gen, raw, tool, user
 from .state import AsyncProgramState, ProgramState
-from .tools import ON_ERROR, OnError, ToolCall, as_tools
 
 OnLimit = Literal["error", "answer"]
 ON_LIMIT = get_args(OnLimit)

@@ -19,6 +19,7 @@ from ..errors import Aborted
 from ..events import BranchFinished, BranchStarted, ChoiceMade, GenerationDone, TextAppended
 from ..sampling import SamplingParams
 from ..segment import Kind, Segment
+from .chat.reasoning import reasoning_name
 from .choices import describe, pick, wants_unconditional
 from .executor import Call, Delta, Executor, Result, ScoreCall, Scores
 from .ir import RoleBegin, RoleEnd, Text, ToolResults, UseTools, role_text
@@ -34,7 +35,6 @@ from .ops import (
     VarScopeBegin,
     VarScopeEnd,
 )
-from .reasoning import reasoning_name
 from .scope import Scope
 from .snapshot import Snapshot
 

@@ -13,10 +13,10 @@ from typing import Any
 from ..errors import ProgramError, nearest
 from ..segment import Kind, Segment
 from .chat import ROLES, ChatTemplate
+from .chat.reasoning import Reasoning
+from .chat.tools import Tool, ToolCall, ToolUse
 from .executor import ChoiceScore, Executor
 from .location import Location, caller
-from .reasoning import Reasoning
-from .tools import Tool, ToolCall, ToolUse
 
 ChoicesMethod = Callable[[Sequence[ChoiceScore]], list[float]]
 """Or a `ChoicesSamplingMethod`; see `choices`."""

@@ -16,6 +16,8 @@ from typing import Any
 from ..errors import OptionError, ProgramError, nearest, shown
 from ..sampling import SamplingParams, scalar
 from ..segment import Kind
+from .chat.reasoning import reasoning_of
+from .chat.tools import ToolCall, as_tools, result_text, tool_use
 from .choices import ChoicesSamplingMethod, token_length_normalized
 from .choices import choices_method as method_of
 from .config import global_config
@@ -36,8 +38,6 @@ from .ir import (
     role,
 )
 from .location import caller, warn_once
-from .reasoning import reasoning_of
-from .tools import ToolCall, as_tools, result_text, tool_use
 
 AnyChoicesMethod = ChoicesMethod | ChoicesSamplingMethod
 

@@ -12,11 +12,11 @@ from typing import Any
 from ..errors import ProgramError, UnknownVariableError, nearest
 from ..sampling import SamplingParams
 from .chat import ROLES
+from .chat.reasoning import reasoning_name
 from .executor import Executor
 from .ir import Expr, Gen, RoleBegin, RoleEnd, Select, Text, ToolResults, UseTools
 from .location import caller, warn_once
 from .ops import Assign, Choose, Generate, GenerateCalls, Op, VarScopeEnd
-from .reasoning import reasoning_name
 
 ParamsOf = Callable[[tuple[tuple[str, Any], ...], bool, Executor | None], SamplingParams]
 

@@ -10,8 +10,8 @@ from typing import Any, get_args
 from ..errors import OptionError, shown
 from ..segment import Kind, Segment
 from .chat import ROLES, ChatTemplate
+from .chat.tools import ToolCall
 from .ir import RoleBegin, RoleEnd, role_text
-from .tools import ToolCall
 
 VERSION = 1
 """Of the JSON."""

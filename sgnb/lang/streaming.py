@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 from .branch import Branch
+from .chat.reasoning import reasoning_name
 from .ops import Generate
-from .reasoning import reasoning_name
 
 
 class _Cursor:

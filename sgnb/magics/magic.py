@@ -11,7 +11,8 @@ from IPython.core.magic import no_var_expand
 
 from .. import lang
 from ..errors import OptionError, nearest
-from ..lang import Run, SglFunction, agents, choices, patterns, primitives, tools
+from ..lang import Run, SglFunction, agents, choices, patterns, primitives
+from ..lang.chat import tools
 from ..lang.rows import Rows
 from .body import CELL_LINES_BEFORE_BODY, compile_body
 from .doctor import check

@@ -17,9 +17,9 @@ from pydantic import AfterValidator, BaseModel, ValidationError
 import sgnb as sgl
 from sgnb.errors import OptionError, ProgramError
 from sgnb.lang.chat import PLAIN, ChatTemplate, from_render
+from sgnb.lang.chat.tool_format import ToolFormat, with_tools
+from sgnb.lang.chat.tools import MAX_CALLS
 from sgnb.lang.executor import Call, Delta, Result
-from sgnb.lang.tool_format import ToolFormat, with_tools
-from sgnb.lang.tools import MAX_CALLS
 
 from .fake import FakeExecutor
 

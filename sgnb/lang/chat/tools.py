@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import to_json
 
-from ..errors import OptionError, ProgramError, nearest, shown
-from ..sampling import SamplingParams
-from ..segment import Segment
-from .location import Location, add_location, caller
+from ...errors import OptionError, ProgramError, nearest, shown
+from ...sampling import SamplingParams
+from ...segment import Segment
+from ..location import Location, add_location, caller
 
 if TYPE_CHECKING:
     from .tool_format import ToolFormat
