@@ -10,7 +10,8 @@ Knows no engine, no notebook and no views: see `executor.py` for what it asks of
 
 from .agents import agent
 from .chat.tools import Tool, ToolCall
-from .choices import (
+from .config import global_config
+from .core.choices import (
     ChoicesDecision,
     ChoicesSamplingMethod,
     greedy_token_selection,
@@ -18,7 +19,9 @@ from .choices import (
     token_length_normalized,
     unconditional_likelihood_normalized,
 )
-from .config import global_config
+from .core.run import Run, watch
+from .core.snapshot import Snapshot
+from .core.state import ForkGroup, ProgramState
 from .decorator import SglFunction, function, set_default_executor
 from .ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
 from .location import name_cells
@@ -51,10 +54,7 @@ from .primitives import (
     user_begin,
     user_end,
 )
-from .run import Run, watch
 from .saved import SavedState
-from .snapshot import Snapshot
-from .state import ForkGroup, ProgramState
 
 set_default_backend = set_default_executor
 

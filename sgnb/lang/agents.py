@@ -13,9 +13,9 @@ from typing import Any, Literal, get_args
 from ..errors import OptionError, ProgramError, nearest
 from ..sampling import scalar
 from .chat.tools import ON_ERROR, OnError, ToolCall, as_tools
+from .core.state import AsyncProgramState, ProgramState
 from .location import Location, caller
 from .primitives import assistant, gen, raw, tool, user
-from .state import AsyncProgramState, ProgramState
 
 OnLimit = Literal["error", "answer"]
 ON_LIMIT = get_args(OnLimit)

@@ -22,14 +22,14 @@ from ..sampling import SamplingParams, scalar
 from . import mistakes
 from .batch import Batch, States, frame
 from .config import global_config
+from .core.run import Run
+from .core.snapshot import Snapshot
+from .core.state import AsyncProgramState, ProgramState
 from .executor import Executor, executor_of
 from .location import Location, caller
 from .pool import LoopThread, WorkerPool
 from .rows import Rows
-from .run import Run
 from .saved import SavedRows
-from .snapshot import Snapshot
-from .state import AsyncProgramState, ProgramState
 
 _OF_ONE_CALL = ("regex", "json_schema", "ebnf", "json_whitespace", "thinking")
 _DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE_CALL)

@@ -17,10 +17,10 @@ from math import exp, inf
 from typing import Any
 
 from ..errors import ProgramError, SgnbError, shown
+from .core.state import ProgramState
 from .ir import Expr
 from .location import caller
 from .primitives import select
-from .state import ProgramState
 
 Step = Any
 """What `ForkGroup += step` takes: an expression, a list of them, or a function of the number."""

@@ -18,10 +18,10 @@ from ..sampling import SamplingParams, scalar
 from ..segment import Kind
 from .chat.reasoning import reasoning_of
 from .chat.tools import ToolCall, as_tools, result_text, tool_use
-from .choices import ChoicesSamplingMethod, token_length_normalized
-from .choices import choices_method as method_of
 from .config import global_config
 from .constraint import normalize
+from .core.choices import ChoicesSamplingMethod, token_length_normalized
+from .core.choices import choices_method as method_of
 from .executor import executor_of
 from .ir import (
     ChoicesMethod,

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ..errors import Aborted, OptionError, shown
+from .core.program import Program
+from .core.scope import Scope
+from .core.state import ProgramState
 from .location import caller
-from .program import Program
-from .scope import Scope
-from .state import ProgramState
 
 _BEGIN = '{"row": '
 """Of every line."""

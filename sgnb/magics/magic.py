@@ -11,8 +11,9 @@ from IPython.core.magic import no_var_expand
 
 from .. import lang
 from ..errors import OptionError, nearest
-from ..lang import Run, SglFunction, agents, choices, patterns, primitives
+from ..lang import Run, SglFunction, agents, patterns, primitives
 from ..lang.chat import tools
+from ..lang.core import choices
 from ..lang.rows import Rows
 from .body import CELL_LINES_BEFORE_BODY, compile_body
 from .doctor import check

@@ -15,15 +15,15 @@ from itertools import accumulate, compress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Aborted
-from ..events import BranchFinished, BranchStarted, ChoiceMade, GenerationDone, TextAppended
-from ..sampling import SamplingParams
-from ..segment import Kind, Segment
-from .chat.reasoning import reasoning_name
+from ...errors import Aborted
+from ...events import BranchFinished, BranchStarted, ChoiceMade, GenerationDone, TextAppended
+from ...sampling import SamplingParams
+from ...segment import Kind, Segment
+from ..chat.reasoning import reasoning_name
+from ..executor import Call, Delta, Executor, Result, ScoreCall, Scores
+from ..ir import RoleBegin, RoleEnd, Text, ToolResults, UseTools, role_text
+from ..location import add_location
 from .choices import describe, pick, wants_unconditional
-from .executor import Call, Delta, Executor, Result, ScoreCall, Scores
-from .ir import RoleBegin, RoleEnd, Text, ToolResults, UseTools, role_text
-from .location import add_location
 from .ops import (
     Assign,
     Choose,

@@ -12,11 +12,11 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Literal, get_args
 
-from ..errors import Aborted, OptionError, ProgramError, nearest, shown
-from ..sampling import scalar
+from ...errors import Aborted, OptionError, ProgramError, nearest, shown
+from ...sampling import scalar
+from ..ir import Expr, RoleBegin, RoleEnd, role
+from ..location import caller
 from .branch import Branch
-from .ir import Expr, RoleBegin, RoleEnd, role
-from .location import caller
 from .ops import Assign, VarScopeBegin, VarScopeEnd
 from .program import Program
 from .snapshot import Snapshot

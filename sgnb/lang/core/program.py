@@ -20,16 +20,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Aborted, ProgramError
-from ..latch import Latch
+from ...errors import Aborted, ProgramError
+from ...latch import Latch
+from ..executor import Call, Delta, Result, ScoreCall, Scores
+from ..ir import Expr, Select, Text, parts
+from ..location import caller, warn_once
+from ..pool import blocking
 from .branch import Branch
 from .choices import METHODS, judge
 from .data import KnownData
-from .executor import Call, Delta, Result, ScoreCall, Scores
-from .ir import Expr, Select, Text, parts
-from .location import caller, warn_once
 from .ops import Assign, Choose, Fork, Generate, Join, Op
-from .pool import blocking
 from .scope import Scope
 from .snapshot import Snapshot
 from .waker import running_waker

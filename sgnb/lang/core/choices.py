@@ -16,10 +16,10 @@ from inspect import signature
 from statistics import fmean
 from typing import Any
 
-from ..errors import OptionError, ProgramError, nearest, shown
-from ..sampling import scalar
-from .executor import ChoiceScore, Scores
-from .ir import ChoicesMethod, Select
+from ...errors import OptionError, ProgramError, nearest, shown
+from ...sampling import scalar
+from ..executor import ChoiceScore, Scores
+from ..ir import ChoicesMethod, Select
 
 Triple = tuple[float | None, int, str | None]
 """Log-probability, token, the token's text."""

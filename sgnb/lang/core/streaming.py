@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
+from ..chat.reasoning import reasoning_name
 from .branch import Branch
-from .chat.reasoning import reasoning_name
 from .ops import Generate
 
 

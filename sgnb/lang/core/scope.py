@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..errors import ProgramError, UnknownVariableError, nearest
-from ..sampling import SamplingParams
-from .chat import ROLES
-from .chat.reasoning import reasoning_name
-from .executor import Executor
-from .ir import Expr, Gen, RoleBegin, RoleEnd, Select, Text, ToolResults, UseTools
-from .location import caller, warn_once
+from ...errors import ProgramError, UnknownVariableError, nearest
+from ...sampling import SamplingParams
+from ..chat import ROLES
+from ..chat.reasoning import reasoning_name
+from ..executor import Executor
+from ..ir import Expr, Gen, RoleBegin, RoleEnd, Select, Text, ToolResults, UseTools
+from ..location import caller, warn_once
 from .ops import Assign, Choose, Generate, GenerateCalls, Op, VarScopeEnd
 
 ParamsOf = Callable[[tuple[tuple[str, Any], ...], bool, Executor | None], SamplingParams]
