@@ -8,9 +8,7 @@
 Knows no engine, no notebook and no views: see `executor.py` for what it asks of a backend.
 """
 
-from .agents import agent
 from .chat.tools import Tool, ToolCall
-from .config import global_config
 from .core.choices import (
     ChoicesDecision,
     ChoicesSamplingMethod,
@@ -25,7 +23,10 @@ from .core.state import ForkGroup, ProgramState
 from .decorator import SglFunction, function, set_default_executor
 from .ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
 from .location import name_cells
-from .patterns import (
+from .saved import SavedState
+from .words.agents import agent
+from .words.config import global_config
+from .words.patterns import (
     beam_search,
     best_of_n,
     judge,
@@ -34,7 +35,7 @@ from .patterns import (
     retry,
     tree_search,
 )
-from .primitives import (
+from .words.primitives import (
     assistant,
     assistant_begin,
     assistant_end,
@@ -54,7 +55,6 @@ from .primitives import (
     user_begin,
     user_end,
 )
-from .saved import SavedState
 
 set_default_backend = set_default_executor
 

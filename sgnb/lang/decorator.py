@@ -19,9 +19,7 @@ from typing import Any, Literal
 from ..errors import OptionError, ProgramError, nearest
 from ..events import ProgramCalled
 from ..sampling import SamplingParams, scalar
-from . import mistakes
 from .batch import Batch, States, frame
-from .config import global_config
 from .core.run import Run
 from .core.snapshot import Snapshot
 from .core.state import AsyncProgramState, ProgramState
@@ -30,6 +28,8 @@ from .location import Location, caller
 from .pool import LoopThread, WorkerPool
 from .rows import Rows
 from .saved import SavedRows
+from .words import mistakes
+from .words.config import global_config
 
 _OF_ONE_CALL = ("regex", "json_schema", "ebnf", "json_whitespace", "thinking")
 _DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE_CALL)

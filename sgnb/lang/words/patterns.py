@@ -16,10 +16,10 @@ from itertools import count
 from math import exp, inf
 from typing import Any
 
-from ..errors import ProgramError, SgnbError, shown
-from .core.state import ProgramState
-from .ir import Expr
-from .location import caller
+from ...errors import ProgramError, SgnbError, shown
+from ..core.state import ProgramState
+from ..ir import Expr
+from ..location import caller
 from .primitives import select
 
 Step = Any

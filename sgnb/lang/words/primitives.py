@@ -13,17 +13,15 @@ from functools import lru_cache
 from inspect import signature
 from typing import Any
 
-from ..errors import OptionError, ProgramError, nearest, shown
-from ..sampling import SamplingParams, scalar
-from ..segment import Kind
-from .chat.reasoning import reasoning_of
-from .chat.tools import ToolCall, as_tools, result_text, tool_use
-from .config import global_config
-from .constraint import normalize
-from .core.choices import ChoicesSamplingMethod, token_length_normalized
-from .core.choices import choices_method as method_of
-from .executor import executor_of
-from .ir import (
+from ...errors import OptionError, ProgramError, nearest, shown
+from ...sampling import SamplingParams, scalar
+from ...segment import Kind
+from ..chat.reasoning import reasoning_of
+from ..chat.tools import ToolCall, as_tools, result_text, tool_use
+from ..core.choices import ChoicesSamplingMethod, token_length_normalized
+from ..core.choices import choices_method as method_of
+from ..executor import executor_of
+from ..ir import (
     ChoicesMethod,
     Concat,
     ExpressionError,
@@ -37,7 +35,9 @@ from .ir import (
     parts,
     role,
 )
-from .location import caller, warn_once
+from ..location import caller, warn_once
+from .config import global_config
+from .constraint import normalize
 
 AnyChoicesMethod = ChoicesMethod | ChoicesSamplingMethod
 

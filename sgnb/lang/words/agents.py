@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from functools import partial
 from typing import Any, Literal, get_args
 
-from ..errors import OptionError, ProgramError, nearest
-from ..sampling import scalar
-from .chat.tools import ON_ERROR, OnError, ToolCall, as_tools
-from .core.state import AsyncProgramState, ProgramState
-from .location import Location, caller
+from ...errors import OptionError, ProgramError, nearest
+from ...sampling import scalar
+from ..chat.tools import ON_ERROR, OnError, ToolCall, as_tools
+from ..core.state import AsyncProgramState, ProgramState
+from ..location import Location, caller
 from .primitives import assistant, gen, raw, tool, user
 
 OnLimit = Literal["error", "answer"]

@@ -10,11 +10,11 @@ from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from ..errors import OptionError, nearest
-from ..grammar.regex.parser import parse, parse_occurrence
-from ..grammar.spec import KINDS, schema_text
-from .ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
-from .location import caller, warn_once
+from ...errors import OptionError, nearest
+from ...grammar.regex.parser import parse, parse_occurrence
+from ...grammar.spec import KINDS, schema_text
+from ..ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
+from ..location import caller, warn_once
 
 _BLANKS = (" ", "\n")
 
