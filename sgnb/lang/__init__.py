@@ -8,6 +8,7 @@
 Knows no engine, no notebook and no views: see `executor.py` for what it asks of a backend.
 """
 
+from .batches.saved import SavedState
 from .chat.tools import Tool, ToolCall
 from .core.choices import (
     ChoicesDecision,
@@ -23,7 +24,6 @@ from .core.state import ForkGroup, ProgramState
 from .decorator import SglFunction, function, set_default_executor
 from .ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
 from .location import name_cells
-from .saved import SavedState
 from .words.agents import agent
 from .words.config import global_config
 from .words.patterns import (

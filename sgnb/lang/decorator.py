@@ -19,15 +19,15 @@ from typing import Any, Literal
 from ..errors import OptionError, ProgramError, nearest
 from ..events import ProgramCalled
 from ..sampling import SamplingParams, scalar
-from .batch import Batch, States, frame
+from .batches.batch import Batch, States, frame
+from .batches.rows import Rows
+from .batches.saved import SavedRows
 from .core.run import Run
 from .core.snapshot import Snapshot
 from .core.state import AsyncProgramState, ProgramState
 from .executor import Executor, executor_of
 from .location import Location, caller
 from .pool import LoopThread, WorkerPool
-from .rows import Rows
-from .saved import SavedRows
 from .words import mistakes
 from .words.config import global_config
 

@@ -12,9 +12,9 @@ from IPython.core.magic import no_var_expand
 from .. import lang
 from ..errors import OptionError, nearest
 from ..lang import Run, SglFunction
+from ..lang.batches.rows import Rows
 from ..lang.chat import tools
 from ..lang.core import choices
-from ..lang.rows import Rows
 from ..lang.words import agents, patterns, primitives
 from .body import CELL_LINES_BEFORE_BODY, compile_body
 from .doctor import check

@@ -22,7 +22,8 @@ import pytest
 
 from sgnb.errors import Aborted, OptionError, ProgramError
 from sgnb.events import BranchStarted, RunFinished, RunStarted
-from sgnb.lang import SavedState, batch, function, gen, pool, watch
+from sgnb.lang import SavedState, function, gen, pool, watch
+from sgnb.lang.batches import batch
 
 from .test_interrupts import NEVER, interrupt_soon
 

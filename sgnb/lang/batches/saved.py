@@ -15,11 +15,11 @@ from inspect import BoundArguments
 from pathlib import Path
 from typing import Any, TextIO
 
-from ..errors import Aborted, OptionError, shown
-from .core.program import Program
-from .core.scope import Scope
-from .core.state import ProgramState
-from .location import caller
+from ...errors import Aborted, OptionError, shown
+from ..core.program import Program
+from ..core.scope import Scope
+from ..core.state import ProgramState
+from ..location import caller
 
 _BEGIN = '{"row": '
 """Of every line."""

@@ -14,10 +14,10 @@ from inspect import BoundArguments
 from itertools import islice
 from typing import Any
 
-from ..errors import Aborted, shown
-from .core.run import Run
-from .core.state import ProgramState
-from .pool import LoopThread, WorkerPool
+from ...errors import Aborted, shown
+from ..core.run import Run
+from ..core.state import ProgramState
+from ..pool import LoopThread, WorkerPool
 from .rows import Rows
 from .saved import SavedRows, SavedState
 
