@@ -27,7 +27,7 @@ from ..ir import Expr, Select, Text, parts
 from ..location import caller, warn_once
 from ..pool import blocking
 from .branch import Branch
-from .choices import METHODS, judge
+from .choices import METHODS, apply_method
 from .data import KnownData
 from .ops import Assign, Choose, Fork, Generate, Join, Op
 from .scope import Scope
@@ -224,11 +224,11 @@ class Program:
         assert isinstance(op, Choose)
         method = op.select.method
         if any(method is own for own in METHODS.values()):  # a user's may raise when it is compared
-            self._deliver(branch, op, judge(op.select, message))
+            self._deliver(branch, op, apply_method(op.select, message))
             return
 
         def work() -> None:
-            self._deliver(branch, op, judge(op.select, message))
+            self._deliver(branch, op, apply_method(op.select, message))
 
         # Of the user's, and perhaps slow: other programs wait for this thread.
         threading.Thread(target=work, name="sgnb-choices", daemon=True).start()
