@@ -61,44 +61,46 @@ class LocalExecutor:
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
         self._check_open()
-        asked = _Asked(self, call, sink)
-        self._mail.put(asked)
-        return asked.cancel
+        pending = _PendingCall(self, call, sink)
+        self._mail.put(pending)
+        return pending.cancel
 
-    def submit(self, calls: Sequence[_Asked]) -> None:
+    def submit(self, calls: Sequence[_PendingCall]) -> None:
         """Queue calls on the engine, together; each alone if one of them is refused."""
-        live = [asked for asked in calls if not asked.cancelled]
-        for asked in calls:
-            if asked.cancelled:
-                asked.sink(Result(error=Aborted("the call was stopped")))
+        live = [pending for pending in calls if not pending.cancelled]
+        for pending in calls:
+            if pending.cancelled:
+                pending.sink(Result(error=Aborted("the call was stopped")))
         for stream in (False, True):
-            group = [asked for asked in live if asked.call.stream == stream]
+            group = [pending for pending in live if pending.call.stream == stream]
             try:
                 self._submit(group, stream)
             except Exception as error:
                 if len(group) == 1:
                     group[0].sink(Result(error=error))
                 else:
-                    for asked in group:
-                        self.submit([asked])
-        for asked in live:
-            if asked.cancelled:  # meanwhile
-                self.engine.abort(asked.ids)
+                    for pending in group:
+                        self.submit([pending])
+        for pending in live:
+            if pending.cancelled:  # meanwhile
+                self.engine.abort(pending.ids)
 
-    def _submit(self, group: Sequence[_Asked], stream: bool) -> None:
+    def _submit(self, group: Sequence[_PendingCall], stream: bool) -> None:
         if not group:
             return
-        prompts = self.engine.encode([asked.call.segments or asked.call.prompt for asked in group])
+        prompts = self.engine.encode(
+            [pending.call.segments or pending.call.prompt for pending in group]
+        )
         samples = [
-            (asked, prompt, params, partial(asked.take, index))
-            for asked, prompt in zip(group, prompts, strict=True)
-            for index, params in enumerate(asked.params)
+            (pending, prompt, params, partial(pending.take, index))
+            for pending, prompt in zip(group, prompts, strict=True)
+            for index, params in enumerate(pending.params)
         ]
-        origins = [_origin(asked.call, "generate") for asked, *_ in samples]
+        origins = [_origin(pending.call, "generate") for pending, *_ in samples]
         _, inputs, params, sinks = zip(*samples, strict=True)
         ids = self.engine.submit(inputs, params, sinks, stream=stream, origins=origins)
-        for (asked, *_), id in zip(samples, ids, strict=True):
-            asked.ids.append(id)
+        for (pending, *_), id in zip(samples, ids, strict=True):
+            pending.ids.append(id)
 
     def _check_open(self) -> None:
         if not self.close.alive:
@@ -191,7 +193,7 @@ class LocalExecutor:
         self._mail.put(partial(sink, item))
 
 
-class _Asked:
+class _PendingCall:
     """A call on its way to the engine, and its requests there."""
 
     def __init__(
@@ -229,7 +231,7 @@ class _Asked:
         )
 
 
-Mail = queue.SimpleQueue[Callable[[], None] | _Asked | None]
+Mail = queue.SimpleQueue[Callable[[], None] | _PendingCall | None]
 """Deliveries of results to programs, calls for the engine, and None at the end."""
 
 
@@ -371,10 +373,10 @@ def _serve(mail: Mail) -> None:
     """Deliver results and send calls until None comes."""
     item = mail.get()
     while item is not None:
-        calls: list[_Asked] = []
+        calls: list[_PendingCall] = []
         opened = 0
         while item is not None:
-            if isinstance(item, _Asked):
+            if isinstance(item, _PendingCall):
                 calls.append(item)
             else:
                 _try(item)
