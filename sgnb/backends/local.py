@@ -35,7 +35,7 @@ REMEMBERED_CHOICES = 4096
 """Choices whose log-probabilities without a prompt are kept."""
 
 Tokens = tuple[int, ...]
-Alone = tuple[float | None, ...]
+Logprobs = tuple[float | None, ...]
 
 TOGETHER = 512
 """Pieces of mail at most that are opened before the calls among them are sent."""
@@ -53,7 +53,7 @@ class LocalExecutor:
         self.engine = engine
         self.log = engine.log
         self.chat, self.marks = chat_template(engine), marks(engine)
-        self._alone: dict[Tokens, Alone] = {}  # log-probabilities without a prompt
+        self._unconditional_logprobs: dict[Tokens, Logprobs] = {}  # of choices
         self._mail: Mail = queue.SimpleQueue()
         serve = partial(_serve, self._mail)
         threading.Thread(target=serve, name="sgnb-programs", daemon=True).start()
@@ -114,16 +114,17 @@ class LocalExecutor:
             self._post(sink, Scores(error=error))
             return lambda: None
 
-    def knows_alone(self, tokens: Tokens) -> bool:
+    def knows_unconditional(self, tokens: Tokens) -> bool:
         """Whether the log-probabilities of a choice without a prompt are kept."""
-        return tokens in self._alone
+        return tokens in self._unconditional_logprobs
 
     def _score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
         _, continued, start = encode_choices(self.engine, call)
         own = [tuple(tokens[start:]) for tokens in continued]
         # What a choice is worth without the prompt is the same in every program.
         wanted = own if call.unconditional else []
-        known = {tokens: self._alone[tokens] for tokens in wanted if tokens in self._alone}
+        kept = self._unconditional_logprobs
+        known = {tokens: kept[tokens] for tokens in wanted if tokens in kept}
         alone = [tokens for tokens in wanted if tokens not in known]
 
         def finish(outputs: list[Output]) -> None:
@@ -132,9 +133,9 @@ class LocalExecutor:
                 return
             found = zip(alone, outputs[len(own) :], strict=True)
             made = {tokens: (None, *output.prompt_logprobs) for tokens, output in found}
-            if len(self._alone) > REMEMBERED_CHOICES:
-                self._alone = {}
-            self._alone |= made
+            if len(self._unconditional_logprobs) > REMEMBERED_CHOICES:
+                self._unconditional_logprobs = {}
+            self._unconditional_logprobs |= made
             self._post(sink, self._scores(own, outputs, known | made))
 
         gather = _Gather(len(continued) + len(alone), finish)
@@ -150,7 +151,7 @@ class LocalExecutor:
         return partial(self.engine.abort, ids)
 
     def _scores(
-        self, own: list[Tokens], outputs: list[Output], unconditional: dict[Tokens, Alone]
+        self, own: list[Tokens], outputs: list[Output], unconditional: dict[Tokens, Logprobs]
     ) -> Scores:
         """own: the tokens of each choice, which the first outputs are for."""
         text = str if self.engine.tokenizer is None else self.engine.tokenizer.text
@@ -181,7 +182,7 @@ class LocalExecutor:
         return self.engine.encode([segments])[0]
 
     def flush_cache(self) -> int:
-        self._alone = {}
+        self._unconditional_logprobs = {}
         return self.engine.flush_cache()
 
     def server_info(self) -> dict[str, Any]:
