@@ -37,8 +37,8 @@ REMEMBERED_CHOICES = 4096
 Tokens = tuple[int, ...]
 Logprobs = tuple[float | None, ...]
 
-TOGETHER = 512
-"""Pieces of mail at most that are opened before the calls among them are sent."""
+MAX_BATCHED_CALLS = 512
+"""Pieces of mail, calls and results, that are opened at most before the calls are sent."""
 
 
 class LocalExecutor:
@@ -382,7 +382,7 @@ def _serve(mail: Mail) -> None:
             else:
                 _try(item)
             opened += 1
-            if opened == TOGETHER or mail.empty():
+            if opened == MAX_BATCHED_CALLS or mail.empty():
                 break
             item = mail.get()
         if calls:
