@@ -1,4 +1,5 @@
-"""What a generation's text must be, as a program says it: `dtype`, `regex`, `json_schema`, `ebnf`.
+"""What a generation's text must be, as a program says it: `dtype`, `regex`, `json_schema`, `ebnf`,
+and the `stop_regex` that ends it.
 
 Checked at the line that wrote it, as far as that needs no engine. Compiling is the engine's
 business.
@@ -27,8 +28,9 @@ _DTYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 """dtype -> the pattern of its texts, and what also stops the generation."""
 
 
-def normalize(given: dict[str, Any]) -> dict[str, Any]:
-    """`given`, its dtype as regex and stops, its schema as text. OptionError or GrammarError."""
+def resolve_constraints(given: dict[str, Any]) -> dict[str, Any]:
+    """`given`, its dtype as regex and stops, its schema as text, its patterns and ends checked.
+    OptionError or GrammarError."""
     options = dict(given)
     if "dtype" in options:
         dtype = options.pop("dtype")

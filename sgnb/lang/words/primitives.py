@@ -37,7 +37,7 @@ from ..ir import (
 )
 from ..location import caller, warn_once
 from .config import global_config
-from .constraint import normalize
+from .constraint import resolve_constraints
 
 AnyChoicesMethod = ChoicesMethod | ChoicesSamplingMethod
 
@@ -293,7 +293,7 @@ def _checked_name(name: Any) -> str | None:
 
 def _options(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     """The given options under their `SamplingParams` names, checked and hashable."""
-    known = {_RENAMED.get(key, key): value for key, value in normalize(given).items()}
+    known = {_RENAMED.get(key, key): value for key, value in resolve_constraints(given).items()}
     options = tuple((key, _hashable(value)) for key, value in known.items())
     try:
         _check(**dict(options))
