@@ -549,6 +549,13 @@ def test_a_file_of_another_kind_is_left_alone(make: Any, tmp_path: Path, text: s
     assert file.read_text() == text
 
 
+def test_a_file_that_cannot_be_made(fake: Any, tmp_path: Path) -> None:
+    for file, what in ((tmp_path / "no" / "rows.jsonl", "is not there"), (tmp_path, "is a folder")):
+        with pytest.raises(OptionError, match=rf"\.py:\d+: save='{file}' .*{what}"):
+            simple.run_batch([("0",)], save=file, backend=fake)
+    assert not fake.calls, "before anything runs"
+
+
 def test_what_cannot_be_saved(make: Any, tmp_path: Path) -> None:
     @function
     def odd(s: Any, q: Any) -> None:

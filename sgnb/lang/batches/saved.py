@@ -145,6 +145,12 @@ class SavedRows:
 
     def _read(self) -> None:
         """Take the rows of the file; a last line that was torn is cut off."""
+        where = f"{self._location}: save={str(self.path)!r}"
+        if not self.path.parent.is_dir():
+            hint = f"make it: os.makedirs({str(self.path.parent)!r})"
+            raise OptionError(f"{where} lies in a folder that is not there", hint)
+        if self.path.is_dir():
+            raise OptionError(f"{where} is a folder", "give a file in it")
         if not self.path.exists():
             return
         whole, torn = _split_last_line(self.path.read_bytes())
