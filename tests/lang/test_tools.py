@@ -168,6 +168,8 @@ def test_functions_that_are_no_tools() -> None:
     ):
         with pytest.raises(OptionError, match=what):
             sgl.gen("call", tools=tools)
+    with pytest.raises(OptionError, match="the tool 'add' is no function"):
+        sgl.Tool("add")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="did you mean 'add'"):
         sgl.gen("call", tools=[add], tool_choice="ad")
     with pytest.raises(OptionError, match="regex='a' and tools exclude each other"):

@@ -49,6 +49,8 @@ class Tool:
     ) -> None:
         """name, description: those of the function where left out. OptionError for a function
         whose arguments a schema cannot say."""
+        if not callable(func):
+            raise _no_function(func)
         self.func = func
         self.name = str(name or getattr(func, "__name__", ""))
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", self.name):
@@ -218,6 +220,11 @@ def as_tools(tools: Any) -> tuple[Tool, ...]:
     return known
 
 
+def _no_function(tool: Any) -> OptionError:
+    message = f"{caller()}: the tool {shown(tool)} is no function"
+    return OptionError(message, "give a function, or a Tool of one")
+
+
 @lru_cache(maxsize=256)
 def _cached_tool(func: Callable[..., Any]) -> Tool:
     return Tool(func)
@@ -225,7 +232,7 @@ def _cached_tool(func: Callable[..., Any]) -> Tool:
 
 def _tool(func: Any) -> Tool:
     if not callable(func):
-        raise OptionError(f"the tool {shown(func)} is no function", "give a function, or a Tool")
+        raise _no_function(func)
     return _cached_tool(func) if isinstance(func, Hashable) else Tool(func)
 
 

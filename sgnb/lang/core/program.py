@@ -167,6 +167,9 @@ class Program:
         with self.changed:
             for over in (branch, *children):
                 self.check_open(over)
+            if append and not keep:
+                for child in children:
+                    child.scope.check_joins_as_text()
             names = () if append and not keep else _gathered(children)
             for child in children:
                 child.scope.joined = True
@@ -175,6 +178,7 @@ class Program:
             branch.scope.gather(names)
             if keep:
                 branch.scope.role = children[0].scope.role
+                branch.scope.in_own_turns |= children[0].scope.in_own_turns
             branch.append(op)
             self._notify()
         self.send()
