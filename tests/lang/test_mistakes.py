@@ -362,8 +362,9 @@ def test_whole_turns_are_joined_as_text(make: Any) -> None:
         forks.join("concate_and_append")
         s += user_end()
 
-    text = function(program).run(backend=make()).text()
-    assert text == "USER: 0\nUSER: 1\nUSER: ab\n"
+    state = function(program).run(backend=make())
+    assert state.text() == "USER: 0\nUSER: 1\nUSER: ab\n"
+    assert [message["content"] for message in state.messages()] == ["0", "1", "ab"]
 
 
 def test_a_role_that_a_kept_fork_ended_is_known(make: Any) -> None:

@@ -386,10 +386,9 @@ class Branch:
         return not running
 
     def _gather(self, join: Join) -> None:
-        if join.keep:
-            self._take_messages(join.children[0])
         if join.append:
             for child in join.children:
+                self._take_messages(child)
                 self._add(*child.segments[child.fork_at :])
         for name in join.names:
             holders = [child for child in join.children if name in child.scope.own]
