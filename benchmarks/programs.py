@@ -47,8 +47,8 @@ async def awaited(s: Any, text: str) -> None:
 
 
 @sgnb.function
-def outer(s: Any, texts: list[str], backend: Any) -> None:
-    parts = [continued.run(text, NESTED_NEW, backend=backend) for text in texts]
+def outer(s: Any, texts: list[str], executor: Any) -> None:
+    parts = [continued.run(text, NESTED_NEW, backend=executor) for text in texts]
     s += " ".join(part["more"] for part in parts)
 
 

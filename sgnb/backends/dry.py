@@ -81,7 +81,7 @@ class DryExecutor:
         self.calls: list[DryCall] = []  # in the order in which they were asked for
         self._engine = engine
         self._tree = RadixTree(lambda event: None)
-        self._alone: set[tuple[int, ...]] = set()  # choices that were scored without a prompt
+        self._scored: set[tuple[int, ...]] = set()  # choices that were, without a prompt
         self._reports: dict[tuple[GrammarSpec, int | None, tuple[str, ...]], _Grammar] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="sgnb-dry")
 
@@ -198,8 +198,8 @@ class DryExecutor:
         """The tokens of each choice."""
         prompt, continued, start = encode_choices(self._engine, call)
         own = [tuple(tokens[start:]) for tokens in continued]
-        alone = [tokens for tokens in own if call.unconditional and not self._knows_alone(tokens)]
-        self._alone.update(alone)
+        alone = [tokens for tokens in own if call.unconditional and not self._is_known(tokens)]
+        self._scored.update(alone)
         found = [self._request(tokens, start - 1) for tokens in continued]
         cached, shared = (sum(counts) for counts in zip(*found, strict=True))
         prompts = sum(map(len, continued)) + sum(map(len, alone))
@@ -212,8 +212,10 @@ class DryExecutor:
         self.calls.append(dry)
         return own
 
-    def _knows_alone(self, tokens: tuple[int, ...]) -> bool:
-        return tokens in self._alone or executor_of(self._engine).knows_alone(tokens)
+    def _is_known(self, tokens: tuple[int, ...]) -> bool:
+        """Whether what a choice is worth without a prompt is."""
+        executor = executor_of(self._engine)
+        return tokens in self._scored or executor.knows_unconditional(tokens)
 
     def _request(self, prompt: list[int], reusable: int) -> tuple[int, int]:
         """How many tokens a request would find in the engine's cache, and how many more in what the

@@ -21,8 +21,8 @@ from ..engine.request.request_state import Origin
 from ..engine.request.tokenizer import common_tokens
 from ..errors import Aborted, EngineError, RequestError, SgnbError, printable
 from ..lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_render
+from ..lang.chat.tool_format import with_tools
 from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
-from ..lang.tool_format import with_tools
 from ..sampling import SamplingParams
 from ..segment import Segment
 
@@ -35,10 +35,10 @@ REMEMBERED_CHOICES = 4096
 """Choices whose log-probabilities without a prompt are kept."""
 
 Tokens = tuple[int, ...]
-Alone = tuple[float | None, ...]
+Logprobs = tuple[float | None, ...]
 
-TOGETHER = 512
-"""Pieces of mail at most that are opened before the calls among them are sent."""
+MAX_BATCHED_CALLS = 512
+"""Pieces of mail, calls and results, that are opened at most before the calls are sent."""
 
 
 class LocalExecutor:
@@ -53,7 +53,7 @@ class LocalExecutor:
         self.engine = engine
         self.log = engine.log
         self.chat, self.marks = chat_template(engine), marks(engine)
-        self._alone: dict[Tokens, Alone] = {}  # log-probabilities without a prompt
+        self._unconditional_logprobs: dict[Tokens, Logprobs] = {}  # of choices
         self._mail: Mail = queue.SimpleQueue()
         serve = partial(_serve, self._mail)
         threading.Thread(target=serve, name="sgnb-programs", daemon=True).start()
@@ -61,44 +61,46 @@ class LocalExecutor:
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
         self._check_open()
-        asked = _Asked(self, call, sink)
-        self._mail.put(asked)
-        return asked.cancel
+        pending = _PendingCall(self, call, sink)
+        self._mail.put(pending)
+        return pending.cancel
 
-    def submit(self, calls: Sequence[_Asked]) -> None:
+    def submit(self, calls: Sequence[_PendingCall]) -> None:
         """Queue calls on the engine, together; each alone if one of them is refused."""
-        live = [asked for asked in calls if not asked.cancelled]
-        for asked in calls:
-            if asked.cancelled:
-                asked.sink(Result(error=Aborted("the call was stopped")))
+        live = [pending for pending in calls if not pending.cancelled]
+        for pending in calls:
+            if pending.cancelled:
+                pending.sink(Result(error=Aborted("the call was stopped")))
         for stream in (False, True):
-            group = [asked for asked in live if asked.call.stream == stream]
+            group = [pending for pending in live if pending.call.stream == stream]
             try:
                 self._submit(group, stream)
             except Exception as error:
                 if len(group) == 1:
                     group[0].sink(Result(error=error))
                 else:
-                    for asked in group:
-                        self.submit([asked])
-        for asked in live:
-            if asked.cancelled:  # meanwhile
-                self.engine.abort(asked.ids)
+                    for pending in group:
+                        self.submit([pending])
+        for pending in live:
+            if pending.cancelled:  # meanwhile
+                self.engine.abort(pending.ids)
 
-    def _submit(self, group: Sequence[_Asked], stream: bool) -> None:
+    def _submit(self, group: Sequence[_PendingCall], stream: bool) -> None:
         if not group:
             return
-        prompts = self.engine.encode([asked.call.segments or asked.call.prompt for asked in group])
+        prompts = self.engine.encode(
+            [pending.call.segments or pending.call.prompt for pending in group]
+        )
         samples = [
-            (asked, prompt, params, partial(asked.take, index))
-            for asked, prompt in zip(group, prompts, strict=True)
-            for index, params in enumerate(asked.params)
+            (pending, prompt, params, partial(pending.take, index))
+            for pending, prompt in zip(group, prompts, strict=True)
+            for index, params in enumerate(pending.params)
         ]
-        origins = [_origin(asked.call, "generate") for asked, *_ in samples]
+        origins = [_origin(pending.call, "generate") for pending, *_ in samples]
         _, inputs, params, sinks = zip(*samples, strict=True)
         ids = self.engine.submit(inputs, params, sinks, stream=stream, origins=origins)
-        for (asked, *_), id in zip(samples, ids, strict=True):
-            asked.ids.append(id)
+        for (pending, *_), id in zip(samples, ids, strict=True):
+            pending.ids.append(id)
 
     def _check_open(self) -> None:
         if not self.close.alive:
@@ -112,16 +114,17 @@ class LocalExecutor:
             self._post(sink, Scores(error=error))
             return lambda: None
 
-    def knows_alone(self, tokens: Tokens) -> bool:
+    def knows_unconditional(self, tokens: Tokens) -> bool:
         """Whether the log-probabilities of a choice without a prompt are kept."""
-        return tokens in self._alone
+        return tokens in self._unconditional_logprobs
 
     def _score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
         _, continued, start = encode_choices(self.engine, call)
         own = [tuple(tokens[start:]) for tokens in continued]
         # What a choice is worth without the prompt is the same in every program.
         wanted = own if call.unconditional else []
-        known = {tokens: self._alone[tokens] for tokens in wanted if tokens in self._alone}
+        kept = self._unconditional_logprobs
+        known = {tokens: kept[tokens] for tokens in wanted if tokens in kept}
         alone = [tokens for tokens in wanted if tokens not in known]
 
         def finish(outputs: list[Output]) -> None:
@@ -130,9 +133,9 @@ class LocalExecutor:
                 return
             found = zip(alone, outputs[len(own) :], strict=True)
             made = {tokens: (None, *output.prompt_logprobs) for tokens, output in found}
-            if len(self._alone) > REMEMBERED_CHOICES:
-                self._alone = {}
-            self._alone |= made
+            if len(self._unconditional_logprobs) > REMEMBERED_CHOICES:
+                self._unconditional_logprobs = {}
+            self._unconditional_logprobs |= made
             self._post(sink, self._scores(own, outputs, known | made))
 
         gather = _Gather(len(continued) + len(alone), finish)
@@ -148,7 +151,7 @@ class LocalExecutor:
         return partial(self.engine.abort, ids)
 
     def _scores(
-        self, own: list[Tokens], outputs: list[Output], unconditional: dict[Tokens, Alone]
+        self, own: list[Tokens], outputs: list[Output], unconditional: dict[Tokens, Logprobs]
     ) -> Scores:
         """own: the tokens of each choice, which the first outputs are for."""
         text = str if self.engine.tokenizer is None else self.engine.tokenizer.text
@@ -179,7 +182,7 @@ class LocalExecutor:
         return self.engine.encode([segments])[0]
 
     def flush_cache(self) -> int:
-        self._alone = {}
+        self._unconditional_logprobs = {}
         return self.engine.flush_cache()
 
     def server_info(self) -> dict[str, Any]:
@@ -191,7 +194,7 @@ class LocalExecutor:
         self._mail.put(partial(sink, item))
 
 
-class _Asked:
+class _PendingCall:
     """A call on its way to the engine, and its requests there."""
 
     def __init__(
@@ -229,7 +232,7 @@ class _Asked:
         )
 
 
-Mail = queue.SimpleQueue[Callable[[], None] | _Asked | None]
+Mail = queue.SimpleQueue[Callable[[], None] | _PendingCall | None]
 """Deliveries of results to programs, calls for the engine, and None at the end."""
 
 
@@ -371,15 +374,15 @@ def _serve(mail: Mail) -> None:
     """Deliver results and send calls until None comes."""
     item = mail.get()
     while item is not None:
-        calls: list[_Asked] = []
+        calls: list[_PendingCall] = []
         opened = 0
         while item is not None:
-            if isinstance(item, _Asked):
+            if isinstance(item, _PendingCall):
                 calls.append(item)
             else:
                 _try(item)
             opened += 1
-            if opened == TOGETHER or mail.empty():
+            if opened == MAX_BATCHED_CALLS or mail.empty():
                 break
             item = mail.get()
         if calls:

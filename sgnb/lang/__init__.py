@@ -8,8 +8,9 @@
 Knows no engine, no notebook and no views: see `executor.py` for what it asks of a backend.
 """
 
-from .agents import agent
-from .choices import (
+from .batches.saved import SavedState
+from .chat.tools import Tool, ToolCall
+from .core.choices import (
     ChoicesDecision,
     ChoicesSamplingMethod,
     greedy_token_selection,
@@ -17,11 +18,15 @@ from .choices import (
     token_length_normalized,
     unconditional_likelihood_normalized,
 )
-from .config import global_config
+from .core.run import Run, watch
+from .core.snapshot import Snapshot
+from .core.state import ForkGroup, ProgramState
 from .decorator import SglFunction, function, set_default_executor
 from .ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
 from .location import name_cells
-from .patterns import (
+from .words.agents import agent
+from .words.config import global_config
+from .words.patterns import (
     beam_search,
     best_of_n,
     judge,
@@ -30,7 +35,7 @@ from .patterns import (
     retry,
     tree_search,
 )
-from .primitives import (
+from .words.primitives import (
     assistant,
     assistant_begin,
     assistant_end,
@@ -50,11 +55,6 @@ from .primitives import (
     user_begin,
     user_end,
 )
-from .run import Run, watch
-from .saved import SavedState
-from .snapshot import Snapshot
-from .state import ForkGroup, ProgramState
-from .tools import Tool, ToolCall
 
 set_default_backend = set_default_executor
 

@@ -19,17 +19,17 @@ from typing import Any, Literal
 from ..errors import OptionError, ProgramError, nearest
 from ..events import ProgramCalled
 from ..sampling import SamplingParams, scalar
-from . import mistakes
-from .batch import Batch, States, frame
-from .config import global_config
+from .batches.batch import Batch, States, frame
+from .batches.rows import Rows
+from .batches.saved import SavedRows
+from .core.run import Run
+from .core.snapshot import Snapshot
+from .core.state import AsyncProgramState, ProgramState
 from .executor import Executor, executor_of
 from .location import Location, caller
 from .pool import LoopThread, WorkerPool
-from .rows import Rows
-from .run import Run
-from .saved import SavedRows
-from .snapshot import Snapshot
-from .state import AsyncProgramState, ProgramState
+from .words import mistakes
+from .words.config import global_config
 
 _OF_ONE_CALL = ("regex", "json_schema", "ebnf", "json_whitespace", "thinking")
 _DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE_CALL)
@@ -62,7 +62,8 @@ def function(
     marks: bool = False,
     keep_tokens: bool = True,
 ) -> Any:
-    """Make a program of a Python function whose first argument is the state, `s`.
+    """Make a program of a Python function whose first argument is the state, `s`; no other may be
+    called as one of `run`'s own is.
 
     With `marks`, special tokens written in the contents of its roles and in its arguments are read
     as such, and not as plain text, in every run of it. Without `keep_tokens`, what the model wrote
@@ -394,6 +395,14 @@ class SglFunction:
                 raise OptionError(message, hint)
 
 
+_OF_RUN = {
+    parameter.name
+    for parameter in inspect.signature(SglFunction.run).parameters.values()
+    if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+}
+"""What a program's own arguments cannot be called: `run` would take them."""
+
+
 def _held(state: ProgramState | Snapshot | None) -> Snapshot | None:
     if state is None or isinstance(state, Snapshot):
         return state
@@ -423,7 +432,15 @@ def _constants(func: Callable[..., Any]) -> dict[str, str]:
 
 def _without_state(func: Callable[..., Any]) -> inspect.Signature:
     """The signature of `func` less its first argument, which must be `s`."""
-    if not callable(func) or inspect.isgeneratorfunction(func) or inspect.isasyncgenfunction(func):
+    if isinstance(func, functools.partial):
+        hint = "make a program of the function, and fix its arguments: program.bind(name=value)"
+        raise ProgramError(f"{caller()}: {func!r} cannot be a program", hint)
+    if (
+        not callable(func)
+        or not hasattr(func, "__name__")
+        or inspect.isgeneratorfunction(func)
+        or inspect.isasyncgenfunction(func)
+    ):
         hint = "a program is a function: def name(s, ...)"
         raise ProgramError(f"{caller()}: {func!r} cannot be a program", hint)
     signature = inspect.signature(func)
@@ -432,4 +449,8 @@ def _without_state(func: Callable[..., Any]) -> inspect.Signature:
         first = f"is {parameters[0].name!r}" if parameters else "is missing"
         message = f"{caller()}: the first argument of {func.__name__} {first}"
         raise ProgramError(message, "name it s, for the state")
+    if taken := [one.name for one in parameters if one.name in _OF_RUN]:
+        what = f"{func.__name__} cannot have an argument {taken[0]!r}"
+        hint = "call it by another name: run() has an argument of that name"
+        raise ProgramError(f"{caller()}: {what}", hint)
     return signature.replace(parameters=parameters[1:])

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any
 
-from ..errors import ProgramError
+from ..errors import ProgramError, nearest
 from ..segment import Kind, Segment
-from .chat import ChatTemplate
+from .chat import ROLES, ChatTemplate
+from .chat.reasoning import Reasoning
+from .chat.tools import Tool, ToolCall, ToolUse
 from .executor import ChoiceScore, Executor
 from .location import Location, caller
-from .reasoning import Reasoning
-from .tools import Tool, ToolCall, ToolUse
 
 ChoicesMethod = Callable[[Sequence[ChoiceScore]], list[float]]
 """Or a `ChoicesSamplingMethod`; see `choices`."""
@@ -137,6 +137,13 @@ def parts(value: Any) -> tuple[Expr, ...]:
     else:
         hint = "append str(value), or an expression such as gen(...)"
     raise ExpressionError(f"{caller()}: {value!r} cannot be appended to a program", hint)
+
+
+def role(name: str, expr: Any) -> Concat:
+    """`expr` between the marks of the role `name`; nothing for None."""
+    if name not in ROLES:
+        raise ProgramError(f"{caller()}: there is no role {name!r}", nearest(name, ROLES))
+    return Concat((RoleBegin(name), *parts("" if expr is None else expr), RoleEnd(name)))
 
 
 def role_text(template: ChatTemplate, op: RoleBegin | RoleEnd, previous: str | None) -> Segment:

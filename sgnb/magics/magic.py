@@ -11,8 +11,11 @@ from IPython.core.magic import no_var_expand
 
 from .. import lang
 from ..errors import OptionError, nearest
-from ..lang import Run, SglFunction, agents, choices, patterns, primitives, tools
-from ..lang.rows import Rows
+from ..lang import Run, SglFunction
+from ..lang.batches.rows import Rows
+from ..lang.chat import tools
+from ..lang.core import choices
+from ..lang.words import agents, patterns, primitives
 from .body import CELL_LINES_BEFORE_BODY, compile_body
 from .doctor import check
 from .options import CellLine, LineCall, cell_help, line_help

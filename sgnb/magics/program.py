@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import OptionError
 from ..lang import ProgramState, Run, SglFunction
-from ..lang.rows import is_frame
+from ..lang.batches.rows import is_frame
 from ..viz import Display
 from ..viz.display import in_kernel
 from .dry import DryReport, dry_run

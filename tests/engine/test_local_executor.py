@@ -494,7 +494,7 @@ def test_results_and_calls_in_bursts(
     executor: LocalExecutor, monkeypatch: pytest.MonkeyPatch, together: int
 ) -> None:
     """None is lost where a burst ends, and one refused call refuses no other."""
-    monkeypatch.setattr(local, "TOGETHER", together)
+    monkeypatch.setattr(local, "MAX_BATCHED_CALLS", together)
 
     @function
     def chain(s: Any, i: int) -> None:

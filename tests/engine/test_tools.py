@@ -16,7 +16,7 @@ from pydantic import BaseModel
 import sgnb as sgl
 from sgnb.backends.local import LocalExecutor
 from sgnb.engine.engine import Engine
-from sgnb.lang.tool_format import ToolFormat
+from sgnb.lang.chat.tool_format import ToolFormat
 
 
 class Colour(Enum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from typing import Any
 
@@ -160,6 +161,33 @@ def test_what_was_not_awaited_says_so(make: Any) -> None:
 
     with pytest.raises(ProgramError, match="await it first"):
         forgets.run(backend=executor)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("text", [str, "{}".format, "%s".__mod__, "{:>9}".format])
+def test_a_text_does_not_hold_what_was_not_awaited(make: Any, text: Any) -> None:
+    @function
+    async def forgets(s: Any) -> None:
+        s += gen("a")
+        s += text(s["a"])
+
+    with pytest.raises(ProgramError, match=r"test_async\.py:\d+: a text cannot hold <a value"):
+        forgets.run(backend=make("x"))
+    gc.collect()  # nothing else is said
+
+
+def test_a_read_can_be_a_task(make: Any) -> None:
+    @function
+    async def program(s: Any) -> Any:
+        s += gen("a")
+        task = asyncio.create_task(s["a"])
+        stopped = asyncio.create_task(s["a"])
+        stopped.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await stopped
+        return await task
+
+    assert asyncio.run(program.arun(backend=make("x"))).ret_value == "x"
 
 
 def test_a_task_that_reads_a_name_which_nothing_sets_does_not_wait_for_one(make: Any) -> None:

@@ -22,7 +22,8 @@ import pytest
 
 from sgnb.errors import Aborted, OptionError, ProgramError
 from sgnb.events import BranchStarted, RunFinished, RunStarted
-from sgnb.lang import SavedState, batch, function, gen, pool, watch
+from sgnb.lang import SavedState, function, gen, pool, watch
+from sgnb.lang.batches import batch
 
 from .test_interrupts import NEVER, interrupt_soon
 
@@ -546,6 +547,13 @@ def test_a_file_of_another_kind_is_left_alone(make: Any, tmp_path: Path, text: s
     with pytest.raises(OptionError, match="is no row of a batch"):
         simple.run_batch([("0",)], save=file, backend=make("x"))
     assert file.read_text() == text
+
+
+def test_a_file_that_cannot_be_made(fake: Any, tmp_path: Path) -> None:
+    for file, what in ((tmp_path / "no" / "rows.jsonl", "is not there"), (tmp_path, "is a folder")):
+        with pytest.raises(OptionError, match=rf"\.py:\d+: save='{file}' .*{what}"):
+            simple.run_batch([("0",)], save=file, backend=fake)
+    assert not fake.calls, "before anything runs"
 
 
 def test_what_cannot_be_saved(make: Any, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from sgnb.lang import (
     select,
     token_length_normalized,
 )
-from sgnb.lang.choices import METHODS, pick
+from sgnb.lang.core.choices import METHODS, pick
 from sgnb.lang.executor import ChoiceScore, ScoreCall
 
 EXAMPLE = [ChoiceScore((1, 2), (-0.1, -3.0), (None, -4.0)), ChoiceScore((3,), (-0.5,), (None,))]

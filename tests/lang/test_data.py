@@ -10,9 +10,9 @@ import pytest
 
 from sgnb.errors import ProgramError
 from sgnb.lang import assistant, data, function, gen, raw, select, user
-from sgnb.lang.data import KnownData
+from sgnb.lang.core.data import KnownData
+from sgnb.lang.core.run import Run
 from sgnb.lang.executor import Call, Result
-from sgnb.lang.run import Run
 from sgnb.segment import Segment
 
 from .fake import FakeExecutor

@@ -13,8 +13,8 @@ import pytest
 
 from sgnb.events import RunFinished
 from sgnb.lang import Run, function, gen
-from sgnb.lang import run as run_module
-from sgnb.lang.program import Program
+from sgnb.lang.core import run as run_module
+from sgnb.lang.core.program import Program
 
 from ..interrupts import LOCKS, in_time, interrupted_at
 

@@ -3,6 +3,7 @@ table of docs/LANGUAGE.md."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 import traceback
@@ -14,7 +15,20 @@ import pytest
 
 from sgnb import lang
 from sgnb.errors import GrammarError, OptionError, ProgramError, RequestError
-from sgnb.lang import assistant_end, function, gen, select, user, user_begin
+from sgnb.lang import (
+    Tool,
+    agent,
+    assistant_end,
+    beam_search,
+    function,
+    gen,
+    majority_vote,
+    retry,
+    select,
+    user,
+    user_begin,
+    user_end,
+)
 from sgnb.lang.ir import ExpressionError
 
 DOCS = Path(__file__).parents[2] / "docs" / "LANGUAGE.md"
@@ -185,6 +199,54 @@ def wrong_call(s: Any) -> None:
     inner.run(citty="Paris")  # here
 
 
+def _takes_stream(s: Any, stream: Any) -> None: ...
+
+
+@mistake("an argument of a program that `run` has too: `stream`, `backend` ...", ProgramError)
+def argument_of_run(s: Any) -> None:
+    function(_takes_stream)  # here
+
+
+@mistake("a `functools.partial` as a program", ProgramError)
+def partial_program(s: Any) -> None:
+    function(functools.partial(_inner))  # here
+
+
+@mistake("a fork that ends the role which was open at it, joined as text", ProgramError)
+def joined_without_its_role(s: Any) -> None:
+    s += user_begin()
+    forks = s.fork(2)
+    forks += "Hi" + user_end()
+    forks.join("concate_and_append")  # here
+
+
+@mistake("a fork that leaves a role open, joined as text", ProgramError)
+def joined_with_a_role(s: Any) -> None:
+    forks = s.fork(2)
+    forks[1] += user("Hi") + user_begin()
+    forks.join("concate_and_append")  # here
+
+
+@mistake("a search of no branches, or no tries", OptionError)
+def no_beam(s: Any) -> None:
+    beam_search(s, propose=lambda b: ["a"], score=lambda b: 1, width=0)  # here
+
+
+@mistake("a vote that cannot be counted, such as a list", ProgramError)
+def uncounted_vote(s: Any) -> None:
+    majority_vote(s, 2, gen("a"), vote=lambda b: [b["a"]])  # here
+
+
+@mistake("an `agent` without a name for its answer", OptionError)
+def nameless_agent(s: Any) -> None:
+    agent(s, [lookup], name="")  # here
+
+
+@mistake("a tool that is no function", OptionError)
+def no_function(s: Any) -> None:
+    Tool("lookup")  # type: ignore[arg-type]  # here
+
+
 def executor_of(make: Any) -> Any:
     refusal = RequestError("the prompt is too long", "shorten it")
     return make(lambda call: refusal if call.name == "refused" else "Rome")
@@ -268,6 +330,54 @@ def test_a_gen_of_anothers_is_not_meant(make: Any, recwarn: Any) -> None:
 
     function(program).run(gen=str, backend=make())
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("name", ["stream", "backend", "use_thread", "continue_from", "self"])
+def test_an_argument_of_run_is_named(name: str) -> None:
+    made: dict[str, Any] = {}
+    exec(f"def program(s, q, *, {name}=None): ...", made)
+    with pytest.raises(ProgramError, match=f"program cannot have an argument '{name}'"):
+        function(made["program"])
+
+
+@pytest.mark.parametrize("tries", [0, -1, 1.5, True, "2"])
+def test_numbers_of_tries(make: Any, tries: Any) -> None:
+    def program(s: Any) -> None:
+        retry(s, "a", valid=lambda b: True, tries=tries)
+
+    with pytest.raises(OptionError, match=rf"\.py:\d+: tries={tries!r} is not allowed"):
+        function(program).run(backend=make())
+
+
+def test_whole_turns_are_joined_as_text(make: Any) -> None:
+    """Turns of a fork's own, and text inside a role, leave the parent's role as it was."""
+
+    def program(s: Any) -> None:
+        forks = s.fork(2)
+        forks += lambda i: user(str(i))
+        forks.join("concate_and_append")
+        s += user_begin()
+        forks = s.fork(2)
+        forks += ["a", "b"]
+        forks.join("concate_and_append")
+        s += user_end()
+
+    state = function(program).run(backend=make())
+    assert state.text() == "USER: 0\nUSER: 1\nUSER: ab\n"
+    assert [message["content"] for message in state.messages()] == ["0", "1", "ab"]
+
+
+def test_a_role_that_a_kept_fork_ended_is_known(make: Any) -> None:
+    def program(s: Any) -> None:
+        s += user_begin()
+        [child] = s.fork(1)
+        [inner] = child.fork(1)
+        inner += "Hi" + user_end()
+        child.keep(inner)
+        s.program.join(s._branch, (child._branch,), append=True)
+
+    with pytest.raises(ProgramError, match="ended the role 'user'"):
+        function(program).run(backend=make()).sync()
 
 
 def test_the_table_of_the_documentation_has_them_all() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from sgnb.events import RunFinished, RunStarted
 from sgnb.lang import Run, function, gen
-from sgnb.lang import run as run_module
+from sgnb.lang.core import run as run_module
 
 NEVER = 1e6
 

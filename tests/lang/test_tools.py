@@ -17,9 +17,9 @@ from pydantic import AfterValidator, BaseModel, ValidationError
 import sgnb as sgl
 from sgnb.errors import OptionError, ProgramError
 from sgnb.lang.chat import PLAIN, ChatTemplate, from_render
+from sgnb.lang.chat.tool_format import ToolFormat, with_tools
+from sgnb.lang.chat.tools import MAX_CALLS
 from sgnb.lang.executor import Call, Delta, Result
-from sgnb.lang.tool_format import ToolFormat, with_tools
-from sgnb.lang.tools import MAX_CALLS
 
 from .fake import FakeExecutor
 
@@ -168,6 +168,8 @@ def test_functions_that_are_no_tools() -> None:
     ):
         with pytest.raises(OptionError, match=what):
             sgl.gen("call", tools=tools)
+    with pytest.raises(OptionError, match="the tool 'add' is no function"):
+        sgl.Tool("add")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="did you mean 'add'"):
         sgl.gen("call", tools=[add], tool_choice="ad")
     with pytest.raises(OptionError, match="regex='a' and tools exclude each other"):

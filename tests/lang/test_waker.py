@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from sgnb.lang.waker import Waker, running_waker
+from sgnb.lang.core.waker import Waker, running_waker
 
 
 def test_a_loop_at_work_is_told_once() -> None:

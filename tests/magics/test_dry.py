@@ -139,7 +139,7 @@ def test_it_predicts_what_then_happens(shell: Any, engine: Any, program: Any) ->
     made = sgnb.function(program)
     for _ in range(4):  # of samples that a cold run may draw
         engine.flush_cache()
-        engine.executor._alone.clear()
+        engine.executor._unconditional_logprobs.clear()
         report, (_, computed) = counted(made, engine)
         assert sum(call.computed_tokens for call in report.calls) == computed
         assert f"; {computed:,} of " in report.line()

@@ -8,17 +8,16 @@ program; no state of its own.
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Literal, get_args
 
-from ..errors import Aborted, OptionError, ProgramError, nearest, shown
-from ..sampling import scalar
+from ...errors import Aborted, OptionError, ProgramError, nearest, shown
+from ...sampling import scalar
+from ..ir import Expr, ExpressionError, RoleBegin, RoleEnd, role
+from ..location import caller
 from .branch import Branch
-from .ir import Expr, RoleBegin, RoleEnd
-from .location import caller
 from .ops import Assign, VarScopeBegin, VarScopeEnd
-from .primitives import role
 from .program import Program
 from .snapshot import Snapshot
 from .streaming import iterate, iterate_async
@@ -311,9 +310,42 @@ class AsyncProgramState(ProgramState):
 
     __str__ = ProgramState.__repr__
 
-    async def _read(self, ready: Callable[[], bool], value: Callable[[], Any]) -> Any:
-        await self.program.wait_async(ready)
-        return value()
+    def _read(self, ready: Callable[[], bool], value: Callable[[], Any]) -> Any:
+        async def read() -> Any:
+            await self.program.wait_async(ready)
+            return value()
+
+        return _AsyncRead(read())
+
+
+class _AsyncRead(Coroutine[Any, Any, Any]):
+    """A coroutine that no text takes for the value that it gives."""
+
+    def __init__(self, read: Coroutine[Any, Any, Any]) -> None:
+        self._read = read
+
+    def send(self, value: Any) -> Any:
+        return self._read.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._read.throw(*error)
+
+    def close(self) -> None:
+        self._read.close()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._read.__await__()
+
+    def __repr__(self) -> str:
+        return "<a value that was not awaited>"
+
+    def __format__(self, spec: str) -> str:
+        return str(self)
+
+    def __str__(self) -> str:
+        self.close()  # Python need not warn of what is said here
+        hint = "await it there: f\"{await s['name']}\""
+        raise ExpressionError(f"{caller()}: a text cannot hold {self!r}", hint)
 
 
 class ForkGroup(Sequence[ProgramState]):

@@ -15,11 +15,11 @@ from inspect import BoundArguments
 from pathlib import Path
 from typing import Any, TextIO
 
-from ..errors import Aborted, OptionError, shown
-from .location import caller
-from .program import Program
-from .scope import Scope
-from .state import ProgramState
+from ...errors import Aborted, OptionError, shown
+from ..core.program import Program
+from ..core.scope import Scope
+from ..core.state import ProgramState
+from ..location import caller
 
 _BEGIN = '{"row": '
 """Of every line."""
@@ -145,6 +145,12 @@ class SavedRows:
 
     def _read(self) -> None:
         """Take the rows of the file; a last line that was torn is cut off."""
+        where = f"{self._location}: save={str(self.path)!r}"
+        if not self.path.parent.is_dir():
+            hint = f"make it: os.makedirs({str(self.path.parent)!r})"
+            raise OptionError(f"{where} lies in a folder that is not there", hint)
+        if self.path.is_dir():
+            raise OptionError(f"{where} is a folder", "give a file in it")
         if not self.path.exists():
             return
         whole, torn = _split_last_line(self.path.read_bytes())

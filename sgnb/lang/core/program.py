@@ -20,16 +20,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Aborted, ProgramError
-from ..latch import Latch
+from ...errors import Aborted, ProgramError
+from ...latch import Latch
+from ..executor import Call, Delta, Result, ScoreCall, Scores
+from ..ir import Expr, Select, Text, parts
+from ..location import caller, warn_once
+from ..pool import blocking
 from .branch import Branch
-from .choices import METHODS, judge
+from .choices import METHODS, apply_method
 from .data import KnownData
-from .executor import Call, Delta, Result, ScoreCall, Scores
-from .ir import Expr, Select, Text, parts
-from .location import caller, warn_once
 from .ops import Assign, Choose, Fork, Generate, Join, Op
-from .pool import blocking
 from .scope import Scope
 from .snapshot import Snapshot
 from .waker import running_waker
@@ -167,6 +167,9 @@ class Program:
         with self.changed:
             for over in (branch, *children):
                 self.check_open(over)
+            if append and not keep:
+                for child in children:
+                    child.scope.check_joins_as_text()
             names = () if append and not keep else _gathered(children)
             for child in children:
                 child.scope.joined = True
@@ -175,6 +178,7 @@ class Program:
             branch.scope.gather(names)
             if keep:
                 branch.scope.role = children[0].scope.role
+                branch.scope.in_own_turns |= children[0].scope.in_own_turns
             branch.append(op)
             self._notify()
         self.send()
@@ -224,11 +228,11 @@ class Program:
         assert isinstance(op, Choose)
         method = op.select.method
         if any(method is own for own in METHODS.values()):  # a user's may raise when it is compared
-            self._deliver(branch, op, judge(op.select, message))
+            self._deliver(branch, op, apply_method(op.select, message))
             return
 
         def work() -> None:
-            self._deliver(branch, op, judge(op.select, message))
+            self._deliver(branch, op, apply_method(op.select, message))
 
         # Of the user's, and perhaps slow: other programs wait for this thread.
         threading.Thread(target=work, name="sgnb-choices", daemon=True).start()

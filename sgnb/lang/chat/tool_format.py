@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .chat import ChatTemplate
+    from . import ChatTemplate
     from .tools import Tool, ToolCall
 
 Render = Callable[[list[dict[str, Any]], list[dict[str, Any]]], str]

@@ -1,4 +1,5 @@
-"""What a generation's text must be, as a program says it: `dtype`, `regex`, `json_schema`, `ebnf`.
+"""What a generation's text must be, as a program says it: `dtype`, `regex`, `json_schema`, `ebnf`,
+and the `stop_regex` that ends it.
 
 Checked at the line that wrote it, as far as that needs no engine. Compiling is the engine's
 business.
@@ -10,11 +11,11 @@ from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from ..errors import OptionError, nearest
-from ..grammar.regex.parser import parse, parse_occurrence
-from ..grammar.spec import KINDS, schema_text
-from .ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
-from .location import caller, warn_once
+from ...errors import OptionError, nearest
+from ...grammar.regex.parser import parse, parse_occurrence
+from ...grammar.spec import KINDS, schema_text
+from ..ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
+from ..location import caller, warn_once
 
 _BLANKS = (" ", "\n")
 
@@ -27,8 +28,9 @@ _DTYPES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 """dtype -> the pattern of its texts, and what also stops the generation."""
 
 
-def normalize(given: dict[str, Any]) -> dict[str, Any]:
-    """`given`, its dtype as regex and stops, its schema as text. OptionError or GrammarError."""
+def resolve_constraints(given: dict[str, Any]) -> dict[str, Any]:
+    """`given`, its dtype as regex and stops, its schema as text, its patterns and ends checked.
+    OptionError or GrammarError."""
     options = dict(given)
     if "dtype" in options:
         dtype = options.pop("dtype")

@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic_core import to_json
 
-from ..errors import OptionError, ProgramError, nearest, shown
-from ..sampling import SamplingParams
-from ..segment import Segment
-from .location import Location, add_location, caller
+from ...errors import OptionError, ProgramError, nearest, shown
+from ...sampling import SamplingParams
+from ...segment import Segment
+from ..location import Location, add_location, caller
 
 if TYPE_CHECKING:
-    from .executor import Result
     from .tool_format import ToolFormat
 
 OnError = Literal["user", "model"]
@@ -50,6 +49,8 @@ class Tool:
     ) -> None:
         """name, description: those of the function where left out. OptionError for a function
         whose arguments a schema cannot say."""
+        if not callable(func):
+            raise _no_function(func)
         self.func = func
         self.name = str(name or getattr(func, "__name__", ""))
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", self.name):
@@ -138,9 +139,12 @@ class ToolUse:
 
     def write(
         self, params: SamplingParams, form: ToolFormat, marks: re.Pattern[str] | None
-    ) -> Generator[Segment | SamplingParams, Result | None, tuple[Any, dict[str, Any]]]:
+    ) -> Generator[
+        Segment | SamplingParams, tuple[str, dict[str, Any]], tuple[Any, dict[str, Any]]
+    ]:
         """The steps of the generation: yields text to append, and parameters to generate with, for
-        which it is sent the result. Returns the variable's value and its meta information.
+        which it is sent the text and its meta information. Returns the variable's value and its
+        meta information.
 
         The text before a call is free and ends at the mark that opens one; each call is a text of
         the JSON schema of all of them.
@@ -154,7 +158,7 @@ class ToolUse:
                 skip_special_tokens=params.skip_special_tokens
                 and not (marks and marks.fullmatch(mark)),
             )
-            said, meta = _read((yield free))
+            said, meta = yield free
             if meta.get("stopped_by") != mark:
                 return said, meta
         yield Segment(form.open)
@@ -165,7 +169,7 @@ class ToolUse:
             bound, json_schema=calls_schema(self.tools, form), json_whitespace=form.whitespace
         )
         while True:
-            text, meta = _read((yield of_call))
+            text, meta = yield of_call
             calls.append(self._parse(text, said if not calls else "", form))
             if not self.parallel or form.separator is None or len(calls) == MAX_CALLS:
                 yield Segment(form.close)
@@ -175,7 +179,7 @@ class ToolUse:
             end, going_on = form.close.removeprefix(same), form.separator.removeprefix(same)
             either = f"{re.escape(end)}|{re.escape(going_on)}"
             between = replace(bound, regex=either, max_new_tokens=BETWEEN_CALLS_TOKENS)
-            if _read((yield between))[0] != going_on:
+            if (yield between)[0] != going_on:
                 break
         return (calls if self.parallel else calls[0]), meta
 
@@ -216,6 +220,11 @@ def as_tools(tools: Any) -> tuple[Tool, ...]:
     return known
 
 
+def _no_function(tool: Any) -> OptionError:
+    message = f"{caller()}: the tool {shown(tool)} is no function"
+    return OptionError(message, "give a function, or a Tool of one")
+
+
 @lru_cache(maxsize=256)
 def _cached_tool(func: Callable[..., Any]) -> Tool:
     return Tool(func)
@@ -223,7 +232,7 @@ def _cached_tool(func: Callable[..., Any]) -> Tool:
 
 def _tool(func: Any) -> Tool:
     if not callable(func):
-        raise OptionError(f"the tool {shown(func)} is no function", "give a function, or a Tool")
+        raise _no_function(func)
     return _cached_tool(func) if isinstance(func, Hashable) else Tool(func)
 
 
@@ -270,11 +279,6 @@ def calls_schema(tools: tuple[Tool, ...], form: ToolFormat) -> str:
 
 def _at(tool: Tool) -> dict[str, str]:
     return {"$ref": f"#/$defs/{tool.name}"}
-
-
-def _read(result: Result | None) -> tuple[str, dict[str, Any]]:
-    assert result is not None
-    return result.texts[0], result.meta[0]
 
 
 def _arguments_model(func: Callable[..., Any], name: str, doc: str) -> type[BaseModel]:

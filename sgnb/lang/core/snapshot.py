@@ -7,11 +7,11 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from ..errors import OptionError, shown
-from ..segment import Kind, Segment
-from .chat import ROLES, ChatTemplate
-from .ir import RoleBegin, RoleEnd, role_text
-from .tools import ToolCall
+from ...errors import OptionError, shown
+from ...segment import Kind, Segment
+from ..chat import ROLES, ChatTemplate
+from ..chat.tools import ToolCall
+from ..ir import RoleBegin, RoleEnd, role_text
 
 VERSION = 1
 """Of the JSON."""

@@ -14,12 +14,12 @@ from inspect import BoundArguments
 from itertools import islice
 from typing import Any
 
-from ..errors import Aborted, shown
-from .pool import LoopThread, WorkerPool
+from ...errors import Aborted, shown
+from ..core.run import Run
+from ..core.state import ProgramState
+from ..pool import LoopThread, WorkerPool
 from .rows import Rows
-from .run import Run
 from .saved import SavedRows, SavedState
-from .state import ProgramState
 
 WINDOW = 1024
 """Rows of an iterator that are read before the first of them is finished and handed over."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from importlib import import_module
 from typing import Any
 
-from ..errors import OptionError, shown
-from .location import caller
+from ...errors import OptionError, shown
+from ..location import caller
 
 Row = tuple[tuple[Any, ...], dict[str, Any]]
 """Arguments by place and by name."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..errors import ProgramError, UnknownVariableError, nearest
-from ..sampling import SamplingParams
-from .chat import ROLES
-from .executor import Executor
-from .ir import Expr, Gen, RoleBegin, RoleEnd, Select, Text, ToolResults, UseTools
-from .location import caller, warn_once
+from ...errors import ProgramError, UnknownVariableError, nearest
+from ...sampling import SamplingParams
+from ..chat import ROLES
+from ..chat.reasoning import reasoning_name
+from ..executor import Executor
+from ..ir import Expr, Gen, RoleBegin, RoleEnd, Select, Text, ToolResults, UseTools
+from ..location import caller, warn_once
 from .ops import Assign, Choose, Generate, GenerateCalls, Op, VarScopeEnd
-from .reasoning import reasoning_name
 
 ParamsOf = Callable[[tuple[tuple[str, Any], ...], bool, Executor | None], SamplingParams]
 
@@ -30,6 +30,8 @@ class Scope:
         self.own: set[str] = set()  # set by this branch itself
         self.unnamed: set[str] = set()  # made up for nameless generations: a join leaves them alone
         self.role: str | None = None  # the open one
+        self.forked_in: str | None = None  # the one that was open at the fork
+        self.in_own_turns = False  # roles have begun or ended since
         self.num_ops = 0
         self.in_conversation = False  # a role has begun
         self.tools_declared = False
@@ -41,7 +43,8 @@ class Scope:
         child = Scope()
         child.names = dict.fromkeys(self.names, 0)
         child.unnamed = set(self.unnamed)
-        child.role, child.in_conversation = self.role, self.in_conversation
+        child.role = child.forked_in = self.role
+        child.in_conversation = self.in_conversation
         child.tools_declared = self.tools_declared
         return child
 
@@ -102,6 +105,21 @@ class Scope:
             what = f"the name {name!r} is used again: s[{name!r}] is its last value"
             warn_once(f"{what}, s.history({name!r}) has all", caller())
 
+    def check_joins_as_text(self) -> None:
+        """Raise a ProgramError where the text since the fork ends the role that was open there, or
+        leaves one open: the parent would not know of it."""
+        if not self.in_own_turns:
+            return
+        if self.forked_in is not None:
+            what = f"a branch ended the role {self.forked_in!r}, which was open at the fork"
+            hint = f"end it in the parent, after the join: {self.forked_in}_end()"
+        elif self.role is not None:
+            what = f"a branch has left the role {self.role!r} open"
+            hint = f"end it before the join: {self.role}_end()"
+        else:
+            return
+        raise ProgramError(f"{caller()}: {what}: its text cannot be joined", hint)
+
     def unknown(self, name: str, in_forks: Iterable[str] = ()) -> UnknownVariableError:
         """The error for a name that no op sets. `in_forks`: names of the branch's forks."""
         if name in in_forks:
@@ -143,7 +161,7 @@ class Scope:
             what = f"the role {node.role!r} begins inside the role {self.role!r}"
             hint = f"end the role {self.role!r} first; roles do not nest"
             raise ProgramError(f"{caller()}: {what}", hint)
-        self.role, self.in_conversation = node.role, True
+        self.role, self.in_conversation, self.in_own_turns = node.role, True, True
         return node
 
     def _end(self, node: RoleEnd) -> RoleEnd:
@@ -151,5 +169,5 @@ class Scope:
             inside = f"inside the role {self.role!r}" if self.role else "outside any role"
             what = f"the role {node.role!r} ends {inside}"
             raise ProgramError(f"{caller()}: {what}", f"begin it: {node.role}_begin()")
-        self.role = None
+        self.role, self.in_own_turns = None, True
         return node

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
 
-from ..errors import ProgramError, shown
+from ...errors import ProgramError, shown
+from ..location import Location, warn_once
 from . import primitives
-from .location import Location, warn_once
 
 
 def check(func: Callable[..., Any], source: str, first_line: int) -> None:

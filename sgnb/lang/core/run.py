@@ -22,11 +22,11 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Literal
 
-from ..errors import Aborted
-from ..events import RunFinished, RunStarted
-from ..sampling import SamplingParams
-from .executor import Executor
-from .location import Location
+from ...errors import Aborted
+from ...events import RunFinished, RunStarted
+from ...sampling import SamplingParams
+from ..executor import Executor
+from ..location import Location
 from .program import Program, inside
 from .snapshot import Snapshot
 from .state import ProgramState

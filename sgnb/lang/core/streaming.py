@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
+from ..chat.reasoning import reasoning_name
 from .branch import Branch
 from .ops import Generate
-from .reasoning import reasoning_name
 
 
 class _Cursor:

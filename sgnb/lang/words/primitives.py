@@ -13,16 +13,15 @@ from functools import lru_cache
 from inspect import signature
 from typing import Any
 
-from ..errors import OptionError, ProgramError, nearest, shown
-from ..sampling import SamplingParams, scalar
-from ..segment import Kind
-from .chat import ROLES
-from .choices import ChoicesSamplingMethod, token_length_normalized
-from .choices import choices_method as method_of
-from .config import global_config
-from .constraint import normalize
-from .executor import executor_of
-from .ir import (
+from ...errors import OptionError, ProgramError, nearest, shown
+from ...sampling import SamplingParams, scalar
+from ...segment import Kind
+from ..chat.reasoning import reasoning_of
+from ..chat.tools import ToolCall, as_tools, result_text, tool_use
+from ..core.choices import ChoicesSamplingMethod, token_length_normalized
+from ..core.choices import choices_method as method_of
+from ..executor import executor_of
+from ..ir import (
     ChoicesMethod,
     Concat,
     ExpressionError,
@@ -34,10 +33,11 @@ from .ir import (
     ToolResults,
     UseTools,
     parts,
+    role,
 )
-from .location import caller, warn_once
-from .reasoning import reasoning_of
-from .tools import ToolCall, as_tools, result_text, tool_use
+from ..location import caller, warn_once
+from .config import global_config
+from .constraint import resolve_constraints
 
 AnyChoicesMethod = ChoicesMethod | ChoicesSamplingMethod
 
@@ -241,13 +241,6 @@ def assistant(expr: Any = None) -> Concat:
     return role("assistant", expr)
 
 
-def role(name: str, expr: Any) -> Concat:
-    """`expr` between the marks of the role `name`; nothing for None."""
-    if name not in ROLES:
-        raise ProgramError(f"{caller()}: there is no role {name!r}", nearest(name, ROLES))
-    return Concat((RoleBegin(name), *parts("" if expr is None else expr), RoleEnd(name)))
-
-
 def use_tools(tools: Iterable[Any]) -> UseTools:
     """Tells the model of `tools`, functions or `Tool`s, where the conversation begins: as its own
     chat template does, else in the system prompt. Comes before the first role."""
@@ -300,7 +293,7 @@ def _checked_name(name: Any) -> str | None:
 
 def _options(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     """The given options under their `SamplingParams` names, checked and hashable."""
-    known = {_RENAMED.get(key, key): value for key, value in normalize(given).items()}
+    known = {_RENAMED.get(key, key): value for key, value in resolve_constraints(given).items()}
     options = tuple((key, _hashable(value)) for key, value in known.items())
     try:
         _check(**dict(options))

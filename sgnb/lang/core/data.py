@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from ..segment import Kind
+from ...segment import Kind
 
 
 class KnownData:

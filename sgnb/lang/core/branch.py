@@ -15,14 +15,15 @@ from itertools import accumulate, compress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Aborted
-from ..events import BranchFinished, BranchStarted, ChoiceMade, GenerationDone, TextAppended
-from ..sampling import SamplingParams
-from ..segment import Kind, Segment
+from ...errors import Aborted
+from ...events import BranchFinished, BranchStarted, ChoiceMade, GenerationDone, TextAppended
+from ...sampling import SamplingParams
+from ...segment import Kind, Segment
+from ..chat.reasoning import reasoning_name
+from ..executor import Call, Delta, Executor, Result, ScoreCall, Scores
+from ..ir import RoleBegin, RoleEnd, Text, ToolResults, UseTools, role_text
+from ..location import add_location
 from .choices import describe, pick, wants_unconditional
-from .executor import Call, Delta, Executor, Result, ScoreCall, Scores
-from .ir import RoleBegin, RoleEnd, Text, ToolResults, UseTools, role_text
-from .location import add_location
 from .ops import (
     Assign,
     Choose,
@@ -34,7 +35,6 @@ from .ops import (
     VarScopeBegin,
     VarScopeEnd,
 )
-from .reasoning import reasoning_name
 from .scope import Scope
 from .snapshot import Snapshot
 
@@ -334,7 +334,7 @@ class Branch:
         """Go on to the next generation; True after the last."""
         assert self.steps is not None
         try:
-            step = self.steps.send(result)
+            step = self.steps.send(None if result is None else (result.texts[0], result.meta[0]))
             while isinstance(step, Segment):
                 self._add(step)
                 step = next(self.steps)
@@ -386,10 +386,9 @@ class Branch:
         return not running
 
     def _gather(self, join: Join) -> None:
-        if join.keep:
-            self._take_messages(join.children[0])
         if join.append:
             for child in join.children:
+                self._take_messages(child)
                 self._add(*child.segments[child.fork_at :])
         for name in join.names:
             holders = [child for child in join.children if name in child.scope.own]

@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from functools import partial
 from typing import Any, Literal, get_args
 
-from ..errors import OptionError, ProgramError, nearest
-from ..sampling import scalar
-from .location import Location, caller
+from ...errors import OptionError, ProgramError, nearest, shown
+from ...sampling import scalar
+from ..chat.tools import ON_ERROR, OnError, ToolCall, as_tools
+from ..core.state import AsyncProgramState, ProgramState
+from ..location import Location, caller
 from .primitives import assistant, gen, raw, tool, user
-from .state import AsyncProgramState, ProgramState
-from .tools import ON_ERROR, OnError, ToolCall, as_tools
 
 OnLimit = Literal["error", "answer"]
 ON_LIMIT = get_args(OnLimit)
@@ -49,6 +49,9 @@ def agent(
     for key, value, allowed in (("on_error", on_error, ON_ERROR), ("on_limit", on_limit, ON_LIMIT)):
         if value not in allowed:
             raise OptionError(f"{key}={value!r} is not known", nearest(str(value), allowed))
+    if not isinstance(name, str) or not name:
+        message = f"{caller()}: name={shown(name)} is not a name"
+        raise OptionError(message, "give a string that is not empty: the turns are named after it")
     max_turns = scalar(max_turns)
     if not isinstance(max_turns, int) or isinstance(max_turns, bool) or max_turns < 1:
         raise OptionError(f"max_turns={max_turns!r} is not allowed", "give an integer of 1 or more")

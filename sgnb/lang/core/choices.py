@@ -16,10 +16,10 @@ from inspect import signature
 from statistics import fmean
 from typing import Any
 
-from ..errors import OptionError, ProgramError, nearest, shown
-from ..sampling import scalar
-from .executor import ChoiceScore, Scores
-from .ir import ChoicesMethod, Select
+from ...errors import OptionError, ProgramError, nearest, shown
+from ...sampling import scalar
+from ..executor import ChoiceScore, Scores
+from ..ir import ChoicesMethod, Select
 
 Triple = tuple[float | None, int, str | None]
 """Log-probability, token, the token's text."""
@@ -108,7 +108,7 @@ def choices_method(method: Any) -> ChoicesMethod:
     return METHODS[method]
 
 
-def judge(select: Select, scores: Scores) -> Scores:
+def apply_method(select: Select, scores: Scores) -> Scores:
     """`scores` with the values, or the choice, of the select's method, or its error. Nothing that a
     method of the user's raises leaves it."""
     method = select.method
@@ -139,7 +139,7 @@ def judge(select: Select, scores: Scores) -> Scores:
 
 
 def _decide(select: Select, scores: Scores) -> Scores:
-    """`judge` for a `ChoicesSamplingMethod`."""
+    """`apply_method` for a `ChoicesSamplingMethod`."""
     method: Any = select.method
     found = describe(select, scores)
     keys = signature(ChoicesSamplingMethod.__call__).parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..errors import OptionError, nearest
+from ...errors import OptionError, nearest
 
 
 @dataclass(frozen=True, slots=True)

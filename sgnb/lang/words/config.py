@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import OptionError, nearest
-from .location import caller, warn_once
+from ...errors import OptionError, nearest
+from ..location import caller, warn_once
 
 _WITHOUT_EFFECT = {
     "verbosity": "print(state) shows a program's text",

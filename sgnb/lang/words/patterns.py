@@ -16,11 +16,12 @@ from itertools import count
 from math import exp, inf
 from typing import Any
 
-from ..errors import ProgramError, SgnbError, shown
-from .ir import Expr
-from .location import caller
+from ...errors import OptionError, ProgramError, SgnbError, shown
+from ...sampling import scalar
+from ..core.state import ProgramState
+from ..ir import Expr
+from ..location import caller
 from .primitives import select
-from .state import ProgramState
 
 Step = Any
 """What `ForkGroup += step` takes: an expression, a list of them, or a function of the number."""
@@ -54,7 +55,7 @@ def majority_vote(
     """
     group = s.fork(n)
     group += step
-    votes = [vote(branch) for branch in group]
+    votes = [_countable(vote(branch)) for branch in group]
     counts = Counter(votes)
     [(winner, _)] = counts.most_common(1)
     s.keep(group[votes.index(winner)])
@@ -110,6 +111,7 @@ def retry(
 
     retry(s, gen("year", max_tokens=8), valid=lambda b: int(b["year"]) > 1900)
     """
+    tries = _whole("tries", tries, 1)
     reason: ValueError | None = None
     for number in range(tries):
         group = s.fork(1)
@@ -145,6 +147,7 @@ def beam_search(
     beam_search(s, propose=lambda b: [gen("line", stop="\\n", seed=i) for i in range(4)],
                 score=lambda b: "\\nIs this promising? " + select("vote", ["1", "2", "3"]))
     """
+    width, depth = _whole("width", width, 1), _whole("depth", depth, 0)
     beam = [(0.0, s)]
     for _ in range(depth):
         groups = [_children(branch, list(propose(branch))) for _, branch in beam]
@@ -171,7 +174,7 @@ def tree_search(
     tree_search(s, propose=lambda b: [" left", " right"], score=lambda b: -distance(b.text()),
                 solved=lambda b: distance(b.text()) == 0)
     """
-    order = count()
+    budget, order = _whole("budget", budget, 0), count()
     frontier = [(0.0, next(order), s)]
     best = (-inf, s)
     for _ in range(budget):
@@ -187,6 +190,23 @@ def tree_search(
             best = max(best, (value, child), key=lambda pair: pair[0])
     s.keep(best[1])
     return False
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    value = scalar(value)
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        what = f"{caller()}: {name}={shown(value)} is not allowed"
+        raise OptionError(what, f"give an integer of {least} or more")
+    return value
+
+
+def _countable(vote: Any) -> Any:
+    try:
+        hash(vote)
+    except TypeError:
+        hint = "return text, a number or a tuple of them"
+        raise ProgramError(f"{caller()}: the vote {shown(vote)} cannot be counted", hint) from None
+    return vote
 
 
 def _children(branch: ProgramState, steps: list[Any]) -> Sequence[ProgramState]:

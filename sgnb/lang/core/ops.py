@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..sampling import SamplingParams
-from .executor import Executor
-from .ir import RoleBegin, RoleEnd, Select, Text, ToolResults, UseTools
-from .location import Location
-from .reasoning import Reasoning
-from .tools import ToolUse
+from ...sampling import SamplingParams
+from ..chat.reasoning import Reasoning
+from ..chat.tools import ToolUse
+from ..executor import Executor
+from ..ir import RoleBegin, RoleEnd, Select, Text, ToolResults, UseTools
+from ..location import Location
 
 if TYPE_CHECKING:
     from .branch import Branch

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..errors import ModelError
+from ...errors import ModelError
 from .tool_format import ToolFormat
 
 ROLES = ("system", "user", "assistant")
