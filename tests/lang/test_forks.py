@@ -194,7 +194,7 @@ def test_a_large_fork_needs_no_threads(make: Any) -> None:
         group = s.fork(200)
         group += gen("x") + gen("y")
         group.join()
-        assert threading.active_count() == before
+        assert threading.active_count() <= before
         assert s["y"][199] == "y@0.199"
     assert executor.most_running == 200
 

@@ -151,10 +151,11 @@ def test_over(shell: Any, over: str) -> None:
     assert shell.ns["s"] == states
 
 
-def test_likeliest_tokens_are_recorded(shell: Any, engine: Any) -> None:
-    after = engine.log.last
+def test_likeliest_tokens_are_recorded(shell: Any) -> None:
+    log = sgnb.load("tiny").log
+    after = log.last
     shell("%%sglang --logprobs 3 --show none --max-tokens 4\ns += 'A story.' + gen('x')\n")
-    events = [record.event for record in engine.log.read(after).records]
+    events = [record.event for record in log.read(after).records]
     told = [event for event in events if isinstance(event, Alternatives)]
     assert told and all(len(one.tokens) == 3 for one in told)
 
