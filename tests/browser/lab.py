@@ -84,6 +84,7 @@ class Lab:
             f"--IdentityProvider.token={self.token}",
             f"--ServerApp.root_dir={self.work}",
             "--LabApp.expose_app_in_browser=True",
+            "--JupyterNotebookApp.expose_app_in_browser=True",
             "--LabApp.news_url=",
             f"--LabApp.user_settings_dir={self.root / 'settings'}",
             f"--LabApp.workspaces_dir={self.root / 'workspaces'}",
@@ -265,3 +266,13 @@ class Notebook:
             name,
         )
         self.page.wait_for_timeout(500)
+
+
+def findings(page: Page, part: str) -> list[str]:
+    """What axe finds wrong within the elements that `part` selects."""
+    from axe_playwright_python.base import AXE_FILE_PATH
+
+    page.evaluate(AXE_FILE_PATH.read_text())
+    script = "part => axe.run({ include: [[part]] }, { resultTypes: ['violations'] })"
+    found = page.evaluate(script, part)["violations"]
+    return [f"{one['id']}: {node['target']} {node['any']}" for one in found for node in one["nodes"]]
