@@ -28,9 +28,13 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-HARMLESS = ("favicon", "[LSP]", "Cannot read properties of null (reading 'kernel')")
-"""Parts of errors that say nothing about what is tested. The last is ipywidgets' own, in a notebook
-without kernel."""
+HARMLESS = (
+    "favicon",
+    "[LSP]",
+    "Cannot read properties of null (reading 'kernel')",  # ipywidgets, without a kernel
+    "Cannot read properties of undefined (reading 'schema')",  # Notebook 7, of its own settings
+)
+"""Parts of errors that say nothing about what is tested."""
 
 SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},

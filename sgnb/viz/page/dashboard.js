@@ -68,7 +68,10 @@ function newDashboard(host, store, { run: wanted, views }) {
     if (JSON.stringify(found) === said) return;
     said = JSON.stringify(found);
     if (!found) inspector.replaceChildren(el("span", "sgnb-label sgnb-hint", HINT));
-    else inspector.replaceChildren(el("pre", "sgnb-inspected", visible(found.text) || " "), ...found.facts.flatMap(([name, value]) => [el("span", "sgnb-label", name), el("span", "", value)]));
+    else {
+      inspector.classList.add("sgnb-used");
+      inspector.replaceChildren(el("pre", "sgnb-inspected", visible(found.text) || " "), ...found.facts.flatMap(([name, value]) => [el("span", "sgnb-label", name), el("span", "", value)]));
+    }
   }
   function open(name) {
     chosen = name;
@@ -178,9 +181,19 @@ function newDashboard(host, store, { run: wanted, views }) {
   }
   const resized = new ResizeObserver(() => paint(true));
   resized.observe(card);
+  // Canvases have their colours from the page's theme, and do not follow it by themselves.
+  const themed = new MutationObserver(() => paint(true)), scheme = matchMedia("(prefers-color-scheme: dark)");
+  themed.observe(document.body, { attributes: true, attributeFilter: ["class", "data-jp-theme-light", "data-theme"] });
+  const onScheme = () => paint(true);
+  scheme.addEventListener("change", onScheme);
+  function close() {
+    resized.disconnect();
+    themed.disconnect();
+    scheme.removeEventListener("change", onScheme);
+  }
   stage.hidden = true;
   select();
-  return { paint: () => paint(false), stats, close: () => resized.disconnect() };
+  return { paint: () => paint(false), stats, close };
 
   function stats() {
     const state = store.state, run = runOf(state);
