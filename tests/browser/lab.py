@@ -279,4 +279,6 @@ def findings(page: Page, part: str) -> list[str]:
     page.evaluate(AXE_FILE_PATH.read_text())
     script = "part => axe.run({ include: [[part]] }, { resultTypes: ['violations'] })"
     found = page.evaluate(script, part)["violations"]
-    return [f"{one['id']}: {node['target']} {node['any']}" for one in found for node in one["nodes"]]
+    return [
+        f"{one['id']}: {node['target']} {node['any']}" for one in found for node in one["nodes"]
+    ]

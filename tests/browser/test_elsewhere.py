@@ -24,7 +24,14 @@ from tests.viz.make_log import HOSTILE, Program, WordEngine, demo
 ACTS = f"{HOSTILE} </style><b>b</b> $x$ \\(y\\) \u2066 \ud800 \x1b[31m"
 LONG = "x" * 100_000
 # The first is marimo's own, when its page closes.
-LOCAL = ("Failed to update a ServiceWorker", "file:", "data:", "blob:", "http://127.0.0.1:", "ws://127.0.0.1:")
+LOCAL = (
+    "Failed to update a ServiceWorker",
+    "file:",
+    "data:",
+    "blob:",
+    "http://127.0.0.1:",
+    "ws://127.0.0.1:",
+)
 
 
 def hostile_trace() -> Trace:
@@ -208,9 +215,9 @@ def test_marimo_shows_a_trace(page: Page, tmp_path: Path) -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     paths = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
-    command = [*"-m marimo -q run app.py --headless --no-token --port".split(), str(port)]
+    command = [sys.executable, "-m", "marimo", "-q", "run", "app.py", "--headless", "--no-token"]
     server = subprocess.Popen(
-        [sys.executable, *command], cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths}
+        [*command, "--port", str(port)], cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths}
     )
     try:
         opened(page, f"http://127.0.0.1:{port}")

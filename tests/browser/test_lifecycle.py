@@ -1,8 +1,7 @@
 """The dashboard through the life of a kernel: after a reload, two at once, in the background, as a
-trace, after an interrupt and a restart; every view in both themes is accessible, by keyboard too."""
+trace, after an interrupt and a restart; every view is accessible in both themes."""
 
 from __future__ import annotations
-
 
 import pytest
 from playwright.sync_api import expect
@@ -33,7 +32,7 @@ def test_views_are_accessible_in_both_themes(notebook: Notebook, lab: Lab) -> No
         notebook.theme(theme)
         if theme == "JupyterLab Dark":
             notebook.page.wait_for_function(f"light => ({drawn})() !== light", arg=light)
-        for index, views in ((1, ["branches", "time", "tree"]), (2, ["grammar"])):
+        for index, views in ((1, ["branches", "time", "source", "tree"]), (2, ["grammar"])):
             cell = notebook.cell(index)
             for view in views:
                 tab = cell.locator(f".sgnb-tab[data-view={view}]")
@@ -101,7 +100,12 @@ def test_a_reload_shows_a_finished_run_again(notebook: Notebook, lab: Lab) -> No
 @pytest.mark.slow
 def test_two_dashboards_in_the_background_stopped(notebook: Notebook, lab: Lab) -> None:
     """A run in the background and the whole engine are live at once, while no cell runs."""
-    cells = ("%load_ext sgnb", "import sgnb\nsgnb.dashboard()", LONG.format("--bg -o h"), "h.stop(); h.wait()")
+    cells = (
+        "%load_ext sgnb",
+        "import sgnb\nsgnb.dashboard()",
+        LONG.format("--bg -o h"),
+        "h.stop(); h.wait()",
+    )
     notebook.open(lab.write("two.ipynb", *cells).name)
     for index in range(3):
         notebook.run_cell(index)
