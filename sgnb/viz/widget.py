@@ -102,7 +102,7 @@ class Dashboard(anywidget.AnyWidget):
     def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """What displays it, and metadata. Without the text that widgets have beside it, which a
         saved notebook would show next to the twin."""
-        data, metadata = self._repr_mimebundle_()
+        data, metadata = self._repr_mimebundle_() or ({}, {})
         return {kind: value for kind, value in data.items() if kind != "text/plain"}, metadata
 
     def build(self) -> dict[str, Any]:
