@@ -87,6 +87,7 @@ def test_a_reload_shows_a_finished_run_again(notebook: Notebook, lab: Lab) -> No
     notebook.open(path.name)
     notebook.run_cell(0)
     notebook.run_cell(1)
+    expect(notebook.cell(1).locator(".sgnb-status")).to_have_text("done")
     words = notebook.cell(1).locator(".sgnb-branches").inner_text()
     assert "Now, expand tip 2" in words
     notebook.save()
@@ -125,6 +126,7 @@ def test_a_trace_opens_in_a_kernel_without_an_engine(notebook: Notebook, lab: La
     notebook.open(lab.write("trace.ipynb", *cells).name)
     for index in range(4):
         notebook.run_cell(index)
+    expect(notebook.cell(1).locator(".sgnb-status")).to_have_text("done")
     words = notebook.cell(1).locator(".sgnb-branches").inner_text()
     shown = notebook.cell(3).locator(".sgnb-card .sgnb-branches")
     expect(shown).to_have_text(words, use_inner_text=True)
