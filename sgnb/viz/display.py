@@ -104,7 +104,8 @@ class Display:
             lock = self._emitter.lock
             self._view = Dashboard(self.feed, lock, run, self.uid, self._names)
             display(STYLE_BUNDLE, raw=True)
-            display(self._view)
+            data, metadata = self._view.bundle()
+            display(data, metadata=metadata, raw=True)
         elif self._states:
             from .terminal import TerminalView
 

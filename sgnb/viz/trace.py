@@ -81,16 +81,22 @@ class Trace:
     def __repr__(self) -> str:
         return f"Trace({len(self.lines):,} records, {len(self.states.runs)} runs)"
 
+    def widget(self) -> Any:
+        """The views as a widget (`anywidget.AnyWidget`), for a notebook that asks for one, as
+        marimo does: `mo.ui.anywidget(trace.widget())`."""
+        return self._widget(uuid.uuid4().hex[:12])
+
+    def _widget(self, uid: str) -> Any:
+        from .widget import Dashboard
+
+        feed = Feed(TreeState(), 0.0)
+        feed.lines = self.lines
+        return Dashboard(feed, threading.RLock(), self.run, uid, list(VIEWS), live=False)
+
     def _repr_mimebundle_(self, **_: Any) -> Any:
         uid = uuid.uuid4().hex[:12]
         bundle = twin_bundle(self._shown(), uid)
         if not in_kernel():
             return bundle
-        from .widget import Dashboard
-
-        feed = Feed(TreeState(), 0.0)
-        feed.lines = self.lines
-        board = Dashboard(feed, threading.RLock(), self.run, uid, list(VIEWS), live=False)
-        view = "application/vnd.jupyter.widget-view+json"
-        model = {"version_major": 2, "version_minor": 0, "model_id": board.model_id}
-        return {**bundle, view: model}
+        data, metadata = self._widget(uid).bundle()
+        return {**bundle, **data}, metadata

@@ -97,8 +97,13 @@ class Dashboard(anywidget.AnyWidget):
         feed.on_push = self._send_new
 
     def __repr__(self) -> str:
-        """What is seen instead where a notebook is opened without its widgets."""
-        return f"({type(self).__name__}: live while a kernel runs; a picture follows)"
+        return f"{type(self).__name__}(run={self.run!r})"
+
+    def bundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What displays it, and metadata. Without the text that widgets have beside it, which a
+        saved notebook would show next to the twin."""
+        data, metadata = self._repr_mimebundle_() or ({}, {})
+        return {kind: value for kind, value in data.items() if kind != "text/plain"}, metadata
 
     def build(self) -> dict[str, Any]:
         with self._lock:

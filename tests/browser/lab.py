@@ -28,9 +28,13 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-HARMLESS = ("favicon", "[LSP]", "Cannot read properties of null (reading 'kernel')")
-"""Parts of errors that say nothing about what is tested. The last is ipywidgets' own, in a notebook
-without kernel."""
+HARMLESS = (
+    "favicon",
+    "[LSP]",
+    "Cannot read properties of null (reading 'kernel')",  # ipywidgets, without a kernel
+    "Cannot read properties of undefined (reading 'schema')",  # Notebook 7, of its own settings
+)
+"""Parts of errors that say nothing about what is tested."""
 
 SETTINGS = {
     "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
@@ -84,6 +88,7 @@ class Lab:
             f"--IdentityProvider.token={self.token}",
             f"--ServerApp.root_dir={self.work}",
             "--LabApp.expose_app_in_browser=True",
+            "--JupyterNotebookApp.expose_app_in_browser=True",
             "--LabApp.news_url=",
             f"--LabApp.user_settings_dir={self.root / 'settings'}",
             f"--LabApp.workspaces_dir={self.root / 'workspaces'}",
@@ -265,3 +270,15 @@ class Notebook:
             name,
         )
         self.page.wait_for_timeout(500)
+
+
+def findings(page: Page, part: str) -> list[str]:
+    """What axe finds wrong within the elements that `part` selects."""
+    from axe_playwright_python.base import AXE_FILE_PATH
+
+    page.evaluate(AXE_FILE_PATH.read_text())
+    script = "part => axe.run({ include: [[part]] }, { resultTypes: ['violations'] })"
+    found = page.evaluate(script, part)["violations"]
+    return [
+        f"{one['id']}: {node['target']} {node['any']}" for one in found for node in one["nodes"]
+    ]

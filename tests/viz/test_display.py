@@ -74,7 +74,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Pretends a kernel; the list gets everything that is displayed."""
     out: list[Any] = []
 
-    def show(thing: Any, raw: bool = False, display_id: str = "") -> Handle:
+    def show(thing: Any, raw: bool = False, display_id: str = "", metadata: Any = None) -> Handle:
         out.append(thing)
         return Handle(out)
 
@@ -104,6 +104,7 @@ def test_a_live_view_then_the_twin(log: EventLog, emitter: Emitter, shown: list[
     style, _, twin = shown
     assert "sgnb-twin" in style["application/javascript"] and style["text/plain"] == ""
     assert f"sgnb-twin-{run.uid}" in twin["image/svg+xml"]
+    assert list(shown[1]) == ["application/vnd.jupyter.widget-view+json"]
     for _ in demo(log):
         run.tick()
     run.close()

@@ -278,3 +278,24 @@ def test_alternatives_are_shown_before_and_after_the_mask() -> None:
         "“␣Paris” 60.7 %, “␣Lyon” 22.3 %",
         "“␣Paris” 60.7 % → 100.0 %, “␣Lyon” 22.3 % → not allowed",
     ]
+
+
+def test_forced_text_that_begins_inside_a_token_is_shown_whole() -> None:
+    """Retokenizing replaces the token that was sampled before it."""
+    log = EventLog()
+    program = Program(WordEngine(log), "r1", "demo")
+    program.branch("0")
+    program.add("0", "mood:")
+    generation = program.gen("0", "mood", "a")
+    for _ in range(3):
+        next(generation)
+    log.emit(events.TokensNamed((900, 901), ("ann", "oyed")))
+    log.emit(events.Jumped(program.engine.latest, "forced", 1, (900, 901), "nnoyed", 0, 1, ()))
+    lines = [encode(record) for record in log.read().records]
+    script = """
+    const store = newStore();
+    store.add(given.map((line) => JSON.parse(line)));
+    const pieces = store.state.runs.get("r1").branches.get("0").pieces.slice(-2);
+    return pieces.map((piece) => splitPiece(store.state, piece).map(({ text }) => text));
+    """
+    assert node(script, [*REDUCERS, "dom", "text"], lines) == [["a"], ["nn", "oyed"]]

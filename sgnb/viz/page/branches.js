@@ -15,6 +15,11 @@ function lanesOf(state, run) {
   return [...lanes.values()].sort((a, b) => (order(a.name) < order(b.name) ? -1 : 1));
 }
 
+const foundOf = (requests) => {
+  const sum = (of) => requests.reduce((all, request) => all + of(request), 0);
+  return `${sum((request) => request.cached).toLocaleString("en")} of ${sum((request) => request.prompt.length).toLocaleString("en")}`;
+};
+
 function newBranchesPanel(host, page) {
   const surface = newSurface(host, "branches over time");
   const note = el("div", "sgnb-note");
@@ -36,6 +41,18 @@ function newBranchesPanel(host, page) {
     const { x, box } = surface.at(event);
     if (box) page.pin(tokenNear(box.of, shown.time(x)));
   });
+  surface.canvas.addEventListener("keydown", (event) => {
+    if (!shown?.few.length) return;
+    const at = shown.few.findIndex(({ requests }) => requests.some((request) => request.id === lit?.request));
+    const of = shown.few[at]?.requests.find((request) => request.id === lit.request);
+    const up = { ArrowDown: 1, ArrowUp: -1 }[event.key], along = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (up) page.keep(tokenNear(shown.few[Math.max(0, Math.min(shown.few.length - 1, at < 0 ? 0 : at + up))].requests[0], Infinity));
+    else if (along && of) page.keep({ request: of.id, position: Math.max(of.prompt.length, Math.min(of.prompt.length + of.output.length - 1, lit.position + along)) });
+    else if (event.key === "Escape") page.keep(null);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
   function tokenNear(request, t) {
     const place = request.output.findLastIndex((token) => token.t <= t);
     return { request: request.id, position: request.prompt.length + Math.max(0, place) };
@@ -43,17 +60,21 @@ function newBranchesPanel(host, page) {
 
   function paint(state, run) {
     const lanes = lanesOf(state, run), few = lanes.slice(0, SHOWN_LANES);
-    const width = Math.max(260, host.clientWidth - 2), begin = run.t, end = Math.max(begin + 1e-4, run.began + run.seconds);
+    const width = Math.max(260, host.clientWidth - 2 * MARGIN), begin = run.t, end = Math.max(begin + 1e-4, run.began + run.seconds);
     const room = width - GUTTER - 92;
     const place = (t) => GUTTER + (room * (t - begin)) / (end - begin);
     shown = { state, run, few, time: (x) => begin + ((x - GUTTER) / room) * (end - begin), place, width };
     setText(note, lanes.length ? (lanes.length > few.length ? `and ${plural(lanes.length - few.length, "more lane")}` : "") : "no request yet");
+    surface.say(`${few.map(({ name, requests }) => `branch ${name}: ${plural(requests.reduce((sum, { output }) => sum + output.length, 0), "new token")}, ${foundOf(requests)} prompt tokens found`).join("; ") || "no request yet"}. Arrow keys go from lane to lane and from token to token.`);
     draw();
   }
   function draw() {
     if (!shown) return;
     const { few, place, width, state } = shown;
-    const context = surface.begin(width, few.length * LANE + 22), colours = coloursOf(host);
+    const context = surface.begin(width, (few.length + 1) * LANE + 18), colours = coloursOf(host);
+    context.fillStyle = colours.muted;
+    context.fillText("branch, variable", 4, LANE / 2);
+    context.fillText("found of", width - 86, LANE / 2);
     few.forEach((lane, i) => drawLane(context, colours, lane, i, place, width));
     few.forEach((lane, i) => {
       const above = few.findIndex((other) => other.name === lane.name.split(".").slice(0, -1).join("."));
@@ -61,22 +82,22 @@ function newBranchesPanel(host, page) {
       const x = place(lane.requests[0].queued) + 0.5;
       context.strokeStyle = colours.line;
       context.beginPath();
-      context.moveTo(x, above * LANE + LANE - 4);
-      context.lineTo(x, i * LANE + 4);
+      context.moveTo(x, (above + 2) * LANE - 4);
+      context.lineTo(x, (i + 1) * LANE + 4);
       context.stroke();
     });
     context.fillStyle = colours.muted;
-    const y = few.length * LANE + 10;
+    const y = (few.length + 1) * LANE + 8;
     context.fillText("0", GUTTER, y);
     const last = duration(shown.time(GUTTER + (width - GUTTER - 92)) - shown.run.t);
     context.fillText(last, width - 92 - 7 * last.length, y);
     if (state.t && lit) drawLit(context, colours);
   }
   function drawLane(context, colours, { name, requests }, i, place, width) {
-    const y = i * LANE + 3, tall = LANE - 7;
+    const y = (i + 1) * LANE + 3, tall = LANE - 7;
     context.fillStyle = colours.fg;
-    context.fillText(inLine(`${"  ".repeat(name.split(".").length - 1)}${name} ${requests.at(-1).name}`, 18), 4, y + tall / 2);
-    let prompt = 0, cached = 0;
+    const indent = 9 * Math.min(4, name.split(".").length - 1);
+    context.fillText(inLine(`${name} ${requests.at(-1).name}`, 18), 4 + indent, y + tall / 2, GUTTER - 8 - indent);
     for (const request of requests) {
       const end = request.finished ?? shown.state.t, admitted = request.admitted ?? end, first = request.first ?? (request.admitted === null ? admitted : end);
       const bar = (colour, alpha, from, to) => to > from && fillTinted(context, colour, alpha, place(from), y, Math.max(1, place(to) - place(from)), tall);
@@ -85,11 +106,9 @@ function newBranchesPanel(host, page) {
       bar(colours.sampled, 0.75, first, end);
       for (const token of request.output) if (token.kind === "jumped") fillTinted(context, colours.jumped, 1, place(token.t) - 1, y - 1, 2.5, tall + 2);
       surface.region({ x: place(request.queued), y, width: Math.max(3, place(end) - place(request.queued)), height: tall, of: request });
-      prompt += request.prompt.length;
-      cached += request.cached;
     }
     context.fillStyle = colours.muted;
-    context.fillText(`${cached} of ${prompt}`, width - 86, y + tall / 2);
+    context.fillText(foundOf(requests), width - 86, y + tall / 2);
   }
   function drawLit(context, colours) {
     const request = shown.state.requests.get(lit.request), token = request && tokenAt(request, lit.position);
@@ -97,7 +116,7 @@ function newBranchesPanel(host, page) {
     const lane = shown.few.findIndex((one) => one.name === request.branch);
     if (lane < 0) return;
     context.fillStyle = colours.fg;
-    context.fillRect(shown.place(token.t) - 1, lane * LANE, 2, LANE - 1);
+    context.fillRect(shown.place(token.t) - 1, (lane + 1) * LANE, 2, LANE - 1);
   }
   function highlight(selection) {
     lit = selection?.request === undefined ? null : selection;

@@ -6,22 +6,25 @@ const SHARE = 8; // a painting takes at most one in so many milliseconds,
 const SLOWEST = 400; // but comes after so many
 const TRIVIAL = 64; // tokens of a program without forks, below which only its text opens
 
+const HINT = "Point at a token, a node or a lane to see what is known of it; a click keeps it, Escape lets go.";
+
 const PANELS = { tree: ["radix tree", newTreePanel], source: ["program", newSourcePanel], branches: ["branches", newBranchesPanel], time: ["cache and batch", newTimePanel], grammar: ["grammar", newGrammarPanel] };
 
 function newDashboard(host, store, { run: wanted, views }) {
-  const card = el("section", "sgnb sgnb-card", "", { "aria-label": "what the engine does" });
-  const head = el("header", "sgnb-head");
+  const card = el("div", "sgnb sgnb-card", "", { role: "group", "aria-label": "what the engine does" });
+  const head = el("div", "sgnb-head");
   const title = el("span", "sgnb-title"), status = el("span", "sgnb-status", "", { role: "status" });
   const gain = el("span", "sgnb-gain"), figures = el("span", "sgnb-figures");
   const progress = el("div", "sgnb-progress", "", { role: "progressbar", "aria-valuemin": "0", "aria-label": "programs done" });
+  progress.hidden = true;
   const bar = el("div");
   const note = el("div", "sgnb-note");
   const body = el("div", "sgnb-body"), main = el("div", "sgnb-main"), side = el("div", "sgnb-side");
   const tabs = el("div", "sgnb-tabs", "", { role: "tablist", "aria-label": "views" });
   const stage = el("div", "sgnb-panel", "", { role: "tabpanel", tabindex: "-1" });
   const inspector = el("div", "sgnb-inspector", "", { "aria-live": "polite" });
-  const foot = el("footer", "sgnb-foot");
-  const legend = el("span", "sgnb-legend", "", { "aria-label": "legend" });
+  const foot = el("div", "sgnb-foot");
+  const legend = el("span", "sgnb-legend", "", { role: "group", "aria-label": "tokens of the text, by where they come from" });
   const slider = el("input", "sgnb-slider", "", { type: "range", min: "0", max: "0", step: "1", "aria-label": "time" });
   const clock = el("span", "sgnb-label");
   const now = button("now", "follow the newest", () => seek(null));
@@ -33,9 +36,9 @@ function newDashboard(host, store, { run: wanted, views }) {
   card.append(head, progress, note, body, foot);
   host.append(card);
 
-  const page = { hover, pin, repaint: () => paint(true), seekTime: (t) => seek(store.placeAt(t)) };
+  const page = { hover, pin, keep, repaint: () => paint(true), seekTime: (t) => seek(store.placeAt(t)) };
   const textPanel = newTextPanel(el("div", "sgnb-panel"), page), rowsPanel = newRowsPanel(el("div", "sgnb-panel"), page);
-  let panel = null, chosen = null, pinned = null, hovered = null, painted = -1, mainPanel = null;
+  let panel = null, chosen = null, pinned = null, hovered = null, painted = -1, wasSilent = false, mainPanel = null;
   const hosts = new Map();
 
   slider.addEventListener("input", () => seek(Number(slider.value)));
@@ -52,14 +55,23 @@ function newDashboard(host, store, { run: wanted, views }) {
     pinned = JSON.stringify(selection) === JSON.stringify(pinned) ? null : selection;
     select();
   }
+  function keep(selection) {
+    [pinned, hovered] = [selection, null];
+    select();
+  }
+  let said = "";
   function select() {
     const selection = hovered ?? pinned;
     mainPanel?.highlight(selection);
     panel?.highlight(selection);
     const found = describe(store.shown(), selection);
-    inspector.hidden = !found;
-    if (!found) return;
-    inspector.replaceChildren(el("pre", "sgnb-inspected", visible(found.text) || " "), ...found.facts.flatMap(([name, value]) => [el("span", "sgnb-label", name), el("span", "", value)]));
+    if (JSON.stringify(found) === said) return;
+    said = JSON.stringify(found);
+    if (!found) inspector.replaceChildren(el("span", "sgnb-label sgnb-hint", HINT));
+    else {
+      inspector.classList.add("sgnb-used");
+      inspector.replaceChildren(el("pre", "sgnb-inspected", visible(found.text) || " "), ...found.facts.flatMap(([name, value]) => [el("span", "sgnb-label", name), el("span", "", value)]));
+    }
   }
   function open(name) {
     chosen = name;
@@ -83,7 +95,7 @@ function newDashboard(host, store, { run: wanted, views }) {
     main.replaceChildren(...(next ? [next.host] : []));
   }
   function paintTabs(run, state) {
-    const bound = [...state.requests.values()].some((request) => request.grammar || request.output.some((token) => token.mask));
+    const bound = boundBy(state, run).length > 0;
     const names = Object.keys(PANELS).filter((name) => views.includes(name) && (name !== "grammar" || bound) && (name !== "branches" || run) && (name !== "source" || run?.source));
     const newTab = () => el("button", "sgnb-tab", "", { type: "button", role: "tab" });
     list(tabs, names, newTab, (tab, name) => {
@@ -115,8 +127,8 @@ function newDashboard(host, store, { run: wanted, views }) {
     event.stopPropagation();
   });
 
-  function paintHead(run, state) {
-    const silent = store.live && performance.now() - store.heard > SILENT_AFTER;
+  const isSilent = () => store.live && performance.now() - store.heard > SILENT_AFTER;
+  function paintHead(run, state, silent) {
     const said = silent ? ["error", `no word from the kernel for ${Math.round((performance.now() - store.heard) / 1000)} s`] : run ? [run.status, run.status] : store.live ? ["running", "live"] : ["done", "as it was"];
     setText(title, run ? visible(run.title) || "run" : state.engine ? visible(String(state.engine.model).split("/").at(-1)) : "engine");
     setText(status, said[1]);
@@ -154,12 +166,13 @@ function newDashboard(host, store, { run: wanted, views }) {
   }
   function paint(force) {
     const state = store.shown(), run = runOf(state);
-    paintHead(run, state);
-    if (!force && painted === store.version) return;
-    painted = store.version;
+    const silent = isSilent();
+    paintHead(run, state, silent);
+    if (!force && painted === store.version && wasSilent === silent) return;
+    [painted, wasSilent] = [store.version, silent];
     chooseMain(run);
     paintTabs(run, state);
-    mainPanel?.paint(state, run, store.live && store.place === null, store);
+    mainPanel?.paint(state, run, store.live && !silent && store.place === null, store);
     if (panel && (run || chosen !== "branches")) panel.paint(state, run, store.live, store);
     side.hidden = !tabs.childElementCount;
     body.classList.toggle("sgnb-alone", panel === null || mainPanel === null);
@@ -168,9 +181,19 @@ function newDashboard(host, store, { run: wanted, views }) {
   }
   const resized = new ResizeObserver(() => paint(true));
   resized.observe(card);
-  inspector.hidden = true;
+  // Canvases have their colours from the page's theme, and do not follow it by themselves.
+  const themed = new MutationObserver(() => paint(true)), scheme = matchMedia("(prefers-color-scheme: dark)");
+  themed.observe(document.body, { attributes: true, attributeFilter: ["class", "data-jp-theme-light", "data-theme"] });
+  const onScheme = () => paint(true);
+  scheme.addEventListener("change", onScheme);
+  function close() {
+    resized.disconnect();
+    themed.disconnect();
+    scheme.removeEventListener("change", onScheme);
+  }
   stage.hidden = true;
-  return { paint: () => paint(false), stats, close: () => resized.disconnect() };
+  select();
+  return { paint: () => paint(false), stats, close };
 
   function stats() {
     const state = store.state, run = runOf(state);

@@ -18,6 +18,20 @@ function button(label, title, act) {
   return node;
 }
 
+// The arrow keys move along `items()`, elements below `host`; `choose` is told the one they come to, or null after Escape.
+function walkByKeys(host, items, current, choose) {
+  host.addEventListener("keydown", (event) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!by && event.key !== "Escape") return;
+    const all = by ? [...items()] : [], at = all.findIndex(current);
+    const next = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.max(0, Math.min(all.length - 1, at + by))];
+    choose(next ?? null);
+    next?.scrollIntoView({ block: "nearest" });
+    event.preventDefault();
+    event.stopPropagation();
+  });
+}
+
 // Gives `host` the elements that `make` makes for `items`, and updates those it has.
 function list(host, items, make, update) {
   while (host.childElementCount > items.length) host.lastChild.remove();
@@ -43,6 +57,8 @@ function inLine(text, limit) {
 
 const plural = (count, name) => `${count.toLocaleString("en")} ${name}${count === 1 ? "" : "s"}`;
 const percent = (part, whole) => (whole ? `${Math.round((100 * part) / whole)} %` : "0 %");
+
+const share = (part, whole) => (part && part < whole / 100 ? "< 1 %" : percent(part, whole));
 
 function duration(seconds) {
   if (seconds >= 100) return `${Math.round(seconds)} s`;

@@ -1,5 +1,6 @@
-// Canvases: sharp on any screen, coloured by the page's own variables, with what is under the pointer.
+// Canvases: sharp on any screen, coloured by the page's own variables, with what is under the pointer, and said in words to who does not see them.
 
+const MARGIN = 14; // pixels beside a drawing, as in the style
 const FONT = "11px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace";
 
 function newSurface(host, label) {
@@ -28,7 +29,11 @@ function newSurface(host, label) {
   }
   // A region that the pointer finds: {x, y, width, height, ...}.
   const region = (box) => boxes.push(box);
-  return { canvas, begin, at, region, boxes: () => boxes };
+  function say(words) {
+    const said = `${label}: ${words}`;
+    if (canvas.getAttribute("aria-label") !== said) canvas.setAttribute("aria-label", said);
+  }
+  return { canvas, begin, at, region, say };
 }
 
 const NAMES = ["bg", "soft", "fg", "muted", "line", "cached", "computed", "sampled", "jumped", "bad"];

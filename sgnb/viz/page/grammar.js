@@ -2,12 +2,15 @@
 
 const SHOWN_STEPS = 400;
 
+// The generations of a run, or of all, that a grammar binds.
+const boundBy = (state, run) => [...state.requests.values()].filter((request) => request.bound && (!run || request.run === run.run));
+
 function newGrammarPanel(host, page) {
   const tools = el("div", "sgnb-tools");
   const which = el("select", "sgnb-select", "", { "aria-label": "generation" });
   which.addEventListener("change", () => page.repaint());
   tools.append(el("span", "sgnb-label", "generation"), which);
-  const walk = el("div", "sgnb-walk");
+  const walk = el("div", "sgnb-walk", "", { tabindex: "0", role: "group", "aria-label": "the walk through the grammar; the arrow keys go from step to step" });
   const note = el("div", "sgnb-note");
   host.append(tools, walk, note);
   const selected = ({ target }) => {
@@ -18,8 +21,14 @@ function newGrammarPanel(host, page) {
   walk.addEventListener("mouseleave", () => page.hover(null));
   walk.addEventListener("click", (event) => page.pin(selected(event)));
 
+  let kept = null;
+  walkByKeys(walk, () => walk.children, (step) => step === kept, (step) => {
+    kept = step;
+    page.keep(step && selected({ target: step }));
+  });
+
   function paint(state, run) {
-    const bound = [...state.requests.values()].filter((request) => request.run === run.run && (request.grammar || request.output.some((token) => token.mask || token.jump)));
+    const bound = boundBy(state, run);
     list(which, bound, () => el("option"), (option, request) => {
       option.value = request.id;
       setText(option, inLine(`${request.branch} ${request.name} (${request.grammar || "grammar"})`, 60));
@@ -28,7 +37,8 @@ function newGrammarPanel(host, page) {
     const request = state.requests.get(Number(which.value)) ?? bound[0];
     const steps = request ? stepsOf(state, request) : [];
     list(walk, steps.slice(0, SHOWN_STEPS), newStep, paintStep);
-    const jumped = request ? request.output.filter((token) => token.kind === "jumped").length : 0;
+    const jumps = new Set(request ? request.output.map((token) => token.jump).filter(Boolean) : []);
+    const jumped = request ? request.output.filter((token) => token.kind === "jumped").length - [...jumps].reduce((sum, jump) => sum + jump.dropped, 0) : 0;
     setText(note, !request ? "nothing here is bound by a grammar" : `${plural(request.output.length, "token")}, ${jumped} of them forced: ${request.output.length ? percent(jumped, request.output.length) : "0 %"} without a choice${steps.length > SHOWN_STEPS ? ` · the first ${SHOWN_STEPS} steps` : ""}`);
   }
   function stepsOf(state, request) {
@@ -42,7 +52,7 @@ function newGrammarPanel(host, page) {
     return steps;
   }
   function newStep() {
-    const step = el("span", "sgnb-step", "", { tabindex: "-1" });
+    const step = el("span", "sgnb-step");
     step.append(el("span", "sgnb-step-text"), el("span", "sgnb-step-bar"), el("span", "sgnb-step-note"));
     return step;
   }

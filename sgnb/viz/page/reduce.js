@@ -23,7 +23,7 @@ function copyState(state) {
     nodes: copied(state.nodes, (node) => ({ ...node, children: new Map(node.children) })),
     ghosts: [...state.ghosts],
     runs: copied(state.runs, run),
-    requests: copied(state.requests, (request) => ({ ...request, output: [...request.output], masks: [...request.masks] })),
+    requests: copied(state.requests, (request) => ({ ...request, output: [...request.output] })),
     live: new Set(state.live),
   };
 }
@@ -125,7 +125,10 @@ function stream(state, request, kind, bytes, final = false) {
   [text, request.pending] = decodeMore(request.pending, bytes);
   if (final && request.pending.length) text += "\ufffd";
   const to = request.prompt.length + request.output.length;
-  append(branch.pieces, { kind, text, request: request.id, from: Math.min(request.told, to), to });
+  const from = Math.min(request.told, to);
+  // Forced text may begin inside the first of its tokens: retokenizing has replaced the last ones.
+  const whole = kind === "jumped" ? textOfTokens(state.vocabulary, request.output.slice(from - request.prompt.length).map(({ token }) => token)) : text;
+  append(branch.pieces, { kind, text, request: request.id, from, to, ...(whole.length > text.length && { skip: whole.length - text.length }) });
   if (text) request.told = to;
 }
 
@@ -267,9 +270,9 @@ const OF_ENGINE = {
     const live = [...state.live].map((id) => state.requests.get(id)).filter((request) => request.finished === null);
     const busy = live.some((request) => request.shown && request.run === event.run && request.branch === event.branch);
     state.requests.set(event.request, {
-      id: event.request, run: event.run, branch: event.branch, name: event.name, purpose: event.purpose, file: event.file, line: event.line, prompt: event.prompt, output: [], masks: [],
+      id: event.request, run: event.run, branch: event.branch, name: event.name, purpose: event.purpose, file: event.file, line: event.line, prompt: event.prompt, output: [],
       queued: t, admitted: null, first: null, finished: null, reason: "", cached: 0, retracted: 0, written: 0, told: event.prompt.length, pending: NO_BYTES, forced: NO_BYTES,
-      leaves: null, grammar: "", shown: Boolean(run?.branches.has(event.branch)) && !busy,
+      leaves: null, grammar: "", bound: false, shown: Boolean(run?.branches.has(event.branch)) && !busy,
     });
     state.live.add(event.request);
     if (run) timed(run, t);
@@ -305,7 +308,7 @@ const OF_ENGINE = {
   },
   GrammarReady(state, event) {
     const request = state.requests.get(event.request);
-    if (request) request.grammar = event.grammar;
+    if (request) Object.assign(request, { grammar: event.grammar, bound: true });
   },
   StepRan(state, event, t) {
     for (const id of state.live) if (state.requests.get(id).finished !== null) state.live.delete(id);
@@ -328,7 +331,9 @@ const OF_ENGINE = {
     });
     event.masked.request.forEach((id, i) => {
       const request = state.requests.get(id), last = request?.output.at(-1);
-      if (last) last.mask = { allowed: event.masked.allowed[i], kept: event.masked.kept[i], before: event.masked.before[i], after: event.masked.after[i] };
+      if (!last) return;
+      request.bound = true;
+      last.mask = { allowed: event.masked.allowed[i], kept: event.masked.kept[i], before: event.masked.before[i], after: event.masked.after[i] };
     });
     for (const id of event.extended.request) {
       const request = state.requests.get(id);
@@ -349,7 +354,9 @@ const OF_ENGINE = {
     if (!request || request.finished !== null) return;
     const count = event.tokens.length - event.dropped, bytes = latin1(event.data);
     request.output.length = Math.max(0, request.output.length - event.dropped);
-    const jump = { before: event.before, after: event.after, labels: event.labels, reason: event.reason };
+    request.told = Math.min(request.told, request.prompt.length + request.output.length);
+    request.bound = true;
+    const jump = { before: event.before, after: event.after, labels: event.labels, reason: event.reason, dropped: event.dropped };
     for (const token of event.tokens) request.output.push({ token, t, kind: "jumped", logprob: null, mask: null, jump });
     request.written += count;
     const run = state.runs.get(request.run);

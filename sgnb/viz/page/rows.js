@@ -31,6 +31,10 @@ function newRowsPanel(host, page) {
     opened = branch === opened ? null : branch;
     page.repaint();
   });
+  walkByKeys(frame, () => body.children, (line) => line.dataset.branch === opened, (line) => {
+    opened = line?.dataset.branch ?? null;
+    page.repaint();
+  });
   for (const name of Object.keys(COLUMNS)) {
     const cell = el("th", "", "", { scope: "col" });
     cell.append(button(name, `sort by ${name}`, () => {

@@ -3,8 +3,8 @@
 function newSourcePanel(host, page) {
   const frame = el("div", "sgnb-rows", "", { tabindex: "0" });
   const table = el("table", "sgnb-source"), head = el("tr"), thead = el("thead"), body = el("tbody");
-  for (const [name, title] of [["", "line"], ["", "program"], ["calls", "generations and choices"], ["found", "prompt tokens found in the cache"], ["computed", "prompt tokens computed"], ["new", "tokens sampled or forced"], ["time", "from the first call's start to the last one's end"]]) {
-    head.append(el("th", "", name, { scope: "col", title, ...(name ? {} : { "aria-label": title }) }));
+  for (const [name, title] of [["#", "line of the cell"], ["program", "the cell's text"], ["calls", "generations and choices"], ["found", "prompt tokens found in the cache"], ["computed", "prompt tokens computed"], ["new", "tokens sampled or forced"], ["time", "from the first call's start to the last one's end"]]) {
+    head.append(el("th", "", name, { scope: "col", title }));
   }
   thead.append(head);
   table.append(thead, body);
@@ -20,6 +20,11 @@ function newSourcePanel(host, page) {
   body.addEventListener("mouseover", (event) => page.hover(selected(event)));
   body.addEventListener("mouseleave", () => page.hover(null));
   body.addEventListener("click", (event) => page.pin(selected(event)));
+  let kept = null;
+  walkByKeys(frame, () => body.querySelectorAll(".sgnb-asks"), (row) => row === kept, (row) => {
+    kept = row;
+    page.keep(row && selected({ target: row }));
+  });
 
   function paint(state, run) {
     shown = { state, run };

@@ -32,7 +32,9 @@ function splitPiece(state, piece) {
     length += text.length;
   }
   const begin = piece.skip ?? 0, end = begin + piece.text.length;
-  return tokens.map(({ text, position, at }) => ({ position, text: text.slice(Math.max(0, begin - at), Math.max(0, end - at)) })).filter(({ text }) => text);
+  const parts = tokens.map(({ text, position, at }) => ({ position, text: text.slice(Math.max(0, begin - at), Math.max(0, end - at)) })).filter(({ text }) => text);
+  // Where tokens and text do not fit, the text is what is true.
+  return parts.reduce((length, { text }) => length + text.length, 0) === piece.text.length ? parts : [{ text: piece.text, position: piece.from }];
 }
 
 // What colours a token beside its origin, from 0 to 1, or null.
@@ -60,6 +62,12 @@ function newTextPanel(host, page) {
     const { request, position } = target.dataset;
     return position === undefined ? null : { request: Number(request), position: Number(position) };
   }
+
+  let kept = null;
+  walkByKeys(flow, () => flow.querySelectorAll(".sgnb-token"), (token) => token === kept, (token) => {
+    kept = token;
+    page.keep(token && selectionOf(token));
+  });
 
   function paint(state, run, live) {
     for (const [name, painter] of painters) if (!run.branches.has(name)) painter.root.remove();
@@ -89,8 +97,8 @@ function newBranchPainter(name) {
   const mark = el("span", "sgnb-mark");
   const flow = el("div");
   const caret = el("span", "sgnb-caret", "", { "aria-hidden": "true" });
-  const variables = el("div", "sgnb-vars");
-  const error = el("div", "sgnb-error");
+  const variables = el("div", "sgnb-vars", "", { role: "group", "aria-label": "variables", tabindex: "0" });
+  const error = el("div", "sgnb-error", "", { tabindex: "0", role: "group", "aria-label": "error" });
   const passages = [newPassage(caret)];
   const forks = [];
   head.append(mark, el("span", "", name));
@@ -135,7 +143,7 @@ function newBranchPainter(name) {
 
 // One stretch of a branch's text, up to a fork or to the end.
 function newPassage(caret) {
-  const body = el("div", "sgnb-text", "", { tabindex: "0", dir: "auto" });
+  const body = el("div", "sgnb-text", "", { tabindex: "0", dir: "auto", role: "group", "aria-label": "text; the arrow keys go from token to token" });
 
   function paint(state, pieces, writing, shade) {
     const atEnd = body.scrollTop + body.clientHeight >= body.scrollHeight - 4;

@@ -22,10 +22,18 @@ function newTimePanel(host, page) {
     if (range) page.seekTime(range.from + ((x - range.left) / range.room) * (range.to - range.from));
   });
 
+  surface.canvas.addEventListener("keydown", (event) => {
+    const by = { ArrowRight: 0.01, ArrowLeft: -0.01 }[event.key];
+    if (!by || !range) return;
+    page.seekTime(Math.max(range.from, range.at + by * (range.to - range.from)));
+    event.preventDefault();
+    event.stopPropagation();
+  });
+
   function paint(state, run, live, store) {
-    const { steps } = store, width = Math.max(260, host.clientWidth - 2), left = 64, room = width - left - 56;
+    const { steps } = store, width = Math.max(260, host.clientWidth - 2 * MARGIN), left = 64, room = width - left - 64;
     const from = run ? run.t : (steps.t[0] ?? 0), to = Math.max(from + 1e-4, store.records.at(-1)?.t ?? 0);
-    range = { from, to, left, room };
+    range = { from, to, left, room, at: store.place === null ? to : state.t };
     const context = surface.begin(width, STRIPS.reduce((sum, strip) => sum + strip.height + 8, 14)), colours = coloursOf(host);
     const x = (t) => left + (room * (t - from)) / (to - from);
     const columns = bucket(steps, from, to, Math.max(1, Math.floor(room / 2)));
@@ -41,6 +49,8 @@ function newTimePanel(host, page) {
       top += height + 8;
     }
     for (const { t } of store.evictions) if (t >= from) fillTinted(context, colours.bad, 0.9, x(t), 2, 1.5, STRIPS[0].height);
+    const last = columns.at(-1);
+    surface.say(`${plural(columns.length, "step")} in ${duration(to - from)}${last ? `; at the end ${plural(last.cached, "token")} in the tree, ${last.inFlight} of running requests, ${last.free} free` : ""}; ${plural(store.evictions.filter(({ t }) => t >= from).length, "eviction")}. A click or the arrow keys go to a moment.`);
     context.fillStyle = colours.muted;
     context.fillText("0", left, top + 4);
     const end = duration(to - from);
@@ -63,7 +73,7 @@ function newTimePanel(host, page) {
       fillTinted(context, colours.cached, 0.5, x(c.from), top + height - cached, x(c.to) - x(c.from) + 0.6, cached);
       fillTinted(context, colours.sampled, 0.7, x(c.from), top + height - cached - flight, x(c.to) - x(c.from) + 0.6, flight);
     }
-    label(context, colours, percent(most, size), range.left + range.room, top + 7);
+    label(context, colours, share(most, size), range.left + range.room, top + 7);
     label(context, colours, "used", range.left + range.room, top + 19);
   }
   function drawBatch(context, colours, columns, x, top, height) {
@@ -74,8 +84,8 @@ function newTimePanel(host, page) {
       fillTinted(context, colours.computed, 0.8, x(c.from), top + height * (1 - c.prefill / tokens), Math.max(1.5, width * 0.4), (height * c.prefill) / tokens);
       fillTinted(context, colours.muted, 0.8, x(c.from), top + height * (1 - c.waiting / rows) - 0.8, width, c.waiting ? 1.6 : 0);
     }
-    label(context, colours, `${rows} rows`, range.left + range.room, top + 7);
-    label(context, colours, `${tokens} tk`, range.left + range.room, top + 19);
+    label(context, colours, `${plural(rows, "row")}`, range.left + range.room, top + 7);
+    label(context, colours, `${tokens} tok`, range.left + range.room, top + 19);
   }
   function drawHits(context, colours, admissions, x, top, height, width) {
     let prompt = 0, cached = 0, rate = 0, before = range.left;

@@ -1,16 +1,22 @@
 // The radix tree as an icicle: a prefix once, its length in tokens to the right, what goes on from it below one another.
 
 const LOWEST = 22, HIGHEST = 44; // pixels of a row
+const NARROWEST = 6, WIDEST = 24; // pixels of a token
+const SCROLLBAR = 16;
 const LINE = 15, LETTER = 6.65;
-const SHOWN_LEAVES = 24; // of a larger tree those of this run and the latest used
-const SHORTEST = 12; // pixels of a node
+const SHOWN_LEAVES = 24; // of a larger tree those of this run and the latest used,
+const OTHER_LEAVES = 6; // and beside this run's so many
+const SHORTEST = 26; // pixels of a node
+const SHORT = 12; // tokens that a node may have without being drawn broken
 
 // Which nodes are shown, and where. `whole`: all. `opened`: nodes whose children are all shown.
 function layoutTree(state, { mine, whole, opened, width }) {
   const { nodes } = state;
   const leaves = [...nodes.values()].filter((node) => node.id !== ROOT && node.children.size === 0);
   const rank = (node) => (mine(node) ? 1e12 : 0) + node.used;
-  const chosen = whole ? leaves : leaves.sort((a, b) => rank(b) - rank(a)).slice(0, SHOWN_LEAVES);
+  const own = leaves.filter(mine).length;
+  const most = own ? Math.min(SHOWN_LEAVES, own + OTHER_LEAVES) : SHOWN_LEAVES;
+  const chosen = whole ? leaves : leaves.sort((a, b) => rank(b) - rank(a)).slice(0, most);
   const shown = new Set();
   for (const leaf of chosen) for (let node = leaf; node && node.id !== ROOT && !shown.has(node.id); node = nodes.get(node.parent)) shown.add(node.id);
   for (const id of opened) if (nodes.has(id)) for (const child of nodes.get(id).children.values()) shown.add(child);
@@ -19,14 +25,14 @@ function layoutTree(state, { mine, whole, opened, width }) {
   const longest = lengths.reduce((most, length) => Math.max(most, length), 1);
   let cap = longest, items = [], rows = 0, right = 1;
   // Lengths are linear up to `cap`; a longer node is drawn broken.
-  for (; ; cap = Math.max(8, Math.floor(cap / 2))) {
+  for (; ; cap = Math.max(SHORT, Math.floor(cap / 2))) {
     [items, rows, right] = place(cap, 1);
-    const fits = right <= width / 5 || cap <= 8;
+    const fits = right <= width / NARROWEST || cap <= SHORT;
     if (fits) break;
   }
-  const scale = Math.min(10, (width - 6) / right);
+  const scale = Math.max(NARROWEST, Math.min(WIDEST, (width - 6) / right));
   [items, rows, right] = place(cap, scale);
-  return { items, rows, cap, scale, hidden: nodes.size - 1 - shown.size };
+  return { items, rows, right, scale, hidden: nodes.size - 1 - shown.size };
 
   function place(limit, unit) {
     const placed = [];
@@ -40,7 +46,7 @@ function layoutTree(state, { mine, whole, opened, width }) {
       if (node.id !== ROOT) {
         const drawn = Math.min(node.tokens.length, limit);
         length = unit === 1 ? drawn : Math.max(SHORTEST, drawn * unit);
-        item = { node, x, width: length, row: first, rows: 1, broken: node.tokens.length > limit };
+        item = { node, x, width: length, row: first, rows: 1, after: 0, broken: node.tokens.length > limit };
         placed.push(item);
         end = Math.max(end, x + length);
       }
@@ -50,7 +56,7 @@ function layoutTree(state, { mine, whole, opened, width }) {
         row += 1;
       }
       if (row === first) row += 1;
-      if (item) item.rows = row - first;
+      if (item) Object.assign(item, { rows: row - first, after: placed.length });
     }
     visit(nodes.get(ROOT), 0);
     return [placed, row, end];
@@ -130,8 +136,9 @@ function newTreePanel(host, page) {
     if (!item) return;
     selected = item.node.id;
     const top = item.row * row;
+    if (item.x < stage.scrollLeft || item.x + item.width > stage.scrollLeft + stage.clientWidth) stage.scrollLeft = item.x - 40;
     if (top < stage.scrollTop || top + row > stage.scrollTop + stage.clientHeight) stage.scrollTop = top - 40;
-    page.pin({ node: selected });
+    page.keep({ node: selected });
     draw();
   }
 
@@ -147,33 +154,38 @@ function newTreePanel(host, page) {
     const width = Math.max(200, stage.clientWidth - 2);
     layout = layoutTree(state, { mine: isMine, whole, opened, width });
     row = Math.max(LOWEST, Math.min(HIGHEST, 300 / layout.rows));
-    const height = layout.rows * row + 6;
-    stage.style.height = `${Math.min(height, 340)}px`;
-    spacer.style.height = `${height}px`;
+    const height = layout.rows * row + 6, beyond = layout.right > width;
+    stage.style.height = `${Math.min(height, 340) + (beyond ? SCROLLBAR : 0)}px`;
+    Object.assign(spacer.style, { height: `${height}px`, width: beyond ? `${layout.right + 6}px` : "" });
     all.hidden = !whole && !layout.hidden;
-    setText(all, whole ? "fewer" : `all ${state.nodes.size - 1}`);
-    setText(figures, `${plural(state.nodes.size - 1, "node")} · ${plural(state.cachedTokens, "token")}${state.engine ? ` · ${percent(state.cachedTokens, state.engine.pool_tokens)} of the pool` : ""}${wanted ? ` · ${found.size} found` : ""}`);
+    setText(all, whole ? "fewer" : `all ${(state.nodes.size - 1).toLocaleString("en")}`);
+    setText(figures, `${plural(state.nodes.size - 1, "node")} · ${plural(state.cachedTokens, "token")}${state.engine ? ` · ${share(state.cachedTokens, state.engine.pool_tokens)} of the pool` : ""}${wanted ? ` · ${found.size} found` : ""}`);
     setText(scale, layout.scale ? `${Math.max(1, Math.round(60 / layout.scale))} tokens are as long as this line` : "");
     setText(ghosts, state.ghosts.length ? `last evicted: ${state.ghosts.slice(-3).reverse().map((ghost) => `“${inLine(textOfTokens(state.vocabulary, ghost.tokens), 30)}” (${plural(ghost.tokens.length, "token")}, ${ghost.reason})`).join(", ")}` : "");
+    const ids = [...state.nodes.values()], used = ids.filter((node) => node.hits > 0).length;
+    surface.say(`${plural(ids.length - 1, "node")} with ${plural(state.cachedTokens, "token")}, ${used} of them found since this view began. Arrow keys go from node to node.`);
     draw();
   }
   function draw() {
     if (!layout) return;
-    const colours = coloursOf(host), width = Math.max(200, stage.clientWidth - 2), height = stage.clientHeight, top = stage.scrollTop;
+    const colours = coloursOf(host), width = Math.max(200, stage.clientWidth - 2), height = stage.clientHeight, top = stage.scrollTop, left = stage.scrollLeft;
     const context = surface.begin(width, height);
-    for (const item of layout.items) {
-      const y = item.row * row + 2 - top, tall = item.rows * row - 3;
-      if (y > height || y + tall < 0) continue;
-      surface.region({ ...item, y, height: tall });
-      if (item.node) drawNode(context, colours, item, y, tall);
+    // Items come from top to bottom, each before those below it: what is not seen is passed over.
+    for (let i = 0; i < layout.items.length; i += 1) {
+      const item = layout.items[i], x = item.x - left, y = item.row * row + 2 - top, tall = item.rows * row - 3;
+      if (y > height) break;
+      if (y + tall < 0 && item.node) i = item.after - 1;
+      if (y + tall < 0 || x > width || x + item.width < 0) continue;
+      surface.region({ ...item, x, y, height: tall });
+      if (item.node) drawNode(context, colours, { ...item, x }, y, tall, height);
       else {
         context.fillStyle = colours.muted;
-        context.fillText(`… ${item.folded} more`, item.x + 5, y + 9);
+        context.fillText(`… ${item.folded.toLocaleString("en")} more`, x + 5, y + 9);
       }
     }
     spacer.style.marginTop = `${-height}px`;
   }
-  function drawNode(context, colours, { node, x, width, broken }, y, tall) {
+  function drawNode(context, colours, { node, x, width, broken }, y, tall, height) {
     const made = ofRun(node), hit = shownRun !== null && node.hits > 0;
     const colour = hit ? colours.cached : made ? colours.computed : colours.muted;
     const marked = node.id === selected || lit?.has(node.id) || found.has(node.id);
@@ -182,7 +194,8 @@ function newTreePanel(host, page) {
     context.lineWidth = marked || node.locks > 0 ? 2 : 1;
     context.strokeRect(x + 1, y + 0.5, width - 2, tall - 1);
     if (made) fillTinted(context, colours.computed, 1, x + 1, y, 3, tall);
-    drawLabel(context, colours, node, x + 7, y + 1, width - 11, tall - 2, hit);
+    const above = Math.max(0, -y);
+    drawLabel(context, colours, node, x + 7, y + above + 1, width - 11, Math.min(tall - above, height) - 2, hit);
     if (!broken) return;
     fillTinted(context, colours.bg, 1, x + width * 0.8, y - 1, 5, tall + 2);
     for (const edge of [0, 5]) fillTinted(context, colours.muted, 1, x + width * 0.8 + edge, y, 1, tall);

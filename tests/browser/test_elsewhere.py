@@ -1,0 +1,238 @@
+"""The views outside JupyterLab: a trace's page from disk, a saved notebook as HTML, notebook 7,
+marimo. Text that would act is text in all of them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from sgnb import events
+from sgnb.events import EventLog
+from sgnb.viz import Feed, Trace, TreeState
+from tests.browser.lab import Lab, Notebook, findings
+from tests.viz.make_log import HOSTILE, Program, WordEngine, demo
+
+ACTS = f"{HOSTILE} </style><b>b</b> $x$ \\(y\\) \u2066 \ud800 \x1b[31m"
+LONG = "x" * 100_000
+# The first is marimo's own, when its page closes.
+LOCAL = (
+    "Failed to update a ServiceWorker",
+    "file:",
+    "data:",
+    "blob:",
+    "http://127.0.0.1:",
+    "ws://127.0.0.1:",
+)
+
+
+def hostile_trace() -> Trace:
+    log = EventLog()
+    program = Program(WordEngine(log), "r1", f"title {ACTS}")
+    program.branch("0")
+    program.add("0", f"Prompt {ACTS}")
+    list(program.gen("0", f"name{ACTS}", f" Output {HOSTILE}"))
+    program.branch("0.0", "0")
+    program.add("0.0", LONG)
+    list(program.gen("0.0", "long", f" {LONG[:20_000]}"))
+    request = program.engine.latest
+    log.emit(events.GrammarReady(request, ACTS, 1, 0.0, False))
+    log.emit(events.Jumped(request, "forced", 0, (0,), "H", -1, -1, (ACTS,)))
+    program.end("0.0", f"error {ACTS} {LONG}")
+    program.end("0")
+    program.finish("error", f"message {ACTS}")
+    return kept(log)
+
+
+def kept(log: EventLog) -> Trace:
+    feed = Feed(TreeState(), 0.0)
+    feed.push(log.read().records, 0)
+    return Trace(feed.lines, "r1")
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page that fails the test on a console error, and on any request but for files."""
+    page = browser.new_page()
+    problems: list[str] = []
+    page.on("console", lambda said: problems.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("request", lambda asked: problems.append(asked.url))
+    yield page
+    page.close()
+    assert not [one for one in problems if not one.startswith(LOCAL)]
+
+
+@pytest.mark.parametrize("width", [700, 1600])
+def test_hostile_text_is_text_in_a_page_from_disk(page: Page, tmp_path: Path, width: int) -> None:
+    path = hostile_trace().save(tmp_path / "trace.html")
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(path.as_uri())
+    for view in ("tree", "branches", "time", "grammar"):
+        tab = page.locator(f".sgnb-tab[data-view={view}]")
+        if tab.get_attribute("aria-selected") != "true":
+            tab.click()
+        expect(tab).to_have_attribute("aria-selected", "true")
+        wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert page.evaluate(wide) <= 0, f"{view} makes the page scroll sideways"
+    for part in (".sgnb-title", ".sgnb-note", ".sgnb-text", ".sgnb-vars", ".sgnb-error"):
+        text = "".join(page.locator(part).all_inner_texts())
+        assert '<img onerror="window' in text and "\u202e" not in text, part
+    assert page.evaluate("window.__pwned") is None and page.locator("img").count() == 0
+    page.locator(".sgnb-select").first.select_option("probability")
+    assert page.evaluate("window.__sgnb.page.stats.missing") == 0
+
+
+def test_hostile_text_is_text_in_the_twin(page: Page, tmp_path: Path) -> None:
+    """Where it has the least shelter: as a part of the page, as nbconvert places it."""
+    path = tmp_path / "twin.html"
+    trace = hostile_trace()
+    svg = trace._repr_mimebundle_()["image/svg+xml"]
+    path.write_text(f"<!doctype html><meta charset=utf-8>{svg}", encoding="utf-8")
+    page.goto(path.as_uri())
+    expect(page.locator("svg")).to_have_count(1)
+    assert "<img onerror=" in (page.locator("svg").text_content() or "")
+    assert page.evaluate("window.__pwned") is None
+    assert page.locator("b, img, script").count() == 0
+
+
+def test_a_page_from_disk_is_accessible(page: Page, tmp_path: Path) -> None:
+    pytest.importorskip("axe_playwright_python", reason="needs the package axe-playwright-python")
+    page.goto(hostile_trace().save(tmp_path / "trace.html").as_uri())
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert not findings(page, "main"), scheme
+
+
+@pytest.mark.slow
+def test_a_tree_of_50000_nodes_moves(page: Page, tmp_path: Path) -> None:
+    log = EventLog()
+    engine, feed, place = WordEngine(log), Feed(TreeState(), 0.0), 0
+    for i in range(500):
+        for j in range(100):
+            engine.insert(engine.encode(f"subject {i} has the question {j} of many"))
+        records, lost = log.read(place)
+        feed.push(records, lost)
+        place = records[-1].seq
+    page.goto(Trace(feed.lines).save(tmp_path / "large.html").as_uri())
+    page.get_by_role("button", name="all 50").click()
+    stage = page.locator(".sgnb-stage")
+    assert stage.evaluate("stage => stage.scrollHeight") > 900_000
+    frames = stage.evaluate("""async stage => {
+        const times = [];
+        for (let i = 0; i < 20; i += 1) {
+            stage.scrollTop += 9000;
+            const begin = performance.now();
+            stage.dispatchEvent(new Event("scroll"));
+            times.push(performance.now() - begin);
+            await new Promise(requestAnimationFrame);
+        }
+        return times.sort((a, b) => a - b);
+    }""")
+    assert frames[0] < 33, frames  # the quickest: others may use the machine
+
+
+SAVED = """
+from tests.viz.make_log import demo
+from sgnb.events import EventLog
+from sgnb.viz import Display, Emitter
+
+log = EventLog()
+shown = Display(Emitter(log))
+shown.open("r1")
+list(demo(log))
+shown.close()
+"""
+
+
+@pytest.mark.slow
+def test_a_saved_notebook_as_html_shows_the_twin(browser: Browser, tmp_path: Path) -> None:
+    exporters = pytest.importorskip("nbconvert", reason="needs the package nbconvert")
+    from nbclient import NotebookClient
+
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(SAVED)])
+    NotebookClient(book, store_widget_state=False).execute()
+    html, _ = exporters.HTMLExporter().from_notebook_node(book)
+    (tmp_path / "saved.html").write_text(html, encoding="utf-8")
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    page.goto((tmp_path / "saved.html").as_uri())
+    expect(page.locator("svg, img[src*=svg]").filter(visible=True)).to_have_count(1)
+    shown = page.locator(".jp-OutputArea-output").filter(visible=True).all_inner_texts()
+    assert not any("Dashboard" in text or "Loading" in text for text in shown), shown
+    context.close()
+
+
+@pytest.mark.slow
+def test_notebook_7_shows_the_dashboard(notebook: Notebook, lab: Lab) -> None:
+    pytest.importorskip("notebook", reason="needs the package notebook")
+    lab.write("seven.ipynb", SAVED)
+    page = notebook.page
+    page.goto(f"{lab.url}/notebooks/seven.ipynb?token={lab.token}")
+    page.wait_for_selector(".jp-Notebook .jp-Cell")
+    page.wait_for_function("() => window.jupyterapp")
+    page.evaluate("""async () => {
+        const { sessionContext } = window.jupyterapp.shell.currentWidget;
+        await sessionContext.ready;
+        await sessionContext.session.kernel.info;
+    }""")
+    notebook.run_cell(0)
+    expect(page.locator(".sgnb-card .sgnb-status")).to_have_text("done")
+    assert '<img onerror="' in page.locator(".sgnb-branches").inner_text()
+    assert not page.locator("img[src*=sgnb-twin]").is_visible()
+
+
+MARIMO = """
+import marimo
+
+app = marimo.App()
+
+
+@app.cell
+def _():
+    import marimo as mo
+    import sgnb
+
+    mo.ui.anywidget(sgnb.open_trace({path!r}).widget())
+    return
+"""
+
+
+@pytest.mark.slow
+def test_marimo_shows_a_trace(page: Page, tmp_path: Path) -> None:
+    pytest.importorskip("marimo", reason="needs the package marimo")
+    log = EventLog()
+    list(demo(log))
+    trace = kept(log).save(tmp_path / "run.jsonl")
+    (tmp_path / "app.py").write_text(MARIMO.format(path=str(trace)))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, "-m", "marimo", "-q", "run", "app.py", "--headless", "--no-token"]
+    server = subprocess.Popen(
+        [*command, "--port", str(port)], cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths}
+    )
+    try:
+        opened(page, f"http://127.0.0.1:{port}")
+        expect(page.locator(".sgnb-card .sgnb-status")).to_have_text("done", timeout=60_000)
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def opened(page: Page, url: str) -> Any:
+    for _ in range(100):
+        try:
+            return page.goto(url)
+        except Exception:
+            page.wait_for_timeout(200)
+    raise AssertionError(f"nothing answers at {url}")

@@ -1,0 +1,153 @@
+"""The dashboard through the life of a kernel: after a reload, two at once, in the background, as a
+trace, after an interrupt and a restart; every view is accessible in both themes."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.lab import Lab, Notebook, findings
+
+FORK = """%%sglang --temperature 0 --max-tokens 24
+s += "Here are two tips for staying healthy.\\n1." + gen("first", stop="\\n") + "\\n"
+forks = s.fork(2)
+forks += lambda i: f"Now, expand tip {i + 1} into a paragraph.\\n"
+forks += gen("detail", stop="\\n")
+forks.join()"""
+RECORD = """%%sglang --temperature 0 --max-tokens 40
+s += "Text: Omar called from Cairo. He was annoyed.\\nJSON: "
+s += gen("record", regex=r'\\{"name": "[A-Z][a-z]+", "mood": "(calm|annoyed)"\\}')"""
+LONG = "%%sglang {}\ns += 'A story.'\ns += gen('story', max_tokens=3900, ignore_eos=True)"
+
+
+@pytest.mark.slow
+def test_views_are_accessible_in_both_themes(notebook: Notebook, lab: Lab) -> None:
+    pytest.importorskip("axe_playwright_python", reason="needs the package axe-playwright-python")
+    notebook.open(lab.write("axe.ipynb", "%load_ext sgnb", FORK, RECORD).name)
+    for index in range(3):
+        notebook.run_cell(index)
+    drawn = "() => document.querySelector('.sgnb-side canvas').toDataURL()"
+    light = notebook.page.evaluate(drawn)
+    for theme in ("JupyterLab Light", "JupyterLab Dark"):
+        notebook.theme(theme)
+        if theme == "JupyterLab Dark":
+            notebook.page.wait_for_function(f"light => ({drawn})() !== light", arg=light)
+        for index, views in ((1, ["branches", "time", "source", "tree"]), (2, ["grammar"])):
+            cell = notebook.cell(index)
+            for view in views:
+                tab = cell.locator(f".sgnb-tab[data-view={view}]")
+                if tab.get_attribute("aria-selected") != "true":
+                    tab.click()
+                expect(tab).to_have_attribute("aria-selected", "true")
+                assert not findings(notebook.page, ".sgnb-card"), (theme, view)
+
+
+@pytest.mark.slow
+def test_the_keyboard_reaches_everything(notebook: Notebook, lab: Lab) -> None:
+    notebook.open(lab.write("keys.ipynb", "%load_ext sgnb", FORK).name)
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    page, cell = notebook.page, notebook.cell(1)
+    inspector = cell.locator(".sgnb-inspector")
+    expect(inspector).to_have_attribute("aria-live", "polite")
+    expect(inspector).to_contain_text("Point at")
+    cell.locator(".sgnb-text").first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(inspector).to_contain_text("sampled: chosen by the model")
+    first = inspector.inner_text()
+    page.keyboard.press("ArrowRight")
+    assert inspector.inner_text() != first
+    page.keyboard.press("Escape")
+    expect(inspector).to_contain_text("Point at")
+    seen = set()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        seen.add(
+            page.evaluate("document.activeElement.dataset.view ?? document.activeElement.className")
+        )
+    assert {"sgnb-search", "tree", "sgnb-canvas", "sgnb-slider"} <= seen, seen
+    for view, words in (("branches", "branch 0.1: "), ("time", "in the tree")):
+        cell.locator(f".sgnb-tab[data-view={view}]").click()
+        canvas = cell.locator(".sgnb-side canvas")
+        assert words in (canvas.get_attribute("aria-label") or "")
+        canvas.focus()
+        if view == "branches":
+            page.keyboard.press("ArrowDown")
+            expect(inspector).to_contain_text("branch 0")
+            page.keyboard.press("ArrowDown")
+            expect(inspector).to_contain_text("branch 0.0, detail")
+        else:
+            page.keyboard.press("ArrowLeft")
+            expect(cell.get_by_role("button", name="now")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_a_reload_shows_a_finished_run_again(notebook: Notebook, lab: Lab) -> None:
+    path = lab.write("reload.ipynb", "%load_ext sgnb", FORK)
+    notebook.open(path.name)
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    expect(notebook.cell(1).locator(".sgnb-status")).to_have_text("done")
+    words = notebook.cell(1).locator(".sgnb-branches").inner_text()
+    assert "Now, expand tip 2" in words
+    notebook.save()
+    notebook.open(path.name)
+    card = notebook.cell(1).locator(".sgnb-card")
+    expect(card.locator(".sgnb-branches")).to_have_text(words, use_inner_text=True)
+    expect(card.locator(".sgnb-status")).to_have_text("done")
+    assert not notebook.cell(1).locator("img[src*=sgnb-twin]").is_visible()
+
+
+@pytest.mark.slow
+def test_two_dashboards_in_the_background_stopped(notebook: Notebook, lab: Lab) -> None:
+    """A run in the background and the whole engine are live at once, while no cell runs."""
+    cells = (
+        "%load_ext sgnb",
+        "import sgnb\nsgnb.dashboard()",
+        LONG.format("--bg -o h"),
+        "h.stop(); h.wait()",
+    )
+    notebook.open(lab.write("two.ipynb", *cells).name)
+    for index in range(3):
+        notebook.run_cell(index)
+    page = notebook.page
+    grown = "n => Object.values(window.__sgnb).filter(v => v.stats.characters > n).length === 2"
+    for characters in (50, 200):
+        page.wait_for_function(grown, arg=characters)
+    expect(notebook.cell(2).locator(".sgnb-status")).to_have_text("running")
+    notebook.run_cell(3)
+    expect(notebook.cell(2).locator(".sgnb-status")).to_have_text("interrupted")
+    expect(notebook.cell(1).locator(".sgnb-side canvas")).to_be_visible()
+
+
+@pytest.mark.slow
+def test_a_trace_opens_in_a_kernel_without_an_engine(notebook: Notebook, lab: Lab) -> None:
+    cells = ("%load_ext sgnb", FORK, "import sgnb\nsgnb.trace().save('run.jsonl')", "%sglang trace")
+    notebook.open(lab.write("trace.ipynb", *cells).name)
+    for index in range(4):
+        notebook.run_cell(index)
+    expect(notebook.cell(1).locator(".sgnb-status")).to_have_text("done")
+    words = notebook.cell(1).locator(".sgnb-branches").inner_text()
+    shown = notebook.cell(3).locator(".sgnb-card .sgnb-branches")
+    expect(shown).to_have_text(words, use_inner_text=True)
+    opens = "import sgnb, sys\nsgnb.open_trace('run.jsonl')"
+    notebook.open(lab.write("again.ipynb", opens, "'torch' in sys.modules").name)
+    notebook.run_cell(0)
+    shown = notebook.cell(0).locator(".sgnb-card .sgnb-branches")
+    expect(shown).to_have_text(words, use_inner_text=True)
+    notebook.run_cell(1)
+    assert "False" in notebook.output(1)
+
+
+@pytest.mark.slow
+def test_a_restart_is_said_and_nothing_looks_live(notebook: Notebook, lab: Lab) -> None:
+    notebook.open(lab.write("dead.ipynb", "%load_ext sgnb", LONG.format("--bg -o h")).name)
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    notebook.page.wait_for_function(
+        "Object.values(window.__sgnb).some(view => view.stats.characters > 50)"
+    )
+    notebook.page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
+    card = notebook.cell(1).locator(".sgnb-card")
+    expect(card.locator(".sgnb-status")).to_contain_text("no word from the kernel", timeout=60_000)
+    assert card.locator(".sgnb-caret, .sgnb-is-running").count() == 0

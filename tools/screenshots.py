@@ -1,0 +1,101 @@
+"""Take the pictures in docs/images: the views of runs of the bundled model in JupyterLab, light and
+dark.
+
+    .venv/bin/python -m tools.screenshots [--out FOLDER]
+
+Needs Chromium and playwright; drives the same JupyterLab as the browser tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+from playwright.sync_api import Browser, Locator, expect, sync_playwright
+
+from tests.browser.lab import FLAGS, Lab, Notebook, find_chromium
+
+ROOT = Path(__file__).resolve().parent.parent
+
+CELLS = (
+    ("01_quickstart.ipynb", ".fork(", ("tree", "branches", "time")),
+    ("01_quickstart.ipynb", "--over countries", ("rows",)),
+    ("02_constrained.ipynb", "record", ("grammar",)),
+)
+"""A notebook, what its cell begins to be known by, and the views of it that are photographed."""
+
+WHOLE = {"tree": "quickstart", "grammar": "constrained"}
+"""Views whose whole cell is a picture too, in light."""
+
+
+def photograph(browser: Browser, lab: Lab, out: Path) -> None:
+    page = browser.new_page(viewport={"width": 1180, "height": 1400})
+    for name in dict.fromkeys(name for name, _, _ in CELLS):
+        shutil.copy(ROOT / "notebooks" / name, lab.work / name)
+        cells = nbformat.read(lab.work / name, as_version=4).cells
+        book = Notebook(lab, page)
+        book.open(name)
+        for index, cell in enumerate(cells):
+            if cell.cell_type == "code":
+                book.run_cell(index)
+        for _, marker, views in [one for one in CELLS if one[0] == name]:
+            index = next(
+                index
+                for index, cell in enumerate(cells)
+                if cell.source.startswith("%%sglang") and marker in cell.source
+            )
+            for theme in ("Light", "Dark"):
+                book.theme(f"JupyterLab {theme}")
+                for view in views:
+                    cell = open_view(book, index, view)
+                    save(cell.locator(".sgnb-card"), out / f"{view}-{theme.lower()}.png")
+                    if theme == "Light" and view in WHOLE:
+                        save(cell, out / f"{WHOLE[view]}.png")
+    page.close()
+
+
+def open_view(book: Notebook, index: int, view: str) -> Locator:
+    # The active cell has a toolbar, which would be in the way.
+    book.page.evaluate("window.jupyterapp.shell.currentWidget.content.activeCellIndex = 0")
+    cell = book.cell(index)
+    tab = cell.locator(f".sgnb-tab[data-view={'tree' if view == 'rows' else view}]")
+    if tab.get_attribute("aria-selected") != "true":
+        tab.click()
+    expect(tab).to_have_attribute("aria-selected", "true")
+    cell.locator(".sgnb-title").hover()
+    return cell
+
+
+def save(part: Locator, path: Path) -> None:
+    part.scroll_into_view_if_needed()
+    part.screenshot(path=path)
+    print(path)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images")
+    options = parser.parse_args()
+    chromium = find_chromium()
+    if chromium is None:
+        print("no Chromium or Chrome on the PATH", file=sys.stderr)
+        return 1
+    options.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        lab = Lab(Path(folder))
+        try:
+            browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
+            photograph(browser, lab, options.out)
+        finally:
+            lab.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
