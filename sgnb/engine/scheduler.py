@@ -38,6 +38,8 @@ class Scheduler:
     policy: "lpm" (longest prefix match, aged) or "fcfs".
     max_overtaking: a request is overtaken only by requests that arrive at most this many steps
     after it, however long their cached prefix.
+    shared_prefix: a waiting request waits one more step when another is about to compute at least
+    so many of its tokens.
     window: of the waiting requests, how many of the oldest are ranked.
     """
 
@@ -52,6 +54,7 @@ class Scheduler:
         policy: SchedulePolicy = "lpm",
         max_overtaking: int = 1024,
         prefix_cache: bool = True,
+        shared_prefix: int = 1,
         window: int = 2048,
         emit: Callable[[Any], None] = lambda event: None,
     ) -> None:
@@ -64,6 +67,7 @@ class Scheduler:
         self._shrunk_at = 0
         self.max_running = max_running
         self._prefix_cache = prefix_cache
+        self._shared_prefix = shared_prefix
         self._longest_first = policy == "lpm" and prefix_cache
         self._ageing = context_length / max_overtaking
         self._window = window
@@ -263,15 +267,20 @@ class Scheduler:
         draft.begin()
         return prefills
 
+    def _next_tokens(self, request: Request, prefix: Prefix) -> tuple[int, int, bytes]:
+        """Equal for requests that will compute the same tokens after the same cached prefix."""
+        upcoming = request.tokens[prefix.length : prefix.length + self._shared_prefix]
+        return prefix.node.id, prefix.length, upcoming.tobytes()
+
     def _admit(self, draft: Draft) -> None:
         """Start waiting requests, best first, while the step's tokens, `max_running` and memory
         allow (`_fits`).
 
         A request waits on beside free slots when the first in line does not fit (`_blocked`), when
         it is not among the `window` oldest, when its last token is not read yet, or when another is
-        about to compute its next token: so that no prefix is computed twice, however short. That
-        takes a step for each place where prompts begin to differ, once. One whose grammar compiles
-        is not here yet.
+        about to compute its next `shared_prefix` tokens: so that no prefix of as many is computed
+        twice. That takes a step for each place where prompts begin to differ, once. One whose
+        grammar compiles is not here yet.
         """
         if len(self.running) >= self.max_running:
             return
@@ -280,7 +289,7 @@ class Scheduler:
             return
 
         being_computed = {
-            _next_token(r, Prefix(r.node, r.num_computed))
+            self._next_tokens(r, Prefix(r.node, r.num_computed))
             for r in self.running
             if r.node and r.num_uncomputed > 1
         }
@@ -288,8 +297,8 @@ class Scheduler:
         for request, prefix in self._ranked():
             if draft.budget <= 0 or len(self.running) >= self.max_running:
                 break
-            upcoming = _next_token(request, prefix)
-            shares = self._prefix_cache and prefix.length < request.reusable
+            upcoming = self._next_tokens(request, prefix)
+            shares = prefix.length + self._shared_prefix <= request.reusable and self._prefix_cache
             if shares and upcoming in being_computed:
                 continue
             if not self._start(request, growth):
@@ -453,9 +462,3 @@ def _grow(requests: list[Request], slots: Ints) -> None:
         else:
             request.slots[begin:end] = slots[first:last]
         request.num_slots, first = end, last
-
-
-def _next_token(request: Request, prefix: Prefix) -> tuple[int, int, bytes]:
-    """Equal for requests that will compute the same token after the same cached prefix."""
-    upcoming = request.tokens[prefix.length : prefix.length + 1]
-    return prefix.node.id, prefix.length, upcoming.tobytes()
