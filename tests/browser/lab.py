@@ -256,7 +256,10 @@ class Notebook:
         self.wait_cell(seconds)
 
     def stats(self) -> list[dict[str, Any]]:
-        """The numbers of the live views, in the order in which they were made."""
+        """The numbers of the live views, in the order in which they were made, when what has come
+        is drawn."""
+        self.page.wait_for_function("""() => Object.values(window.__sgnb ?? {}).every(
+            ({ stats, store }) => stats.records === store.records.length)""")
         script = "Object.values(window.__sgnb ?? {}).map(view => view.stats)"
         found: list[dict[str, Any]] = self.page.evaluate(script)
         return found
