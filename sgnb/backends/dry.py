@@ -19,6 +19,7 @@ from ..engine.cache.radix import RadixTree
 from ..engine.engine import Engine
 from ..events import EventLog
 from ..grammar.advice import compare, seam
+from ..grammar.automaton.automaton import Automaton
 from ..grammar.automaton.dfa import START
 from ..grammar.compiler import CompiledGrammar, TokenGrammar, compile_spec
 from ..grammar.report import GrammarReport, explain
@@ -67,6 +68,7 @@ class _Grammar(NamedTuple):
     """A grammar's report, and of its stand-in what a run would sample, byte by byte."""
 
     report: GrammarReport
+    automaton: Automaton | None
     forced: int  # bytes at the beginning that there is no choice about
     sampled: int  # bytes before the last that there is a choice about; all, if an end token follows
 
@@ -158,20 +160,21 @@ class DryExecutor:
             self._keep([*tokens, *(made[:-1] if by_length else read)])
         warnings = _room(len(tokens), limit, params, self._engine.context_length)
         warnings += grammar.warnings if grammar else ()
-        warnings += self._seam(params, tokens)
+        warnings += self._seam(params, found, tokens)
         figures = len(tokens) * params.n, cached, shared, limit, params.n, 0
         dry = DryCall(call.name, call.location, *figures, grammar, warnings, answer, forced)
         self.calls.append(dry)
         return answer
 
-    def _seam(self, params: SamplingParams, prompt: Sequence[int]) -> tuple[str, ...]:
-        if params.grammar is None or params.thinking or not prompt:
+    def _seam(
+        self, params: SamplingParams, found: _Grammar | None, prompt: Sequence[int]
+    ) -> tuple[str, ...]:
+        tokenizer = self._engine.tokenizer
+        if found is None or found.automaton is None or params.thinking or not prompt:
             return ()
-        automaton, tokenizer = compile_spec(params.grammar).automaton, self._engine.tokenizer
-        if automaton is None or tokenizer is None:
-            return ()
+        assert tokenizer is not None and params.grammar is not None
         pieces = tokenizer.vocabulary.pieces
-        return tuple(seam(automaton, params.grammar.kind, pieces[prompt[-1]], pieces))
+        return tuple(seam(found.automaton, params.grammar.kind, pieces[prompt[-1]], pieces))
 
     def _grammar(self, params: SamplingParams, limit: int) -> _Grammar | None:
         if params.grammar is None:
@@ -188,11 +191,13 @@ class DryExecutor:
         grammar = compile_spec(spec)
         report = explain(grammar, tokenizer, limit, stops)
         if grammar.automaton is not None:
-            return _Grammar(report, *_choices(grammar, (report.shortest or "").encode()))
+            return _Grammar(
+                report, grammar.automaton, *_choices(grammar, (report.shortest or "").encode())
+            )
         end = TokenGrammar(grammar, tokenizer.vocabulary).matcher().completion()
         if end is None:
-            return _Grammar(report, 0, 0)
-        return _Grammar(replace(report, shortest=end.decode()), 0, len(end) - 1)
+            return _Grammar(report, None, 0, 0)
+        return _Grammar(replace(report, shortest=end.decode()), None, 0, len(end) - 1)
 
     def _explain_choices(self, call: ScoreCall) -> list[tuple[int, ...]]:
         """The tokens of each choice."""

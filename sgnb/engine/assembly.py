@@ -35,7 +35,7 @@ from .scheduler import Scheduler
 from .sizing import make_cache
 
 SHARED_PREFIX = 16
-"""On a GPU. Fewer tokens hardly lengthen a step, so requests do not wait a step for them."""
+"""Tokens in common for which requests wait a step, on a GPU; that fewer pay there is not shown."""
 
 SMALL_MODEL_BYTES = 4 * GIB
 """Of weights. The steps of a smaller model are so short that the host's work for FlashInfer shows:

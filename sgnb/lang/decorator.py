@@ -38,7 +38,7 @@ _DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE
 MAX_WORKERS = 64
 """num_threads="auto": programs of a batch that may wait for a value, or run a tool, at once."""
 
-_short = reprlib.Repr()
+_short = reprlib.Repr()  # of each program's arguments: looks at the beginning of a long one only
 _short.maxstring = _short.maxother = 60
 
 

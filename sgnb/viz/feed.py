@@ -88,7 +88,7 @@ class Feed:
         del self.lines[:count]
 
     def _tell(self, t: float, event: Any) -> None:
-        self.lines.append(encode(Record(len(self.lines) + 1, t, event)))
+        self.lines.append(encode(Record(self.dropped + len(self.lines) + 1, t, event)))
         self.size += len(self.lines[-1])
 
     def _tell_node(self, t: float, node: Node) -> None:

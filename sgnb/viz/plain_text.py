@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from .branch import Branch, common_prefix_chars, take
+from .branch import Branch, common_length, take
 from .run import Row, RunState, duration
 from .tokens import visible
 from .tree import ROOT, Node, TreeState
@@ -105,7 +105,7 @@ def shared_prefix(state: RunState) -> list[list[str]]:
     if len(branches) < 2:
         return []
     first = branches[0]
-    length = min(common_prefix_chars(first.text, branch.text) for branch in branches[1:])
+    length = min(common_length(first.text, branch.text) for branch in branches[1:])
     prompt = takewhile(lambda segment: segment[0] not in WRITTEN, take(first.segments, length))
     return list(prompt)
 

@@ -31,7 +31,7 @@ from ..events import (
     TextAppended,
     TokensNamed,
 )
-from .branch import Branch, common_prefix_chars, drop, take
+from .branch import Branch, common_length, drop, take
 from .tokens import Vocabulary
 
 KEPT_BRANCHES = 12
@@ -146,7 +146,7 @@ class RunState:
         self.figures = Figures()
         self.began: float | None = None  # in seconds of the log's clock
         self._now = 0.0
-        self._prefill_seconds, self._prefill_tokens = 0.0, 0
+        self._prefill: float | None = None  # seconds a token, in the step that was fastest at it
         self._requests: dict[int, _Request] = {}
 
     def line(self) -> str:
@@ -168,9 +168,8 @@ class RunState:
             return ""
         line = f"{figures.cached_tokens:,} of {figures.prompt_tokens:,} prompt tokens"
         line += " found in the cache"
-        if figures.cached_tokens and self._prefill_tokens:
-            each = self._prefill_seconds / self._prefill_tokens
-            line += f": about {duration(each * figures.cached_tokens)}"
+        if figures.cached_tokens and self._prefill is not None:
+            line += f": about {duration(self._prefill * figures.cached_tokens)}"
         return line
 
     def apply(self, record: Record) -> None:
@@ -254,7 +253,7 @@ class RunState:
             return
         if branch.generated_from is not None:
             streamed = "".join(part for _, part in drop(branch.segments, branch.generated_from))
-            same = common_prefix_chars(streamed, text)
+            same = common_length(streamed, text)
             branch.cut(branch.generated_from + same)
             branch.generated_from = None
         else:
@@ -313,10 +312,10 @@ class RunState:
         involved = involved or any(number in requests for number, _, _ in event.extended)
         self.figures.passes += involved
         if involved:
-            prefill = sum(length for _, _, length in event.extended if length > 1)
-            if prefill >= LEAST_PREFILL:
-                self._prefill_seconds += event.seconds
-                self._prefill_tokens += prefill
+            lengths = [length for _, _, length in event.extended]
+            if sum(length for length in lengths if length > 1) >= LEAST_PREFILL:
+                each = event.seconds / sum(lengths)
+                self._prefill = min(each, self._prefill or each)
         return involved
 
     def _jumped(self, event: Jumped) -> bool:

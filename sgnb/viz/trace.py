@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import OptionError, nearest
-from ..events import decode
+from ..events import replay
 from .display import VIEWS, in_kernel
 from .feed import Feed
 from .perfetto import trace_events
@@ -61,7 +61,7 @@ class Trace:
         if format == "jsonl":
             return "\n".join([*self.lines, ""])
         if format == "perfetto":
-            return json.dumps({"traceEvents": trace_events(map(decode, self.lines))})
+            return json.dumps({"traceEvents": trace_events(replay(self.lines))})
         from .widget import standalone
 
         return standalone(self.lines, self.run)
@@ -69,7 +69,7 @@ class Trace:
     @cached_property
     def states(self) -> LogState:
         """The states after the last record."""
-        return LogState(map(decode, self.lines))
+        return LogState(replay(self.lines))
 
     def _shown(self) -> list[Shown]:
         runs = self.states.runs

@@ -4,7 +4,7 @@ data. Knows no engine and no display.
 A look-up is what a request found when it was admitted. What it did not find was evicted before, was
 not computed yet, lies in another namespace, or differs: from the first other token on nothing can
 be shared, even where the texts are the same again. The last token of a prompt is always computed,
-because its logits are needed. There is no least length: every common token is shared.
+because its logits are needed. What is in the tree is found however short it is.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from ..events import NodeEvicted, Record, RequestAdmitted, RequestFinished, RequestQueued
+from .branch import common_length
 from .tokens import Vocabulary, visible
 from .tree import ROOT, TreeState
 
@@ -80,7 +81,7 @@ class Lookup:
 def difference(here: Sequence[int], there: Sequence[int], vocabulary: Vocabulary) -> Difference:
     """Of two prompts as token ids."""
     here, there = tuple(here), tuple(there)
-    same = _common(here, there)
+    same = common_length(here, there)
     left, right = vocabulary.text(here[same:]), vocabulary.text(there[same:])
     return Difference(
         same,
@@ -88,7 +89,7 @@ def difference(here: Sequence[int], there: Sequence[int], vocabulary: Vocabulary
         _texts(here[max(0, same - AROUND) : same], vocabulary),
         _texts(here[same : same + AROUND], vocabulary),
         _texts(there[same : same + AROUND], vocabulary),
-        _common(left, right),
+        common_length(left, right),
     )
 
 
@@ -131,7 +132,7 @@ class _Replay:
 
     def _look_up(self, queued: RequestQueued, cached: int) -> Lookup:
         prompt, vocabulary = queued.prompt, self._tree.vocabulary
-        nearest = max(self._earlier, key=lambda e: _common(prompt, e.prompt), default=None)
+        nearest = max(self._earlier, key=lambda e: common_length(prompt, e.prompt), default=None)
         differs = None if nearest is None else difference(prompt, nearest.prompt, vocabulary)
         reasons = tuple(self._reasons(queued, cached, nearest, differs))
         return Lookup(
@@ -194,7 +195,7 @@ class _Replay:
                 continue
             node, length = nodes[nodes[ROOT].children[space, first]], 0
             while True:
-                same = _common(tuple(node.tokens), prompt[length:])
+                same = common_length(tuple(node.tokens), prompt[length:])
                 length += same
                 below = node.children.get(("", prompt[length])) if length < len(prompt) else None
                 if same < len(node.tokens) or below is None:
@@ -205,7 +206,7 @@ class _Replay:
 
     def _most_evicted(self, prompt: Sequence[int]) -> tuple[int, str] | None:
         """Up to where an evicted node had the prompt's tokens, and why it went."""
-        found = [(_common(prompt, path), reason) for path, reason in self._evicted]
+        found = [(common_length(prompt, path), reason) for path, reason in self._evicted]
         return max(found, key=lambda one: one[0], default=None)
 
     def _path(self, node: int) -> tuple[int, ...]:
@@ -215,19 +216,6 @@ class _Replay:
             pieces.append(self._tree.nodes[node].tokens)
             node = self._tree.nodes[node].parent
         return tuple(token for piece in reversed(pieces) for token in piece)
-
-
-def _common(a: Sequence[Any], b: Sequence[Any]) -> int:
-    """The length of the longest common prefix, by bisection: slices are compared much faster than
-    their items one by one."""
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _texts(tokens: Sequence[int], vocabulary: Vocabulary) -> tuple[str, ...]:

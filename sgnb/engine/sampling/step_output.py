@@ -117,9 +117,7 @@ class AsyncStepOutput:
         allowed = np.count_nonzero(sampled.allowed.numpy()[:count])  # a third of torch's `all`
         if allowed < count or not (logprobs < inf).all():
             return None
-        return StepOutput(
-            requests, sampled.tokens[:count].tolist(), logprobs, [], [], [], [], [], []
-        )
+        return StepOutput(requests, sampled.tokens[:count].tolist(), logprobs)
 
     def _get_each(self) -> StepOutput:
         output = StepOutput([], [], [])

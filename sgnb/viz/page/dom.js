@@ -55,7 +55,7 @@ function inLine(text, limit) {
   return visible(cut).replace(/\r?\n/g, "⏎").replace(/\t/g, "⇥").replace(/^ +| +$/g, (blanks) => "␣".repeat(blanks.length)) + (text.length > limit ? "…" : "");
 }
 
-const plural = (count, name) => `${count.toLocaleString("en")} ${name}${count === 1 ? "" : "s"}`;
+const plural = (count, name, many = `${name}s`) => `${count.toLocaleString("en")} ${count === 1 ? name : many}`;
 const percent = (part, whole) => (whole ? `${Math.round((100 * part) / whole)} %` : "0 %");
 
 const share = (part, whole) => (part && part < whole / 100 ? "< 1 %" : percent(part, whole));

@@ -7,7 +7,7 @@ const KEPT_GHOSTS = 12;
 
 function newState() {
   return {
-    t: 0, lost: 0, missing: 0, engine: null, stopped: "", added: 0, evicted: 0, cachedTokens: 0, pool: null,
+    t: 0, lost: 0, missing: 0, engine: null, stopped: "", added: 0, evicted: 0, cachedTokens: 0,
     vocabulary: new Map(), nodes: new Map([[ROOT, newNode(ROOT, -1, [], "", 0, 0)]]), ghosts: [], runs: new Map(), requests: new Map(), live: new Set(),
   };
 }
@@ -29,7 +29,7 @@ function copyState(state) {
 }
 
 function newNode(id, parent, tokens, namespace, order, t) {
-  return { id, parent, tokens, namespace, order, locks: 0, tick: 0, children: new Map(), born: t, used: t, hits: 0, request: null };
+  return { id, parent, tokens, namespace, order, locks: 0, tick: 0, children: new Map(), used: t, hits: 0, request: null };
 }
 
 const keyOf = (node) => `${node.namespace} ${node.tokens[0]}`;
@@ -106,14 +106,15 @@ function markHits(state, prompt, cached, t) {
   return { node: node.id, others: [...node.children.values()].slice(0, 4).map((id) => state.nodes.get(id).tokens[0]) };
 }
 
+const tokenIdAt = (request, i) => (i < request.prompt.length ? request.prompt[i] : request.output[i - request.prompt.length]?.token);
+
 // The request whose tokens a new node holds.
 function makerOf(state, parent, tokens) {
   let depth = 0;
   for (let node = parent; node && node.id !== ROOT; node = state.nodes.get(node.parent)) depth += node.tokens.length;
-  const tokenAt = (request, i) => (i < request.prompt.length ? request.prompt[i] : request.output[i - request.prompt.length]?.token);
   for (const id of state.live) {
     const request = state.requests.get(id);
-    if (tokens.every((token, i) => tokenAt(request, depth + i) === token)) return id;
+    if (tokens.every((token, i) => tokenIdAt(request, depth + i) === token)) return id;
   }
   return null;
 }
@@ -226,7 +227,7 @@ const OF_TREE = {
     Object.assign(node, { parent: upper.id, tokens: node.tokens.slice(event.length), namespace: "" });
     upper.children.set(keyOf(node), node.id);
   },
-  NodeEvicted(state, event, t) {
+  NodeEvicted(state, event) {
     const node = state.nodes.get(event.node);
     if (!node) {
       state.missing += 1;
@@ -236,7 +237,7 @@ const OF_TREE = {
     state.nodes.get(node.parent).children.delete(keyOf(node));
     state.cachedTokens -= node.tokens.length;
     state.evicted += 1;
-    state.ghosts = [...state.ghosts.slice(1 - KEPT_GHOSTS), { ...node, reason: event.reason, gone: t }];
+    state.ghosts = [...state.ghosts.slice(1 - KEPT_GHOSTS), { ...node, reason: event.reason }];
   },
   NodeLocked(state, event) {
     for (const node of pathOf(state, event.node)) node.locks += event.delta;
@@ -271,7 +272,7 @@ const OF_ENGINE = {
     const busy = live.some((request) => request.shown && request.run === event.run && request.branch === event.branch);
     state.requests.set(event.request, {
       id: event.request, run: event.run, branch: event.branch, name: event.name, purpose: event.purpose, file: event.file, line: event.line, prompt: event.prompt, output: [],
-      queued: t, admitted: null, first: null, finished: null, reason: "", cached: 0, retracted: 0, written: 0, told: event.prompt.length, pending: NO_BYTES, forced: NO_BYTES,
+      queued: t, admitted: null, first: null, finished: null, cached: 0, written: 0, told: event.prompt.length, pending: NO_BYTES, forced: NO_BYTES,
       leaves: null, grammar: "", bound: false, shown: Boolean(run?.branches.has(event.branch)) && !busy,
     });
     state.live.add(event.request);
@@ -302,17 +303,12 @@ const OF_ENGINE = {
     for (let above = run.branches.get(branch.parent); above; above = run.branches.get(above.parent)) showSent(above, pieces);
     stream(state, request, "jumped", request.forced);
   },
-  RequestRetracted(state, event) {
-    const request = state.requests.get(event.request);
-    if (request) request.retracted += 1;
-  },
   GrammarReady(state, event) {
     const request = state.requests.get(event.request);
     if (request) Object.assign(request, { grammar: event.grammar, bound: true });
   },
   StepRan(state, event, t) {
     for (const id of state.live) if (state.requests.get(id).finished !== null) state.live.delete(id);
-    state.pool = { free: event.free, cached: event.cached, inFlight: event.in_flight };
     const involved = new Set();
     event.sampled.request.forEach((id, i) => {
       const request = state.requests.get(id);
@@ -346,8 +342,9 @@ const OF_ENGINE = {
     }
   },
   Alternatives(state, event) {
-    const last = state.requests.get(event.request)?.output.at(-1);
-    if (last) last.alternatives = event.tokens.map((token, i) => ({ token, logprob: event.logprobs[i], allowed: event.allowed[i] }));
+    const output = state.requests.get(event.request)?.output ?? [];
+    const alternatives = event.tokens.map((token, i) => ({ token, logprob: event.logprobs[i], allowed: event.allowed[i] }));
+    if (output.length) output[output.length - 1] = { ...output.at(-1), alternatives };
   },
   Jumped(state, event, t) {
     const request = state.requests.get(event.request);
@@ -356,7 +353,7 @@ const OF_ENGINE = {
     request.output.length = Math.max(0, request.output.length - event.dropped);
     request.told = Math.min(request.told, request.prompt.length + request.output.length);
     request.bound = true;
-    const jump = { before: event.before, after: event.after, labels: event.labels, reason: event.reason, dropped: event.dropped };
+    const jump = { before: event.before, after: event.after, labels: event.labels, dropped: event.dropped };
     for (const token of event.tokens) request.output.push({ token, t, kind: "jumped", logprob: null, mask: null, jump });
     request.written += count;
     const run = state.runs.get(request.run);
@@ -372,7 +369,7 @@ const OF_ENGINE = {
   RequestFinished(state, event, t) {
     const request = state.requests.get(event.request);
     if (!request || request.finished !== null) return;
-    Object.assign(request, { finished: t, reason: event.reason });
+    request.finished = t;
     const run = state.runs.get(request.run);
     if (!run) return;
     timed(run, t);

@@ -63,19 +63,14 @@ function collect({ steps, admissions, evictions, state }, record) {
     const request = state.requests.get(record.request);
     if (request && request.admitted === null) admissions.push({ t: record.t, run: request.run, prompt: request.prompt.length, cached: record.cached });
   } else if (record.kind === "NodeEvicted") {
-    evictions.push({ t: record.t, tokens: state.nodes.get(record.node)?.tokens.length ?? 0, reason: record.reason });
+    evictions.push(record.t);
   }
 }
 
-// Seconds that a token of a prompt takes to compute, measured on the steps so far; null while none computed a prompt.
+// Seconds that a token of a prompt takes to compute, in the step so far that was fastest at it; null while none computed a prompt.
 function secondsPerToken(steps) {
-  let seconds = 0, tokens = 0;
-  steps.prefill.forEach((count, i) => {
-    if (count < 8) return;
-    seconds += steps.seconds[i];
-    tokens += count;
-  });
-  return tokens ? seconds / tokens : null;
+  const each = steps.seconds.map((seconds, i) => seconds / (steps.prefill[i] + steps.decode[i])).filter((_, i) => steps.prefill[i] >= 8);
+  return each.length ? each.reduce((least, one) => Math.min(least, one)) : null;
 }
 
 const parseLines = (text) => text.split("\n").filter(Boolean).map((line) => JSON.parse(line));

@@ -81,7 +81,7 @@ function newTextPanel(host, page) {
       }
       painter.paint(state, branch, live && run.status === "running", run.branches.size > 1, shade.value);
     }
-    setText(note, run.hidden ? `and ${plural(run.hidden, "more branch").replace("branchs", "branches")}: see rows` : "");
+    setText(note, run.hidden ? `and ${plural(run.hidden, "more branch", "more branches")}: see rows` : "");
   }
   function highlight(selection) {
     for (const old of flow.querySelectorAll(".sgnb-lit")) old.classList.remove("sgnb-lit");

@@ -48,7 +48,7 @@ function newTimePanel(host, page) {
       else drawHits(context, colours, store.admissions.filter(({ t }) => t >= from), x, top, height, width);
       top += height + 8;
     }
-    for (const { t } of store.evictions) if (t >= from) fillTinted(context, colours.bad, 0.9, x(t), 2, 1.5, STRIPS[0].height);
+    for (const t of store.evictions) if (t >= from) fillTinted(context, colours.bad, 0.9, x(t), 2, 1.5, STRIPS[0].height);
     const last = columns.at(-1);
     surface.say(`${plural(columns.length, "step")} in ${duration(to - from)}${last ? `; at the end ${plural(last.cached, "token")} in the tree, ${last.inFlight} of running requests, ${last.free} free` : ""}; ${plural(store.evictions.filter(({ t }) => t >= from).length, "eviction")}. A click or the arrow keys go to a moment.`);
     context.fillStyle = colours.muted;

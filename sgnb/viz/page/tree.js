@@ -80,7 +80,7 @@ function newTreePanel(host, page) {
   const tools = el("div", "sgnb-tools");
   const figures = el("span", "sgnb-label");
   const search = el("input", "sgnb-search", "", { type: "search", placeholder: "find text", "aria-label": "find text in the tree" });
-  let whole = false, opened = new Set(), layout = null, drawn = "", selected = null, lit = null, found = new Set(), row = LOWEST;
+  let whole = false, opened = new Set(), layout = null, selected = null, lit = null, found = new Set(), row = LOWEST;
   const all = button("all", "show every node, or only those of this run and the latest", () => {
     whole = !whole;
     opened = new Set();
@@ -221,7 +221,7 @@ function newTreePanel(host, page) {
     lit = selection ? nodesOf(shownState, selection) : null;
     draw();
   }
-  return { paint, highlight, counts: () => ({ nodes: shownState ? shownState.nodes.size - 1 : 0, shownNodes: layout?.items.length ?? 0 }) };
+  return { paint, highlight };
 }
 
 // The nodes of a selection: the one named, or that which holds a token.
@@ -232,7 +232,7 @@ function nodesOf(state, selection) {
   if (!request) return null;
   let node = state.nodes.get(ROOT), at = 0;
   while (node) {
-    const next = [...node.children.values()].map((id) => state.nodes.get(id)).find((child) => child.tokens.every((token, i) => (tokenAt(request, at + i)?.token ?? token) === token));
+    const next = [...node.children.values()].map((id) => state.nodes.get(id)).find((child) => child.tokens.every((token, i) => (tokenIdAt(request, at + i) ?? token) === token));
     if (!next) return null;
     at += next.tokens.length;
     if (at > selection.position) return new Set([next.id]);
