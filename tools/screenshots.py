@@ -22,7 +22,7 @@ from tests.browser.lab import FLAGS, Lab, Notebook, find_chromium
 ROOT = Path(__file__).resolve().parent.parent
 
 CELLS = (
-    ("01_quickstart.ipynb", ".fork(", ("tree", "branches", "time")),
+    ("01_quickstart.ipynb", ".fork(", ("tree", "source", "branches", "time")),
     ("01_quickstart.ipynb", "--over countries", ("rows",)),
     ("02_constrained.ipynb", "record", ("grammar",)),
 )
