@@ -57,6 +57,7 @@ _LANGUAGE = (
 )
 _SESSION = (
     "cache",
+    "compare",
     "dashboard",
     "dry",
     "engines",

@@ -25,17 +25,38 @@ CELLS = (
     ("01_quickstart.ipynb", ".fork(", ("tree", "source", "branches", "time")),
     ("01_quickstart.ipynb", "--over countries", ("rows",)),
     ("02_constrained.ipynb", "record", ("grammar",)),
+    ("compare.ipynb", "--vs", ("compare", "branches")),
 )
 """A notebook, what its cell begins to be known by, and the views of it that are photographed."""
+
+COMPARED = """%%sglang capitals --vs nocache,nojump,nofork --temperature 0
+lands = "Germany Japan Peru Egypt Austria Norway Cuba Kenya Russia Portugal".split()
+cities = "Berlin Tokyo Lima Cairo Vienna Oslo Havana Nairobi Moscow Lisbon".split()
+for land, city in zip(lands, cities):
+    s += f"Q: What is the capital of {land}?\\nA: The capital of {land} is {city}.\\n"
+forks = s.fork(4)
+forks += lambda i: f"Q: What is the capital of {['France', 'Spain', 'Italy', 'Greece'][i]}?\\nA:"
+forks += gen("answer", stop="\\n", max_tokens=16)
+forks.join()
+s += gen("record", regex=r'\\{"the capital of France": "(Paris|Rome)", "questions": 4\\}')
+"""
+OWN = {"compare.ipynb": ("%load_ext sgnb", COMPARED)}
+"""Notebooks that are made for the pictures."""
+
+PAIR = "0.0", "0.1"
+"""Branches of the comparison's program that are shown beside each other."""
 
 WHOLE = {"tree": "quickstart", "grammar": "constrained"}
 """Views whose whole cell is a picture too, in light."""
 
 
 def photograph(browser: Browser, lab: Lab, out: Path) -> None:
-    page = browser.new_page(viewport={"width": 1180, "height": 1400})
+    page = browser.new_page(viewport={"width": 1180, "height": 1800})
     for name in dict.fromkeys(name for name, _, _ in CELLS):
-        shutil.copy(ROOT / "notebooks" / name, lab.work / name)
+        if name in OWN:
+            lab.write(name, *OWN[name])
+        else:
+            shutil.copy(ROOT / "notebooks" / name, lab.work / name)
         cells = nbformat.read(lab.work / name, as_version=4).cells
         book = Notebook(lab, page)
         book.open(name)
@@ -52,7 +73,12 @@ def photograph(browser: Browser, lab: Lab, out: Path) -> None:
                 book.theme(f"JupyterLab {theme}")
                 for view in views:
                     cell = open_view(book, index, view)
-                    save(cell.locator(".sgnb-card"), out / f"{view}-{theme.lower()}.png")
+                    title = view
+                    if (name, view) == ("compare.ipynb", "branches"):
+                        title = "pair"
+                        for label, branch in zip(("compare", "with"), PAIR, strict=True):
+                            cell.get_by_label(f"{label} branch").select_option(branch)
+                    save(cell.locator(".sgnb-card"), out / f"{title}-{theme.lower()}.png")
                     if theme == "Light" and view in WHOLE:
                         save(cell, out / f"{WHOLE[view]}.png")
     page.close()

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import queue
 import re
 import threading
 import warnings
 import weakref
+import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from ..engine.device.background import Background
 from ..engine.engine import Engine
+from ..engine.request.collect import gather, numbered_callbacks
 from ..engine.request.input_processor import split_samples
 from ..engine.request.output import Output
+from ..engine.request.request import SHARED, Sharing
 from ..engine.request.request_state import Origin
 from ..engine.request.tokenizer import common_tokens
 from ..errors import Aborted, EngineError, RequestError, SgnbError, printable
@@ -41,6 +45,25 @@ MAX_BATCHED_CALLS = 512
 """Pieces of mail, calls and results, that are opened at most before the calls are sent."""
 
 
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """What calls do not have in common with others on the engine, or do without."""
+
+    sharing: Sharing = SHARED
+    jump_forward: bool = True
+    seeded: bool = False  # a call without a seed gets one by its place: the same in every run
+
+    def params(self, call: Call) -> SamplingParams:
+        """Those of the call."""
+        params = call.params
+        if not self.jump_forward:
+            params = replace(params, jump_forward=False)
+        if self.seeded and params.temperature and params.seed is None:
+            place = f"{call.branch} {call.name} {call.prompt}"
+            params = replace(params, seed=zlib.crc32(place.encode("utf-8", "replace")))
+        return params
+
+
 class LocalExecutor:
     """An `Executor` (see `lang.executor`) over one engine.
 
@@ -53,11 +76,30 @@ class LocalExecutor:
         self.engine = engine
         self.log = engine.log
         self.chat, self.marks = chat_template(engine), marks(engine)
+        self._apart = Apart()
+        self._served_by: LocalExecutor | None = None
         self._unconditional_logprobs: dict[Tokens, Logprobs] = {}  # of choices
         self._mail: Mail = queue.SimpleQueue()
         serve = partial(_serve, self._mail)
         threading.Thread(target=serve, name="sgnb-programs", daemon=True).start()
         self.close = weakref.finalize(self, self._mail.put, None)
+
+    def apart(self, apart: Apart) -> LocalExecutor:
+        """The same executor for calls that are so much apart from others."""
+        other = copy.copy(self)
+        other._apart, other._unconditional_logprobs = apart, {}
+        other._served_by = self  # whose thread ends when nobody uses it
+        return other
+
+    def fill_cache(self, prompts: Sequence[Sequence[int]]) -> None:
+        """Compute prompts, token ids, so that calls which share with this executor find them."""
+        results: queue.SimpleQueue[tuple[int, Output]] = queue.SimpleQueue()
+        sinks = numbered_callbacks(results.put, len(prompts))
+        params = [SamplingParams(max_new_tokens=0)] * len(prompts)
+        ids = self.engine.submit(
+            prompts, params, sinks, sharing=[self._apart.sharing] * len(prompts)
+        )
+        gather(results, ids, self.engine.abort)
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
         self._check_open()
@@ -98,7 +140,10 @@ class LocalExecutor:
         ]
         origins = [_origin(pending.call, "generate") for pending, *_ in samples]
         _, inputs, params, sinks = zip(*samples, strict=True)
-        ids = self.engine.submit(inputs, params, sinks, stream=stream, origins=origins)
+        sharing = [pending.executor._apart.sharing for pending, *_ in samples]
+        ids = self.engine.submit(
+            inputs, params, sinks, stream=stream, origins=origins, sharing=sharing
+        )
         for (pending, *_), id in zip(samples, ids, strict=True):
             pending.ids.append(id)
 
@@ -147,7 +192,9 @@ class LocalExecutor:
         origin = _origin(call, "score")
         sinks = [partial(gather.put, i) for i in range(len(params))]
         origins = [origin] * len(params)
-        ids = self.engine.submit([*continued, *alone], params, sinks, origins=origins)
+        sharing = [self._apart.sharing] * len(params)
+        prompts = [*continued, *alone]
+        ids = self.engine.submit(prompts, params, sinks, origins=origins, sharing=sharing)
         return partial(self.engine.abort, ids)
 
     def _scores(
@@ -201,7 +248,7 @@ class _PendingCall:
         self, executor: LocalExecutor, call: Call, sink: Callable[[Delta | Result], None]
     ) -> None:
         self.executor, self.call, self.sink = executor, call, sink
-        self.params = split_samples(call.params)  # of each sample
+        self.params = split_samples(executor._apart.params(call))  # of each sample
         self.outputs: dict[int, Output] = {}  # of the samples that have ended
         self.cancelled = False
         self.ids: list[int] = []

@@ -32,7 +32,7 @@ from .options import EngineOptions
 from .request.collect import agather, astreamed, gather, numbered_callbacks, streamed
 from .request.input_processor import Prompt, Sampling, read_samples
 from .request.output import Output
-from .request.request import Request
+from .request.request import SHARED, Request, Sharing
 from .request.request_state import NO_ORIGIN, OnOutput, Origin, RequestState
 
 SWITCH_INTERVAL = 1e-4
@@ -169,9 +169,11 @@ class Engine:
         *,
         stream: bool = False,
         origins: Sequence[Origin] | None = None,
+        sharing: Sequence[Sharing] | None = None,
     ) -> list[int]:
         """Queue one sample for each prompt and return their ids at once. Each of
-        `on_outputs` is called as `RequestState` says. origins: where each comes from.
+        `on_outputs` is called as `RequestState` says. origins: where each comes from. sharing:
+        what each has in common with others; by default all.
 
         Raises before anything is queued: RequestError, OptionError, or EngineError when the engine
         is closed.
@@ -182,10 +184,11 @@ class Engine:
         tokens = self._input_processor.tokens(prompts)
         states = []
         origins = origins or [NO_ORIGIN] * len(tokens)
-        samples = zip(tokens, params, on_outputs, origins, strict=True)
-        for ids, param, on_output, origin in samples:
+        sharing = sharing or [SHARED] * len(tokens)
+        samples = zip(tokens, params, on_outputs, origins, sharing, strict=True)
+        for ids, param, on_output, origin, shares in samples:
             limit = self._input_processor.limit(ids, param)
-            request = Request(next(self._ids), ids, param, limit)
+            request = Request(next(self._ids), ids, param, limit, shares)
             states.append(
                 RequestState(
                     request,
@@ -209,10 +212,11 @@ class Engine:
         are ignored."""
         self._loop.abort(request if isinstance(request, Iterable) else [request])
 
-    def flush_cache(self) -> int:
-        """Forget every cached prefix that no running request uses. Returns the tokens freed; 0 when
-        called on the engine's own thread, as by a finalizer, where it happens after the step."""
-        return self._loop.call(self._scheduler.flush, at_once=False) or 0
+    def flush_cache(self, namespace: str | None = None) -> int:
+        """Forget every cached prefix that no running request uses, by default of all namespaces.
+        Returns the tokens freed; 0 when called on the engine's own thread, as by a finalizer, where
+        it happens after the step."""
+        return self._loop.call(lambda: self._scheduler.flush(namespace), at_once=False) or 0
 
     def stats(self) -> dict[str, Any]:
         """Counts since the engine began and the state of the pool, in tokens; free + cached +
@@ -221,7 +225,8 @@ class Engine:
         prompt_tokens and cached_tokens are those of requests that ran, at their first admission.
         computed_tokens went through the model: prompt tokens not found in the cache, and outputs
         fed back. jumped_tokens: output tokens that grammars forced, written without a step of their
-        own, in `jumps` jumps. attention: see `attention`; compiling: faster kernels for it are
+        own, in `jumps` jumps. cascade_steps: those whose attention read a prefix once for several
+        requests. attention: see `attention`; compiling: faster kernels for it are
         being compiled, or will be after a first step.
         """
 

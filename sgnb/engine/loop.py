@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 COUNTS = (
     "requests", "finished", "prompt_tokens", "cached_tokens", "computed_tokens", "output_tokens",
-    "jumped_tokens", "jumps", "steps",
+    "jumped_tokens", "jumps", "steps", "cascade_steps",
 )  # fmt: skip
 
 
@@ -329,7 +329,9 @@ class EngineLoop:
         request = state.request
         self._states[request.id] = state
         prompt, origin = Tokens(request.tokens.tobytes()), state.origin
-        self._log.emit(RequestQueued(request.id, *origin[:4], prompt, *origin[4:]))
+        namespace = request.sharing.namespace
+        namespace = f"request {request.id}" if namespace is None else namespace
+        self._log.emit(RequestQueued(request.id, *origin[:4], prompt, *origin[4:], namespace))
         self._counts["requests"] += 1
         if state.grammar is None:
             self._scheduler.add(request)
@@ -394,6 +396,7 @@ class EngineLoop:
         scheduler, batch = self._scheduler, step.batch
         self._counts["steps"] += 1
         self._counts["computed_tokens"] += batch.num_tokens
+        self._counts["cascade_steps"] += batch.has_cascade
         self.busy_seconds += seconds
         ids = [request.id for request in batch.requests]
         sampling = ids if output.requests is batch.requests else [r.id for r in output.requests]

@@ -135,7 +135,7 @@ class Scheduler:
                 request.num_tokens_with_placeholders = end = end + 1
                 if end == request.max_len:
                     last.append(request)
-            if start < request.num_prompt_tokens and self._prefix_cache:
+            if start < request.num_prompt_tokens and self._caches(request):
                 self._share_prompt(request)
         if self._goes_on(batch, last):
             self._decode = _Decode(batch.requests, batch.ends)
@@ -149,7 +149,6 @@ class Scheduler:
         keys and values. The cache forgets all of its tokens but those that others use: see
         `isolate`, after which nobody else finds them.
         """
-        spoilt = spoilt or request.isolated
         if request.node is not None:
             if spoilt:
                 request.num_computed = request.node.end
@@ -196,10 +195,11 @@ class Scheduler:
         self._shrunk_at = self.step
         return batch.num_tokens > 1
 
-    def flush(self) -> int:
-        """Empty the cache but for what running requests use. Returns the tokens freed."""
+    def flush(self, namespace: str | None = None) -> int:
+        """Empty the cache, or what one namespace has of it, but for what running requests use.
+        Returns the tokens freed."""
         before = self.pool.free
-        for slots in self.tree.flush():
+        for slots in self.tree.flush(namespace):
             self.pool.release(slots)
         return self.pool.free - before
 
@@ -267,10 +267,14 @@ class Scheduler:
         draft.begin()
         return prefills
 
-    def _next_tokens(self, request: Request, prefix: Prefix) -> tuple[int, int, bytes]:
+    def _caches(self, request: Request) -> bool:
+        """Whether the request finds tokens in the tree, and leaves its own there."""
+        return self._prefix_cache and not request.isolated
+
+    def _next_tokens(self, request: Request, prefix: Prefix) -> tuple[str | None, int, int, bytes]:
         """Equal for requests that will compute the same tokens after the same cached prefix."""
         upcoming = request.tokens[prefix.length : prefix.length + self._shared_prefix]
-        return prefix.node.id, prefix.length, upcoming.tobytes()
+        return request.sharing.namespace, prefix.node.id, prefix.length, upcoming.tobytes()
 
     def _admit(self, draft: Draft) -> None:
         """Start waiting requests, best first, while the step's tokens, `max_running` and memory
@@ -298,8 +302,8 @@ class Scheduler:
             if draft.budget <= 0 or len(self.running) >= self.max_running:
                 break
             upcoming = self._next_tokens(request, prefix)
-            shares = prefix.length + self._shared_prefix <= request.reusable and self._prefix_cache
-            if shares and upcoming in being_computed:
+            shares = prefix.length + self._shared_prefix <= request.reusable
+            if shares and self._caches(request) and upcoming in being_computed:
                 continue
             if not self._start(request, growth):
                 break
@@ -328,9 +332,11 @@ class Scheduler:
         return islice(self.waiting.values(), self._window)
 
     def _look_up(self, request: Request) -> Prefix:
-        prefix = request.prefix_hint
+        prefix, namespace = request.prefix_hint, request.sharing.namespace
+        if namespace is None:
+            return Prefix(self.tree.root, 0)
         if prefix is None or not prefix.holds:
-            prefix = request.prefix_hint = self.tree.peek(request.tokens, request.namespace, prefix)
+            prefix = request.prefix_hint = self.tree.peek(request.tokens, namespace, prefix)
         return prefix
 
     def _start(self, request: Request, growth: int) -> bool:
@@ -339,13 +345,10 @@ class Scheduler:
 
         growth: tokens that the running requests may still add.
         """
-        node = (
-            self.tree.match(
-                request.tokens[: request.reusable], request.namespace, request.prefix_hint
-            )
-            if self._prefix_cache
-            else self.tree.root
-        )
+        node, namespace = self.tree.root, request.sharing.namespace
+        if self._prefix_cache and namespace is not None:
+            found = request.tokens[: request.reusable]
+            node = self.tree.match(found, namespace, request.prefix_hint)
         need = request.num_tokens - node.end
         locked = self.tree.locked
         self.tree.lock(node)
@@ -382,9 +385,10 @@ class Scheduler:
         self._decode = self._decoding = None
         # A step in flight may have computed a token that will not be read.
         request.num_computed = min(request.num_computed, request.num_tokens)
-        if self._prefix_cache and request.num_computed > node.end:
+        caches = self._caches(request)
+        if caches and request.num_computed > node.end:
             self._insert(request)
-        if self._prefix_cache:
+        if caches:
             self.pool.release(
                 request.slots[max(request.num_computed, node.end) : request.num_slots]
             )
@@ -408,7 +412,9 @@ class Scheduler:
 
     def _discard(self, request: Request) -> None:
         """Forget what the cache has of the request's tokens, but for what others use."""
-        for slots in self.tree.discard(request.tokens, request.namespace):
+        if request.sharing.namespace is None:
+            return
+        for slots in self.tree.discard(request.tokens, request.sharing.namespace):
             self.pool.release(slots)
 
     def _share_prompt(self, request: Request) -> None:
@@ -421,14 +427,15 @@ class Scheduler:
     def _insert(self, request: Request) -> Node:
         """Put the computed tokens into the tree. What it had already replaces the request's own
         copy, now free."""
-        assert request.node is not None
+        namespace = request.sharing.namespace
+        assert request.node is not None and namespace is not None
         self._blocked = None
         begin = request.node.end
         tokens, slots = (
             request.tokens[: request.num_computed],
             request.slots[: request.num_computed],
         )
-        inserted = self.tree.insert(tokens, slots, request.namespace, request.node)
+        inserted = self.tree.insert(tokens, slots, namespace, request.node)
         if inserted.existing:
             duplicates = slice(begin, begin + inserted.existing)
             self.pool.release(slots[duplicates])

@@ -19,6 +19,7 @@ from .kinds import (
     BranchFinished,
     BranchStarted,
     ChoiceMade,
+    ComparisonDone,
     EngineStarted,
     EngineStopped,
     Extended,
@@ -43,6 +44,7 @@ from .kinds import (
     StepRan,
     TextAppended,
     TokensNamed,
+    VariantRan,
 )
 from .log import EventLog, Read, Record
 from .recording import Recorder, decode, encode, load, replay
@@ -55,6 +57,7 @@ __all__ = [
     "BranchStarted",
     "ChoiceMade",
     "Columns",
+    "ComparisonDone",
     "EngineStarted",
     "EngineStopped",
     "EventLog",
@@ -84,6 +87,7 @@ __all__ = [
     "TextAppended",
     "Tokens",
     "TokensNamed",
+    "VariantRan",
     "decode",
     "encode",
     "load",

@@ -48,6 +48,7 @@ class RequestQueued:
     prompt: Sequence[int]  # token ids
     file: str = ""  # where the program asked for it
     line: int = 0
+    namespace: str = ""  # in the cache it finds only what others of the same one left
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +287,25 @@ class RunFinished:
     run: str
     status: str  # "done", "error" or "interrupted"
     message: str = ""  # of the error
+
+
+@dataclass(frozen=True, slots=True)
+class VariantRan:
+    """A program that is compared with itself ran in one variant, measured."""
+
+    comparison: str
+    variant: str  # "as it is", or what it did without: "nocache", "nojump" or "nofork"
+    run: str  # "" for a variant that was not run
+    note: str  # where the text differs from the program's as it is, or why it was not run
+    left: int = 0  # measured runs to come; 0 when that is not known yet, too
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonDone:
+    """A comparison is over."""
+
+    comparison: str
+    lines: tuple[str, ...]  # what was found, for people
 
 
 EVENT_KINDS: dict[str, type] = {

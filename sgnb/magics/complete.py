@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import models
-from ..viz import VIEWS
+from ..viz import ABLATIONS, VIEWS
 from .line import on_off
 from .options import CELL_OPTIONS, COMMANDS, LOAD_OPTIONS, Option
 from .session import Session
@@ -57,6 +57,8 @@ def _values(before: list[str], session: Session) -> list[str]:
         return session.engines.names()
     if last == "--show":
         return ["all", "none", *VIEWS]
+    if last == "--vs":
+        return [*ABLATIONS]
     if any(option.flags[-1] == last and option.convert is on_off for option in LOAD_OPTIONS):
         return ["on", "off"]
     return {

@@ -167,7 +167,9 @@ class Engines:
 
     def name_of(self, executor: Executor) -> str:
         """The name of the engine behind an executor, else the executor's class."""
-        names = (name for name, loaded in self._loaded.items() if loaded.executor is executor)
+        names = (
+            name for name, loaded in self._loaded.items() if loaded.executor.log is executor.log
+        )
         return next(names, type(executor).__name__)
 
     def __repr__(self) -> str:

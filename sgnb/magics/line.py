@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import OptionError, nearest
-from ..viz import VIEWS
+from ..viz import ABLATIONS, VIEWS
 
 _CLOSER = {"(": ")", "[": "]", "{": "}"}
 
@@ -181,6 +181,15 @@ def views(flag: str, word: str) -> tuple[str, ...]:
     if "all" in names:
         return VIEWS
     return tuple(dict.fromkeys(name for name in names if name != "none"))
+
+
+def ablations(flag: str, word: str) -> tuple[str, ...]:
+    """Names of techniques to do without, with commas."""
+    names = tuple(dict.fromkeys(word.split(",")))
+    for name in names:
+        if name not in ABLATIONS:
+            raise OptionError(f"{flag} {name!r}: no such variant", nearest(name, ABLATIONS))
+    return names
 
 
 TYPES: dict[str, Any] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, get_origin
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -83,6 +84,8 @@ class SglangMagics:
             self.shell.user_ns[line.name] = program
         if line.defines_only:
             return None
+        if line.vs:
+            return self._compared(program, line)
         return self._in_background(program, line) if line.bg else self._in_cell(program, line)
 
     def _define(self, line: CellLine, text: str, body: str) -> CellProgram:
@@ -104,13 +107,13 @@ class SglangMagics:
         return CellProgram(program, line, self.session)
 
     def _work(self, program: CellProgram, line: CellLine) -> Any:
-        """What the line asks for, as a function that starts the run."""
+        """What the line asks for, as a function that starts the run; it takes more options."""
         held = self._held(line)
         if not line.over:
-            return lambda: program.run(**line.arguments(), **held)
+            return partial(program.run, **line.arguments(), **held)
         batch = rows(line.over, self._batch(line))
         options = {"save": line.save or None, "as_frame": line.frame, **held}
-        return lambda: program.run_batch(batch, **options)
+        return partial(program.run_batch, batch, **options)
 
     def _held(self, line: CellLine) -> dict[str, Any]:
         """What `--from` asks for, as an argument of `run`."""
@@ -161,6 +164,12 @@ class SglangMagics:
                 runs[0], value if isinstance(value, list) else runs[0].states, line.out
             )
         return None if line.show or line.quiet else value
+
+    def _compared(self, program: CellProgram, line: CellLine) -> Any:
+        work = self._work(program, line)
+        report = program.compared(lambda executor: work(backend=executor))
+        self.shell.user_ns[line.out] = report
+        return None if line.show or line.quiet else report
 
     def _say_failed(self, run: Run, states: Sequence[Any], name: str) -> None:
         """How many rows failed, and the error of the first as a cell's own would be shown. It is

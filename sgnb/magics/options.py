@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..errors import OptionError, nearest
-from ..viz import VIEWS
+from ..viz import ABLATIONS, VIEWS
 from .line import (
     Option,
     Param,
+    ablations,
     identifier,
     integer,
     number,
@@ -46,6 +47,13 @@ CELL_OPTIONS = (
         integer,
         dest="top_logprobs_num",
     ),
+    option(
+        "--vs",
+        f"compare with itself without: {', '.join(ABLATIONS)}; several with commas",
+        "VARIANTS",
+        ablations,
+    ),
+    option("--rounds", "of --vs: measured runs of each variant (default: 3)", "N", integer),
     option(
         "--show", f"the views: none, {', '.join(VIEWS)}, all; several with commas", "VIEWS", views
     ),
@@ -188,6 +196,8 @@ class CellLine:
     run: tuple[tuple[str, str], ...] = ()
     source: str = ""  # the variable whose state it goes on from
     sampling: tuple[tuple[str, Any], ...] = ()  # only what was given
+    vs: tuple[str, ...] = ()  # variants that it is compared with
+    rounds: int | None = None
     show: tuple[str, ...] = VIEWS
     static: bool = False
     marks: bool = False
@@ -239,13 +249,27 @@ class CellLine:
         if (self.save or self.frame) and not self.over:
             message = f"{'--save' if self.save else '--frame'} is for a batch"
             raise OptionError(message, "give it with --over")
+        self._check_comparison()
         self.arguments()
+
+    def _check_comparison(self) -> None:
+        if self.rounds is not None and not self.vs:
+            raise OptionError("--rounds is for a comparison", "give it with --vs")
+        if not self.vs:
+            return
+        if self.defines_only:
+            hint = "give the program arguments with --run or --over"
+            raise OptionError("--vs runs the program, and it has parameters", hint)
+        for name in ("bg", "save", "frame"):
+            if getattr(self, name):
+                message = f"--{name} and --vs exclude each other"
+                raise OptionError(message, "a comparison runs the program several times, and waits")
 
 
 def _check_dry(values: dict[str, Any]) -> None:
     """A dry run shows a table and nothing else, and is over at once."""
     flags = {option.dest: option.flags[-1] for option in CELL_OPTIONS}
-    for dest in ("out", "show", "static", "bg", "timeout", "quiet"):
+    for dest in ("out", "vs", "show", "static", "bg", "timeout", "quiet"):
         if values.get("dry") and dest in values:
             message = f"--dry and {flags[dest]} exclude each other"
             raise OptionError(message, "a dry run shows a table and is over")
@@ -277,7 +301,8 @@ are the notebook's; what is assigned stays local.
                   PARAM is name[:type][=literal], for example q:str n:int=3
 
 The value, bound to `s` or with -o VAR to VAR: the state; with --over the list of
-states, a row each; with --frame a data frame. With --bg the state, which can be
+states, a row each; with --frame a data frame; with --vs the comparison, whose
+`state` is that of the program as it is. With --bg the state, which can be
 read while it grows, or for --over a handle with `states` and `value`; both have
 `status`, stop() and wait(), which raises what ended the run.
 """

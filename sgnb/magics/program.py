@@ -9,8 +9,10 @@ from typing import Any
 from ..errors import OptionError
 from ..lang import ProgramState, Run, SglFunction
 from ..lang.batches.rows import is_frame
+from ..lang.executor import Executor
 from ..viz import Display
 from ..viz.display import in_kernel
+from .compare import ROUNDS, CompareReport, compare
 from .dry import DryReport, dry_run
 from .engines import Loaded
 from .options import CellLine
@@ -73,6 +75,16 @@ class CellProgram:
             raise
         finally:
             views.close()
+
+    def compared(self, work: Callable[[Executor], Any]) -> CompareReport:
+        """Do `work`, which starts a run on an executor, as often as the line's comparison wants,
+        with views."""
+        line, loaded = self._line, self._engine()
+        display = Display(loaded.emitter, () if line.quiet else line.show, static=line.static)
+        rounds = ROUNDS if line.rounds is None else line.rounds
+        report = compare(loaded, work, line.vs, rounds, line.timeout, display)
+        self._session.traces.keep(report.rows[0]["run"], report.feed)
+        return report
 
     def in_background(self, work: Callable[[], Any]) -> Background:
         """As `in_cell`, on a thread of its own; in a terminal without views."""

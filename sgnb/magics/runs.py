@@ -75,7 +75,11 @@ class Runs:
 
     def running(self, executor: Executor | None = None) -> list[str]:
         """The ids of the runs in progress, all or those on one executor."""
-        return [run.id for run in self._running() if executor is None or run.executor is executor]
+        return [
+            run.id
+            for run in self._running()
+            if executor is None or run.executor.log is executor.log
+        ]
 
     def stop(self, which: str = "all") -> list[str]:
         """Stop the run of that id, or all: calls end at the next token, what they produced is kept.

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import lang
-from ..errors import OptionError, shown
+from ..errors import OptionError, nearest, shown
 from ..events import TokensNamed
-from ..lang.executor import executor_of
-from ..viz import VIEWS, Display, Trace, in_kernel
+from ..lang.executor import Executor, executor_of
+from ..viz import ABLATIONS, VIEWS, Display, Trace, in_kernel
 from ..viz.tokens import Vocabulary
 from ..viz.why import difference, lookups
+from .compare import ROUNDS, CompareReport, compare
 from .dry import DryReport, dry_run
 from .engines import BUNDLED, Engines
 from .fsm import FsmReport, fsm
@@ -92,6 +93,37 @@ class Session:
             hint = "give what @sgnb.function made, or a cell's name"
             raise OptionError(f"{program!r} is no program", hint)
         report: DryReport = program.dry(*args, **kwargs)
+        return report
+
+    def compare(
+        self,
+        program: Any,
+        /,
+        *args: Any,
+        vs: Sequence[str] = tuple(ABLATIONS),
+        over: Any = None,
+        rounds: int = ROUNDS,
+        **kwargs: Any,
+    ) -> CompareReport:
+        """A program beside itself without a technique, on the current engine: `%%sglang --vs`.
+
+        vs: "nocache" (no prefix cache), "nojump" (no jump-forward), "nofork" (no fork-aware
+        attention). over: a batch, as `run_batch` takes it. rounds: measured runs of each. The runs
+        begin with what the cache holds of the program's prompts, in turns, after one that is not
+        measured, and leave the cache as it is. Code of the program that does things, such as a
+        tool, does them in every run. A program that it starts by `run` is not part of it.
+        """
+        for name in vs:
+            if name not in ABLATIONS:
+                raise OptionError(f"there is no variant {name!r}", nearest(name, ABLATIONS))
+
+        def work(executor: Executor) -> Any:
+            if over is None:
+                return program.run(*args, backend=executor, **kwargs)
+            return program.run_batch(over, backend=executor, **kwargs)
+
+        report = compare(self.engines.get(), work, vs, rounds)
+        self.traces.keep(report.rows[0]["run"], report.feed)
         return report
 
     def why_no_hit(self, prompt: Any, other: Any = None) -> WhyReport:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .compare import ABLATIONS, AS_IS, Comparison
 from .display import VIEWS, Display, in_kernel
 from .emitter import Emitter
 from .feed import Feed
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from .terminal import print_tree, render_text
 
 __all__ = [
+    "ABLATIONS",
+    "AS_IS",
     "VIEWS",
+    "Comparison",
     "Display",
     "Emitter",
     "Feed",

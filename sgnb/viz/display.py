@@ -14,12 +14,13 @@ from functools import partial
 from typing import Any
 
 from ..errors import OptionError, nearest
+from .compare import Comparison
 from .emitter import Emitter
 from .plain_text import Shown, plain_text
 from .run import RunState
 from .twin import STYLE_BUNDLE, twin_bundle
 
-VIEWS = ("text", "tree", "source", "branches", "time", "grammar")
+VIEWS = ("compare", "text", "tree", "source", "branches", "time", "grammar")
 TWIN_SECONDS = 3.0
 
 
@@ -48,15 +49,17 @@ class Display:
         self._twin_due = 0.0
         self._said: set[int] = set()
 
-    def open(self, run: str = "") -> None:
+    def open(self, run: str = "", compared: Comparison | None = None) -> None:
         """Show the live view of run `run`, or of all, then the twin under a display id, in the
-        running cell."""
+        running cell. compared: shown in place of one run; fed by the caller."""
         if not self._names:
             return
         if run:
             self.run = RunState(run, self._emitter.tree.vocabulary)
             self._emitter.follow(self.run, self._after)
         states: dict[str, Shown | None] = {"text": self.run, "tree": self._emitter.tree}
+        if compared is not None:
+            states = {"compare": compared}
         self._states = [
             state for name, state in states.items() if name in self._names and state is not None
         ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .branch import Branch, common_length, take
+from .compare import AS_IS, Comparison
 from .run import Row, RunState, duration
 from .tokens import visible
 from .tree import ROOT, Node, TreeState
@@ -15,11 +16,12 @@ from .tree import ROOT, Node, TreeState
 TREE_ROWS = 40
 BATCH_ROWS = 60
 ARGUMENTS, ANSWER = 24, 96  # characters of a row
+BAR = 32  # characters of the longest time of a comparison
 WRITTEN = ("sampled", "jumped")  # kinds of text that are no prompt
 MAX_CHILDREN = 8
 """Children shown of each node of a tree that has to be cut."""
 
-Shown = RunState | TreeState
+Shown = RunState | TreeState | Comparison
 
 
 class Line(NamedTuple):
@@ -31,9 +33,13 @@ class Line(NamedTuple):
 
 
 def plain_text(states: Sequence[Shown]) -> str:
-    return "\n\n".join(
-        run_text(state) if isinstance(state, RunState) else tree_text(state) for state in states
-    )
+    return "\n\n".join(map(_text, states))
+
+
+def _text(state: Shown) -> str:
+    if isinstance(state, RunState):
+        return run_text(state)
+    return tree_text(state) if isinstance(state, TreeState) else compare_text(state)
 
 
 def run_text(state: RunState, batch_rows: int = BATCH_ROWS) -> str:
@@ -71,6 +77,54 @@ def batch_lines(state: RunState, most: int) -> Iterator[str]:
     prefix = "".join(text for _, text in shared_prefix(state))
     if prefix:
         yield from ("", "every row begins with", visible(prefix))
+
+
+def compare_heading(state: Comparison) -> str:
+    """Of which program, and whether that is all."""
+    titles = [run.title for variant in state.variants.values() for run in variant.runs]
+    left = f", {counted(state.left, 'run')} to come" if state.left else ""
+    status = "" if state.lines else f" · measuring{left}"
+    return f"{visible(titles[0]) if titles else 'a program'} compared with itself{status}"
+
+
+def compare_text(state: Comparison) -> str:
+    """The figures of each variant as a table, each with a bar as long as its time, and what was
+    found."""
+    rows = [COMPARE_HEAD, *compare_cells(state)]
+    widths = [max(len(cells[i]) for cells in rows) for i in range(len(COMPARE_HEAD))]
+    lines = [compare_heading(state), *losses(state)]
+    longest = max((row["seconds"] for row in state.rows() if "seconds" in row), default=0.0)
+    for cells, row in zip(rows, [{}, *state.rows()], strict=True):
+        padded = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
+        bar = "█" * max(1, round(BAR * row["seconds"] / longest)) if "seconds" in row else ""
+        lines.append("  ".join([cells[0].ljust(widths[0]), *padded[1:], bar]).rstrip())
+    return "\n".join([*lines, *map(visible, state.lines)])
+
+
+COMPARE_HEAD = ("", "time", "all runs", "computed", "found", "passes", "sampled", "forced", "text")
+
+
+def compare_cells(state: Comparison) -> list[tuple[str, ...]]:
+    """What a variant's row says, as `COMPARE_HEAD` names it."""
+    return [_compare_cells(row) for row in state.rows()]
+
+
+def _compare_cells(row: dict[str, Any]) -> tuple[str, ...]:
+    if "seconds" not in row:
+        return row["variant"], *[""] * (len(COMPARE_HEAD) - 2), "not run"
+    counts = ("computed_tokens", "cached_tokens", "passes", "sampled_tokens", "jumped_tokens")
+    return (
+        row["variant"],
+        duration(row["seconds"]),
+        spread(row["fastest"], row["slowest"]),
+        *(f"{row[name]:,}" for name in counts),
+        "differs" if not row["same_text"] else "the same" * (row["variant"] != AS_IS),
+    )
+
+
+def spread(fastest: float, slowest: float) -> str:
+    """ "" for one run."""
+    return f"{duration(fastest)} – {duration(slowest)}" if fastest < slowest else ""
 
 
 ROW_HEAD = ("#", "cached", "prompt", "new", "time", "arguments", "answer")

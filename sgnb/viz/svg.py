@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
+from .lanes import draw
 from .plain_text import (
     ROW_HEAD,
     Shown,
@@ -60,6 +61,8 @@ fill:#1f2328}
 .n{stroke:#8c959f;fill:#8c959f18}.n.f{stroke:#009e73;fill:#009e7333}.n.o{stroke:#c98a00;fill:#e69f0033}
 .n.k{stroke:#1f2328;stroke-width:2}.s{fill:#c98a00}.z{fill:#fff}.v{stroke:#57606a;fill:none}
 .b{font-size:11px}.c{font-size:11px;fill:#57606a}
+.w{fill:#8c959f59}.p{fill:#c98a00}.d{fill:#0072b2bf}.j{stroke:#b8568f;stroke-width:2}
+.e{stroke:#8c959f;stroke-dasharray:2 3}
 """
 
 Run = tuple[str, str]
@@ -76,8 +79,11 @@ def picture(states: Sequence[Shown], rows: int, name: str) -> str:
     for state in states:
         if isinstance(state, RunState):
             body, height = _run(state, rows)
-        else:
+        elif isinstance(state, TreeState):
             body, height = _tree(state, runs[-1] if runs else None, rows)
+        else:
+            shapes, height = draw(state, INSIDE)
+            body = "".join(_tag(n, escape(visible(text)), **own) for n, own, text in shapes)
         parts.append(_tag("g", body, transform=f"translate({MARGIN} {y:.0f})"))
         y += height + MARGIN
     card = _tag("rect", class_="l", fill="#fff", x=0.5, y=0.5, width=WIDTH - 1, height=y - 1, rx=8)

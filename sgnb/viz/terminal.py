@@ -10,10 +10,12 @@ from rich.live import Live
 from rich.segment import Segment
 from rich.text import Text
 
+from .compare import Comparison
 from .plain_text import (
     BATCH_ROWS,
     Shown,
     batch_lines,
+    compare_text,
     counted,
     in_line,
     losses,
@@ -121,6 +123,8 @@ class TerminalView:
         height = max(5, self._console.height // 2)
 
         def one(state: Shown) -> RenderableType:
+            if isinstance(state, Comparison):
+                return Text(compare_text(state))
             return render_text(state) if isinstance(state, RunState) else print_tree(state, height)
 
         return Group(*map(one, self._states))

@@ -72,6 +72,8 @@ class Trace:
         return LogState(replay(self.lines))
 
     def _shown(self) -> list[Shown]:
+        if self.states.comparison.variants:
+            return [self.states.comparison]
         runs = self.states.runs
         return [*([runs[self.run]] if self.run in runs else runs.values()), self.states.tree]
 

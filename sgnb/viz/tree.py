@@ -54,6 +54,7 @@ class Node:
 class _Request:
     run: str
     prompt: Sequence[int]
+    namespace: str
     output: list[int] = field(default_factory=list)
     admitted: bool = False
 
@@ -70,7 +71,6 @@ class TreeState:
         self.missing = 0  # events about nodes never seen, which only lost records can explain
         self._added = 0
         self._now = 0.0
-        self._namespaces = {""}
         self._requests: dict[int, _Request] = {}
         self._finished: list[int] = []  # requests whose nodes may follow until the next step
 
@@ -105,27 +105,21 @@ class TreeState:
         self.engine = event
 
     def _queued(self, event: RequestQueued) -> None:
-        self._requests[event.request] = _Request(event.run, event.prompt)
+        self._requests[event.request] = _Request(event.run, event.prompt, event.namespace)
 
     def _admitted(self, event: RequestAdmitted) -> None:
         request = self._requests.get(event.request)
         if request is None or request.admitted:
             return
         request.admitted = True
-        node, length = self._child(self.root, request.prompt[:2]), 0
-        while node is not None and length < event.cached:
+        node, namespace, length = self.root, request.namespace, 0
+        while length < event.cached:
+            child = node.children.get((namespace, request.prompt[length]))
+            if child is None:
+                break
+            node, namespace = self.nodes[child], ""
             node.hits, node.found = node.hits + 1, self._now
             length += len(node.tokens)
-            node = self._child(node, request.prompt[length : length + 2])
-
-    def _child(self, node: Node, tokens: Sequence[int]) -> Node | None:
-        """The child that goes on with `tokens`; of several namespaces' the one that agrees in
-        both."""
-        if not tokens:
-            return None
-        keys = [(namespace, tokens[0]) for namespace in self._namespaces]
-        found = [self.nodes[node.children[key]] for key in keys if key in node.children]
-        return max(found, key=lambda child: tuple(child.tokens[:2]) == tokens, default=None)
 
     def _jumped(self, event: Jumped) -> None:
         request = self._requests.get(event.request)
@@ -153,7 +147,6 @@ class TreeState:
         self._added += 1
         node = Node(event.node, event.parent, event.tokens, event.namespace, self._added)
         node.made_by = self._maker(parent, event.tokens)
-        self._namespaces.add(event.namespace)
         self.nodes[node.id] = node
         parent.children[node.key] = node.id
         self.tokens += len(node.tokens)

@@ -132,7 +132,8 @@ class _Replay:
 
     def _look_up(self, queued: RequestQueued, cached: int) -> Lookup:
         prompt, vocabulary = queued.prompt, self._tree.vocabulary
-        nearest = max(self._earlier, key=lambda e: common_length(prompt, e.prompt), default=None)
+        earlier = (one for one in self._earlier if one.namespace == queued.namespace)
+        nearest = max(earlier, key=lambda e: common_length(prompt, e.prompt), default=None)
         differs = None if nearest is None else difference(prompt, nearest.prompt, vocabulary)
         reasons = tuple(self._reasons(queued, cached, nearest, differs))
         return Lookup(
@@ -161,11 +162,11 @@ class _Replay:
         ends: list[tuple[int, Kind, str]] = []
         if evicted is not None:
             ends.append((*evicted[:1], "evicted", f"was cached, and evicted before: {evicted[1]}"))
-        others = max((n for space, n in in_tree.items() if space), default=0)
-        ends.append((others, "namespace", "is cached for a request that shares nothing"))
+        others = max((n for space, n in in_tree.items() if space != queued.namespace), default=0)
+        ends.append((others, "namespace", "is cached in another namespace"))
         common = 0 if differs is None else differs.tokens
         if queued.purpose == "score":
-            known = max(in_tree[""], common)
+            known = max(in_tree.get(queued.namespace, 0), common)
             ends.append((known, "scored", "what is scored is computed, in the cache or not"))
         elif nearest is not None:
             over = nearest.request in self._finished
@@ -189,7 +190,7 @@ class _Replay:
 
     def _in_tree(self, prompt: Sequence[int]) -> dict[str, int]:
         """How many tokens of the prompt the tree has, by namespace."""
-        nodes, found = self._tree.nodes, {"": 0}
+        nodes, found = self._tree.nodes, dict[str, int]()
         for space, first in nodes[ROOT].children:
             if not prompt or first != prompt[0]:
                 continue

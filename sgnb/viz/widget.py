@@ -30,7 +30,9 @@ FILES = (
     *(
         "text",
         "tree",
+        "pair",
         "branches",
+        "compare",
         "time",
         "grammar",
         "source",

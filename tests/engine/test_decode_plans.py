@@ -94,7 +94,9 @@ class Plans:
         reserved = self.plans._reserved
         schedule, indices = self.plans.plan(batch, batch.new_slots(), rows)
         check(schedule, [indices], batch, rows)
+        shares, batch.has_cascade = batch.has_cascade, False
         anew, kv_indices = planned(batch, self._config, self._fork, rows)
+        assert batch.has_cascade == shares
         check(anew, kv_indices.arrays, batch, rows)
         follows = self.plans._reserved == reserved - 1
         self.made, self.followed = self.made + (not follows), self.followed + follows

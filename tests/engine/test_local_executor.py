@@ -9,6 +9,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,9 +18,10 @@ from transformers import PreTrainedModel
 
 import sgnb
 from sgnb.backends import executor_of, local
-from sgnb.backends.local import LocalExecutor, chat_template
+from sgnb.backends.local import Apart, LocalExecutor, chat_template
 from sgnb.engine.device import background
 from sgnb.engine.engine import Engine
+from sgnb.engine.request.request import Sharing
 from sgnb.errors import Aborted, EngineError, RequestError
 from sgnb.events import RequestQueued, StepRan
 from sgnb.lang import assistant, function, gen, user
@@ -532,3 +534,42 @@ def test_an_engine_that_closes_ends_what_runs_on_it() -> None:
     assert isinstance(state.error(), EngineError | Aborted)
     assert "b" not in state._branch.variables
     executor.close()
+
+
+def test_calls_apart_share_within_their_namespace_or_with_nobody(
+    executor: LocalExecutor, engine: Engine
+) -> None:
+    prompt = "die Füchse springen über die Hunde, naïve café façade. " * 2
+    [tokens] = engine.encode([prompt])
+    engine.flush_cache()
+
+    def cached(apart: Apart, text: str = prompt) -> int:
+        found = generate(executor.apart(apart), call(text, max_new_tokens=2)).meta[0]
+        return int(found["cached_tokens"])
+
+    most = len(tokens) - 1
+    assert [cached(Apart(Sharing("mine"))) for _ in range(2)] == [0, most]
+    assert [cached(Apart(Sharing(None))) for _ in range(2)] == [0, 0]
+    assert [cached(Apart()) for _ in range(2)] == [0, most]
+    assert engine.flush_cache("mine") == len(tokens) + 1
+    assert [cached(Apart(Sharing("mine"))) for _ in range(2)] == [0, most]
+
+    executor.apart(Apart(Sharing("filled"))).fill_cache([tokens[:9], tokens[:12]])
+    assert cached(Apart(Sharing("filled"))) == 12
+
+
+def test_what_is_remembered_of_choices_does_not_help_who_is_apart(executor: LocalExecutor) -> None:
+    one = executor.apart(Apart(Sharing("one")))
+    found = score(one, score_call("The", " dog", " fox", unconditional=True))
+    tokens = found.choices[0].tokens
+    assert one.knows_unconditional(tokens)
+    assert not executor.apart(Apart()).knows_unconditional(tokens)
+
+
+def test_samples_of_seeded_calls_depend_on_their_place(executor: LocalExecutor) -> None:
+    asked = call(temperature=1, max_new_tokens=12)
+    elsewhere = replace(asked, branch="0.1")
+    seeded = executor.apart(Apart(seeded=True))
+    texts = [generate(seeded, one).texts for one in (asked, asked, elsewhere)]
+    assert texts[0] == texts[1] != texts[2]
+    assert generate(executor, asked).texts != generate(executor, asked).texts

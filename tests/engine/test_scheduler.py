@@ -13,7 +13,7 @@ import pytest
 from sgnb.engine.cache.radix import RadixTree
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.request.batch import Batch
-from sgnb.engine.request.request import Request
+from sgnb.engine.request.request import SHARED, Request, Sharing
 from sgnb.engine.scheduler import RECOVERY, Scheduler
 from sgnb.events import RequestAdmitted, RequestRetracted
 from sgnb.sampling import SamplingParams
@@ -79,8 +79,11 @@ class Simulation:
             assert self.scheduler.running, "the last running request was retracted"
             assert rank(self.requests[event.request]) <= min(map(rank, self.scheduler.running))
 
-    def add(self, prompt: list[int], limit: int = 1, **params: Any) -> Request:
-        request = Request(len(self.requests), prompt, SamplingParams(**params), limit)
+    def add(
+        self, prompt: list[int], limit: int = 1, sharing: Sharing = SHARED, **params: Any
+    ) -> Request:
+        number = len(self.requests)
+        request = Request(number, prompt, SamplingParams(**params), limit, sharing)
         self.requests[request.id] = request
         self.scheduler.add(request)
         return request
@@ -197,6 +200,7 @@ def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
             sim.add(
                 prompt,
                 min(rng.randrange(30), total - len(prompt)),
+                Sharing(rng.choice(["", "a", None])) if trial % 4 == 1 else SHARED,
                 **(scored if rng.random() < 0.2 else {}),
             )
         sim.step()
@@ -205,7 +209,7 @@ def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
             scheduler.finish(one, spoilt=rng.random() < 0.3)
             sim.check()
         if step % 100 == 99:
-            scheduler.flush()
+            scheduler.flush(rng.choice([None, "a"]))
             sim.check()
     for _ in sim.run():
         pass
@@ -561,3 +565,25 @@ def test_steps_that_did_not_fit_into_memory_grow_again() -> None:
     lengths = [sim.step().num_tokens for _ in range(RECOVERY + 1)]
     assert set(lengths[: RECOVERY - 1]) == {32} and lengths[-1] == 64
     assert not scheduler.shrink(Batch([sim.add([1])], [0], [1]))
+
+
+def test_requests_share_within_their_namespace_and_without_one_with_nobody() -> None:
+    sim = Simulation(200)
+
+    def cached(sharing: Sharing) -> list[int]:
+        """What two requests with the same prompt find, one after the other."""
+        found = []
+        for _ in range(2):
+            request = sim.add([1, 2, 3, 4, 5], 2, sharing)
+            for _ in sim.run():
+                pass
+            found.append(request.cached_tokens or 0)
+        return found
+
+    assert cached(Sharing()) == [0, 4]
+    size = sim.scheduler.tree.size
+    assert cached(Sharing("mine")) == [0, 4]
+    assert cached(Sharing(None)) == [0, 0]
+    assert sim.scheduler.tree.size == 2 * size, "who shares with nobody leaves nothing"
+    assert sim.scheduler.flush("mine") == sim.scheduler.tree.size == size
+    assert cached(Sharing()) == [4, 4]

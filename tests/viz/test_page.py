@@ -299,3 +299,20 @@ def test_forced_text_that_begins_inside_a_token_is_shown_whole() -> None:
     return pieces.map((piece) => splitPiece(store.state, piece).map(({ text }) => text));
     """
     assert node(script, [*REDUCERS, "dom", "text"], lines) == [["a"], ["nn", "oyed"]]
+
+
+def test_a_request_finds_what_its_own_namespace_has() -> None:
+    log = EventLog()
+    tokens = WordEngine(log).encode("one two three four")
+    for node_id, namespace in ((1, ""), (2, "mine"), (3, "other")):
+        log.emit(events.NodeAdded(node_id, 0, tokens[:3], namespace))
+    log.emit(events.RequestQueued(1, "", "", "", "generate", tokens, "", 0, "mine"))
+    log.emit(events.RequestAdmitted(1, 3))
+    lines = [encode(record) for record in log.read().records]
+    script = """
+      const store = newStore();
+      store.add(parseLines(given.join("\\n")));
+      return canonical(store.state);"""
+    tree, runs = states(lines)
+    assert [tree.nodes[node_id].hits for node_id in (1, 2, 3)] == [0, 1, 0]
+    assert node(script, REDUCERS, lines) == canonical(tree, runs)

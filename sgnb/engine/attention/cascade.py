@@ -35,7 +35,9 @@ def find_cascade(batch: Batch, rows: Sequence[int], worth: Callable[[int, int], 
     """
     nodes = [
         # A request that computes anew what the tree has must not read it from there.
-        node if (node := request.node) is not None and node.end <= start else None
+        node
+        if (node := request.node) is not None and node.end <= start and request.sharing.reads
+        else None
         for request, start in zip(batch.requests, batch.starts.tolist(), strict=True)
     ]
     numbers, parents, ends = _number(nodes)

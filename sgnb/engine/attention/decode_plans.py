@@ -51,6 +51,7 @@ class DecodePlans:
         self._starts: Longs = np.empty(0, np.int64)
         self._num_rows = self._reserved = 0
         self._age = 0  # steps that the schedule has served
+        self._has_cascade = False
         self._schedule: Schedule
 
     def plan(self, batch: Batch, new_slots: Ints, num_rows: int) -> tuple[Schedule, Ints]:
@@ -70,9 +71,11 @@ class DecodePlans:
         if follows:
             self._reserved -= 1
             self._advance(batch, new_slots)
+            batch.has_cascade = self._has_cascade
         else:
             self.forget()  # also when making a plan fails half-way
             self._plan_anew(batch, num_rows)
+            self._has_cascade = batch.has_cascade
         positions = row_positions(batch, 0, num_rows)
         if follows and self._age < BALANCED:
             self._schedule = self._schedule._replace(row_positions=positions)

@@ -108,6 +108,7 @@ class DevicePlan:
                 num_rows=padded or short.num_tokens,
                 scratch=self._scratch,
             )
+            batch.has_cascade = short.has_cascade
         if len(short) < len(batch):
             long = batch.part(len(short), len(batch))
             tile_rows = self._tuning.extend.block_m // self._geometry.groups

@@ -85,6 +85,7 @@ class HybridAttention:
         short = batch.part(0, batch.num_short)
         if len(short):
             self._triton.plan(short)
+            batch.has_cascade = short.has_cascade
         self._split, self._border = batch, short.num_tokens
         # Triton stores for both.
         self.new_slots = self._triton.new_slots = to_device(batch.new_slots(), self.kv.device)

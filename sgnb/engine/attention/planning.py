@@ -175,7 +175,8 @@ def _worthwhile(batch: Batch, config: TileConfig) -> Cascade | None:
     rows = high - low
     launches = bool((rows > config.small_rows).any())
     saved = int(((rows - 1) * (end - begin)).sum())
-    return cascade if saved > (config.costs.launch if launches else 0) else None
+    batch.has_cascade = saved > (config.costs.launch if launches else 0)
+    return cascade if batch.has_cascade else None
 
 
 def _in_groups(batch: Batch, cascade: Cascade) -> NDArray[np.bool_]:

@@ -121,6 +121,7 @@ class TorchAttention:
         firsts = np.maximum(0, batch.starts - window + 1) if window is not None else begins
         if self._fork and len(batch) > 1:
             first_places, begins, groups = find_cascade(batch, [1] * len(batch), _worth_sharing)
+            batch.has_cascade = batch.has_cascade or len(groups) > 0
             order = np.argsort(first_places)
             for begin, end, low, high, holder in groups.tolist():
                 members = order[low:high]

@@ -225,10 +225,14 @@ class RadixTree:
             self._remove(node, "memory")
         return freed
 
-    def flush(self) -> list[Ints]:
-        """Remove everything that is not locked. Returns the slots that became free."""
+    def flush(self, namespace: str | None = None) -> list[Ints]:
+        """Remove everything that is not locked, by default of all namespaces. Returns the slots
+        that became free."""
+        tops = [
+            child for (space, _), child in self.root.children.items() if namespace in (None, space)
+        ]
         freed = []
-        for node in reversed(list(self.nodes())):
+        for node in reversed([node for top in tops for node in (top, *self.nodes(top))]):
             if not node.locks:
                 freed.append(node.slots)
                 self._remove(node, "flush")

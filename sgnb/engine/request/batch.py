@@ -25,7 +25,8 @@ class Batch:
     """Tokens starts[i] .. ends[i] of requests[i], one request after the other: the rows of the
     step.
 
-    Requests with at most `SHORT` tokens come first. Only `sample_rows` may change.
+    Requests with at most `SHORT` tokens come first. Only `sample_rows` and `has_cascade` may
+    change.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Batch:
         self.num_tokens = int(self.lengths.sum())  # rows of the step
         self.samples = [True] * len(requests) if samples is None else samples  # who gets a token
         self.sample_rows = self._ranks()  # of the step's samples each request's, or NO_ROW
+        self.has_cascade = False  # attention reads a prefix once for several of the requests
 
     def __len__(self) -> int:
         return len(self.requests)

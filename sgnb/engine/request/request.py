@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,18 @@ if TYPE_CHECKING:
 _seeds = random.Random()
 """Not the user's `random`, which is neither asked nor moved on, and not the system, which it costs
 the GIL to ask."""
+
+
+class Sharing(NamedTuple):
+    """What a request has in common with others."""
+
+    # Those of one namespace find each other's tokens in the cache. None: it finds none, and leaves
+    # none.
+    namespace: str | None = ""
+    reads: bool = True  # fork attention: a prefix that others of the step have too is read once
+
+
+SHARED = Sharing()
 
 
 class Request:
@@ -37,12 +49,12 @@ class Request:
         prompt: Sequence[int] | Ints,
         params: SamplingParams,
         limit: int,
-        namespace: str = "",
+        sharing: Sharing = SHARED,
     ) -> None:
         """limit: the largest number of new tokens, at most what context and pool can hold."""
         self.id = id
         self.params = params
-        self.namespace = namespace
+        self.sharing = sharing
         self.limit = limit
         self.seed = _seeds.getrandbits(64) if params.seed is None else params.seed % (1 << 64)
 
@@ -58,7 +70,6 @@ class Request:
         self.prefix_hint: Prefix | None = None  # what the last look-up in the tree found
         self.cached_tokens: int | None = None  # of the prompt, at the first admission
         self.arrival = 0  # the step in which it began to wait
-        self.isolated = False  # it shares no keys and values with others; see `Scheduler.isolate`
 
         self.closed = False  # no token will be added; those that are there are still scored
         self.sample_row = 0  # of the last step's samples, the row of this request's
@@ -68,6 +79,11 @@ class Request:
         self.prompt_top_logprobs: list[list[tuple[int, float]]] = []
         self.logprobs: list[float] = []
         self.top_logprobs: list[list[tuple[int, float]]] = []
+
+    @property
+    def isolated(self) -> bool:
+        """Whether it shares no keys and values with others."""
+        return self.sharing.namespace is None
 
     @property
     def tokens(self) -> Ints:
@@ -175,8 +191,8 @@ class Request:
 
     def isolate(self) -> None:
         """Keep the tokens, and void what was computed and scored of them, and what is in flight.
-        From now on the cache has a namespace for this request alone."""
-        self.namespace, self.isolated = f"request {self.id}", True
+        From now on it shares no keys and values with others."""
+        self.sharing = self.sharing._replace(namespace=None)
         self.rewrite(self.num_tokens, ())
         self.prompt_logprobs, self.prompt_top_logprobs = [], []
         self.logprobs, self.top_logprobs = [], []

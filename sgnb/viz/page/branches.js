@@ -20,44 +20,92 @@ const foundOf = (requests) => {
   return `${sum((request) => request.cached).toLocaleString("en")} of ${sum((request) => request.prompt.length).toLocaleString("en")}`;
 };
 
-function newBranchesPanel(host, page) {
-  const surface = newSurface(host, "branches over time");
-  const note = el("div", "sgnb-note");
+// What was sampled or forced last at a time.
+function tokenBefore(request, t) {
+  return tokenBeside(request, request.prompt.length + request.output.findLastIndex((token) => token.t <= t));
+}
+
+// The output's token at a position, or the nearest.
+function tokenBeside(request, position) {
+  const first = request.prompt.length;
+  return { request: request.id, position: Math.max(first, Math.min(first + request.output.length - 1, position)) };
+}
+
+function newLaneLegend() {
   const legend = el("div", "sgnb-legend");
   for (const [name, text] of [["wait", "waiting"], ["prefill", "prompt computed"], ["decode", "tokens sampled"], ["jump", "forced by the grammar"]]) {
     const item = el("span", "sgnb-legend-item");
     item.append(el("span", `sgnb-swatch sgnb-swatch-${name}`), text);
     legend.append(item);
   }
-  host.append(note, legend);
-  let shown = null, lit = null;
+  return legend;
+}
+
+// A request's waiting, prefill, decode and jumps; one that is not over reaches to `now`. `begin`: the time of x 0, for whoever is told of the region.
+function drawRequest(context, colours, surface, request, now, place, y, tall, begin) {
+  const end = request.finished ?? now, admitted = request.admitted ?? end, first = request.first ?? end;
+  const bar = (colour, alpha, from, to) => to > from && fillTinted(context, colour, alpha, place(from), y, Math.max(1, place(to) - place(from)), tall);
+  bar(colours.muted, 0.3, request.queued, admitted);
+  bar(colours.computed, 0.85, admitted, first);
+  bar(colours.sampled, 0.75, first, end);
+  for (const token of request.output) if (token.kind === "jumped") fillTinted(context, colours.jumped, 1, place(token.t) - 1, y - 1, 2.5, tall + 2);
+  surface.region({ x: place(request.queued), y, width: Math.max(3, place(end) - place(request.queued)), height: tall, of: request, begin });
+}
+
+function newBranchesPanel(host, page) {
+  const surface = newSurface(host, "branches over time");
+  const note = el("div", "sgnb-note");
+  const tools = el("div", "sgnb-tools"), pair = newPair(page);
+  const choices = ["compare branch", "with branch"].map((label) => el("select", "sgnb-select", "", { "aria-label": label }));
+  tools.append(el("span", "sgnb-label", "compare"), choices[0], el("span", "sgnb-label", "with"), choices[1]);
+  host.append(note, newLaneLegend(), tools, pair.root);
+  let shown = null, lit = null, compared = ["", ""];
+
+  choices.forEach((choice, i) => choice.addEventListener("change", () => {
+    compared[i] = choice.value;
+    page.repaint();
+  }));
+  // Takes a lane into the comparison in place of the second, or out of it.
+  function compare(name) {
+    if (compared.includes(name)) compared[compared.indexOf(name)] = "";
+    else compared[compared[0] ? 1 : 0] = name;
+    page.repaint();
+  }
+  function paintPair(state, run, lanes) {
+    tools.hidden = lanes.length < 2;
+    const options = ["", ...lanes.map(({ name }) => name)];
+    choices.forEach((choice, i) => {
+      if (choice.childElementCount !== options.length) choice.replaceChildren(...options.map((name) => el("option", "", name || "–", { value: name })));
+      choice.value = compared[i];
+    });
+    const [one, other] = compared.map((name) => lanes.find((lane) => lane.name === name));
+    pair.root.hidden = !one || !other || one === other;
+    if (!pair.root.hidden) pair.paint(state, run, [one, other]);
+  }
 
   surface.canvas.addEventListener("mousemove", (event) => {
     const { x, box } = surface.at(event);
-    page.hover(box ? tokenNear(box.of, shown.time(x)) : null);
+    page.hover(box?.of ? tokenBefore(box.of, shown.time(x)) : null);
   });
   surface.canvas.addEventListener("mouseleave", () => page.hover(null));
   surface.canvas.addEventListener("click", (event) => {
     const { x, box } = surface.at(event);
-    if (box) page.pin(tokenNear(box.of, shown.time(x)));
+    if (box?.lane) compare(box.lane);
+    else if (box) page.pin(tokenBefore(box.of, shown.time(x)));
   });
   surface.canvas.addEventListener("keydown", (event) => {
     if (!shown?.few.length) return;
     const at = shown.few.findIndex(({ requests }) => requests.some((request) => request.id === lit?.request));
     const of = shown.few[at]?.requests.find((request) => request.id === lit.request);
     const up = { ArrowDown: 1, ArrowUp: -1 }[event.key], along = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (up) page.keep(tokenNear(shown.few[Math.max(0, Math.min(shown.few.length - 1, at < 0 ? 0 : at + up))].requests[0], Infinity));
-    else if (along && of) page.keep({ request: of.id, position: Math.max(of.prompt.length, Math.min(of.prompt.length + of.output.length - 1, lit.position + along)) });
+    if (up) page.keep(tokenBefore(shown.few[Math.max(0, Math.min(shown.few.length - 1, at < 0 ? 0 : at + up))].requests[0], Infinity));
+    else if (along && of) page.keep(tokenBeside(of, lit.position + along));
+    else if (event.key === "c" && of) compare(of.branch);
     else if (event.key === "Escape") page.keep(null);
     else return;
     event.preventDefault();
     event.stopPropagation();
   });
-  function tokenNear(request, t) {
-    const place = request.output.findLastIndex((token) => token.t <= t);
-    return { request: request.id, position: request.prompt.length + Math.max(0, place) };
-  }
-
   function paint(state, run) {
     const lanes = lanesOf(state, run), few = lanes.slice(0, SHOWN_LANES);
     const width = Math.max(260, host.clientWidth - 2 * MARGIN), begin = run.t, end = Math.max(begin + 1e-4, run.began + run.seconds);
@@ -65,8 +113,9 @@ function newBranchesPanel(host, page) {
     const place = (t) => GUTTER + (room * (t - begin)) / (end - begin);
     shown = { state, run, few, time: (x) => begin + ((x - GUTTER) / room) * (end - begin), place, width };
     setText(note, lanes.length ? (lanes.length > few.length ? `and ${plural(lanes.length - few.length, "more lane")}` : "") : "no request yet");
-    surface.say(`${few.map(({ name, requests }) => `branch ${name}: ${plural(requests.reduce((sum, { output }) => sum + output.length, 0), "new token")}, ${foundOf(requests)} prompt tokens found`).join("; ") || "no request yet"}. Arrow keys go from lane to lane and from token to token.`);
+    surface.say(`${few.map(({ name, requests }) => `branch ${name}: ${plural(requests.reduce((sum, { output }) => sum + output.length, 0), "new token")}, ${foundOf(requests)} prompt tokens found`).join("; ") || "no request yet"}. Arrow keys go from lane to lane and from token to token; c, or a click on its name, compares a lane with another.`);
     draw();
+    paintPair(state, run, lanes);
   }
   function draw() {
     if (!shown) return;
@@ -95,18 +144,13 @@ function newBranchesPanel(host, page) {
   }
   function drawLane(context, colours, { name, requests }, i, place, width) {
     const y = (i + 1) * LANE + 3, tall = LANE - 7;
-    context.fillStyle = colours.fg;
+    const chosen = compared.indexOf(name);
+    context.fillStyle = chosen < 0 ? colours.fg : colours.sampled;
+    if (chosen >= 0) context.fillText("◂", GUTTER - 9, y + tall / 2);
+    surface.region({ x: 0, y, width: GUTTER - 1, height: tall, lane: name });
     const indent = 9 * Math.min(4, name.split(".").length - 1);
     context.fillText(inLine(`${name} ${requests.at(-1).name}`, 18), 4 + indent, y + tall / 2, GUTTER - 8 - indent);
-    for (const request of requests) {
-      const end = request.finished ?? shown.state.t, admitted = request.admitted ?? end, first = request.first ?? (request.admitted === null ? admitted : end);
-      const bar = (colour, alpha, from, to) => to > from && fillTinted(context, colour, alpha, place(from), y, Math.max(1, place(to) - place(from)), tall);
-      bar(colours.muted, 0.3, request.queued, admitted);
-      bar(colours.computed, 0.85, admitted, first);
-      bar(colours.sampled, 0.75, first, end);
-      for (const token of request.output) if (token.kind === "jumped") fillTinted(context, colours.jumped, 1, place(token.t) - 1, y - 1, 2.5, tall + 2);
-      surface.region({ x: place(request.queued), y, width: Math.max(3, place(end) - place(request.queued)), height: tall, of: request });
-    }
+    for (const request of requests) drawRequest(context, colours, surface, request, shown.state.t, place, y, tall, shown.run.t);
     context.fillStyle = colours.muted;
     context.fillText(foundOf(requests), width - 86, y + tall / 2);
   }
@@ -121,6 +165,7 @@ function newBranchesPanel(host, page) {
   function highlight(selection) {
     lit = selection?.request === undefined ? null : selection;
     draw();
+    pair.highlight(selection);
   }
   return { paint, highlight };
 }

@@ -8,7 +8,7 @@ const TRIVIAL = 64; // tokens of a program without forks, below which only its t
 
 const HINT = "Point at a token, a node or a lane to see what is known of it; a click keeps it, Escape lets go.";
 
-const PANELS = { tree: ["radix tree", newTreePanel], source: ["program", newSourcePanel], branches: ["branches", newBranchesPanel], time: ["cache and batch", newTimePanel], grammar: ["grammar", newGrammarPanel] };
+const PANELS = { compare: ["comparison", newComparePanel], tree: ["radix tree", newTreePanel], source: ["program", newSourcePanel], branches: ["branches", newBranchesPanel], time: ["cache and batch", newTimePanel], grammar: ["grammar", newGrammarPanel] };
 
 function newDashboard(host, store, { run: wanted, views }) {
   const card = el("div", "sgnb sgnb-card", "", { role: "group", "aria-label": "what the engine does" });
@@ -36,8 +36,9 @@ function newDashboard(host, store, { run: wanted, views }) {
   card.append(head, progress, note, body, foot);
   host.append(card);
 
-  const page = { hover, pin, keep, repaint: () => paint(true), seekTime: (t) => seek(store.placeAt(t)) };
+  const page = { hover, pin, keep, showRun, repaint: () => paint(true), seekTime: (t) => seek(store.placeAt(t)) };
   const textPanel = newTextPanel(el("div", "sgnb-panel"), page), rowsPanel = newRowsPanel(el("div", "sgnb-panel"), page);
+  let picked = null; // the run of a comparison that the other views show
   let panel = null, chosen = null, pinned = null, hovered = null, painted = -1, wasSilent = false, mainPanel = null;
   const hosts = new Map();
 
@@ -85,8 +86,17 @@ function newDashboard(host, store, { run: wanted, views }) {
     paint(true);
   }
 
+  // Of a comparison that is over the program as it is, unless another variant was picked.
   function runOf(state) {
-    return state.runs.get(wanted) ?? (wanted ? null : [...state.runs.values()].at(-1)) ?? null;
+    const named = state.runs.get(picked ?? wanted);
+    if (named || wanted) return named ?? null;
+    const last = [...state.runs.values()].at(-1) ?? null, compared = state.comparison;
+    const over = compared?.lines.length && compared.variants.some(({ runs }) => runs.includes(last.run));
+    return over ? shownRun(state, compared.variants[0]) : last;
+  }
+  function showRun(run) {
+    picked = run;
+    paint(true);
   }
   function chooseMain(run) {
     const next = !run || !views.includes("text") ? null : run.figures.total > 1 ? rowsPanel : textPanel;
@@ -96,7 +106,7 @@ function newDashboard(host, store, { run: wanted, views }) {
   }
   function paintTabs(run, state) {
     const bound = boundBy(state, run).length > 0;
-    const names = Object.keys(PANELS).filter((name) => views.includes(name) && (name !== "grammar" || bound) && (name !== "branches" || run) && (name !== "source" || run?.source));
+    const names = Object.keys(PANELS).filter((name) => views.includes(name) && (name !== "compare" || store.state.comparison) && (name !== "grammar" || bound) && (name !== "branches" || run) && (name !== "source" || run?.source));
     const newTab = () => el("button", "sgnb-tab", "", { type: "button", role: "tab" });
     list(tabs, names, newTab, (tab, name) => {
       setText(tab, PANELS[name][0]);
@@ -104,9 +114,13 @@ function newDashboard(host, store, { run: wanted, views }) {
       tab.setAttribute("aria-selected", String(name === chosen));
       tab.tabIndex = name === chosen || (chosen === null && name === names[0]) ? 0 : -1;
     });
+    if (names.includes("compare") && !compared) {
+      compared = decided = true;
+      open("compare");
+    }
     if (!decided && (!run || run.status !== "running" || run.branches.size > 1 || run.seconds > 1)) decide(run, names);
   }
-  let decided = false;
+  let decided = false, compared = false;
   // A trivial program shows its text, with the rest a click away.
   function decide(run, names) {
     decided = true;
@@ -130,7 +144,8 @@ function newDashboard(host, store, { run: wanted, views }) {
   const isSilent = () => store.live && performance.now() - store.heard > SILENT_AFTER;
   function paintHead(run, state, silent) {
     const said = silent ? ["error", `no word from the kernel for ${Math.round((performance.now() - store.heard) / 1000)} s`] : run ? [run.status, run.status] : store.live ? ["running", "live"] : ["done", "as it was"];
-    setText(title, run ? visible(run.title) || "run" : state.engine ? visible(String(state.engine.model).split("/").at(-1)) : "engine");
+    const variant = run && state.comparison?.variants.find(({ runs }) => runs.includes(run.run));
+    setText(title, run ? `${visible(run.title) || "run"}${variant ? `, ${variant.name}` : ""}` : state.engine ? visible(String(state.engine.model).split("/").at(-1)) : "engine");
     setText(status, said[1]);
     status.className = `sgnb-status sgnb-is-${said[0]}`;
     if (!run) return;

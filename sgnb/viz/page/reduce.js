@@ -9,6 +9,7 @@ function newState() {
   return {
     t: 0, lost: 0, missing: 0, engine: null, stopped: "", added: 0, evicted: 0, cachedTokens: 0,
     vocabulary: new Map(), nodes: new Map([[ROOT, newNode(ROOT, -1, [], "", 0, 0)]]), ghosts: [], runs: new Map(), requests: new Map(), live: new Set(),
+    comparison: null,
   };
 }
 
@@ -89,21 +90,18 @@ function* pathOf(state, id) {
 }
 
 // Which nodes a prompt finds. Returns where it leaves the tree: the last node found, and the tokens that follow that one.
-function markHits(state, prompt, cached, t) {
+function markHits(state, prompt, cached, t, namespace = "") {
   let node = state.nodes.get(ROOT), at = 0;
-  while (node && at < cached) {
-    let found = null;
-    for (const id of node.children.values()) {
-      const child = state.nodes.get(id);
-      if (child.tokens[0] === prompt[at] && (!found || child.tokens[1] === prompt[at + 1])) found = child;
-    }
+  while (at < cached) {
+    const found = state.nodes.get(node.children.get(`${namespace} ${prompt[at]}`));
     if (!found) break;
     at += found.tokens.length;
     found.hits += 1;
     found.used = t;
-    node = found;
+    [node, namespace] = [found, ""];
   }
-  return { node: node.id, others: [...node.children.values()].slice(0, 4).map((id) => state.nodes.get(id).tokens[0]) };
+  const after = [...node.children.values()].map((id) => state.nodes.get(id)).filter((child) => child.namespace === namespace);
+  return { node: node.id, others: after.slice(0, 4).map(({ tokens }) => tokens[0]) };
 }
 
 const tokenIdAt = (request, i) => (i < request.prompt.length ? request.prompt[i] : request.output[i - request.prompt.length]?.token);
@@ -261,6 +259,18 @@ const OF_ENGINE = {
   TokensNamed(state, event) {
     event.ids.forEach((id, i) => state.vocabulary.set(id, latin1(event.pieces[i])));
   },
+  // Twin of sgnb/viz/compare.py; the last comparison of a log.
+  VariantRan(state, event) {
+    const { comparison: id, variant, run, note, left } = event;
+    const before = state.comparison?.id === id ? state.comparison : { id, variants: [], lines: [] };
+    const old = before.variants.find((one) => one.name === variant) ?? { name: variant, note: "", runs: [] };
+    const next = { ...old, note: old.note || note, runs: state.runs.has(run) ? [...old.runs, run] : old.runs };
+    const variants = before.variants.includes(old) ? before.variants.map((one) => (one === old ? next : one)) : [...before.variants, next];
+    state.comparison = { ...before, variants, left };
+  },
+  ComparisonDone(state, event) {
+    if (state.comparison?.id === event.comparison) state.comparison = { ...state.comparison, lines: event.lines };
+  },
   RunStarted(state, event, t) {
     const run = newRun(event, t);
     state.runs.set(event.run, run);
@@ -271,7 +281,7 @@ const OF_ENGINE = {
     const live = [...state.live].map((id) => state.requests.get(id)).filter((request) => request.finished === null);
     const busy = live.some((request) => request.shown && request.run === event.run && request.branch === event.branch);
     state.requests.set(event.request, {
-      id: event.request, run: event.run, branch: event.branch, name: event.name, purpose: event.purpose, file: event.file, line: event.line, prompt: event.prompt, output: [],
+      id: event.request, run: event.run, branch: event.branch, name: event.name, purpose: event.purpose, file: event.file, line: event.line, prompt: event.prompt, namespace: event.namespace, output: [],
       queued: t, admitted: null, first: null, finished: null, cached: 0, written: 0, told: event.prompt.length, pending: NO_BYTES, forced: NO_BYTES,
       leaves: null, grammar: "", bound: false, shown: Boolean(run?.branches.has(event.branch)) && !busy,
     });
@@ -282,7 +292,7 @@ const OF_ENGINE = {
     const request = state.requests.get(event.request);
     if (!request || request.admitted !== null) return;
     Object.assign(request, { admitted: t, cached: event.cached });
-    request.leaves = markHits(state, request.prompt, event.cached, t);
+    request.leaves = markHits(state, request.prompt, event.cached, t, request.namespace);
     const run = state.runs.get(request.run);
     if (!run) return;
     timed(run, t);

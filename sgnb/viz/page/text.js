@@ -37,9 +37,10 @@ function splitPiece(state, piece) {
   return parts.reduce((length, { text }) => length + text.length, 0) === piece.text.length ? parts : [{ text: piece.text, position: piece.from }];
 }
 
-// What colours a token beside its origin, from 0 to 1, or null.
+// What colours a token beside its origin, from 0 to 1, or null. All but the first make elements of a prompt's tokens too.
 const SHADES = {
   origin: () => null,
+  tokens: () => null,
   probability: (token) => (token.logprob === null || token.logprob === undefined ? null : 1 - Math.exp(token.logprob)),
   time: (token, before) => (before ? Math.min(1, (token.t - before.t) / 0.2) : null),
 };
@@ -47,7 +48,7 @@ const SHADES = {
 function newTextPanel(host, page) {
   const tools = el("div", "sgnb-tools");
   const shade = el("select", "sgnb-select", "", { "aria-label": "colour tokens by" });
-  for (const name of Object.keys(SHADES)) shade.append(el("option", "", name === "time" ? "milliseconds" : name, { value: name }));
+  for (const name of Object.keys(SHADES).filter((name) => name !== "tokens")) shade.append(el("option", "", name === "time" ? "milliseconds" : name, { value: name }));
   shade.addEventListener("change", () => page.repaint());
   tools.append(el("span", "sgnb-label", "colour by"), shade);
   const flow = el("div", "sgnb-branches");
@@ -55,19 +56,7 @@ function newTextPanel(host, page) {
   host.append(tools, flow, note);
   let painters = new Map();
 
-  flow.addEventListener("mouseover", ({ target }) => page.hover(selectionOf(target)));
-  flow.addEventListener("mouseleave", () => page.hover(null));
-  flow.addEventListener("click", ({ target }) => page.pin(selectionOf(target)));
-  function selectionOf(target) {
-    const { request, position } = target.dataset;
-    return position === undefined ? null : { request: Number(request), position: Number(position) };
-  }
-
-  let kept = null;
-  walkByKeys(flow, () => flow.querySelectorAll(".sgnb-token"), (token) => token === kept, (token) => {
-    kept = token;
-    page.keep(token && selectionOf(token));
-  });
+  linkTokens(flow, page);
 
   function paint(state, run, live) {
     for (const [name, painter] of painters) if (!run.branches.has(name)) painter.root.remove();
@@ -83,12 +72,26 @@ function newTextPanel(host, page) {
     }
     setText(note, run.hidden ? `and ${plural(run.hidden, "more branch", "more branches")}: see rows` : "");
   }
-  function highlight(selection) {
-    for (const old of flow.querySelectorAll(".sgnb-lit")) old.classList.remove("sgnb-lit");
-    if (!selection || selection.position === undefined) return;
-    for (const token of flow.querySelectorAll(`[data-request="${selection.request}"][data-position="${selection.position}"]`)) token.classList.add("sgnb-lit");
-  }
-  return { host, paint, highlight };
+  return { host, paint, highlight: (selection) => lightTokens(flow, selection) };
+}
+
+// The tokens below `host` are told to the page, by pointer and keys.
+function linkTokens(host, page) {
+  const selectionOf = ({ dataset: { request, position } }) => (position === undefined ? null : { request: Number(request), position: Number(position) });
+  host.addEventListener("mouseover", ({ target }) => page.hover(selectionOf(target)));
+  host.addEventListener("mouseleave", () => page.hover(null));
+  host.addEventListener("click", ({ target }) => page.pin(selectionOf(target)));
+  let kept = null;
+  walkByKeys(host, () => host.querySelectorAll(".sgnb-token"), (token) => token === kept, (token) => {
+    kept = token;
+    page.keep(token && selectionOf(token));
+  });
+}
+
+function lightTokens(host, selection) {
+  for (const old of host.querySelectorAll(".sgnb-lit")) old.classList.remove("sgnb-lit");
+  if (!selection || selection.position === undefined) return;
+  for (const token of host.querySelectorAll(`[data-request="${selection.request}"][data-position="${selection.position}"]`)) token.classList.add("sgnb-lit");
 }
 
 function newBranchPainter(name) {
@@ -142,8 +145,8 @@ function newBranchPainter(name) {
 }
 
 // One stretch of a branch's text, up to a fork or to the end.
-function newPassage(caret) {
-  const body = el("div", "sgnb-text", "", { tabindex: "0", dir: "auto", role: "group", "aria-label": "text; the arrow keys go from token to token" });
+function newPassage(caret, label = "text") {
+  const body = el("div", "sgnb-text", "", { tabindex: "0", dir: "auto", role: "group", "aria-label": `${label}; the arrow keys go from token to token` });
 
   function paint(state, pieces, writing, shade) {
     const atEnd = body.scrollTop + body.clientHeight >= body.scrollHeight - 4;

@@ -1,0 +1,244 @@
+"""A program beside itself without a technique: what its runs took, on one axis of time from 0. A
+pure reducer. The live page does the same with the same records (`page/compare.js`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+from ..events import (
+    ChoiceMade,
+    ComparisonDone,
+    GenerationDone,
+    Jumped,
+    Record,
+    RequestAdmitted,
+    RequestFinished,
+    RequestQueued,
+    StepRan,
+    VariantRan,
+)
+from .branch import common_length
+from .run import Figures, RunState, duration
+from .tokens import visible
+
+AS_IS = "as it is"
+AROUND = 16
+"""Characters of two texts that are shown where they begin to differ."""
+
+
+class Ablation(NamedTuple):
+    """A technique that a variant does without."""
+
+    technique: str
+    measure: str  # what the technique saves beside time,
+    count: Callable[[Figures], int]  # and how much of it a run took
+
+
+ABLATIONS: dict[str, Ablation] = {
+    "nocache": Ablation(
+        "the prefix cache", "prompt tokens computed", lambda figures: figures.computed_tokens
+    ),
+    "nojump": Ablation("jump-forward", "forward passes", lambda figures: figures.passes),
+    "nofork": Ablation("fork-aware attention", "forward passes", lambda figures: figures.passes),
+}
+
+
+@dataclass(slots=True)
+class Bar:
+    """A request over time, in seconds of the log's clock; None for what has not happened."""
+
+    branch: str
+    name: str
+    queued: float
+    admitted: float | None = None
+    first: float | None = None  # its first sampled token
+    finished: float | None = None
+    jumps: list[float] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Variant:
+    """Its measured runs so far, or a note why there is none."""
+
+    name: str
+    note: str = ""
+    runs: list[RunState] = field(default_factory=list)
+
+    @property
+    def shown(self) -> RunState | None:
+        """The run of median time, of two the faster."""
+        runs = sorted(self.runs, key=lambda run: run.figures.seconds)
+        return runs[(len(runs) - 1) // 2] if runs else None
+
+    @property
+    def seconds(self) -> list[float]:
+        return [run.figures.seconds for run in self.runs]
+
+
+class Comparison:
+    """The last comparison of a log. `runs` are those of the log, reduced by who holds this."""
+
+    def __init__(self, runs: Mapping[str, RunState]) -> None:
+        self.id = ""
+        self.variants: dict[str, Variant] = {}
+        self.lines: tuple[str, ...] = ()  # what was found, once it is over
+        self.left = 0  # measured runs to come
+        self.lost = 0
+        self._runs = runs
+        self._bars: dict[int, Bar] = {}  # by request
+        self._of_run: dict[str, list[Bar]] = {}
+        self._outputs: dict[str, dict[str, list[tuple[str, str]]]] = {}  # by run and branch
+
+    def apply(self, record: Record) -> None:
+        handler = self._handlers.get(type(record.event))
+        if handler is not None:
+            handler(self, record.event, record.t)
+
+    def lanes(self, run: str) -> dict[str, list[Bar]]:
+        """The requests of a run by branch, forks after their parent."""
+        lanes: dict[str, list[Bar]] = {}
+        for bar in self._of_run.get(run, []):
+            lanes.setdefault(bar.branch, []).append(bar)
+        return dict(sorted(lanes.items(), key=lambda lane: _in_order(lane[0])))
+
+    def difference(self, run: str, other: str) -> str:
+        """Where the texts that `run` made differ first from those of `other`; "" if they are the
+        same."""
+        here, there = self._outputs.get(run, {}), self._outputs.get(other, {})
+        for branch in sorted({*here, *there}, key=_in_order):
+            ours, theirs = here.get(branch, []), there.get(branch, [])
+            for i in range(max(len(ours), len(theirs))):
+                name, text = ours[i] if i < len(ours) else ("", "")
+                other_name, other_text = theirs[i] if i < len(theirs) else ("", "")
+                if (name, text) != (other_name, other_text):
+                    at = common_length(text, other_text)
+                    seen = [repr(visible(one[at : at + AROUND])) for one in (text, other_text)]
+                    where = f"branch {branch}, {visible(name or other_name)}, character {at}"
+                    return f"{where}: {seen[0]} here, {seen[1]} {AS_IS}"
+        return ""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each variant, the program as it is first: the run of median time, the fastest
+        and the slowest, and how many times as long it took."""
+        base = self.variants[AS_IS].shown if AS_IS in self.variants else None
+        return [_row(variant, base) for variant in self.variants.values()]
+
+    def findings(self) -> list[str]:
+        """A line for each technique: what it gains, or why that is not known."""
+        base = self.variants[AS_IS]
+        return [
+            _finding(variant, base) for variant in self.variants.values() if variant is not base
+        ]
+
+    def _ran(self, event: VariantRan, t: float) -> None:
+        if event.comparison != self.id:
+            self.id, self.variants, self.lines = event.comparison, {}, ()
+        variant = self.variants.setdefault(event.variant, Variant(event.variant))
+        variant.note = variant.note or event.note
+        self.left = event.left
+        if event.run in self._runs:
+            variant.runs.append(self._runs[event.run])
+
+    def _done(self, event: ComparisonDone, t: float) -> None:
+        if event.comparison == self.id:
+            self.lines = event.lines
+
+    def _queued(self, event: RequestQueued, t: float) -> None:
+        if event.run:
+            bar = self._bars[event.request] = Bar(event.branch, event.name, t)
+            self._of_run.setdefault(event.run, []).append(bar)
+
+    def _admitted(self, event: RequestAdmitted, t: float) -> None:
+        bar = self._bars.get(event.request)
+        if bar is not None and bar.admitted is None:
+            bar.admitted = t
+
+    def _stepped(self, event: StepRan, t: float) -> None:
+        for row in event.sampled if self._bars else ():
+            bar = self._bars.get(row.request)
+            if bar is not None and bar.first is None:
+                bar.first = t
+
+    def _jumped(self, event: Jumped, t: float) -> None:
+        if event.request in self._bars:
+            self._bars[event.request].jumps.append(t)
+
+    def _finished(self, event: RequestFinished, t: float) -> None:
+        bar = self._bars.pop(event.request, None)
+        if bar is not None:
+            bar.finished = t
+
+    def _made(self, event: GenerationDone | ChoiceMade, t: float) -> None:
+        text = event.text if isinstance(event, GenerationDone) else event.chosen
+        branches = self._outputs.setdefault(event.run, {})
+        branches.setdefault(event.branch, []).append((event.name, text))
+
+    _handlers: ClassVar[dict[type, Callable[[Any, Any, float], None]]] = {
+        VariantRan: _ran,
+        ComparisonDone: _done,
+        RequestQueued: _queued,
+        RequestAdmitted: _admitted,
+        StepRan: _stepped,
+        Jumped: _jumped,
+        RequestFinished: _finished,
+        GenerationDone: _made,
+        ChoiceMade: _made,
+    }
+
+
+def _in_order(branch: str) -> list[str]:
+    """Sorts branches by their numbers."""
+    return [part.rjust(6, "0") for part in branch.split(".")]
+
+
+def _row(variant: Variant, base: RunState | None) -> dict[str, Any]:
+    row: dict[str, Any] = {"variant": variant.name}
+    run = variant.shown
+    if run is not None:
+        figures = run.figures
+        row |= {
+            "seconds": figures.seconds,
+            "fastest": min(variant.seconds),
+            "slowest": max(variant.seconds),
+            "times": figures.seconds / base.figures.seconds if base is not None else 1.0,
+            "prompt_tokens": figures.prompt_tokens,
+            "cached_tokens": figures.cached_tokens,
+            "computed_tokens": figures.computed_tokens,
+            "passes": figures.passes,
+            "sampled_tokens": figures.sampled_tokens,
+            "jumped_tokens": figures.jumped_tokens,
+            "same_text": not variant.note,
+            "run": run.run,
+        }
+    return row | {"note": variant.note}
+
+
+def _finding(variant: Variant, base: Variant) -> str:
+    technique, measure, count = ABLATIONS[variant.name]
+    run, as_is = variant.shown, base.shown
+    if run is None or as_is is None:
+        return f"{variant.name}: not run, {variant.note}"
+    with_it, without = as_is.figures.seconds, run.figures.seconds
+    times = f"{duration(with_it)} instead of {duration(without)}"
+    if max(base.seconds) < min(variant.seconds):
+        found = f"{_number(without / with_it)} times as fast with {technique}: {times}"
+    elif max(variant.seconds) < min(base.seconds):
+        found = f"{_number(with_it / without)} times as long with {technique}: {times}"
+    else:
+        found = (
+            f"no difference in time with {technique} that stands out from the runs' own: {times}"
+        )
+    counts = count(as_is.figures), count(run.figures)
+    if len(variant.seconds) == 1:
+        found += " in one run each"
+    if counts[0] != counts[1]:
+        found += f", {counts[0]:,} {measure} instead of {counts[1]:,}"
+    text = f"the text differs: {variant.note}" if variant.note else "the same text"
+    return f"{variant.name}: {found}; {text}"
+
+
+def _number(times: float) -> str:
+    return f"{times:.1f}" if times >= 1.1 else f"{times:.2f}"

@@ -1,0 +1,157 @@
+"""A comparison as a still picture: what was found, the figures, and under each variant its lanes,
+all on one axis of time. Gives shapes; knows no SVG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import floor, log10
+from typing import Any, NamedTuple
+
+from .compare import Bar, Comparison
+from .plain_text import (
+    COMPARE_HEAD,
+    compare_cells,
+    compare_heading,
+    counted,
+    in_line,
+    label,
+    losses,
+)
+from .run import RunState, duration
+
+LANE, LANES = 15, 6
+"""Pixels of a lane, and lanes of a variant at most."""
+GUTTER, END = 132, 744
+"""Where time 0 is, and where the longest run ends."""
+COLUMNS = dict(zip(COMPARE_HEAD, (0, 190, 330, 420, 500, 570, 650, 730, 824), strict=True))
+"""Where a column of figures ends; the first begins there."""
+SMALL = 0.8
+"""Pixels, under which a bar is not drawn."""
+
+
+class Shape(NamedTuple):
+    """An element with its text."""
+
+    name: str
+    attributes: dict[str, str | float]
+    text: str = ""
+
+
+def draw(state: Comparison, width: int) -> tuple[list[Shape], float]:
+    """The shapes, and their height in pixels."""
+    heading, *more = [compare_heading(state), *losses(state), *state.lines]
+    shapes, y = [_text(0, 12, heading, "h")], 18.0
+    for line in more:
+        gains = " times as fast with " in line and line.endswith("the same text")
+        for part in _folded(line, int(width / 6.2)):
+            shapes.append(_text(0, y + 12, part, "g" if gains else "m"))
+            y += 17
+    y += 6
+    shapes += [_text(x, y + 12, name, "r") for name, x in COLUMNS.items() if name]
+    y += 18
+    for cells in compare_cells(state):
+        shapes.append(Shape("path", {"class": "l", "d": f"M0 {y:.0f}h{width}"}))
+        shapes.append(_text(0, y + 14, cells[0], ""))
+        columns = zip(list(COLUMNS.values())[1:], cells[1:], strict=True)
+        shapes += [_text(x, y + 14, cell, "r") for x, cell in columns if cell]
+        y += 20
+    lanes, height = _lanes(state, y + 12)
+    return shapes + lanes, y + 12 + height
+
+
+def _lanes(state: Comparison, y: float) -> tuple[list[Shape], float]:
+    shapes: list[Shape] = []
+    shown = [(v.name, v.shown) for v in state.variants.values() if v.shown is not None]
+    if not shown:
+        return shapes, 0
+    top = y
+    longest = max(run.figures.seconds for _, run in shown) or 1e-9
+    scale = (END - GUTTER) / longest
+    base = GUTTER + scale * shown[0][1].figures.seconds
+    for name, run in shown:
+        shapes.append(_text(0, y + 11, name, "h"))
+        end = GUTTER + scale * run.figures.seconds
+        rows = list(state.lanes(run.run).items())
+        most = len(rows) if len(rows) == LANES + 1 else LANES
+        tall = LANE * (1 + min(len(rows), most) + (len(rows) > most))
+        if run is not shown[0][1]:
+            shapes.append(Shape("path", {"class": "e", "d": f"M{base:.1f} {y - 4:.1f}v{tall}"}))
+        line = f"M{end:.1f} {y + 4:.1f}v{tall - 6:.1f}"
+        shapes += [
+            Shape("path", {"class": "v", "d": line}),
+            _text(end + 5, y + 11, duration(run.figures.seconds), "m"),
+        ]
+        y += LANE
+        for branch, bars in rows[:most]:
+            shapes.append(_text(10, y + 10, in_line(f"{branch} {bars[-1].name}", 18), "c"))
+            for bar in bars:
+                shapes += _bar(bar, run, scale, y)
+            y += LANE
+        if len(rows) > most:
+            shapes.append(_text(10, y + 10, f"and {counted(len(rows) - most, 'more lane')}", "m"))
+            y += LANE
+        y += 5
+    marks, tick = [], tick_of(longest)
+    for i in range(int(longest / tick) + 1):
+        x = GUTTER + scale * tick * i
+        marks.append(Shape("path", {"class": "l", "d": f"M{x:.1f} {top:.1f}v{y - top:.1f}"}))
+        shapes.append(_text(x, y + 12, duration(tick * i) if i else "0", "m"))
+    return [*marks, *shapes, *_legend(y + 20)], y + 40 - top
+
+
+def tick_of(seconds: float) -> float:
+    """Between the marks of an axis so long: a round number of seconds, so that there are at most
+    six."""
+    power = float(10 ** floor(log10(seconds / 6)))
+    return next(power * times for times in (1, 2, 5, 10) if power * times >= seconds / 6)
+
+
+def _bar(bar: Bar, run: RunState, scale: float, y: float) -> Iterator[Shape]:
+    """Waiting, prefill, decode and jumps of a request. One that is not over ends where the run
+    does."""
+    begin = run.began or 0.0
+    over = begin + run.figures.seconds
+    end = over if bar.finished is None else bar.finished
+    admitted = end if bar.admitted is None else bar.admitted
+    first = end if bar.first is None else bar.first
+    spans = [("w", bar.queued, admitted), ("p", admitted, first), ("d", first, end)]
+    for style, start, stop in spans:
+        if (stop - start) * scale >= SMALL:
+            x = GUTTER + scale * (start - begin)
+            size = {"x": x, "y": y + 1, "width": (stop - start) * scale, "height": LANE - 4}
+            yield Shape("rect", {"class": style, **size})
+    if bar.jumps:
+        marks = "".join(
+            f"M{GUTTER + scale * (t - begin):.1f} {y:.1f}v{LANE - 2}" for t in bar.jumps[:40]
+        )
+        yield Shape("path", {"class": "j", "d": marks})
+
+
+def _legend(y: float) -> Iterator[Shape]:
+    names = [("w", "waiting"), ("p", "prompt computed"), ("d", "tokens sampled"), ("j", "forced")]
+    x = 0.0
+    for style, text in names:
+        if style == "j":
+            yield Shape("path", {"class": style, "d": f"M{x + 8} {y + 1}v12"})
+        else:
+            yield Shape("rect", {"class": style, "x": x, "y": y + 2, "width": 16, "height": 10})
+        yield _text(x + 22, y + 11, text, "m")
+        x += 46 + 7 * len(text)
+
+
+def _folded(line: str, most: int) -> Sequence[str]:
+    """In pieces of at most `most` characters."""
+    shown = label(line, 4 * most)
+    pieces = []
+    while len(shown) > most:
+        cut = shown.rfind(" ", most // 2, most)
+        cut = most if cut < 0 else cut + 1
+        pieces.append(shown[:cut])
+        shown = shown[cut:]
+    return [*pieces, shown]
+
+
+def _text(x: float, y: float, text: str, style: str) -> Shape:
+    attributes: dict[str, Any] = {"class": style, "x": x, "y": y}
+    return Shape("text", attributes, text)

@@ -1,0 +1,189 @@
+// A program beside itself without a technique: figures of each variant, what was found, and the lanes of all on one axis of time from 0.
+
+const COMPARED_LANE = 15; // pixels of a lane
+const COMPARED_LANES = 12; // of a variant
+
+const NOT_YET = { variants: [], lines: [], left: 0 };
+
+// The run of a variant that is shown: the one of median time, of two the faster.
+function shownRun(state, variant) {
+  const runs = variant.runs.map((id) => state.runs.get(id)).sort((a, b) => a.seconds - b.seconds);
+  return runs[(runs.length - 1) >> 1] ?? null;
+}
+
+// A row for each variant, as `Comparison.rows` makes them.
+function comparedRows(state) {
+  const { variants } = state.comparison ?? NOT_YET, base = variants.length ? shownRun(state, variants[0]) : null;
+  return variants.map((variant) => {
+    const run = shownRun(state, variant);
+    if (!run) return { variant: variant.name, note: variant.note };
+    const f = run.figures, seconds = variant.runs.map((id) => state.runs.get(id).seconds);
+    return {
+      variant: variant.name, seconds: run.seconds, fastest: Math.min(...seconds), slowest: Math.max(...seconds), times: base ? run.seconds / base.seconds : 1,
+      prompt_tokens: f.prompt_tokens, cached_tokens: f.cached_tokens, computed_tokens: f.prompt_tokens - f.cached_tokens, passes: f.passes,
+      sampled_tokens: f.output_tokens - f.jumped_tokens, jumped_tokens: f.jumped_tokens, same_text: !variant.note, run: run.run, note: variant.note,
+    };
+  });
+}
+
+// Between the marks of an axis so long: a round number of seconds, so that there are at most six.
+function tickOf(seconds) {
+  const power = 10 ** Math.floor(Math.log10(seconds / 6));
+  return [1, 2, 5, 10].map((times) => times * power).find((step) => step >= seconds / 6);
+}
+
+const COMPARED = [
+  ["", "the program as it is, and without a technique", (row) => row.variant],
+  ["time", "of the run of median time", (row) => duration(row.seconds)],
+  ["all runs", "the fastest and the slowest", (row) => (row.fastest < row.slowest ? `${duration(row.fastest)} – ${duration(row.slowest)}` : "")],
+  ["computed", "prompt tokens that went through the model", (row) => row.computed_tokens.toLocaleString("en")],
+  ["found", "prompt tokens found in the cache", (row) => row.cached_tokens.toLocaleString("en")],
+  ["passes", "forward passes", (row) => row.passes.toLocaleString("en")],
+  ["sampled", "tokens chosen by the model", (row) => row.sampled_tokens.toLocaleString("en")],
+  ["forced", "tokens forced by the grammar", (row) => row.jumped_tokens.toLocaleString("en")],
+  ["text", "whether it is that of the program as it is", (row) => (!row.same_text ? "differs" : row.variant === "as it is" ? "" : "the same")],
+];
+
+function newComparePanel(host, page) {
+  const lines = el("div", "sgnb-found");
+  const frame = el("div", "sgnb-rows sgnb-compared", "", { tabindex: "0", role: "group", "aria-label": "figures of each variant; the arrow keys choose whose run the other views show" });
+  const table = el("table"), head = el("tr"), thead = el("thead"), body = el("tbody");
+  for (const [name, title] of COMPARED) head.append(el("th", "", name || "variant", { scope: "col", title }));
+  thead.append(head);
+  table.append(thead, body);
+  frame.append(table);
+  host.append(lines, frame);
+  const surface = newSurface(host, "variants over time");
+  host.append(newLaneLegend());
+  let shown = null, lit = null;
+
+  const runOf = (row) => row?.dataset.run || null;
+  body.addEventListener("click", ({ target }) => page.showRun(runOf(target.closest("tr"))));
+  walkByKeys(frame, () => body.querySelectorAll("[data-run]"), (row) => runOf(row) === shown?.run?.run, (row) => row && page.showRun(runOf(row)));
+  surface.canvas.addEventListener("mousemove", (event) => page.hover(selectionAt(event)));
+  surface.canvas.addEventListener("mouseleave", () => page.hover(null));
+  surface.canvas.addEventListener("click", (event) => {
+    const { box } = surface.at(event), selection = selectionAt(event);
+    if (box) page.showRun(box.of.run);
+    if (selection) page.pin(selection);
+  });
+  surface.canvas.addEventListener("keydown", (event) => {
+    const all = shown?.bars ?? [], at = all.findIndex(({ request }) => request.id === lit?.request);
+    const up = { ArrowDown: 1, ArrowUp: -1 }[event.key], along = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (up && all.length) {
+      const { request } = all[Math.max(0, Math.min(all.length - 1, at < 0 ? 0 : at + up))];
+      page.keep(tokenBefore(request, Infinity));
+    } else if (along && at >= 0) {
+      page.keep(tokenBeside(all[at].request, lit.position + along));
+    } else if (event.key === "Escape") {
+      page.keep(null);
+    } else {
+      return;
+    }
+    event.preventDefault();
+    event.stopPropagation();
+  });
+  function selectionAt(event) {
+    const { x, box } = surface.at(event);
+    return box ? tokenBefore(box.of, box.begin + (x - GUTTER) / shown.scale) : null;
+  }
+
+  function paint(state, run) {
+    const comparison = state.comparison ?? NOT_YET, rows = comparedRows(state);
+    list(lines, comparison.lines, () => el("div"), (line, text) => {
+      setText(line, visible(text));
+      line.className = / times as fast with .*the same text$/.test(text) ? "sgnb-gain" : "";
+    });
+    if (!comparison.lines.length) list(lines, [comparison.left ? `measuring, ${plural(comparison.left, "run")} to come` : "measuring"], () => el("div"), setText);
+    const newRow = () => {
+      const line = el("tr");
+      for (const [name] of COMPARED) line.append(el("td", name ? "" : "sgnb-code"));
+      return line;
+    };
+    list(body, rows, newRow, (line, row) => {
+      COMPARED.forEach(([name, , value], i) => setText(line.children[i], row.run ? value(row) : i === 0 ? row.variant : name === "text" ? "not run" : ""));
+      line.title = visible(row.note);
+      if (row.run) line.dataset.run = row.run;
+      line.classList.toggle("sgnb-lit", Boolean(row.run) && row.run === run?.run);
+      line.setAttribute("aria-current", String(Boolean(row.run) && row.run === run?.run));
+    });
+    const longest = Math.max(1e-4, ...rows.filter((row) => row.run).map((row) => row.seconds));
+    const width = Math.max(260, host.clientWidth - 2 * MARGIN);
+    const groups = rows.filter((row) => row.run).map((row) => ({ row, run: state.runs.get(row.run), lanes: lanesOf(state, state.runs.get(row.run)) }));
+    shown = { state, run, groups, width, scale: (width - GUTTER - 60) / longest, bars: [] };
+    surface.say(`${rows.map((row) => (row.run ? `${row.variant} ${duration(row.seconds)}` : `${row.variant} not run`)).join(", ")}. Arrow keys go from request to request and from token to token.`);
+    draw();
+  }
+  function draw() {
+    if (!shown) return;
+    const { groups } = shown, kept = ({ lanes }) => (lanes.length <= COMPARED_LANES + 1 ? lanes.length : COMPARED_LANES);
+    const tall = (group) => COMPARED_LANE * (1 + kept(group) + (group.lanes.length > kept(group))) + 6;
+    const height = groups.reduce((sum, group) => sum + tall(group), 20);
+    const context = surface.begin(shown.width, height), colours = coloursOf(host);
+    const base = groups.length ? GUTTER + shown.scale * groups[0].row.seconds : 0;
+    shown.bars = [];
+    let top = 2;
+    if (groups.length) drawAxis(context, colours, height);
+    for (const group of groups) {
+      drawGroup(context, colours, group, kept(group), top, tall(group), group === groups[0] ? null : base);
+      top += tall(group);
+    }
+  }
+  function drawAxis(context, colours, height) {
+    const step = tickOf((shown.width - GUTTER - 60) / shown.scale);
+    context.strokeStyle = colours.line;
+    context.fillStyle = colours.muted;
+    for (let t = 0, x = GUTTER; x < shown.width - 20; t += step, x = GUTTER + shown.scale * t) {
+      line(context, Math.round(x) + 0.5, 0, height - 16);
+      context.fillText(t ? duration(t) : "0", x, height - 7);
+    }
+  }
+  function drawGroup(context, colours, { row, run, lanes }, most, top, tall, base) {
+    const end = GUTTER + shown.scale * row.seconds;
+    if (base !== null) {
+      context.strokeStyle = colours.muted;
+      context.setLineDash([2, 3]);
+      line(context, base + 0.5, top - 4, tall - 4);
+      context.setLineDash([]);
+    }
+    context.fillStyle = colours.fg;
+    context.font = `600 ${FONT}`;
+    context.fillText(row.variant, 2, top + COMPARED_LANE / 2);
+    context.font = FONT;
+    context.strokeStyle = colours.fg;
+    line(context, end + 0.5, top + 2, tall - 8);
+    const took = duration(row.seconds);
+    fillTinted(context, colours.bg, 1, end + 3, top + 1, context.measureText(took).width + 4, COMPARED_LANE - 2);
+    context.fillStyle = colours.fg;
+    context.fillText(took, end + 5, top + COMPARED_LANE / 2);
+    lanes.slice(0, most).forEach(({ name, requests }, i) => {
+      const y = top + COMPARED_LANE * (i + 1);
+      context.fillStyle = colours.muted;
+      context.fillText(inLine(`${name} ${requests.at(-1).name}`, 17), 10, y + COMPARED_LANE / 2, GUTTER - 14);
+      for (const request of requests) {
+        const place = (t) => GUTTER + shown.scale * (t - run.began);
+        drawRequest(context, colours, surface, request, Math.min(run.began + run.seconds, shown.state.t), place, y + 1, COMPARED_LANE - 4, run.began);
+        shown.bars.push({ request });
+        const token = lit?.request === request.id ? tokenAt(request, lit.position) : null;
+        if (!token?.t) continue;
+        context.fillStyle = colours.fg;
+        context.fillRect(place(token.t) - 1, y - 1, 2, COMPARED_LANE);
+      }
+    });
+    if (lanes.length > most) {
+      context.fillStyle = colours.muted;
+      context.fillText(`and ${plural(lanes.length - most, "more lane")}`, 10, top + COMPARED_LANE * (most + 1.5));
+    }
+  }
+  function line(context, x, y, height) {
+    context.beginPath();
+    context.moveTo(x, y);
+    context.lineTo(x, y + height);
+    context.stroke();
+  }
+  function highlight(selection) {
+    lit = selection?.request === undefined ? null : selection;
+    draw();
+  }
+  return { paint, highlight };
+}
