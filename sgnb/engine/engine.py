@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 
 from .. import models
 from ..errors import ModelError, OptionError, RequestError, shown
-from ..grammar.compiler import GrammarCompiler, TokenGrammar
+from ..grammar.compiler import CompiledGrammar, GrammarCompiler, TokenGrammar
 from ..sampling import SamplingParams
 from ..segment import Segment
 from .assembly import assemble, check_options
@@ -335,6 +335,10 @@ class Engine:
             jump_forward=parts.options.jump_forward,
             overlap=bool(parts.options.overlap),
         )
+
+    def compiled_grammar(self, number: int) -> CompiledGrammar | None:
+        """The grammar that a `GrammarReady` numbers, if it is still known."""
+        return None if self._grammars is None else self._grammars.find(number)
 
     def _grammar(self, params: SamplingParams) -> Future[TokenGrammar] | None:
         """The request's grammar, being compiled on another thread."""

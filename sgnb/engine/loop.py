@@ -323,6 +323,8 @@ class EngineLoop:
             self._log.emit(jump)
             self._counts["jumps"] += 1
             self._counts["jumped_tokens"] += len(jump.tokens) - jump.dropped
+        # The tree may have drafted tokens before they are verified.
+        self._name(state.request.tokens[state.request.num_prompt_tokens :])
         self._scheduler.requeue_rewritten(state.request)
 
     def _accept(self, state: RequestState) -> None:
@@ -348,10 +350,9 @@ class EngineLoop:
         if grammar.exception() is None:
             compiled = grammar.result().compiled
             states = len(compiled.automaton.table) if compiled.automaton is not None else 0
-            seconds = round(compiled.seconds, 6)
-            self._log.emit(
-                GrammarReady(id, compiled.spec.kind, states, seconds, compiled.from_cache)
-            )
+            kind, seconds = compiled.spec.kind, round(compiled.seconds, 6)
+            number = compiled.number if states else 0
+            self._log.emit(GrammarReady(id, kind, states, seconds, compiled.from_cache, number))
         version = request.version
         try:
             finish = state.begin(self._jump_forward)

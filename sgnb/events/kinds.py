@@ -149,6 +149,31 @@ class GrammarReady:
     states: int  # of its automaton; 0 where llguidance runs it
     seconds: float  # of compiling, or of reading it from the cache
     from_cache: bool
+    automaton: int = 0  # its number; 0 where llguidance runs it
+
+
+@dataclass(frozen=True, slots=True)
+class AutomatonDrawn:
+    """What a grammar's automaton looks like, compressed, in characters: told to views, before the
+    first `GrammarReady` with its number. Of a large one the part nearest to the start."""
+
+    automaton: int
+    grammar: str  # as in `GrammarReady`
+    source: str  # the beginning of the pattern or schema
+    complete: bool
+    states: tuple[int, ...]  # numbers as in `Masked`; the first is where texts begin
+    columns: tuple[int, ...]  # where the drawing has each state
+    rows: tuple[int, ...]
+    final: tuple[int, ...]  # states in which the text may end
+    starts: tuple[int, ...]  # of each edge the index into `states`,
+    targets: tuple[int, ...]  # that of the state it leads to,
+    ways: tuple[int, ...]  # the index into `texts` and `paths`,
+    parts: tuple[int, ...]  # the index into `part_names`,
+    tracks: tuple[int, ...]  # and that of the line below the states that it takes, or -1
+    texts: tuple[str, ...]  # for people: characters in brackets, forced ones in quotes; or ""
+    paths: tuple[tuple[tuple[str, ...], ...], ...]  # bytes that lead to the target
+    part_names: tuple[str, ...]  # parts of the pattern or schema
+    allowed: tuple[int, ...] = ()  # tokens that may follow in each state, where that was counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ is cached on disk. What is recursive or too large goes to a grammar library, for
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import time
 import warnings
@@ -14,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -63,6 +64,7 @@ class CompiledGrammar:
     seconds: float  # how long compiling took, or reading where `from_cache`
     from_cache: bool = False
     why: str = ""  # why there is no automaton
+    number: int = field(default_factory=itertools.count(1).__next__)  # of this process
 
     @cached_property
     def compressed(self) -> Compressed:
@@ -108,6 +110,13 @@ class GrammarCompiler:
             while len(self._known) > KEPT_IN_MEMORY:
                 self._known.popitem(last=False)
         return future
+
+    def find(self, number: int) -> CompiledGrammar | None:
+        """The one of that number, if it is still known."""
+        with self._lock:
+            done = [future for future in self._known.values() if future.done()]
+        known = (f.result().compiled for f in done if not f.cancelled() and not f.exception())
+        return next((grammar for grammar in known if grammar.number == number), None)
 
     def close(self) -> None:
         """Take no more work. Harmless when repeated."""

@@ -5,9 +5,10 @@ Characters are whole here: one that spans several edges is shown with the edge t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from .masks import TokenMasks
 from .vocabulary import Vocabulary
 
 BEYOND_ASCII = "[not ASCII]"
+ALL_BEYOND_ASCII = 0x110000 - 0x800 - 0x80
+"""How many characters that is, if it is all of them."""
 
 SOME_TOKENS = 6
 PARTS_SHOWN = 2
@@ -31,6 +34,11 @@ class Tokenizer(Encoder, Protocol):
     def vocabulary(self) -> Vocabulary: ...
 
 
+Path = tuple[str, ...]
+"""Bytes in turn, as latin-1: those that may come next, as pairs of the first and the last of a
+range, or "" where none may be chosen; then those that are forced; and so on."""
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """A transition between states of the compressed automaton."""
@@ -41,6 +49,7 @@ class Line:
     part: str  # of the pattern or schema that it comes from
     forced: bool  # whether it is the only transition from `start`
     final: bool  # whether the text may end at `target`
+    paths: tuple[Path, ...]  # the bytes that lead to `target`: one of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +61,47 @@ class Allowed:
     some: tuple[bytes, ...]  # those with the lowest ids
 
 
-def lines(grammar: CompiledGrammar) -> list[Line]:
-    """The compressed automaton, breadth first; nothing without an automaton."""
+def lines(grammar: CompiledGrammar, most: int | None = None) -> list[Line]:
+    """The compressed automaton, breadth first, with `most` about so many transitions; nothing
+    without an automaton."""
     if grammar.automaton is None:
         return []
     ways: dict[int, list[Edge]] = {}
     for edge in grammar.compressed.edges():
         ways.setdefault(edge.source, []).append(edge)
-    final, found = grammar.automaton.final, []
+    final, found = grammar.automaton.final, list[Line]()
     queue, seen = [(START, b"")], {(START, b"")}
+    known: dict[tuple[Any, ...], Piece] = {}
     for state, begun in queue:
-        for (target, text, rest), (part, forced) in _from(ways, state, begun).items():
-            found.append(Line(state, target, text, part, forced, bool(final[target])))
+        if most is not None and len(found) >= most:
+            break
+        for (target, text, rest), found_paths in _from(ways, state, begun, known).items():
+            first = found_paths[0][0]
+            part = ", ".join(first[0].labels[:PARTS_SHOWN])
+            forced = all(len(ways[edge.source]) == 1 and not edge.data for edge in first)
+            paths = tuple(path for _, path in found_paths)
+            found.append(Line(state, target, text, part, forced, bool(final[target]), paths))
             if (target, rest) not in seen:
                 seen.add((target, rest))
                 queue.append((target, rest))
     return found
+
+
+def joint_texts(edges: Sequence[Line]) -> list[str]:
+    """The texts of lines for a drawing, where those with the same ends stand together: `[^a]` for
+    all characters but some, with "" for the line that adds those beyond ASCII."""
+    texts = [line.text for line in edges]
+    ascii_, beyond = dict[tuple[int, int], int](), dict[tuple[int, int], int]()
+    for i, line in enumerate(edges):
+        if line.text == BEYOND_ASCII and sum(map(_characters, line.paths)) == ALL_BEYOND_ASCII:
+            beyond[line.start, line.target] = i
+        elif len(line.paths) == 1 and len(line.paths[0]) == 2 and not line.paths[0][1]:
+            ascii_[line.start, line.target] = i
+    for ends in ascii_.keys() & beyond.keys():
+        text = _but(edges[ascii_[ends]].paths[0][0])
+        if len(text) < len(edges[ascii_[ends]].text) + len(" | "):
+            texts[ascii_[ends]], texts[beyond[ends]] = text, ""
+    return texts
 
 
 def allowed_tokens(
@@ -87,34 +121,75 @@ def allowed_tokens(
     return rows
 
 
-def _from(
-    ways: Mapping[int, Sequence[Edge]], state: int, begun: bytes
-) -> dict[tuple[int, str, bytes], tuple[str, bool]]:
-    """(target, text, rest) -> (part, forced) of each path that ends a character or more.
+Piece = tuple[str, bytes, Path]
+"""A path's text, the first bytes at its end of a character that it leaves open, and its bytes."""
 
-    begun: the first bytes, before `state`, of a character. rest: the same before `target`.
+
+def _from(
+    ways: Mapping[int, Sequence[Edge]],
+    state: int,
+    begun: bytes,
+    known: dict[tuple[Any, ...], Piece],
+) -> dict[tuple[int, str, bytes], list[tuple[Sequence[Edge], Path]]]:
+    """(target, text, rest) -> the paths that end there with a character or more.
+
+    begun: the first bytes, before `state`, of a character. rest: the same before `target`. known:
+    what was found for edges alike.
     """
-    found: dict[tuple[int, str, bytes], tuple[str, bool]] = {}
+    found: dict[tuple[int, str, bytes], list[tuple[Sequence[Edge], Path]]] = {}
     for path in _paths(ways, state, (), begun):
-        data = begun + _bytes(path)
-        whole = data.decode(errors="ignore")
-        part = ", ".join(path[0].labels[:PARTS_SHOWN])
-        forced = all(len(ways[edge.source]) == 1 and not edge.data for edge in path)
-        rest = data[len(whole.encode()) :]
-        found.setdefault((path[-1].target, _text(whole, begun, path), rest), (part, forced))
+        key = begun, *[(edge.data, edge.forced) for edge in path]
+        if key not in known:
+            known[key] = _piece(path, begun)
+        text, rest, own = known[key]
+        found.setdefault((path[-1].target, text, rest), []).append((path, own))
     return found
 
 
 def _paths(
-    ways: Mapping[int, Sequence[Edge]], state: int, before: tuple[Edge, ...], begun: bytes
+    ways: Mapping[int, Sequence[Edge]], state: int, before: tuple[Edge, ...], data: bytes
 ) -> Iterator[tuple[Edge, ...]]:
-    """The continuations of `before`, up to the end of the character that `begun` begins."""
+    """The continuations of `before`, whose bytes are `data`, up to the end of a character."""
     for edge in ways.get(state, ()):
-        path = (*before, edge)
-        if (begun + _bytes(path)).decode(errors="ignore"):
+        path, more = (*before, edge), data + _first(edge) + edge.forced
+        if more.decode(errors="ignore"):
             yield path
         else:
-            yield from _paths(ways, edge.target, path, begun)
+            yield from _paths(ways, edge.target, path, more)
+
+
+def _piece(path: Sequence[Edge], begun: bytes) -> Piece:
+    data = begun + _bytes(path)
+    whole = data.decode(errors="ignore")
+    return _text(whole, begun, path), data[len(whole.encode()) :], _path(path)
+
+
+def _path(edges: Sequence[Edge]) -> Path:
+    parts = []
+    for edge in edges:
+        parts += [bytes(byte for pair in edge.data for byte in pair), edge.forced]
+    return tuple(part.decode("latin-1") for part in parts)
+
+
+def _characters(path: Path) -> int:
+    """Of how many texts it is the path."""
+    sizes = [
+        sum(ord(high) - ord(low) + 1 for low, high in zip(part[::2], part[1::2], strict=True))
+        for part in path[::2]
+    ]
+    return math.prod(size for size in sizes if size)
+
+
+def _but(ranges: str) -> str:
+    """All characters but the ASCII ones outside of the ranges."""
+    pairs = zip(ranges[::2], ranges[1::2], strict=True)
+    inside = {byte for low, high in pairs for byte in range(ord(low), ord(high) + 1)}
+    runs: list[tuple[int, int]] = []
+    for byte in range(0x80):
+        if byte not in inside:
+            first = runs.pop()[0] if runs and runs[-1][1] == byte - 1 else byte
+            runs.append((first, byte))
+    return f"[^{''.join(_range(*run) for run in runs)}]"
 
 
 def _bytes(path: Sequence[Edge]) -> bytes:

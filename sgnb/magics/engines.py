@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import itertools
 import sys
+import weakref
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import lang
 from ..errors import EngineError, OptionError, nearest
+from ..events import AutomatonDrawn
 from ..lang.executor import Executor
 from ..viz import Emitter
+from .automaton import drawing
 from .progress import LoadLine, load_line
 from .table import Facts, Table
 
@@ -38,7 +42,7 @@ class Loaded:
         self.name, self.engine, self.model, self.options = name, engine, model, options
         self.attention = engine.attention
         self.executor = executor_of(engine)
-        self.emitter = Emitter(engine.log)
+        self.emitter = Emitter(engine.log, partial(_drawing, weakref.ref(engine)))
 
     def close(self) -> None:
         self.engine.close()
@@ -51,6 +55,13 @@ class Loaded:
         if engine.pool_tokens < engine.context_length:
             context += f", of which the KV pool holds {engine.pool_tokens:,}"
         return f"{self.model} on {engine.device}, {engine.dtype}, {context}"
+
+
+def _drawing(engine: Callable[[], Engine | None], number: int) -> AutomatonDrawn | None:
+    """For views, which may be kept longer than the engine."""
+    held = engine()
+    grammar = held.compiled_grammar(number) if held else None
+    return drawing(grammar) if grammar else None
 
 
 class Engines:

@@ -1,13 +1,18 @@
-"""`%sglang fsm` and `sgnb.fsm`: the automaton of a regex or JSON schema, as a table and a graph."""
+"""`%sglang fsm` and `sgnb.fsm`: the automaton of a regex or JSON schema, drawn and as a table."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
+from ..events import AutomatonDrawn
 from ..grammar.compiler import CompiledGrammar, compile_spec
 from ..grammar.outline import Allowed, Line, Tokenizer, allowed_tokens, lines
 from ..grammar.report import cut, explain
 from ..grammar.spec import GrammarSpec, schema_text
+from ..viz import in_kernel
+from ..viz.automaton import show_automaton
+from .automaton import drawing
 from .table import Facts, Printed, Table, html_lines, one_line
 
 EDGES_SHOWN = 24
@@ -22,6 +27,7 @@ class FsmReport(Printed):
 
     def __init__(self, grammar: CompiledGrammar, tokenizer: Tokenizer | None = None) -> None:
         self.grammar, self.report = grammar, explain(grammar, tokenizer)
+        self._tokenizer = tokenizer
         self._lines = lines(grammar)
         choices = list(dict.fromkeys(line.start for line in self._lines))[:STATES_SHOWN]
         allowed = allowed_tokens(grammar, tokenizer, choices) if tokenizer else ()
@@ -33,6 +39,21 @@ class FsmReport(Printed):
     def table(self) -> Table:
         """The first compressed edges; in a state in brackets the text may end."""
         return Table(map(_row, self._lines[:EDGES_SHOWN]))
+
+    @cached_property
+    def drawing(self) -> AutomatonDrawn | None:
+        """What the views draw; None without an automaton, and of one with 20,000 states."""
+        return drawing(self.grammar, self._tokenizer)
+
+    def _ipython_display_(self) -> None:
+        """In a notebook the drawing and, below it, the tables. Where there is none IPython takes
+        NotImplementedError for the wish to be shown as usual."""
+        from IPython.display import display
+
+        if not in_kernel() or self.drawing is None:
+            raise NotImplementedError
+        show_automaton(self.drawing, repr(self))
+        display({"text/html": self._repr_html_(), "text/plain": ""}, raw=True)
 
     def to_dot(self) -> Any:
         """A `graphviz.Digraph` of the compressed automaton: the 500 edges nearest to the start.

@@ -38,7 +38,7 @@ class Display:
             if name not in VIEWS:
                 raise OptionError(f"no view is called {name!r}", nearest(name, VIEWS))
         self.uid = uuid.uuid4().hex[:12]
-        self.static = static or os.environ.get("SGNB_STATIC", "") not in ("", "0")
+        self.static = static or is_static()
         self.run: RunState | None = None
         self._emitter, self._names, self._after = emitter, list(views), emitter.log.last
         live = bool(views) and in_kernel() and not self.static
@@ -144,6 +144,11 @@ class Display:
 
     def _say(self, error: Exception) -> None:
         print(f"view stopped: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+def is_static() -> bool:
+    """Whether the environment asks for pictures only."""
+    return os.environ.get("SGNB_STATIC", "") not in ("", "0")
 
 
 def in_kernel() -> bool:

@@ -11,10 +11,10 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from typing import Protocol
 
-from ..events import EventLog, Record
+from ..events import AutomatonDrawn, EventLog, GrammarReady, Record
 from ..latch import Latch
 from .feed import Feed
 from .tree import TreeState
@@ -22,6 +22,9 @@ from .tree import TreeState
 INTERVAL = 0.06
 IDLE_INTERVAL = 0.5
 """Seconds between drains with a view attached, and without one: the log must not overflow."""
+
+KEPT_DRAWINGS = 32
+"""Of grammars, for the next view of the same."""
 
 Wakes = queue.SimpleQueue[bool]
 """What the thread waits for: True to drain at once, False to do so a last time."""
@@ -49,8 +52,13 @@ class Emitter:
     Nothing that holds the lock may call `flush`, `follow` or `close`: they wait for the thread.
     """
 
-    def __init__(self, log: EventLog) -> None:
+    def __init__(
+        self, log: EventLog, drawing: Callable[[int], AutomatonDrawn | None] = lambda number: None
+    ) -> None:
+        """drawing: of the automaton of that number, for the views. Takes up to a second for a large
+        one."""
         self.log = log
+        self._drawing = lru_cache(KEPT_DRAWINGS)(drawing)
         self.tree = TreeState()
         self.lock = threading.RLock()
         self._place = 0
@@ -131,11 +139,21 @@ class Emitter:
             if records:
                 self._place = records[-1].seq
             for view in self._views:
-                self._guard(view, partial(view.push, records, lost))
+                self._guard(view, partial(self._push, view, records, lost))
             for state in self._states:
                 self._guard(state, partial(_feed_state, state, records, lost))
             for done in waiting:
                 done.set()
+
+    def _push(self, view: View, records: list[Record], lost: int) -> None:
+        """With the drawing of each automaton before the record that it is ready."""
+        told: list[Record] = []
+        for record in records:
+            if isinstance(record.event, GrammarReady) and record.event.automaton:
+                drawing = self._drawing(record.event.automaton)
+                told += [record._replace(event=drawing)] if drawing else []
+            told.append(record)
+        view.push(told, lost)
 
     def _guard(self, thing: State | View, action: Callable[[], None]) -> None:
         """Drop a view or state that fails and keep its error for `failure`; the others go on."""

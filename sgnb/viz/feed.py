@@ -11,6 +11,7 @@ from typing import Any
 
 from ..events import (
     Alternatives,
+    AutomatonDrawn,
     Columns,
     Jumped,
     NodeAdded,
@@ -47,6 +48,7 @@ class Feed:
         self._tree = tree
         self._tokens: set[int] = set()
         self._nodes = {ROOT}
+        self._automata: set[int] = set()
         if tree.engine is not None:
             self._tell(t, tree.engine)
         nodes = sorted(tree.nodes.values(), key=lambda node: (node.locks > 0, node.tick))
@@ -68,6 +70,10 @@ class Feed:
             if isinstance(event, TokensNamed):
                 self._tree.vocabulary.learn(event)
                 continue
+            if isinstance(event, AutomatonDrawn):
+                if event.automaton in self._automata:
+                    continue
+                self._automata.add(event.automaton)
             for node in _nodes(event):
                 if node not in self._nodes and node in self._tree.nodes:
                     self._tell_old(record.t, self._tree.nodes[node])

@@ -83,13 +83,13 @@ def picture(states: Sequence[Shown], rows: int, name: str) -> str:
             body, height = _tree(state, runs[-1] if runs else None, rows)
         else:
             shapes, height = draw(state, INSIDE)
-            body = "".join(_tag(n, escape(visible(text)), **own) for n, own, text in shapes)
-        parts.append(_tag("g", body, transform=f"translate({MARGIN} {y:.0f})"))
+            body = "".join(tag(n, escape(visible(text)), **own) for n, own, text in shapes)
+        parts.append(tag("g", body, transform=f"translate({MARGIN} {y:.0f})"))
         y += height + MARGIN
-    card = _tag("rect", class_="l", fill="#fff", x=0.5, y=0.5, width=WIDTH - 1, height=y - 1, rx=8)
-    return _tag(
+    card = tag("rect", class_="l", fill="#fff", x=0.5, y=0.5, width=WIDTH - 1, height=y - 1, rx=8)
+    return tag(
         "svg",
-        _tag("style", STYLE) + card + "".join(parts),
+        tag("style", STYLE) + card + "".join(parts),
         class_=name,
         xmlns="http://www.w3.org/2000/svg",
         viewBox=f"0 0 {WIDTH} {y:.0f}",
@@ -98,7 +98,7 @@ def picture(states: Sequence[Shown], rows: int, name: str) -> str:
     )
 
 
-def _tag(name: str, body: str = "", **attributes: str | float) -> str:
+def tag(name: str, body: str = "", **attributes: str | float) -> str:
     """An element around a `body` of markup. Attributes are escaped; `class_` is `class`."""
     head = name
     for key, value in attributes.items():
@@ -115,12 +115,12 @@ def _run(state: RunState, rows: int) -> tuple[str, float]:
     heads += [(loss, "m") for loss in losses(state)]
     out, y = [], 0.0
     for text, style in heads:
-        out.append(_text(0, y + 12, label(text, 120), style))
+        out.append(text_at(0, y + 12, label(text, 120), style))
         y += 18
     out.append(_legend(state, y))
     y += LINE + 8
     body, height = _rows(state, rows) if state.is_batch else _passages(state, rows)
-    return "".join(out) + _tag("g", body, transform=f"translate(0 {y:.0f})"), y + height
+    return "".join(out) + tag("g", body, transform=f"translate(0 {y:.0f})"), y + height
 
 
 def _passages(state: RunState, rows: int) -> tuple[str, float]:
@@ -129,14 +129,14 @@ def _passages(state: RunState, rows: int) -> tuple[str, float]:
     passages = [passage for passage in state.passages() if passage.segments]
     for branch, segments, _ in passages:
         if len(passages) > 1:
-            out.append(_text(0, y + 12, branch.name, "m"))
+            out.append(text_at(0, y + 12, branch.name, "m"))
             y += LINE
         body, height = _wrapped(segments, max(2, rows // len(passages)))
-        out.append(_tag("g", body, transform=f"translate(0 {y:.0f})"))
+        out.append(tag("g", body, transform=f"translate(0 {y:.0f})"))
         y += height + 6
     if state.hidden:
         more = f"and {state.hidden} more branches, counted but not shown"
-        out.append(_text(0, y + 12, more, "m"))
+        out.append(text_at(0, y + 12, more, "m"))
         y += LINE
     return "".join(out), y
 
@@ -152,7 +152,7 @@ def _wrapped(segments: Sequence[Sequence[str]], most: int) -> tuple[str, float]:
         out.append(_line(line, y))
         y += LINE + 3
     if left_out:
-        out.append(_text(0, y + 12, f"… {counted(left_out, 'more line')}", "m"))
+        out.append(text_at(0, y + 12, f"… {counted(left_out, 'more line')}", "m"))
         y += LINE
     for line in lines[before + left_out :]:
         out.append(_line(line, y))
@@ -165,27 +165,29 @@ def _rows(state: RunState, rows: int) -> tuple[str, float]:
     shown = shown_rows(state, rows)
     called = any(row.arguments for row in shown)
     at = ANSWER_X if called else ARGUMENTS_X
-    out = [_text(x, 12, name, "r") for name, x in CELLS.items()] + [_text(at, 12, "answer", "m")]
-    out += [_text(ARGUMENTS_X, 12, "arguments", "m")] if called else []
+    out = [text_at(x, 12, name, "r") for name, x in CELLS.items()] + [
+        text_at(at, 12, "answer", "m")
+    ]
+    out += [text_at(ARGUMENTS_X, 12, "arguments", "m")] if called else []
     y = float(LINE)
     for row in shown:
         cells = dict(zip(ROW_HEAD, row_cells(row), strict=True))
-        out.append(_tag("path", class_="l", d=f"M0 {y - 2:.0f}h{INSIDE}"))
+        out.append(tag("path", class_="l", d=f"M0 {y - 2:.0f}h{INSIDE}"))
         answer = _fitted(cells["answer"], int((ANSWER_END - at) / CHAR))
-        out.append(_text(at, y + 13, answer, "x" if row.error else ""))
+        out.append(text_at(at, y + 13, answer, "x" if row.error else ""))
         if called:
             room = int((ANSWER_X - ARGUMENTS_X) / CHAR) - 1
-            out.append(_text(ARGUMENTS_X, y + 13, _fitted(cells["arguments"], room), ""))
-        out += [_text(x, y + 13, cells[name], "r") for name, x in CELLS.items() if cells[name]]
+            out.append(text_at(ARGUMENTS_X, y + 13, _fitted(cells["arguments"], room), ""))
+        out += [text_at(x, y + 13, cells[name], "r") for name, x in CELLS.items() if cells[name]]
         y += LINE + 2
     if len(state.rows) > rows:
-        out.append(_text(40, y + 12, f"… {counted(len(state.rows) - rows, 'more row')}", "m"))
+        out.append(text_at(40, y + 12, f"… {counted(len(state.rows) - rows, 'more row')}", "m"))
         y += LINE
     prefix = shared_prefix(state)
     if prefix:
-        out.append(_text(0, y + 18, "every row begins with", "m"))
+        out.append(text_at(0, y + 18, "every row begins with", "m"))
         body, height = _wrapped(prefix, PREFIX_LINES)
-        out.append(_tag("g", body, transform=f"translate(0 {y + 24:.0f})"))
+        out.append(tag("g", body, transform=f"translate(0 {y + 24:.0f})"))
         y += 24 + height
     return "".join(out), y
 
@@ -201,16 +203,16 @@ def _line(runs: Sequence[Run], y: float, x: float = 0) -> str:
     for kind, text in runs:
         width = columns(text) * CHAR
         out += [
-            _tag("rect", class_=kind, x=x, y=y, width=width, height=LINE - 2),
-            _tag("path", class_=f"u {kind}", d=f"M{x:.1f} {y + LINE - 2:.1f}h{width:.1f}"),
-            _tag("text", escape(text), x=x, y=y + 13, textLength=width),
+            tag("rect", class_=kind, x=x, y=y, width=width, height=LINE - 2),
+            tag("path", class_=f"u {kind}", d=f"M{x:.1f} {y + LINE - 2:.1f}h{width:.1f}"),
+            tag("text", escape(text), x=x, y=y + 13, textLength=width),
         ]
         x += width
     return "".join(out)
 
 
-def _text(x: float, y: float, text: str, style: str) -> str:
-    return _tag("text", escape(visible(text)), **({"class_": style} if style else {}), x=x, y=y)
+def text_at(x: float, y: float, text: str, style: str) -> str:
+    return tag("text", escape(visible(text)), **({"class_": style} if style else {}), x=x, y=y)
 
 
 def columns(text: str) -> int:
@@ -275,7 +277,7 @@ class Box(NamedTuple):
 
 def _tree(tree: TreeState, run: RunState | None, leaves: int) -> tuple[str, float]:
     """The radix tree as an icicle, a prefix once, and its height."""
-    out = [_text(0, 12, label(tree_heading(tree), 110), "h")]
+    out = [text_at(0, 12, label(tree_heading(tree), 110), "h")]
     kept = shown_nodes(tree, run, max(1, leaves // 2))
     if not kept:
         return "".join(out), 20
@@ -288,7 +290,7 @@ def _tree(tree: TreeState, run: RunState | None, leaves: int) -> tuple[str, floa
         out.append(_node(tree, tree.nodes[number], run, box, row, cap, hidden[number]))
     y = 26 + count * row
     legend, height = _tree_legend(tree, run, cap, scale, len(kept))
-    return "".join(out) + _tag("g", legend, transform=f"translate(0 {y:.0f})"), y + height
+    return "".join(out) + tag("g", legend, transform=f"translate(0 {y:.0f})"), y + height
 
 
 def _in_order(tree: TreeState, run: RunState | None) -> Iterator[Node]:
@@ -374,15 +376,15 @@ def _node(
     y, tall = 24 + box.row * row, box.rows * row - 3
     made, found = _made(node, run), _found(node, run)
     style = "n" + " f" * found + " o" * (made and not found) + " k" * (node.locks > 0)
-    out = [_tag("rect", class_=style, x=box.x + 0.5, y=y, width=box.width - 1.5, height=tall)]
+    out = [tag("rect", class_=style, x=box.x + 0.5, y=y, width=box.width - 1.5, height=tall)]
     if made:
-        out.append(_tag("rect", class_="s", x=box.x + 1, y=y, width=3, height=tall))
+        out.append(tag("rect", class_="s", x=box.x + 1, y=y, width=3, height=tall))
     broken = len(node.tokens) > cap
     if broken:
         x = box.x + box.width - BREAK
-        out.append(_tag("path", class_="z", d=f"M{x:.1f} {y - 1:.1f}h5v{tall + 2:.1f}h-5z"))
+        out.append(tag("path", class_="z", d=f"M{x:.1f} {y - 1:.1f}h5v{tall + 2:.1f}h-5z"))
         edges = f"M{x:.1f} {y - 1:.1f}v{tall + 2:.1f}m5 0v-{tall + 2:.1f}"
-        out.append(_tag("path", class_="v", d=edges))
+        out.append(tag("path", class_="v", d=edges))
     count = (
         f"{len(node.tokens)}" + f" · found {node.hits}×" * found + f" · +{hidden}" * (hidden > 0)
     )
@@ -420,7 +422,7 @@ def _small(x: float, y: float, text: str, style: str, transform: str = "") -> st
     """Text whose width is forced, so that it stays inside its node in any font."""
     width = columns(text) * LETTER
     turn = {"transform": transform} if transform else {}
-    return _tag("text", escape(text), class_=style, x=x, y=y, textLength=width, **turn)
+    return tag("text", escape(text), class_=style, x=x, y=y, textLength=width, **turn)
 
 
 def _tree_legend(
@@ -430,20 +432,20 @@ def _tree_legend(
     out, x = [], 0
     kinds = [("n f", "found since the run began"), ("n o", "made by this run"), ("n", "neither")]
     for style, text in [*(kinds if run is not None else []), ("n k", "in use")]:
-        out.append(_tag("rect", class_=style, x=x + 1, y=4, width=16, height=10))
+        out.append(tag("rect", class_=style, x=x + 1, y=4, width=16, height=10))
         if style == "n o":
-            out.append(_tag("rect", class_="s", x=x + 1, y=4, width=3, height=10))
-        out.append(_text(x + 24, 13, text, "m"))
+            out.append(tag("rect", class_="s", x=x + 1, y=4, width=3, height=10))
+        out.append(text_at(x + 24, 13, text, "m"))
         x += 44 + 6 * len(text)
     length = max(1, round(60 / scale))
-    out.append(_tag("path", class_="v", d=f"M{x} 5v8m0 -4h{length * scale:.1f}m0 -4v8"))
+    out.append(tag("path", class_="v", d=f"M{x} 5v8m0 -4h{length * scale:.1f}m0 -4v8"))
     linear = f"{counted(length, 'token')}"
     if any(len(node.tokens) > cap for node in tree.nodes.values()):
         linear += f"; a broken node is longer than {cap}"
-    out.append(_text(x + length * scale + 8, 13, linear, "m"))
+    out.append(text_at(x + length * scale + 8, 13, linear, "m"))
     more = len(tree.nodes) - 1 - shown
     if not more:
         return "".join(out), 18
     folded = f"{counted(more, 'more node')} not drawn; +N says how many below a node"
-    out.append(_text(0, 32, folded, "m"))
+    out.append(text_at(0, 32, folded, "m"))
     return "".join(out), 36

@@ -86,9 +86,9 @@ class Trace:
     def widget(self) -> Any:
         """The views as a widget (`anywidget.AnyWidget`), for a notebook that asks for one, as
         marimo does: `mo.ui.anywidget(trace.widget())`."""
-        return self._widget(uuid.uuid4().hex[:12])
+        return self.widget_of(uuid.uuid4().hex[:12])
 
-    def _widget(self, uid: str) -> Any:
+    def widget_of(self, uid: str) -> Any:
         from .widget import Dashboard
 
         feed = Feed(TreeState(), 0.0)
@@ -100,5 +100,5 @@ class Trace:
         bundle = twin_bundle(self._shown(), uid)
         if not in_kernel():
             return bundle
-        data, metadata = self._widget(uid).bundle()
+        data, metadata = self.widget_of(uid).bundle()
         return {**bundle, **data}, metadata

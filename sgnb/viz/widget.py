@@ -34,6 +34,7 @@ FILES = (
         "branches",
         "compare",
         "time",
+        "automaton",
         "grammar",
         "source",
         "rows",

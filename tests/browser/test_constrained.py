@@ -28,6 +28,48 @@ def test_forced_text_is_marked(notebook: Notebook, lab: Lab) -> None:
     jumped = "".join(notebook.cell(record).locator(".sgnb-k-jumped").all_inner_texts())
     assert '{"name": "' in jumped and "city" in jumped and "mood" in jumped
     assert "Omar" not in jumped and "Cairo" not in jumped, "values are the model's"
+    the_automaton_is_walked(notebook, record)
     automaton = next(index for index, source in cells.items() if source.startswith("%sglang fsm"))
     assert "$.city" in notebook.output(automaton)
     assert notebook.cell(automaton).locator("mjx-container").count() == 0, "no formulas"
+    fsm_is_drawn(notebook, automaton)
+    notebook.save()
+    notebook.open_without_kernel(SOURCE.name)
+    cell = notebook.cell(automaton)
+    cell.locator("img[src*=sgnb-twin]").wait_for()
+    assert "$.city" in notebook.output(automaton) and not cell.locator(".sgnb-card").count()
+
+
+def the_automaton_is_walked(notebook: Notebook, index: int) -> None:
+    """By keys, in the drawing as in the strip; the text follows."""
+    cell, page = notebook.cell(index), notebook.page
+    cell.locator(".sgnb-tab[data-view=grammar]").click()
+    drawing = cell.locator(".sgnb-automaton canvas")
+    where = cell.locator(".sgnb-where")
+    assert "the text may end" in where.inner_text()
+    drawing.focus()
+    page.keyboard.press("ArrowLeft")
+    before = where.inner_text()
+    assert "of" in before and cell.locator(".sgnb-step-token.sgnb-lit").count() == 1
+    for _ in range(3):
+        page.keyboard.press("ArrowLeft")
+    assert where.inner_text() != before
+    assert cell.locator(".sgnb-branches .sgnb-lit").count() == 1
+    first = cell.locator(".sgnb-step-token").first
+    first.hover()
+    assert where.inner_text().startswith("after state 1, byte 2 of ")
+    assert where.inner_text() in (drawing.get_attribute("aria-label") or "")
+    cell.locator(".sgnb-title").hover()
+
+
+def fsm_is_drawn(notebook: Notebook, index: int) -> None:
+    cell, page = notebook.cell(index), notebook.page
+    drawing = cell.locator(".sgnb-automaton canvas")
+    assert "26 states" in (drawing.get_attribute("aria-label") or "")
+    assert not cell.locator("img[src*=sgnb-twin]").is_visible(), "the picture is for later"
+    drawing.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert "leads on" in cell.locator(".sgnb-inspector").inner_text()
+    page.keyboard.press("Escape")
+    assert "Point at a state" in cell.locator(".sgnb-inspector").inner_text()

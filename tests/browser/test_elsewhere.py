@@ -44,7 +44,17 @@ def hostile_trace() -> Trace:
     program.add("0.0", LONG)
     list(program.gen("0.0", "long", f" {LONG[:20_000]}"))
     request = program.engine.latest
-    log.emit(events.GrammarReady(request, ACTS, 1, 0.0, False))
+    drawn: dict[str, Any] = {
+        "starts": (0,),
+        "targets": (1,),
+        "ways": (0,),
+        "parts": (0,),
+        "tracks": (-1,),
+    }
+    drawn |= {"texts": (ACTS,), "paths": ((("", "H"),),), "part_names": (ACTS,), "final": (2,)}
+    places: dict[str, Any] = {"states": (1, 2), "columns": (0, 1), "rows": (0, 0)}
+    log.emit(events.AutomatonDrawn(7, ACTS, ACTS, True, **places, **drawn))
+    log.emit(events.GrammarReady(request, ACTS, 1, 0.0, False, 7))
     log.emit(events.Jumped(request, "forced", 0, (0,), "H", -1, -1, (ACTS,)))
     program.end("0.0", f"error {ACTS} {LONG}")
     program.end("0")
@@ -87,6 +97,9 @@ def test_hostile_text_is_text_in_a_page_from_disk(page: Page, tmp_path: Path, wi
         text = "".join(page.locator(part).all_inner_texts())
         assert '<img onerror="window' in text and "\u202e" not in text, part
     assert page.evaluate("window.__pwned") is None and page.locator("img").count() == 0
+    page.locator(".sgnb-automaton canvas").focus()
+    page.keyboard.press("ArrowRight")
+    assert "<img onerror=" in page.locator(".sgnb-where").inner_text()
     page.locator(".sgnb-select").first.select_option("probability")
     assert page.evaluate("window.__sgnb.page.stats.missing") == 0
 

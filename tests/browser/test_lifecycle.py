@@ -23,8 +23,9 @@ LONG = "%%sglang {}\ns += 'A story.'\ns += gen('story', max_tokens=3900, ignore_
 @pytest.mark.slow
 def test_views_are_accessible_in_both_themes(notebook: Notebook, lab: Lab) -> None:
     pytest.importorskip("axe_playwright_python", reason="needs the package axe-playwright-python")
-    notebook.open(lab.write("axe.ipynb", "%load_ext sgnb", FORK, RECORD).name)
-    for index in range(3):
+    automaton = "%sglang fsm (yes|no)!{1,3} --tokens"
+    notebook.open(lab.write("axe.ipynb", "%load_ext sgnb", FORK, RECORD, automaton).name)
+    for index in range(4):
         notebook.run_cell(index)
     drawn = "() => document.querySelector('.sgnb-side canvas').toDataURL()"
     light = notebook.page.evaluate(drawn)

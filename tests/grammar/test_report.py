@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sgnb.grammar.compiler import compile_spec
-from sgnb.grammar.outline import allowed_tokens, lines
+from sgnb.grammar.outline import allowed_tokens, joint_texts, lines
 from sgnb.grammar.report import cut, explain
 from sgnb.grammar.spec import GrammarSpec
 from sgnb.grammar.vocabulary import Vocabulary
@@ -103,6 +103,22 @@ def test_edges_show_characters() -> None:
         "[not ASCII] 'x'",
         "'漢'",
     ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "texts"),
+    [
+        ("[^a]", ["[^a]", ""]),
+        (".", [r"[^\n]", ""]),
+        (r"[^\x00-\x1f\\]", [r"[^\x00-\x1f\\]", ""]),
+        ("[0-9é]", ["[0-9]", "'é'"]),
+        ("[a-zà-ü]", ["[a-z]", "[not ASCII]"]),
+        ("[0-9\x80-\U0010ffff]", ["[0-9]", "[not ASCII]"]),
+        ("[^a]!", ["[\\x00-`b-\\x7f] '!'", "[not ASCII] '!'"]),
+    ],
+)
+def test_what_is_all_but_some_is_said_so(pattern: str, texts: list[str]) -> None:
+    assert joint_texts(lines(compile_spec(spec(pattern)))) == texts
 
 
 @pytest.mark.parametrize(

@@ -137,3 +137,47 @@ def test_tokens_and_columns_of_wide_characters(shell: Any) -> None:
     text = repr(shell("%sglang fsm 日本|[あ-ん]{2} --tokens"))
     assert "\ufffd" not in text and "b'\\xe" in text
     assert repr(Table([{"a": "日本", "b": 1}, {"a": "xyz", "b": 2}])) == "a     b\n日本  1\nxyz   2"
+
+
+@pytest.fixture
+def outputs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
+    """Pretends a notebook's kernel; the list gets what is displayed."""
+    shown: list[dict[str, str]] = []
+    monkeypatch.delenv("SGNB_STATIC", raising=False)
+    monkeypatch.setattr("sgnb.magics.fsm.in_kernel", lambda: True)
+    monkeypatch.setattr("IPython.display.display", lambda data, **_: shown.append(data))
+    return shown
+
+
+def test_a_notebook_shows_the_drawing_then_the_tables(outputs: list[dict[str, str]]) -> None:
+    report = sgnb.fsm("<img src=x>[a-z]+", tokens=True)
+    report._ipython_display_()
+    _, live, picture, tables = outputs
+    assert list(live) == ["application/vnd.jupyter.widget-view+json"]
+    assert picture["text/plain"] == repr(report)
+    svg = picture["image/svg+xml"]
+    assert "sgnb-twin-" in svg and "how many tokens may follow" in svg
+    assert "<img" not in svg and "&lt;img src=x&gt;" in svg
+    assert (tables["text/html"], tables["text/plain"]) == (report._repr_html_(), "")
+    assert report.drawing and report.drawing.allowed[0] >= 1
+    assert f">{report.drawing.allowed[-1]:,}<" in svg
+
+
+def test_without_a_page_there_is_the_picture(
+    outputs: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SGNB_STATIC", "1")
+    sgnb.fsm("[ab]c")._ipython_display_()
+    assert ["image/svg+xml" in output for output in outputs] == [True, False]
+
+
+def test_what_has_no_drawing_is_shown_as_usual(shell: Any, outputs: list[dict[str, str]]) -> None:
+    tree = {"$ref": "#/$defs/t", "$defs": {"t": {"type": "array", "items": {"$ref": "#/$defs/t"}}}}
+    shown, _ = shell.ipython.display_formatter.format(sgnb.fsm(tree))
+    assert outputs == [] and "the grammar library" in shown["text/html"]
+
+
+def test_a_terminal_shows_the_text(shell: Any) -> None:
+    report = sgnb.fsm("[ab]c")
+    shown, _ = shell.ipython.display_formatter.format(report)
+    assert shown["text/plain"] == repr(report)

@@ -128,7 +128,7 @@ def test_an_interrupt_as_the_engine_is_named_closes_it(
 ) -> None:
     made: list[Any] = []
 
-    def interrupted(log: Any) -> None:
+    def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
 
     def open_(model: str, options: dict[str, Any], line: Any) -> Any:

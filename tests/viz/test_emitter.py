@@ -34,6 +34,24 @@ class View:
         self.lost += lost
 
 
+def test_a_drawing_that_fails_ends_the_view_alone() -> None:
+    log = EventLog()
+
+    def drawing(number: int) -> None:
+        raise ValueError(f"no drawing of {number}")
+
+    emitter = Emitter(log, drawing)
+    view = View()
+    emitter.attach(view)
+    log.emit(events.GrammarReady(1, "regex", 5, 0.0, False, 7))
+    emitter.flush()
+    assert str(emitter.failure(view)) == "no drawing of 7"
+    WordEngine(log).insert((1, 2))
+    emitter.flush()
+    assert len(emitter.tree.nodes) == 2
+    emitter.close()
+
+
 @pytest.fixture
 def log() -> EventLog:
     return EventLog()

@@ -8,6 +8,8 @@ const TRIVIAL = 64; // tokens of a program without forks, below which only its t
 
 const HINT = "Point at a token, a node or a lane to see what is known of it; a click keeps it, Escape lets go.";
 
+const STATE_HINT = "Point at a state to see what leads on from it; a click keeps it, the arrow keys go from state to state, Escape lets go.";
+
 const PANELS = { compare: ["comparison", newComparePanel], tree: ["radix tree", newTreePanel], source: ["program", newSourcePanel], branches: ["branches", newBranchesPanel], time: ["cache and batch", newTimePanel], grammar: ["grammar", newGrammarPanel] };
 
 function newDashboard(host, store, { run: wanted, views }) {
@@ -68,7 +70,7 @@ function newDashboard(host, store, { run: wanted, views }) {
     const found = describe(store.shown(), selection);
     if (JSON.stringify(found) === said) return;
     said = JSON.stringify(found);
-    if (!found) inspector.replaceChildren(el("span", "sgnb-label sgnb-hint", HINT));
+    if (!found) inspector.replaceChildren(el("span", "sgnb-label sgnb-hint", isBare(store.state) ? STATE_HINT : HINT));
     else {
       inspector.classList.add("sgnb-used");
       inspector.replaceChildren(el("pre", "sgnb-inspected", visible(found.text) || " "), ...found.facts.flatMap(([name, value]) => [el("span", "sgnb-label", name), el("span", "", value)]));
@@ -106,7 +108,7 @@ function newDashboard(host, store, { run: wanted, views }) {
   }
   function paintTabs(run, state) {
     const bound = boundBy(state, run).length > 0;
-    const names = Object.keys(PANELS).filter((name) => views.includes(name) && (name !== "compare" || store.state.comparison) && (name !== "grammar" || bound) && (name !== "branches" || run) && (name !== "source" || run?.source));
+    const names = isBare(state) ? ["grammar"] : Object.keys(PANELS).filter((name) => views.includes(name) && (name !== "compare" || store.state.comparison) && (name !== "grammar" || bound) && (name !== "branches" || run) && (name !== "source" || run?.source));
     const newTab = () => el("button", "sgnb-tab", "", { type: "button", role: "tab" });
     list(tabs, names, newTab, (tab, name) => {
       setText(tab, PANELS[name][0]);
@@ -144,6 +146,12 @@ function newDashboard(host, store, { run: wanted, views }) {
   const isSilent = () => store.live && performance.now() - store.heard > SILENT_AFTER;
   function paintHead(run, state, silent) {
     const said = silent ? ["error", `no word from the kernel for ${Math.round((performance.now() - store.heard) / 1000)} s`] : run ? [run.status, run.status] : store.live ? ["running", "live"] : ["done", "as it was"];
+    if (isBare(state)) {
+      const [{ grammar, source }] = state.automata.values();
+      setText(title, `${grammar} ${inLine(source, 200)}`);
+      status.hidden = tabs.hidden = foot.hidden = true;
+      return;
+    }
     const variant = run && state.comparison?.variants.find(({ runs }) => runs.includes(run.run));
     setText(title, run ? `${visible(run.title) || "run"}${variant ? `, ${variant.name}` : ""}` : state.engine ? visible(String(state.engine.model).split("/").at(-1)) : "engine");
     setText(status, said[1]);

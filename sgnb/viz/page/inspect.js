@@ -2,6 +2,7 @@
 
 function describe(state, selection) {
   if (!state || !selection) return null;
+  if (selection.automaton !== undefined) return describeState(state, selection);
   return selection.node !== undefined ? describeNode(state, selection.node) : describeToken(state, selection);
 }
 
@@ -43,6 +44,20 @@ function whyNot(state, { prompt, cached, leaves: { others } }) {
 function placeOf(state, { run: name, file, line }) {
   const run = state.runs.get(name), own = run && run.file === file ? run.source.split("\n")[line - run.firstLine] : undefined;
   return own === undefined ? `${line} of ${visible(file.split("/").at(-1))}` : `${line - run.firstLine + 1}: ${inLine(own.trim(), 80)}`;
+}
+
+// A state of an automaton, by its number.
+function describeState(state, { automaton, state: number }) {
+  const drawn = state.automata.get(automaton), at = drawn?.states.indexOf(number) ?? -1;
+  if (at < 0) return null;
+  const graph = graphOf(drawn), ways = graph.arrows.filter((arrow) => arrow.start === at);
+  const facts = [["state", `${number}${graph.final.has(number) ? ": the text may end here" : ""}`]];
+  if (drawn.allowed?.[at] !== undefined) facts.push(["allowed", plural(drawn.allowed[at], "token")]);
+  const parts = [...new Set(ways.flatMap(({ part }) => part.split(", ")).filter(Boolean))];
+  if (parts.length) facts.push(["part", inLine(parts.slice(0, 3).join(", "), 120)]);
+  const shown = ways.slice(0, 6).map(({ text, target }) => `${inLine(text, 60)} to ${drawn.states[target]}`);
+  facts.push(["leads on", shown.length ? `${shown.join(", ")}${ways.length > 6 ? ` and ${ways.length - 6} more ways` : ""}` : "nowhere"]);
+  return { text: "", facts };
 }
 
 function describeNode(state, id) {

@@ -9,7 +9,7 @@ function newState() {
   return {
     t: 0, lost: 0, missing: 0, engine: null, stopped: "", added: 0, evicted: 0, cachedTokens: 0,
     vocabulary: new Map(), nodes: new Map([[ROOT, newNode(ROOT, -1, [], "", 0, 0)]]), ghosts: [], runs: new Map(), requests: new Map(), live: new Set(),
-    comparison: null,
+    comparison: null, automata: new Map(),
   };
 }
 
@@ -26,6 +26,7 @@ function copyState(state) {
     runs: copied(state.runs, run),
     requests: copied(state.requests, (request) => ({ ...request, output: [...request.output] })),
     live: new Set(state.live),
+    automata: new Map(state.automata),
   };
 }
 
@@ -283,7 +284,7 @@ const OF_ENGINE = {
     state.requests.set(event.request, {
       id: event.request, run: event.run, branch: event.branch, name: event.name, purpose: event.purpose, file: event.file, line: event.line, prompt: event.prompt, namespace: event.namespace, output: [],
       queued: t, admitted: null, first: null, finished: null, cached: 0, written: 0, told: event.prompt.length, pending: NO_BYTES, forced: NO_BYTES,
-      leaves: null, grammar: "", bound: false, shown: Boolean(run?.branches.has(event.branch)) && !busy,
+      leaves: null, grammar: "", states: 0, automaton: 0, bound: false, shown: Boolean(run?.branches.has(event.branch)) && !busy,
     });
     state.live.add(event.request);
     if (run) timed(run, t);
@@ -313,9 +314,12 @@ const OF_ENGINE = {
     for (let above = run.branches.get(branch.parent); above; above = run.branches.get(above.parent)) showSent(above, pieces);
     stream(state, request, "jumped", request.forced);
   },
+  AutomatonDrawn(state, event) {
+    state.automata.set(event.automaton, event);
+  },
   GrammarReady(state, event) {
     const request = state.requests.get(event.request);
-    if (request) Object.assign(request, { grammar: event.grammar, bound: true });
+    if (request) Object.assign(request, { grammar: event.grammar, states: event.states, automaton: event.automaton, bound: true });
   },
   StepRan(state, event, t) {
     for (const id of state.live) if (state.requests.get(id).finished !== null) state.live.delete(id);

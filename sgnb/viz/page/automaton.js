@@ -1,0 +1,370 @@
+// An automaton as `AutomatonDrawn` tells it: the way of a text through it, and its drawing. Columns and rows of states come from Python (sgnb/grammar/layout.py).
+
+const PILL = 18, ROW = 58, TRACK = 14, HEADER = 28, LOOP = 22; // pixels: height of a state, of a row, of a bus, of what stands above a band, of loops
+const LABEL = 19, FORCED_LABEL = 23; // characters of an edge's text at most
+const SHOWN_WHOLE = 60; // states up to which all are shown
+const GAP = 44, CROWD = 12, CROWDED_GAP = 120; // pixels between columns; direct edges after a column from which on they have no texts, and its room then
+const AROUND = 2; // rows above and below the current state of a larger one
+
+const graphs = new WeakMap();
+
+// What walks and drawings read of an automaton, made once.
+function graphOf(drawn) {
+  if (!graphs.has(drawn)) graphs.set(drawn, newGraph(drawn));
+  return graphs.get(drawn);
+}
+
+function newGraph(drawn) {
+  const { states, columns, starts, targets, texts, ways } = drawn;
+  const index = new Map(states.map((state, i) => [state, i]));
+  const leads = states.map(() => []), arrows = [], known = new Map();
+  starts.forEach((start, edge) => {
+    const target = targets[edge], key = start * states.length + target;
+    leads[start].push(edge);
+    if (!known.has(key)) known.set(key, arrows.push({ start, target, edges: [], track: drawn.tracks[edge], chosen: 0, text: "", part: drawn.part_names[drawn.parts[edge]] }) - 1);
+    arrows[known.get(key)].edges.push(edge);
+  });
+  for (const arrow of arrows) {
+    arrow.text = [...new Set(arrow.edges.map((edge) => texts[ways[edge]]).filter(Boolean))].join(" | ");
+    arrow.chosen = Math.max(...arrow.edges.map((edge) => chosenShare(drawn.paths[ways[edge]])));
+  }
+  const arrowOf = starts.map((start, edge) => known.get(start * states.length + targets[edge]));
+  return { index, leads, arrows, arrowOf, begun: [], bytes: drawn.paths.map((paths) => paths.map(bytesOfPath)), final: new Set(drawn.final), width: 1 + Math.max(...columns), height: 1 + Math.max(...drawn.rows) };
+}
+
+// Which share of an edge, from its beginning, is chosen; what follows is forced.
+const chosenShare = (paths) => Math.max(...paths.map((path) => {
+  const end = path.at(-1).length, all = path.reduce((sum, part, i) => sum + (i % 2 ? part.length : part ? 1 : 0), 0);
+  return (all - end) / all;
+}));
+
+// For each byte of a path the ranges that it may be in: [low, high, low, high, ...].
+function bytesOfPath(path) {
+  const codes = (text) => [...text].map((unit) => unit.charCodeAt(0));
+  return path.flatMap((part, i) => (i % 2 ? codes(part).map((code) => [code, code]) : part ? [codes(part)] : []));
+}
+
+const isIn = (ranges, byte) => ranges.some((low, i) => i % 2 === 0 && low <= byte && byte <= ranges[i + 1]);
+
+// One byte on. `place`: {state, open}, where `open` are the edges that may have begun there: [edge, its bytes, how many of them are read]. Null where nothing leads on.
+function advance(drawn, graph, { state, open }, byte, crossed) {
+  const begun = open ?? (graph.begun[state] ??= graph.leads[state].flatMap((edge) => graph.bytes[drawn.ways[edge]].map((bytes) => [edge, bytes, 0])));
+  const left = begun.filter(([, bytes, read]) => isIn(bytes[read], byte)).map(([edge, bytes, read]) => [edge, bytes, read + 1]);
+  const done = left.find(([, bytes, read]) => read === bytes.length);
+  if (!done) return left.length ? { state, open: left } : null;
+  crossed.push(done[0]);
+  return { state: drawn.targets[done[0]], open: null };
+}
+
+// The way of a request's output: for each token the edges it came to the end of, and its place after that; null for a token that the grammar does not bind.
+function walkOf(state, drawn, request) {
+  const graph = graphOf(drawn);
+  let place = { state: 0, open: null };
+  return request.output.map((token, i) => {
+    const { jump } = token, known = jump ?? token.mask;
+    if (known && known.before < 0) return null;
+    const begins = known && !(jump && (jump.dropped || request.output[i - 1]?.jump === jump));
+    // Where bytes and states do not agree, as after a lost record, the state is what is true.
+    if (begins && !place.open && drawn.states[place.state] !== known.before && graph.index.has(known.before)) place = { state: graph.index.get(known.before), open: null };
+    const from = place.state, edges = [];
+    let next = place;
+    for (const byte of bytesOf(state.vocabulary, [token.token])) next &&= advance(drawn, graph, next, byte, edges);
+    place = next ?? { state: graph.index.get(known?.after) ?? from, open: null };
+    return { from, edges: next ? edges : [], ...place };
+  });
+}
+
+// A place on an edge: the edge if only one may have begun, and how many of its bytes were read.
+function onEdge({ open }) {
+  const edges = new Set(open?.map(([edge]) => edge));
+  return edges.size === 1 ? { edge: open[0][0], read: open[0][2], length: open[0][1].length } : null;
+}
+
+function labelOf({ text, chosen }) {
+  const most = chosen < 0.5 ? FORCED_LABEL : LABEL;
+  return inLine(text, text.length > most ? most - 1 : most);
+}
+
+// Pixels: the columns that fit beside one another, in bands below one another. `columns` and `rows`: the first and the last that are shown.
+function placeAutomaton(drawn, { width, columns: [from, to], rows: [top, bottom] }) {
+  const graph = graphOf(drawn);
+  const shown = (i) => drawn.columns[i] >= from && drawn.columns[i] <= to && drawn.rows[i] >= top && drawn.rows[i] <= bottom;
+  const arrows = graph.arrows.filter(({ start, target }) => shown(start) || shown(target));
+  const pill = 14 + LETTER * Math.max(...drawn.states.map((state) => String(state).length));
+  const gaps = new Map(), many = new Map(), before = new Map();
+  for (const { start, track } of arrows) if (track < 0) many.set(drawn.columns[start], (many.get(drawn.columns[start]) ?? 0) + 1);
+  const isCrowded = ({ start, target, track }) => track < 0 && start !== target && many.get(drawn.columns[start]) > CROWD;
+  const widen = (column, room) => gaps.set(column, Math.max(gaps.get(column) ?? GAP, room));
+  for (const arrow of arrows) {
+    const room = LETTER * labelOf(arrow).length, column = drawn.columns[arrow.start];
+    if (arrow.start === arrow.target) {
+      for (const side of [column - 1, column]) widen(side, room / 2 + 12);
+      before.set(column, Math.max(before.get(column) ?? 0, (room - pill) / 2));
+    } else if (arrow.track < 0) {
+      widen(column, isCrowded(arrow) ? CROWDED_GAP : room + 26);
+    }
+  }
+  const gap = (column) => gaps.get(column) ?? GAP;
+
+  const bands = [], x = new Map(), bandOf = new Map();
+  for (let column = from, end = 0; column <= to; column += 1) {
+    end += pill + gap(column);
+    if (!bands.length || end > width) {
+      bands.push({ from: column, to: column });
+      end = Math.max(24, before.get(column) ?? 0) + pill + gap(column);
+    }
+    bands.at(-1).to = column;
+    x.set(column, end - gap(column) - pill / 2);
+    bandOf.set(column, bands.at(-1));
+  }
+  const members = new Map(bands.map((band) => [band, []]));
+  drawn.states.forEach((_, i) => shown(i) && members.get(bandOf.get(drawn.columns[i])).push(i));
+  let y = 0;
+  for (const band of bands) {
+    const rows = members.get(band).map((i) => drawn.rows[i]);
+    const crosses = ({ start, target, track }) => track >= 0 && Math.min(drawn.columns[start], drawn.columns[target]) <= band.to && Math.max(drawn.columns[start], drawn.columns[target]) >= band.from;
+    const tracks = new Set(arrows.filter(crosses).map(({ track }) => track));
+    band.first = Math.min(...rows);
+    const looped = arrows.some(({ start, target }) => start === target && bandOf.get(drawn.columns[start]) === band);
+    band.top = y + HEADER + (looped ? LOOP : 0);
+    band.rows = 1 + Math.max(...rows) - band.first;
+    const below = band.top + ROW * band.rows - 8;
+    band.tracks = new Map([...tracks].sort((a, b) => a - b).map((track, i) => [track, below + TRACK * (i + 0.5)]));
+    band.y = y;
+    y = below + TRACK * tracks.size + 8;
+  }
+  const at = (i) => {
+    const band = bandOf.get(drawn.columns[i]);
+    return { x: x.get(drawn.columns[i]), y: band.top + ROW * (drawn.rows[i] - band.first) + PILL / 2, band };
+  };
+  return { arrows, bands, pill, at, shown, isCrowded, width, height: y };
+}
+
+// The lines of an arrow, each [x, y] after [x, y], from its start to its target; of one that leaves what is shown, to the border.
+function linesOf(drawn, placed, arrow) {
+  const { start, target, track } = arrow;
+  const { bands, pill, width } = placed;
+  const a = placed.shown(start) ? placed.at(start) : null, b = placed.shown(target) ? placed.at(target) : null;
+  if (start === target) return [[[a.x - 7, a.y - PILL / 2], [a.x - 13, a.y - 23], [a.x + 13, a.y - 23], [a.x + 7, a.y - PILL / 2]]];
+  const right = a && a.x + pill / 2, left = b && b.x - pill / 2;
+  if (track < 0) {
+    if (!a) return [[[left - 22, b.y], [left, b.y]]];
+    if (!b && drawn.columns[target] <= bands.at(-1).to) return [[[right, a.y], [right + 22, a.y]]];
+    // The long piece is in the lower of two rows, so that texts of edges from or to one state are apart.
+    const elbow = !b || placed.isCrowded(arrow) ? [] : a.y < b.y ? [[right + 6, a.y], [right + 18, b.y]] : a.y > b.y ? [[left - 24, a.y], [left - 12, b.y]] : [];
+    if (a.band === b?.band) return [[[right, a.y], ...elbow, [left, b.y]]];
+    const level = a.band.top + ROW * Math.min(a.band.rows - 1, Math.max(0, drawn.rows[target] - a.band.first)) + PILL / 2;
+    return [[[right, a.y], ...(level === a.y ? [] : [[right + 6, a.y], [right + 18, level]]), [width, level]], ...(b ? [[[0, b.y], [left, b.y]]] : [])];
+  }
+  const forward = drawn.columns[target] > drawn.columns[start];
+  const begin = a?.band ?? (forward ? bands[0] : bands.at(-1)), end = b?.band ?? (forward ? bands.at(-1) : bands[0]);
+  // Upright lines of states below one another are beside one another.
+  const aside = (i, { band }) => 3 * ((drawn.rows[i] - band.first) % 4);
+  const turn = forward ? 4 : -4, down = a && right + 9 + aside(start, a), up = b && left - 12 - aside(target, b), lines = [];
+  for (let i = bands.indexOf(begin); ; i += forward ? 1 : -1) {
+    const y = bands[i].tracks.get(track);
+    const here = a && bands[i] === begin ? [[right, a.y], [down - 4, a.y], [down, a.y + 4], [down, y - 4], [down + turn, y]] : [[forward ? 0 : width, y]];
+    const there = b && bands[i] === end ? [[up - turn, y], [up, y - 4], [up, b.y + 4], [up + 4, b.y], [left, b.y]] : [[forward ? width : 0, y]];
+    lines.push([...here, ...there]);
+    if (bands[i] === end) return lines;
+  }
+}
+
+const span = ([a, b]) => Math.hypot(b[0] - a[0], b[1] - a[1]);
+const spanOf = (lines) => lines.flatMap((line) => line.slice(1).map((point, i) => span([line[i], point]))).reduce((sum, length) => sum + length, 0);
+
+// What follows after a share of the lines.
+function restOf(lines, share) {
+  let skip = share * spanOf(lines);
+  const left = [];
+  for (const line of lines) {
+    const points = [];
+    for (let i = 1; i < line.length; i += 1) {
+      const [a, b] = [line[i - 1], line[i]], length = span([a, b]);
+      if (skip < length) {
+        if (!points.length) points.push([a[0] + ((b[0] - a[0]) * skip) / length, a[1] + ((b[1] - a[1]) * skip) / length]);
+        points.push(b);
+      }
+      skip = Math.max(0, skip - length);
+    }
+    if (points.length) left.push(points);
+  }
+  return left;
+}
+
+// Up to token `last` of a walk: how often arrows were taken, where tokens end on them, what each state allowed, and where one is.
+function wayUpTo(drawn, request, walk, last) {
+  const graph = graphOf(drawn);
+  const way = { taken: new Map(), allowed: new Map(), visited: new Map(), borders: new Map(), edges: [], place: { state: 0, open: null } };
+  for (let i = 0; i <= last && i < walk.length; i += 1) {
+    const step = walk[i];
+    if (!step) continue;
+    if (!way.visited.has(step.from)) way.visited.set(step.from, null);
+    const { mask } = request.output[i];
+    if (mask && graph.index.get(mask.before) === step.from) way.allowed.set(step.from, mask.allowed);
+    for (const edge of step.edges) {
+      const arrow = graph.arrowOf[edge];
+      way.taken.set(arrow, (way.taken.get(arrow) ?? 0) + 1);
+      way.visited.set(drawn.targets[edge], i);
+    }
+    const on = onEdge(step);
+    if (on) {
+      const arrow = graph.arrowOf[on.edge], pass = way.taken.get(arrow) ?? 0, known = way.borders.get(arrow);
+      const shares = known?.pass === pass ? known.shares : [];
+      way.borders.set(arrow, { pass, shares: [...shares, on.read / on.length] });
+    }
+    Object.assign(way, { edges: step.edges, place: { state: step.state, open: step.open } });
+  }
+  return way;
+}
+
+// The columns and rows that are shown: all of a small automaton, else those around a state.
+function windowOf(drawn, graph, around, width) {
+  if (drawn.states.length <= SHOWN_WHOLE) return { columns: [0, graph.width - 1], rows: [0, graph.height - 1] };
+  const row = Math.max(AROUND, Math.min(graph.height - 1 - AROUND, drawn.rows[around])), rows = [Math.max(0, row - AROUND), row + AROUND];
+  const fits = (from, to) => from >= 0 && to < graph.width && placeAutomaton(drawn, { width, columns: [from, to], rows }).bands.length === 1;
+  let from = drawn.columns[around], to = from;
+  if (fits(from - 1, to)) from -= 1;
+  while (fits(from, to + 1)) to += 1;
+  while (fits(from - 1, to)) from -= 1;
+  return { columns: [from, to], rows };
+}
+
+function drawAutomaton(surface, colours, drawn, placed, way, lit) {
+  const graph = graphOf(drawn), context = surface.begin(placed.width, Math.max(1, placed.height));
+  const open = onEdge(way.place)?.edge, current = graph.arrowOf[open];
+  drawParts(context, colours, placed);
+  const drawnArrows = placed.arrows.map((arrow) => ({ arrow, lines: linesOf(drawn, placed, arrow), number: graph.arrowOf[arrow.edges[0]] }));
+  const taken = ({ number }) => way.taken.has(number) || number === current;
+  for (const one of [...drawnArrows.filter((one) => !taken(one)), ...drawnArrows.filter(taken)]) {
+    const { arrow, lines, number } = one, isTaken = taken(one);
+    const forced = arrow.chosen < 1, faint = (colour) => (isTaken ? colour : `color-mix(in srgb, ${colour} 50%, ${colours.bg})`);
+    strokeLines(context, lines, isTaken ? colours.sampled : faint(colours.muted), isTaken ? 2.2 : 1.1);
+    if (forced) strokeLines(context, restOf(lines, arrow.chosen), faint(colours.jumped), placed.isCrowded(arrow) ? 1.2 : arrow.track >= 0 ? 3 : 5);
+    if (placed.shown(arrow.target)) drawHead(context, lines.at(-1), forced ? faint(colours.jumped) : isTaken ? colours.sampled : colours.muted);
+    for (const share of (placed.shown(arrow.start) && way.borders.get(number)?.shares) || []) {
+      const [x, y] = restOf(lines, share)[0]?.[0] ?? lines.at(-1).at(-1);
+      fillTinted(context, colours.fg, 1, x - 1, y - 6, 2, 12);
+    }
+  }
+  const said = new Set();
+  for (const one of drawnArrows) drawLabel(context, colours, placed, one, taken(one), said);
+  drawn.states.forEach((_, i) => placed.shown(i) && drawState(i));
+
+  function drawState(i) {
+    const { x, y } = placed.at(i), left = x - placed.pill / 2, top = y - PILL / 2;
+    const here = i === way.place.state, visited = way.visited.has(i) || here;
+    const allowed = way.allowed.get(i) ?? drawn.allowed?.[i];
+    surface.region({ x: left - 4, y: top - 6, width: placed.pill + 8, height: PILL + 24, state: i });
+    context.beginPath();
+    context.roundRect(left, top, placed.pill, PILL, PILL / 2);
+    context.fillStyle = colours.bg;
+    context.fill();
+    context.fillStyle = here ? colours.sampled : visited ? colours.sampled : colours.soft;
+    context.globalAlpha = here ? (way.place.open ? 0.45 : 1) : visited ? 0.22 : 1;
+    context.fill();
+    context.globalAlpha = 1;
+    context.strokeStyle = i === lit ? colours.fg : visited ? colours.sampled : colours.muted;
+    context.lineWidth = i === lit ? 2.5 : 1.2;
+    context.stroke();
+    if (graph.final.has(drawn.states[i])) {
+      context.beginPath();
+      context.lineWidth = 1;
+      context.roundRect(left - 3, top - 3, placed.pill + 6, PILL + 6, PILL / 2 + 3);
+      context.stroke();
+    }
+    context.textAlign = "center";
+    context.fillStyle = here && !way.place.open ? colours.bg : colours.fg;
+    context.fillText(String(drawn.states[i]), x, y + 0.5);
+    if (allowed !== undefined) {
+      context.fillStyle = colours.muted;
+      context.font = "10px system-ui, sans-serif";
+      context.fillText(allowed.toLocaleString("en"), x, y + PILL / 2 + 9);
+      context.font = FONT;
+    }
+    context.textAlign = "start";
+  }
+}
+
+function strokeLines(context, lines, colour, width) {
+  context.strokeStyle = colour;
+  context.lineWidth = width;
+  context.lineJoin = "round";
+  for (const points of lines) {
+    context.beginPath();
+    points.forEach(([x, y], i) => (i ? context.lineTo(x, y) : context.moveTo(x, y)));
+    context.stroke();
+  }
+}
+
+function drawHead(context, line, colour) {
+  const [[x0, y0], [x, y]] = line.slice(-2), angle = Math.atan2(y - y0, x - x0);
+  context.fillStyle = colour;
+  context.beginPath();
+  context.moveTo(x, y);
+  for (const side of [-0.45, 0.45]) context.lineTo(x - 8 * Math.cos(angle + side), y - 8 * Math.sin(angle + side));
+  context.fill();
+}
+
+// An edge's text above it; on a bus once for each text and target, at its beginning.
+function drawLabel(context, colours, placed, { arrow, lines }, taken, said) {
+  const text = labelOf(arrow), key = `${arrow.target} ${text}`, loop = arrow.start === arrow.target;
+  const beyond = arrow.track < 0 && !placed.shown(arrow.target) && lines[0].at(-1)[0] < placed.width;
+  if (!placed.shown(arrow.start) || beyond || (arrow.track >= 0 && said.has(key)) || (placed.isCrowded(arrow) && !taken)) return;
+  if (arrow.track >= 0) said.add(key);
+  const room = LETTER * text.length, [a, b] = longestPiece(lines[0]);
+  const middle = (a[0] + b[0] - room) / 2, x = loop ? middle : arrow.track >= 0 ? Math.min(a[0], b[0]) + 6 : lines.length > 1 || !placed.shown(arrow.target) ? a[0] + 8 : middle - 4;
+  const y = b[1] - (loop ? 7 : arrow.track >= 0 ? 0 : arrow.chosen < 1 ? 11 : 8);
+  const left = Math.min(x, placed.width - room);
+  if (arrow.track >= 0) fillTinted(context, colours.bg, 1, left - 2, y - 6, room + 4, 12);
+  context.fillStyle = taken ? colours.fg : colours.muted;
+  context.fillText(text, left, y);
+}
+
+// The piece of a line that goes furthest to one side.
+function longestPiece(line) {
+  const pieces = line.slice(1).map((point, i) => [line[i], point]), across = ([a, b]) => Math.abs(b[0] - a[0]);
+  return pieces.reduce((best, piece) => (across(piece) > across(best) ? piece : best));
+}
+
+// Above each band, which part of the pattern or schema its edges come from.
+function drawParts(context, colours, placed) {
+  context.font = "10.5px system-ui, sans-serif";
+  for (const band of placed.bands) {
+    const parts = new Map();
+    for (const { start, part, track } of placed.arrows) if (track < 0 && part && placed.shown(start) && placed.at(start).band === band && !parts.has(placed.at(start).x)) parts.set(placed.at(start).x, part);
+    let last = "", end = -Infinity;
+    for (const [x, part] of [...parts].sort(([a], [b]) => a - b)) {
+      if (part === last) continue;
+      const text = inLine(part, 32), left = Math.max(x - placed.pill / 2, end + 14);
+      context.fillStyle = colours.line;
+      context.fillRect(left, band.y + 2, 1, 12);
+      context.fillStyle = colours.muted;
+      context.fillText(text, left + 5, band.y + 8);
+      [last, end] = [part, left + 5 + context.measureText(text).width];
+    }
+  }
+  context.font = FONT;
+}
+
+// All states of a large automaton, small, with the way and what is shown of it.
+function drawMinimap(surface, colours, drawn, shown, way, width) {
+  const graph = graphOf(drawn), height = Math.max(16, Math.min(56, 6 * graph.height)) + 8;
+  const context = surface.begin(width, height), across = (width - 12) / graph.width, down = (height - 8) / graph.height;
+  const left = (column) => 6 + across * column, top = (row) => 4 + down * row;
+  const dot = Math.max(1, Math.min(4, across - 0.5)), tall = Math.max(1, Math.min(4, down - 0.5));
+  context.fillStyle = colours.muted;
+  context.globalAlpha = 0.55;
+  drawn.states.forEach((_, i) => context.fillRect(left(drawn.columns[i]), top(drawn.rows[i]), dot, tall));
+  context.globalAlpha = 1;
+  context.fillStyle = colours.sampled;
+  for (const i of way.visited.keys()) context.fillRect(left(drawn.columns[i]), top(drawn.rows[i]) - 1, Math.max(2, dot), tall + 2);
+  context.strokeStyle = colours.fg;
+  context.lineWidth = 1;
+  const { columns: [from, to], rows: [first, last] } = shown;
+  context.strokeRect(left(from) - 2.5, top(first) - 2.5, across * (to - from + 1) + 4, down * (Math.min(last, graph.height - 1) - first + 1) + 4);
+  return (x, y) => {
+    const far = (i) => Math.hypot(left(drawn.columns[i]) - x, top(drawn.rows[i]) - y);
+    return drawn.states.reduce((best, _, i) => (far(i) < far(best) ? i : best), 0);
+  };
+}
