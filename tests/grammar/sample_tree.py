@@ -12,6 +12,7 @@ from sgnb.grammar.syntax import (
     Chars,
     Concat,
     Intersect,
+    Lexeme,
     Literal,
     Node,
     Reference,
@@ -60,7 +61,7 @@ class Sampler:
                 return min(map(self.height, options), default=FAR)
             case Repeat(inner, least, _):
                 return self.height(inner) if least else 0
-            case Source(inner, _):
+            case Source(inner, _) | Lexeme(inner):
                 return self.height(inner)
             case Intersect() | Without():
                 return 0 if product(node) else FAR
@@ -92,7 +93,7 @@ class Sampler:
                 )
             case Intersect() | Without():
                 return self.walk(product(node))
-            case Source(inner, _):
+            case Source(inner, _) | Lexeme(inner):
                 return self.sample(inner, depth)
             case Reference(name):
                 return self.sample(self.rules.rules[name], depth + 1)

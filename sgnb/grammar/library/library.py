@@ -23,8 +23,10 @@ from ...errors import GrammarError
 from ..syntax import Rules
 from ..vocabulary import Vocabulary
 from .gbnf import is_gbnf, parse_gbnf
-from .lark import write
+from .lark import SECONDS, write
 from .lark_notation import refuse_unsupported
+from .lexeme_lark import write_lexemes
+from .lexemes import Budget
 
 LARGEST_TEXT = 1_500_000  # characters of a user's grammar
 LARGEST_LARK = 400_000  # characters of what the library reads; larger ones take it seconds
@@ -42,6 +44,7 @@ _OPTIONS = '\n%llguidance {"no_forcing": true}\n'
 """Masks allow every tokenization of what is forced, not only the library's own."""
 
 _LISTING = re.compile(r"(?s)<state>.*|<backtrace>.*|<non-verbose/>|\n *[0-9]+ \| *%llguidance .*")
+_BYTES = Vocabulary([bytes([byte]) for byte in range(255)])
 _KEPT_TOKENIZERS = 4
 _tokenizers: OrderedDict[str, Any] = OrderedDict()
 _lock = Lock()
@@ -61,6 +64,16 @@ def compile_ebnf(text: str, vocabulary: Vocabulary) -> LibraryGrammar:
         return compile_rules(parse_gbnf(text), vocabulary)
     refuse_unsupported(text)
     return LibraryGrammar(text, vocabulary)
+
+
+def compile_lexemes(rules: Rules, vocabulary: Vocabulary) -> LibraryGrammar:
+    """Exactly the texts of `rules`, which are made of lexemes. GrammarError if none."""
+    return LibraryGrammar(write_lexemes(rules, Budget(SECONDS).spend, _has_text), vocabulary)
+
+
+def _has_text(lark: str) -> bool:
+    """Whether any text begins as the grammar asks, which the library sees to the end."""
+    return bool(LibraryGrammar(lark, _BYTES).matcher().next_token_bitmask().any())
 
 
 def compile_rules(rules: Rules, vocabulary: Vocabulary) -> LibraryGrammar:

@@ -13,8 +13,8 @@ from ..syntax import NOTHING, Intersect, Literal, Node, Source, Without
 from .cases import CaseReader
 from .flat import FlatSchema, Schema
 from .members import Part, counted, listed
-from .strings import all_but, apart, decoded, pattern_tree
-from .text import ANY_TEXT, Layout, either, string
+from .strings import apart, decoded, pattern_tree
+from .text import ANY_TEXT, Layout, either
 
 MOST_PATTERNS = 3
 LONGEST_LABEL = 400
@@ -96,7 +96,7 @@ def _path(label: str, name: str) -> str:
 
 def _entry(name: Node, schema: Schema, label: str, context: Context) -> Node:
     value = NOTHING if schema is False else context.value(schema, label)
-    node = NOTHING if NOTHING in (name, value) else context.layout.entry(string(name), value)
+    node = NOTHING if NOTHING in (name, value) else context.layout.entry(name, value)
     return node if node == NOTHING else Source(node, label)
 
 
@@ -141,8 +141,6 @@ def _names(
     unwanted = [node for node in unwanted if not any(apart(node, other) for other in wanted)]
 
     names = [name for name in taken if all(re.search(pattern, name) for pattern in chosen)]
-    if not wanted and not unwanted:
-        return all_but(names)
     node = Intersect(tuple(wanted)) if len(wanted) > 1 else wanted[0] if wanted else ANY_TEXT
     unwanted += map(Literal, names)
     return Without(node, either(unwanted)) if unwanted else node

@@ -15,6 +15,7 @@ from functools import partial
 from ...errors import GrammarError
 from ..syntax import (
     NOTHING,
+    Lexeme,
     Literal,
     Node,
     Reference,
@@ -178,8 +179,8 @@ class _Translation:
         if flat.types == ALL_TYPES and not flat.spoken and replace(flat, source=None) == _ANY:
             return self._reference(VALUE.name)
         types = flat.narrowed()
-        options = [string(self._decoded(flat))] if "string" in types else []
-        options.append(self._numbers(flat, types & NUMBERS))
+        options = [_lexeme(string(self._decoded(flat)))] if "string" in types else []
+        options.append(_lexeme(self._numbers(flat, types & NUMBERS)))
         for kind, value in (("boolean", True), ("boolean", False), ("null", None)):
             if kind in types and self.reader.holds(flat, value):
                 options.append(self.layout.constant(value))
@@ -228,6 +229,10 @@ class _Translation:
                 raise self.index.error(source, "multipleOf", error.message, error.hint) from None
         removed = [_spellings(value) for value in flat.excluded if type_of(value) in NUMBERS]
         return Without(node, either(removed)) if removed and node != NOTHING else node
+
+
+def _lexeme(node: Node) -> Node:
+    return node if node == NOTHING else Lexeme(node)
 
 
 _ANY = FlatSchema()
