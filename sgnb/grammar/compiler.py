@@ -38,10 +38,10 @@ from .vocabulary import Vocabulary
 FORMAT = 2
 """Version of the disk cache: counts up when the same spec may give another automaton."""
 
-REGEX_LIMITS = Limits(seconds=1.4)
-SCHEMA_LIMITS = Limits(positions=66_000, seconds=1.2)
-"""What would take much longer than a second goes to the library. The bound is on the size first, so
-that a schema takes the same road on machines of all speeds."""
+REGEX_LIMITS = Limits(positions=40_000, building=16_000, seconds=0.5)
+SCHEMA_LIMITS = Limits(positions=6_000, building=4_000, seconds=0.3)
+"""What would take longer goes to the library, whose masks are as fast. The bound is on the size
+first, so that a grammar takes the same road on machines of all speeds."""
 
 WORTH_KEEPING = 0.005
 """Seconds of compile time from which the disk cache pays."""

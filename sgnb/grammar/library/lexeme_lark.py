@@ -9,8 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..syntax import NOTHING, Alternate, Intersect, Lexeme, Literal, Node, Reference, Rules, Without
-from ..syntax import alternate
+from ..syntax import (
+    NOTHING,
+    Alternate,
+    Intersect,
+    Lexeme,
+    Literal,
+    Node,
+    Reference,
+    Rules,
+    Without,
+    alternate,
+)
 from .lark import ExpressionWriter
 from .normal import postorder, rebuilt, simplified, trimmed
 

@@ -40,6 +40,14 @@ _LIMITS: dict[str, Any] = {
     "max_grammar_size": 500_000,
     "verbose_errors": False,
 }
+_LEXEME_LIMITS = _LIMITS | {
+    "max_items_in_row": 1_000_000,
+    "step_lexer_fuel": 100_000_000,
+    "step_max_items": 100_000_000,
+    "max_lexer_states": 200_000,
+}
+"""For schemas and patterns, which must not fail once they compile. A state takes some 1 kB."""
+
 _OPTIONS = '\n%llguidance {"no_forcing": true}\n'
 """Masks allow every tokenization of what is forced, not only the library's own."""
 
@@ -68,12 +76,17 @@ def compile_ebnf(text: str, vocabulary: Vocabulary) -> LibraryGrammar:
 
 def compile_lexemes(rules: Rules, vocabulary: Vocabulary) -> LibraryGrammar:
     """Exactly the texts of `rules`, which are made of lexemes. GrammarError if none."""
-    return LibraryGrammar(write_lexemes(rules, Budget(SECONDS).spend, _has_text), vocabulary)
+    lark = write_lexemes(rules, Budget(SECONDS).spend, _has_text)
+    return LibraryGrammar(lark, vocabulary, _LEXEME_LIMITS)
 
 
 def _has_text(lark: str) -> bool:
-    """Whether any text begins as the grammar asks, which the library sees to the end."""
-    return bool(LibraryGrammar(lark, _BYTES).matcher().next_token_bitmask().any())
+    """Whether the grammar of one terminal has any text: the library sees a terminal's end."""
+    try:
+        LibraryGrammar(lark, _BYTES)
+    except _NoToken:
+        return False
+    return True
 
 
 def compile_rules(rules: Rules, vocabulary: Vocabulary) -> LibraryGrammar:
@@ -81,10 +94,14 @@ def compile_rules(rules: Rules, vocabulary: Vocabulary) -> LibraryGrammar:
     return LibraryGrammar(write(rules), vocabulary)
 
 
+class _NoToken(GrammarError):
+    """Nothing can go on."""
+
+
 class LibraryGrammar:
     """A grammar in the library's notation for a vocabulary; shared by requests and threads."""
 
-    def __init__(self, lark: str, vocabulary: Vocabulary) -> None:
+    def __init__(self, lark: str, vocabulary: Vocabulary, limits: dict[str, Any] = _LIMITS) -> None:
         """Compiles, without the GIL. Raises GrammarError with what the library says."""
         from llguidance import LLMatcher, LLParserLimits
 
@@ -94,9 +111,9 @@ class LibraryGrammar:
             raise GrammarError(f"{problem}: {len(lark):,} characters as it reads them", hint)
         self.vocabulary = vocabulary
         self._lock = Lock()
-        tokenizer, limits = _tokenizer(vocabulary), LLParserLimits(**_LIMITS)
+        tokenizer = _tokenizer(vocabulary)
         source = LLMatcher.grammar_from_lark(lark + _OPTIONS)
-        self._first = LLMatcher(tokenizer, source, log_level=0, limits=limits)
+        self._first = LLMatcher(tokenizer, source, log_level=0, limits=LLParserLimits(**limits))
         if self._first.is_error():
             raise _refused(self._first.get_error())
         _allowed(self._first, vocabulary.size)
@@ -104,7 +121,14 @@ class LibraryGrammar:
     def matcher(self) -> LibraryMatcher:
         """A new one, at the beginning. Any thread may call this."""
         with self._lock:
-            return LibraryMatcher(self._first.deep_copy(), self.vocabulary, 0)
+            return LibraryMatcher(self, self._first.deep_copy(), [])
+
+    def replayed(self, tokens: list[int]) -> Any:
+        """The library's own matcher after these tokens, which it accepts, with no other state."""
+        with self._lock:
+            inner = self._first.deep_copy()
+        inner.consume_tokens(tokens)
+        return inner
 
 
 class LibraryMatcher:
@@ -112,25 +136,37 @@ class LibraryMatcher:
 
     state = -1
 
-    def __init__(self, inner: Any, vocabulary: Vocabulary, accepted: int) -> None:
-        self._inner, self._vocabulary, self._accepted = inner, vocabulary, accepted
+    def __init__(self, grammar: LibraryGrammar, inner: Any, accepted: list[int]) -> None:
+        self._grammar, self._inner, self._accepted = grammar, inner, accepted
+        self._vocabulary = grammar.vocabulary
         self._mask: NDArray[np.uint32] | None = None
 
     def accept_token(self, token: int) -> None:
         piece = self._vocabulary.pieces[token]
-        if not piece or not self._inner.try_consume_tokens([token]):
+        accepted = bool(piece) and self._inner.try_consume_tokens([token])
+        if self._inner.is_error():
+            self._start_again()
+            accepted = self._inner.try_consume_tokens([token])
             self._check()
+        if not accepted:
             message = f"token {token} ({piece!r}) is not allowed here"
             raise GrammarError(message, "take one of the allowed tokens")
-        self._check()
-        self._accepted += 1
+        self._accepted.append(token)
         self._mask = None
 
     def next_token_bitmask(self) -> NDArray[np.uint32]:
-        """Also a GrammarError if finding them takes too much."""
         if self._mask is None:
-            self._mask = _allowed(self._inner, self._vocabulary.size)
+            try:
+                self._mask = _allowed(self._inner, self._vocabulary.size)
+            except GrammarError:
+                self._start_again()
+                self._mask = _allowed(self._inner, self._vocabulary.size)
         return self._mask
+
+    def _start_again(self) -> None:
+        """What the library remembers of a text's lexer is bounded; most of it is of no use later:
+        the same text from the beginning needs little of it."""
+        self._inner = self._grammar.replayed(self._accepted)
 
     def find_jump_forward_string(self) -> bytes:
         """As far as the library sees them."""
@@ -150,17 +186,17 @@ class LibraryMatcher:
         return ()
 
     def rollback(self, tokens: int) -> None:
-        accepted = self._accepted
+        accepted = len(self._accepted)
         if not 0 <= tokens <= accepted:
             raise GrammarError(f"{tokens} tokens cannot be undone", f"{accepted} were accepted")
         if tokens:
             self._inner.rollback(tokens)
             self._check()
-            self._accepted -= tokens
+            del self._accepted[-tokens:]
             self._mask = None
 
     def fork(self) -> LibraryMatcher:
-        return LibraryMatcher(self._inner.deep_copy(), self._vocabulary, self._accepted)
+        return LibraryMatcher(self._grammar, self._inner.deep_copy(), self._accepted.copy())
 
     @property
     def is_final(self) -> bool:
@@ -194,7 +230,7 @@ def _refused(message: str) -> GrammarError:
     """The library's message, without listings and without the line that `_OPTIONS` adds."""
     message = " ".join(_LISTING.sub("", message).split()) or "no reason given"
     if message.startswith("NoExtension"):
-        return GrammarError(
+        return _NoToken(
             "no token of this vocabulary can go on here in the grammar",
             "allow other characters there: the tokenizer has no way to write these",
         )

@@ -32,7 +32,6 @@ from ..syntax import (
     Without,
     alternate,
     concat,
-    optional,
 )
 
 ANY_CHARACTER = Chars(((0, 0xD7FF), (0xE000, 0x10FFFF)))
