@@ -35,7 +35,7 @@ from .spec import GrammarSpec
 from .syntax import Lexeme, Rules
 from .vocabulary import Vocabulary
 
-FORMAT = 2
+FORMAT = 3
 """Version of the disk cache: counts up when the same spec may give another automaton."""
 
 REGEX_LIMITS = Limits(positions=40_000, building=16_000, seconds=0.5)

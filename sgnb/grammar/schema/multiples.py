@@ -6,14 +6,17 @@ import math
 from collections.abc import Iterable
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 
 from ...errors import GrammarError
-from ..syntax import Chars, Intersect, Literal, Node, Repeat, concat, optional
-from .numbers import BOUND_DIGITS, Bound, integers, numbers
-from .text import DIGIT, either
+from ..syntax import EMPTY, NOTHING, Chars, Intersect, Literal, Node, Repeat, concat, optional
+from .numbers import BOUND_DIGITS, INTEGER_DIGITS, Bound, integers, numbers
+from .text import DIGIT, characters, either
 
 MOST_LISTED = 1000
 """At most this many multiples are written out one by one."""
+
+MOST_REMAINDERS = 100
 
 _BOUNDS = f"a minimum and a maximum with at most {MOST_LISTED} multiples between"
 _HINT = f"give {_BOUNDS}, or drop multipleOf"
@@ -29,7 +32,7 @@ def common_multiple(steps: Iterable[int | Decimal]) -> Fraction:
 def multiples(step: Fraction, low: Bound | None, high: Bound | None, whole: bool) -> Node:
     """The multiples of `step` > 0 between the bounds; `whole` for integers only.
 
-    GrammarError where neither a list of MOST_LISTED numbers nor one of last digits describes them.
+    GrammarError where neither a list of MOST_LISTED numbers nor last digits and remainders do it.
     """
     if whole:
         step = Fraction(step.numerator)
@@ -73,14 +76,49 @@ def _whole_multiples(step: int, low: Bound | None, high: Bound | None) -> Node:
     within = integers(*integer_bounds(low, high))
     if step == 1:
         return within
-    count = next((count for count in range(1, 20) if 10**count % step == 0), None)
-    if count is None or 10**count // step > MOST_LISTED:
-        raise GrammarError(f"multipleOf {step} has no short list of last digits", _HINT)
+    ending = math.gcd(step, 10 ** step.bit_length())  # the last digits say whether this divides
+    rest = step // ending
+    count = next(count for count in range(400) if 10**count % ending == 0)
+    if 10**count // ending > MOST_LISTED or rest > MOST_REMAINDERS:
+        raise GrammarError(f"multipleOf {step} has too many last digits or remainders", _HINT)
+    parts = [within]
+    if ending > 1:
+        parts.append(_ending(ending, count))
+    if rest > 1:
+        bounds = [abs(end) for end in integer_bounds(low, high) if end is not None]
+        digits = max([INTEGER_DIGITS, *(len(str(end)) + 1 for end in bounds)])
+        parts.append(concat(optional(Literal("-")), _divisible(rest, digits)))
+    return Intersect(tuple(parts))
+
+
+def _ending(step: int, count: int) -> Node:
+    """The multiples of `step`, which divides 10 ** count, by their last digits."""
     endings = either(Literal(str(value).zfill(count)) for value in range(0, 10**count, step))
     long = concat(Chars(((0x31, 0x39),)), Repeat(DIGIT, 0, None), endings)
     short = either(Literal(str(value)) for value in range(step, 10**count, step))
-    signed = concat(optional(Literal("-")), either([short, long]))
-    return Intersect((within, either([Literal("0"), signed])))
+    return either([Literal("0"), concat(optional(Literal("-")), either([short, long]))])
+
+
+@lru_cache(maxsize=64)
+def _divisible(step: int, most: int) -> Node:
+    """Up to `most` digits that make a multiple of `step`: one node for each remainder of what was
+    read and each count of digits to come, shared by all that lead to it."""
+    after: list[Node] = [EMPTY, *[NOTHING] * (step - 1)]
+    for _ in range(most):
+        after = [
+            either([*([EMPTY] if remainder == 0 else []), *_digits(step, remainder, after)])
+            for remainder in range(step)
+        ]
+    return after[0]
+
+
+def _digits(step: int, remainder: int, after: list[Node]) -> list[Node]:
+    ways: dict[int, list[int]] = {}
+    for digit in range(10):
+        ways.setdefault((10 * remainder + digit) % step, []).append(0x30 + digit)
+    return [
+        concat(characters(codes), after[to]) for to, codes in ways.items() if after[to] != NOTHING
+    ]
 
 
 def _fractions(step: Fraction, low: Bound | None, high: Bound | None) -> Node:

@@ -35,7 +35,7 @@ from .multiples import common_multiple, integer_bounds, multiples
 from .numbers import integers, numbers
 from .objects import Context, object_tree
 from .strings import decoded
-from .text import ANYTHING, VALUE, Layout, either, string, value_rules
+from .text import ANYTHING, DIGIT, VALUE, Layout, either, string, value_rules
 
 MOST_RULES = 300
 """Up to here every place has its own rule for what it refers to; later ones share the first's."""
@@ -216,9 +216,6 @@ class _Translation:
         if not types:
             return NOTHING
         source, low, high = flat.source, flat.low, flat.high
-        if "integer" not in types:
-            problem = "a number that is no integer"
-            raise self.index.error(source, "type", problem, 'use "number"')
         whole = "fraction" not in types
         if not flat.steps:
             node = integers(*integer_bounds(low, high)) if whole else numbers(low, high)
@@ -228,6 +225,8 @@ class _Translation:
             except GrammarError as error:
                 raise self.index.error(source, "multipleOf", error.message, error.hint) from None
         removed = [_spellings(value) for value in flat.excluded if type_of(value) in NUMBERS]
+        if "integer" not in types:
+            removed.append(_INTEGRAL)
         return Without(node, either(removed)) if removed and node != NOTHING else node
 
 
@@ -235,6 +234,11 @@ def _lexeme(node: Node) -> Node:
     return node if node == NOTHING else Lexeme(node)
 
 
+_INTEGRAL = concat(
+    optional(Literal("-")),
+    Repeat(DIGIT, 1, None),
+    optional(concat(Literal("."), Repeat(Literal("0"), 0, None))),
+)
 _ANY = FlatSchema()
 
 _OBJECT = (
