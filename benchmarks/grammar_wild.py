@@ -10,9 +10,10 @@ FOLDER holds one or both of the public suites, as their repositories lay them ou
 
 Each schema goes to every tool in turns, in the tool's own defaults, and each of its instances, as
 `json.dumps` writes it, through a matcher of its own, token by token: a token that a mask lacks
-rejects the instance. A mask's time includes accepting the token after it. Times are of valid
-instances and nothing is cached on disk. Memory is what the process grows by for a batch of grammars
-that are kept alive, each after one valid instance.
+rejects the instance. A schema that is refused because nothing is valid under it counts as compiled
+where all its instances are invalid. A mask's time includes accepting the token after it; times are
+those of valid instances, and nothing is cached on disk. Memory is what the process grows by while
+it keeps a batch of grammars.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ DRAFTS = ("draft4", "draft6", "draft7", "draft2019-09", "draft2020-12")
 EOS = 2
 KEPT = 20  # grammars of a batch whose memory is measured
 REASONS = 12  # lines of refusals that are printed
+
+_NOTHING_VALID = re.compile("(?i)no JSON value is valid|no text|unsatisfiable")
 
 Tokens = Sequence[int]
 
@@ -238,7 +241,8 @@ class Measured:
 
     tool: Tool
     schemas: int = 0
-    right: int = 0  # compiled, and every instance is judged rightly
+    right: int = 0  # every instance is judged rightly
+    unsatisfiable: int = 0  # refused because nothing is valid, which is right
     compiling: list[float] = field(default_factory=list)
     refusing: list[float] = field(default_factory=list)
     masks: list[float] = field(default_factory=list)
@@ -260,6 +264,10 @@ class Measured:
             make = self.tool.compile(case.schema)
         except Refused as refusal:
             self.refusing.append(time.perf_counter() - began)
+            if _NOTHING_VALID.search(str(refusal)) and not any(i.valid for i in case.instances):
+                self.right += 1
+                self.unsatisfiable += 1
+                return
             self.refused[_reason(str(refusal))] += 1
             self.refusals.append((case.name, str(refusal)))
             return
@@ -308,7 +316,7 @@ class Measured:
             found = np.percentile(values, parts) / unit if values else [0.0] * len(parts)
             return [f"{value:,.1f}" for value in found]
 
-        compiled = len(self.compiling)
+        compiled = len(self.compiling) + self.unsatisfiable
         return (
             self.tool.name,
             f"{100 * compiled / self.schemas:.1f}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from functools import cache
 
 from sgnb.errors import GrammarError
 from sgnb.grammar.automaton.automaton import Automaton, build
@@ -25,13 +24,18 @@ from sgnb.grammar.syntax import (
 FAR = 10**9
 
 
-@cache
+_products: dict[int, tuple[Node, Automaton | None]] = {}
+
+
 def product(node: Intersect | Without) -> Automaton | None:
-    """The automaton of `node`, or None if it has no text."""
-    try:
-        return build(Rules(node))
-    except GrammarError:
-        return None
+    """The automaton of `node`, or None if it has no text. Known by the node's id: a tree may share
+    parts so often that its hash takes forever."""
+    if id(node) not in _products:
+        try:
+            _products[id(node)] = node, build(Rules(node))
+        except GrammarError:
+            _products[id(node)] = node, None
+    return _products[id(node)][1]
 
 
 class Sampler:

@@ -46,7 +46,7 @@ def asserted(pattern: str, whole: bool, portable: bool, parse: Parse) -> Node | 
     Look-ahead in a pattern that may match anywhere is held to the beginning of the text if
     `portable`, which asks for fewer texts rather than more.
     """
-    if not _MARK.search(pattern):
+    if not _MARK.search(pattern) or not _is_regex(pattern):
         return None
     found = _FLAGS.match(pattern)
     flags = found[0] if found else ""
@@ -56,6 +56,14 @@ def asserted(pattern: str, whole: bool, portable: bool, parse: Parse) -> Node | 
     if any(o.wanted or o.unwanted for o in options if not (o.anchored or whole or portable)):
         return None
     return alternate(*(_tree(option, flags, whole, portable, parse) for option in options))
+
+
+def _is_regex(pattern: str) -> bool:
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return True
 
 
 def _tree(option: _Alternative, flags: str, whole: bool, portable: bool, parse: Parse) -> Node:

@@ -17,7 +17,8 @@ _PART = re.compile(
 _NAMES = {
     "Letter": "L", "Cased_Letter": "LC", "Uppercase_Letter": "Lu", "Lowercase_Letter": "Ll",
     "Titlecase_Letter": "Lt", "Modifier_Letter": "Lm", "Other_Letter": "Lo", "Mark": "M",
-    "Number": "N", "Decimal_Number": "Nd", "Punctuation": "P", "Symbol": "S", "Separator": "Z",
+    "Number": "N", "Decimal_Number": "Nd", "digit": "Nd", "Punctuation": "P", "Symbol": "S",
+    "Separator": "Z",
 }  # fmt: skip
 
 

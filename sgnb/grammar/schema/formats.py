@@ -50,7 +50,7 @@ _AUTHORITY = rf"//{_USER}{_NAMED}(?::\d{{1,5}})?"
 _URI = rf"[A-Za-z][A-Za-z\d+.-]*:{_AUTHORITY}{_REST}"
 _PATHS = rf"/(?:(?:{_PLAIN}|[:@])+{_REST})?|(?:{_PLAIN}|@)+{_REST}"
 _RELATIVE = rf"(?:{_AUTHORITY}{_REST}|{_PATHS}|[?#](?:{_PLAIN}|[:@/?])*)"
-_VARIABLE = r"\w+(?:\.\w+)*(?::[1-9]\d{0,3}|\*)?"
+_VARIABLE = r"\w+(?:\.\w+)*(?::[1-9]\d{0,2}|\*)?"
 _TEMPLATE = (
     rf"(?:[A-Za-z\d._~:/?#@!$&()*+,;=-]|%[\da-fA-F]{{2}}"
     rf"|\{{[+#./;?&]?{_VARIABLE}(?:,{_VARIABLE})*\}})*"
