@@ -416,7 +416,8 @@ def test_older_drafts_hide_what_stands_beside_a_reference(draft):
 
 
 def test_exclusive_bounds_of_draft_04():
-    schema = {"$schema": "http://json-schema.org/draft-04/schema#", "type": "integer"}
+    schema: dict[str, object] = {"$schema": "http://json-schema.org/draft-04/schema#"}
+    schema |= {"type": "integer"}
     schema |= {"minimum": 3, "exclusiveMinimum": True, "maximum": 6, "exclusiveMaximum": False}
     rules = translate(json.dumps(schema))
     allowed = [value for value in range(10) if matches(rules, str(value))]

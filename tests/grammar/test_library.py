@@ -533,9 +533,11 @@ def follow(matcher: LibraryMatcher, data: bytes) -> bytes:
 
 
 def test_a_lexer_that_remembers_too_much_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(library._LEXEME_LIMITS, "max_lexer_states", 550)
+    monkeypatch.setitem(library._LEXEME_LIMITS, "max_lexer_states", 2500)
     pattern = "(?s:(.*a.{20}){3}b)"
-    grammar = compile_lexemes(Rules(Lexeme(parse(pattern))), BYTES)
+    words = ["".join(word) for n in range(2, 8) for word in itertools.product("ab", repeat=n)]
+    vocabulary = Vocabulary([*BYTES.pieces, *(word.encode() for word in words)])
+    grammar = compile_lexemes(Rules(Lexeme(parse(pattern))), vocabulary)
     matcher, text = grammar.matcher(), "abbabab" * 60 + "b"
     restarts = 0
     start_again = LibraryMatcher._start_again

@@ -103,32 +103,38 @@ class LibraryGrammar:
 
     def __init__(self, lark: str, vocabulary: Vocabulary, limits: dict[str, Any] = _LIMITS) -> None:
         """Compiles, without the GIL. Raises GrammarError with what the library says."""
-        from llguidance import LLMatcher, LLParserLimits
-
         if len(lark) > LARGEST_LARK:
             problem = "the grammar is too large for the grammar library"
             hint = f"fewer rules or options; the limit is {LARGEST_LARK:,}"
             raise GrammarError(f"{problem}: {len(lark):,} characters as it reads them", hint)
         self.vocabulary = vocabulary
+        self._lark, self._limits = lark, limits
         self._lock = Lock()
-        tokenizer = _tokenizer(vocabulary)
-        source = LLMatcher.grammar_from_lark(lark + _OPTIONS)
-        self._first = LLMatcher(tokenizer, source, log_level=0, limits=LLParserLimits(**limits))
-        if self._first.is_error():
-            raise _refused(self._first.get_error())
-        _allowed(self._first, vocabulary.size)
+        self._first = self._compiled()
+
+    def _compiled(self) -> Any:
+        """The library's own matcher, at the beginning; its copies share what its lexer learns."""
+        from llguidance import LLMatcher, LLParserLimits
+
+        source = LLMatcher.grammar_from_lark(self._lark + _OPTIONS)
+        limits = LLParserLimits(**self._limits)
+        first = LLMatcher(_tokenizer(self.vocabulary), source, log_level=0, limits=limits)
+        if first.is_error():
+            raise _refused(first.get_error())
+        _allowed(first, self.vocabulary.size)
+        return first
 
     def matcher(self) -> LibraryMatcher:
         """A new one, at the beginning. Any thread may call this."""
         with self._lock:
-            return LibraryMatcher(self, self._first.deep_copy(), [])
+            return LibraryMatcher(self, self._first, self._first.deep_copy(), [])
 
-    def replayed(self, tokens: list[int]) -> Any:
-        """The library's own matcher after these tokens, which it accepts, with no other state."""
+    def restarted(self, full: Any) -> tuple[Any, Any]:
+        """What copies are made of from now on, and one, for a copy of `full`, whose lexer is."""
         with self._lock:
-            inner = self._first.deep_copy()
-        inner.consume_tokens(tokens)
-        return inner
+            if self._first is full:
+                self._first = self._compiled()
+            return self._first, self._first.deep_copy()
 
 
 class LibraryMatcher:
@@ -136,8 +142,11 @@ class LibraryMatcher:
 
     state = -1
 
-    def __init__(self, grammar: LibraryGrammar, inner: Any, accepted: list[int]) -> None:
-        self._grammar, self._inner, self._accepted = grammar, inner, accepted
+    def __init__(
+        self, grammar: LibraryGrammar, first: Any, inner: Any, accepted: list[int]
+    ) -> None:
+        self._grammar, self._first, self._inner = grammar, first, inner
+        self._accepted = accepted
         self._vocabulary = grammar.vocabulary
         self._mask: NDArray[np.uint32] | None = None
 
@@ -158,15 +167,18 @@ class LibraryMatcher:
         if self._mask is None:
             try:
                 self._mask = _allowed(self._inner, self._vocabulary.size)
+            except _NoToken:
+                raise
             except GrammarError:
                 self._start_again()
                 self._mask = _allowed(self._inner, self._vocabulary.size)
         return self._mask
 
     def _start_again(self) -> None:
-        """What the library remembers of a text's lexer is bounded; most of it is of no use later:
-        the same text from the beginning needs little of it."""
-        self._inner = self._grammar.replayed(self._accepted)
+        """With an empty lexer. What it learns in all texts of a grammar is bounded, and most is of
+        no use later. Changes nothing that is seen from outside."""
+        self._first, self._inner = self._grammar.restarted(self._first)
+        self._inner.consume_tokens(self._accepted)
 
     def find_jump_forward_string(self) -> bytes:
         """As far as the library sees them."""
@@ -196,7 +208,8 @@ class LibraryMatcher:
             self._mask = None
 
     def fork(self) -> LibraryMatcher:
-        return LibraryMatcher(self._grammar, self._inner.deep_copy(), self._accepted.copy())
+        inner = self._inner.deep_copy()
+        return LibraryMatcher(self._grammar, self._first, inner, self._accepted.copy())
 
     @property
     def is_final(self) -> bool:
