@@ -328,7 +328,8 @@ def _string_holds(case: FlatSchema, text: str) -> bool:
 
 _NEGATABLE = {
     "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
-    "minLength", "maxLength", "pattern", "minItems", "maxItems", "items", "required", "properties",
+    "minLength", "maxLength", "pattern", "minItems", "maxItems", "items", "prefixItems",
+    "required", "properties",
     "allOf", "anyOf", "not", "$ref",
 }  # fmt: skip
 """The keywords that can be negated; all others are refused where a schema must not hold."""
@@ -361,7 +362,12 @@ def _opposites(flat: FlatSchema) -> Iterable[FlatSchema]:
         if schema is not True:
             wrong: dict[str, Schema] = {name: {"not": schema}}
             yield FlatSchema(types=members, properties=wrong, required=(name,))
-    if flat.items is not None and flat.items is not True and not flat.prefix:
+    for index, schema in enumerate(flat.prefix):
+        before: tuple[Schema, ...] = (True,) * index
+        yield FlatSchema(
+            types=array, prefix=(*before, {"not": schema}), items=True, min_items=index + 1
+        )
+    if flat.items is not None and not flat.prefix:
         yield FlatSchema(types=array, contains={"not": flat.items})
 
 

@@ -161,8 +161,8 @@ KEYWORDS: dict[str, Keyword] = {
         "list",
     ),
     "not": _logic(
-        "the opposite of type, enum, const, bounds, lengths, pattern, items, required and "
-        "properties",
+        "the opposite of type, enum, const, bounds, lengths, pattern, items, prefixItems, "
+        "required and properties",
         "other keywords: an error",
     ),
     "if": _logic("the cases if-then and not-if-else", "what `not` can turn round"),
