@@ -40,11 +40,12 @@ def multiples(step: Fraction, low: Bound | None, high: Bound | None, whole: bool
         first, last = _ends(step, low, high)
         if last - first < MOST_LISTED:
             return either(Literal(_text(step * factor)) for factor in range(first, last + 1))
-    if step.numerator != 1 and step.denominator != 1:
-        raise GrammarError(f"multipleOf {float(step)} has no short list of last digits", _HINT)
     if step.denominator == 1:
         return _whole_multiples(step.numerator, low, high)
-    return _fractions(step, low, high)
+    if step.numerator == 1:
+        return _fractions(step, low, high)
+    whole_ones = _whole_multiples(step.numerator, low, high)
+    return either([whole_ones, _with_decimals(step, low, high)])
 
 
 def _ends(step: Fraction, low: Bound, high: Bound) -> tuple[int, int]:
@@ -85,9 +86,8 @@ def _whole_multiples(step: int, low: Bound | None, high: Bound | None) -> Node:
     if ending > 1:
         parts.append(_ending(ending, count))
     if rest > 1:
-        bounds = [abs(end) for end in integer_bounds(low, high) if end is not None]
-        digits = max([INTEGER_DIGITS, *(len(str(end)) + 1 for end in bounds)])
-        parts.append(concat(optional(Literal("-")), _divisible(rest, digits)))
+        digits = _divisible(rest, _longest(low, high))
+        parts.append(concat(optional(Literal("-")), digits))
     return Intersect(tuple(parts))
 
 
@@ -99,15 +99,35 @@ def _ending(step: int, count: int) -> Node:
     return either([Literal("0"), concat(optional(Literal("-")), either([short, long]))])
 
 
+def _with_decimals(step: Fraction, low: Bound | None, high: Bound | None) -> Node:
+    """The multiples of `step` written with the decimals that it needs, and no fewer."""
+    places = next(count for count in range(1, 400) if 10**count % step.denominator == 0)
+    scaled = (step * 10**places).numerator
+    if scaled > MOST_REMAINDERS:
+        raise GrammarError(f"multipleOf {float(step)} has too many remainders", _HINT)
+    digits = _divisible(scaled, _longest(low, high), places)
+    return Intersect((numbers(low, high, places), concat(optional(Literal("-")), digits)))
+
+
+def _longest(low: Bound | None, high: Bound | None) -> int:
+    """Digits of the longest integer between the bounds, or more."""
+    bounds = [abs(end) for end in integer_bounds(low, high) if end is not None]
+    return max([INTEGER_DIGITS, *(len(str(end)) + 1 for end in bounds)])
+
+
 @lru_cache(maxsize=64)
-def _divisible(step: int, most: int) -> Node:
-    """Up to `most` digits that make a multiple of `step`: one node for each remainder of what was
-    read and each count of digits to come, shared by all that lead to it."""
+def _divisible(step: int, most: int, places: int = 0) -> Node:
+    """Up to `most` digits, then a point and `places` more if there are any, that without the point
+    make a multiple of `step`: one node for each remainder of what was read and each count of digits
+    to come, shared by all that lead to it."""
     after: list[Node] = [EMPTY, *[NOTHING] * (step - 1)]
+    for _ in range(places):
+        after = [either(_digits(step, remainder, after)) for remainder in range(step)]
+    ends = [node if not places or node == NOTHING else concat(Literal("."), node) for node in after]
+    after = ends
     for _ in range(most):
         after = [
-            either([*([EMPTY] if remainder == 0 else []), *_digits(step, remainder, after)])
-            for remainder in range(step)
+            either([ends[remainder], *_digits(step, remainder, after)]) for remainder in range(step)
         ]
     return after[0]
 
