@@ -33,7 +33,7 @@ LARGEST_TERMINAL = 200
 """Nodes. The library works on a whole terminal: a large one is slower to enter than small ones."""
 
 DEEPEST_TERMINAL = 40
-INLINE = 300  # characters of an expression; a longer one gets a definition of its own
+INLINE = 100  # characters of an expression; a longer one gets a definition of its own
 INLINE_DEPTH = 12
 SECONDS = 0.8  # for writing one grammar
 

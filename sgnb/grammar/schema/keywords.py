@@ -87,8 +87,8 @@ KEYWORDS: dict[str, Keyword] = {
     "multipleOf": _number(
         "a list of the multiples, or the last digits and the remainder of the digits so far",
         "at most 1000 multiples between minimum and maximum; else a product of 2 and 5 by at most "
-        "1000 last digits, times at most 100; or 1/n where n is such a product; or a decimal of at "
-        "most 100 without its point",
+        "1000 last digits, times at most 15; or 1/n where n is such a product; or a decimal of at "
+        "most 15 without its point",
     ),
     "minLength": _string("counted in characters, not bytes"),
     "maxLength": _string("counted in characters, not bytes"),

@@ -16,7 +16,7 @@ from .text import DIGIT, characters, either
 MOST_LISTED = 1000
 """At most this many multiples are written out one by one."""
 
-MOST_REMAINDERS = 100
+MOST_REMAINDERS = 15
 
 _BOUNDS = f"a minimum and a maximum with at most {MOST_LISTED} multiples between"
 _HINT = f"give {_BOUNDS}, or drop multipleOf"
