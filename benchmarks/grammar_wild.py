@@ -1,5 +1,5 @@
-"""`python -m benchmarks grammar_wild FOLDER [--sample N] [--seed N]`: public schemas, public
-instances, 131,072 tokens: sgnb beside llguidance, and xgrammar where it is installed.
+"""`python -m benchmarks grammar_wild FOLDER [--sample N] [--seed N] [--xgrammar]`: public
+schemas and instances, 131,072 tokens: sgnb beside llguidance, and xgrammar where that is asked for.
 
 FOLDER holds one or both of the public suites, as their repositories lay them out:
 
@@ -389,14 +389,9 @@ def _instances(
         yield Instance(test["valid"], encode(json.dumps(test["data"], ensure_ascii=False)))
 
 
-def _tools() -> list[Tool]:
-    found: list[Tool] = []
-    for kind in (Sgnb, LLGuidance, XGrammar):
-        try:
-            found.append(kind(pieces()))
-        except ImportError as error:
-            print(f"without {kind.name}: {error}", flush=True)
-    return found
+def _tools(xgrammar: bool) -> list[Tool]:
+    found: list[Tool] = [Sgnb(pieces()), LLGuidance(pieces())]
+    return [*found, XGrammar(pieces())] if xgrammar else found
 
 
 def _compare(title: str, cases: Iterator[Case], tools: list[Tool], bar: str) -> Report:
@@ -428,14 +423,16 @@ def _compare(title: str, cases: Iterator[Case], tools: list[Tool], bar: str) -> 
     return report
 
 
-def run(folder: Path, sample: int | None = None, seed: int = 0) -> list[Report]:
-    """The tables of the suites that `folder` has."""
+def run(
+    folder: Path, sample: int | None = None, seed: int = 0, xgrammar: bool = False
+) -> list[Report]:
+    """The tables of the suites that `folder` has. xgrammar: it too, which must be installed."""
     tokenizer = Tekkenizer.from_file(Path(mistral_common.__file__).parent / "data" / FILE)
 
     def encode(text: str) -> Tokens:
         return tokenizer.encode(text, bos=False, eos=False)
 
-    tools, reports = _tools(), []
+    tools, reports = _tools(xgrammar), []
     with (
         tempfile.TemporaryDirectory() as cache,
         patch.dict(os.environ, {"SGNB_CACHE": cache}),
@@ -465,8 +462,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--sample", type=int, help="so many schemas of each suite; default: all")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--xgrammar", action="store_true", help="xgrammar too, which compiles some for minutes"
+    )
     given = parser.parse_args(arguments)
-    reports = run(given.folder, given.sample, given.seed)
+    reports = run(given.folder, given.sample, given.seed, given.xgrammar)
     for report in reports:
         print(report.markdown(), flush=True)
     return int(any(report.met is False for report in reports))
