@@ -1,5 +1,6 @@
 """`python -m benchmarks [NAME ...] [--write]`: run all, or those named; --write puts their tables
-into RESULTS.md.
+into RESULTS.md. `python -m benchmarks grammar_wild FOLDER` needs public suites, and has options of
+its own: `python -m benchmarks grammar_wild --help`.
 
 All are those that the machine can run: the ones for a GPU only where there is one.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -54,6 +56,10 @@ RESULTS = Path(__file__).with_name("RESULTS.md")
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["grammar_wild"]:
+        from . import grammar_wild
+
+        return grammar_wild.main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(ALL_NAMES)}")
     parser.add_argument("--write", action="store_true", help=f"write the tables to {RESULTS.name}")

@@ -26,22 +26,22 @@ from ..errors import GrammarError
 from .automaton.automaton import Automaton, build
 from .automaton.compressed import Compressed
 from .automaton.limits import Limits, Recursive, TooLarge
-from .library.library import LibraryGrammar, compile_ebnf, compile_rules
+from .library.library import LibraryGrammar, compile_ebnf, compile_lexemes
 from .matcher import AutomatonMatcher, Matcher, Paths
 from .regex import parser as regex
 from .schema.suspects import suspects as schema_suspects
 from .schema.translate import translate
 from .spec import GrammarSpec
-from .syntax import Rules
+from .syntax import Lexeme, Rules
 from .vocabulary import Vocabulary
 
-FORMAT = 2
+FORMAT = 3
 """Version of the disk cache: counts up when the same spec may give another automaton."""
 
-REGEX_LIMITS = Limits(seconds=1.4)
-SCHEMA_LIMITS = Limits(positions=66_000, seconds=1.2)
-"""What would take much longer than a second goes to the library. The bound is on the size first, so
-that a schema takes the same road on machines of all speeds."""
+REGEX_LIMITS = Limits(positions=40_000, building=16_000, seconds=0.5)
+SCHEMA_LIMITS = Limits(positions=6_000, building=4_000, seconds=0.3)
+"""What would take longer goes to the library, whose masks are as fast. The bound is on the size
+first, so that a grammar takes the same road on machines of all speeds."""
 
 WORTH_KEEPING = 0.005
 """Seconds of compile time from which the disk cache pays."""
@@ -60,7 +60,7 @@ class CompiledGrammar:
 
     spec: GrammarSpec
     automaton: Automaton | None  # None for the grammar library
-    rules: Rules | None  # of a schema for the library
+    rules: Rules | None  # of a schema or a pattern for the library
     seconds: float  # how long compiling took, or reading where `from_cache`
     from_cache: bool = False
     why: str = ""  # why there is no automaton
@@ -165,13 +165,14 @@ def cache_folder() -> Path:
 
 
 def _compile(spec: GrammarSpec) -> tuple[Automaton | None, Rules | None, str]:
-    if spec.kind == "regex":
-        return build(Rules(regex.parse(spec.text)), REGEX_LIMITS), None, ""
     if spec.kind == "ebnf":
         return None, None, "a grammar can be recursive"
-    rules = translate(spec.text, spec.whitespace)
+    if spec.kind == "regex":
+        rules, limits = Rules(Lexeme(regex.parse(spec.text))), REGEX_LIMITS
+    else:
+        rules, limits = translate(spec.text, spec.whitespace), SCHEMA_LIMITS
     try:
-        return build(rules, SCHEMA_LIMITS), None, ""
+        return build(rules, limits), None, ""
     except (Recursive, TooLarge) as error:
         return None, rules, error.message
 
@@ -180,7 +181,7 @@ def _from_library(compiled: CompiledGrammar, vocabulary: Vocabulary) -> LibraryG
     if compiled.rules is None:
         return compile_ebnf(compiled.spec.text, vocabulary)
     try:
-        return compile_rules(compiled.rules, vocabulary)
+        return compile_lexemes(compiled.rules, vocabulary)
     except GrammarError as error:
         message = f"{compiled.why}; and the grammar library: {error.message}"
         raise GrammarError(message, error.hint) from error

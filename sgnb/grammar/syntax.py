@@ -73,13 +73,32 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Lexeme:
+    """`node`, never empty, as one symbol of a language such as a whole JSON string: where one of
+    its texts ends, the next character continues no lexeme that is possible in its place."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
 class Reference:
     """The rule of this name."""
 
     name: str
 
 
-Node = Literal | Chars | Concat | Alternate | Repeat | Intersect | Without | Source | Reference
+Node = (
+    Literal
+    | Chars
+    | Concat
+    | Alternate
+    | Repeat
+    | Intersect
+    | Without
+    | Source
+    | Lexeme
+    | Reference
+)
 
 
 @dataclass(frozen=True, slots=True)

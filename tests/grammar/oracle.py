@@ -9,6 +9,7 @@ from sgnb.grammar.syntax import (
     Chars,
     Concat,
     Intersect,
+    Lexeme,
     Literal,
     Node,
     Reference,
@@ -63,7 +64,7 @@ class _Oracle:
                 return frozenset.intersection(*(self.ends(part, start) for part in parts))
             case Without(kept, removed):
                 return self.ends(kept, start) - self.ends(removed, start)
-            case Source(inner, _):
+            case Source(inner, _) | Lexeme(inner):
                 return self.ends(inner, start)
             case Reference(name):
                 return self.ends(self.rules[name], start)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from functools import cache
 
 from sgnb.errors import GrammarError
 from sgnb.grammar.automaton.automaton import Automaton, build
@@ -12,6 +11,7 @@ from sgnb.grammar.syntax import (
     Chars,
     Concat,
     Intersect,
+    Lexeme,
     Literal,
     Node,
     Reference,
@@ -24,13 +24,18 @@ from sgnb.grammar.syntax import (
 FAR = 10**9
 
 
-@cache
+_products: dict[int, tuple[Node, Automaton | None]] = {}
+
+
 def product(node: Intersect | Without) -> Automaton | None:
-    """The automaton of `node`, or None if it has no text."""
-    try:
-        return build(Rules(node))
-    except GrammarError:
-        return None
+    """The automaton of `node`, or None if it has no text. Known by the node's id: a tree may share
+    parts so often that its hash takes forever."""
+    if id(node) not in _products:
+        try:
+            _products[id(node)] = node, build(Rules(node))
+        except GrammarError:
+            _products[id(node)] = node, None
+    return _products[id(node)][1]
 
 
 class Sampler:
@@ -60,7 +65,7 @@ class Sampler:
                 return min(map(self.height, options), default=FAR)
             case Repeat(inner, least, _):
                 return self.height(inner) if least else 0
-            case Source(inner, _):
+            case Source(inner, _) | Lexeme(inner):
                 return self.height(inner)
             case Intersect() | Without():
                 return 0 if product(node) else FAR
@@ -92,7 +97,7 @@ class Sampler:
                 )
             case Intersect() | Without():
                 return self.walk(product(node))
-            case Source(inner, _):
+            case Source(inner, _) | Lexeme(inner):
                 return self.sample(inner, depth)
             case Reference(name):
                 return self.sample(self.rules.rules[name], depth + 1)

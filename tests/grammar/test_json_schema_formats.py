@@ -61,12 +61,20 @@ EXAMPLES = {
         ["2024-05-06T07:08:09Z", "2024-05-06T07:08:09.5-01:00"],
         ["2024-05-06 07:08:09Z", "2024-05-06"],
     ),
-    "duration": (["P1Y2M3DT4H5M6S", "PT5M", "P3W"], ["P", "PT", "1D", "P1H", "P1Y1W"]),
+    "duration": (
+        ["P1Y2M3DT4H5M6S", "PT5M", "P3W", "P1Y2M3D"],
+        ["P", "PT", "P1Y2D", "1D", "P1H", "P1Y1W"],
+    ),
     "email": (
         ["a.b+c@example.co.uk", "x_y@a-b.de"],
         ["a@b", "@b.de", "a@@b.de", "a.@b.de", "a b@c.de"],
     ),
-    "hostname": (["localhost", "a-1.example.com"], ["-a", "a-", "a..b", "", "a_b"]),
+    "hostname": (
+        ["localhost", "a-1.example.com"],
+        ["-a", "a-", "a..b", "", "a_b", "xn--a", "b.xn--ihqwcrb4cv8a8dqg056pqjye"],
+    ),
+    "uri-template": (["/a/{b,c:3}{?d*}", "x"], ["{", "a{b", "{b:}", "a b", "<"]),
+    "regex": (["^a[a-z0-9]{2,}(c|d)?$", r"\d+\.x"], ["(", "a**", "[z-a]", "+", "(?P<n>a)"]),
     "ipv4": (["0.0.0.0", "255.250.9.10"], ["256.1.1.1", "1.1.1", "01.1.1.1"]),
     "ipv6": (
         ["::", "::1", "fe80::1:2", "1:2:3:4:5:6:7:8", "1::8"],

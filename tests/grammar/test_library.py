@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -12,14 +13,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sgnb.errors import GrammarError
+from sgnb.grammar.library import library
 from sgnb.grammar.library.lexemes import Budget
-from sgnb.grammar.library.library import LibraryGrammar, LibraryMatcher, compile_ebnf, compile_rules
+from sgnb.grammar.library.library import (
+    LibraryGrammar,
+    LibraryMatcher,
+    compile_ebnf,
+    compile_lexemes,
+    compile_rules,
+)
+from sgnb.grammar.regex.parser import parse
 from sgnb.grammar.schema.translate import translate
 from sgnb.grammar.syntax import (
     Alternate,
     Chars,
     Concat,
     Intersect,
+    Lexeme,
     Literal,
     Node,
     Reference,
@@ -304,7 +314,7 @@ def test_objects_that_may_have_other_names(kind: dict[str, str]) -> None:
         "additionalProperties": True,
     }
     rules = translate(json.dumps(schema))
-    grammar = compile_rules(rules, BYTES)
+    grammar = compile_lexemes(rules, BYTES)
     for first in ('"a@b.de"', '"b"', "12", '"c', "[]"):
         for end in (
             "",
@@ -480,3 +490,66 @@ def test_deep_trees_do_not_exhaust_the_stack() -> None:
         grammar, "[" * 300 + "a" + "]" * 299
     )
     assert accepts(grammar, "[[(())]]")
+
+
+@pytest.mark.parametrize("count", [20, 200])
+@pytest.mark.parametrize("whitespace", [None, 0, 2])
+def test_many_optional_names_beside_any_other(count: int, whitespace: int | None) -> None:
+    schema = {
+        "type": "object",
+        "properties": {f"p{number}": {"type": "string"} for number in range(count)},
+        "additionalProperties": True,
+    }
+    grammar = compile_lexemes(translate(json.dumps(schema), whitespace), BYTES)
+    comma, colon = {None: (", ", ": "), 0: (",", ":"), 2: (" ,\n", " : ")}[whitespace]
+    for members, right in (
+        ([], True),
+        ([("p3", '"x"'), ("p17", '"\\n"'), ("other", '[1,{"a":null}]')], True),
+        ([("other", '"x"'), ("p_", "1")], True),
+        ([("p3", "1")], False),
+        ([("p17", '"x"'), ("p3", '"x"')], False),
+        ([("other", "1"), ("p1", '"x"')], False),
+    ):
+        entries = (f'"{name}"{colon}{value}' for name, value in members)
+        text = "{" + comma.join(entries) + "}"
+        text = text.replace(",{", f"{comma}{{").replace('"a":', f'"a"{colon}')
+        assert accepts(grammar, text) == right, text
+
+
+def test_a_schema_whose_lexemes_have_no_text_leads_nowhere() -> None:
+    nothing = {"type": "string", "pattern": "^a", "not": {"pattern": "^a"}}
+    schema = {"type": "object", "properties": {"a": nothing, "b": {}}}
+    matcher = compile_lexemes(translate(json.dumps(schema), 0), BYTES).matcher()
+    assert follow(matcher, b'{"') == b"b"
+    with pytest.raises(GrammarError, match="no text"):
+        compile_lexemes(translate(json.dumps({"items": True, "contains": nothing})), BYTES)
+
+
+def follow(matcher: LibraryMatcher, data: bytes) -> bytes:
+    """The bytes that may come after `data`."""
+    for byte in data:
+        matcher.accept_token(byte)
+    return bytes(allowed(matcher))
+
+
+def test_a_lexer_that_remembers_too_much_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(library._LEXEME_LIMITS, "max_lexer_states", 2500)
+    pattern = "(?s:(.*a.{20}){3}b)"
+    words = ["".join(word) for n in range(2, 8) for word in itertools.product("ab", repeat=n)]
+    vocabulary = Vocabulary([*BYTES.pieces, *(word.encode() for word in words)])
+    grammar = compile_lexemes(Rules(Lexeme(parse(pattern))), vocabulary)
+    matcher, text = grammar.matcher(), "abbabab" * 60 + "b"
+    restarts = 0
+    start_again = LibraryMatcher._start_again
+
+    def counted(self: LibraryMatcher) -> None:
+        nonlocal restarts
+        restarts += 1
+        start_again(self)
+
+    monkeypatch.setattr(LibraryMatcher, "_start_again", counted)
+    for byte in text.encode():
+        assert byte in allowed(matcher)
+        matcher.accept_token(byte)
+    assert matcher.is_final == bool(re.fullmatch(pattern, text))
+    assert restarts

@@ -13,9 +13,20 @@ from hypothesis import strategies as st
 
 from sgnb.errors import GrammarError
 from sgnb.grammar.regex.characters import SCALARS, category, intersection
+from sgnb.grammar.regex.ecmascript import to_python
 from sgnb.grammar.regex.parser import MAX_DEPTH, MAX_LABEL, MAX_PIECES, parse
 from sgnb.grammar.regex.reader import MAX_REPEAT
-from sgnb.grammar.syntax import Alternate, Chars, Concat, Literal, Node, Repeat, Source
+from sgnb.grammar.syntax import (
+    Alternate,
+    Chars,
+    Concat,
+    Intersect,
+    Literal,
+    Node,
+    Repeat,
+    Source,
+    Without,
+)
 
 from .oracle import matches
 from .patterns import NEARBY, is_refused, longest, mutated, patterns, quick
@@ -33,7 +44,8 @@ TOKENS += [
 
 
 def sample(node: Node, rng: random.Random) -> str:
-    """One of the texts of a tree that has no references, intersections or differences."""
+    """One of the texts of a tree without references; of an intersection's or a difference's first
+    part, which may be none of theirs."""
     match node:
         case Literal(text):
             return text
@@ -49,6 +61,8 @@ def sample(node: Node, rng: random.Random) -> str:
             return "".join(sample(inner, rng) for _ in range(count))
         case Source(inner, _):
             return sample(inner, rng)
+        case Intersect((first, *_)) | Without(first, _):
+            return sample(first, rng)
     raise AssertionError(node)
 
 
@@ -232,7 +246,7 @@ ERRORS: list[tuple[str, str, int, str]] = [
     ("(?>a*)b", "atomic group (?>", 1, NO_MATCH_BACK),
     ("ba*+", "possessive quantifier *+", 3, NO_MATCH_BACK),
     ("a{2}+", "possessive quantifier {2}+", 2, NO_MATCH_BACK),
-    (r"ab\b", r"word boundary \b", 3, "both sides"),
+    (r"a\bb", r"word boundary \b", 2, "both sides"),
     (r"\Ba", r"word boundary \B", 1, "both sides"),
     ("(?L)a", "no flag 'L'", 1, "(?i)"),
     ("(?t)a", "no flag 't'", 1, "(?i)"),
@@ -335,3 +349,44 @@ def test_characters_of_a_dot_are_all_but_the_line_break() -> None:
     assert parse("[^\n]") == Source(node.node, "[^\n]") and parse(r"\w") == Source(
         Chars(category("w")), r"\w"
     )
+
+
+ASSERTED = (
+    r"^(?=.*\d)(?=.*[a-z])(?!.*xx).{3,6}$",
+    r"^(?!.*b)a+|c$",
+    r"\bcat\b",
+    r"^\ba.*\b$",
+    r"\b[a-z-]+\b",
+    r"(?i)^(?=a)[ab]+$",
+    r"^(?!foo$|bar$)[a-z]{3}$",
+    r"(?!^\d+$)^.+$",
+    r"^[\]a]\b|x",
+)
+
+
+@pytest.mark.parametrize("pattern", ASSERTED)
+@pytest.mark.parametrize("whole", [False, True])
+def test_look_ahead_at_the_beginning_and_boundaries_at_the_ends(pattern: str, whole: bool) -> None:
+    node, rng = parse(pattern, whole=whole), random.Random(0)
+    search = re.fullmatch if whole else re.search
+    found = ["".join(rng.choices("abcxX1 -tfor]", k=rng.randint(0, 6))) for _ in range(300)]
+    found += ["cat", "a cat", "cats", "a1b", "aaa", "foo", "far", "12", "1xx", "AB", "a-b"]
+    assert [text for text in found if matches(node, text) != bool(search(pattern, text))] == []
+
+
+def test_look_ahead_anywhere_in_a_text_is_held_to_its_beginning_where_fewer_texts_are_right() -> (
+    None
+):
+    pattern = "(?=.*[0-9])[a-z0-9]{3}"
+    node = parse(pattern, whole=False, portable=True)
+    assert matches(node, "ab1") and not matches(node, "abc")
+    assert all(re.search(pattern, text) for text in ("ab1", "a1b!") if matches(node, text))
+    with pytest.raises(GrammarError, match="look-ahead"):
+        parse(pattern, whole=False)
+
+
+def test_what_ecmascript_writes_otherwise() -> None:
+    node = parse(to_python(r"^[\p{Lu}_](?<rest>\p{L}*)\P{L}\u{1F600}\cA$"))
+    assert matches(node, "Äöü1\U0001f600\x01") and matches(node, "_-\U0001f600\x01")
+    assert not matches(node, "äöü1\U0001f600\x01") and not matches(node, "Äöüß\U0001f600\x01")
+    assert to_python(r"[(?<n>\p{Han}]") == r"[(?<n>\p{Han}]"

@@ -14,6 +14,7 @@ from ..syntax import (
     Chars,
     Concat,
     Intersect,
+    Lexeme,
     Literal,
     Node,
     Reference,
@@ -92,6 +93,8 @@ class _Expansion:
                 return (yield from self._product(node, follow, label))
             case Source(inner, name):
                 return (yield inner, follow, self._nfa.labels.single(name))
+            case Lexeme(inner):
+                return (yield inner, follow, label)
             case Reference(name):
                 return (yield self._rules[name], follow, label)
 
@@ -126,8 +129,9 @@ class _Expansion:
         return "", label, (), label
 
     def _unlabelled(self, node: Node, label: int) -> tuple[Node, int]:
-        while isinstance(node, Source):
-            label = self._nfa.labels.single(node.label)
+        while isinstance(node, (Source, Lexeme)):
+            if isinstance(node, Source):
+                label = self._nfa.labels.single(node.label)
             node = node.node
         return node, label
 

@@ -11,6 +11,7 @@ from ..syntax import (
     Chars,
     Concat,
     Intersect,
+    Lexeme,
     Literal,
     Node,
     Reference,
@@ -91,7 +92,7 @@ class Sizes:
                 return parts
             case Without(kept, removed):
                 return kept, removed
-            case Repeat(inner) | Source(inner):
+            case Repeat(inner) | Source(inner) | Lexeme(inner):
                 return (inner,)
             case Reference(name):
                 rules = self._rules.rules

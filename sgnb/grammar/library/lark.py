@@ -33,7 +33,7 @@ LARGEST_TERMINAL = 200
 """Nodes. The library works on a whole terminal: a large one is slower to enter than small ones."""
 
 DEEPEST_TERMINAL = 40
-INLINE = 300  # characters of an expression; a longer one gets a definition of its own
+INLINE = 100  # characters of an expression; a longer one gets a definition of its own
 INLINE_DEPTH = 12
 SECONDS = 0.8  # for writing one grammar
 
@@ -68,7 +68,7 @@ class _Cut:
         self._pieces: dict[str, Piece] = {}
         self._split: set[str] = set()
         self._peeled: set[str] = set()  # what was left of a terminal without its first character
-        self.terminals = _ExpressionWriter("T", self._inside, budget)
+        self.terminals = ExpressionWriter("T", self._inside, budget.spend)
 
     def kind(self, node: Node) -> str | None:
         """The text of `node` as a terminal; None if it is not one."""
@@ -190,7 +190,7 @@ class _Cut:
                 return terminals.setdefault(kind, f"L{len(terminals)}")
             return names[node.name] if isinstance(node, Reference) else None
 
-        writer = _ExpressionWriter("h", leaf, self.budget)
+        writer = ExpressionWriter("h", leaf, self.budget.spend)
         lines = [f"start: {writer.text(self.rules.start)}"]
         for name, node in self.rules.rules.items():
             if self.kind(node) is None:
@@ -206,11 +206,13 @@ def _is_optional(node: Node) -> bool:
     return isinstance(node, Repeat) and (node.least, node.most) == (0, 1)
 
 
-class _ExpressionWriter:
+class ExpressionWriter:
     """Trees as expressions. Long or deep ones get definitions in `hoisted`: text -> name."""
 
-    def __init__(self, prefix: str, leaf: Callable[[Node], str | None], budget: Budget) -> None:
-        self.prefix, self.leaf, self.budget = prefix, leaf, budget
+    def __init__(
+        self, prefix: str, leaf: Callable[[Node], str | None], spend: Callable[[int], None]
+    ) -> None:
+        self.prefix, self.leaf, self.spend = prefix, leaf, spend
         self.hoisted: dict[str, str] = {}
         self._texts: dict[int, tuple[str, int]] = {}
         self._kept: list[Node] = []
@@ -232,7 +234,7 @@ class _ExpressionWriter:
         return self._texts[id(node)][0]
 
     def _short(self, node: Node, leaf: str | None) -> tuple[str, int]:
-        self.budget.spend(5)
+        self.spend(5)
         if leaf is not None:
             return leaf, 0
         below = [self._texts[id(child)] for child in children(node)]

@@ -23,8 +23,10 @@ from ...errors import GrammarError
 from ..syntax import Rules
 from ..vocabulary import Vocabulary
 from .gbnf import is_gbnf, parse_gbnf
-from .lark import write
+from .lark import SECONDS, write
 from .lark_notation import refuse_unsupported
+from .lexeme_lark import write_lexemes
+from .lexemes import Budget
 
 LARGEST_TEXT = 1_500_000  # characters of a user's grammar
 LARGEST_LARK = 400_000  # characters of what the library reads; larger ones take it seconds
@@ -38,10 +40,19 @@ _LIMITS: dict[str, Any] = {
     "max_grammar_size": 500_000,
     "verbose_errors": False,
 }
+_LEXEME_LIMITS = _LIMITS | {
+    "max_items_in_row": 1_000_000,
+    "step_lexer_fuel": 100_000_000,
+    "step_max_items": 100_000_000,
+    "max_lexer_states": 200_000,
+}
+"""For schemas and patterns, which must not fail once they compile. A state takes some 1 kB."""
+
 _OPTIONS = '\n%llguidance {"no_forcing": true}\n'
 """Masks allow every tokenization of what is forced, not only the library's own."""
 
 _LISTING = re.compile(r"(?s)<state>.*|<backtrace>.*|<non-verbose/>|\n *[0-9]+ \| *%llguidance .*")
+_BYTES = Vocabulary([bytes([byte]) for byte in range(255)])
 _KEPT_TOKENIZERS = 4
 _tokenizers: OrderedDict[str, Any] = OrderedDict()
 _lock = Lock()
@@ -63,35 +74,67 @@ def compile_ebnf(text: str, vocabulary: Vocabulary) -> LibraryGrammar:
     return LibraryGrammar(text, vocabulary)
 
 
+def compile_lexemes(rules: Rules, vocabulary: Vocabulary) -> LibraryGrammar:
+    """Exactly the texts of `rules`, which are made of lexemes. GrammarError if none."""
+    lark = write_lexemes(rules, Budget(SECONDS).spend, _has_text)
+    return LibraryGrammar(lark, vocabulary, _LEXEME_LIMITS)
+
+
+def _has_text(lark: str) -> bool:
+    """Whether the grammar of one terminal has any text: the library sees a terminal's end."""
+    try:
+        LibraryGrammar(lark, _BYTES)
+    except _NoToken:
+        return False
+    return True
+
+
 def compile_rules(rules: Rules, vocabulary: Vocabulary) -> LibraryGrammar:
     """Exactly the texts of `rules`. GrammarError if none, or if the library cannot follow."""
     return LibraryGrammar(write(rules), vocabulary)
 
 
+class _NoToken(GrammarError):
+    """Nothing can go on."""
+
+
 class LibraryGrammar:
     """A grammar in the library's notation for a vocabulary; shared by requests and threads."""
 
-    def __init__(self, lark: str, vocabulary: Vocabulary) -> None:
+    def __init__(self, lark: str, vocabulary: Vocabulary, limits: dict[str, Any] = _LIMITS) -> None:
         """Compiles, without the GIL. Raises GrammarError with what the library says."""
-        from llguidance import LLMatcher, LLParserLimits
-
         if len(lark) > LARGEST_LARK:
             problem = "the grammar is too large for the grammar library"
             hint = f"fewer rules or options; the limit is {LARGEST_LARK:,}"
             raise GrammarError(f"{problem}: {len(lark):,} characters as it reads them", hint)
         self.vocabulary = vocabulary
+        self._lark, self._limits = lark, limits
         self._lock = Lock()
-        tokenizer, limits = _tokenizer(vocabulary), LLParserLimits(**_LIMITS)
-        source = LLMatcher.grammar_from_lark(lark + _OPTIONS)
-        self._first = LLMatcher(tokenizer, source, log_level=0, limits=limits)
-        if self._first.is_error():
-            raise _refused(self._first.get_error())
-        _allowed(self._first, vocabulary.size)
+        self._first = self._compiled()
+
+    def _compiled(self) -> Any:
+        """The library's own matcher, at the beginning; its copies share what its lexer learns."""
+        from llguidance import LLMatcher, LLParserLimits
+
+        source = LLMatcher.grammar_from_lark(self._lark + _OPTIONS)
+        limits = LLParserLimits(**self._limits)
+        first = LLMatcher(_tokenizer(self.vocabulary), source, log_level=0, limits=limits)
+        if first.is_error():
+            raise _refused(first.get_error())
+        _allowed(first, self.vocabulary.size)
+        return first
 
     def matcher(self) -> LibraryMatcher:
         """A new one, at the beginning. Any thread may call this."""
         with self._lock:
-            return LibraryMatcher(self._first.deep_copy(), self.vocabulary, 0)
+            return LibraryMatcher(self, self._first, self._first.deep_copy(), [])
+
+    def restarted(self, full: Any) -> tuple[Any, Any]:
+        """What copies are made of from now on, and one, for a copy of `full`, whose lexer is."""
+        with self._lock:
+            if self._first is full:
+                self._first = self._compiled()
+            return self._first, self._first.deep_copy()
 
 
 class LibraryMatcher:
@@ -99,25 +142,43 @@ class LibraryMatcher:
 
     state = -1
 
-    def __init__(self, inner: Any, vocabulary: Vocabulary, accepted: int) -> None:
-        self._inner, self._vocabulary, self._accepted = inner, vocabulary, accepted
+    def __init__(
+        self, grammar: LibraryGrammar, first: Any, inner: Any, accepted: list[int]
+    ) -> None:
+        self._grammar, self._first, self._inner = grammar, first, inner
+        self._accepted = accepted
+        self._vocabulary = grammar.vocabulary
         self._mask: NDArray[np.uint32] | None = None
 
     def accept_token(self, token: int) -> None:
         piece = self._vocabulary.pieces[token]
-        if not piece or not self._inner.try_consume_tokens([token]):
+        accepted = bool(piece) and self._inner.try_consume_tokens([token])
+        if self._inner.is_error():
+            self._start_again()
+            accepted = self._inner.try_consume_tokens([token])
             self._check()
+        if not accepted:
             message = f"token {token} ({piece!r}) is not allowed here"
             raise GrammarError(message, "take one of the allowed tokens")
-        self._check()
-        self._accepted += 1
+        self._accepted.append(token)
         self._mask = None
 
     def next_token_bitmask(self) -> NDArray[np.uint32]:
-        """Also a GrammarError if finding them takes too much."""
         if self._mask is None:
-            self._mask = _allowed(self._inner, self._vocabulary.size)
+            try:
+                self._mask = _allowed(self._inner, self._vocabulary.size)
+            except _NoToken:
+                raise
+            except GrammarError:
+                self._start_again()
+                self._mask = _allowed(self._inner, self._vocabulary.size)
         return self._mask
+
+    def _start_again(self) -> None:
+        """With an empty lexer. What it learns in all texts of a grammar is bounded, and most is of
+        no use later. Changes nothing that is seen from outside."""
+        self._first, self._inner = self._grammar.restarted(self._first)
+        self._inner.consume_tokens(self._accepted)
 
     def find_jump_forward_string(self) -> bytes:
         """As far as the library sees them."""
@@ -137,17 +198,18 @@ class LibraryMatcher:
         return ()
 
     def rollback(self, tokens: int) -> None:
-        accepted = self._accepted
+        accepted = len(self._accepted)
         if not 0 <= tokens <= accepted:
             raise GrammarError(f"{tokens} tokens cannot be undone", f"{accepted} were accepted")
         if tokens:
             self._inner.rollback(tokens)
             self._check()
-            self._accepted -= tokens
+            del self._accepted[-tokens:]
             self._mask = None
 
     def fork(self) -> LibraryMatcher:
-        return LibraryMatcher(self._inner.deep_copy(), self._vocabulary, self._accepted)
+        inner = self._inner.deep_copy()
+        return LibraryMatcher(self._grammar, self._first, inner, self._accepted.copy())
 
     @property
     def is_final(self) -> bool:
@@ -181,7 +243,7 @@ def _refused(message: str) -> GrammarError:
     """The library's message, without listings and without the line that `_OPTIONS` adds."""
     message = " ".join(_LISTING.sub("", message).split()) or "no reason given"
     if message.startswith("NoExtension"):
-        return GrammarError(
+        return _NoToken(
             "no token of this vocabulary can go on here in the grammar",
             "allow other characters there: the tokenizer has no way to write these",
         )

@@ -32,7 +32,7 @@ SET_LIMITS = Limits(states=4096, building=8192, positions=16_384, seconds=0.2)
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """The nodes directly below `node`; a reference has none."""
+    """The nodes directly below `node`; a reference has none, and neither has a lexeme."""
     match node:
         case Concat(parts) | Intersect(parts):
             return parts
@@ -122,18 +122,26 @@ def plain(rules: Rules, spend: Callable[[int], None]) -> Rules:
         is_set = isinstance(node, (Intersect, Without))
         return NOTHING if is_set and _is_empty(node, reached) else node
 
-    rules = Rules(rebuilt(rules.start, without_empty_set), reached)
-    reached = {name: rebuilt(node, without_empty_set) for name, node in reached.items()}
+    start = rebuilt(rules.start, without_empty_set)
+    changed = {name: rebuilt(node, without_empty_set) for name, node in reached.items()}
+    left = trimmed(Rules(start, changed), spend)
+    _refuse_recursion_in_sets(left)
+    return left
+
+
+def trimmed(rules: Rules, spend: Callable[[int], None]) -> Rules:
+    """The same texts, without Source and without unneeded or unproductive rules. `spend` as for
+    `plain`; GrammarError for an undefined rule, and if no text is left. Lexemes must have a text.
+    """
+    reached = _reached(rules)
     productive = _productive(reached, spend)
-    start = _simplified(rules.start, productive, spend)
+    start = simplified(rules.start, productive, spend)
     if start is None:
         hint = "give every rule an option that ends without the rule itself"
         raise GrammarError("the grammar describes no text", hint)
-    made = {name: _simplified(reached[name], productive, spend) for name in reached}
+    made = {name: simplified(reached[name], productive, spend) for name in reached}
     left = Rules(start, {name: node for name, node in made.items() if node is not None})
-    left = Rules(left.start, _reached(left))
-    _refuse_recursion_in_sets(left)
-    return left
+    return Rules(left.start, _reached(left))
 
 
 def _is_empty(node: Node, rules: dict[str, Node]) -> bool:
@@ -174,13 +182,13 @@ def _productive(rules: dict[str, Node], spend: Callable[[int], None]) -> set[str
     while queue:
         name = queue.pop()
         spend(5)
-        if name not in found and _simplified(rules[name], found, spend) is not None:
+        if name not in found and simplified(rules[name], found, spend) is not None:
             found.add(name)
             queue += users[name]
     return found
 
 
-def _simplified(root: Node, productive: set[str], spend: Callable[[int], None]) -> Node | None:
+def simplified(root: Node, productive: set[str], spend: Callable[[int], None]) -> Node | None:
     made: dict[int, Node | None] = {}
     for node in postorder(root):
         spend(5)
@@ -215,6 +223,7 @@ def _simple(node: Node, below: list[Node | None], productive: set[str]) -> Node 
             return Repeat(whole[0], least, most) if complete else None
         case Without():
             return Without(whole[0], whole[1]) if complete else below[0]
+    return node
 
 
 def _once(options: list[Node]) -> list[Node]:

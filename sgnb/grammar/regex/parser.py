@@ -27,6 +27,7 @@ from .anchors import (
     repeat,
     whole_text,
 )
+from .asserted import asserted
 from .characters import ignore_case
 from .classes import Flags, any_character, characters, check_scalar, read_class
 from .reader import Reader
@@ -64,6 +65,11 @@ def parse(pattern: str, *, whole: bool = True, portable: bool = False) -> Node:
     Raises GrammarError, with the construct, its place and a hint, for what `re.compile` refuses,
     for what is not regular or not supported, and for an anchor that can never hold.
     """
+    node = asserted(pattern, whole, portable, _parse)
+    return _parse(pattern, whole, portable) if node is None else node
+
+
+def _parse(pattern: str, whole: bool, portable: bool) -> Node:
     ways = _Parser(pattern, portable).parse()
     return whole_text(ways) if whole else anywhere(ways)
 

@@ -173,8 +173,8 @@ class CaseReader:
         return [replace(c, additional=rest) if c.additional is None else c for c in found]
 
     def _unevaluated_items(self, found: Cases, schema: dict[str, Any], rest: Schema) -> Cases:
-        if any(case.contains is not None for case in found):
-            problem = "not enforced beside contains"
+        if any(case.contains is not None or case.negated for case in found):
+            problem = "not enforced beside contains, or where not, if or oneOf rules out some items"
             raise self.index.error(schema, "unevaluatedItems", problem, "use items")
         return [replace(case, items=rest) if case.items is None else case for case in found]
 
@@ -182,7 +182,7 @@ class CaseReader:
         """The negation of `schema`. Raises GrammarError for keywords that cannot be negated."""
         if isinstance(schema, bool):
             return [] if schema else [_ANYTHING]
-        return self._guarded(schema, self._opposite)
+        return [_unevaluated(case) for case in self._guarded(schema, self._opposite)]
 
     def _opposite(self, schema: dict[str, Any]) -> Cases:
         flat = read(schema, self.index)
@@ -328,7 +328,8 @@ def _string_holds(case: FlatSchema, text: str) -> bool:
 
 _NEGATABLE = {
     "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
-    "minLength", "maxLength", "pattern", "minItems", "maxItems", "required", "properties",
+    "minLength", "maxLength", "pattern", "minItems", "maxItems", "items", "prefixItems",
+    "required", "properties",
     "allOf", "anyOf", "not", "$ref",
 }  # fmt: skip
 """The keywords that can be negated; all others are refused where a schema must not hold."""
@@ -360,7 +361,25 @@ def _opposites(flat: FlatSchema) -> Iterable[FlatSchema]:
     for name, schema in flat.properties.items():
         if schema is not True:
             wrong: dict[str, Schema] = {name: {"not": schema}}
-            yield FlatSchema(types=members, properties=wrong, required=(name,), negated=True)
+            yield FlatSchema(types=members, properties=wrong, required=(name,))
+    for index, schema in enumerate(flat.prefix):
+        before: tuple[Schema, ...] = (True,) * index
+        yield FlatSchema(
+            types=array, prefix=(*before, {"not": schema}), items=True, min_items=index + 1
+        )
+    if flat.items is not None and not flat.prefix:
+        yield FlatSchema(types=array, contains={"not": flat.items})
+
+
+def _unevaluated(case: FlatSchema) -> FlatSchema:
+    """A case of what must not hold: its members and items do not count as evaluated."""
+    members = any(schema is not False for schema in case.properties.values())
+    inside = (case.pattern_properties, case.prefix, case.additional, case.items, case.contains)
+    return (
+        replace(case, negated=True)
+        if members or any(x not in (None, {}, ()) for x in inside)
+        else case
+    )
 
 
 LOGIC: dict[str, Callable[[CaseReader, Cases, dict[str, Any], Any], Cases]] = {

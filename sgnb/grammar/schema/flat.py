@@ -53,7 +53,7 @@ class FlatSchema:
     max_items: int | None = None
     unique: bool = False
     contains: Schema | None = None
-    negated: bool = False  # whether one of `properties` comes from a schema that does not hold
+    negated: bool = False  # whether members or items come from a schema that does not hold
     source: Any = None  # as written, for messages
 
     def narrowed(self) -> frozenset[str]:

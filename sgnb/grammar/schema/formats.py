@@ -20,9 +20,7 @@ _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?(?:Z|[+-](?:[01]\d|2[0-
 _DAY_PART = r"T(?:\d{1,4}H(?:\d{1,4}M(?:\d{1,4}S)?)?|\d{1,4}M(?:\d{1,4}S)?|\d{1,4}S)"
 _DAYS = rf"\d{{1,4}}D(?:{_DAY_PART})?"
 _MONTHS = rf"\d{{1,4}}M(?:{_DAYS}|{_DAY_PART})?"
-_DURATION = (
-    rf"P(?:\d{{1,4}}Y(?:{_MONTHS}|{_DAYS}|{_DAY_PART})?|{_MONTHS}|{_DAYS}|{_DAY_PART}|\d{{1,4}}W)"
-)
+_DURATION = rf"P(?:\d{{1,4}}Y(?:{_MONTHS}|{_DAY_PART})?|{_MONTHS}|{_DAYS}|{_DAY_PART}|\d{{1,4}}W)"
 
 _LABEL = r"[A-Za-z\d](?:[A-Za-z\d-]{0,60}[A-Za-z\d])?"
 _SHORT_LABEL = r"[A-Za-z\d]+(?:-[A-Za-z\d]+)*"
@@ -52,6 +50,18 @@ _AUTHORITY = rf"//{_USER}{_NAMED}(?::\d{{1,5}})?"
 _URI = rf"[A-Za-z][A-Za-z\d+.-]*:{_AUTHORITY}{_REST}"
 _PATHS = rf"/(?:(?:{_PLAIN}|[:@])+{_REST})?|(?:{_PLAIN}|@)+{_REST}"
 _RELATIVE = rf"(?:{_AUTHORITY}{_REST}|{_PATHS}|[?#](?:{_PLAIN}|[:@/?])*)"
+_VARIABLE = r"\w+(?:\.\w+)*(?::[1-9]\d{0,2}|\*)?"
+_TEMPLATE = (
+    rf"(?:[A-Za-z\d._~:/?#@!$&()*+,;=-]|%[\da-fA-F]{{2}}"
+    rf"|\{{[+#./;?&]?{_VARIABLE}(?:,{_VARIABLE})*\}})*"
+)
+_ATOM_OF_REGEX = (
+    r"(?:[A-Za-z\d _,:;=!@#%&<>'~/-]|\\[dDwWsStnrfv.*+?^$|()\[\]{}\\/]"
+    r"|\[\^?(?:a-z|A-Z|0-9|[A-Za-z\d_ ,.:;=!@#%&<>'~/]|\\[dDwWsS])+\])"
+)
+_COUNT = r"(?:(?:[*+?]|\{\d{1,2},?\})\??)?"
+_ATOMS = rf"(?:{_ATOM_OF_REGEX}{_COUNT}|\|)*"
+_REGEX = rf"\^?(?:{_ATOM_OF_REGEX}{_COUNT}|\||\((?:\?:)?{_ATOMS}\){_COUNT})*\$?"
 _BASE64 = r"(?:[A-Za-z\d+/]{4})*(?:[A-Za-z\d+/]{2}==|[A-Za-z\d+/]{3}=)?"
 _POINTER = r"(?:/(?:[^/~]|~[01])*)*"
 
@@ -74,7 +84,8 @@ FORMATS: dict[str, Format] = {
     "email": Format(_EMAIL, "no quoted names, no addresses in brackets"),
     "idn-email": Format(_EMAIL, "as email: ASCII"),
     "hostname": Format(
-        rf"{_LABEL}(?:\.{_LABEL}){{0,3}}", "at most 4 labels of at most 62 characters"
+        rf"(?!(?:.*\.)?..--){_LABEL}(?:\.{_LABEL}){{0,3}}",
+        "at most 4 labels of at most 62 characters, none in punycode",
     ),
     "idn-hostname": Format(r"[a-z\d]{1,62}(?:\.[a-z\d]{1,62}){0,3}", "ASCII without hyphens"),
     "ipv4": Format(_IPV4),
@@ -83,6 +94,8 @@ FORMATS: dict[str, Format] = {
     "uri-reference": Format(f"{_URI}|{_RELATIVE}", "not empty"),
     "iri": Format(_URI, "as uri: ASCII"),
     "iri-reference": Format(f"{_URI}|{_RELATIVE}", "as uri-reference: ASCII, not empty"),
+    "uri-template": Format(_TEMPLATE, "variables of ASCII letters, digits and _"),
+    "regex": Format(_REGEX, "ASCII; groups one level deep, classes of few ranges, no look-around"),
     "uuid": Format(_UUID % (r"[\da-fA-F]", r"[\da-fA-F]")),
     **{f"uuid{version}": Format(_UUID % (str(version), "[89abAB]")) for version in range(1, 9)},
     "json-pointer": Format(_POINTER),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, NoReturn
@@ -74,8 +75,9 @@ class SchemaIndex:
         self._named: dict[str, Any] = {}
         self._joined: dict[tuple[int, ...], Schema] = {}
         dialect = root.get("$schema") if isinstance(root, dict) else None
-        draft04 = isinstance(dialect, str) and "draft-04" in dialect
-        self._identifier = "id" if draft04 else "$id"
+        draft = re.search(r"draft-0([3-7])", dialect) if isinstance(dialect, str) else None
+        self._identifier = "id" if draft and draft[1] <= "4" else "$id"
+        self._reference_is_alone = draft is not None
         self._add(root, "#", "", 0)
 
     def _add(self, schema: Any, pointer: str, base: str, depth: int) -> None:
@@ -87,6 +89,8 @@ class SchemaIndex:
                 continue
             if depth > MAX_DEPTH:
                 raise _too_deep()
+            if self._reference_is_alone and isinstance(schema.get("$ref"), str):
+                _drop_siblings(schema)
             self.pointers[id(schema)] = pointer
             self._schemas.append(schema)
             if isinstance(identifier := schema.get(self._identifier), str):
@@ -172,6 +176,12 @@ class SchemaIndex:
         if isinstance(found, dict):
             self._add(found, f"#{fragment}", document, 0)
         return found if isinstance(found, (dict, bool)) else None
+
+
+def _drop_siblings(schema: dict[str, Any]) -> None:
+    """Up to draft-07 `$ref` hides what stands beside it, but for what other references point at."""
+    for keyword in schema.keys() - {"$ref", "$defs", "definitions"}:
+        del schema[keyword]
 
 
 def _children(schema: dict[str, Any]) -> Iterator[tuple[str, Any]]:

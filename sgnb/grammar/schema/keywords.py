@@ -82,17 +82,20 @@ KEYWORDS: dict[str, Keyword] = {
     "const": Keyword(ENFORCED, "the value, written one way", "", AUTOMATON),
     "minimum": _number("digit by digit, for integers and decimals"),
     "maximum": _number("digit by digit, for integers and decimals"),
-    "exclusiveMinimum": _number("digit by digit; a number, not draft-04's true"),
-    "exclusiveMaximum": _number("digit by digit; a number, not draft-04's true"),
+    "exclusiveMinimum": _number("digit by digit; draft-04's true beside minimum too"),
+    "exclusiveMaximum": _number("digit by digit; draft-04's true beside maximum too"),
     "multipleOf": _number(
-        "a list of the multiples, or of the last digits",
-        "at most 1000 multiples between minimum and maximum; "
-        "or products of 2 and 5, and 1/n where n is one",
+        "a list of the multiples, or the last digits and the remainder of the digits so far",
+        "at most 1000 multiples between minimum and maximum; else a product of 2 and 5 by at most "
+        "1000 last digits, times at most 15; or 1/n where n is such a product; or a decimal of at "
+        "most 15 without its point",
     ),
     "minLength": _string("counted in characters, not bytes"),
     "maxLength": _string("counted in characters, not bytes"),
     "pattern": _string(
-        "the regex anywhere in the text, unless anchored", "no look-around, no back-references"
+        "the regex anywhere in the text, unless anchored",
+        "look-ahead only at the beginning, \\b only at the ends; no look-behind, no "
+        "back-references",
     ),
     "format": _string(
         "a pattern for each format, see below", "an unknown format asks nothing, with a warning"
@@ -112,7 +115,9 @@ KEYWORDS: dict[str, Keyword] = {
         "an error where not, if or oneOf rules out some values of a property",
         "schema",
     ),
-    "patternProperties": _object("after the named ones", "at most 3 patterns", "mapping"),
+    "patternProperties": _object(
+        "after the named ones", "at most 32 ways for names to match", "mapping"
+    ),
     "propertyNames": _object("names as a string schema; with enum, in its order", "", "schema"),
     "minProperties": _object(
         "counted, if at most 8 properties are optional",
@@ -133,7 +138,11 @@ KEYWORDS: dict[str, Keyword] = {
     ),
     "prefixItems": _array("item by item", "", "list"),
     "additionalItems": _array("draft-07: the items after a list of items", "", "schema"),
-    "unevaluatedItems": _array("as items, after merging", "not beside contains", "schema"),
+    "unevaluatedItems": _array(
+        "as items, after merging",
+        "not beside contains, not or an if that rules out items",
+        "schema",
+    ),
     "minItems": _array("counted"),
     "maxItems": _array("counted"),
     "uniqueItems": _array(
@@ -153,7 +162,8 @@ KEYWORDS: dict[str, Keyword] = {
         "list",
     ),
     "not": _logic(
-        "the opposite of type, enum, const, bounds, lengths, pattern, required and properties",
+        "the opposite of type, enum, const, bounds, lengths, pattern, items, prefixItems, "
+        "required and properties",
         "other keywords: an error",
     ),
     "if": _logic("the cases if-then and not-if-else", "what `not` can turn round"),
@@ -161,7 +171,7 @@ KEYWORDS: dict[str, Keyword] = {
     "else": _logic("see if"),
     "$ref": Keyword(
         ENFORCED,
-        "#, #/$defs/x, any pointer, $anchor and $id inside the schema",
+        "#, #/$defs/x, any pointer, $anchor and $id inside the schema; up to draft-07 alone",
         "recursive ones need the library; none to other documents",
         INNER,
     ),

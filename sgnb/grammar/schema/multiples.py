@@ -6,14 +6,17 @@ import math
 from collections.abc import Iterable
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 
 from ...errors import GrammarError
-from ..syntax import Chars, Intersect, Literal, Node, Repeat, concat, optional
-from .numbers import BOUND_DIGITS, Bound, integers, numbers
-from .text import DIGIT, either
+from ..syntax import EMPTY, NOTHING, Chars, Intersect, Literal, Node, Repeat, concat, optional
+from .numbers import BOUND_DIGITS, INTEGER_DIGITS, Bound, integers, numbers
+from .text import DIGIT, characters, either
 
 MOST_LISTED = 1000
 """At most this many multiples are written out one by one."""
+
+MOST_REMAINDERS = 15
 
 _BOUNDS = f"a minimum and a maximum with at most {MOST_LISTED} multiples between"
 _HINT = f"give {_BOUNDS}, or drop multipleOf"
@@ -29,7 +32,7 @@ def common_multiple(steps: Iterable[int | Decimal]) -> Fraction:
 def multiples(step: Fraction, low: Bound | None, high: Bound | None, whole: bool) -> Node:
     """The multiples of `step` > 0 between the bounds; `whole` for integers only.
 
-    GrammarError where neither a list of MOST_LISTED numbers nor one of last digits describes them.
+    GrammarError where neither a list of MOST_LISTED numbers nor last digits and remainders do it.
     """
     if whole:
         step = Fraction(step.numerator)
@@ -37,11 +40,12 @@ def multiples(step: Fraction, low: Bound | None, high: Bound | None, whole: bool
         first, last = _ends(step, low, high)
         if last - first < MOST_LISTED:
             return either(Literal(_text(step * factor)) for factor in range(first, last + 1))
-    if step.numerator != 1 and step.denominator != 1:
-        raise GrammarError(f"multipleOf {float(step)} has no short list of last digits", _HINT)
     if step.denominator == 1:
         return _whole_multiples(step.numerator, low, high)
-    return _fractions(step, low, high)
+    if step.numerator == 1:
+        return _fractions(step, low, high)
+    whole_ones = _whole_multiples(step.numerator, low, high)
+    return either([whole_ones, _with_decimals(step, low, high)])
 
 
 def _ends(step: Fraction, low: Bound, high: Bound) -> tuple[int, int]:
@@ -73,14 +77,68 @@ def _whole_multiples(step: int, low: Bound | None, high: Bound | None) -> Node:
     within = integers(*integer_bounds(low, high))
     if step == 1:
         return within
-    count = next((count for count in range(1, 20) if 10**count % step == 0), None)
-    if count is None or 10**count // step > MOST_LISTED:
-        raise GrammarError(f"multipleOf {step} has no short list of last digits", _HINT)
+    ending = math.gcd(step, 10 ** step.bit_length())  # the last digits say whether this divides
+    rest = step // ending
+    count = next(count for count in range(400) if 10**count % ending == 0)
+    if 10**count // ending > MOST_LISTED or rest > MOST_REMAINDERS:
+        raise GrammarError(f"multipleOf {step} has too many last digits or remainders", _HINT)
+    parts = [within]
+    if ending > 1:
+        parts.append(_ending(ending, count))
+    if rest > 1:
+        digits = _divisible(rest, _longest(low, high))
+        parts.append(concat(optional(Literal("-")), digits))
+    return Intersect(tuple(parts))
+
+
+def _ending(step: int, count: int) -> Node:
+    """The multiples of `step`, which divides 10 ** count, by their last digits."""
     endings = either(Literal(str(value).zfill(count)) for value in range(0, 10**count, step))
     long = concat(Chars(((0x31, 0x39),)), Repeat(DIGIT, 0, None), endings)
     short = either(Literal(str(value)) for value in range(step, 10**count, step))
-    signed = concat(optional(Literal("-")), either([short, long]))
-    return Intersect((within, either([Literal("0"), signed])))
+    return either([Literal("0"), concat(optional(Literal("-")), either([short, long]))])
+
+
+def _with_decimals(step: Fraction, low: Bound | None, high: Bound | None) -> Node:
+    """The multiples of `step` written with the decimals that it needs, and no fewer."""
+    places = next(count for count in range(1, 400) if 10**count % step.denominator == 0)
+    scaled = (step * 10**places).numerator
+    if scaled > MOST_REMAINDERS:
+        raise GrammarError(f"multipleOf {float(step)} has too many remainders", _HINT)
+    digits = _divisible(scaled, _longest(low, high), places)
+    return Intersect((numbers(low, high, places), concat(optional(Literal("-")), digits)))
+
+
+def _longest(low: Bound | None, high: Bound | None) -> int:
+    """Digits of the longest integer between the bounds, or more."""
+    bounds = [abs(end) for end in integer_bounds(low, high) if end is not None]
+    return max([INTEGER_DIGITS, *(len(str(end)) + 1 for end in bounds)])
+
+
+@lru_cache(maxsize=64)
+def _divisible(step: int, most: int, places: int = 0) -> Node:
+    """Up to `most` digits, then a point and `places` more if there are any, that without the point
+    make a multiple of `step`: one node for each remainder of what was read and each count of digits
+    to come, shared by all that lead to it."""
+    after: list[Node] = [EMPTY, *[NOTHING] * (step - 1)]
+    for _ in range(places):
+        after = [either(_digits(step, remainder, after)) for remainder in range(step)]
+    ends = [node if not places or node == NOTHING else concat(Literal("."), node) for node in after]
+    after = ends
+    for _ in range(most):
+        after = [
+            either([ends[remainder], *_digits(step, remainder, after)]) for remainder in range(step)
+        ]
+    return after[0]
+
+
+def _digits(step: int, remainder: int, after: list[Node]) -> list[Node]:
+    ways: dict[int, list[int]] = {}
+    for digit in range(10):
+        ways.setdefault((10 * remainder + digit) % step, []).append(0x30 + digit)
+    return [
+        concat(characters(codes), after[to]) for to, codes in ways.items() if after[to] != NOTHING
+    ]
 
 
 def _fractions(step: Fraction, low: Bound | None, high: Bound | None) -> Node:

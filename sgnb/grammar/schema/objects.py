@@ -6,17 +6,17 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import combinations
 
 from ...errors import GrammarError
 from ..syntax import NOTHING, Intersect, Literal, Node, Source, Without
 from .cases import CaseReader
 from .flat import FlatSchema, Schema
 from .members import Part, counted, listed
-from .strings import all_but, apart, decoded, pattern_tree
-from .text import ANY_TEXT, Layout, either, string
+from .strings import apart, decoded, pattern_tree
+from .text import ANY_TEXT, Layout, either
 
-MOST_PATTERNS = 3
+MOST_MATCHING = 32  # sets of patterns that a name may match at once
 LONGEST_LABEL = 400
 MOST_COUNTED = 8  # optional properties beside minProperties or maxProperties
 
@@ -96,7 +96,7 @@ def _path(label: str, name: str) -> str:
 
 def _entry(name: Node, schema: Schema, label: str, context: Context) -> Node:
     value = NOTHING if schema is False else context.value(schema, label)
-    node = NOTHING if NOTHING in (name, value) else context.layout.entry(string(name), value)
+    node = NOTHING if NOTHING in (name, value) else context.layout.entry(name, value)
     return node if node == NOTHING else Source(node, label)
 
 
@@ -106,43 +106,49 @@ def _others(flat: FlatSchema, members: dict[str, Schema], label: str, context: C
     if additional is None:
         named = any(schema is not False for schema in flat.properties.values())
         additional = not (flat.pattern_properties or named)
-    patterns = list(flat.pattern_properties)
-    if len(patterns) > MOST_PATTERNS:
-        hint = f"at most {MOST_PATTERNS} are told apart"
-        raise context.error(flat, "patternProperties", f"{len(patterns)} patterns", hint)
     entries = []
-    for fits in product((True, False), repeat=len(patterns)):
-        schema: Schema = True if any(fits) else additional
-        for pattern, fit in zip(patterns, fits, strict=True):
-            if fit:
-                schema = context.reader.index.join(schema, flat.pattern_properties[pattern])
+    for chosen in _matching(flat, context):
+        schema: Schema = True if chosen else additional
+        for pattern in chosen:
+            schema = context.reader.index.join(schema, flat.pattern_properties[pattern])
         if schema is not False:
-            name = _names(flat, patterns, fits, members, context)
+            name = _names(flat, chosen, members, context)
             entries.append(_entry(name, schema, f"{label}.*", context))
     return either(entries)
 
 
+def _matching(flat: FlatSchema, context: Context) -> list[tuple[str, ...]]:
+    """The sets of patterns that a name may match at once; each with none apart."""
+    found: list[tuple[str, ...]] = [()]
+    for pattern in flat.pattern_properties:
+        tree = pattern_tree(pattern)
+        found += [
+            (*chosen, pattern)
+            for chosen in found
+            if not any(apart(tree, pattern_tree(other)) for other in chosen)
+        ]
+        if len(found) > MOST_MATCHING:
+            problem = f"{len(flat.pattern_properties)} patterns that a name may match together"
+            hint = f"at most {MOST_MATCHING} ways are told apart: begin them with different text"
+            raise context.error(flat, "patternProperties", problem, hint)
+    return found[::-1]
+
+
 def _names(
-    flat: FlatSchema,
-    patterns: Sequence[str],
-    fits: Sequence[bool],
-    taken: dict[str, Schema],
-    context: Context,
+    flat: FlatSchema, chosen: Sequence[str], taken: dict[str, Schema], context: Context
 ) -> Node:
-    """The names that match exactly the patterns chosen by `fits`, and that are not taken."""
-    chosen = [pattern for pattern, fit in zip(patterns, fits, strict=True) if fit]
+    """The names that match of the patterns exactly the chosen ones, and that are not taken."""
+    others = [pattern for pattern in flat.pattern_properties if pattern not in chosen]
     wanted = [pattern_tree(pattern) for pattern in chosen]
-    unwanted = [pattern_tree(pattern, True) for pattern in patterns if pattern not in chosen]
+    unwanted = [pattern_tree(pattern, True) for pattern in others]
     if flat.names is not True:
         cases = context.reader.cases(flat.names)
         wanted.append(either(decoded(case) for case in cases if "string" in case.types))
-    if any(apart(a, b) for a, b in combinations(wanted, 2)):
+    if any(apart(a, b) for a, b in combinations(wanted, 2)):  # with propertyNames
         return NOTHING
     unwanted = [node for node in unwanted if not any(apart(node, other) for other in wanted)]
 
     names = [name for name in taken if all(re.search(pattern, name) for pattern in chosen)]
-    if not wanted and not unwanted:
-        return all_but(names)
     node = Intersect(tuple(wanted)) if len(wanted) > 1 else wanted[0] if wanted else ANY_TEXT
     unwanted += map(Literal, names)
     return Without(node, either(unwanted)) if unwanted else node

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from .flat import NUMBERS, FlatSchema, common_values, tighter
+from ..regex.ecmascript import to_python
+from .flat import ALL_TYPES, NUMBERS, FlatSchema, common_values, tighter
 from .formats import ENCODINGS, FORMATS, NUMBER_FORMATS
 from .index import SchemaIndex
 from .keywords import KEYWORDS, REFUSED, Children
@@ -50,10 +51,24 @@ def read(schema: dict[str, Any], index: SchemaIndex) -> FlatSchema:
         except Wrong as wrong:
             raise index.error(schema, keyword, str(wrong), wrong.hint) from None
     spoken |= _spoken_by_format(schema, fields)
+    if fields.get("types") == ALL_TYPES:  # all six by name: no keyword says which
+        spoken = set(ALL_TYPES)
+    _exclusive(schema, fields)
     if isinstance(schema.get("items"), list):
         fields["prefix"] = tuple(schema["items"])
         fields["items"] = schema.get("additionalItems")
     return FlatSchema(spoken=frozenset(spoken), **fields)
+
+
+def _exclusive(schema: dict[str, Any], fields: Fields) -> None:
+    """draft-04: `exclusiveMinimum` and `exclusiveMaximum` are true beside the bounds."""
+    for keyword, exclusive, name, direction in (
+        ("minimum", "exclusiveMinimum", "low", 1),
+        ("maximum", "exclusiveMaximum", "high", -1),
+    ):
+        if schema.get(exclusive) is True and keyword in schema:
+            bound = Bound(schema[keyword], False)
+            fields[name] = tighter(fields.get(name), bound, direction)
 
 
 def _spoken_by_format(schema: dict[str, Any], fields: Fields) -> frozenset[str]:
@@ -93,6 +108,8 @@ def _number(value: Any) -> int | Decimal:
 
 def _bound(name: str, direction: int, inclusive: bool) -> Callable[[Fields, Any], None]:
     def reader(fields: Fields, value: Any) -> None:
+        if isinstance(value, bool) and not inclusive:
+            return  # draft-04; `_exclusive` reads it
         fields[name] = tighter(fields.get(name), Bound(_number(value), inclusive), direction)
 
     return reader
@@ -114,19 +131,20 @@ def _count(name: str) -> Callable[[Fields, Any], None]:
 
 
 def _pattern(fields: Fields, value: Any) -> None:
-    _check_pattern(value)
-    fields["patterns"] = (value,)
+    fields["patterns"] = (_python_pattern(value),)
 
 
-def _check_pattern(pattern: Any) -> None:
-    """Raises Wrong for what is no regex."""
+def _python_pattern(pattern: Any) -> str:
+    """The regex as Python writes it. Raises Wrong for what is none."""
     if not isinstance(pattern, str):
         raise Wrong(f"{pattern!r:.60} is no text", "give a regex")
     try:
-        re.compile(pattern)
+        python = to_python(pattern)
+        re.compile(python)
     except (re.error, OverflowError, RecursionError) as error:
         hint = "give a regex that Python and ECMAScript share"
         raise Wrong(f"{pattern!r:.60} is no regex: {error}", hint) from None
+    return python
 
 
 def _format(fields: Fields, value: Any) -> None:
@@ -154,9 +172,7 @@ def _kept(name: str) -> Callable[[Fields, Any], None]:
 
 
 def _pattern_properties(fields: Fields, value: Any) -> None:
-    for pattern in value:
-        _check_pattern(pattern)
-    fields["pattern_properties"] = value
+    fields["pattern_properties"] = {_python_pattern(key): part for key, part in value.items()}
 
 
 def _prefix(fields: Fields, value: Any) -> None:

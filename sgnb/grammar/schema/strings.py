@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from functools import lru_cache
 
 from ...errors import GrammarError
-from ..regex.characters import complement
 from ..regex.parser import parse
 from ..syntax import (
-    EMPTY,
     NOTHING,
     Alternate,
     Chars,
@@ -24,10 +21,7 @@ from ..syntax import (
 )
 from .flat import FlatSchema
 from .formats import format_tree
-from .text import ANY_CHARACTER, ANY_TEXT, characters, either
-
-MOST_LETTERS = 1000  # in all, of texts that are excluded letter by letter, not by a difference
-LONGEST_TEXT = 50  # of these
+from .text import ANY_CHARACTER, either
 
 Span = tuple[int, int | None]
 """The lengths of the shortest and the longest text in characters; None is unbounded."""
@@ -54,21 +48,6 @@ def pattern_tree(pattern: str, forbidden: bool = False) -> Node:
     """The texts where Python and ECMAScript both find `pattern`; if `forbidden`, Python alone."""
     node = parse(pattern, whole=False, portable=True)
     return parse(pattern, whole=False) if forbidden else node
-
-
-def all_but(texts: Collection[str]) -> Node:
-    """Every text but these, letter by letter where they are few: the grammar library follows that,
-    but refuses a difference where another text may begin with the same letters."""
-    if not texts:
-        return ANY_TEXT
-    if sum(map(len, texts)) > MOST_LETTERS or max(map(len, texts), default=0) > LONGEST_TEXT:
-        return Without(ANY_TEXT, either(map(Literal, texts)))
-    rests: dict[str, list[str]] = {}
-    for text in filter(None, texts):
-        rests.setdefault(text[0], []).append(text[1:])
-    others = Chars(complement(characters(map(ord, rests)).ranges))
-    options = [concat(Literal(letter), all_but(rest)) for letter, rest in rests.items()]
-    return either([*([] if "" in texts else [EMPTY]), concat(others, ANY_TEXT), *options])
 
 
 def limited(node: Node, least: int, most: int | None) -> Node:

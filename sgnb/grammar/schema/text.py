@@ -22,6 +22,7 @@ from ..syntax import (
     Chars,
     Concat,
     Intersect,
+    Lexeme,
     Literal,
     Node,
     Ranges,
@@ -31,7 +32,6 @@ from ..syntax import (
     Without,
     alternate,
     concat,
-    optional,
 )
 
 ANY_CHARACTER = Chars(((0, 0xD7FF), (0xE000, 0x10FFFF)))
@@ -130,9 +130,14 @@ def escaped(node: Node, exact: bool = False) -> Node:
 
 
 @lru_cache(maxsize=1024)
-def string(node: Node = ANY_TEXT) -> Node:
-    """A JSON string whose decoded text is one of `node`."""
-    return concat(Literal('"'), escaped(node), Literal('"'))
+def string(node: Node = ANY_TEXT, after: Node = EMPTY, exact: bool = False) -> Node:
+    """A JSON string whose decoded text is one of `node`, then `after`; `exact` as in `escaped`.
+
+    A difference of texts becomes one of strings: the library is fast where it sees that first.
+    """
+    if isinstance(node, Without):
+        return Without(string(node.node, after, exact), string(node.removed, after, True))
+    return concat(Literal('"'), escaped(node, exact), Literal('"'), after)
 
 
 @dataclass(frozen=True)
@@ -150,7 +155,7 @@ class Layout:
 
     @cached_property
     def comma(self) -> Node:
-        return self._between(",")
+        return Lexeme(self._between(","))
 
     @cached_property
     def colon(self) -> Node:
@@ -172,12 +177,12 @@ class Layout:
     def _enclosed(self, opening: str, inside: Node, empty: bool, closing: str) -> Node:
         if inside == NOTHING and not empty:
             return NOTHING
-        if inside not in (NOTHING, EMPTY):
-            inside = concat(inside, self.gap)
-            inside = optional(inside) if empty else inside
-        else:
-            inside = EMPTY
-        return concat(Literal(opening), self.gap, inside, Literal(closing))
+        bare = Lexeme(concat(Literal(opening), self.gap, Literal(closing)))
+        if inside in (NOTHING, EMPTY):
+            return bare
+        begin = Lexeme(concat(Literal(opening), self.gap))
+        full = concat(begin, inside, Lexeme(concat(self.gap, Literal(closing))))
+        return alternate(bare, full) if empty else full
 
     def repeated(self, item: Node, least: int, most: int | None) -> Node:
         """`item,item,...`: at least `least`, but one or more, and at most `most`."""
@@ -187,20 +192,22 @@ class Layout:
         more = Repeat(concat(self.comma, item), least - 1, None if most is None else most - 1)
         return item if most == 1 else concat(item, more)
 
-    def entry(self, key: Node, value: Node) -> Node:
-        """`"key":value`."""
-        return NOTHING if NOTHING in (key, value) else concat(key, self.colon, value)
+    def entry(self, name: Node, value: Node) -> Node:
+        """`"name":value`."""
+        if NOTHING in (name, value):
+            return NOTHING
+        return concat(Lexeme(string(name, self.colon)), value)
 
     def constant(self, value: Any) -> Node:
         """Exactly this JSON value."""
         if isinstance(value, Mapping):
-            entries = ((string(Literal(key)), self.constant(item)) for key, item in value.items())
+            entries = ((Literal(key), self.constant(item)) for key, item in value.items())
             return self.braces(self.joined(self.entry(*entry) for entry in entries), False)
         if isinstance(value, (list, tuple)):
             return self.brackets(self.joined(map(self.constant, value)), False)
         if isinstance(value, str):
-            return Literal(f'"{escape(value)}"')
-        return Literal(str(value) if isinstance(value, Decimal) else json.dumps(value))
+            return Lexeme(Literal(f'"{escape(value)}"'))
+        return Lexeme(Literal(str(value) if isinstance(value, Decimal) else json.dumps(value)))
 
     def joined(self, parts: Iterable[Node]) -> Node:
         """The parts with commas between."""
@@ -212,11 +219,11 @@ class Layout:
 
 def value_rules(layout: Layout, number: Node) -> dict[str, Node]:
     """The recursive rules of "json value", "json object" and "json array"."""
-    member = layout.entry(string(), VALUE)
-    words = map(Literal, ("true", "false", "null"))
+    member = layout.entry(ANY_TEXT, VALUE)
+    words = (Lexeme(Literal(word)) for word in ("true", "false", "null"))
     containers = map(Reference, ("json object", "json array"))
     return {
-        "json value": alternate(string(), number, *words, *containers),
+        "json value": alternate(Lexeme(string()), Lexeme(number), *words, *containers),
         "json object": layout.braces(layout.repeated(member, 0, None), True),
         "json array": layout.brackets(layout.repeated(VALUE, 0, None), True),
     }

@@ -15,6 +15,7 @@ from functools import partial
 from ...errors import GrammarError
 from ..syntax import (
     NOTHING,
+    Lexeme,
     Literal,
     Node,
     Reference,
@@ -34,7 +35,7 @@ from .multiples import common_multiple, integer_bounds, multiples
 from .numbers import integers, numbers
 from .objects import Context, object_tree
 from .strings import decoded
-from .text import ANYTHING, VALUE, Layout, either, string, value_rules
+from .text import ANYTHING, DIGIT, VALUE, Layout, either, string, value_rules
 
 MOST_RULES = 300
 """Up to here every place has its own rule for what it refers to; later ones share the first's."""
@@ -178,8 +179,8 @@ class _Translation:
         if flat.types == ALL_TYPES and not flat.spoken and replace(flat, source=None) == _ANY:
             return self._reference(VALUE.name)
         types = flat.narrowed()
-        options = [string(self._decoded(flat))] if "string" in types else []
-        options.append(self._numbers(flat, types & NUMBERS))
+        options = [_lexeme(string(self._decoded(flat)))] if "string" in types else []
+        options.append(_lexeme(self._numbers(flat, types & NUMBERS)))
         for kind, value in (("boolean", True), ("boolean", False), ("null", None)):
             if kind in types and self.reader.holds(flat, value):
                 options.append(self.layout.constant(value))
@@ -215,9 +216,6 @@ class _Translation:
         if not types:
             return NOTHING
         source, low, high = flat.source, flat.low, flat.high
-        if "integer" not in types:
-            problem = "a number that is no integer"
-            raise self.index.error(source, "type", problem, 'use "number"')
         whole = "fraction" not in types
         if not flat.steps:
             node = integers(*integer_bounds(low, high)) if whole else numbers(low, high)
@@ -227,9 +225,20 @@ class _Translation:
             except GrammarError as error:
                 raise self.index.error(source, "multipleOf", error.message, error.hint) from None
         removed = [_spellings(value) for value in flat.excluded if type_of(value) in NUMBERS]
+        if "integer" not in types:
+            removed.append(_INTEGRAL)
         return Without(node, either(removed)) if removed and node != NOTHING else node
 
 
+def _lexeme(node: Node) -> Node:
+    return node if node == NOTHING else Lexeme(node)
+
+
+_INTEGRAL = concat(
+    optional(Literal("-")),
+    Repeat(DIGIT, 1, None),
+    optional(concat(Literal("."), Repeat(Literal("0"), 0, None))),
+)
 _ANY = FlatSchema()
 
 _OBJECT = (

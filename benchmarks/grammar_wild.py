@@ -1,0 +1,472 @@
+"""`python -m benchmarks grammar_wild FOLDER [--sample N] [--seed N] [--xgrammar]`: public
+schemas and instances, 131,072 tokens: sgnb beside llguidance, and xgrammar where that is asked for.
+
+FOLDER holds one or both of the public suites, as their repositories lay them out:
+
+- `maskbench/data/*.json` of https://github.com/guidance-ai/jsonschemabench: 11,306 schemas, most
+  with valid and invalid instances;
+- `tests/draft*/**/*.json` of https://github.com/json-schema-org/JSON-Schema-Test-Suite: what each
+  keyword means, in the drafts named in DRAFTS.
+
+Each schema goes to every tool in turns, in the tool's own defaults, and each of its instances, as
+`json.dumps` writes it, through a matcher of its own, token by token: a token that a mask lacks
+rejects the instance. A schema that is refused because nothing is valid under it counts as compiled
+where all its instances are invalid. A mask's time includes accepting the token after it; times are
+those of valid instances, and nothing is cached on disk. Memory is what the process grows by while
+it keeps a batch of grammars.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import gc
+import json
+import os
+import random
+import re
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+from unittest.mock import patch
+
+import mistral_common
+import numpy as np
+from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+
+from sgnb.errors import GrammarError
+from sgnb.grammar.compiler import TokenGrammar, compile_spec
+from sgnb.grammar.spec import GrammarSpec
+from sgnb.grammar.vocabulary import Vocabulary
+from tests.large_vocabulary import FILE, pieces
+
+from .common import Report
+
+DRAFTS = ("draft4", "draft6", "draft7", "draft2019-09", "draft2020-12")
+EOS = 2
+KEPT = 20  # grammars of a batch whose memory is measured
+REASONS = 12  # lines of refusals that are printed
+
+_NOTHING_VALID = re.compile("(?i)no JSON value is valid|no text|unsatisfiable")
+
+Tokens = Sequence[int]
+
+
+class Refused(Exception):
+    """The tool does not take the schema."""
+
+
+class Failed(Exception):
+    """The tool took the schema, and gave up on the way through a text."""
+
+
+class Session(Protocol):
+    """One text on its way."""
+
+    def mask(self) -> Any:
+        """uint32[words], one bit a token. Raises Failed."""
+
+    def accept(self, token: int) -> None:
+        """A token of the mask. Raises Failed."""
+
+    def ends(self) -> bool:
+        """Whether the text may end here."""
+
+
+class Tool(Protocol):
+    name: str
+
+    def compile(self, schema: str) -> Callable[[], Session]:
+        """What makes sessions. Raises Refused."""
+
+
+class Sgnb:
+    name = "sgnb"
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self._vocabulary = Vocabulary(pieces)
+        _ = self._vocabulary.tree
+        TokenGrammar(compile_spec(GrammarSpec("ebnf", 'root ::= "a"')), self._vocabulary)
+
+    def compile(self, schema: str) -> Callable[[], Session]:
+        try:
+            grammar = TokenGrammar(
+                compile_spec(GrammarSpec("json_schema", schema)), self._vocabulary
+            )
+        except GrammarError as error:
+            raise Refused(error.message) from error
+        return lambda: _SgnbSession(grammar)
+
+
+class _SgnbSession:
+    def __init__(self, grammar: TokenGrammar) -> None:
+        self._matcher = grammar.matcher()
+
+    def mask(self) -> Any:
+        try:
+            return self._matcher.next_token_bitmask()
+        except GrammarError as error:
+            raise Failed(error.message) from error
+
+    def accept(self, token: int) -> None:
+        try:
+            self._matcher.accept_token(token)
+        except GrammarError as error:
+            raise Failed(error.message) from error
+
+    def ends(self) -> bool:
+        return self._matcher.is_final
+
+
+class LLGuidance:
+    """With its limits and its front end for JSON as they are, and masks that allow every
+    tokenization, as the other tools' do."""
+
+    name = "llguidance"
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        import llguidance
+
+        self._library = llguidance
+        self._tokenizer = llguidance.LLTokenizer(
+            _Pieces(pieces), n_vocab=len(pieces), eos_token=EOS
+        )
+
+    def compile(self, schema: str) -> Callable[[], Session]:
+        source = self._library.LLMatcher.grammar_from_lark(
+            f'%llguidance {{"no_forcing": true}}\nstart: %json {schema}\n'
+        )
+        first = self._library.LLMatcher(self._tokenizer, source, log_level=0)
+        if first.is_error():
+            raise Refused(first.get_error())
+        return lambda: _LLGuidanceSession(first.deep_copy())
+
+
+class _LLGuidanceSession:
+    def __init__(self, matcher: Any) -> None:
+        self._matcher = matcher
+
+    def mask(self) -> Any:
+        bits = np.frombuffer(self._matcher.compute_bitmask(), np.uint32)
+        self._check()
+        return bits
+
+    def accept(self, token: int) -> None:
+        self._matcher.consume_token(token)
+        self._check()
+
+    def ends(self) -> bool:
+        return bool(self._matcher.is_accepting())
+
+    def _check(self) -> None:
+        if self._matcher.is_error():
+            raise Failed(self._matcher.get_error())
+
+
+class _Pieces:
+    """What llguidance asks of a tokenizer."""
+
+    is_tokenizer_wrapper = True
+    bos_token_id = None
+    eos_token_id = EOS
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        self.special_token_ids = [i for i, piece in enumerate(pieces) if not piece]
+        self.tokens = [piece or b"<special %d>" % i for i, piece in enumerate(pieces)]
+
+    def __call__(self, text: str | bytes) -> list[int]:
+        """Only for forced tokens, which are not asked for."""
+        return []
+
+
+class XGrammar:
+    name = "xgrammar"
+
+    def __init__(self, pieces: Sequence[bytes]) -> None:
+        import xgrammar
+
+        self._library = xgrammar
+        info = xgrammar.TokenizerInfo(list(pieces), xgrammar.VocabType.RAW, stop_token_ids=[EOS])
+        self._compiler = xgrammar.GrammarCompiler(
+            info, max_threads=os.cpu_count() or 1, cache_enabled=False
+        )
+        self._bits = xgrammar.allocate_token_bitmask(1, len(pieces))
+
+    def compile(self, schema: str) -> Callable[[], Session]:
+        try:
+            grammar = self._compiler.compile_json_schema(schema, strict_mode=False)
+        except Exception as error:
+            raise Refused(str(error)) from error
+        return lambda: _XGrammarSession(self._library.GrammarMatcher(grammar), self._bits)
+
+
+class _XGrammarSession:
+    def __init__(self, matcher: Any, bits: Any) -> None:
+        self._matcher, self._bits = matcher, bits
+
+    def mask(self) -> Any:
+        self._matcher.fill_next_token_bitmask(self._bits)
+        return self._bits[0].numpy().view(np.uint32)
+
+    def accept(self, token: int) -> None:
+        if not self._matcher.accept_token(token):
+            raise Failed("a token of its own mask is not accepted")
+
+    def ends(self) -> bool:
+        return bool(self._matcher.accept_token(EOS))
+
+
+@dataclass
+class Instance:
+    valid: bool
+    tokens: Tokens
+
+
+@dataclass
+class Case:
+    """A schema with its instances."""
+
+    name: str
+    schema: str
+    instances: list[Instance]
+
+
+@dataclass
+class Measured:
+    """What one tool did."""
+
+    tool: Tool
+    schemas: int = 0
+    right: int = 0  # every instance is judged rightly
+    unsatisfiable: int = 0  # refused because nothing is valid, which is right
+    compiling: list[float] = field(default_factory=list)
+    refusing: list[float] = field(default_factory=list)
+    masks: list[float] = field(default_factory=list)
+    kept: list[float] = field(default_factory=list)  # bytes a grammar, batch by batch
+    refused: Counter[str] = field(default_factory=Counter)
+    refusals: list[tuple[str, str]] = field(default_factory=list)
+    let_through: list[str] = field(default_factory=list)  # cases with accepted invalid instances
+    turned_away: list[str] = field(default_factory=list)  # with rejected valid ones
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    _alive: list[Any] = field(default_factory=list)
+    _before: int = 0
+
+    def take(self, case: Case) -> None:
+        self.schemas += 1
+        if not self._alive:
+            self._before = _resident()
+        began = time.perf_counter()
+        try:
+            make = self.tool.compile(case.schema)
+        except Refused as refusal:
+            self.refusing.append(time.perf_counter() - began)
+            if _NOTHING_VALID.search(str(refusal)) and not any(i.valid for i in case.instances):
+                self.right += 1
+                self.unsatisfiable += 1
+                return
+            self.refused[_reason(str(refusal))] += 1
+            self.refusals.append((case.name, str(refusal)))
+            return
+        self.compiling.append(time.perf_counter() - began)
+        self._alive.append(make)
+        self._replay(case, make)
+        if len(self._alive) == KEPT:
+            self.kept.append((_resident() - self._before) / KEPT)
+            self._alive.clear()
+
+    def _replay(self, case: Case, make: Callable[[], Session]) -> None:
+        wrong = 0
+        for instance in case.instances:
+            try:
+                accepted = self._accepts(make(), instance)
+            except Failed as failure:
+                self.failed.append((case.name, str(failure)))
+                wrong += 1
+                continue
+            if accepted != instance.valid:
+                (self.let_through if accepted else self.turned_away).append(case.name)
+                wrong += 1
+        self.right += not wrong
+
+    def _accepts(self, session: Session, instance: Instance) -> bool:
+        times = []
+        for token in instance.tokens:
+            began = time.perf_counter()
+            mask = session.mask()
+            allowed = bool(mask[token >> 5] >> np.uint32(token & 31) & 1)
+            if allowed:
+                session.accept(token)
+            times.append(time.perf_counter() - began)
+            if not allowed:
+                break
+        else:
+            if instance.valid:
+                self.masks += times
+            return session.ends()
+        if instance.valid:
+            self.masks += times
+        return False
+
+    def row(self) -> tuple[str, ...]:
+        def spread(values: list[float], unit: float, *parts: float) -> list[str]:
+            found = np.percentile(values, parts) / unit if values else [0.0] * len(parts)
+            return [f"{value:,.1f}" for value in found]
+
+        compiled = len(self.compiling) + self.unsatisfiable
+        return (
+            self.tool.name,
+            f"{100 * compiled / self.schemas:.1f}",
+            f"{100 * self.right / self.schemas:.1f}",
+            str(len(self.let_through)),
+            str(len({name for name, _ in self.failed})),
+            f"{np.mean(self.masks or [0]) * 1e6:,.0f}",
+            *spread(self.masks, 1e-6, 99, 99.9),
+            *spread(self.compiling + self.refusing, 1e-3, 50, 95, 100),
+            f"{np.median(self.kept or [0]) / 1e6:.2f}",
+        )
+
+    def notes(self) -> str:
+        parts = [f"{count}× {reason}" for reason, count in self.refused.most_common(REASONS)]
+        lines = [f"{self.tool.name} refuses: {'; '.join(parts) or 'nothing'}."]
+        for what, names in (
+            ("accepts invalid instances of", self.let_through),
+            ("fails after compiling", [name for name, _ in self.failed]),
+        ):
+            if names:
+                lines.append(f"It {what} {', '.join(dict.fromkeys(names))}.")
+        return " ".join(lines)
+
+
+def _reason(message: str) -> str:
+    """A refusal without what is its schema's own."""
+    message = message.partition("\n")[0]
+    keyword, found, problem = message.partition(": ")
+    if found and " at #" in keyword:
+        message = f"{keyword.partition(' at #')[0]}: {problem}"
+    return re.sub(r"[\"'`].*[\"'`]|\d[\d,.]*", "…", message)[:90]
+
+
+def _resident() -> int:
+    """Bytes of the process's own memory, after what is free went back."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def maskbench(folder: Path) -> list[tuple[str, Path]]:
+    """The schemas of MaskBench, by name."""
+    return [(path.stem, path) for path in sorted((folder / "maskbench" / "data").glob("*.json"))]
+
+
+def maskbench_case(name: str, path: Path, encode: Callable[[str], Tokens]) -> Case:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return Case(name, json.dumps(content["schema"]), list(_instances(content["tests"], encode)))
+
+
+def suite_cases(folder: Path, encode: Callable[[str], Tokens]) -> Iterator[Case]:
+    """The groups of the JSON Schema test suite, without those that need other documents."""
+    for draft in DRAFTS:
+        for path in sorted((folder / "tests" / draft).rglob("*.json")):
+            for group in json.loads(path.read_text(encoding="utf-8")):
+                schema = group["schema"]
+                if isinstance(schema, dict) and draft in ("draft4", "draft6", "draft7"):
+                    dialect = f"http://json-schema.org/{draft[:5]}-0{draft[5:]}/schema#"
+                    schema = {"$schema": dialect} | schema
+                name = f"{draft}/{path.stem}: {group['description']}"
+                tests = list(_instances(group["tests"], encode))
+                yield Case(name, json.dumps(schema), tests)
+
+
+def _instances(
+    tests: Sequence[dict[str, Any]], encode: Callable[[str], Tokens]
+) -> Iterator[Instance]:
+    for test in tests:
+        yield Instance(test["valid"], encode(json.dumps(test["data"], ensure_ascii=False)))
+
+
+def _tools(xgrammar: bool) -> list[Tool]:
+    found: list[Tool] = [Sgnb(pieces()), LLGuidance(pieces())]
+    return [*found, XGrammar(pieces())] if xgrammar else found
+
+
+def _compare(title: str, cases: Iterator[Case], tools: list[Tool], bar: str) -> Report:
+    everyone = [Measured(tool) for tool in tools]
+    for case in cases:
+        for measured in everyone:
+            measured.take(case)
+    report = Report(
+        title,
+        (
+            "tool",
+            "compiled, %",
+            "all instances right, %",
+            "invalid accepted",
+            "failed after compiling",
+            "mask and token, μs: mean",
+            "99 %",
+            "99.9 %",
+            "compile, ms: median",
+            "95 %",
+            "max",
+            "memory, MB",
+        ),
+        bar=bar,
+    )
+    report.rows = [measured.row() for measured in everyone]
+    report.note = "\n\n".join(measured.notes() for measured in everyone)
+    report.met = not everyone[0].let_through and not everyone[0].failed
+    return report
+
+
+def run(
+    folder: Path, sample: int | None = None, seed: int = 0, xgrammar: bool = False
+) -> list[Report]:
+    """The tables of the suites that `folder` has. xgrammar: it too, which must be installed."""
+    tokenizer = Tekkenizer.from_file(Path(mistral_common.__file__).parent / "data" / FILE)
+
+    def encode(text: str) -> Tokens:
+        return tokenizer.encode(text, bos=False, eos=False)
+
+    tools, reports = _tools(xgrammar), []
+    with (
+        tempfile.TemporaryDirectory() as cache,
+        patch.dict(os.environ, {"SGNB_CACHE": cache}),
+        patch("sgnb.grammar.compiler.WORTH_KEEPING", float("inf")),
+    ):
+        if found := maskbench(folder):
+            chosen = random.Random(seed).sample(found, sample) if sample else found
+            cases = (maskbench_case(name, path, encode) for name, path in chosen)
+            title = f"MaskBench, {len(chosen):,} of {len(found):,} schemas"
+            reports.append(_compare(title, cases, tools, "nothing invalid, no failure"))
+        if (folder / "tests").is_dir():
+            suite = list(suite_cases(folder, encode))
+            suite = random.Random(seed).sample(suite, sample) if sample else suite
+            title = f"JSON Schema test suite, {len(suite):,} groups of {', '.join(DRAFTS)}"
+            reports.append(_compare(title, iter(suite), tools, "nothing invalid, no failure"))
+    if not reports:
+        raise SystemExit(f"{folder} has neither maskbench/data nor tests")
+    return reports
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks grammar_wild",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--sample", type=int, help="so many schemas of each suite; default: all")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--xgrammar", action="store_true", help="xgrammar too, which compiles some for minutes"
+    )
+    given = parser.parse_args(arguments)
+    reports = run(given.folder, given.sample, given.seed, given.xgrammar)
+    for report in reports:
+        print(report.markdown(), flush=True)
+    return int(any(report.met is False for report in reports))

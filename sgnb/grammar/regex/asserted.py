@@ -1,0 +1,165 @@
+r"""Patterns that begin with look-ahead, or begin or end with `\b`, as intersections.
+
+`^(?=.*\d)(?!.*x)\w{8,}$` are the texts of `^\w{8,}$` that are also texts of `^.*\d` and not texts
+of `^.*x`. Each alternative of the pattern stands alone. Any other look-ahead, look-behind or
+boundary stays in the text, where the parser refuses it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from ..syntax import EMPTY, Chars, Intersect, Node, Repeat, Without, alternate, concat
+from .characters import SCALARS
+from .classes import characters
+
+Parse = Callable[[str, bool, bool], Node]
+"""(pattern, whole, portable) -> tree."""
+
+_FLAGS = re.compile(r"\(\?([ais]+)\)")
+_MARK = re.compile(r"\(\?[=!]|\\b")
+_ANY = Repeat(Chars(SCALARS), 0, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Alternative:
+    """One alternative of a pattern, without its assertions."""
+
+    core: str
+    anchored: bool = False  # whether ^ stood before it
+    ended: bool = False  # whether $ stood behind it
+    wanted: tuple[str, ...] = ()  # of (?=...)
+    unwanted: tuple[str, ...] = ()  # of (?!...)
+    begins: bool = False  # whether \b stood before it
+    ends: bool = False
+
+    @property
+    def plain(self) -> bool:
+        return not (self.wanted or self.unwanted or self.begins or self.ends)
+
+
+def asserted(pattern: str, whole: bool, portable: bool, parse: Parse) -> Node | None:
+    """The texts of `pattern`; None where it has no assertion that is understood here.
+
+    Look-ahead in a pattern that may match anywhere is held to the beginning of the text if
+    `portable`, which asks for fewer texts rather than more.
+    """
+    if not _MARK.search(pattern) or not _is_regex(pattern):
+        return None
+    found = _FLAGS.match(pattern)
+    flags = found[0] if found else ""
+    options = [_read(option) for option in _alternatives(pattern[len(flags) :])]
+    if all(option.plain for option in options):
+        return None
+    if any(o.wanted or o.unwanted for o in options if not (o.anchored or whole or portable)):
+        return None
+    return alternate(*(_tree(option, flags, whole, portable, parse) for option in options))
+
+
+def _is_regex(pattern: str) -> bool:
+    try:
+        re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        return False
+    return True
+
+
+def _tree(option: _Alternative, flags: str, whole: bool, portable: bool, parse: Parse) -> Node:
+    ahead = bool(option.wanted or option.unwanted)
+    option = replace(
+        option, anchored=option.anchored or whole or ahead, ended=option.ended or whole
+    )
+    if option.begins or option.ends:
+        node = _bounded(option, parse(f"{flags}{option.core}", True, portable), portable)
+    else:
+        before, after = "^" if option.anchored else "", "$" if option.ended and not whole else ""
+        node = parse(f"{flags}{before}(?:{option.core}){after}", whole, portable)
+    parts = [node, *(parse(f"{flags}^(?:{want})", False, portable) for want in option.wanted)]
+    node = Intersect(tuple(parts)) if len(parts) > 1 else node
+    removed = [parse(f"{flags}^(?:{text})", False, False) for text in option.unwanted]
+    return Without(node, alternate(*removed)) if removed else node
+
+
+def _bounded(option: _Alternative, core: Node, portable: bool) -> Node:
+    """Any text around the texts of `core`, with a boundary of a word where one is asked for."""
+    word = Chars(characters((), "w", False, frozenset(), portable))
+    other = Chars(characters((), "W", False, frozenset(), portable))
+    befores: list[tuple[Node, Node | None]] = [(EMPTY if option.anchored else _ANY, None)]
+    if option.begins:
+        outside = EMPTY if option.anchored else Repeat(concat(_ANY, other), 0, 1)
+        befores = [(outside, concat(word, _ANY))]
+        befores += [] if option.anchored else [(concat(_ANY, word), concat(other, _ANY))]
+    afters: list[tuple[Node, Node | None]] = [(EMPTY if option.ended else _ANY, None)]
+    if option.ends:
+        outside = EMPTY if option.ended else Repeat(concat(other, _ANY), 0, 1)
+        afters = [(outside, concat(_ANY, word))]
+        afters += [] if option.ended else [(concat(word, _ANY), concat(_ANY, other))]
+    rows = []
+    for before, first in befores:
+        for after, last in afters:
+            inner = tuple(part for part in (core, first, last) if part is not None)
+            rows.append(concat(before, Intersect(inner) if len(inner) > 1 else core, after))
+    return alternate(*rows)
+
+
+def _read(text: str) -> _Alternative:
+    found = _Alternative(text)
+    at, tokens = 0, list(_tokens(text))
+    for number, token in enumerate(tokens):
+        quantified = tokens[number + 1 : number + 2] and tokens[number + 1][0] in "*+?{"
+        if token in ("^", r"\A"):
+            found = replace(found, anchored=True)
+        elif token == r"\b":
+            found = replace(found, begins=True)
+        elif token.startswith("(?=") and not quantified:
+            found = replace(found, wanted=(*found.wanted, token[3:-1]))
+        elif token.startswith("(?!") and not quantified:
+            found = replace(found, unwanted=(*found.unwanted, token[3:-1]))
+        else:
+            break
+        at += len(token)
+        tokens[number] = ""
+    end = len(text)
+    if tokens and tokens[-1] == "$":
+        found, end = replace(found, ended=True), end - len(tokens.pop())
+    if tokens and tokens[-1] == r"\b":
+        found, end = replace(found, ends=True), end - len(tokens.pop())
+    return replace(found, core=text[at:end])
+
+
+def _alternatives(pattern: str) -> list[str]:
+    found = [""]
+    for token in _tokens(pattern):
+        if token == "|":
+            found.append("")
+        else:
+            found[-1] += token
+    return found
+
+
+def _tokens(pattern: str) -> Iterator[str]:
+    """Characters, escapes, classes, and whole groups with all inside them."""
+    at, begin, depth = 0, 0, 0
+    while at < len(pattern):
+        if pattern[at] == "\\":
+            at += 2
+        elif pattern[at] == "[":
+            at = _end_of_class(pattern, at)
+        else:
+            depth += {"(": 1, ")": -1}.get(pattern[at], 0)
+            at += 1
+        if depth <= 0:
+            yield pattern[begin:at]
+            begin = at
+    if begin < len(pattern):
+        yield pattern[begin:]
+
+
+def _end_of_class(pattern: str, at: int) -> int:
+    at += 2 if pattern.startswith("[^", at) else 1
+    at += pattern.startswith("]", at)
+    while at < len(pattern) and pattern[at] != "]":
+        at += 2 if pattern[at] == "\\" else 1
+    return at + 1
