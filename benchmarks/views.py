@@ -1,4 +1,5 @@
-"""What the views cost: the page in Chromium over made records, and the process that tells them.
+"""What the views cost: the page in Chromium over made records, the process that tells them, and
+both in JupyterLab (`views_live`).
 
 The page's part needs Playwright and Chromium; times are those of the page's own thread, layout
 included. The other part runs 64 requests at once with the bundled model, in turns with and without
@@ -54,6 +55,36 @@ MEASURE = """async ({ size, share, view }) => {
   return { paints, seeks };
 }"""
 """The last records come in portions, as they do from a kernel; then the slider jumps."""
+
+
+SCROLL = """async () => {
+  const { store, dashboard } = window.__sgnb.page;
+  store.add(window.told);
+  dashboard.paint();
+  const timed = (act) => {
+    const begin = performance.now();
+    act();
+    document.body.offsetHeight;
+    return performance.now() - begin;
+  };
+  const named = (begin) => [...document.querySelectorAll("button")].find((one) =>
+    one.textContent.startsWith(begin));
+  const stage = document.querySelector(".sgnb-stage");
+  const found = [];
+  for (const name of ["all", "nodes and links"]) {
+    const laid = timed(() => named(name).click()), draws = [];
+    for (let i = 1; i <= 60; i += 1) {
+      draws.push(timed(() => {
+        stage.scrollTop = ((i * 0.618) % 1) * stage.scrollHeight;
+        stage.dispatchEvent(new Event("scroll"));
+      }));
+      await new Promise((done) => setTimeout(done, 0));
+    }
+    found.push({ laid, draws });
+  }
+  return found;
+}"""
+"""All nodes of a tree, as an icicle and as nodes and links: laid out, then scrolled."""
 
 
 def tree_records(nodes: int) -> Iterator[Any]:
@@ -170,6 +201,18 @@ def page_rows() -> list[tuple[Any, ...]]:
             times = (median, longest, statistics.median(seeks), seeks[0])
             rows.append((name, *(round(one, 1) for one in times), bar))
             page.close()
+        for nodes in (10_000, 50_000):
+            page = browser.new_page(viewport={"width": 1200, "height": 900})
+            page.set_content(standalone([], ""))
+            page.evaluate(TAKE, "\n".join(lines(tree_records(nodes))))
+            for form, found in zip(
+                ("icicle", "nodes and links"), page.evaluate(SCROLL), strict=True
+            ):
+                median, longest = statistics.median(found["draws"]), max(found["draws"])
+                times = (median, longest, "", found["laid"])
+                name = f"{nodes:,} nodes, all shown and scrolled, {form}"
+                rows.append((name, *(one and round(one, 1) for one in times), 33))
+            page.close()
         browser.close()
     return rows
 
@@ -214,10 +257,23 @@ def kernel_ratio() -> tuple[float, float]:
     return statistics.median(ratios), statistics.median(walls)
 
 
-def run() -> Report:
+def run() -> list[Report]:
+    from . import views_live
+
+    return [of_the_page(), views_live.run()]
+
+
+def of_the_page() -> Report:
     report = Report(
         "Views: the page's tasks, in ms",
-        ("records", "paint", "longest", "jump of the slider", "first jump", "longest at most"),
+        (
+            "records",
+            "paint",
+            "longest",
+            "jump of the slider",
+            "first jump or layout",
+            "longest at most",
+        ),
         bar="the column `longest at most`, and a view that no browser shows costs at most 1 %",
     )
     report.rows = page_rows()

@@ -73,6 +73,7 @@ class Parts:
     vocab_size: int
     context_length: int
     pool_tokens: int  # slots of the KV cache
+    token_bytes: int  # of one slot
     eos: frozenset[int]
     tokenizer: Tokenizer | None
     grammars: GrammarCompiler | None
@@ -123,7 +124,8 @@ def assemble(
         status = AttentionStatus(log)
         attention = _make_attention(options, kv, decoder, status)
         device, dtype = str(decoder.device), str(decoder.dtype).removeprefix("torch.")
-        log.emit(EngineStarted(name, device, dtype, attention.name, kv.slots, context))
+        each = KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
+        log.emit(EngineStarted(name, device, dtype, attention.name, kv.slots, context, each))
 
         rows = scheduler.max_running
         sampler = make_sampler(decoder, rows, text, eos)
@@ -142,6 +144,7 @@ def assemble(
         decoder.vocab_size,
         context,
         kv.slots,
+        each,
         eos,
         text,
         None if text is None else GrammarCompiler(lambda: text.vocabulary),

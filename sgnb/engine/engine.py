@@ -23,6 +23,8 @@ from ..grammar.compiler import CompiledGrammar, GrammarCompiler, TokenGrammar
 from ..sampling import SamplingParams
 from ..segment import Segment
 from .assembly import assemble, check_options
+from .cache import hand
+from .cache.hand import Evicted
 from .device.errors import find_loss, forget_frames, hint_for
 from .device.memory import release_device_memory
 from .device.precompile import cancel_unclaimed
@@ -213,10 +215,40 @@ class Engine:
         self._loop.abort(request if isinstance(request, Iterable) else [request])
 
     def flush_cache(self, namespace: str | None = None) -> int:
-        """Forget every cached prefix that no running request uses, by default of all namespaces.
-        Returns the tokens freed; 0 when called on the engine's own thread, as by a finalizer, where
-        it happens after the step."""
+        """Forget every cached prefix that no running request uses and nobody has pinned, by default
+        of all namespaces. Returns the tokens freed; 0 when called on the engine's own thread, as by
+        a finalizer, where it happens after the step."""
         return self._loop.call(lambda: self._scheduler.flush(namespace), at_once=False) or 0
+
+    def pin(self, what: int | Prompt, owner: str = "user", namespace: str = "") -> int:
+        """Keep from eviction and from `flush_cache`, until `unpin`, what the cache has of a prompt,
+        or a node of the tree by its id, with all above it. Returns the tokens kept, from the root
+        on.
+
+        Pins give way, the oldest first, where a request could never run beside them. OptionError
+        for an id that no node has.
+        """
+        tree = self._scheduler.tree
+        target = what if isinstance(what, int) else self._input_processor.tokens([what])[0]
+        kept: int = self._loop.call(lambda: hand.pin(tree, target, owner, namespace))
+        return kept
+
+    def unpin(self, node: int | None = None, owner: str | None = None) -> int:
+        """Undo the pins of a node, of an owner, or all. Returns how many those were."""
+        undone: int = self._loop.call(lambda: hand.unpin(self._scheduler.tree, node, owner))
+        return undone
+
+    def pins(self) -> list[dict[str, Any]]:
+        """Node, owner and tokens from the root of each pin, the oldest first."""
+        found: list[dict[str, Any]] = self._loop.call(lambda: hand.pins(self._scheduler.tree))
+        return found
+
+    def evict(self, node: int) -> Evicted:
+        """Free what no running request uses and nobody has pinned of a node of the tree, by its id,
+        and of all below it. OptionError for an id that no node has."""
+        tree, pool = self._scheduler.tree, self._scheduler.pool
+        evicted: Evicted = self._loop.call(lambda: hand.evict(tree, pool, node, self.token_bytes))
+        return evicted
 
     def stats(self) -> dict[str, Any]:
         """Counts since the engine began and the state of the pool, in tokens; free + cached +
@@ -225,9 +257,9 @@ class Engine:
         prompt_tokens and cached_tokens are those of requests that ran, at their first admission.
         computed_tokens went through the model: prompt tokens not found in the cache, and outputs
         fed back. jumped_tokens: output tokens that grammars forced, written without a step of their
-        own, in `jumps` jumps. cascade_steps: those whose attention read a prefix once for several
-        requests. attention: see `attention`; compiling: faster kernels for it are
-        being compiled, or will be after a first step.
+        own, in `jumps` jumps. pinned: those of `cached` that pins keep. cascade_steps: those whose
+        attention read a prefix once for several requests. attention: see `attention`; compiling:
+        faster kernels for it are being compiled, or will be after a first step.
         """
 
         def read() -> dict[str, Any]:
@@ -241,6 +273,7 @@ class Engine:
                 "pool_tokens": self.pool_tokens,
                 "free": scheduler.pool.free,
                 "cached": scheduler.tree.size,
+                "pinned": hand.pinned_tokens(scheduler.tree),
                 "in_flight": scheduler.in_flight,
                 "busy_seconds": self._loop.busy_seconds,
                 "attention": self.attention,
@@ -323,6 +356,7 @@ class Engine:
         self.options, self.log, self.tokenizer = parts.options, parts.log, parts.tokenizer
         self.device, self.dtype, self.vocab_size = parts.device, parts.dtype, parts.vocab_size
         self.context_length, self.pool_tokens = parts.context_length, parts.pool_tokens
+        self.token_bytes = parts.token_bytes
         self._rounds_by_batch = parts.device == "cpu" and parts.dtype != "float32"
         self._eos, self._input_processor = parts.eos, parts.input_processor
         self._scheduler, self._grammars = parts.scheduler, parts.grammars

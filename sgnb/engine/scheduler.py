@@ -196,8 +196,8 @@ class Scheduler:
         return batch.num_tokens > 1
 
     def flush(self, namespace: str | None = None) -> int:
-        """Empty the cache, or what one namespace has of it, but for what running requests use.
-        Returns the tokens freed."""
+        """Empty the cache, or what one namespace has of it, but for what running requests use and
+        what is pinned. Returns the tokens freed."""
         before = self.pool.free
         for slots in self.tree.flush(namespace):
             self.pool.release(slots)
@@ -259,6 +259,8 @@ class Scheduler:
                     need += size - request.num_slots
             if self._make_free(need):
                 break
+            if len(self.running) == 1 and self._undo_pin():
+                continue
             self._retract(
                 min(self.running, key=lambda r: (r.num_output_tokens, -r.num_prompt_tokens))
             )
@@ -352,6 +354,9 @@ class Scheduler:
         need = request.num_tokens - node.end
         locked = self.tree.locked
         self.tree.lock(node)
+        while not (self.running or self._fits(need, request.remaining, growth)):
+            if not self._undo_pin():
+                break
         if not self._fits(need, request.remaining, growth):
             # Until something ends or begins to wait, the same request is the first in question, and
             # needs the same.
@@ -441,6 +446,14 @@ class Scheduler:
             self.pool.release(slots[duplicates])
             request.slots[duplicates] = inserted.node.path_slots()[duplicates]
         return inserted.node
+
+    def _undo_pin(self) -> bool:
+        """Let go of the oldest pin, beside which a request cannot run alone; whether there was
+        one."""
+        for (_, owner), node in self.tree.pins.items():
+            self.tree.unpin(node, owner)
+            return True
+        return False
 
     def _make_free(self, count: int) -> bool:
         """Evict until `count` slots are free; whether that was possible."""

@@ -21,6 +21,7 @@ class EngineStarted:
     attention: str  # the backend: "torch", "triton" or "flashinfer"
     pool_tokens: int  # capacity of the KV pool, in tokens
     context_length: int  # most positions of one request
+    token_bytes: int = 0  # of a token's keys and values; 0 where it is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +215,9 @@ class NodeEvicted:
     """A leaf left the radix tree."""
 
     node: int
-    reason: str  # "memory", "flush", or "spoilt": a request that read it had NaN logits
+    reason: str
+    """ "memory", "flush", "hand": someone evicted its subtree, or "spoilt": a request that read it
+    had NaN logits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +225,15 @@ class NodeLocked:
     """The lock count of the node and its ancestors changed, that of the root excepted."""
 
     node: int
+    delta: int  # 1 or -1
+
+
+@dataclass(frozen=True, slots=True)
+class NodePinned:
+    """Someone keeps the node from eviction, or does no more; a pin is one of its locks."""
+
+    node: int
+    owner: str
     delta: int  # 1 or -1
 
 

@@ -43,6 +43,7 @@ class Loaded:
         self.attention = engine.attention
         self.executor = executor_of(engine)
         self.emitter = Emitter(engine.log, partial(_drawing, weakref.ref(engine)))
+        self.act = partial(_act, weakref.ref(engine))  # a view stays as long as its notebook
 
     def close(self) -> None:
         self.engine.close()
@@ -223,6 +224,18 @@ class Engines:
             self._current = next(reversed(self._loaded), "")
             current = self._loaded.get(self._current)
             lang.set_default_executor(current.executor if current else None)
+
+
+def _act(engine: Callable[[], Engine | None], action: str, node: int) -> str:
+    """What a view's button asks for: one of `viz.ACTIONS` on a node of the cache."""
+    alive = engine()
+    if alive is None:
+        raise EngineError("this view's engine is gone", "open a view of the one that is loaded")
+    if action == "pin":
+        return f"{alive.pin(node, 'view'):,} tokens are kept, from the root to this node"
+    if action == "unpin":
+        return "not pinned any more" if alive.unpin(node) else "it was not pinned"
+    return alive.evict(node).line()
 
 
 def _check(options: dict[str, Any]) -> None:

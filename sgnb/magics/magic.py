@@ -202,10 +202,22 @@ class SglangMagics:
         return engines.ls() if call.action == "ls" else getattr(engines, call.action)(call.argument)
 
     def _cache(self, call: LineCall) -> Any:
-        cache = self.session.cache
-        if call.action != "flush":
+        cache, say = self.session.cache, self.session.say
+        what: Any = int(call.argument) if call.argument.isdecimal() else call.argument or None
+        if what is not None and call.action not in ("pin", "unpin", "evict"):
+            message = f"%sglang cache {call.action} takes no {call.argument!r}"
+            raise OptionError(message, "pin, unpin and evict do")
+        if call.action == "flush":
+            say(f"freed {cache.flush():,} tokens")
+        elif call.action == "pin":
+            say(f"{cache.pin(what):,} tokens are pinned")
+        elif call.action == "unpin":
+            undone = cache.unpin(what)
+            say(f"undone: {undone} pin" + "s" * (undone != 1))
+        elif call.action == "evict":
+            say(cache.evict(what).line())
+        else:
             return getattr(cache, call.action)()
-        self.session.say(f"freed {cache.flush():,} tokens")
         return None
 
     def _fsm(self, call: LineCall) -> Any:

@@ -123,7 +123,12 @@ COMMANDS = {
         ("ls", "use", "unload", "info"),
         "[NAME]",
     ),
-    "cache": Command("the radix tree, its figures, or empty it", ("show", "stats", "flush")),
+    "cache": Command(
+        "the radix tree, its figures; empty it; keep what is cached of a run or up to a node of the"
+        " tree, or let go of it; what is kept so; free a node and what is below it",
+        ("show", "stats", "flush", "pin", "unpin", "pins", "evict"),
+        "[RUN|NODE]",
+    ),
     "fsm": Command(
         "the automaton of a regex or a JSON schema: its size, what it forces, what to beware of",
         takes="REGEX_OR_SCHEMA",
@@ -142,7 +147,7 @@ COMMANDS = {
     "doctor": Command("what works here, and what to do where something does not"),
 }
 
-NEED_NAME = ("use",)
+NEED_NAME = ("use", "pin", "evict")
 """Actions that mean nothing without an argument."""
 
 

@@ -114,7 +114,7 @@ class Views:
     def __init__(self, loaded: Loaded, line: CellLine, traces: Traces) -> None:
         self._traces = traces
         views = () if line.quiet else line.show
-        self._display = Display(loaded.emitter, views, static=line.static)
+        self._display = Display(loaded.emitter, views, static=line.static, act=loaded.act)
 
     def open(self, run: Run) -> None:
         """Main thread only, as all that displays."""

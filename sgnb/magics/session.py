@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import lang
 from ..errors import OptionError, nearest, shown
-from ..events import TokensNamed
+from ..events import RequestQueued, TokensNamed
 from ..lang.executor import Executor, executor_of
 from ..viz import ABLATIONS, VIEWS, Display, Trace, in_kernel
 from ..viz.tokens import Vocabulary
@@ -21,12 +21,13 @@ from .dry import DryReport, dry_run
 from .engines import BUNDLED, Engines
 from .fsm import FsmReport, fsm
 from .runs import Background, Runs
-from .table import Facts
+from .table import Facts, Table
 from .traces import Traces
 from .why import WhyReport
 
 if TYPE_CHECKING:
     from ..engine import Engine
+    from ..engine.cache.hand import Evicted
 
 
 class Session:
@@ -188,7 +189,8 @@ class EngineView:
     def __call__(self) -> None:
         if self._shown is not None:
             self._shown.close()
-        self._shown = Display(self._engines.get().emitter, self._views)
+        loaded = self._engines.get()
+        self._shown = Display(loaded.emitter, self._views, act=loaded.act)
         self._shown.open()
         if not in_kernel():
             self._shown.close()
@@ -206,8 +208,46 @@ class Cache:
         return Facts(self._engines.get().engine.stats())
 
     def flush(self) -> int:
-        """Forget every cached prefix that no run uses. Returns the tokens freed."""
+        """Forget every cached prefix that no run uses and nobody has pinned. Returns the tokens
+        freed."""
         return self._engines.get().engine.flush_cache()
+
+    def pin(self, what: int | str | lang.ProgramState) -> int:
+        """Keep from eviction, until `unpin`, what is cached of a run's prompts, by the run's id or
+        its state, or a node of the tree by its number. Returns how many tokens are pinned now.
+
+        The log is bounded: of a run long ago it may have no prompt any more; OptionError then.
+        """
+        engine = self._engines.get().engine
+        if isinstance(what, int):
+            engine.pin(what)
+        else:
+            run = what if isinstance(what, str) else what.run_id
+            events = [record.event for record in engine.log.read().records]
+            queued = [e for e in events if isinstance(e, RequestQueued) and e.run == run]
+            if not queued:
+                hint = "sgnb.runs() lists the runs; a node's number stands in the tree's view"
+                raise OptionError(f"the log has no prompt of run {run!r}", hint)
+            for event in queued:
+                engine.pin(event.prompt, run, event.namespace)
+        pinned: int = engine.stats()["pinned"]
+        return pinned
+
+    def unpin(self, what: int | str | lang.ProgramState | None = None) -> int:
+        """Undo the pins of a run, of a node, or all. Returns how many those were."""
+        engine = self._engines.get().engine
+        if what is None or isinstance(what, int):
+            return engine.unpin(what)
+        return engine.unpin(owner=what if isinstance(what, str) else what.run_id)
+
+    def pins(self) -> Table:
+        """What is pinned: node, by whom, and its tokens from the root on."""
+        return Table(self._engines.get().engine.pins(), "nothing is pinned")
+
+    def evict(self, node: int) -> Evicted:
+        """Free what no run uses and nobody has pinned of a node of the tree, by its number, and of
+        all below it."""
+        return self._engines.get().engine.evict(node)
 
     def __repr__(self) -> str:
         return repr(self.stats())

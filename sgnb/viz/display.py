@@ -21,6 +21,12 @@ from .run import RunState
 from .twin import STYLE_BUNDLE, twin_bundle
 
 VIEWS = ("compare", "text", "tree", "source", "branches", "time", "grammar")
+ACTIONS = ("pin", "unpin", "evict")
+"""What a view's buttons ask for a node of the cache's tree."""
+
+Act = Callable[[str, int], str]
+"""Does one of `ACTIONS` to a node of that id, and says in a line what came of it."""
+
 TWIN_SECONDS = 3.0
 
 
@@ -32,8 +38,14 @@ class Display:
     """
 
     def __init__(
-        self, emitter: Emitter, views: Sequence[str] = VIEWS, *, static: bool = False
+        self,
+        emitter: Emitter,
+        views: Sequence[str] = VIEWS,
+        *,
+        static: bool = False,
+        act: Act | None = None,
     ) -> None:
+        """act: what the buttons for a node of the tree do; without it there are none."""
         for name in views:
             if name not in VIEWS:
                 raise OptionError(f"no view is called {name!r}", nearest(name, VIEWS))
@@ -41,6 +53,7 @@ class Display:
         self.static = static or is_static()
         self.run: RunState | None = None
         self._emitter, self._names, self._after = emitter, list(views), emitter.log.last
+        self._act = act
         live = bool(views) and in_kernel() and not self.static
         self.feed = emitter.feed() if live else None
         self._states: list[Shown] = []
@@ -105,7 +118,7 @@ class Display:
             from .widget import Dashboard
 
             lock = self._emitter.lock
-            self._view = Dashboard(self.feed, lock, run, self.uid, self._names)
+            self._view = Dashboard(self.feed, lock, run, self.uid, self._names, act=self._act)
             display(STYLE_BUNDLE, raw=True)
             data, metadata = self._view.bundle()
             display(data, metadata=metadata, raw=True)

@@ -17,6 +17,7 @@ from ..events import (
     NodeAdded,
     NodeEvicted,
     NodeLocked,
+    NodePinned,
     NodeSplit,
     NodeTouched,
     Record,
@@ -32,8 +33,8 @@ KEPT_CHARACTERS = 64 << 20
 """What is kept for pages that come late, and for saving."""
 
 TOLD_NODES = 4000
-"""Nodes that a feed begins with at most, the most recently used ones; others are told when a record
-needs them."""
+"""Nodes that a feed begins with at most, those that are locked aside, the most recently used ones;
+others are told when a record needs them."""
 
 
 class Feed:
@@ -52,7 +53,8 @@ class Feed:
         if tree.engine is not None:
             self._tell(t, tree.engine)
         nodes = sorted(tree.nodes.values(), key=lambda node: (node.locks > 0, node.tick))
-        for node in sorted(nodes[-TOLD_NODES:], key=lambda node: node.order):
+        told = max(TOLD_NODES, sum(node.locks > 0 for node in nodes))
+        for node in sorted(nodes[-told:], key=lambda node: node.order):
             self._tell_node(t, node)
         for node in sorted((tree.nodes[id] for id in self._nodes), key=lambda node: node.tick):
             held = node.locks - sum(child.locks for child in tree.children(node))
@@ -60,6 +62,8 @@ class Feed:
                 self._tell(t, NodeTouched(node.id, node.tick))
                 if held:
                     self._tell(t, NodeLocked(node.id, held))
+                for owner in tree.pins.get(node.id, ()):
+                    self._tell(t, NodePinned(node.id, owner, 1))
 
     def push(self, records: list[Record], lost: int) -> None:
         """Tell these records, which the tree has not seen yet."""
@@ -137,5 +141,5 @@ def _tokens(event: Any) -> Iterable[int]:
 def _nodes(event: Any) -> Iterator[int]:
     if isinstance(event, NodeAdded):
         yield event.parent
-    elif isinstance(event, NodeSplit | NodeEvicted | NodeLocked | NodeTouched):
+    elif isinstance(event, NodeSplit | NodeEvicted | NodeLocked | NodePinned | NodeTouched):
         yield event.node

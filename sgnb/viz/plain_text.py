@@ -189,6 +189,8 @@ def losses(state: Shown) -> list[str]:
 def tree_heading(tree: TreeState) -> str:
     nodes = counted(len(tree.nodes) - 1, "node")
     parts = [f"radix tree: {nodes}", counted(tree.tokens, "token"), f"{tree.locked} locked"]
+    if tree.pins:
+        parts.append(f"{len(tree.pins)} pinned")
     if tree.evicted:
         parts.append(f"{tree.evicted} evicted")
     if tree.engine:
@@ -202,10 +204,16 @@ def tree_text(tree: TreeState, budget: int = TREE_ROWS) -> str:
         if node is None:
             lines.append(f"{stem}… {hidden} more nodes")
         else:
-            counts = counted(len(node.tokens), "token")
-            counts += f", {counted(node.locks, 'lock')}" if node.locks else ""
-            lines.append(f"{stem}{in_line(tree.text(node), 48)} ({counts})")
+            counts = [counted(len(node.tokens), "token"), *holders(tree, node)]
+            lines.append(f"{stem}{in_line(tree.text(node), 48)} ({', '.join(counts)})")
     return "\n".join(lines)
+
+
+def holders(tree: TreeState, node: Node) -> list[str]:
+    """Who keeps a node from eviction, in words."""
+    owners = ", ".join(map(visible, tree.pins.get(node.id, ())))
+    locks = [counted(node.locks, "lock")] if node.locks else []
+    return [*locks, *([f"pinned by {owners}"] if owners else [])]
 
 
 def counted(number: int, word: str) -> str:

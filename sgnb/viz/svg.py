@@ -59,7 +59,8 @@ fill:#1f2328}
 .u.jumped{stroke:#b8568f;stroke-dasharray:10 2 2 2}.u.text{stroke:none}
 .l{stroke:#d8dee4}
 .n{stroke:#8c959f;fill:#8c959f18}.n.f{stroke:#009e73;fill:#009e7333}.n.o{stroke:#c98a00;fill:#e69f0033}
-.n.k{stroke:#1f2328;stroke-width:2}.s{fill:#c98a00}.z{fill:#fff}.v{stroke:#57606a;fill:none}
+.n.k{stroke:#1f2328;stroke-width:2}.n.h{stroke:#1f2328;stroke-dasharray:3 2}
+.s{fill:#c98a00}.z{fill:#fff}.v{stroke:#57606a;fill:none}
 .b{font-size:11px}.c{font-size:11px;fill:#57606a}
 .w{fill:#8c959f59}.p{fill:#c98a00}.d{fill:#0072b2bf}.j{stroke:#b8568f;stroke-width:2}
 .e{stroke:#8c959f;stroke-dasharray:2 3}
@@ -286,8 +287,11 @@ def _tree(tree: TreeState, run: RunState | None, leaves: int) -> tuple[str, floa
     boxes, cap, scale = layout([node for node in order if node.id in kept], INSIDE)
     count = sum(box.rows for node, box in boxes.items() if tree.nodes[node].parent == ROOT)
     row = max(LOWEST, min(HIGHEST, TALL / count))
+    pinned = tree.pinned()
     for number, box in boxes.items():
-        out.append(_node(tree, tree.nodes[number], run, box, row, cap, hidden[number]))
+        node, pins = tree.nodes[number], pinned[number]
+        frame = " k" if node.locks > pins else " h" if pins else ""
+        out.append(_node(tree, node, run, box, row, cap, hidden[number], frame))
     y = 26 + count * row
     legend, height = _tree_legend(tree, run, cap, scale, len(kept))
     return "".join(out) + tag("g", legend, transform=f"translate(0 {y:.0f})"), y + height
@@ -370,12 +374,20 @@ def layout(nodes: Sequence[Node], width: float) -> tuple[dict[int, Box], int, fl
 
 
 def _node(
-    tree: TreeState, node: Node, run: RunState | None, box: Box, row: float, cap: int, hidden: int
+    tree: TreeState,
+    node: Node,
+    run: RunState | None,
+    box: Box,
+    row: float,
+    cap: int,
+    hidden: int,
+    frame: str,
 ) -> str:
-    """Its text in as many lines as there is room for, then its length and what is folded below."""
+    """Its text in as many lines as there is room for, then its length and what is folded below.
+    frame: the class of one that is in use or pinned."""
     y, tall = 24 + box.row * row, box.rows * row - 3
     made, found = _made(node, run), _found(node, run)
-    style = "n" + " f" * found + " o" * (made and not found) + " k" * (node.locks > 0)
+    style = "n" + " f" * found + " o" * (made and not found) + frame
     out = [tag("rect", class_=style, x=box.x + 0.5, y=y, width=box.width - 1.5, height=tall)]
     if made:
         out.append(tag("rect", class_="s", x=box.x + 1, y=y, width=3, height=tall))
@@ -431,7 +443,8 @@ def _tree_legend(
     """What lengths, colours and marks mean, and what is not drawn; and the height."""
     out, x = [], 0
     kinds = [("n f", "found since the run began"), ("n o", "made by this run"), ("n", "neither")]
-    for style, text in [*(kinds if run is not None else []), ("n k", "in use")]:
+    marks = [("n k", "in use"), *([("n h", "pinned")] if tree.pins else [])]
+    for style, text in [*(kinds if run is not None else []), *marks]:
         out.append(tag("rect", class_=style, x=x + 1, y=4, width=16, height=10))
         if style == "n o":
             out.append(tag("rect", class_="s", x=x + 1, y=4, width=3, height=10))

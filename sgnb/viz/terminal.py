@@ -17,6 +17,7 @@ from .plain_text import (
     batch_lines,
     compare_text,
     counted,
+    holders,
     in_line,
     losses,
     own_error,
@@ -78,7 +79,7 @@ def print_tree(tree: TreeState, height: int = 30) -> RenderableType:
         else:
             body.append(in_line(tree.text(node), 48), "green")
             body.append(f"  {counted(len(node.tokens), 'token')}", "dim")
-            body.append(f"  {counted(node.locks, 'lock')}" if node.locks else "", "bold")
+            body.append("".join(f"  {part}" for part in holders(tree, node)), "bold")
     return Group(out, body)
 
 

@@ -5,6 +5,7 @@ The live page does the same with the same records (`page/reduce.js`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ from ..events import (
     NodeAdded,
     NodeEvicted,
     NodeLocked,
+    NodePinned,
     NodeSplit,
     NodeTouched,
     Record,
@@ -63,6 +65,7 @@ class TreeState:
     def __init__(self, vocabulary: Vocabulary | None = None) -> None:
         self.vocabulary = vocabulary or Vocabulary()
         self.nodes: dict[int, Node] = {ROOT: Node(ROOT, -1, ())}
+        self.pins: dict[int, list[str]] = {}  # by node, their owners
         self.tokens = 0
         self.evicted = 0
         self.engine: EngineStarted | None = None
@@ -82,6 +85,14 @@ class TreeState:
     def locked(self) -> int:
         """Nodes that a running request holds."""
         return sum(node.locks > 0 for node in self.nodes.values())
+
+    def pinned(self) -> Counter[int]:
+        """How many pins hold each node: those of it and of nodes below."""
+        held = Counter[int]()
+        for id, owners in self.pins.items():
+            for node in self._path(id):
+                held[node.id] += len(owners)
+        return held
 
     def text(self, node: Node) -> str:
         return self.vocabulary.text(node.tokens)
@@ -188,6 +199,17 @@ class TreeState:
         for node in self._path(event.node):
             node.locks += event.delta
 
+    def _pin(self, event: NodePinned) -> None:
+        if self._find(event.node) is None:
+            return
+        owners = self.pins.setdefault(event.node, [])
+        if event.delta > 0:
+            owners.append(event.owner)
+        elif event.owner in owners:
+            owners.remove(event.owner)
+        if not owners:
+            del self.pins[event.node]
+
     def _touch(self, event: NodeTouched) -> None:
         for node in self._path(event.node):
             node.tick = event.tick
@@ -219,5 +241,6 @@ class TreeState:
         NodeSplit: _split,
         NodeEvicted: _evict,
         NodeLocked: _lock,
+        NodePinned: _pin,
         NodeTouched: _touch,
     }

@@ -6,7 +6,8 @@ message `{from}` has the lines from that number on in its buffer, and is sent at
 live}`, all that are kept, built only when it is sent. A page that misses some sends `{"kind":
 "resync"}`. That waits while a cell runs, so the trait also goes out by itself, at times that
 double, beginning with the first moments, when a page may still be loading the module and hear no
-message.
+message. Where `controls` is true, `{"kind": "act", "id", "action", "node"}` asks for one of
+`ACTIONS` on a node of the tree, and is answered by `{"answer": id, "text", "failed"}`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from typing import Any
 import anywidget
 import traitlets
 
-from .display import VIEWS
+from ..errors import SgnbError
+from .display import ACTIONS, VIEWS, Act
 from .feed import Feed
 
 PAGE = Path(__file__).parent / "page"
@@ -29,6 +31,8 @@ FILES = (
     *("dom", "branch", "reduce", "store", "draw"),
     *(
         "text",
+        "layout",
+        "minimap",
         "tree",
         "pair",
         "branches",
@@ -79,6 +83,7 @@ class Dashboard(anywidget.AnyWidget):
     uid = traitlets.Unicode().tag(sync=True)
     run = traitlets.Unicode().tag(sync=True)
     views = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    controls = traitlets.Bool().tag(sync=True)
     records = traitlets.Dict().tag(sync=True, to_json=lambda _, widget: widget.build())
 
     def __init__(
@@ -89,13 +94,14 @@ class Dashboard(anywidget.AnyWidget):
         uid: str,
         views: list[str],
         live: bool = True,
+        act: Act | None = None,
     ) -> None:
-        """lock: held by whoever pushes to the feed."""
+        """lock: held by whoever pushes to the feed. act: does what a button asks for."""
         self._feed, self._lock = feed, lock
-        self._live, self._sent = live, 0
+        self._live, self._sent, self._act = live, 0, act
         self._beat = self._due = time.monotonic()
         self._gap = FIRST_RECORDS
-        super().__init__(uid=uid, run=run, views=views)
+        super().__init__(uid=uid, run=run, views=views, controls=act is not None)
         self.on_msg(self._asked)
         feed.on_push = self._send_new
 
@@ -131,3 +137,16 @@ class Dashboard(anywidget.AnyWidget):
     def _asked(self, _: Any, content: dict[str, Any], __: Any) -> None:
         if content.get("kind") == "resync":
             self.send_state("records")
+        elif content.get("kind") == "act" and self._act is not None:
+            text, failed = self._try(self._act, content.get("action"), content.get("node"))
+            self.send({"answer": content.get("id"), "text": text, "failed": failed})
+
+    @staticmethod
+    def _try(act: Act, action: Any, node: Any) -> tuple[str, bool]:
+        """What is said of it, and whether it failed."""
+        if action not in ACTIONS or type(node) is not int:
+            return f"a view cannot ask for {action!r} of {node!r}", True
+        try:
+            return act(action, node), False
+        except SgnbError as error:
+            return str(error), True

@@ -27,7 +27,7 @@ def test_views_are_accessible_in_both_themes(notebook: Notebook, lab: Lab) -> No
     notebook.open(lab.write("axe.ipynb", "%load_ext sgnb", FORK, RECORD, automaton).name)
     for index in range(4):
         notebook.run_cell(index)
-    drawn = "() => document.querySelector('.sgnb-side canvas').toDataURL()"
+    drawn = "() => document.querySelector('.sgnb-side .sgnb-canvas').toDataURL()"
     light = notebook.page.evaluate(drawn)
     for theme in ("JupyterLab Light", "JupyterLab Dark"):
         notebook.theme(theme)
@@ -69,7 +69,7 @@ def test_the_keyboard_reaches_everything(notebook: Notebook, lab: Lab) -> None:
     assert {"sgnb-search", "tree", "sgnb-canvas", "sgnb-slider"} <= seen, seen
     for view, words in (("branches", "branch 0.1: "), ("time", "in the tree")):
         cell.locator(f".sgnb-tab[data-view={view}]").click()
-        canvas = cell.locator(".sgnb-side canvas")
+        canvas = cell.locator(".sgnb-side .sgnb-canvas")
         assert words in (canvas.get_attribute("aria-label") or "")
         canvas.focus()
         if view == "branches":
@@ -118,7 +118,7 @@ def test_two_dashboards_in_the_background_stopped(notebook: Notebook, lab: Lab) 
     expect(notebook.cell(2).locator(".sgnb-status")).to_have_text("running")
     notebook.run_cell(3)
     expect(notebook.cell(2).locator(".sgnb-status")).to_have_text("interrupted")
-    expect(notebook.cell(1).locator(".sgnb-side canvas")).to_be_visible()
+    expect(notebook.cell(1).locator(".sgnb-side .sgnb-canvas")).to_be_visible()
 
 
 @pytest.mark.slow

@@ -73,12 +73,25 @@ def views_are_linked(notebook: Notebook) -> None:
     token.click()
     for name, label in (("branches", "over time"), ("time", "batch over time"), ("tree", "radix")):
         page.locator(f".sgnb-tab[data-view={name}]").click()
-        assert label in (page.locator(".sgnb-side canvas").get_attribute("aria-label") or "")
-    canvas = page.locator(".sgnb-side canvas")
+        assert label in (page.locator(".sgnb-side .sgnb-canvas").get_attribute("aria-label") or "")
+    canvas = page.locator(".sgnb-side .sgnb-canvas")
     canvas.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
     assert "positions" in page.locator(".sgnb-inspector").inner_text()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Space")
+    assert page.locator(".sgnb-actions").inner_text() == "unfold", "no engine, no other buttons"
+    page.keyboard.press("Space")
+    assert page.locator(".sgnb-actions").inner_text() == "fold"
+    page.keyboard.press("Escape")
+    page.locator(".sgnb-tab[data-view=time]").click()
+    canvas.focus()
+    page.keyboard.press("Shift+ArrowLeft")
+    page.keyboard.press("Shift+ArrowLeft")
+    page.get_by_title("let go of this range").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_title("let go of this range").wait_for(state="hidden")
     page.locator(".sgnb-tab[data-view=tree]").focus()
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.dataset.view") == "branches"

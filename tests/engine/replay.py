@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sgnb.engine.cache.radix import RadixTree
-from sgnb.events import NodeAdded, NodeEvicted, NodeLocked, NodeSplit, NodeTouched
+from sgnb.events import NodeAdded, NodeEvicted, NodeLocked, NodePinned, NodeSplit, NodeTouched
 
 
 @dataclass
@@ -27,10 +27,12 @@ class Mirror:
 
 @dataclass
 class Replay:
-    """`apply` takes one event; `evicted` lists (node, reason) in the order it happened."""
+    """`apply` takes one event; `evicted` lists (node, reason) in the order it happened, `pins`
+    (node, owner)."""
 
     nodes: dict[int, Mirror] = field(default_factory=dict)
     evicted: list[tuple[int, str]] = field(default_factory=list)
+    pins: list[tuple[int, str]] = field(default_factory=list)
 
     def apply(self, event: Any) -> None:
         nodes = self.nodes
@@ -64,6 +66,9 @@ class Replay:
                 for held in self.path(node):
                     held.locks += delta
                     assert held.locks >= 0
+            case NodePinned(node, owner, delta):
+                assert ((node, owner) in self.pins) == (delta < 0)
+                (self.pins.append if delta > 0 else self.pins.remove)((node, owner))
             case NodeTouched(node, tick):
                 for used in self.path(node):
                     assert tick > used.tick

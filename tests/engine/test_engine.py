@@ -98,6 +98,29 @@ def test_text_in_text_out(text: Engine) -> None:
     ] * 2
 
 
+def test_a_pinned_prefix_outlives_flush_and_pressure() -> None:
+    with Engine(random_model(), max_total_tokens=64) as engine:
+        engine.generate(PROMPT, max_new_tokens=1, **GREEDY)
+        assert engine.pin(PROMPT) == len(PROMPT)
+        (pin,) = engine.pins()
+        assert pin == {"node": pin["node"], "owner": "user", "tokens": len(PROMPT)}
+        engine.flush_cache()
+        engine.generate([[i] * 30 for i in range(5)], max_new_tokens=1, **GREEDY)
+        assert engine.stats()["pinned"] == len(PROMPT)
+        assert engine.cached_length([*PROMPT, 1]) == len(PROMPT), "nothing evicted it"
+
+        evicted = engine.evict(pin["node"])
+        assert (evicted.freed, evicted.pinned, evicted.in_use) == (0, len(PROMPT), 0)
+        assert "20 stay: pinned" in evicted.line()
+        assert engine.unpin(owner="run1") == 0 and engine.unpin(pin["node"]) == 1
+        evicted = engine.evict(pin["node"])
+        assert evicted.freed == 20 and evicted.bytes == 20 * engine.token_bytes > 0
+        assert engine.cached_length(PROMPT) == 0 and whole(engine)
+        with pytest.raises(OptionError, match=r"has no node"):
+            engine.pin(pin["node"])
+        assert engine.pin([1, 2, 3]) == 0 and not engine.pins(), "none of it is cached"
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_stream_is_the_text_in_parts(text: Engine, seed: int) -> None:
     options = {"max_new_tokens": 30, "seed": seed, "temperature": 1.5, "ignore_eos": True}

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sgnb.engine.cache import hand
 from sgnb.engine.cache.radix import EVICTION_POLICIES, Node, Prefix, RadixTree, common_length
+from sgnb.engine.cache.slot_allocator import SlotAllocator
 
 from .replay import Mirror, Replay, tree_rows
 
@@ -44,6 +46,7 @@ class Checked:
         self.held: list[tuple[str, Sequence, Node]] = []
         self.hints: dict[tuple[str, Sequence], Prefix] = {}
         self.slots = 0
+        self.kept: dict[tuple[int, str], tuple[str, Sequence]] = {}  # what is pinned
 
     def known(self, namespace: str, tokens: Sequence) -> int:
         """Length of the longest stored prefix."""
@@ -111,17 +114,62 @@ class Checked:
         victims = self.replay.victims(count, KEYS[self.policy])
         self._remove(victims, lambda: self.tree.evict(count), "memory")
 
+    def pin(self) -> None:
+        """The node in which a prefix ends, by one of two people."""
+        namespace, tokens = self.draw()
+        prefix = self.tree.peek(ints(tokens), namespace)
+        node, owner = prefix.child or prefix.node, self.rng.choice("ab")
+        self.tree.pin(node, owner)
+        if node is not self.tree.root:
+            path = self.replay.namespace(node.id), self.replay.tokens(node.id)
+            self.kept[node.id, owner] = path
+
+    def unpin(self) -> None:
+        if self.kept:
+            node, owner = self.rng.choice(list(self.kept))
+            self.tree.unpin(self.tree.pins[node, owner], owner)
+            del self.kept[node, owner]
+
+    def evict_subtree(self) -> None:
+        """By hand: all that is not locked of a node and below it."""
+        if not self.replay.nodes:
+            return
+        pool, top = SlotAllocator(self.slots), self.rng.choice(list(self.replay.nodes))
+        pool.allocate(self.slots)
+        below = [n for n in self.replay.nodes if top in [one.id for one in self.replay.path(n)]]
+        unlocked = [n for n in below if not self.replay.nodes[n].locks]
+        used = {one.id for _, _, held in self.held for one in self.replay.path(held.id)}
+        stay = [(n, len(self.replay.nodes[n].tokens)) for n in below if n not in unlocked]
+        told: list[hand.Evicted] = []
+
+        def act() -> list[np.ndarray]:
+            told.append(hand.evict(self.tree, pool, top, 10))
+            return [pool.allocate(pool.free)]
+
+        self._remove(unlocked, act, "hand", in_order=False)
+        (gone,) = told
+        assert (gone.nodes, gone.bytes) == (len(unlocked), 10 * gone.freed)
+        assert gone.in_use == sum(tokens for n, tokens in stay if n in used)
+        assert gone.pinned == sum(tokens for n, tokens in stay if n not in used)
+
     def flush(self) -> None:
         unlocked = [n.id for n in self.replay.nodes.values() if not n.locks]
         self._remove(unlocked, self.tree.flush, "flush", in_order=False)
 
     def discard(self) -> None:
-        """The topmost unlocked node on a path, and all below it."""
+        """The topmost unlocked node on a path, and all below it. Pins that hold any of it are
+        undone."""
         namespace, tokens = self.draw()
+        released: Counter[int] = Counter()
+        for node, owner in list(self.kept):
+            path = self.replay.path(node)
+            if (path[-1].namespace, path[-1].tokens) == (namespace, tokens[: len(path[-1].tokens)]):
+                del self.kept[node, owner]
+                released.update(one.id for one in path)
         on_path = [
             node
             for node, mirror in self.replay.nodes.items()
-            if not mirror.locks
+            if mirror.locks == released[node]
             and self.replay.namespace(node) == namespace
             and self.replay.tokens(node) == tokens[: len(self.replay.tokens(node))]
         ]
@@ -164,6 +212,12 @@ class Checked:
             for namespace, tokens, _ in self.held
             for n in range(len(tokens))
         }
+        locked |= {
+            (namespace, tokens[: n + 1])
+            for namespace, tokens in self.kept.values()
+            for n in range(len(tokens))
+        }
+        assert sorted(self.replay.pins) == sorted(self.kept) == sorted(self.tree.pins)
         assert locked <= self.stored.keys(), "a locked node was evicted"
         assert (self.tree.size, self.tree.locked) == (len(self.stored), len(locked))
         assert self.tree.evictable == len(self.stored) - len(locked)
@@ -186,6 +240,9 @@ OPERATIONS = {
     "evict": 2,
     "flush": 0.1,
     "discard": 0.5,
+    "pin": 2,
+    "unpin": 2,
+    "evict_subtree": 0.4,
 }
 
 
@@ -198,7 +255,7 @@ def test_random_operations(policy: str, seed: int) -> None:
     for operation in checked.rng.choices(list(OPERATIONS), list(OPERATIONS.values()), k=1500):
         getattr(checked, operation)()
         checked.check()
-    assert len(kinds) == 5 and min(kinds.values()) > 100, "every kind of event happened often"
+    assert len(kinds) == 6 and min(kinds.values()) > 100, "every kind of event happened often"
 
 
 def test_every_policy_is_tested() -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from sgnb.engine.cache import hand
 from sgnb.engine.cache.radix import RadixTree
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.request.batch import Batch
@@ -178,10 +179,22 @@ class Simulation:
         return [event.request for event in self.events if isinstance(event, RequestAdmitted)]
 
 
+def by_hand(rng: random.Random, scheduler: Scheduler) -> None:
+    """Someone pins, unpins or evicts at random."""
+    tree = scheduler.tree
+    nodes = [node.id for node in tree.nodes()]
+    if nodes and rng.random() < 0.4:
+        hand.pin(tree, rng.choice(nodes), rng.choice("ab"))
+    elif nodes and rng.random() < 0.5:
+        hand.evict(tree, scheduler.pool, rng.choice(nodes), 1)
+    else:
+        hand.unpin(tree, owner=rng.choice("ab"))
+
+
 @pytest.mark.parametrize("trial", range(20))
 def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
     """500 random steps each, 10,000 together: aborts, retraction, chunks, scored prompts, cache on
-    and off."""
+    and off, and what people do by hand."""
     rng = random.Random(trial)
     total = (60, 150, 600)[trial % 3]
     sim = Simulation(
@@ -208,12 +221,18 @@ def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
             one = rng.choice([*scheduler.running, *scheduler.waiting.values()])
             scheduler.finish(one, spoilt=rng.random() < 0.3)
             sim.check()
+        if rng.random() < 0.1:
+            by_hand(rng, scheduler)
+            sim.check()
         if step % 100 == 99:
             scheduler.flush(rng.choice([None, "a"]))
             sim.check()
     for _ in sim.run():
         pass
-    assert scheduler.in_flight == scheduler.tree.locked == 0
+    assert scheduler.in_flight == 0
+    assert scheduler.tree.locked == hand.pinned_tokens(scheduler.tree)
+    hand.unpin(scheduler.tree)
+    assert scheduler.tree.locked == 0
     scheduler.flush()
     assert scheduler.pool.free == total
 
@@ -524,6 +543,27 @@ def test_a_request_too_large_for_now_is_not_passed_by_smaller_ones() -> None:
     list(sim.run())
     order = sim.admitted()
     assert order.index(large.id) < min(order.index(r.id) for r in small)
+
+
+def test_pins_give_way_only_where_a_request_could_not_run_alone() -> None:
+    simulation = Simulation(24)
+    tree = simulation.scheduler.tree
+    for first in (1, 2, 3):
+        simulation.add([first] * 5)
+        while simulation.scheduler.has_work:
+            simulation.step()
+        hand.pin(tree, np.array([first] * 5, np.int32), "user")
+    simulation.add([4] * 5, limit=8)
+    simulation.add([5] * 5, limit=8)
+    while simulation.scheduler.has_work:
+        simulation.step()
+    assert (hand.pinned_tokens(tree), len(simulation.replay.pins)) == (10, 2), "the oldest is gone"
+    simulation.scheduler.flush()
+    assert simulation.scheduler.pool.free == 24 - 10, "flush keeps what is pinned"
+    simulation.add([6] * 23)
+    while simulation.scheduler.has_work:
+        simulation.step()
+    assert not tree.pins and not simulation.replay.pins
 
 
 def test_a_retracted_request_goes_on_where_it_was() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 import sgnb
 from sgnb.errors import EngineError, OptionError
+from sgnb.magics.session import SESSION
 
 CELL = (
     "%%sglang --show none\ns += 'The capital of France is'\ns += gen('a', "
@@ -202,6 +203,43 @@ def test_cache(shell: Any, engine: Any, capsys: Any) -> None:
     assert sgnb.flush_cache() == 0
 
 
+def test_pins_and_evictions_by_hand(shell: Any, engine: Any, capsys: Any) -> None:
+    shell(CELL)
+    state = shell.ns["s"]
+    capsys.readouterr()
+    shell(f"%sglang cache pin {state.run_id}")
+    pinned = sgnb.cache.stats()["pinned"]
+    assert capsys.readouterr().out == f"{pinned} tokens are pinned\n" and pinned > 0
+    (pin,) = shell("%sglang cache pins")
+    assert (pin["owner"], pin["tokens"]) == (state.run_id, pinned)
+    sgnb.flush_cache()
+    assert sgnb.cache.stats()["cached"] == pinned
+    shell(f"%sglang cache evict {pin['node']}")
+    assert f"freed 0 tokens (0 bytes) of 0 nodes; {pinned} stay: pinned" in capsys.readouterr().out
+    assert sgnb.cache.pin(pin["node"]) == pinned == sgnb.cache.pin(state)
+    shell("%sglang cache unpin")
+    assert capsys.readouterr().out == "undone: 2 pins\n"
+    assert sgnb.cache.evict(pin["node"]).freed == pinned
+    assert repr(sgnb.cache.pins()) == "nothing is pinned"
+    with pytest.raises(OptionError, match="no prompt of run 'run0'"):
+        sgnb.cache.pin("run0")
+    for line in ("cache pin", "cache evict", "cache flush run1"):
+        with pytest.raises(OptionError):
+            shell(f"%sglang {line}")
+
+
+def test_what_a_views_button_does(shell: Any, engine: Any) -> None:
+    loaded = SESSION.engines.get()
+    shell(CELL)
+    node = max(engine.tree(), key=lambda node: node["tick"])["id"]
+    assert "tokens are kept" in loaded.act("pin", node)
+    assert engine.pins()[0]["owner"] == "view"
+    assert "stay: pinned" in loaded.act("evict", node)
+    assert loaded.act("unpin", node) == "not pinned any more"
+    assert loaded.act("unpin", node) == "it was not pinned"
+    assert loaded.act("evict", node).startswith("freed ")
+
+
 def test_runs_lists_those_of_python_too(shell: Any, engine: Any) -> None:
     def program(s: Any) -> None:
         s += "x"
@@ -257,7 +295,7 @@ def test_loading_the_extension_twice_changes_nothing(shell: Any) -> None:
         ("%%sglang -m ", {"tiny"}),
         ("%%sglang --show t", {"text", "time", "tree"}),
         ("%sglang ca", {"cache"}),
-        ("%sglang cache ", {"show", "stats", "flush"}),
+        ("%sglang cache ", {"show", "stats", "flush", "pin", "unpin", "pins", "evict"}),
         ("%sglang engine use ", {"tiny"}),
         ("%sglang load ti", {"tiny"}),
         ("%sglang load tiny --d", {"--device", "--dtype", "--deterministic"}),

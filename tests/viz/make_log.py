@@ -95,6 +95,11 @@ class WordEngine:
             self.log.emit(events.NodeLocked(node, delta))
             self._up(node, lambda n: self.locks.__setitem__(n, self.locks[n] + delta))
 
+    def pin(self, node: int, owner: str, delta: int) -> None:
+        if node:
+            self.lock(node, delta)
+            self.log.emit(events.NodePinned(node, owner, delta))
+
     def _up(self, node: int, action: Callable[[int], None]) -> None:
         while node:
             action(node)

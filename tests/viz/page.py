@@ -38,7 +38,7 @@ function canonical(state) {
     [n.id, n.parent, n.tokens, n.namespace, n.locks, n.tick, n.hits,
      state.requests.get(n.request)?.run ?? "", sorted(n.children.values())]);
   const { cachedTokens: tokens, evicted, missing } = state;
-  return { runs, nodes, tokens, evicted, missing };
+  return { runs, nodes, tokens, evicted, missing, pins: Object.fromEntries(state.pins) };
 }
 """
 
@@ -88,7 +88,7 @@ def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
     ]  # fmt: skip
     whole: Any = {
         "runs": found, "nodes": nodes, "tokens": tree.tokens, "evicted": tree.evicted,
-        "missing": tree.missing,
+        "missing": tree.missing, "pins": tree.pins,
     }  # fmt: skip
     return json.loads(json.dumps(whole))
 

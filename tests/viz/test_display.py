@@ -98,6 +98,44 @@ def emitter(log: EventLog) -> Iterator[Emitter]:
     emitter.close()
 
 
+def test_a_button_of_a_view_asks_the_kernel_and_is_answered(
+    emitter: Emitter, shown: list[Any]
+) -> None:
+    asked: list[tuple[str, int]] = []
+
+    def act(action: str, node: int) -> str:
+        asked.append((action, node))
+        if node == 9:
+            raise OptionError("the cache has no node 9")
+        return "done"
+
+    view = Display(emitter, ["tree"], act=act)
+    view.open()
+    comm = live_view()
+    assert comm.opened["controls"] is True
+    hostile = [("flush", 1), ("pin", "1"), ("pin", True), ("pin", None), (None, 1)]
+    for id, (action, node) in enumerate([("pin", 4), ("evict", 9), *hostile]):
+        comm.ask({"kind": "act", "id": id, "action": action, "node": node})
+    answers = [data["content"] for data in comm.sent if "answer" in data.get("content", {})]
+    assert answers[0] == {"answer": 0, "text": "done", "failed": False}
+    assert answers[1] == {"answer": 1, "text": "the cache has no node 9", "failed": True}
+    assert [answer["failed"] for answer in answers[2:]] == [True] * len(hostile)
+    assert asked == [("pin", 4), ("evict", 9)]
+    view.close()
+    comm.ask({"kind": "act", "id": 7, "action": "unpin", "node": 4})
+    assert asked[-1] == ("unpin", 4), "after its run too"
+
+
+def test_without_an_engine_there_are_no_buttons(emitter: Emitter, shown: list[Any]) -> None:
+    view = Display(emitter, ["tree"])
+    view.open()
+    comm = live_view()
+    assert comm.opened["controls"] is False
+    comm.ask({"kind": "act", "id": 0, "action": "pin", "node": 1})
+    assert not [data for data in comm.sent if "answer" in data.get("content", {})]
+    view.close()
+
+
 def test_a_live_view_then_the_twin(log: EventLog, emitter: Emitter, shown: list[Any]) -> None:
     run = Display(emitter)
     run.open("r1")

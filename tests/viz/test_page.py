@@ -25,9 +25,10 @@ WORDS = ["the", " cat", " sat", "\n", " \N{FOX FACE}", " é", "🦊🐶", " on",
 
 
 def random_log(rng: random.Random) -> EventLog:
-    """Programs with forks, generations, choices, jumps, retraction, splits and evictions."""
+    """Programs with forks, generations, choices, jumps, retraction, splits, evictions and pins."""
     log = EventLog()
     engine = WordEngine(log)
+    pinned: list[tuple[int, str]] = []
 
     def text(most: int) -> str:
         return "".join(rng.choices(WORDS, k=rng.randint(1, most)))
@@ -54,6 +55,11 @@ def random_log(rng: random.Random) -> EventLog:
                     lanes.remove(lane)
                 if rng.random() < 0.1 and (leaves := engine.leaves()):
                     engine.evict(rng.choice(leaves))
+                if rng.random() < 0.1:
+                    pinned.append((rng.choice(list(engine.tokens)), rng.choice(["user", "r0"])))
+                    engine.pin(*pinned[-1], 1)
+                if pinned and rng.random() < 0.1:
+                    engine.pin(*pinned.pop(rng.randrange(len(pinned))), -1)
                 if rng.random() < 0.1:
                     request = engine.latest - rng.randint(0, 12)
                     jump(engine, rng, request, text(2))
@@ -147,7 +153,14 @@ def test_a_feed_tells_what_a_page_that_joins_late_needs(
         named = tree.vocabulary
         wanted.append(
             {
-                str(n.id): [n.parent, list(n.tokens), n.locks, n.tick, named.text(n.tokens)]
+                str(n.id): [
+                    n.parent,
+                    list(n.tokens),
+                    n.locks,
+                    n.tick,
+                    named.text(n.tokens),
+                    sorted(tree.pins.get(n.id, [])),
+                ]
                 for n in tree.nodes.values()
             }
         )
@@ -157,7 +170,8 @@ def test_a_feed_tells_what_a_page_that_joins_late_needs(
         for (const record of parseLines(lines.join("\\n"))) apply(state, record);
         const text = (n) => textOfTokens(state.vocabulary, n.tokens);
         return [state.missing, Object.fromEntries([...state.nodes.values()].map((n) =>
-          [n.id, [n.parent, n.tokens, n.locks, n.tick, text(n)]]))];
+          [n.id, [n.parent, n.tokens, n.locks, n.tick, text(n),
+                  (state.pins.get(n.id) ?? []).toSorted()]]))];
       });"""
     for (missing, nodes), whole in zip(node(script, REDUCERS, fed), wanted, strict=True):
         assert missing == 0 and len(nodes) > 0
@@ -248,7 +262,7 @@ def test_a_prompt_that_leaves_the_tree_says_where() -> None:
         const position = state.requests.get(request).cached;
         return Object.fromEntries(describe(state, { request, position }).facts)["not found"];
       });"""
-    files = ["dom", *REDUCERS, "draw", "text", "tree", "inspect"]
+    files = ["dom", *REDUCERS, "draw", "text", "layout", "inspect"]
     assert node(script, files, lines) == [
         "from here on: nothing in the tree went further",
         "from here on: the tree went on with “␣Spain”",
@@ -273,7 +287,7 @@ def test_alternatives_are_shown_before_and_after_the_mask() -> None:
       const before = said().likeliest;
       request.output[0].mask = { allowed: 1, kept: -0.5, before: 0, after: 1 };
       return [before, said().likeliest];"""
-    files = ["dom", *REDUCERS, "draw", "text", "tree", "inspect"]
+    files = ["dom", *REDUCERS, "draw", "text", "layout", "inspect"]
     assert node(script, files, lines) == [
         "“␣Paris” 60.7 %, “␣Lyon” 22.3 %",
         "“␣Paris” 60.7 % → 100.0 %, “␣Lyon” 22.3 % → not allowed",

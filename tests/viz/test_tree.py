@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from sgnb import events
 from sgnb.events import EventLog, Record
-from sgnb.viz import TreeState
-from sgnb.viz.plain_text import shown, tree_text
+from sgnb.viz import LogState, TreeState
+from sgnb.viz.plain_text import plain_text, shown, tree_text
+from sgnb.viz.twin import twin_bundle
 from tests.counting import calls
 from tests.viz.make_log import WordEngine
 
@@ -94,9 +95,29 @@ def test_lost_records_are_counted_not_fatal() -> None:
         events.NodeSplit(7, 6, 1),
         events.NodeEvicted(7, "memory"),
         events.NodeLocked(7, 1),
+        events.NodePinned(7, "user", 1),
     ):
         tree.apply(Record(1, 0.0, event))
-    assert tree.missing == 4 and len(tree.nodes) == 1
+    assert tree.missing == 5 and len(tree.nodes) == 1 and not tree.pins
+
+
+def test_pins_are_seen_in_text_and_picture() -> None:
+    log = EventLog()
+    engine = WordEngine(log)
+    engine.insert(engine.encode("one two three"))
+    node = engine.insert(engine.encode("one two four"))
+    engine.pin(node, "user", 1)
+    engine.pin(node, "run1", 1)
+    tree = LogState(log.read().records).tree
+    assert tree.pins == {node: ["user", "run1"]}
+    assert tree.pinned() == {node: 2, tree.nodes[node].parent: 2}
+    assert "four (1 token, 2 locks, pinned by user, run1)" in plain_text([tree])
+    picture = twin_bundle([tree], "id")["image/svg+xml"]
+    assert picture.count("class='n h'") == 3 and ">pinned</text>" in picture, "two and the legend"
+    engine.pin(node, "user", -1)
+    engine.pin(node, "run1", -1)
+    tree = LogState(log.read().records).tree
+    assert not tree.pins and not tree.pinned() and "pinned" not in plain_text([tree])
 
 
 def test_events_cost_no_more_in_a_large_tree() -> None:

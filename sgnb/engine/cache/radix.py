@@ -15,7 +15,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...events import NodeAdded, NodeEvicted, NodeLocked, NodeSplit, NodeTouched, Tokens
+from ...events import (
+    NodeAdded,
+    NodeEvicted,
+    NodeLocked,
+    NodePinned,
+    NodeSplit,
+    NodeTouched,
+    Tokens,
+)
 
 Ints = NDArray[np.int32]
 
@@ -121,6 +129,7 @@ class RadixTree:
         self.size = 0
         self.locked = 0
         self.root = Node(0, None, None, _NO_INTS, _NO_INTS, 0)
+        self.pins: dict[tuple[int, str], Node] = {}  # by (node id, owner), the oldest first
 
     @property
     def evictable(self) -> int:
@@ -205,6 +214,19 @@ class RadixTree:
     def unlock(self, node: Node) -> None:
         self._change_locks(node, -1)
 
+    def pin(self, node: Node, owner: str) -> None:
+        """Lock the node until `unpin`, once for each owner."""
+        if node is not self.root and (node.id, owner) not in self.pins:
+            self.pins[node.id, owner] = node
+            self.lock(node)
+            self._emit(NodePinned(node.id, owner, 1))
+
+    def unpin(self, node: Node, owner: str) -> None:
+        """Undo `pin`."""
+        del self.pins[node.id, owner]
+        self._emit(NodePinned(node.id, owner, -1))
+        self.unlock(node)
+
     def evict(self, count: int) -> list[Ints]:
         """Remove unlocked leaves, smallest policy key first, until `count` tokens are gone or none
         is left.
@@ -231,23 +253,35 @@ class RadixTree:
         tops = [
             child for (space, _), child in self.root.children.items() if namespace in (None, space)
         ]
+        return self._clear(tops, "flush")
+
+    def cut(self, top: Node) -> list[Ints]:
+        """Remove what is not locked of a node and all below it. Returns the slots that became
+        free."""
+        return self._clear([top], "hand")
+
+    def _clear(self, tops: list[Node], reason: str) -> list[Ints]:
         freed = []
         for node in reversed([node for top in tops for node in (top, *self.nodes(top))]):
             if not node.locks:
                 freed.append(node.slots)
-                self._remove(node, "flush")
+                self._remove(node, reason)
         self._leaves = [leaf for leaf in self._leaves if leaf[-1].alive]
         heapq.heapify(self._leaves)
         return freed
 
     def discard(self, tokens: Ints, namespace: str = "") -> list[Ints]:
-        """Remove what is not locked on the path of `tokens`, and all below it. Returns the slots
-        that became free."""
+        """Remove what is not locked on the path of `tokens`, and all below it, pinned or not.
+        Returns the slots that became free."""
         node = self.root
         while node.end < len(tokens):
             child = node.children.get(_child_key(node, tokens, namespace))
             if child is None or common_length(child.tokens, tokens[node.end :]) < len(child.tokens):
                 break
+            if node is self.root:
+                for (_, owner), pinned in list(self.pins.items()):
+                    if child in pinned.path():
+                        self.unpin(pinned, owner)
             if not child.locks:
                 gone = [child, *self.nodes(child)]
                 for each in reversed(gone):

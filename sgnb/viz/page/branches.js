@@ -108,7 +108,7 @@ function newBranchesPanel(host, page) {
   });
   function paint(state, run) {
     const lanes = lanesOf(state, run), few = lanes.slice(0, SHOWN_LANES);
-    const width = Math.max(260, host.clientWidth - 2 * MARGIN), begin = run.t, end = Math.max(begin + 1e-4, run.began + run.seconds);
+    const width = Math.max(260, host.clientWidth - 2 * MARGIN), begin = page.range?.from ?? run.t, end = page.range?.to ?? Math.max(begin + 1e-4, run.began + run.seconds);
     const room = width - GUTTER - 92;
     const place = (t) => GUTTER + (room * (t - begin)) / (end - begin);
     shown = { state, run, few, time: (x) => begin + ((x - GUTTER) / room) * (end - begin), place, width };
@@ -127,8 +127,8 @@ function newBranchesPanel(host, page) {
     few.forEach((lane, i) => drawLane(context, colours, lane, i, place, width));
     few.forEach((lane, i) => {
       const above = few.findIndex((other) => other.name === lane.name.split(".").slice(0, -1).join("."));
-      if (above < 0) return;
       const x = place(lane.requests[0].queued) + 0.5;
+      if (above < 0 || x < GUTTER || x > width - 92) return;
       context.strokeStyle = colours.line;
       context.beginPath();
       context.moveTo(x, (above + 2) * LANE - 4);
@@ -137,7 +137,8 @@ function newBranchesPanel(host, page) {
     });
     context.fillStyle = colours.muted;
     const y = (few.length + 1) * LANE + 8;
-    context.fillText("0", GUTTER, y);
+    const first = shown.time(GUTTER) - shown.run.t;
+    context.fillText(first ? duration(first) : "0", GUTTER, y);
     const last = duration(shown.time(GUTTER + (width - GUTTER - 92)) - shown.run.t);
     context.fillText(last, width - 92 - 7 * last.length, y);
     if (state.t && lit) drawLit(context, colours);
@@ -147,10 +148,15 @@ function newBranchesPanel(host, page) {
     const chosen = compared.indexOf(name);
     context.fillStyle = chosen < 0 ? colours.fg : colours.sampled;
     if (chosen >= 0) context.fillText("◂", GUTTER - 9, y + tall / 2);
-    surface.region({ x: 0, y, width: GUTTER - 1, height: tall, lane: name });
     const indent = 9 * Math.min(4, name.split(".").length - 1);
     context.fillText(inLine(`${name} ${requests.at(-1).name}`, 18), 4 + indent, y + tall / 2, GUTTER - 8 - indent);
+    context.save();
+    context.beginPath();
+    context.rect(GUTTER, 0, width - GUTTER - 92, y + LANE);
+    context.clip();
     for (const request of requests) drawRequest(context, colours, surface, request, shown.state.t, place, y, tall, shown.run.t);
+    context.restore();
+    surface.region({ x: 0, y, width: GUTTER - 1, height: tall, lane: name });
     context.fillStyle = colours.muted;
     context.fillText(foundOf(requests), width - 86, y + tall / 2);
   }

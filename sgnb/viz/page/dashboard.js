@@ -12,7 +12,8 @@ const STATE_HINT = "Point at a state to see what leads on from it; a click keeps
 
 const PANELS = { compare: ["comparison", newComparePanel], tree: ["radix tree", newTreePanel], source: ["program", newSourcePanel], branches: ["branches", newBranchesPanel], time: ["cache and batch", newTimePanel], grammar: ["grammar", newGrammarPanel] };
 
-function newDashboard(host, store, { run: wanted, views }) {
+// `ask`, where there is an engine: does something to a node of its cache, and promises what came of it.
+function newDashboard(host, store, { run: wanted, views, ask = null }) {
   const card = el("div", "sgnb sgnb-card", "", { role: "group", "aria-label": "what the engine does" });
   const head = el("div", "sgnb-head");
   const title = el("span", "sgnb-title"), status = el("span", "sgnb-status", "", { role: "status" });
@@ -25,20 +26,23 @@ function newDashboard(host, store, { run: wanted, views }) {
   const tabs = el("div", "sgnb-tabs", "", { role: "tablist", "aria-label": "views" });
   const stage = el("div", "sgnb-panel", "", { role: "tabpanel", tabindex: "-1" });
   const inspector = el("div", "sgnb-inspector", "", { "aria-live": "polite" });
+  const actions = el("div", "sgnb-actions", "", { role: "group", "aria-label": "what can be done to this node" });
   const foot = el("div", "sgnb-foot");
   const legend = el("span", "sgnb-legend", "", { role: "group", "aria-label": "tokens of the text, by where they come from" });
   const slider = el("input", "sgnb-slider", "", { type: "range", min: "0", max: "0", step: "1", "aria-label": "time" });
   const clock = el("span", "sgnb-label");
   const now = button("now", "follow the newest", () => seek(null));
+  const chosenRange = button("", "let go of this range of time", () => brush(null));
   progress.append(bar);
   head.append(title, status, gain, figures);
-  side.append(tabs, stage, inspector);
+  side.append(tabs, stage, inspector, actions);
   body.append(main, side);
-  foot.append(legend, el("span", "sgnb-space"), slider, clock, now);
+  foot.append(legend, el("span", "sgnb-space"), chosenRange, slider, clock, now);
   card.append(head, progress, note, body, foot);
   host.append(card);
 
-  const page = { hover, pin, keep, showRun, repaint: () => paint(true), seekTime: (t) => seek(store.placeAt(t)) };
+  // `range`: the times that all views show, or null; `within`: the nodes that were made or used then.
+  const page = { hover, pin, keep, brush, showRun, range: null, within: null, repaint: () => paint(true), seekTime: (t) => seek(store.placeAt(t)) };
   const textPanel = newTextPanel(el("div", "sgnb-panel"), page), rowsPanel = newRowsPanel(el("div", "sgnb-panel"), page);
   let picked = null; // the run of a comparison that the other views show
   let panel = null, chosen = null, pinned = null, hovered = null, painted = -1, wasSilent = false, mainPanel = null;
@@ -49,6 +53,31 @@ function newDashboard(host, store, { run: wanted, views }) {
     store.seek(place);
     paint(true);
   }
+  let due = false;
+  function brush(range) {
+    page.range = range && range.to > range.from ? range : null;
+    if (due) return;
+    due = true;
+    requestAnimationFrame(() => {
+      due = false;
+      paint(true);
+    });
+  }
+  // What of the text was sent or written within the range.
+  function markRange(state) {
+    main.classList.toggle("sgnb-ranged", page.range !== null);
+    if (!page.range) return;
+    for (const part of main.querySelectorAll("[data-request]")) {
+      const request = state.requests.get(Number(part.dataset.request)), { position } = part.dataset;
+      const t = (position && request && tokenAt(request, Number(position))?.t) ?? request?.admitted;
+      part.classList.toggle("sgnb-within", !part.firstElementChild && t > page.range.from && t <= page.range.to);
+    }
+  }
+  card.addEventListener("keydown", ({ key }) => {
+    if (key !== "Escape") return;
+    if (page.range) brush(null);
+    else keep(null);
+  });
   function hover(selection) {
     if (JSON.stringify(selection) === JSON.stringify(hovered)) return;
     hovered = selection;
@@ -67,7 +96,11 @@ function newDashboard(host, store, { run: wanted, views }) {
     const selection = hovered ?? pinned;
     mainPanel?.highlight(selection);
     panel?.highlight(selection);
-    const found = describe(store.shown(), selection);
+    const state = store.shown();
+    if (selection?.node !== undefined) lightNode(state, selection.node);
+    paintActions(state);
+    const found = describe(state, selection);
+    if (found && selection.node !== undefined && selection.node === answer?.node) found.facts.push(["kernel", answer.text]);
     if (JSON.stringify(found) === said) return;
     said = JSON.stringify(found);
     if (!found) inspector.replaceChildren(el("span", "sgnb-label sgnb-hint", isBare(store.state) ? STATE_HINT : HINT));
@@ -75,6 +108,43 @@ function newDashboard(host, store, { run: wanted, views }) {
       inspector.classList.add("sgnb-used");
       inspector.replaceChildren(el("pre", "sgnb-inspected", visible(found.text) || " "), ...found.facts.flatMap(([name, value]) => [el("span", "sgnb-label", name), el("span", "", value)]));
     }
+  }
+  // The tokens of the text that a node of the tree holds.
+  function lightNode(state, id) {
+    const spans = new Map();
+    for (const token of main.querySelectorAll(".sgnb-token[data-position]")) {
+      const { request, position } = token.dataset;
+      if (!spans.has(request)) spans.set(request, positionsIn(state, state.requests.get(Number(request)), id));
+      const [from, to] = spans.get(request);
+      if (position >= from && position < to) token.classList.add("sgnb-lit");
+    }
+  }
+  // The buttons stay the same elements while records come, or no click would reach them.
+  function paintActions(state) {
+    const can = actionsOf(state, pinned?.node);
+    list(actions, can, () => button("", "", () => {}), (one, [name, title, act]) => {
+      setText(one, name);
+      Object.assign(one, { title, onclick: act });
+    });
+    actions.hidden = !can.length;
+    actions.style.visibility = hovered && hovered.node !== pinned?.node ? "hidden" : "";
+  }
+  // What can be done to the node that is kept: [name, what it does, how].
+  let answer = null;
+  function actionsOf(state, id) {
+    if (id === undefined || !state.nodes.has(id)) return [];
+    const held = answer?.node === id && !store.live && answer.pinned !== undefined ? answer.pinned : state.pins.has(id);
+    const asked = (action, title) => [action, title, () => askKernel(action, id)];
+    const cache = !ask || store.place !== null || state.stopped ? [] : [held ? asked("unpin", "let the cache evict it again") : asked("pin", "keep it, and all above it, from eviction"), asked("evict", "free what nobody uses of it, and of all below it")];
+    return [...(panel?.actions?.(id) ?? []), ...cache];
+  }
+  async function askKernel(action, node) {
+    answer = { node, text: `asked to ${action} it; a cell that runs comes first` };
+    select();
+    const { text, failed } = await ask(action, node);
+    const then = store.live ? "" : ". This view shows the tree as it was at the end of the run";
+    answer = { node, text: visible(text) + then, ...(!failed && action !== "evict" && { pinned: action === "pin" }) };
+    select();
   }
   function open(name) {
     chosen = name;
@@ -186,6 +256,8 @@ function newDashboard(host, store, { run: wanted, views }) {
     slider.value = String(store.place ?? store.records.length);
     setText(clock, store.place === null ? "" : duration(Math.max(0, state.t - (run?.t ?? 0))));
     now.hidden = store.place === null;
+    chosenRange.hidden = !page.range;
+    if (page.range) setText(chosenRange, `${[page.range.from, page.range.to].map((t) => duration(Math.max(0, t - (run?.t ?? store.steps.t[0] ?? 0)))).join(" to ")} ×`);
   }
   function paint(force) {
     const state = store.shown(), run = runOf(state);
@@ -195,7 +267,9 @@ function newDashboard(host, store, { run: wanted, views }) {
     [painted, wasSilent] = [store.version, silent];
     chooseMain(run);
     paintTabs(run, state);
+    page.within = page.range && nodesWithin(store, state, page.range);
     mainPanel?.paint(state, run, store.live && !silent && store.place === null, store);
+    markRange(state);
     if (panel && (run || chosen !== "branches")) panel.paint(state, run, store.live, store);
     side.hidden = !tabs.childElementCount;
     body.classList.toggle("sgnb-alone", panel === null || mainPanel === null);

@@ -60,6 +60,8 @@ const percent = (part, whole) => (whole ? `${Math.round((100 * part) / whole)} %
 
 const share = (part, whole) => (part && part < whole / 100 ? "< 1 %" : percent(part, whole));
 
+const bytesIn = (count) => (count >= 2 ** 20 ? `${(count / 2 ** 20).toFixed(1)} MiB` : count >= 1024 ? `${(count / 1024).toFixed(1)} KiB` : plural(count, "byte"));
+
 function duration(seconds) {
   if (seconds >= 100) return `${Math.round(seconds)} s`;
   if (seconds >= 1) return `${seconds.toFixed(1)} s`;

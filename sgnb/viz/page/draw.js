@@ -43,6 +43,12 @@ function coloursOf(host) {
   return Object.fromEntries(NAMES.map((name) => [name, style.getPropertyValue(`--sgnb-${name}`).trim() || "#888"]));
 }
 
+function legendItem(swatch, text) {
+  const item = el("span", "sgnb-legend-item");
+  item.append(el("span", `sgnb-swatch sgnb-swatch-${swatch}`), text);
+  return item;
+}
+
 function fillTinted(context, colour, alpha, x, y, width, height) {
   context.globalAlpha = alpha;
   context.fillStyle = colour;

@@ -69,7 +69,10 @@ function describeNode(state, id) {
   const facts = [["node", `${id}: ${plural(node.tokens.length, "token")}, positions ${depth} to ${depth + node.tokens.length}`]];
   facts.push(["found", node.hits ? `${plural(node.hits, "time")} since this view began` : "not since this view began"]);
   facts.push(["last used", `${duration(Math.max(0, state.t - node.used))} before`]);
-  if (node.locks) facts.push(["in use", `by ${plural(node.locks, "request")}`]);
+  if (state.engine?.token_bytes) facts.push(["keys and values", bytesIn(node.tokens.length * state.engine.token_bytes)]);
+  const pinned = pinsAbove(state).get(id) ?? 0, owners = state.pins.get(id);
+  if (node.locks > pinned) facts.push(["in use", `by ${plural(node.locks - pinned, "request")}`]);
+  if (pinned) facts.push(["pinned", owners ? `by ${owners.map(visible).join(", ")}` : "with a node below it"]);
   if (maker?.line) facts.push(["line", placeOf(state, maker)]);
   if (maker) facts.push(["made by", `${maker.run ? `run ${visible(maker.run)}, ` : ""}branch ${maker.branch}${maker.name ? `, ${visible(maker.name)}` : ""}`]);
   facts.push(["goes on", plural(node.children.size, "way")]);

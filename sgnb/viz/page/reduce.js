@@ -7,7 +7,7 @@ const KEPT_GHOSTS = 12;
 
 function newState() {
   return {
-    t: 0, lost: 0, missing: 0, engine: null, stopped: "", added: 0, evicted: 0, cachedTokens: 0,
+    t: 0, lost: 0, missing: 0, engine: null, stopped: "", added: 0, evicted: 0, cachedTokens: 0, pins: new Map(),
     vocabulary: new Map(), nodes: new Map([[ROOT, newNode(ROOT, -1, [], "", 0, 0)]]), ghosts: [], runs: new Map(), requests: new Map(), live: new Set(),
     comparison: null, automata: new Map(),
   };
@@ -21,6 +21,7 @@ function copyState(state) {
   return {
     ...state,
     vocabulary: new Map(state.vocabulary),
+    pins: new Map(state.pins),
     nodes: copied(state.nodes, (node) => ({ ...node, children: new Map(node.children) })),
     ghosts: [...state.ghosts],
     runs: copied(state.runs, run),
@@ -240,6 +241,16 @@ const OF_TREE = {
   },
   NodeLocked(state, event) {
     for (const node of pathOf(state, event.node)) node.locks += event.delta;
+  },
+  NodePinned(state, event) {
+    if (!state.nodes.has(event.node)) {
+      state.missing += 1;
+      return;
+    }
+    const owners = state.pins.get(event.node) ?? [], at = owners.indexOf(event.owner);
+    const now = event.delta > 0 ? [...owners, event.owner] : owners.filter((_, i) => i !== at);
+    if (now.length) state.pins.set(event.node, now);
+    else state.pins.delete(event.node);
   },
   NodeTouched(state, event, t) {
     for (const node of pathOf(state, event.node)) Object.assign(node, { tick: event.tick, used: t });

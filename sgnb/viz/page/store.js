@@ -3,7 +3,7 @@
 const KEYFRAME = 2000; // records between the copies from which an earlier state is made again
 
 function newStore() {
-  const store = { records: [], state: newState(), place: null, version: 0, live: true, heard: performance.now(), steps: newSteps(), admissions: [], evictions: [] };
+  const store = { records: [], state: newState(), place: null, version: 0, live: true, heard: performance.now(), steps: newSteps(), admissions: [], evictions: [], prefixes: newPrefixes() };
   const keyframes = [];
 
   // `place`: how many records the shown state has seen; null follows the newest.
@@ -53,18 +53,84 @@ function newStore() {
 
 const newSteps = () => ({ t: [], seconds: [], prefill: [], decode: [], waiting: [], free: [], cached: [], inFlight: [] });
 
-function collect({ steps, admissions, evictions, state }, record) {
+function collect({ steps, admissions, evictions, prefixes, state }, record) {
+  const request = state.requests.get(record.request);
   if (record.kind === "StepRan") {
-    const decode = record.extended.length.filter((length) => length === 1).length;
-    const tokens = record.extended.length.reduce((sum, length) => sum + length, 0);
+    const { request: ids, start, length } = record.extended;
+    const decode = ids.filter((id, i) => length[i] === 1 && start[i] >= (state.requests.get(id)?.prompt.length ?? 0)).length;
+    const tokens = length.reduce((sum, one) => sum + one, 0);
     const row = { t: record.t, seconds: record.seconds, prefill: tokens - decode, decode, waiting: record.waiting, free: record.free, cached: record.cached, inFlight: record.in_flight };
     for (const [name, value] of Object.entries(row)) steps[name].push(value);
   } else if (record.kind === "RequestAdmitted") {
-    const request = state.requests.get(record.request);
-    if (request && request.admitted === null) admissions.push({ t: record.t, run: request.run, prompt: request.prompt.length, cached: record.cached });
+    if (!request || request.admitted !== null) return;
+    const most = Math.min(request.prompt.length - 1, prefixes.add(request.prompt, request.namespace));
+    admissions.push({ t: record.t, run: request.run, prompt: request.prompt.length, cached: record.cached, optimal: Math.max(record.cached, most) });
+  } else if (record.kind === "RequestFinished") {
+    if (request) prefixes.add([...request.prompt, ...request.output.map(({ token }) => token)], request.namespace);
   } else if (record.kind === "NodeEvicted") {
-    evictions.push(record.t);
+    evictions.push({ t: record.t, tokens: state.nodes.get(record.node)?.tokens.length ?? 0 });
   }
+}
+
+// What a cache without a limit would hold: all prompts and outputs so far, each beginning once.
+function newPrefixes() {
+  const roots = new Map();
+  // Keeps the tokens, and gives how many of the first of them the namespace had.
+  function add(tokens, namespace = "") {
+    if (!roots.has(namespace)) roots.set(namespace, { tokens: [], from: 0, to: 0, next: new Map() });
+    let node = roots.get(namespace), at = 0;
+    while (at < tokens.length) {
+      const child = node.next.get(tokens[at]);
+      if (!child) {
+        node.next.set(tokens[at], { tokens, from: at, to: tokens.length, next: new Map() });
+        break;
+      }
+      const length = Math.min(child.to - child.from, tokens.length - at);
+      let same = 1;
+      while (same < length && child.tokens[child.from + same] === tokens[at + same]) same += 1;
+      if (child.from + same < child.to) {
+        const upper = { ...child, to: child.from + same, next: new Map([[child.tokens[child.from + same], child]]) };
+        node.next.set(tokens[at], upper);
+        child.from += same;
+        node = upper;
+      } else {
+        node = child;
+      }
+      at += same;
+    }
+    return at;
+  }
+  return { add };
+}
+
+// What happened after `from` and up to `to`, in seconds of the log.
+function figuresWithin({ steps, admissions, evictions }, { from, to }) {
+  const inside = ({ t }) => t > from && t <= to;
+  const sum = (rows, name) => rows.reduce((all, row) => all + row[name], 0);
+  const hits = (rows) => ({ requests: rows.length, prompt: sum(rows, "prompt"), cached: sum(rows, "cached"), optimal: sum(rows, "optimal") });
+  const admitted = admissions.filter(inside), evicted = evictions.filter(inside);
+  const runs = [...new Set(admitted.map(({ run }) => run))], computed = { steps: 0, prefill: 0, decode: 0 };
+  steps.t.forEach((t, i) => {
+    if (!inside({ t })) return;
+    computed.steps += 1;
+    computed.prefill += steps.prefill[i];
+    computed.decode += steps.decode[i];
+  });
+  return {
+    ...hits(admitted), ...computed, evicted: evicted.length, freed: sum(evicted, "tokens"),
+    runs: runs.map((run) => ({ run, ...hits(admitted.filter((row) => row.run === run)) })),
+  };
+}
+
+// The nodes that were made or used then, of those that the state has.
+function nodesWithin(store, state, { from, to }) {
+  const found = new Set();
+  for (let i = store.placeAt(from); i < store.placeAt(to); i += 1) {
+    const { kind, node } = store.records[i];
+    if (kind !== "NodeAdded" && kind !== "NodeTouched") continue;
+    for (let one = state.nodes.get(node); one && one.id !== ROOT && !found.has(one.id); one = state.nodes.get(one.parent)) found.add(one.id);
+  }
+  return found;
 }
 
 // Seconds that a token of a prompt takes to compute, in the step so far that was fastest at it; null while none computed a prompt.

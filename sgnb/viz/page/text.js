@@ -170,6 +170,7 @@ function paintPiece(state, span, piece, shade) {
     span.replaceChildren();
   }
   span.sgnbText = piece.text;
+  if (piece.request !== undefined) span.dataset.request = piece.request;
   if (!split) {
     setText(span, visible(piece.text));
     return;

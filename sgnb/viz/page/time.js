@@ -6,33 +6,55 @@ const STRIPS = [
   { name: "hit rate", height: 46 },
 ];
 
+const DRAG = 4; // pixels from which on a click is a drag
+const RUNS = 6; // whose figures are said one by one, the latest
+
 function newTimePanel(host, page) {
   const surface = newSurface(host, "cache and batch over time");
   const legend = el("div", "sgnb-legend");
-  for (const [name, text] of [["cached", "in the tree"], ["decode", "of running requests; rows decoding"], ["prefill", "prompt tokens"], ["wait", "requests waiting"], ["gone", "evicted"]]) {
-    const item = el("span", "sgnb-legend-item");
-    item.append(el("span", `sgnb-swatch sgnb-swatch-${name}`), text);
-    legend.append(item);
-  }
-  host.append(legend);
-  let range = null;
+  legend.append(...[["cached", "in the tree"], ["decode", "of running requests; rows decoding"], ["prefill", "prompt tokens"], ["wait", "requests waiting"], ["gone", "evicted"], ["optimal", "hit rate of a cache without limit"]].map(([name, text]) => legendItem(name, text)));
+  const figures = el("div", "sgnb-note");
+  host.append(figures, legend);
+  let range = null; // what is drawn: times, where they lie, and the moment that is shown
 
-  surface.canvas.addEventListener("click", (event) => {
-    const { x } = surface.at(event);
-    if (range) page.seekTime(range.from + ((x - range.left) / range.room) * (range.to - range.from));
+  const timeAt = (event) => range.from + (Math.max(0, Math.min(range.room, surface.at(event).x - range.left)) / range.room) * (range.to - range.from);
+  let began = null; // where a drag did
+  surface.canvas.addEventListener("pointerdown", (event) => {
+    if (!range) return;
+    began = { x: event.clientX, t: timeAt(event) };
+    surface.canvas.setPointerCapture(event.pointerId);
+  });
+  surface.canvas.addEventListener("pointermove", (event) => {
+    if (!began || !event.buttons || Math.abs(event.clientX - began.x) < DRAG) return;
+    const t = timeAt(event);
+    page.brush({ from: Math.min(began.t, t), to: Math.max(began.t, t) });
+  });
+  surface.canvas.addEventListener("pointerup", (event) => {
+    if (began && Math.abs(event.clientX - began.x) < DRAG) page.seekTime(timeAt(event));
+    began = null;
   });
 
+  let anchor = null; // where a range that keys make began
   surface.canvas.addEventListener("keydown", (event) => {
     const by = { ArrowRight: 0.01, ArrowLeft: -0.01 }[event.key];
-    if (!by || !range) return;
-    page.seekTime(Math.max(range.from, range.at + by * (range.to - range.from)));
+    if (!range || !(by || (event.key === "Escape" && page.range))) return;
+    if (!by) page.brush(null);
+    else if (event.shiftKey) brushByKey(by * (range.to - range.from));
+    else page.seekTime(Math.max(range.from, range.at + by * (range.to - range.from)));
     event.preventDefault();
     event.stopPropagation();
   });
+  // The end that is not the anchor moves.
+  function brushByKey(step) {
+    const { from, to } = page.range ?? { from: range.at, to: range.at };
+    if (!page.range || (anchor !== from && anchor !== to)) anchor = page.range ? from : range.at;
+    const end = Math.max(range.from, Math.min(range.to, (anchor === from ? to : from) + step));
+    page.brush({ from: Math.min(anchor, end), to: Math.max(anchor, end) });
+  }
 
   function paint(state, run, live, store) {
     const { steps } = store, width = Math.max(260, host.clientWidth - 2 * MARGIN), left = 64, room = width - left - 64;
-    const from = run ? run.t : (steps.t[0] ?? 0), to = Math.max(from + 1e-4, store.records.at(-1)?.t ?? 0);
+    const from = run ? run.t : steps.t.length ? steps.t[0] - steps.seconds[0] : 0, to = Math.max(from + 1e-4, store.records.at(-1)?.t ?? 0);
     range = { from, to, left, room, at: store.place === null ? to : state.t };
     const context = surface.begin(width, STRIPS.reduce((sum, strip) => sum + strip.height + 8, 14)), colours = coloursOf(host);
     const x = (t) => left + (room * (t - from)) / (to - from);
@@ -45,12 +67,15 @@ function newTimePanel(host, page) {
       context.fillText(name, 2, top + 8);
       if (name === "KV pool") drawPool(context, colours, columns, x, top, height);
       else if (name === "batch") drawBatch(context, colours, columns, x, top, height);
-      else drawHits(context, colours, store.admissions.filter(({ t }) => t >= from), x, top, height, width);
+      else drawHits(context, colours, store.admissions.filter(({ t }) => t >= from), run, x, top, height);
       top += height + 8;
     }
-    for (const t of store.evictions) if (t >= from) fillTinted(context, colours.bad, 0.9, x(t), 2, 1.5, STRIPS[0].height);
+    for (const { t } of store.evictions) if (t >= from) fillTinted(context, colours.bad, 0.9, x(t), 2, 1.5, STRIPS[0].height);
+    if (page.range) drawRange(context, colours, x, top - 8);
+    const words = wordsOf(figuresWithin(store, page.range ?? { from, to }), page.range ? page.range.to - page.range.from : to - from);
+    setText(figures, words.join("\n"));
     const last = columns.at(-1);
-    surface.say(`${plural(columns.length, "step")} in ${duration(to - from)}${last ? `; at the end ${plural(last.cached, "token")} in the tree, ${last.inFlight} of running requests, ${last.free} free` : ""}; ${plural(store.evictions.filter(({ t }) => t >= from).length, "eviction")}. A click or the arrow keys go to a moment.`);
+    surface.say(`${words[0]}${last ? `; at the end ${plural(last.cached, "token")} in the tree, ${last.inFlight} of running requests, ${last.free} free` : ""}. A click or the arrow keys go to a moment, a drag or the arrow keys with shift choose a range.`);
     context.fillStyle = colours.muted;
     context.fillText("0", left, top + 4);
     const end = duration(to - from);
@@ -59,6 +84,19 @@ function newTimePanel(host, page) {
       context.fillStyle = colours.fg;
       context.fillRect(x(state.t), 2, 1.5, top - 8);
     }
+  }
+  function drawRange(context, colours, x, height) {
+    const edges = [page.range.from, page.range.to].map((t) => Math.max(range.left, Math.min(range.left + range.room, x(t))));
+    fillTinted(context, colours.bg, 0.6, range.left + 1, 2, edges[0] - range.left - 1, height);
+    fillTinted(context, colours.bg, 0.6, edges[1], 2, range.left + range.room - edges[1], height);
+    for (const edge of edges) fillTinted(context, colours.sampled, 1, edge - 1, 2, 2, height);
+  }
+  // A line for all, and where there are several runs one for each.
+  function wordsOf({ requests, runs, steps, prefill, decode, evicted, freed, ...all }, seconds) {
+    const rate = ({ prompt, cached, optimal }) => `${percent(cached, prompt)} of ${plural(prompt, "prompt token")} found, ${percent(optimal, prompt)} by a cache without limit`;
+    const parts = [plural(requests, "request"), requests && rate(all), `${prefill.toLocaleString("en")} prompt and ${decode.toLocaleString("en")} new tokens computed in ${plural(steps, "step")}`, evicted && `${plural(evicted, "node")} with ${plural(freed, "token")} evicted`];
+    const own = runs.length > 1 ? runs.slice(-RUNS).map((one) => `${visible(one.run) || "outside of programs"}: ${plural(one.requests, "request")}, ${rate(one)}`) : [];
+    return [`${page.range ? "in these" : "in"} ${duration(seconds)}: ${parts.filter(Boolean).join(" · ")}`, ...own, ...(runs.length > RUNS ? [`and ${plural(runs.length - RUNS, "run")} before`] : [])];
   }
   const label = (context, colours, text, x, y) => {
     context.fillStyle = colours.muted;
@@ -87,17 +125,24 @@ function newTimePanel(host, page) {
     label(context, colours, `${plural(rows, "row")}`, range.left + range.room, top + 7);
     label(context, colours, `${tokens} tok`, range.left + range.room, top + 19);
   }
-  function drawHits(context, colours, admissions, x, top, height, width) {
-    let prompt = 0, cached = 0, rate = 0, before = range.left;
-    context.fillStyle = colours.cached;
-    for (const one of admissions) {
-      const now = x(one.t);
-      context.fillRect(before, top + height * (1 - rate) - 1, now - before, 2);
-      [prompt, cached, before] = [prompt + one.prompt, cached + one.cached, now];
-      rate = prompt ? cached / prompt : 0;
-    }
-    context.fillRect(before, top + height * (1 - rate) - 1, range.left + range.room - before, 2);
-    label(context, colours, percent(cached, prompt), range.left + range.room, top + 7);
+  function drawHits(context, colours, admissions, run, x, top, height) {
+    const own = run ? admissions.filter((one) => one.run === run.run) : admissions;
+    const line = (rows, name, colour, tall) => {
+      let prompt = 0, found = 0, before = range.left;
+      const y = () => top + (height - tall) * (1 - (prompt ? found / prompt : 0));
+      context.fillStyle = colour;
+      for (const one of rows) {
+        const now = x(one.t);
+        context.fillRect(before, y(), now - before, tall);
+        [prompt, found, before] = [prompt + one.prompt, found + one[name], now];
+      }
+      context.fillRect(before, y(), range.left + range.room - before, tall);
+      return percent(found, prompt);
+    };
+    const most = line(own, "optimal", colours.muted, 1);
+    if (own.length < admissions.length) line(admissions, "cached", colours.line, 2);
+    label(context, colours, line(own, "cached", colours.cached, 2), range.left + range.room, top + 7);
+    label(context, colours, `of ${most}`, range.left + range.room, top + 19);
   }
   return { paint, highlight() {} };
 }

@@ -1,108 +1,48 @@
-// The radix tree as an icicle: a prefix once, its length in tokens to the right, what goes on from it below one another.
+// The radix tree: a prefix once, what goes on from it below one another. As an icicle, where a node is as wide as it has tokens, or as nodes and links.
 
 const LOWEST = 22, HIGHEST = 44; // pixels of a row
-const NARROWEST = 6, WIDEST = 24; // pixels of a token
+const TALLEST = 340; // pixels of the drawing, which scrolls beyond
+const MAPPED = 3; // times that height, from which on there is a map
 const SCROLLBAR = 16;
 const LINE = 15, LETTER = 6.65;
-const SHOWN_LEAVES = 24; // of a larger tree those of this run and the latest used,
-const OTHER_LEAVES = 6; // and beside this run's so many
-const SHORTEST = 26; // pixels of a node
-const SHORT = 12; // tokens that a node may have without being drawn broken
-
-// Which nodes are shown, and where. `whole`: all. `opened`: nodes whose children are all shown.
-function layoutTree(state, { mine, whole, opened, width }) {
-  const { nodes } = state;
-  const leaves = [...nodes.values()].filter((node) => node.id !== ROOT && node.children.size === 0);
-  const rank = (node) => (mine(node) ? 1e12 : 0) + node.used;
-  const own = leaves.filter(mine).length;
-  const most = own ? Math.min(SHOWN_LEAVES, own + OTHER_LEAVES) : SHOWN_LEAVES;
-  const chosen = whole ? leaves : leaves.sort((a, b) => rank(b) - rank(a)).slice(0, most);
-  const shown = new Set();
-  for (const leaf of chosen) for (let node = leaf; node && node.id !== ROOT && !shown.has(node.id); node = nodes.get(node.parent)) shown.add(node.id);
-  for (const id of opened) if (nodes.has(id)) for (const child of nodes.get(id).children.values()) shown.add(child);
-
-  const lengths = [...shown].map((id) => nodes.get(id).tokens.length);
-  const longest = lengths.reduce((most, length) => Math.max(most, length), 1);
-  let cap = longest, items = [], rows = 0, right = 1;
-  // Lengths are linear up to `cap`; a longer node is drawn broken.
-  for (; ; cap = Math.max(SHORT, Math.floor(cap / 2))) {
-    [items, rows, right] = place(cap, 1);
-    const fits = right <= width / NARROWEST || cap <= SHORT;
-    if (fits) break;
-  }
-  const scale = Math.max(NARROWEST, Math.min(WIDEST, (width - 6) / right));
-  [items, rows, right] = place(cap, scale);
-  return { items, rows, right, scale, hidden: nodes.size - 1 - shown.size };
-
-  function place(limit, unit) {
-    const placed = [];
-    let row = 0, end = 1;
-    function visit(node, x) {
-      const children = [...node.children.values()].map((id) => nodes.get(id)).sort((a, b) => mine(b) - mine(a) || a.order - b.order);
-      const open = children.filter((child) => shown.has(child.id));
-      const folded = children.length - open.length;
-      const first = row;
-      let length = 0, item = null;
-      if (node.id !== ROOT) {
-        const drawn = Math.min(node.tokens.length, limit);
-        length = unit === 1 ? drawn : Math.max(SHORTEST, drawn * unit);
-        item = { node, x, width: length, row: first, rows: 1, after: 0, broken: node.tokens.length > limit };
-        placed.push(item);
-        end = Math.max(end, x + length);
-      }
-      for (const child of open) visit(child, x + length);
-      if (folded) {
-        placed.push({ node: null, of: node.id, folded, x: x + length, width: unit === 1 ? 1 : 64, row, rows: 1 });
-        row += 1;
-      }
-      if (row === first) row += 1;
-      if (item) Object.assign(item, { rows: row - first, after: placed.length });
-    }
-    visit(nodes.get(ROOT), 0);
-    return [placed, row, end];
-  }
-}
-
-// The nodes in which the text ends, on the way from the root.
-function findText(state, wanted) {
-  const found = new Set(), open = [[state.nodes.get(ROOT), ""]];
-  while (open.length) {
-    const [node, before] = open.pop();
-    const text = before + textOfTokens(state.vocabulary, node.tokens).toLowerCase();
-    if (text.includes(wanted)) found.add(node.id);
-    const tail = wanted.length > 1 ? text.slice(1 - wanted.length) : "";
-    for (const child of node.children.values()) open.push([state.nodes.get(child), tail]);
-  }
-  return found;
-}
+const REASONS = { memory: "for lack of memory", flush: "by a flush", hand: "by hand", spoilt: "its logits were no numbers" };
+const FADE = 16; // pixels in which a drawing that goes on fades out
 
 function newTreePanel(host, page) {
   const tools = el("div", "sgnb-tools");
   const figures = el("span", "sgnb-label");
   const search = el("input", "sgnb-search", "", { type: "search", placeholder: "find text", "aria-label": "find text in the tree" });
-  let whole = false, opened = new Set(), layout = null, selected = null, lit = null, found = new Set(), row = LOWEST;
+  const runs = el("select", "sgnb-select", "", { "aria-label": "show the nodes of" });
+  let whole = false, links = false, opened = new Set(), layout = null, selected = null, lit = null, found = new Set(), row = LOWEST;
+  const folded = new Set();
   const all = button("all", "show every node, or only those of this run and the latest", () => {
     whole = !whole;
     opened = new Set();
     page.repaint();
   });
-  tools.append(figures, search, all);
-  const stage = el("div", "sgnb-stage");
+  const form = button("nodes and links", "draw nodes and links, or an icicle", () => {
+    links = !links;
+    page.repaint();
+  });
+  tools.append(figures, search, runs, all, form);
+  const frame = el("div", "sgnb-tree"), stage = el("div", "sgnb-stage");
   const spacer = el("div");
   const surface = newSurface(stage, "radix tree: prefixes in the cache");
   stage.append(spacer);
+  const map = newMinimap((fraction) => {
+    stage.scrollTop = fraction * stage.scrollHeight - stage.clientHeight / 2;
+  });
+  map.canvas.hidden = true;
+  frame.append(stage, map.canvas);
   const ghosts = el("div", "sgnb-note");
-  const legend = el("div", "sgnb-legend");
-  for (const [name, text] of [["found", "found since"], ["made", "made by this run"], ["other", "neither"], ["lock", "in use"]]) {
-    const item = el("span", "sgnb-legend-item");
-    item.append(el("span", `sgnb-swatch sgnb-swatch-${name}`), text);
-    legend.append(item);
-  }
+  const legend = el("div", "sgnb-legend"), pins = legendItem("pin", "pinned");
+  legend.append(...[["found", "found since"], ["made", "made by this run"], ["other", "neither"], ["lock", "in use"]].map(([name, text]) => legendItem(name, text)), pins);
   const scale = el("span", "sgnb-legend-item");
   legend.append(scale);
-  host.append(tools, stage, ghosts, legend);
+  host.append(tools, frame, ghosts, legend);
 
   search.addEventListener("input", () => page.repaint());
+  runs.addEventListener("change", () => page.repaint());
   stage.addEventListener("scroll", () => draw());
   surface.canvas.addEventListener("mousemove", (event) => {
     const { box } = surface.at(event);
@@ -111,6 +51,7 @@ function newTreePanel(host, page) {
   });
   surface.canvas.addEventListener("mouseleave", () => page.hover(null));
   surface.canvas.addEventListener("click", (event) => activate(surface.at(event).box));
+  surface.canvas.addEventListener("dblclick", (event) => fold(surface.at(event).box?.node?.id));
   surface.canvas.addEventListener("keydown", (event) => {
     const items = layout?.items.filter((item) => item.node) ?? [];
     const at = items.findIndex((item) => item.node.id === selected);
@@ -121,6 +62,7 @@ function newTreePanel(host, page) {
       ArrowRight: () => items.find((item) => item.node.parent === selected),
     };
     if (event.key === "Enter" && at >= 0) activate(items[at]);
+    else if (event.key === " " && at >= 0) fold(selected);
     else if (moves[event.key]) select(moves[event.key]());
     else return;
     event.preventDefault();
@@ -128,77 +70,207 @@ function newTreePanel(host, page) {
   });
   function activate(item) {
     if (!item) return;
-    if (!item.node) opened.add(item.of);
-    else select(item);
+    if (item.node) select(item);
+    else if (!folded.delete(item.of)) opened.add(item.of);
+    page.repaint();
+  }
+  function fold(id) {
+    const node = shownState.nodes.get(id);
+    if (!node?.children.size) return;
+    if (!folded.delete(id)) folded.add(id);
     page.repaint();
   }
   function select(item) {
     if (!item) return;
     selected = item.node.id;
-    const top = item.row * row;
+    const top = links ? middle(item) - row / 2 : item.row * row;
     if (item.x < stage.scrollLeft || item.x + item.width > stage.scrollLeft + stage.clientWidth) stage.scrollLeft = item.x - 40;
     if (top < stage.scrollTop || top + row > stage.scrollTop + stage.clientHeight) stage.scrollTop = top - 40;
     page.keep({ node: selected });
     draw();
   }
+  // What can be done to a node in this view: [name, what it does, how].
+  function actions(id) {
+    if (!shownState?.nodes.get(id)?.children.size) return [];
+    return folded.has(id) ? [["unfold", "show what goes on from it", () => fold(id)]] : [["fold", "do not show what goes on from it", () => fold(id)]];
+  }
 
-  let shownState = null, shownRun = null;
+  let shownState = null, shownRun = null, pinsOf = new Map();
   const isMine = (node) => shownRun !== null && (node.used >= shownRun.t || ofRun(node));
   const ofRun = (node) => node.request !== null && shownState.requests.get(node.request)?.run === shownRun?.run;
 
   function paint(state, run) {
-    [shownState, shownRun] = [state, run];
+    [shownState, shownRun, pinsOf] = [state, run, pinsAbove(state)];
+    paintRuns(state);
+    const only = state.runs.has(runs.value) ? nodesOfRun(state, runs.value) : null;
     const wanted = search.value.toLowerCase();
     found = wanted ? findText(state, wanted) : new Set();
     if (wanted && !whole) for (const id of found) for (let node = state.nodes.get(id); node && node.id !== ROOT; node = state.nodes.get(node.parent)) opened.add(node.parent);
-    const width = Math.max(200, stage.clientWidth - 2);
-    layout = layoutTree(state, { mine: isMine, whole, opened, width });
-    row = Math.max(LOWEST, Math.min(HIGHEST, 300 / layout.rows));
-    const height = layout.rows * row + 6, beyond = layout.right > width;
-    stage.style.height = `${Math.min(height, 340) + (beyond ? SCROLLBAR : 0)}px`;
+    const isTall = () => layout.rows * row + 6 > MAPPED * TALLEST;
+    lay();
+    if (isTall() === map.canvas.hidden) {
+      map.canvas.hidden = !isTall();
+      lay();
+    }
+    function lay() {
+      const room = frame.clientWidth - 2 - (map.canvas.hidden ? 0 : STRIP + 6);
+      layout = layoutTree(state, { mine: isMine, only, whole, opened, folded, links, width: Math.max(200, room) });
+      row = Math.max(LOWEST, Math.min(HIGHEST, 300 / layout.rows));
+    }
+    const height = layout.rows * row + 6, width = Math.max(200, stage.clientWidth - 2), beyond = layout.right > width;
+    stage.style.height = `${Math.min(height, TALLEST) + (beyond ? SCROLLBAR : 0)}px`;
     Object.assign(spacer.style, { height: `${height}px`, width: beyond ? `${layout.right + 6}px` : "" });
     all.hidden = !whole && !layout.hidden;
-    setText(all, whole ? "fewer" : `all ${(state.nodes.size - 1).toLocaleString("en")}`);
-    setText(figures, `${plural(state.nodes.size - 1, "node")} · ${plural(state.cachedTokens, "token")}${state.engine ? ` · ${share(state.cachedTokens, state.engine.pool_tokens)} of the pool` : ""}${wanted ? ` · ${found.size} found` : ""}`);
-    setText(scale, layout.scale ? `${Math.max(1, Math.round(60 / layout.scale))} tokens are as long as this line` : "");
-    setText(ghosts, state.ghosts.length ? `last evicted: ${state.ghosts.slice(-3).reverse().map((ghost) => `“${inLine(textOfTokens(state.vocabulary, ghost.tokens), 30)}” (${plural(ghost.tokens.length, "token")}, ${ghost.reason})`).join(", ")}` : "");
+    const count = only ? only.size : state.nodes.size - 1;
+    setText(all, whole ? "fewer" : `all ${count.toLocaleString("en")}`);
+    setText(form, links ? "icicle" : "nodes and links");
+    setText(figures, `${plural(state.nodes.size - 1, "node")} · ${plural(state.cachedTokens, "token")}${state.engine ? ` · ${share(state.cachedTokens, state.engine.pool_tokens)} of the pool` : ""}${only ? ` · ${only.size} of this run` : ""}${wanted ? ` · ${found.size} found` : ""}`);
+    setText(scale, links ? "a dot grows with its tokens" : `${Math.max(1, Math.round(60 / layout.scale))} tokens are as long as this line`);
+    pins.hidden = !state.pins.size;
+    setText(ghosts, state.ghosts.length ? `last evicted: ${state.ghosts.slice(-3).reverse().map((ghost) => `“${inLine(textOfTokens(state.vocabulary, ghost.tokens), 30)}” (${plural(ghost.tokens.length, "token")}${state.engine?.token_bytes ? `, ${bytesIn(ghost.tokens.length * state.engine.token_bytes)}` : ""}, ${REASONS[ghost.reason] ?? ghost.reason})`).join(", ")}` : "");
     const ids = [...state.nodes.values()], used = ids.filter((node) => node.hits > 0).length;
-    surface.say(`${plural(ids.length - 1, "node")} with ${plural(state.cachedTokens, "token")}, ${used} of them found since this view began. Arrow keys go from node to node.`);
+    surface.say(`${plural(ids.length - 1, "node")} with ${plural(state.cachedTokens, "token")}, ${used} of them found since this view began${state.pins.size ? `, ${state.pins.size} pinned` : ""}. Arrow keys go from node to node, the space bar folds what goes on from one.`);
+    const colours = coloursOf(host);
+    if (!map.canvas.hidden) map.paint(layout.items.map((item) => [item.x, item.width, item.row, item.rows, item.node ? kindOf(item.node) : 1]), layout, stage.clientHeight, [null, colours.muted, colours.computed, colours.cached, colours.sampled]);
     draw();
   }
+  function paintRuns(state) {
+    runs.hidden = !state.runs.size;
+    list(runs, [null, ...state.runs.values()], () => el("option"), (option, run) => {
+      setText(option, run ? `only ${run.run}${run.title ? `: ${inLine(run.title, 24)}` : ""}` : "every node");
+      option.value = run?.run ?? "";
+    });
+  }
+  const kindOf = (node) => (found.has(node.id) ? 4 : shownRun !== null && node.hits > 0 ? 3 : ofRun(node) ? 2 : 1);
+  // Where a dot lies: in the middle of its rows, of those that are seen if there are any.
+  function middle(item) {
+    const first = (item.row + 0.5) * row + 2, last = first + (item.rows - 1) * row, from = view.top + row / 2;
+    return Math.max(first, Math.min(last, Math.max(from, Math.min(from + view.height - row, (first + last) / 2))));
+  }
+  let view = { top: 0, height: TALLEST };
+
   function draw() {
     if (!layout) return;
     const colours = coloursOf(host), width = Math.max(200, stage.clientWidth - 2), height = stage.clientHeight, top = stage.scrollTop, left = stage.scrollLeft;
+    view = { top, height };
     const context = surface.begin(width, height);
     // Items come from top to bottom, each before those below it: what is not seen is passed over.
+    const seen = [];
     for (let i = 0; i < layout.items.length; i += 1) {
-      const item = layout.items[i], x = item.x - left, y = item.row * row + 2 - top, tall = item.rows * row - 3;
+      const item = layout.items[i], y = item.row * row + 2 - top, tall = item.rows * row - 3;
       if (y > height) break;
       if (y + tall < 0 && item.node) i = item.after - 1;
-      if (y + tall < 0 || x > width || x + item.width < 0) continue;
-      surface.region({ ...item, x, y, height: tall });
-      if (item.node) drawNode(context, colours, { ...item, x }, y, tall, height);
-      else {
-        context.fillStyle = colours.muted;
-        context.fillText(`… ${item.folded.toLocaleString("en")} more`, x + 5, y + 9);
-      }
+      if (y + tall >= 0 && item.x - left <= width) seen.push({ item, y: links ? middle(item) - top : y, tall });
     }
+    if (links) {
+      context.strokeStyle = colours.line;
+      context.lineWidth = 1.2;
+      context.beginPath();
+      for (const { item, y } of seen) if (item.up) drawEdge(context, item, y, left, top);
+      context.stroke();
+    }
+    for (const { item, y, tall } of seen) {
+      const x = item.x - left;
+      if (x + item.width < 0) continue;
+      context.globalAlpha = 1;
+      surface.region(links ? { ...item, x, y: y - row / 2, height: row } : { ...item, x, y, height: tall });
+      if (!item.node) {
+        context.fillStyle = colours.muted;
+        context.fillText(`… ${item.hidden.toLocaleString("en")} ${folded.has(item.of) ? "folded" : "more"}`, x + 5, links ? y : y + 9);
+      } else if (links) drawDot(context, colours, { ...item, x }, y);
+      else drawNode(context, colours, { ...item, x }, y, tall, height);
+    }
+    drawEnds(context, colours, { left, top, width, height });
     spacer.style.marginTop = `${-height}px`;
+    const high = layout.rows * row + 6;
+    if (!map.canvas.hidden) map.frame({ top: top / high, bottom: Math.min(1, (top + height) / high), left: left / layout.right, right: Math.min(1, (left + width) / layout.right) }, colours.fg);
+  }
+  // Where the drawing goes on, its end fades out and has an arrow.
+  function drawEnds(context, colours, { left, top, width, height }) {
+    const ends = { left: left > 1, right: left + width < layout.right, top: top > 1, bottom: top + height < layout.rows * row };
+    const seen = Object.keys(ends).filter((end) => ends[end]);
+    stage.dataset.beyond = seen.join(" ");
+    for (const end of seen) {
+      for (let i = 0; i < FADE; i += 2) {
+        const [x, y] = { left: [i, 0], right: [width - i - 2, 0], top: [0, i], bottom: [0, height - i - 2] }[end];
+        fillTinted(context, colours.bg, 0.9 * (1 - i / FADE), x, y, x || end === "left" ? 2 : width, y || end === "top" ? 2 : height);
+      }
+      const [x, y, sign] = { left: [8, height / 2, "←"], right: [width - 8, height / 2, "→"], top: [width / 2, 8, "↑"], bottom: [width / 2, height - 8, "↓"] }[end];
+      fillTinted(context, colours.soft, 1, x - 8, y - 8, 16, 16);
+      context.fillStyle = colours.fg;
+      context.fillText(sign, x - LETTER / 2, y);
+    }
+  }
+  // A node's colour and frame, in both forms.
+  function styleOf(colours, node) {
+    const made = ofRun(node), hit = shownRun !== null && node.hits > 0, pinned = pinsOf.get(node.id) ?? 0;
+    const marked = node.id === selected || lit?.has(node.id) || found.has(node.id), used = node.locks > pinned;
+    const colour = hit ? colours.cached : made ? colours.computed : colours.muted;
+    return {
+      made, hit, colour, marked, dim: !marked && page.within && !page.within.has(node.id), pinned: shownState.pins.has(node.id),
+      line: marked ? colours.sampled : used || pinned ? colours.fg : colour, thick: marked || used ? 2 : 1, dashes: !marked && !used && pinned ? [3, 2] : [],
+    };
   }
   function drawNode(context, colours, { node, x, width, broken }, y, tall, height) {
-    const made = ofRun(node), hit = shownRun !== null && node.hits > 0;
-    const colour = hit ? colours.cached : made ? colours.computed : colours.muted;
-    const marked = node.id === selected || lit?.has(node.id) || found.has(node.id);
-    fillTinted(context, colour, hit || made ? 0.2 : 0.08, x + 0.5, y, width - 1.5, tall);
-    context.strokeStyle = marked ? colours.sampled : node.locks > 0 ? colours.fg : colour;
-    context.lineWidth = marked || node.locks > 0 ? 2 : 1;
+    const { made, hit, colour, dim, line, thick, dashes, pinned } = styleOf(colours, node);
+    fillTinted(context, colour, dim ? 0.03 : hit || made ? 0.2 : 0.08, x + 0.5, y, width - 1.5, tall);
+    context.globalAlpha = dim ? 0.3 : 1;
+    context.strokeStyle = line;
+    context.lineWidth = thick;
+    context.setLineDash(dashes);
     context.strokeRect(x + 1, y + 0.5, width - 2, tall - 1);
-    if (made) fillTinted(context, colours.computed, 1, x + 1, y, 3, tall);
+    context.setLineDash([]);
+    if (made) fillTinted(context, colours.computed, dim ? 0.3 : 1, x + 1, y, 3, tall);
     const above = Math.max(0, -y);
-    drawLabel(context, colours, node, x + 7, y + above + 1, width - 11, Math.min(tall - above, height) - 2, hit);
+    drawLabel(context, dim ? { ...colours, fg: colours.muted } : colours, node, x + 7, y + above + 1, width - (pinned ? 22 : 11), Math.min(tall - above, height) - 2, hit);
+    if (pinned) drawPin(context, colours, x + width - 9, y + above + 9);
     if (!broken) return;
     fillTinted(context, colours.bg, 1, x + width * 0.8, y - 1, 5, tall + 2);
     for (const edge of [0, 5]) fillTinted(context, colours.muted, 1, x + width * 0.8 + edge, y, 1, tall);
+  }
+  function drawPin(context, colours, x, y) {
+    context.globalAlpha = 1;
+    context.fillStyle = context.strokeStyle = colours.fg;
+    context.lineWidth = 1.5;
+    context.beginPath();
+    context.arc(x, y - 2, 3, 0, 2 * Math.PI);
+    context.fill();
+    context.beginPath();
+    context.moveTo(x, y);
+    context.lineTo(x, y + 6);
+    context.stroke();
+  }
+  const radius = (node) => 3 + Math.min(7, Math.sqrt(node.tokens.length) / 2);
+  function drawEdge(context, { up, x }, y, left, top) {
+    const from = up.x - left + 27 + LETTER * labelOf(up).length, on = middle(up) - top;
+    context.moveTo(from, on);
+    context.bezierCurveTo((from + x - left) / 2, on, (from + x - left) / 2, y, x - left + 3, y);
+  }
+  function labelOf(item) {
+    const room = Math.floor((layout.column - 34) / LETTER);
+    item.label ??= inLine(textOfTokens(shownState.vocabulary, item.node.tokens.slice(0, 24)), 200);
+    return item.label.length > room ? `${item.label.slice(0, room - 1)}…` : item.label;
+  }
+  function drawDot(context, colours, item, y) {
+    const { node, x } = item;
+    const { hit, made, colour, dim, line, thick, dashes, pinned } = styleOf(colours, node);
+    context.globalAlpha = dim ? 0.3 : 1;
+    context.fillStyle = colours.bg;
+    context.beginPath();
+    context.arc(x + 11, y, radius(node), 0, 2 * Math.PI);
+    context.fill();
+    context.globalAlpha = dim ? 0.1 : hit || made ? 0.7 : 0.3;
+    context.fillStyle = colour;
+    context.fill();
+    context.globalAlpha = dim ? 0.3 : 1;
+    context.strokeStyle = line;
+    context.lineWidth = thick;
+    context.setLineDash(dashes);
+    context.stroke();
+    context.setLineDash([]);
+    context.fillStyle = dim ? colours.muted : colours.fg;
+    context.fillText(labelOf(item), x + 24, y);
+    if (pinned) drawPin(context, colours, x + 2, y - 6);
   }
   // The text in as many lines as there is room for, and below it how long the node is and how often it was found.
   function drawLabel(context, colours, node, x, y, width, tall, hit) {
@@ -219,24 +291,8 @@ function newTreePanel(host, page) {
   }
   function highlight(selection) {
     lit = selection ? nodesOf(shownState, selection) : null;
+    if (!selection) selected = null;
     draw();
   }
-  return { paint, highlight };
-}
-
-// The nodes of a selection: the one named, or that which holds a token.
-function nodesOf(state, selection) {
-  if (!state) return null;
-  if (selection.node !== undefined) return new Set([selection.node]);
-  const request = state.requests.get(selection.request);
-  if (!request) return null;
-  let node = state.nodes.get(ROOT), at = 0;
-  while (node) {
-    const next = [...node.children.values()].map((id) => state.nodes.get(id)).find((child) => child.tokens.every((token, i) => (tokenIdAt(request, at + i) ?? token) === token));
-    if (!next) return null;
-    at += next.tokens.length;
-    if (at > selection.position) return new Set([next.id]);
-    node = next;
-  }
-  return null;
+  return { paint, highlight, actions };
 }

@@ -32,7 +32,8 @@ const widget = () => {
   const store = newStore(), dashboards = new Set();
   const stats = { messages: 0, snapshots: 0, resyncs: 0, frames: 0, slowest: 0, live: true };
   const schedule = newClock(dashboards, stats);
-  let waiting = false;
+  const asked = new Map(); // what the kernel has not answered, by number
+  let waiting = false, questions = 0;
   let have = 0; // lines
 
   // Lines from number `from` on; those that the page has already are passed over.
@@ -51,6 +52,11 @@ const widget = () => {
       stats.resyncs += 1;
     }
   }
+  const ask = (link, action, node) => new Promise((answered) => {
+    const id = (questions += 1);
+    asked.set(id, answered);
+    link.send({ kind: "act", id, action, node });
+  });
   function takeAll(link) {
     const { from, lines, live } = link.get("records");
     stats.snapshots += 1;
@@ -68,6 +74,8 @@ const widget = () => {
     initialize({ model: link }) {
       const onRecords = () => takeAll(link);
       const onMessage = (message, buffers) => {
+        asked.get(message.answer)?.(message);
+        asked.delete(message.answer);
         if (message.from === undefined) return;
         stats.messages += 1;
         const text = new TextDecoder().decode(buffers[0]);
@@ -87,7 +95,7 @@ const widget = () => {
     },
     render({ model: link, el: host }) {
       const showTwin = hideTwin(link.get("uid"));
-      const dashboard = newDashboard(host, store, { run: link.get("run"), views: link.get("views") });
+      const dashboard = newDashboard(host, store, { run: link.get("run"), views: link.get("views"), ask: link.get("controls") ? (action, node) => ask(link, action, node) : null });
       dashboards.add(dashboard);
       dashboard.paint();
       return () => {

@@ -1,0 +1,249 @@
+"""The tree's forms, folding, pins and evictions; a brushed range of time; views that follow a
+resize."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from sgnb.events import EventLog, Record
+from sgnb.viz import Feed, TreeState
+from sgnb.viz.widget import standalone
+from tests.browser.lab import Lab, Notebook, findings
+from tests.viz.make_log import WordEngine, demo
+
+pytestmark = pytest.mark.slow
+
+TREE = ".sgnb-stage canvas"
+CANVAS = ".sgnb-side .sgnb-panel canvas:visible"
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A page that fails the test on an error of its own."""
+    page = browser.new_page(viewport={"width": 1600, "height": 1000})
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    yield page
+    page.close()
+    assert not problems
+
+
+def show(page: Page, log: EventLog) -> None:
+    """All of the log, a record every 10 ms."""
+    feed = Feed(TreeState(), 0.0)
+    records = enumerate(log.read().records, 1)
+    feed.push([Record(i, i / 100, record.event) for i, record in records], 0)
+    page.set_content(standalone(feed.lines, ""))
+
+
+def show_demo(page: Page) -> None:
+    log = EventLog()
+    list(demo(log))
+    show(page, log)
+
+
+def open_view(page: Page, name: str) -> None:
+    tab = page.locator(f".sgnb-tab[data-view={name}]")
+    if tab.get_attribute("aria-selected") != "true":
+        tab.click()
+
+
+def picture(page: Page) -> str:
+    found: str = page.locator(CANVAS).first.evaluate("canvas => canvas.toDataURL()")
+    return found
+
+
+def test_a_subtree_folds_by_key_pointer_and_button(page: Page) -> None:
+    show_demo(page)
+    open_view(page, "tree")
+    whole = picture(page)
+    page.locator(TREE).focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Space")
+    buttons = page.locator(".sgnb-actions")
+    assert buttons.inner_text() == "unfold", "there is no engine"
+    folded = picture(page)
+    page.get_by_role("button", name="unfold").click()
+    unfolded = picture(page)
+    assert folded != unfolded
+    page.keyboard.press("Escape")
+    expect(buttons).to_be_hidden()
+    page.locator(TREE).dblclick(position={"x": 20, "y": 20})
+    assert page.get_by_role("button", name="unfold").count() == 1
+    page.locator(TREE).dblclick(position={"x": 20, "y": 20})
+    page.get_by_role("button", name="nodes and links").click()
+    assert picture(page) not in (whole, folded, unfolded)
+    page.get_by_role("button", name="icicle").click()
+    assert picture(page) == unfolded
+    page.get_by_label("show the nodes of").select_option("r1")
+    assert "of this run" in page.locator(".sgnb-side .sgnb-tools").inner_text()
+    assert picture(page) != unfolded
+    assert not findings(page, ".sgnb-card")
+
+
+def test_a_node_lights_its_tokens_in_the_text(page: Page) -> None:
+    show_demo(page)
+    open_view(page, "tree")
+    token = page.locator(".sgnb-token", has_text="daylight").first
+    token.click()
+    number = page.locator(".sgnb-inspector").inner_text().partition("node ")[2].split()[0]
+    page.keyboard.press("Escape")
+    page.locator(TREE).focus()
+    while f"{number}: " not in page.locator(".sgnb-inspector").inner_text():
+        page.keyboard.press("ArrowDown")
+    expect(token).to_have_class("sgnb-token sgnb-lit")
+    lit = page.locator(".sgnb-token.sgnb-lit").all_inner_texts()
+    assert "".join(lit).startswith(" Get daylight in the morning"), lit
+
+
+def test_a_large_tree_has_a_map_that_goes_there(page: Page) -> None:
+    log = EventLog()
+    engine = WordEngine(log)
+    for i in range(40):
+        for j in range(50):
+            engine.insert(engine.encode(f"subject {i} has the question {j} of many"))
+    show(page, log)
+    stage, small = page.locator(".sgnb-stage"), page.locator(".sgnb-minimap")
+    expect(small).to_be_hidden()
+    page.get_by_role("button", name="all 2").click()
+    expect(small).to_be_visible()
+    box = small.bounding_box()
+    assert box
+    page.mouse.click(box["x"] + 30, box["y"] + box["height"] / 2)
+    middle = stage.evaluate("s => (s.scrollTop + s.clientHeight / 2) / s.scrollHeight")
+    assert middle == pytest.approx(0.5, abs=0.02)
+    assert stage.get_attribute("data-beyond") == "top bottom"
+    page.get_by_role("button", name="nodes and links").click()
+    expect(small).to_be_visible()
+
+
+def test_a_range_of_time_is_brushed_and_every_view_follows(page: Page) -> None:
+    show_demo(page)
+    open_view(page, "branches")
+    lanes = picture(page)
+    open_view(page, "tree")
+    tree = picture(page)
+    open_view(page, "time")
+    figures = page.locator(".sgnb-side .sgnb-note")
+    assert figures.inner_text().startswith("in ") and "by a cache without limit" in (
+        figures.inner_text()
+    )
+    box = page.locator(CANVAS).first.bounding_box()
+    assert box
+    across = box["width"] - 128
+    page.mouse.move(box["x"] + 64 + 0.3 * across, box["y"] + 40)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 64 + 0.6 * across, box["y"] + 40, steps=5)
+    page.mouse.up()
+    let_go = page.locator(".sgnb-foot").get_by_role("button", name="×")
+    expect(let_go).to_be_visible()
+    assert figures.inner_text().startswith("in these ")
+    tokens = page.locator(".sgnb-token")
+    within = page.locator(".sgnb-ranged .sgnb-token.sgnb-within")
+    assert 0 < within.count() < tokens.count()
+    faded = page.locator(".sgnb-token:not(.sgnb-within)").first
+    style = "token => [token, token.parentElement].map(e => getComputedStyle(e).textDecorationLine)"
+    assert faded.evaluate(style) == ["none", "none"]
+    open_view(page, "branches")
+    assert picture(page) != lanes
+    open_view(page, "tree")
+    assert picture(page) != tree
+    assert not findings(page, ".sgnb-card")
+    page.locator(TREE).focus()
+    page.keyboard.press("Escape")
+    expect(let_go).to_be_hidden()
+    assert within.count() == 0 and picture(page) == tree
+
+    open_view(page, "time")
+    page.locator(CANVAS).first.focus()
+    for _ in range(4):
+        page.keyboard.press("Shift+ArrowLeft")
+    expect(let_go).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(let_go).to_be_hidden()
+    page.mouse.click(box["x"] + 64 + 0.5 * across, box["y"] + 40)
+    expect(page.get_by_role("button", name="now")).to_be_visible()
+    expect(let_go).to_be_hidden()
+
+
+@pytest.mark.parametrize("view", ["tree", "branches", "time"])
+def test_views_follow_a_resize(page: Page, view: str) -> None:
+    show_demo(page)
+    open_view(page, view)
+    for width in (700, 1600, 700):
+        page.set_viewport_size({"width": width, "height": 1000})
+        page.wait_for_timeout(150)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, "nothing is cut"
+        side = page.locator(".sgnb-side").bounding_box()
+        box = page.locator(CANVAS).first.bounding_box()
+        assert side and box and side["width"] - 40 < box["width"] <= side["width"]
+        stage = page.locator(".sgnb-stage")
+        if view == "tree":
+            cut = stage.evaluate("s => s.scrollWidth > s.clientWidth + 1")
+            assert ("right" in (stage.get_attribute("data-beyond") or "")) == cut
+            if cut:
+                stage.evaluate("s => { s.scrollLeft = s.scrollWidth; }")
+                page.wait_for_timeout(50)
+                assert "right" not in (stage.get_attribute("data-beyond") or "")
+                assert "left" in (stage.get_attribute("data-beyond") or "")
+                stage.evaluate("s => { s.scrollLeft = 0; }")
+
+
+def test_an_icicle_that_is_cut_says_so(page: Page) -> None:
+    log = EventLog()
+    engine = WordEngine(log)
+    text = "turn"
+    for i in range(40):
+        text += f" {i} and what was said then"
+        engine.insert(engine.encode(text))
+        engine.insert(engine.encode(f"{text} or not"))
+    show(page, log)
+    for width in (700, 1600):
+        page.set_viewport_size({"width": width, "height": 1000})
+        page.wait_for_timeout(150)
+        beyond = page.locator(".sgnb-stage").get_attribute("data-beyond") or ""
+        assert "right" in beyond and "bottom" in beyond
+
+
+CELL = """
+import sgnb
+sgnb.load("tiny")
+@sgnb.function
+def tell(s, what, tokens):
+    s += what + sgnb.gen("text", max_tokens=tokens, temperature=0, ignore_eos=True)
+sgnb.dashboard()
+tell.run("The capital of France is", 4).text()
+state = tell.run("A story:", 1500)
+"""
+
+
+def test_a_node_is_pinned_and_evicted_by_a_button(notebook: Notebook, lab: Lab) -> None:
+    """Pinned while records come, which draw the pane again and again."""
+    cells = CELL, "state.text()[:0]", "sgnb.cache.pins()"
+    notebook.open(lab.write("pins.ipynb", *cells).name)
+    notebook.run_cell(0)
+    page = notebook.page
+    open_view(page, "tree")
+    page.locator(TREE).focus()
+    page.keyboard.press("ArrowDown")
+    inspector, buttons = page.locator(".sgnb-inspector"), page.locator(".sgnb-actions")
+    buttons.get_by_role("button", name="pin", exact=True).click()
+    expect(inspector).to_contain_text("tokens are kept")
+    assert page.locator(".sgnb-status").inner_text() == "running"
+    expect(inspector).to_contain_text("by view")
+    expect(buttons.get_by_role("button", name="unpin")).to_be_visible()
+    notebook.run_cell(1)
+    notebook.run_cell(2)
+    assert "view" in notebook.output(2)
+    buttons.get_by_role("button", name="evict").click()
+    expect(inspector).to_contain_text("stay: pinned")
+    buttons.get_by_role("button", name="unpin").click()
+    expect(inspector).to_contain_text("not pinned any more")
+    before = notebook.stats()[0]["nodes"]
+    buttons.get_by_role("button", name="evict").click()
+    page.wait_for_function(
+        "before => Object.values(window.__sgnb)[0].stats.nodes < before", arg=before
+    )

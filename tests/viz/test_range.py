@@ -1,0 +1,198 @@
+"""What the page says of a range of time, against the same counted from the records by plain sets,
+and what the tree's layout shows."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from itertools import pairwise
+from typing import Any
+
+from sgnb import events
+from sgnb.events import Record, decode, encode
+
+from .make_log import EventLog, Program, WordEngine
+from .page import node
+from .test_page import REDUCERS, random_log
+
+LAYOUT = ["dom", *REDUCERS, "layout"]
+
+
+def figures(records: list[Record], begin: float, end: float) -> dict[str, Any]:
+    """By the definitions: a prompt's optimum is the longest of its beginnings that some earlier
+    prompt, or a finished output after it, had."""
+    prompts: dict[int, tuple[int, ...]] = {}
+    outputs: defaultdict[int, list[int]] = defaultdict(list)
+    runs: dict[int, str] = {}
+    seen: set[tuple[int, ...]] = set()
+    found: defaultdict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    nodes: dict[int, int] = {}
+    whole = {"steps": 0, "evicted": 0, "freed": 0, "prefill": 0, "decode": 0}
+    over: set[int] = set()
+    for record in records:
+        event, inside = record.event, begin < record.t <= end
+        match event:
+            case events.RequestQueued():
+                prompts[event.request], runs[event.request] = event.prompt, event.run
+            case events.RequestAdmitted(request, cached):
+                prompt = prompts[request]
+                known = max(n for n in range(len(prompt) + 1) if n == 0 or prompt[:n] in seen)
+                seen |= {prompt[: n + 1] for n in range(len(prompt))}
+                if inside:
+                    optimal = max(cached, min(known, len(prompt) - 1))
+                    found[runs[request]].append((len(prompt), cached, optimal))
+            case events.Jumped():
+                if event.request not in over:
+                    outputs[event.request] += event.tokens
+            case events.RequestFinished(request):
+                over.add(request)
+                text = (*prompts[request], *outputs[request])
+                seen |= {text[: n + 1] for n in range(len(text))}
+            case events.NodeAdded():
+                nodes[event.node] = len(event.tokens)
+            case events.NodeSplit():
+                nodes[event.upper] = event.length
+                nodes[event.node] -= event.length
+            case events.NodeEvicted():
+                whole["evicted"] += inside
+                whole["freed"] += inside * nodes[event.node]
+            case events.StepRan():
+                whole["steps"] += inside
+                for row in event.extended:
+                    new = row.length == 1 and row.start >= len(prompts[row.request])
+                    whole["decode" if new else "prefill"] += inside * row.length
+                for one in event.sampled:
+                    if one.request not in over:
+                        outputs[one.request].append(one.token)
+    rows = {run: hits(of) for run, of in found.items()}
+    every = hits([row for of in found.values() for row in of])
+    return {**every, **whole, "runs": [{"run": run, **one} for run, one in rows.items()]}
+
+
+def hits(rows: list[tuple[int, int, int]]) -> dict[str, int]:
+    return {
+        "requests": len(rows),
+        "prompt": sum(row[0] for row in rows),
+        "cached": sum(row[1] for row in rows),
+        "optimal": sum(row[2] for row in rows),
+    }
+
+
+def test_a_range_is_counted_as_by_its_definition() -> None:
+    given, wanted = [], []
+    for seed in range(12):
+        rng = random.Random(seed)
+        lines = [encode(record) for record in random_log(rng).read().records]
+        records = [
+            Record(i, i / 100, record.event) for i, record in enumerate(map(decode, lines), 1)
+        ]
+        cuts = sorted(rng.random() * len(records) / 100 for _ in range(5))
+        ranges = [*pairwise(cuts), (0, len(records)), (0, 0)]
+        given.append([[encode(record) for record in records], ranges])
+        wanted.append([figures(records, *one) for one in ranges])
+    script = """
+      return given.map(([lines, ranges]) => {
+        const store = newStore();
+        store.add(parseLines(lines.join("\\n")));
+        return ranges.map(([from, to]) => figuresWithin(store, { from, to }));
+      });"""
+    found = node(script, REDUCERS, given)
+    assert found == wanted
+    assert any(one["evicted"] and one["optimal"] > one["cached"] > 0 for of in wanted for one in of)
+
+
+def two_runs() -> EventLog:
+    """Two programs with the same beginning; records are 10 ms apart."""
+    log = EventLog()
+    engine = WordEngine(log)
+    for run, question in (("r1", "one two"), ("r2", "three four")):
+        program = Program(engine, run, run)
+        program.branch("0")
+        program.add("0", f"You answer questions. {question}")
+        list(program.gen("0", "a", f" five {run}"))
+        program.end("0")
+        program.finish()
+    return log
+
+
+def spread(log: EventLog) -> list[str]:
+    records = enumerate(log.read().records, 1)
+    return [encode(Record(i, i / 100, record.event)) for i, record in records]
+
+
+TEXTS = """
+  const store = newStore();
+  store.add(parseLines(given.lines.join("\\n")));
+  const { state } = store;
+  const text = (node) => textOfTokens(state.vocabulary, node.tokens);
+  const texts = (ids) => [...ids].map((id) => text(state.nodes.get(id))).sort();
+"""
+
+LAY = """
+  const lay = (state, more) => layoutTree(state, {
+    mine: () => false, only: null, whole: true, opened: new Set(), folded: new Set(),
+    links: false, width: 600, ...more,
+  });
+"""
+
+
+def test_nodes_that_were_made_or_used_in_a_range() -> None:
+    lines = spread(two_runs())
+    second = next(i for i, line in enumerate(lines) if '"run":"r2"' in line) / 100
+    within = (
+        TEXTS
+        + """
+      return given.ranges.map(([from, to]) => texts(nodesWithin(store, state, { from, to })));"""
+    )
+    ranges = [(0, second), (second, 99), (98, 99)]
+    first, then, none = node(within, REDUCERS, {"lines": lines, "ranges": ranges})
+    assert first == [" one two five r1", "You answer questions."]
+    assert then == [" three four five r2", "You answer questions."] and none == []
+
+
+def test_the_nodes_of_a_run_are_those_of_its_requests() -> None:
+    script = TEXTS + 'return ["r1", "r2", "r3"].map((run) => texts(nodesOfRun(state, run)));'
+    found = node(script, LAYOUT, {"lines": spread(two_runs())})
+    shared = "You answer questions."
+    assert found == [[" one two five r1", shared], [" three four five r2", shared], []]
+
+
+def test_a_layout_folds_and_filters() -> None:
+    script = (
+        TEXTS
+        + LAY
+        + """
+      const top = [...state.nodes.values()].find((node) => text(node).startsWith("You")).id;
+      const folded = new Set([top]), only = nodesOfRun(state, "r2");
+      const seen = (more) => {
+        const { items, hidden } = lay(state, more);
+        return [items.map((item) => item.node ? text(item.node) : item.hidden), hidden];
+      };
+      return {
+        whole: seen({}), links: seen({ links: true }), folded: seen({ folded }),
+        only: seen({ only }), folded_only: seen({ only, folded }),
+        columns: lay(state, { links: true }).items.map(({ x }) => x),
+        rows: lay(state, {}).items.map(({ row, rows }) => [row, rows]),
+      };"""
+    )
+    found = node(script, LAYOUT, {"lines": spread(two_runs())})
+    top, one, two = "You answer questions.", " one two five r1", " three four five r2"
+    assert found["whole"] == found["links"] == [[top, one, two], 0]
+    assert found["folded"] == [[top, 2], 2]
+    assert found["only"] == [[top, two], 0] and found["folded_only"] == [[top, 1], 1]
+    assert found["columns"] == [0, 240, 240] and found["rows"] == [[0, 2], [0, 1], [1, 1]]
+
+
+def test_a_node_with_very_many_children_is_laid_out_and_folded() -> None:
+    script = (
+        LAY
+        + """
+      const state = newState();
+      for (let node = 1; node <= given; node += 1) {
+        const parent = node % 2 ? 0 : 1;
+        apply(state, { kind: "NodeAdded", t: 0, node, parent, tokens: [node], namespace: "" });
+      }
+      const { items, hidden } = lay(state, { folded: new Set([1]), links: true });
+      return [items.length, hidden];"""
+    )
+    assert node(script, LAYOUT, 200_000) == [100_001, 100_000]
