@@ -315,6 +315,35 @@ def test_forced_text_that_begins_inside_a_token_is_shown_whole() -> None:
     assert node(script, [*REDUCERS, "dom", "text"], lines) == [["a"], ["nn", "oyed"]]
 
 
+def test_a_piece_that_grows_has_the_tokens_of_one_that_is_split_anew() -> None:
+    logs = [random_log(random.Random(seed)).read().records for seed in range(6)]
+    script = """
+    const wrong = [];
+    let grown = 0;
+    for (const lines of given) {
+    const store = newStore(), kept = new Map();
+    for (const line of lines) {
+      store.add([JSON.parse(line)]);
+      for (const run of store.state.runs.values()) for (const branch of run.branches.values()) branch.pieces.forEach((piece, i) => {
+        if (piece.request === undefined || piece.kind === "cached" || piece.kind === "computed") return;
+        const name = `${run.run} ${branch.name} ${i} ${piece.kind} ${piece.request} ${piece.from}`, begun = newSplit(piece);
+        const fresh = splitPiece(store.state, piece, begun), old = kept.get(name);
+        const more = old?.split && piece.text !== old.text && piece.text.startsWith(old.text) ? splitGrown(store.state, piece, old.split) : null;
+        if (more) {
+          grown += 1;
+          if (JSON.stringify([...old.parts, ...more]) !== JSON.stringify(fresh)) wrong.push([name, old.parts, more, fresh]);
+        }
+        kept.set(name, { text: piece.text, parts: fresh, split: fits(piece, begun) ? begun : null });
+      });
+    }
+    }
+    return [grown, wrong];
+    """
+    lines = [list(map(encode, records)) for records in logs]
+    grown, wrong = node(script, [*REDUCERS, "dom", "text"], lines)
+    assert (grown > 30, wrong) == (True, [])
+
+
 def test_a_request_finds_what_its_own_namespace_has() -> None:
     log = EventLog()
     tokens = WordEngine(log).encode("one two three four")

@@ -279,7 +279,7 @@ function drawAutomaton(surface, colours, drawn, placed, way, lit) {
     if (allowed !== undefined) {
       context.fillStyle = colours.muted;
       context.font = "10px system-ui, sans-serif";
-      context.fillText(allowed.toLocaleString("en"), x, y + PILL / 2 + 9);
+      context.fillText(grouped(allowed), x, y + PILL / 2 + 9);
       context.font = FONT;
     }
     context.textAlign = "start";

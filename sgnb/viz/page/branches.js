@@ -17,7 +17,7 @@ function lanesOf(state, run) {
 
 const foundOf = (requests) => {
   const sum = (of) => requests.reduce((all, request) => all + of(request), 0);
-  return `${sum((request) => request.cached).toLocaleString("en")} of ${sum((request) => request.prompt.length).toLocaleString("en")}`;
+  return `${grouped(sum((request) => request.cached))} of ${grouped(sum((request) => request.prompt.length))}`;
 };
 
 // What was sampled or forced last at a time.

@@ -36,11 +36,11 @@ const COMPARED = [
   ["", "the program as it is, and without a technique", (row) => row.variant],
   ["time", "of the run of median time", (row) => duration(row.seconds)],
   ["all runs", "the fastest and the slowest", (row) => (row.fastest < row.slowest ? `${duration(row.fastest)} – ${duration(row.slowest)}` : "")],
-  ["computed", "prompt tokens that went through the model", (row) => row.computed_tokens.toLocaleString("en")],
-  ["found", "prompt tokens found in the cache", (row) => row.cached_tokens.toLocaleString("en")],
-  ["passes", "forward passes", (row) => row.passes.toLocaleString("en")],
-  ["sampled", "tokens chosen by the model", (row) => row.sampled_tokens.toLocaleString("en")],
-  ["forced", "tokens forced by the grammar", (row) => row.jumped_tokens.toLocaleString("en")],
+  ["computed", "prompt tokens that went through the model", (row) => grouped(row.computed_tokens)],
+  ["found", "prompt tokens found in the cache", (row) => grouped(row.cached_tokens)],
+  ["passes", "forward passes", (row) => grouped(row.passes)],
+  ["sampled", "tokens chosen by the model", (row) => grouped(row.sampled_tokens)],
+  ["forced", "tokens forced by the grammar", (row) => grouped(row.jumped_tokens)],
   ["text", "whether it is that of the program as it is", (row) => (!row.same_text ? "differs" : row.variant === "as it is" ? "" : "the same")],
 ];
 

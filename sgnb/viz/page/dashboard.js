@@ -230,7 +230,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     const f = run.figures, each = secondsPerToken(store.steps);
     const saved = each && f.cached_tokens ? `: about ${duration(each * f.cached_tokens)}` : "";
     gain.classList.toggle("sgnb-nothing", !f.cached_tokens);
-    setText(gain, f.prompt_tokens ? `${f.cached_tokens.toLocaleString("en")} of ${plural(f.prompt_tokens, "prompt token")} found in the cache${saved}` : "");
+    setText(gain, f.prompt_tokens ? `${grouped(f.cached_tokens)} of ${plural(f.prompt_tokens, "prompt token")} found in the cache${saved}` : "");
     const parts = [f.total > 1 && `${f.finished}/${f.total} done`, f.output_tokens && plural(f.output_tokens, "new token"), f.jumped_tokens && `${f.jumped_tokens} forced`, f.output_tokens && run.seconds && `${Math.round(f.output_tokens / run.seconds)} tok/s`, plural(f.passes, "pass", "passes"), duration(run.seconds)];
     if (run.status === "running" && f.finished && f.finished < f.total) parts.push(`${duration((run.seconds / f.finished) * (f.total - f.finished))} left`);
     setText(figures, parts.filter(Boolean).join(" · "));

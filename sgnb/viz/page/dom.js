@@ -55,7 +55,11 @@ function inLine(text, limit) {
   return visible(cut).replace(/\r?\n/g, "⏎").replace(/\t/g, "⇥").replace(/^ +| +$/g, (blanks) => "␣".repeat(blanks.length)) + (text.length > limit ? "…" : "");
 }
 
-const plural = (count, name, many = `${name}s`) => `${count.toLocaleString("en")} ${count === 1 ? name : many}`;
+// `toLocaleString` makes a formatter at every call.
+const NUMBERS = new Intl.NumberFormat("en");
+const grouped = (count) => NUMBERS.format(count);
+
+const plural = (count, name, many = `${name}s`) => `${grouped(count)} ${count === 1 ? name : many}`;
 const percent = (part, whole) => (whole ? `${Math.round((100 * part) / whole)} %` : "0 %");
 
 const share = (part, whole) => (part && part < whole / 100 ? "< 1 %" : percent(part, whole));

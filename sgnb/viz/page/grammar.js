@@ -80,7 +80,7 @@ function newGrammarPanel(host, page) {
       setText(one, inLine(text, 80) || "·");
     });
     step.children[1].style.setProperty("--kept", mask ? `${Math.round(100 * Math.exp(mask.kept))}%` : "100%");
-    setText(step.children[2], jump ? `forced${jump.labels.length ? ` · ${inLine(jump.labels.join(" "), 24)}` : ""}` : mask ? `${mask.allowed.toLocaleString("en")} allowed` : "free");
+    setText(step.children[2], jump ? `forced${jump.labels.length ? ` · ${inLine(jump.labels.join(" "), 24)}` : ""}` : mask ? `${grouped(mask.allowed)} allowed` : "free");
     step.title = state === null || state < 0 ? "" : `to state ${state}`;
   }
   function highlight(selection) {

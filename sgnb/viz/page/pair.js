@@ -68,7 +68,7 @@ function newPair(page) {
     common.paint(state, take(pieces[0], characters), false, "origin");
     if (commonTokens !== tokens || !common.body.scrollTop) common.body.scrollTop = common.body.scrollHeight;
     commonTokens = tokens;
-    sides.forEach(({ head, figures, passage }, i) => {
+    keepEnds(columns, () => sides.forEach(({ head, figures, passage }, i) => {
       const { name, requests } = lanes[i];
       setText(head, `${name} ${visible(requests.at(-1).name)}`);
       setText(figures, figuresOf(state, requests));
@@ -76,7 +76,7 @@ function newPair(page) {
       for (const old of passage.body.querySelectorAll(".sgnb-differs")) old.classList.remove("sgnb-differs");
       const first = passage.body.querySelector(".sgnb-text > span");
       (first?.querySelector(".sgnb-token") ?? first)?.classList.add("sgnb-differs");
-    });
+    }));
   }
   return { root, paint, highlight: (selection) => lightTokens(root, selection) };
 }

@@ -18,23 +18,40 @@ const SPLIT_AT_MOST = 2000; // tokens of a prompt's piece that become elements
 const tokenAt = (request, position) => (position < request.prompt.length ? { token: request.prompt[position], kind: position < request.cached ? "cached" : "computed" } : request.output[position - request.prompt.length]);
 
 // The tokens of a piece, each with the text that it adds: {text, position}.
-function splitPiece(state, piece) {
-  const request = state.requests.get(piece.request);
-  if (!request) return [{ text: piece.text, position: null }];
-  const tokens = [];
-  let pending = NO_BYTES, length = 0;
-  for (let position = piece.from; position < piece.to; position += 1) {
-    const token = tokenAt(request, position);
-    if (!token) break;
-    let text;
-    [text, pending] = decodeMore(pending, bytesOf(state.vocabulary, [token.token]));
-    tokens.push({ text, position, at: length });
-    length += text.length;
-  }
-  const begin = piece.skip ?? 0, end = begin + piece.text.length;
-  const parts = tokens.map(({ text, position, at }) => ({ position, text: text.slice(Math.max(0, begin - at), Math.max(0, end - at)) })).filter(({ text }) => text);
+function splitPiece(state, piece, split = newSplit(piece)) {
+  if (!state.requests.has(piece.request)) return [{ text: piece.text, position: null }];
+  const parts = splitMore(state, piece, split);
   // Where tokens and text do not fit, the text is what is true.
-  return parts.reduce((length, { text }) => length + text.length, 0) === piece.text.length ? parts : [{ text: piece.text, position: piece.from }];
+  return fits(piece, split) ? parts : [{ text: piece.text, position: piece.from }];
+}
+
+// How far a piece is split: the next token, the one before it, and characters so far, read and shown.
+const newSplit = (piece) => ({ position: piece.from, last: null, pending: NO_BYTES, read: 0, shown: 0 });
+const fits = (piece, split) => split.shown === piece.text.length;
+
+// The tokens that a piece has grown by, of which `split` has seen the beginning, or null: it changed otherwise, or tokens and text do not fit.
+function splitGrown(state, piece, split) {
+  const whole = split.last && split.read === (piece.skip ?? 0) + split.shown;
+  if (!whole || tokenAt(state.requests.get(piece.request), split.position - 1) !== split.last) return null;
+  const parts = splitMore(state, piece, split);
+  return fits(piece, split) ? parts : null;
+}
+
+// The tokens that `split` has not come to.
+function splitMore(state, piece, split) {
+  const request = state.requests.get(piece.request), begin = piece.skip ?? 0, end = begin + piece.text.length, parts = [];
+  for (; split.position < piece.to; split.position += 1) {
+    const token = tokenAt(request, split.position);
+    if (!token) break;
+    const [added, pending] = decodeMore(split.pending, bytesOf(state.vocabulary, [token.token]));
+    const text = added.slice(Math.max(0, begin - split.read), Math.max(0, end - split.read));
+    if (text) parts.push({ text, position: split.position });
+    split.last = token;
+    split.pending = pending;
+    split.read += added.length;
+    split.shown += text.length;
+  }
+  return parts;
 }
 
 // What colours a token beside its origin, from 0 to 1, or null. All but the first make elements of a prompt's tokens too.
@@ -61,15 +78,17 @@ function newTextPanel(host, page) {
   function paint(state, run, live) {
     for (const [name, painter] of painters) if (!run.branches.has(name)) painter.root.remove();
     painters = new Map([...painters].filter(([name]) => run.branches.has(name)));
-    for (const branch of run.branches.values()) {
-      let painter = painters.get(branch.name);
-      if (!painter) {
-        painter = newBranchPainter(branch.name);
-        painters.set(branch.name, painter);
-        (painters.get(branch.parent)?.forksAt(branch.forkedAt) ?? flow).append(painter.root);
+    keepEnds(flow, () => {
+      for (const branch of run.branches.values()) {
+        let painter = painters.get(branch.name);
+        if (!painter) {
+          painter = newBranchPainter(branch.name);
+          painters.set(branch.name, painter);
+          (painters.get(branch.parent)?.forksAt(branch.forkedAt) ?? flow).append(painter.root);
+        }
+        painter.paint(state, branch, live && run.status === "running", run.branches.size > 1, shade.value);
       }
-      painter.paint(state, branch, live && run.status === "running", run.branches.size > 1, shade.value);
-    }
+    });
     setText(note, run.hidden ? `and ${plural(run.hidden, "more branch", "more branches")}: see rows` : "");
   }
   return { host, paint, highlight: (selection) => lightTokens(flow, selection) };
@@ -86,6 +105,13 @@ function linkTokens(host, page) {
     kept = token;
     page.keep(token && selectionOf(token));
   });
+}
+
+// Texts that stand scrolled to their ends go on doing so. Reads, writes, then scrolls: a page is laid out when it is read after a change.
+function keepEnds(host, write) {
+  const away = new Set([...host.querySelectorAll(".sgnb-text")].filter((text) => text.scrollTop + text.clientHeight < text.scrollHeight - 4));
+  write();
+  for (const text of host.querySelectorAll(".sgnb-text")) if (!away.has(text)) text.scrollTop = text.scrollHeight;
 }
 
 function lightTokens(host, selection) {
@@ -149,26 +175,26 @@ function newPassage(caret, label = "text") {
   const body = el("div", "sgnb-text", "", { tabindex: "0", dir: "auto", role: "group", "aria-label": `${label}; the arrow keys go from token to token` });
 
   function paint(state, pieces, writing, shade) {
-    const atEnd = body.scrollTop + body.clientHeight >= body.scrollHeight - 4;
     if (writing) caret.remove();
     list(body, pieces, () => el("span"), (span, piece) => paintPiece(state, span, piece, shade));
     if (writing) body.append(caret);
     body.hidden = pieces.length === 0;
-    if (atEnd) body.scrollTop = body.scrollHeight;
   }
   return { body, paint };
 }
 
 function paintPiece(state, span, piece, shade) {
   const split = piece.request !== undefined && (piece.kind === "sampled" || piece.kind === "jumped" || (shade !== "origin" && piece.to - piece.from < SPLIT_AT_MOST));
-  const key = `${piece.kind} ${piece.request} ${piece.from} ${split} ${shade}`;
+  const key = `${piece.kind} ${piece.request} ${piece.from} ${piece.skip} ${split} ${shade}`;
   if (span.sgnbKey === key && span.sgnbText === piece.text) return;
   if (span.sgnbKey !== key) {
     span.sgnbKey = key;
     span.className = `sgnb-k-${piece.kind}`;
     span.title = split ? "" : KINDS[piece.kind].join(": ");
+    span.sgnbSplit = null;
     span.replaceChildren();
   }
+  const grown = span.sgnbSplit && piece.text.startsWith(span.sgnbText) ? splitGrown(state, piece, span.sgnbSplit) : null;
   span.sgnbText = piece.text;
   if (piece.request !== undefined) span.dataset.request = piece.request;
   if (!split) {
@@ -176,12 +202,19 @@ function paintPiece(state, span, piece, shade) {
     return;
   }
   const request = state.requests.get(piece.request);
-  list(span, splitPiece(state, piece), () => el("span"), (one, { text, position }) => {
+  const paintToken = (one, { text, position }) => {
     setText(one, visible(text));
     if (one.dataset.position === String(position)) return;
     Object.assign(one.dataset, { request: piece.request, position });
     const degree = SHADES[shade](tokenAt(request, position) ?? {}, tokenAt(request, position - 1));
     one.className = degree === null ? "sgnb-token" : "sgnb-token sgnb-shaded";
     if (degree !== null) one.style.setProperty("--degree", `${Math.round(85 * degree)}%`);
-  });
+  };
+  if (grown) {
+    for (const part of grown) paintToken(span.appendChild(el("span")), part);
+  } else {
+    const begun = newSplit(piece);
+    list(span, splitPiece(state, piece, begun), () => el("span"), paintToken);
+    span.sgnbSplit = fits(piece, begun) ? begun : null;
+  }
 }

@@ -94,7 +94,7 @@ function newTimePanel(host, page) {
   // A line for all, and where there are several runs one for each.
   function wordsOf({ requests, runs, steps, prefill, decode, evicted, freed, ...all }, seconds) {
     const rate = ({ prompt, cached, optimal }) => `${percent(cached, prompt)} of ${plural(prompt, "prompt token")} found, ${percent(optimal, prompt)} by a cache without limit`;
-    const parts = [plural(requests, "request"), requests && rate(all), `${prefill.toLocaleString("en")} prompt and ${decode.toLocaleString("en")} new tokens computed in ${plural(steps, "step")}`, evicted && `${plural(evicted, "node")} with ${plural(freed, "token")} evicted`];
+    const parts = [plural(requests, "request"), requests && rate(all), `${grouped(prefill)} prompt and ${grouped(decode)} new tokens computed in ${plural(steps, "step")}`, evicted && `${plural(evicted, "node")} with ${plural(freed, "token")} evicted`];
     const own = runs.length > 1 ? runs.slice(-RUNS).map((one) => `${visible(one.run) || "outside of programs"}: ${plural(one.requests, "request")}, ${rate(one)}`) : [];
     return [`${page.range ? "in these" : "in"} ${duration(seconds)}: ${parts.filter(Boolean).join(" · ")}`, ...own, ...(runs.length > RUNS ? [`and ${plural(runs.length - RUNS, "run")} before`] : [])];
   }

@@ -122,7 +122,7 @@ function newTreePanel(host, page) {
     Object.assign(spacer.style, { height: `${height}px`, width: beyond ? `${layout.right + 6}px` : "" });
     all.hidden = !whole && !layout.hidden;
     const count = only ? only.size : state.nodes.size - 1;
-    setText(all, whole ? "fewer" : `all ${count.toLocaleString("en")}`);
+    setText(all, whole ? "fewer" : `all ${grouped(count)}`);
     setText(form, links ? "icicle" : "nodes and links");
     setText(figures, `${plural(state.nodes.size - 1, "node")} · ${plural(state.cachedTokens, "token")}${state.engine ? ` · ${share(state.cachedTokens, state.engine.pool_tokens)} of the pool` : ""}${only ? ` · ${only.size} of this run` : ""}${wanted ? ` · ${found.size} found` : ""}`);
     setText(scale, links ? "a dot grows with its tokens" : `${Math.max(1, Math.round(60 / layout.scale))} tokens are as long as this line`);
@@ -176,7 +176,7 @@ function newTreePanel(host, page) {
       surface.region(links ? { ...item, x, y: y - row / 2, height: row } : { ...item, x, y, height: tall });
       if (!item.node) {
         context.fillStyle = colours.muted;
-        context.fillText(`… ${item.hidden.toLocaleString("en")} ${folded.has(item.of) ? "folded" : "more"}`, x + 5, links ? y : y + 9);
+        context.fillText(`… ${grouped(item.hidden)} ${folded.has(item.of) ? "folded" : "more"}`, x + 5, links ? y : y + 9);
       } else if (links) drawDot(context, colours, { ...item, x }, y);
       else drawNode(context, colours, { ...item, x }, y, tall, height);
     }
