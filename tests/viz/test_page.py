@@ -321,21 +321,31 @@ def test_a_piece_that_grows_has_the_tokens_of_one_that_is_split_anew() -> None:
     const wrong = [];
     let grown = 0;
     for (const lines of given) {
-    const store = newStore(), kept = new Map();
-    for (const line of lines) {
-      store.add([JSON.parse(line)]);
-      for (const run of store.state.runs.values()) for (const branch of run.branches.values()) branch.pieces.forEach((piece, i) => {
-        if (piece.request === undefined || piece.kind === "cached" || piece.kind === "computed") return;
-        const name = `${run.run} ${branch.name} ${i} ${piece.kind} ${piece.request} ${piece.from}`, begun = newSplit(piece);
-        const fresh = splitPiece(store.state, piece, begun), old = kept.get(name);
-        const more = old?.split && piece.text !== old.text && piece.text.startsWith(old.text) ? splitGrown(store.state, piece, old.split) : null;
+      const store = newStore(), kept = new Map();
+      const look = (name, piece) => {
+        const { text } = piece, begun = newSplit(piece), old = kept.get(name);
+        const fresh = splitPiece(store.state, piece, begun);
+        const grows = old?.split && text !== old.text && text.startsWith(old.text);
+        const more = grows ? splitGrown(store.state, piece, old.split) : null;
         if (more) {
           grown += 1;
-          if (JSON.stringify([...old.parts, ...more]) !== JSON.stringify(fresh)) wrong.push([name, old.parts, more, fresh]);
+          const all = [...old.parts, ...more];
+          if (JSON.stringify(all) !== JSON.stringify(fresh)) wrong.push([name, all, fresh]);
         }
-        kept.set(name, { text: piece.text, parts: fresh, split: fits(piece, begun) ? begun : null });
-      });
-    }
+        kept.set(name, { text, parts: fresh, split: fits(piece, begun) ? begun : null });
+      };
+      for (const line of lines) {
+        store.add([JSON.parse(line)]);
+        for (const run of store.state.runs.values()) {
+          for (const branch of run.branches.values()) {
+            branch.pieces.forEach((piece, i) => {
+              const { kind, request, from } = piece;
+              const name = [run.run, branch.name, i, kind, request, from].join();
+              if (kind === "sampled" || kind === "jumped") look(name, piece);
+            });
+          }
+        }
+      }
     }
     return [grown, wrong];
     """
