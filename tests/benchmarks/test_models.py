@@ -12,8 +12,11 @@ from benchmarks.models import Result
 
 EXACT = (
     ("llama", ""), ("llama", "longrope"), ("llama", "dynamic"), ("phi3", "longrope"),
-    ("gemma2", ""), ("qwen2_moe", ""), ("phimoe", ""), ("deepseek_v2", ""), ("stablelm", ""),
-    ("gpt_neo", ""), ("falcon", ""), ("xglm", ""), ("bart", ""),
+    ("stablelm", ""), ("gpt_neo", ""), ("falcon", ""), ("xglm", ""), ("bart", ""),
+    *(
+        pytest.param(name, "", marks=pytest.mark.slow)
+        for name in ("gemma2", "qwen2_moe", "phimoe", "deepseek_v2")
+    ),
 )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ def test_growth_is_told_in_ten_thousand_requests() -> None:
     assert growth(leaking) == pytest.approx(5)
 
 
+@pytest.mark.slow
 def test_programs_with_views_open_leave_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(soak_cpu, "SEGMENTS", 2)
 

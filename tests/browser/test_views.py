@@ -35,6 +35,7 @@ shown.close()
 """
 
 
+@pytest.mark.slow
 def test_live_escaped_and_still_there_without_kernel(notebook: Notebook, lab: Lab) -> None:
     path = lab.write("views.ipynb", CELL)
     notebook.open(path.name)

@@ -7,7 +7,6 @@ a process of its own. A stand-in serves for FlashInfer.
 from __future__ import annotations
 
 import random
-import sys
 
 import pytest
 import torch
@@ -47,5 +46,5 @@ if __name__ == "__main__":
     with pytest.MonkeyPatch.context() as patch:
         fake_flashinfer.install(patch)
         patch.setattr(batches, "SHORT", SHORT)
-        check(rounds=2 if sys.argv[1:] == ["quick"] else 6)
+        check(rounds=6)
     print("all agree")

@@ -9,7 +9,6 @@ its own.
 from __future__ import annotations
 
 import random
-import sys
 from collections import Counter
 from types import SimpleNamespace
 from typing import Any
@@ -147,14 +146,10 @@ def check(
 
 if __name__ == "__main__":
     pretend()
-    if sys.argv[1:] == ["quick"]:
-        check("llama")
-        check("mixtral", 3)
-    else:
-        for family in FAMILIES:
-            check(family)
-        for most in (1, 3):
-            check("llama", most)
-        check("llama", batch_invariant=True)
-        check("llama", processors=1)  # columns enough for tensor cores
+    for family in FAMILIES:
+        check(family)
+    for most in (1, 3):
+        check("llama", most)
+    check("llama", batch_invariant=True)
+    check("llama", processors=1)  # columns enough for tensor cores
     print("all precompiled")

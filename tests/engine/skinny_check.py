@@ -6,7 +6,6 @@ The interpreter must be chosen before triton is imported, so it needs a process 
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -218,16 +217,13 @@ if __name__ == "__main__":
     sums, whole = SkinnyTiling(False, 8, 64, 4, 1), SkinnyTiling(False, 4, 8, 4, 2, unroll=2)
     dots = SkinnyTiling(True, 16, 32, 1, 2)
     # The interpreter multiplies the bit patterns of bfloat16 matrices, so these are summed only.
-    quick = sys.argv[1:] == ["quick"]
-    cases = CASES[::5] if quick else CASES
-    check(1, 10, 72, torch.bfloat16, "cpu", [sums], cases)
-    check(3, 17, 40, torch.float16, "cpu", [sums, whole, dots], cases)
-    check(2, 9, 40, torch.float32, "cpu", [None], cases)
-    check(8, 9, 33, torch.float32, "cpu", [None], cases)
+    check(1, 10, 72, torch.bfloat16, "cpu", [sums])
+    check(3, 17, 40, torch.float16, "cpu", [sums, whole, dots])
+    check(2, 9, 40, torch.float32, "cpu", [None])
+    check(8, 9, 33, torch.float32, "cpu", [None])
     check(1, 6, 600, torch.float32, "cpu", cases=[("silu", True, True, False)])
-    if not quick:
-        check_projection(1, Heads(2, 1, 32), 72, torch.bfloat16, "cpu", [sums])
-        check_projection(3, Heads(1, 1, 32), 40, torch.float16, "cpu", [whole])
+    check_projection(1, Heads(2, 1, 32), 72, torch.bfloat16, "cpu", [sums])
+    check_projection(3, Heads(1, 1, 32), 40, torch.float16, "cpu", [whole])
     check_projection(5, Heads(2, 1, 32), 33, torch.float32, "cpu")
     check_what_is_projected()
     check_refusals("cpu")

@@ -392,6 +392,7 @@ def test_an_interrupt_where_threads_meet_stops_no_engine() -> None:
     in_time(engine.close)
 
 
+@pytest.mark.slow
 def test_an_interrupt_at_any_line_of_an_engines_beginning_leaks_nothing() -> None:
     """From its parts to the end of `__init__`: no thread, no memory and no lease on the model."""
     model = random_model()

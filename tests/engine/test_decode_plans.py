@@ -174,7 +174,7 @@ def growing(case: Case, room: int) -> Batch:
 
 
 @pytest.mark.parametrize("costs", [CHEAP, MIDDLE, CostModel(launch=0)])
-@pytest.mark.parametrize("reserve", [13, 100])
+@pytest.mark.parametrize("reserve", [13, pytest.param(100, marks=pytest.mark.slow)])
 def test_a_tree_grows(costs: CostModel, reserve: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every row: alone, in a tree, or with tokens that are read apart; until nothing is
     reserved."""

@@ -676,6 +676,7 @@ def test_a_listener_that_fails_fails_alone(
     wait_until(lambda: whole(engine))
 
 
+@pytest.mark.slow
 def test_little_memory(make_engine: MakeEngine) -> None:
     """Forty requests in a pool for two or three of them."""
     engine = make_engine(max_total_tokens=64, max_step_tokens=16, max_running_requests=8)

@@ -72,8 +72,21 @@ def test_what_the_model_wrote_is_never_asked_for_again() -> None:
     walk.check()
 
 
-@pytest.mark.parametrize("temperature", [0, 1])
-@pytest.mark.parametrize("options", [{}, {"top_k": 3}, {"logit_bias": {5: -3.0}}, {"stream": True}])
+def slow(*values: Any) -> Any:
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    "options, temperature",
+    [
+        ({}, 0),
+        ({"top_k": 3, "stream": True}, 1),
+        slow({}, 1),
+        *(slow({"top_k": 3}, t) for t in (0, 1)),
+        *(slow({"logit_bias": {5: -3.0}}, t) for t in (0, 1)),
+        *(slow({"stream": True}, t) for t in (0, 1)),
+    ],
+)
 def test_drafted_tails_change_no_token(
     engine: Engine, temperature: float, options: dict[str, Any]
 ) -> None:
@@ -100,10 +113,10 @@ def test_drafted_tails_change_no_token(
 @pytest.mark.parametrize(
     "options",
     [
-        {"overlap": True},
-        {"max_step_tokens": 3},
         {"max_total_tokens": 130, "max_running_requests": 6},
-        {"prefix_cache": False},
+        slow({"overlap": True}),
+        slow({"max_step_tokens": 3}),
+        slow({"prefix_cache": False}),
     ],
 )
 def test_neighbours_chunks_and_memory_change_no_token(
@@ -196,7 +209,7 @@ def test_a_stream_shows_no_guess(engine: Engine) -> None:
             assert b"".join(pieces[token] for token in part.token_ids).decode() == part.text
 
 
-@pytest.mark.parametrize("limit", [12, 24, 60])
+@pytest.mark.parametrize("limit", [12, slow(24), slow(60)])
 def test_recursive_grammars_are_healed_too(bundled: Engine, limit: int) -> None:
     node = {
         "type": "object",

@@ -26,7 +26,7 @@ from sgnb.engine.request import batch as batches
 from sgnb.engine.request.batch import Batch
 
 from . import fake_flashinfer
-from .interpreter import interpreted, needs_triton, quick_and_whole
+from .interpreter import interpreted, needs_triton
 from .test_attention import OPTIONS, random_batch
 from .test_flashinfer import expected, new_batch, random_kv
 
@@ -140,9 +140,9 @@ def test_random_steps_after_the_switch() -> None:
 
 
 @needs_triton
-@quick_and_whole
-def test_beside_tritons_kernels_in_the_interpreter(part: str) -> None:
-    assert interpreted("hybrid_check", part) == ["all", "agree"]
+@pytest.mark.slow
+def test_beside_tritons_kernels_in_the_interpreter() -> None:
+    assert interpreted("hybrid_check") == ["all", "agree"]
 
 
 def test_refused(flashinfer: SimpleNamespace) -> None:

@@ -13,6 +13,7 @@ from .interpreter import interpreted, needs_triton
 
 
 @needs_triton
+@pytest.mark.slow
 def test_the_kernel_in_the_interpreter() -> None:
     assert interpreted("invariant_check") == ["all", "agree"]
 

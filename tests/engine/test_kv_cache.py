@@ -33,6 +33,7 @@ def write_a_pool() -> None:
 
 
 @needs_proc
+@pytest.mark.slow
 def test_a_pool_takes_memory_when_it_is_written() -> None:
     process = multiprocessing.get_context("spawn").Process(target=write_a_pool)
     process.start()

@@ -16,7 +16,7 @@ import torch
 
 from sgnb.engine.device.precompile import _specialization, cancel_unclaimed, launch, precompiling
 
-from .interpreter import needs_triton, quick_and_whole, run_check
+from .interpreter import needs_triton, run_check
 
 CAN_BUILD = (
     any(map(which, ("cc", "gcc", "clang")))
@@ -243,6 +243,6 @@ def test_what_triton_compiles_apart_is_noted_apart() -> None:
 
 
 @needs_triton
-@quick_and_whole
-def test_no_step_needs_a_kernel_that_was_not_precompiled(part: str) -> None:
-    assert run_check("precompile_check", part) == ["all", "precompiled"]
+@pytest.mark.slow
+def test_no_step_needs_a_kernel_that_was_not_precompiled() -> None:
+    assert run_check("precompile_check") == ["all", "precompiled"]

@@ -110,7 +110,7 @@ def test_every_token_is_as_likely_as_the_oracle_says(case: str, seed: int) -> No
     assert not found[expected == 0].any()
 
 
-@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("ties", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_neighbours_of_a_request_do_not_change_its_tokens(ties: bool) -> None:
     """A request gives the same tokens alone as beside requests with other filters; also where
     logits are equal."""

@@ -7,7 +7,6 @@ one step ahead.
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import Any
 
@@ -99,7 +98,7 @@ if __name__ == "__main__":
     step_output.to_host = lambda *parts: tuple(part.clone() for part in parts)  # type: ignore[assignment]
     alone = tokens(overlap=False, company=False)
     assert len(alone) > 28
-    others = [(True, True), (False, True), (True, False)][: 1 if sys.argv[1:] == ["quick"] else 3]
+    others = [(True, True), (False, True), (True, False)]
     assert all(tokens(overlap, company) == alone for overlap, company in others)
     assert len(samplers) == 1 + len(others)
     assert all(sampler._grammars is not None for sampler in samplers)

@@ -15,10 +15,15 @@ from .oracle import matches
 from .sample_tree import Sampler
 
 CHECKER = jsonschema.Draft202012Validator.FORMAT_CHECKER
+SLOW = "iri", "iri-reference"
 WITH_TREES = [name for name, known in FORMATS.items() if known.pattern is not None]
 
 
-@pytest.mark.parametrize("name", WITH_TREES)
+def marked(name):
+    return pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
+
+
+@pytest.mark.parametrize("name", [*map(marked, WITH_TREES)])
 def test_texts_of_the_tree_have_the_format(name):
     sampler = Sampler(Rules(format_tree(name)), random.Random(3))
     texts = [sampler.text() for _ in range(120)]

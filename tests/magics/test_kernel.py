@@ -86,6 +86,7 @@ def test_views_are_widgets_and_a_twin(kernel: Kernel) -> None:
     assert "execute_result" not in kinds(messages)
 
 
+@pytest.mark.slow
 def test_the_twin_is_refreshed_while_the_run_goes_on(kernel: Kernel) -> None:
     kernel.run(
         "import sgnb.viz.display as display; "
