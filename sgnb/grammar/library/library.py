@@ -40,7 +40,7 @@ _LIMITS: dict[str, Any] = {
     "max_grammar_size": 500_000,
     "verbose_errors": False,
 }
-_LEXEME_LIMITS = _LIMITS | {
+LEXEME_LIMITS = _LIMITS | {
     "max_items_in_row": 1_000_000,
     "step_lexer_fuel": 100_000_000,
     "step_max_items": 100_000_000,
@@ -65,19 +65,28 @@ def compile_ebnf(text: str, vocabulary: Vocabulary) -> LibraryGrammar:
     longest match is taken, and what `%ignore` names may stand between them. GrammarError with line
     and column for what is wrong.
     """
+    return LibraryGrammar(write_ebnf(text), vocabulary)
+
+
+def write_ebnf(text: str) -> str:
+    """A user's grammar as the library reads it. GrammarError as for `compile_ebnf`."""
     if len(text) > LARGEST_TEXT:
         most = f"at most {LARGEST_TEXT:,} are read"
         raise GrammarError(f"ebnf has {len(text):,} characters", most)
     if is_gbnf(text):
-        return compile_rules(parse_gbnf(text), vocabulary)
+        return write(parse_gbnf(text))
     refuse_unsupported(text)
-    return LibraryGrammar(text, vocabulary)
+    return text
 
 
 def compile_lexemes(rules: Rules, vocabulary: Vocabulary) -> LibraryGrammar:
     """Exactly the texts of `rules`, which are made of lexemes. GrammarError if none."""
-    lark = write_lexemes(rules, Budget(SECONDS).spend, _has_text)
-    return LibraryGrammar(lark, vocabulary, _LEXEME_LIMITS)
+    return LibraryGrammar(write_schema(rules), vocabulary, LEXEME_LIMITS)
+
+
+def write_schema(rules: Rules) -> str:
+    """The texts of `rules`, which are made of lexemes, as the library reads them."""
+    return write_lexemes(rules, Budget(SECONDS).spend, _has_text)
 
 
 def _has_text(lark: str) -> bool:
