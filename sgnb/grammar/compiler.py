@@ -27,6 +27,7 @@ from weakref import WeakValueDictionary
 from ..errors import GrammarError
 from .automaton.automaton import Automaton
 from .automaton.compressed import Compressed
+from .library.ending import required_names
 from .library.library import LEXEME_LIMITS, LibraryGrammar
 from .lowering import Lowered, library_error, lower_if_small
 from .matcher import AutomatonMatcher, Matcher, Paths
@@ -58,6 +59,7 @@ class CompiledGrammar:
     seconds: float  # how long compiling took, or reading where `from_cache`
     from_cache: bool = False
     why: str = ""  # why there is no automaton
+    shortest: bytes | None = None  # without an automaton: a shortest text, if known
     number: int = field(default_factory=itertools.count(1).__next__)  # of this process
 
     @cached_property
@@ -161,7 +163,9 @@ def compile_spec(spec: GrammarSpec) -> CompiledGrammar:
     seconds = time.perf_counter() - began
     if not from_cache and seconds > WORTH_KEEPING:
         _keep(lowered, kept)
-    return CompiledGrammar(spec, lowered.automaton, lowered.lark, seconds, from_cache, lowered.why)
+    return CompiledGrammar(
+        spec, lowered.automaton, lowered.lark, seconds, from_cache, lowered.why, lowered.shortest
+    )
 
 
 _one_at_a_time = Lock()
@@ -177,9 +181,16 @@ def cache_folder() -> Path:
 def _from_library(compiled: CompiledGrammar, vocabulary: Vocabulary) -> LibraryGrammar:
     assert compiled.lark is not None
     if compiled.spec.kind == "ebnf":
-        return LibraryGrammar(compiled.lark, vocabulary)
+        return LibraryGrammar(compiled.lark, vocabulary, shortest=compiled.shortest)
     try:
-        return LibraryGrammar(compiled.lark, vocabulary, LEXEME_LIMITS)
+        is_json = compiled.spec.kind == "json_schema"
+        return LibraryGrammar(
+            compiled.lark,
+            vocabulary,
+            LEXEME_LIMITS,
+            shortest=compiled.shortest,
+            names=required_names(compiled.spec.text) if is_json else None,
+        )
     except GrammarError as error:
         raise library_error(compiled.why, error) from error
 

@@ -14,6 +14,7 @@ from ..errors import GrammarError
 from .automaton.automaton import Automaton, build
 from .automaton.limits import Limits, Recursive, TooLarge
 from .library.library import write_ebnf, write_schema
+from .library.shortest import shortest_text
 from .regex import parser as regex
 from .schema.translate import translate
 from .spec import GrammarSpec
@@ -42,11 +43,13 @@ class Lowered:
     automaton: Automaton | None
     lark: str | None
     why: str = ""  # why there is no automaton
+    shortest: bytes | None = None  # with `lark`: a shortest text, if known
 
     def to_bytes(self) -> bytes:
         if self.automaton is not None:
             return self.automaton.to_bytes()
-        return _LARK + json.dumps([self.lark, self.why]).encode()
+        shortest = None if self.shortest is None else self.shortest.decode("latin-1")
+        return _LARK + json.dumps([self.lark, self.why, shortest]).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Lowered | None:
@@ -55,16 +58,17 @@ class Lowered:
             automaton = Automaton.from_bytes(data)
             return None if automaton is None else cls(automaton, None)
         try:
-            lark, why = json.loads(data.removeprefix(_LARK))
+            lark, why, shortest = json.loads(data.removeprefix(_LARK))
         except ValueError:
             return None
-        return cls(None, lark, why)
+        return cls(None, lark, why, None if shortest is None else shortest.encode("latin-1"))
 
 
 def lower(spec: GrammarSpec) -> Lowered:
     """Raises GrammarError."""
     if spec.kind == "ebnf":
-        return Lowered(None, write_ebnf(spec.text), "a grammar can be recursive")
+        lark, shortest = write_ebnf(spec.text)
+        return Lowered(None, lark, "a grammar can be recursive", shortest)
     rules = _rules(spec)
     try:
         return Lowered(build(rules, _limits(spec)), None)
@@ -100,7 +104,7 @@ def _limits(spec: GrammarSpec) -> Limits:
 
 def _for_library(rules: Rules, why: str) -> Lowered:
     try:
-        return Lowered(None, write_schema(rules), why)
+        return Lowered(None, write_schema(rules), why, shortest_text(rules))
     except GrammarError as error:
         raise library_error(why, error) from error
 
