@@ -28,8 +28,8 @@ from sgnb.grammar.spec import GrammarSpec
 from .common import Report
 
 CALLERS = 4
-TOKENS = 400
-ROUNDS = 5
+TOKENS = 300
+ROUNDS = 3
 
 
 def hard(number: int) -> dict[str, Any]:
