@@ -23,6 +23,7 @@ NAMES = (
     "programs",
     "schema_runs",
     "grammar_compile",
+    "grammar_beside",
     "json_speed",
     "json_answers",
     "json_peers",

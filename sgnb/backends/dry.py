@@ -197,7 +197,7 @@ class DryExecutor:
         end = TokenGrammar(grammar, tokenizer.vocabulary).matcher().completion()
         if end is None:
             return _Grammar(report, None, 0, 0)
-        return _Grammar(replace(report, shortest=end.decode()), None, 0, len(end) - 1)
+        return _Grammar(replace(report, shortest=end.decode()), None, 0, max(0, len(end) - 1))
 
     def _explain_choices(self, call: ScoreCall) -> list[tuple[int, ...]]:
         """The tokens of each choice."""

@@ -1,7 +1,7 @@
 """Compiles grammars off the engine's thread, each once: from a spec to a maker of matchers.
 
-Two roads. What is regular and not too large becomes an automaton, which depends on no tokenizer and
-is cached on disk. What is recursive or too large goes to a grammar library, for one vocabulary.
+Two roads, see `lowering`. What depends on no tokenizer is made in another process where it may take
+long, cached on disk and shared by engines; the grammar library's part is for one vocabulary.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+import tempfile
 import time
 import warnings
 from collections import OrderedDict
@@ -21,27 +22,22 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 from unicodedata import unidata_version
+from weakref import WeakValueDictionary
 
 from ..errors import GrammarError
-from .automaton.automaton import Automaton, build
+from .automaton.automaton import Automaton
 from .automaton.compressed import Compressed
-from .automaton.limits import Limits, Recursive, TooLarge
-from .library.library import LibraryGrammar, compile_ebnf, compile_lexemes
+from .library.ending import required_names
+from .library.library import LEXEME_LIMITS, LibraryGrammar
+from .lowering import Lowered, library_error, lower_if_small
 from .matcher import AutomatonMatcher, Matcher, Paths
-from .regex import parser as regex
+from .process import DiedError, processes
 from .schema.suspects import suspects as schema_suspects
-from .schema.translate import translate
 from .spec import GrammarSpec
-from .syntax import Lexeme, Rules
 from .vocabulary import Vocabulary
 
-FORMAT = 3
+FORMAT = 4
 """Version of the disk cache: counts up when the same spec may give another automaton."""
-
-REGEX_LIMITS = Limits(positions=40_000, building=16_000, seconds=0.5)
-SCHEMA_LIMITS = Limits(positions=6_000, building=4_000, seconds=0.3)
-"""What would take longer goes to the library, whose masks are as fast. The bound is on the size
-first, so that a grammar takes the same road on machines of all speeds."""
 
 WORTH_KEEPING = 0.005
 """Seconds of compile time from which the disk cache pays."""
@@ -49,7 +45,6 @@ WORTH_KEEPING = 0.005
 THREADS = 4
 """Grammars compiled at a time: a hard one must not keep easy ones waiting."""
 
-SUFFIX = ".safetensors"
 KEPT_ON_DISK = 1024
 KEPT_IN_MEMORY = 256
 
@@ -60,10 +55,11 @@ class CompiledGrammar:
 
     spec: GrammarSpec
     automaton: Automaton | None  # None for the grammar library
-    rules: Rules | None  # of a schema or a pattern for the library
+    lark: str | None  # what the library reads
     seconds: float  # how long compiling took, or reading where `from_cache`
     from_cache: bool = False
     why: str = ""  # why there is no automaton
+    shortest: bytes | None = None  # without an automaton: a shortest text, if known
     number: int = field(default_factory=itertools.count(1).__next__)  # of this process
 
     @cached_property
@@ -124,16 +120,23 @@ class GrammarCompiler:
 
     def _make(self, spec: GrammarSpec) -> TokenGrammar:
         try:
-            compiled = compile_spec(spec)
+            compiled = _shared[spec] = _shared.get(spec) or compile_spec(spec)
             for line in suspects(spec):
                 warnings.warn_explicit(line, UserWarning, "json_schema", 1, registry=_warned)
             return TokenGrammar(compiled, self._vocabulary())
+        except DiedError:
+            with self._lock:
+                self._known.pop(spec, None)  # memory may be free again
+            raise
         except GrammarError:
             raise
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
             raise GrammarError(f"the {spec.kind} cannot be compiled: {reason}") from error
 
+
+_shared: WeakValueDictionary[GrammarSpec, CompiledGrammar] = WeakValueDictionary()
+"""What some engine uses."""
 
 _warned: dict[Any, Any] = {}
 """`warnings`' registry of what was said."""
@@ -145,17 +148,28 @@ def suspects(spec: GrammarSpec) -> tuple[str, ...]:
 
 
 def compile_spec(spec: GrammarSpec) -> CompiledGrammar:
-    """Compile, or read from the disk cache. Raises GrammarError."""
+    """Compile, or read from the disk cache. Raises GrammarError.
+
+    What may take long is compiled in another process. An interrupt ends only the wait for it.
+    """
     began = time.perf_counter()
     kept = _place(spec)
-    automaton = Automaton.load(kept)
-    if automaton is not None:
-        return CompiledGrammar(spec, automaton, None, time.perf_counter() - began, from_cache=True)
-    automaton, rules, why = _compile(spec)
+    lowered = _read(kept)
+    from_cache = lowered is not None
+    if lowered is None:
+        with _one_at_a_time:
+            lowered = lower_if_small(spec)
+        lowered = lowered or processes.lower(spec)
     seconds = time.perf_counter() - began
-    if automaton is not None and seconds > WORTH_KEEPING:
-        _keep(automaton, kept)
-    return CompiledGrammar(spec, automaton, rules, seconds, why=why)
+    if not from_cache and seconds > WORTH_KEEPING:
+        _keep(lowered, kept)
+    return CompiledGrammar(
+        spec, lowered.automaton, lowered.lark, seconds, from_cache, lowered.why, lowered.shortest
+    )
+
+
+_one_at_a_time = Lock()
+"""Threads that compute take Python's lock in turns: with one of them a turn comes soon."""
 
 
 def cache_folder() -> Path:
@@ -164,39 +178,48 @@ def cache_folder() -> Path:
     return Path(os.environ.get("SGNB_CACHE") or user).expanduser() / "grammars"
 
 
-def _compile(spec: GrammarSpec) -> tuple[Automaton | None, Rules | None, str]:
-    if spec.kind == "ebnf":
-        return None, None, "a grammar can be recursive"
-    if spec.kind == "regex":
-        rules, limits = Rules(Lexeme(regex.parse(spec.text))), REGEX_LIMITS
-    else:
-        rules, limits = translate(spec.text, spec.whitespace), SCHEMA_LIMITS
-    try:
-        return build(rules, limits), None, ""
-    except (Recursive, TooLarge) as error:
-        return None, rules, error.message
-
-
 def _from_library(compiled: CompiledGrammar, vocabulary: Vocabulary) -> LibraryGrammar:
-    if compiled.rules is None:
-        return compile_ebnf(compiled.spec.text, vocabulary)
+    assert compiled.lark is not None
+    if compiled.spec.kind == "ebnf":
+        return LibraryGrammar(compiled.lark, vocabulary, shortest=compiled.shortest)
     try:
-        return compile_lexemes(compiled.rules, vocabulary)
+        is_json = compiled.spec.kind == "json_schema"
+        return LibraryGrammar(
+            compiled.lark,
+            vocabulary,
+            LEXEME_LIMITS,
+            shortest=compiled.shortest,
+            names=required_names(compiled.spec.text) if is_json else None,
+        )
     except GrammarError as error:
-        message = f"{compiled.why}; and the grammar library: {error.message}"
-        raise GrammarError(message, error.hint) from error
+        raise library_error(compiled.why, error) from error
 
 
 def _place(spec: GrammarSpec) -> Path:
     key = f"{FORMAT}\0{unidata_version}\0{spec.kind}\0{spec.whitespace}\0{spec.text}"
-    return cache_folder() / f"{hashlib.sha256(key.encode()).hexdigest()[:40]}{SUFFIX}"
+    return cache_folder() / hashlib.sha256(key.encode()).hexdigest()[:40]
 
 
-def _keep(automaton: Automaton, place: Path) -> None:
-    """Write it to the disk cache, and evict the oldest files. A full disk is no error."""
+def _read(place: Path) -> Lowered | None:
+    try:
+        return Lowered.from_bytes(place.read_bytes())
+    except OSError:
+        return None
+
+
+def _keep(lowered: Lowered, place: Path) -> None:
+    """Write it to the disk cache, never half a file, and evict the oldest files. A full disk is no
+    error."""
     with suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
-        automaton.save(place)
-        files = sorted(place.parent.glob(f"*{SUFFIX}"), key=lambda file: file.stat().st_mtime)
+        handle, draft = tempfile.mkstemp(dir=place.parent, suffix=".tmp")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(lowered.to_bytes())
+            os.replace(draft, place)
+        except BaseException:
+            Path(draft).unlink(missing_ok=True)
+            raise
+        files = sorted(place.parent.iterdir(), key=lambda file: file.stat().st_mtime)
         for old in files[:-KEPT_ON_DISK]:
             old.unlink(missing_ok=True)

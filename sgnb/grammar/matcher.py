@@ -30,6 +30,10 @@ class Matcher(Protocol):
     def state(self) -> int:
         """The automaton's state; -1 where states have no numbers."""
 
+    @property
+    def searches(self) -> bool:
+        """Whether `distance` and `completion` take time, milliseconds, and are not the least."""
+
     def accept_token(self, token: int) -> None:
         """Advance by the token's bytes. GrammarError if it is forbidden: nothing has changed."""
 
@@ -118,6 +122,8 @@ class Paths:
 
 class AutomatonMatcher:
     """A path through an automaton."""
+
+    searches = False
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths

@@ -98,8 +98,7 @@ def explain(
     spec, automaton = grammar.spec, grammar.automaton
     head = (spec.kind, spec.text, grammar.seconds, grammar.from_cache, grammar.why)
     if automaton is None:
-        unknown = "its size, its shortest text and its endless parts are not known"
-        return GrammarReport(*head, warnings=(unknown, *suspects(spec)))
+        return GrammarReport(*head, **_of_library(grammar, encoder, max_tokens))
     example, forced = _examples(automaton, grammar.compressed)
     shortest = _shortest(automaton)
     warnings = [
@@ -119,6 +118,21 @@ def explain(
         example=example.decode(errors="replace"),
         warnings=tuple(warnings),
     )
+
+
+def _of_library(
+    grammar: CompiledGrammar, encoder: Encoder | None, max_tokens: int | None
+) -> dict[str, Any]:
+    shortest, hints = grammar.shortest, suspects(grammar.spec)
+    if shortest is None:
+        unknown = "its size, its shortest text and its endless parts are not known"
+        return {"warnings": (unknown, *hints)}
+    unknown = "its size and its endless parts are not known"
+    too_long = _too_long(shortest, encoder, max_tokens)
+    return {
+        "shortest": shortest.decode(errors="replace"),
+        "warnings": (unknown, *hints, *too_long),
+    }
 
 
 def _too_long(shortest: bytes, encoder: Encoder | None, max_tokens: int | None) -> list[str]:

@@ -42,6 +42,11 @@ class Vocabulary:
         """The bytes that are tokens of their own."""
         return np.unique(np.array([piece[0] for piece in self.pieces if len(piece) == 1], np.intp))
 
+    @cached_property
+    def token_of_byte(self) -> dict[int, int]:
+        """A token for each byte that is one of its own."""
+        return {piece[0]: token for token, piece in enumerate(self.pieces) if len(piece) == 1}
+
     def longer_than(self, length: int) -> NDArray[np.uint32]:
         """The tokens of more than `length` bytes, uint32[ceil(size / 32)], read-only: bit i % 32 of
         word i // 32 is token i."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import jsonschema
 import pytest
 
 from sgnb.engine.engine import Engine
@@ -487,3 +488,35 @@ def test_verify_reports_differences(bytes_engine: Engine) -> None:
         )
     same = verify_jump_forward(bytes_engine, ["x"], regex="[a-c]", max_new_tokens=3)
     assert not same.differences and "0 texts differ" in str(same)
+
+
+OPEN: dict[str, Any] = {
+    "anyOf": [
+        {"type": "array", "items": {"$ref": "#"}},
+        {
+            "type": "object",
+            "properties": {"x": {"$ref": "#"}, "a_long_name": {"type": "string", "minLength": 3}},
+            "required": ["a_long_name"],
+        },
+        {"type": "string"},
+    ]
+}
+
+
+@pytest.mark.parametrize("limit", [4, 24, 40, 80])
+def test_texts_of_the_library_end_in_time(engine: Engine, limit: int) -> None:
+    schema = {"type": "array", "items": OPEN, "minItems": 1}
+    schema["items"] = json.loads(json.dumps(OPEN).replace('"#"', '"#/items"'))
+    outputs = engine.generate([PROMPT] * 12, json_schema=schema, max_new_tokens=limit, seed=3)
+    for out in outputs:
+        jsonschema.validate(json.loads(out.text), schema)
+        assert len(out.token_ids) <= limit
+
+
+def test_what_cannot_end_in_time_is_refused_with_the_library_too(bytes_engine: Engine) -> None:
+    schema = {"type": "object", "properties": {"x": OPEN, "abc": {}}, "required": ["abc"]}
+    schema = json.loads(json.dumps(schema).replace('"#"', '"#/properties/x"'))
+    with pytest.raises(RequestError, match=r"shortest text needs 10 tokens, and only 6 may"):
+        bytes_engine.generate(PROMPT, json_schema=schema, max_new_tokens=6)
+    with pytest.raises(RequestError, match=r"shortest text needs \d+ tokens, and only 2 may"):
+        bytes_engine.generate(PROMPT, ebnf='root ::= "(" root ")" | "123456"', max_new_tokens=2)

@@ -5,7 +5,6 @@ import dataclasses
 import itertools
 import random
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -439,45 +438,28 @@ def test_builds_are_repeatable() -> None:
     assert same(automaton(EXAMPLE), automaton(EXAMPLE))
 
 
-def test_save_and_load(tmp_path: Path) -> None:
-    path = tmp_path / "found.safetensors"
+def test_bytes_and_back() -> None:
     found = automaton(EXAMPLE)
-    for _ in range(2):
-        found.save(path)
-    loaded = Automaton.load(path)
+    loaded = Automaton.from_bytes(found.to_bytes())
     assert loaded is not None and same(found, loaded)
     assert accepts(loaded, "né1b".encode()) and not loaded.table.flags.writeable
-    assert list(tmp_path.iterdir()) == [path]
 
 
-def test_reading_takes_no_parser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_takes_no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python's own may fail while other threads parse."""
 
     def fail(*_: object, **__: object) -> None:
         raise SystemError("AST constructor recursion depth mismatch")
 
-    found, path = automaton(A), tmp_path / "found.safetensors"
-    found.save(path)
+    found = automaton(A)
+    data = found.to_bytes()
     monkeypatch.setattr(ast, "parse", fail)
-    loaded = Automaton.load(path)
+    loaded = Automaton.from_bytes(data)
     assert loaded is not None and same(found, loaded)
 
 
-def test_a_failed_save_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise OSError("disk full")
-
-    monkeypatch.setattr(numpy_tensors, "save", fail)
-    with pytest.raises(OSError, match="disk full"):
-        automaton(A).save(tmp_path / "found.safetensors")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_broken_files_are_not_loaded(tmp_path: Path) -> None:
-    path = tmp_path / "found.safetensors"
-    automaton(EXAMPLE).save(path)
-    data = path.read_bytes()
-    assert Automaton.load(tmp_path / "missing.safetensors") is None
+def test_broken_bytes_are_not_read() -> None:
+    data = automaton(EXAMPLE).to_bytes()
     for broken in (
         b"",
         b"text",
@@ -485,8 +467,7 @@ def test_broken_files_are_not_loaded(tmp_path: Path) -> None:
         data[:200] + b"\xff" * 50 + data[250:],
         data[:-30],
     ):
-        path.write_bytes(broken)
-        assert Automaton.load(path) is None
+        assert Automaton.from_bytes(broken) is None
 
 
 @pytest.mark.parametrize(
@@ -503,15 +484,11 @@ def test_broken_files_are_not_loaded(tmp_path: Path) -> None:
         ("names", lambda array: np.frombuffer(b"[1]", np.uint8)),
     ],
 )
-def test_files_that_do_not_fit_are_not_loaded(tmp_path: Path, name: str, change: object) -> None:
-    path = tmp_path / "found.safetensors"
-    automaton(EXAMPLE).save(path)
-    parts = numpy_tensors.load(path.read_bytes())
+def test_parts_that_do_not_fit_are_not_read(name: str, change: object) -> None:
+    parts = numpy_tensors.load(automaton(EXAMPLE).to_bytes())
     parts[name] = change(parts[name])  # type: ignore[operator]
-    path.write_bytes(
-        numpy_tensors.save({key: np.ascontiguousarray(part) for key, part in parts.items()})
-    )
-    assert Automaton.load(path) is None
+    data = numpy_tensors.save({key: np.ascontiguousarray(part) for key, part in parts.items()})
+    assert Automaton.from_bytes(data) is None
 
 
 def test_random_bytes_agree_with_the_language() -> None:

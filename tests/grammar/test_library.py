@@ -533,7 +533,7 @@ def follow(matcher: LibraryMatcher, data: bytes) -> bytes:
 
 
 def test_a_lexer_that_remembers_too_much_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(library._LEXEME_LIMITS, "max_lexer_states", 2500)
+    monkeypatch.setitem(library.LEXEME_LIMITS, "max_lexer_states", 2500)
     pattern = "(?s:(.*a.{20}){3}b)"
     words = ["".join(word) for n in range(2, 8) for word in itertools.product("ab", repeat=n)]
     vocabulary = Vocabulary([*BYTES.pieces, *(word.encode() for word in words)])

@@ -173,7 +173,11 @@ def test_the_road_of_the_library_says_so() -> None:
     )
     grammar = compile_spec(GrammarSpec("json_schema", tree))
     report = explain(grammar)
-    assert report.shortest is None
+    assert report.shortest == "[]"
+    [too_long] = explain(grammar, Letters(), 1).warnings[1:]
+    assert "takes 2 tokens, and only 1 may be generated" in too_long
+    lark = explain(compile_spec(GrammarSpec("ebnf", 'start: "a" start?')))
+    assert lark.shortest is None and "shortest text" in lark.warnings[0]
     assert "grammar library" in str(report) and "not known" in report.warnings[0]
     assert lines(grammar) == [] == allowed_tokens(grammar, Letters(), [1])
 

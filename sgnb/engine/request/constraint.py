@@ -19,9 +19,10 @@ the jump, and what the model would have chosen in its place is found in the same
 
 The text ends before the tokens do: at each place the shortest way to an end must fit into what is
 left of max_new_tokens. A token after which it would not is taken back, and the shortest way is
-written instead. A grammar of the library does not tell its shortest way: in the last part of its
-tokens it ends early, which means that it closes the JSON strings, arrays and objects that it can
-close, and ends as soon as it may.
+written instead. A JSON schema of the library has a short way only after a search of milliseconds:
+that is done now and then, each token when it gets close. Where none is known, the text ends early
+in the last part of its tokens, which means that it closes the JSON strings, arrays and objects that
+it can close, and ends as soon as it may.
 """
 
 from __future__ import annotations
@@ -44,6 +45,17 @@ RETOKENIZED = 8
 
 END_SHARE = 0.25
 """The share of max_new_tokens that is kept for ending early."""
+
+SEARCH_SHARE = 0.25
+"""The share of the tokens that are left beyond an end that is found, after which the next is looked
+for: what is open seldom grows by three tokens with each token."""
+
+SEARCH_ALWAYS = 32
+"""With so many tokens left beyond twice those of the end that was found, or fewer, an end is looked
+for at each: one token may open an object with much that is required."""
+
+SEARCH_AGAIN = 16
+"""Tokens until the next search, after one that found nothing."""
 
 
 class OpenToken(NamedTuple):
@@ -80,6 +92,8 @@ class Constraint:
         self._jumps, self._drafts = jump, draft
         self._first = request.num_prompt_tokens
         self._seen = b""
+        self._search_at = request.limit  # with so few tokens left, or fewer, an end is looked for
+        self._end_unknown = False
         self.binds = not thinking_end
         self.closed = False  # the text was ended here
         self.data = bytearray()  # the text that the grammar binds, so far
@@ -109,11 +123,7 @@ class Constraint:
         max_new_tokens."""
         limit, thinking = self._request.limit, not self.binds
         if not self._fits(self._matcher, limit - thinking):
-            need = (
-                len(self._mark_tokens)
-                + len(self._tokenizer.write(self._matcher.completion() or b""))
-                + thinking
-            )
+            need = len(self._mark_tokens) + self._needs(self._matcher) + thinking
             raise RequestError(
                 f"the grammar's shortest text needs {need} token{'s' * (need != 1)}, and only "
                 f"{limit} may be generated",
@@ -177,14 +187,16 @@ class Constraint:
         elif self._fits(self._matcher, remaining):
             self._jump()
             self.closed = self.closed or (self._ends_early and self._matcher.is_final)
-        else:
+        elif not self._matcher.searches or self._fitted_before(remaining + 1):
             self._undo()
             self._force_end()
+        else:
+            self._end_unknown = True
 
     @property
     def _ends_early(self) -> bool:
         """Whether it is time to end a text whose shortest way to an end is not known."""
-        if self._matcher.distance() is not None:
+        if not self._end_unknown:
             return False
         request, data = self._request, self.data
         depth = sum(map(data.count, (b"{", b"["))) - sum(map(data.count, (b"}", b"]")))
@@ -213,10 +225,29 @@ class Constraint:
         """Whether `tokens` tokens are enough for the shortest way to an end; where that is not
         known, any are."""
         tokens -= 0 if self.binds else len(self._mark_tokens)
-        distance = matcher.distance()
-        if tokens < 0 or distance is None or distance <= tokens:
+        if tokens < 0 or (matcher.searches and tokens > self._search_at):
             return tokens >= 0
-        return len(self._tokenizer.write(matcher.completion() or b"")) <= tokens
+        distance = matcher.distance()
+        if distance is None:
+            self._end_unknown, self._search_at = True, tokens - SEARCH_AGAIN
+            return True
+        if distance <= tokens and not matcher.searches:
+            return True
+        needed = self._needs(matcher)
+        self._end_unknown = False
+        later = tokens - max(1, int(SEARCH_SHARE * (tokens - needed)))
+        self._search_at = max(later, 2 * needed + SEARCH_ALWAYS)
+        return needed <= tokens
+
+    def _needs(self, matcher: Matcher) -> int:
+        """The tokens of the shortest way to an end; of one that is known."""
+        return len(self._tokenizer.write(matcher.completion() or b""))
+
+    def _fitted_before(self, tokens: int) -> bool:
+        """Whether `tokens` tokens were enough for a way to an end before the last one."""
+        before = self._matcher.fork()
+        before.rollback(1)
+        return before.completion() is not None and self._needs(before) <= tokens
 
     def _undo(self) -> None:
         """Take the last sampled token back."""
@@ -244,6 +275,8 @@ class Constraint:
             return
         end, trial = self._matcher.completion() or b"", self._matcher.fork()
         tokens = self._tokenizer.write(end)
+        if len(tokens) > self._request.remaining:  # of a search, which may find no short one
+            return
         self._write("limit", end, 0, tokens, trial, self._accept(trial, tokens))
         self.closed = True
 

@@ -6,10 +6,7 @@ Knows no tokens and no requests: the caller keeps the state, a number.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -110,37 +107,24 @@ class Automaton:
             state = int(self.table[state, self.classes[byte]])
         return bytes(result)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write to `path`, which never holds half a file. Raises OSError.
-
-        Not as numpy's files: reading their heads takes Python's parser, which fails now and then
-        when other threads parse at the same time (python/cpython#106905).
-        """
-        place = Path(path)
+    def to_bytes(self) -> bytes:
+        """Not as numpy's files: reading their heads takes Python's parser, which fails now and then
+        when other threads parse at the same time (python/cpython#106905)."""
         names = json.dumps([self.labels, self.label_sets]).encode()
         parts = {name: getattr(self, name) for name in _ARRAYS}
         parts |= {"format": np.array([_FORMAT], np.int32), "names": np.frombuffer(names, np.uint8)}
-        data = tensors.save({name: np.ascontiguousarray(part) for name, part in parts.items()})
-
-        handle, draft = tempfile.mkstemp(dir=place.parent, prefix=place.name, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.replace(draft, place)
-        except BaseException:
-            Path(draft).unlink(missing_ok=True)
-            raise
+        return tensors.save({name: np.ascontiguousarray(part) for name, part in parts.items()})
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Automaton | None:
-        """What `save` wrote; None when the file is missing, broken or of another format."""
+    def from_bytes(cls, data: bytes) -> Automaton | None:
+        """What `to_bytes` gave; None for what is broken or of another format."""
         try:
-            parts = tensors.load(Path(path).read_bytes())
+            parts = tensors.load(data)
             if parts["format"].tolist() != [_FORMAT]:
                 return None
             labels, label_sets = json.loads(parts["names"].tobytes())
             arrays: dict[str, Any] = {name: parts[name] for name in _ARRAYS}
-        except (OSError, ValueError, KeyError, TypeError, SafetensorError):
+        except (ValueError, KeyError, TypeError, SafetensorError):
             return None
         if not _sound(arrays, len(label_sets)):
             return None

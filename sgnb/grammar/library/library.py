@@ -22,11 +22,13 @@ from numpy.typing import NDArray
 from ...errors import GrammarError
 from ..syntax import Rules
 from ..vocabulary import Vocabulary
+from .ending import find_end
 from .gbnf import is_gbnf, parse_gbnf
 from .lark import SECONDS, write
 from .lark_notation import refuse_unsupported
 from .lexeme_lark import write_lexemes
 from .lexemes import Budget
+from .shortest import shortest_text
 
 LARGEST_TEXT = 1_500_000  # characters of a user's grammar
 LARGEST_LARK = 400_000  # characters of what the library reads; larger ones take it seconds
@@ -40,7 +42,7 @@ _LIMITS: dict[str, Any] = {
     "max_grammar_size": 500_000,
     "verbose_errors": False,
 }
-_LEXEME_LIMITS = _LIMITS | {
+LEXEME_LIMITS = _LIMITS | {
     "max_items_in_row": 1_000_000,
     "step_lexer_fuel": 100_000_000,
     "step_max_items": 100_000_000,
@@ -65,19 +67,31 @@ def compile_ebnf(text: str, vocabulary: Vocabulary) -> LibraryGrammar:
     longest match is taken, and what `%ignore` names may stand between them. GrammarError with line
     and column for what is wrong.
     """
+    lark, shortest = write_ebnf(text)
+    return LibraryGrammar(lark, vocabulary, shortest=shortest)
+
+
+def write_ebnf(text: str) -> tuple[str, bytes | None]:
+    """A user's grammar as the library reads it, and a shortest text if it is known. GrammarError as
+    for `compile_ebnf`."""
     if len(text) > LARGEST_TEXT:
         most = f"at most {LARGEST_TEXT:,} are read"
         raise GrammarError(f"ebnf has {len(text):,} characters", most)
     if is_gbnf(text):
-        return compile_rules(parse_gbnf(text), vocabulary)
+        rules = parse_gbnf(text)
+        return write(rules), shortest_text(rules)
     refuse_unsupported(text)
-    return LibraryGrammar(text, vocabulary)
+    return text, None
 
 
 def compile_lexemes(rules: Rules, vocabulary: Vocabulary) -> LibraryGrammar:
     """Exactly the texts of `rules`, which are made of lexemes. GrammarError if none."""
-    lark = write_lexemes(rules, Budget(SECONDS).spend, _has_text)
-    return LibraryGrammar(lark, vocabulary, _LEXEME_LIMITS)
+    return LibraryGrammar(write_schema(rules), vocabulary, LEXEME_LIMITS)
+
+
+def write_schema(rules: Rules) -> str:
+    """The texts of `rules`, which are made of lexemes, as the library reads them."""
+    return write_lexemes(rules, Budget(SECONDS).spend, _has_text)
 
 
 def _has_text(lark: str) -> bool:
@@ -101,16 +115,30 @@ class _NoToken(GrammarError):
 class LibraryGrammar:
     """A grammar in the library's notation for a vocabulary; shared by requests and threads."""
 
-    def __init__(self, lark: str, vocabulary: Vocabulary, limits: dict[str, Any] = _LIMITS) -> None:
-        """Compiles, without the GIL. Raises GrammarError with what the library says."""
+    def __init__(
+        self,
+        lark: str,
+        vocabulary: Vocabulary,
+        limits: dict[str, Any] = _LIMITS,
+        *,
+        shortest: bytes | None = None,
+        names: tuple[bytes, ...] | None = None,
+    ) -> None:
+        """Compiles, without the GIL. Raises GrammarError with what the library says.
+
+        shortest: a shortest text, if known. names: all texts are JSON, whose ends can be found;
+        see `find_end`.
+        """
         if len(lark) > LARGEST_LARK:
             problem = "the grammar is too large for the grammar library"
             hint = f"fewer rules or options; the limit is {LARGEST_LARK:,}"
             raise GrammarError(f"{problem}: {len(lark):,} characters as it reads them", hint)
         self.vocabulary = vocabulary
+        self.shortest, self.names = shortest, names
         self._lark, self._limits = lark, limits
         self._lock = Lock()
         self._first = self._compiled()
+        vocabulary.token_of_byte  # noqa: B018  made here, not by the engine's thread
 
     def _compiled(self) -> Any:
         """The library's own matcher, at the beginning; its copies share what its lexer learns."""
@@ -141,6 +169,7 @@ class LibraryMatcher:
     """A `Matcher`, whose docstrings say what changes; without numbered states and labels."""
 
     state = -1
+    searches = True
 
     def __init__(
         self, grammar: LibraryGrammar, first: Any, inner: Any, accepted: list[int]
@@ -149,6 +178,8 @@ class LibraryMatcher:
         self._accepted = accepted
         self._vocabulary = grammar.vocabulary
         self._mask: NDArray[np.uint32] | None = None
+        self._end: bytes | None = None  # what `completion` found, if `_end_is_known`
+        self._end_is_known = False
 
     def accept_token(self, token: int) -> None:
         piece = self._vocabulary.pieces[token]
@@ -162,6 +193,10 @@ class LibraryMatcher:
             raise GrammarError(message, "take one of the allowed tokens")
         self._accepted.append(token)
         self._mask = None
+        if self._end is not None and self._end.startswith(piece):
+            self._end = self._end.removeprefix(piece)
+        else:
+            self._end, self._end_is_known = None, False
 
     def next_token_bitmask(self) -> NDArray[np.uint32]:
         if self._mask is None:
@@ -184,14 +219,31 @@ class LibraryMatcher:
         """As far as the library sees them."""
         return b"" if self._inner.is_stopped() else bytes(self._inner.compute_ff_bytes())
 
-    def distance(self) -> None:
-        """Not known, and neither are the next two: the library does not say how a text can end."""
+    def distance(self) -> int | None:
+        """Of `completion`."""
+        end = self.completion()
+        return None if end is None else len(end)
+
+    def completion(self) -> bytes | None:
+        """A shortest text at the beginning, if it is known; later a short one, and only for JSON.
+        Looked for when asked for, some milliseconds."""
+        if not self._accepted:
+            return self._grammar.shortest
+        if not self._end_is_known:
+            self._end, self._end_is_known = self._find_end(), True
+        return self._end
+
+    def _find_end(self) -> bytes | None:
+        names, vocabulary = self._grammar.names, self._vocabulary
+        if names is None or 0x22 not in vocabulary.token_of_byte:
+            return None
+        text = b"".join([vocabulary.pieces[token] for token in self._accepted])
+        inner = self._inner.deep_copy()
+        end = find_end(inner, text, vocabulary.token_of_byte, names)
+        return None if inner.is_error() else end
 
     def is_idle(self, tokens: int) -> bool:
         return False
-
-    def completion(self) -> bytes | None:
-        return None
 
     def labels(self, data: bytes = b"") -> tuple[str, ...]:
         """None: the library does not say where in the grammar it is."""
@@ -206,10 +258,13 @@ class LibraryMatcher:
             self._check()
             del self._accepted[-tokens:]
             self._mask = None
+            self._end, self._end_is_known = None, False
 
     def fork(self) -> LibraryMatcher:
         inner = self._inner.deep_copy()
-        return LibraryMatcher(self._grammar, self._first, inner, self._accepted.copy())
+        twin = LibraryMatcher(self._grammar, self._first, inner, self._accepted.copy())
+        twin._end, twin._end_is_known = self._end, self._end_is_known
+        return twin
 
     @property
     def is_final(self) -> bool:

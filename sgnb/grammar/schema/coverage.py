@@ -25,8 +25,8 @@ that names the keyword, its place and an alternative; any other is an annotation
 
 What runs it: *automaton* for what is regular, *library* for recursive references, for `true`,
 `{{}}`, objects without `properties` and arrays without `items` (any JSON inside), and for what
-would make the automaton too large. Both are as fast; only of an automaton it is known how many
-tokens a text takes to its end. What compiles does not fail later.
+would make the automaton too large. Both are as fast; of an automaton it is known how many tokens a
+text takes to its end, with the library a short end is found. What compiles does not fail later.
 
 ## What the output looks like
 

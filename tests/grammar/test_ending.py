@@ -1,0 +1,143 @@
+"""The shortest texts of rules, and ends of JSON texts on the library's road."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+from hypothesis import given
+
+from sgnb.grammar.automaton.automaton import START, build
+from sgnb.grammar.compiler import CompiledGrammar, TokenGrammar
+from sgnb.grammar.library.ending import required_names
+from sgnb.grammar.library.library import write_ebnf, write_schema
+from sgnb.grammar.library.shortest import shortest_text
+from sgnb.grammar.regex.parser import parse
+from sgnb.grammar.schema.translate import translate
+from sgnb.grammar.spec import GrammarSpec
+from sgnb.grammar.syntax import (
+    NOTHING,
+    Chars,
+    Intersect,
+    Literal,
+    Node,
+    Reference,
+    Repeat,
+    Rules,
+    Without,
+    alternate,
+    concat,
+)
+from sgnb.grammar.vocabulary import Vocabulary
+
+from .trees import trees
+
+BYTES = Vocabulary([bytes([value]) for value in range(255)])
+TREE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "note": {"type": "string"},
+        "kind": {"enum": ["leaf", "branch"]},
+        "below": {"type": "array", "items": {"$ref": "#"}},
+        "when": {"type": "string", "format": "date"},
+        "size": {"type": "number", "minimum": 100},
+    },
+    "required": ["kind", "when", "size"],
+    "additionalProperties": {"type": "string", "minLength": 2},
+}
+SCHEMAS: list[dict[str, Any]] = [
+    TREE,
+    {"anyOf": [{"type": "array", "items": {"$ref": "#"}, "minItems": 2}, {"type": "boolean"}]},
+    {"type": "object", "minProperties": 1},
+    {"properties": {"a": True, "id": {"type": "string", "pattern": "^[a-z]+:[0-9]{4}$"}},
+     "required": ["id", "ключ", 'a"b'], "type": "object",
+     "additionalProperties": {"type": ["null", "array"]}},
+]  # fmt: skip
+
+
+def grammar(schema: dict[str, Any]) -> TokenGrammar:
+    text = json.dumps(schema)
+    rules = translate(text)
+    spec, shortest = GrammarSpec("json_schema", text), shortest_text(rules)
+    return TokenGrammar(
+        CompiledGrammar(spec, None, write_schema(rules), 0.0, shortest=shortest), BYTES
+    )
+
+
+@given(trees)
+def test_as_short_as_the_automatons(tree: Node) -> None:
+    try:
+        automaton = build(Rules(tree))
+    except Exception:
+        return
+    found = shortest_text(Rules(tree))
+    assert found is not None and len(found) == automaton.distance[START]
+    assert automaton.final[automaton.step(START, found)]
+
+
+@pytest.mark.parametrize(
+    ("rules", "shortest"),
+    [
+        (Rules(Reference("a"), {"a": concat(Literal("("), Reference("b"), Literal(")")),
+                                "b": alternate(Reference("a"), Literal("long"))}), b"(long)"),
+        (Rules(Reference("a"), {"a": concat(Literal("x"), Reference("a"))}), None),
+        (Rules(alternate(NOTHING, Repeat(Literal("ab"), 3, None))), b"ababab"),
+        (Rules(Repeat(Literal("ab"), 10**9, None)), None),
+        (Rules(Intersect((parse("[ab]{3,}"), parse(".*b.{4}")))), b"baaaa"),
+        (Rules(Without(parse("a*"), parse("a{0,2}"))), b"aaa"),
+        (Rules(Chars(((0xE9, 0xE9), (0x20AC, 0x20AC)))), "é".encode()),
+    ],
+)  # fmt: skip
+def test_shortest_texts(rules: Rules, shortest: bytes | None) -> None:
+    found = shortest_text(rules)
+    assert (found and len(found)) == (shortest and len(shortest))
+
+
+def test_of_grammars() -> None:
+    assert write_ebnf('root ::= "(" root ")" | "end"')[1] == b"end"
+    assert write_ebnf('start: "a" start?')[1] is None
+
+
+def test_required_names() -> None:
+    schema = {"required": ["a", 'b"'], "properties": {"required": {"required": ["é"]}}, "x": [1]}
+    assert set(required_names(json.dumps(schema))) == {b'a"', b'b\\""', 'é"'.encode()}
+    assert required_names("true") == ()
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_a_text_ends_from_anywhere(schema: dict[str, Any]) -> None:
+    """In few bytes, after any bytes that are allowed."""
+    made, rng = grammar(schema), random.Random(1)
+    validator = jsonschema.Draft202012Validator(schema)
+    shortest = made.matcher().completion()
+    assert shortest is not None and validator.is_valid(json.loads(shortest))
+    for _ in range(6):
+        matcher, text = made.matcher(), b""
+        for _ in range(60):
+            end = matcher.completion()
+            assert end is not None and validator.is_valid(json.loads(text + end)), text
+            assert matcher.distance() == len(end) < 150
+            allowed = np.flatnonzero(BYTES.unpacked(matcher.next_token_bitmask()))
+            if not len(allowed):
+                break
+            token = int(rng.choice(allowed.tolist()))
+            text += bytes([token])
+            matcher.accept_token(token)
+
+
+def test_an_end_that_is_followed_is_not_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    matcher = grammar(TREE).matcher()
+    for token in b'{"kind": "':
+        matcher.accept_token(token)
+    end = matcher.completion()
+    assert end is not None
+    monkeypatch.setattr("sgnb.grammar.library.library.find_end", lambda *_: pytest.fail("again"))
+    twin = matcher.fork()
+    for at, token in enumerate(end):
+        assert twin.completion() == end[at:]
+        twin.accept_token(token)
+    assert twin.is_final and matcher.completion() == end
