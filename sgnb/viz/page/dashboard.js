@@ -131,9 +131,10 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   }
   // What can be done to the node that is kept: [name, what it does, how].
   let answer = null;
+  const pinnedSince = new Map(); // by node, after the last record: whether it was pinned or let go of
   function actionsOf(state, id) {
     if (id === undefined || !state.nodes.has(id)) return [];
-    const held = answer?.node === id && !store.live && answer.pinned !== undefined ? answer.pinned : state.pins.has(id);
+    const held = pinnedSince.get(id) ?? state.pins.has(id);
     const asked = (action, title) => [action, title, () => askKernel(action, id)];
     const cache = !ask || store.place !== null || state.stopped ? [] : [held ? asked("unpin", "let the cache evict it again") : asked("pin", "keep it, and all above it, from eviction"), asked("evict", "free what nobody uses of it, and of all below it")];
     return [...(panel?.actions?.(id) ?? []), ...cache];
@@ -142,8 +143,9 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     answer = { node, text: `asked to ${action} it; a cell that runs comes first` };
     select();
     const { text, failed } = await ask(action, node);
-    const then = store.live ? "" : ". This view shows the tree as it was at the end of the run";
-    answer = { node, text: visible(text) + then, ...(!failed && action !== "evict" && { pinned: action === "pin" }) };
+    const later = !failed && !store.live;
+    if (later && action !== "evict") pinnedSince.set(node, action === "pin");
+    answer = { node, text: visible(text) + (later ? ". This view shows the tree as it was at the end of the run" : "") };
     select();
   }
   function open(name) {
