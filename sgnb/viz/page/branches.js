@@ -15,8 +15,9 @@ function lanesOf(state, run) {
   return [...lanes.values()].sort((a, b) => (order(a.name) < order(b.name) ? -1 : 1));
 }
 
+// Of requests that were admitted: what a grammar forces whole, or still waits, has looked for nothing.
 const foundOf = (requests) => {
-  const sum = (of) => requests.reduce((all, request) => all + of(request), 0);
+  const sum = (of) => requests.reduce((all, request) => all + (request.admitted === null ? 0 : of(request)), 0);
   return `${grouped(sum((request) => request.cached))} of ${grouped(sum((request) => request.prompt.length))}`;
 };
 
