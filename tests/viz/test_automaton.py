@@ -109,8 +109,8 @@ def test_of_a_large_one_what_is_around_a_state_is_shown() -> None:
       const graph = graphOf(given);
       return [0, 700, 1999].map((i) => windowOf(given, graph, i, 600).columns);"""
     first, middle, last = node(script, FILES, given(chain(2000)))
-    assert first[0] == 0 and 3 <= first[1] <= 12
-    assert middle[0] == 699 and middle[1] - middle[0] >= 3
+    assert first[0] == 0 and 12 <= first[1] <= 50, "in a few bands"
+    assert middle[0] == 699 and middle[1] - middle[0] >= 12
     assert last[1] == 1999 and last[1] - last[0] >= 2
 
 

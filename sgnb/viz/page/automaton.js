@@ -4,7 +4,8 @@ const PILL = 18, ROW = 58, TRACK = 14, HEADER = 28, LOOP = 22; // pixels: height
 const LABEL = 19, FORCED_LABEL = 23; // characters of an edge's text at most
 const SHOWN_WHOLE = 60; // states up to which all are shown
 const GAP = 44, CROWD = 12, CROWDED_GAP = 120; // pixels between columns; direct edges after a column from which on they have no texts, and its room then
-const AROUND = 2; // rows above and below the current state of a larger one
+const AROUND = 2; // rows above and below the current state of a larger one,
+const TALL = 400; // and pixels below one another that its columns may take
 
 const graphs = new WeakMap();
 
@@ -222,7 +223,8 @@ function wayUpTo(drawn, request, walk, last) {
 function windowOf(drawn, graph, around, width) {
   if (drawn.states.length <= SHOWN_WHOLE) return { columns: [0, graph.width - 1], rows: [0, graph.height - 1] };
   const row = Math.max(AROUND, Math.min(graph.height - 1 - AROUND, drawn.rows[around])), rows = [Math.max(0, row - AROUND), row + AROUND];
-  const fits = (from, to) => from >= 0 && to < graph.width && placeAutomaton(drawn, { width, columns: [from, to], rows }).bands.length === 1;
+  const isLow = ({ bands, height }) => bands.length === 1 || height <= TALL;
+  const fits = (from, to) => from >= 0 && to < graph.width && isLow(placeAutomaton(drawn, { width, columns: [from, to], rows }));
   let from = drawn.columns[around], to = from;
   if (fits(from - 1, to)) from -= 1;
   while (fits(from, to + 1)) to += 1;

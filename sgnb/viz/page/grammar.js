@@ -102,7 +102,8 @@ function newFigure(page) {
     item.append(el("span", `sgnb-swatch sgnb-swatch-${name}`), text);
     legend.append(item);
   }
-  legend.append(el("span", "sgnb-legend-item", "below a state: tokens allowed there"));
+  const counts = el("span", "sgnb-legend-item", "below a state: tokens allowed there");
+  legend.append(counts);
   own.prepend(where, stage);
   own.append(legend);
   map.canvas.tabIndex = -1;
@@ -157,6 +158,7 @@ function newFigure(page) {
     map.canvas.hidden = !shown || drawn.states.length <= SHOWN_WHOLE;
     if (!shown && request?.states) setText(where, `the automaton has ${plural(request.states, "state")} and no drawing here`);
     legend.firstChild.hidden = legend.children[1].hidden = legend.children[3].hidden = !request;
+    counts.hidden = !request && !drawn?.allowed.length;
     draw();
   }
   function highlight(now) {
