@@ -34,11 +34,7 @@ function tokenBeside(request, position) {
 
 function newLaneLegend() {
   const legend = el("div", "sgnb-legend");
-  for (const [name, text] of [["wait", "waiting"], ["prefill", "prompt computed"], ["decode", "tokens sampled"], ["jump", "forced by the grammar"]]) {
-    const item = el("span", "sgnb-legend-item");
-    item.append(el("span", `sgnb-swatch sgnb-swatch-${name}`), text);
-    legend.append(item);
-  }
+  legend.append(...[["wait", "waiting"], ["prefill", "prompt computed"], ["decode", "tokens sampled"], ["jump", "forced by the grammar"]].map(([name, text]) => legendItem(name, text)));
   return legend;
 }
 

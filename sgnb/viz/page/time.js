@@ -119,7 +119,8 @@ function newTimePanel(host, page) {
     for (const c of columns) {
       const width = x(c.to) - x(c.from) + 0.6;
       fillTinted(context, colours.sampled, 0.6, x(c.from), top + height * (1 - c.decode / rows), width, (height * c.decode) / rows);
-      fillTinted(context, colours.computed, 0.8, x(c.from), top + height * (1 - c.prefill / tokens), Math.max(1.5, width * 0.4), (height * c.prefill) / tokens);
+      const narrow = Math.max(1.5, width * 0.4); // at the end, when a step counts
+      fillTinted(context, colours.computed, 0.8, x(c.to) - narrow, top + height * (1 - c.prefill / tokens), narrow, (height * c.prefill) / tokens);
       fillTinted(context, colours.muted, 0.8, x(c.from), top + height * (1 - c.waiting / rows) - 0.8, width, c.waiting ? 1.6 : 0);
     }
     label(context, colours, `${plural(rows, "row")}`, range.left + range.room, top + 7);
