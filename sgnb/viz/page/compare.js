@@ -134,8 +134,9 @@ function newComparePanel(host, page) {
     context.strokeStyle = colours.line;
     context.fillStyle = colours.muted;
     for (let t = 0, x = GUTTER; x < shown.width - 20; t += step, x = GUTTER + shown.scale * t) {
+      const label = t ? duration(t) : "0";
       line(context, Math.round(x) + 0.5, 0, height - 16);
-      context.fillText(t ? duration(t) : "0", x, height - 7);
+      context.fillText(label, Math.min(x, shown.width - LETTER * label.length), height - 7);
     }
   }
   function drawGroup(context, colours, { row, run, lanes }, most, top, tall, base) {

@@ -106,7 +106,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     if (!found) inspector.replaceChildren(el("span", "sgnb-label sgnb-hint", isBare(store.state) ? STATE_HINT : HINT));
     else {
       inspector.classList.add("sgnb-used");
-      inspector.replaceChildren(el("pre", "sgnb-inspected", visible(found.text) || " "), ...found.facts.flatMap(([name, value]) => [el("span", "sgnb-label", name), el("span", "", value)]));
+      inspector.replaceChildren(...(found.text ? [el("pre", "sgnb-inspected", visible(found.text))] : []), ...found.facts.flatMap(([name, value]) => [el("span", "sgnb-label", name), el("span", "", value)]));
     }
   }
   // The tokens of the text that a node of the tree holds.
