@@ -104,6 +104,23 @@ def test_the_saved_picture_has_things_where_the_page_has_them() -> None:
         assert page["lines"] == [[[pytest.approx(p) for p in ln] for ln in own] for own in lines]
 
 
+def test_texts_do_not_lie_on_one_another() -> None:
+    """Of arrows between the same rows, one has its text."""
+    edges = [(0, 1, "a", -1), (0, 2, "b", -1), (1, 3, "c", -1), (1, 4, "d", -1)]
+    edges += [(2, 3, "e", -1), (2, 4, "f", -1), (3, 5, "g", -1), (4, 5, "h", -1)]
+    one = drawn(edges, [0, 1, 1, 2, 2, 3], [0, 0, 1, 0, 1, 0])
+    placed = Placed(one, frozenset(range(6)))
+    without = [arrow.text for arrow in placed.arrows if placed.is_crowded(arrow)]
+    assert without == ["d", "e"]
+    script = """
+      const { isCrowded, arrows } = placeAutomaton(given, { width: 800, columns: [0, 3], rows: [0, 1] });
+      return arrows.filter(isCrowded).map(({ text }) => text);"""
+    assert node(script, FILES, given(one)) == without
+    picture = automaton_picture(one, "name")
+    assert "stroke-dasharray:none" in picture, "the dashes of other pictures' .e"
+    assert picture.count("class='b'") == len(edges) - len(without)
+
+
 def test_of_a_large_one_what_is_around_a_state_is_shown() -> None:
     script = """
       const graph = graphOf(given);
