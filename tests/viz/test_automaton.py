@@ -113,7 +113,8 @@ def test_texts_do_not_lie_on_one_another() -> None:
     without = [arrow.text for arrow in placed.arrows if placed.is_crowded(arrow)]
     assert without == ["d", "e"]
     script = """
-      const { isCrowded, arrows } = placeAutomaton(given, { width: 800, columns: [0, 3], rows: [0, 1] });
+      const all = { width: 800, columns: [0, 3], rows: [0, 1] };
+      const { isCrowded, arrows } = placeAutomaton(given, all);
       return arrows.filter(isCrowded).map(({ text }) => text);"""
     assert node(script, FILES, given(one)) == without
     picture = automaton_picture(one, "name")
