@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from sgnb.events import EventLog, Record
+from sgnb.events import ComparisonDone, EventLog, Record, VariantRan
 from sgnb.viz import Feed, TreeState
 from sgnb.viz.widget import standalone
 from tests.browser.lab import Lab, Notebook, findings
@@ -128,6 +128,7 @@ def test_a_range_of_time_is_brushed_and_every_view_follows(page: Page) -> None:
     tree = picture(page)
     open_view(page, "time")
     figures = page.locator(".sgnb-side .sgnb-note")
+    assert "tokens of prompts and forced text and " in figures.inner_text()
     assert figures.inner_text().startswith("in ") and "by a cache without limit" in (
         figures.inner_text()
     )
@@ -290,3 +291,11 @@ def test_an_empty_cache_says_so(page: Page) -> None:
     open_view(page, "tree")
     expect(page.locator(".sgnb-tree")).to_be_hidden()
     expect(page.get_by_text("nothing is cached")).to_be_visible()
+
+
+def test_a_comparison_that_ran_nothing(page: Page) -> None:
+    log = EventLog()
+    log.emit(VariantRan("c1", "as it is", "", ""))
+    log.emit(ComparisonDone("c1", ("stopped before the end",)))
+    show(page, log)
+    expect(page.get_by_text("stopped before the end")).to_be_visible()

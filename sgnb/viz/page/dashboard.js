@@ -140,7 +140,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     return [...(panel?.actions?.(id) ?? []), ...cache];
   }
   async function askKernel(action, node) {
-    answer = { node, text: `asked to ${action} it; a cell that runs comes first` };
+    answer = { node, text: `asked to ${action} it; a cell that runs may come first` };
     select();
     const { text, failed } = await ask(action, node);
     const later = !failed && !store.live;
@@ -165,7 +165,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     const named = state.runs.get(picked ?? wanted);
     if (named || wanted) return named ?? null;
     const last = [...state.runs.values()].at(-1) ?? null, compared = state.comparison;
-    const over = compared?.lines.length && compared.variants.some(({ runs }) => runs.includes(last.run));
+    const over = last && compared?.lines.length && compared.variants.some(({ runs }) => runs.includes(last.run));
     return over ? shownRun(state, compared.variants[0]) : last;
   }
   function showRun(run) {
