@@ -137,7 +137,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     const held = pinnedSince.get(id) ?? state.pins.has(id);
     const asked = (action, title) => [action, title, () => askKernel(action, id)];
     const cache = !ask || store.place !== null || state.stopped ? [] : [held ? asked("unpin", "let the cache evict it again") : asked("pin", "keep it, and all above it, from eviction"), asked("evict", "free what nobody uses of it, and of all below it")];
-    return [...(panel?.actions?.(id) ?? []), ...cache];
+    return [...cache, ...(panel?.actions?.(id) ?? [])]; // fold comes and goes with children: no other moves for it
   }
   async function askKernel(action, node) {
     answer = { node, text: `asked to ${action} it; a cell that runs may come first` };
