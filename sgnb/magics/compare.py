@@ -89,7 +89,9 @@ class Measurement:
         emitter, start = self._loaded.emitter, self._log.last
         emitter.follow(self.state, start)
         lines: tuple[str, ...] = ("stopped before the end",)
+        self._left = rounds * (1 + len(variants))
         try:
+            self._tell(AS_IS, "", "")
             self._held = self._in_cache(self._once(AS_IS), start)
             self._measure(AS_IS)
             self._measure_others(variants, rounds)

@@ -34,7 +34,10 @@ class FsmReport(Printed):
         self._tokens = Table(map(_token_row, allowed))
 
     def facts(self) -> Facts:
-        return Facts(self.report.facts())
+        """The report's, and the size of what is drawn, where characters stand for their bytes."""
+        states = {state for line in self._lines for state in (line.start, line.target)}
+        size = f"{len(states):,} states, {len(self._lines):,} edges"
+        return Facts(self.report.facts() | ({"in characters": size} if states else {}))
 
     def table(self) -> Table:
         """The first compressed edges; in a state in brackets the text may end."""

@@ -16,6 +16,8 @@ from ..viz.plain_text import label
 ROWS_SHOWN = 100
 CELL_CHARACTERS = 120
 LINE_CHARACTERS = 300
+WHOLE_CHARACTERS = 12
+"""Of a cell that is not broken into lines."""
 
 
 class Printed(ABC):
@@ -102,8 +104,17 @@ def _padded(text: str, width: int) -> str:
 
 
 def _cells(tag: str, texts: Iterable[str]) -> str:
-    style = "text-align:left;white-space:pre-wrap;overflow-wrap:anywhere"
-    return "".join(f'<{tag} style="{style}">{html.escape(text)}</{tag}>' for text in texts)
+    return "".join(
+        f'<{tag} style="text-align:left;{_wrap(text)}">{html.escape(text)}</{tag}>'
+        for text in texts
+    )
+
+
+def _wrap(text: str) -> str:
+    """A number or a word stays whole in a narrow notebook."""
+    if len(text) <= WHOLE_CHARACTERS:
+        return "white-space:pre"
+    return "white-space:pre-wrap;overflow-wrap:anywhere"
 
 
 def _short(value: Any) -> Any:

@@ -31,13 +31,13 @@ PILL, ROW, TRACK, HEADER, LOOP = 18, 58, 14, 28, 22
 loops."""
 GAP = 44
 CROWD, CROWDED_GAP = 12, 120
-"""Direct edges after a column from which on they have no texts, and its room then."""
+"""Direct edges after a column from which on they have no texts, and the room of edges without."""
 LABEL, FORCED_LABEL = 19, 23
 """Characters of an edge's text."""
 HEADING, LEGEND = 40, 24
 
 DRAWN = """
-.e,.w{stroke:#8c959f;fill:none}.w{stroke:#b8568f;stroke-width:5}.w.t{stroke-width:3}.w.c{stroke-width:1}
+.e,.w{stroke:#8c959f;fill:none;stroke-dasharray:none}.w{stroke:#b8568f;stroke-width:5}.w.t{stroke-width:3}.w.c{stroke-width:1}
 .a{fill:#57606a}.q{stroke:#57606a;fill:#f4f5f7}.i{stroke:#57606a;fill:none}
 .o,.y{text-anchor:middle;font-size:11px}.y{font-size:10px;fill:#57606a}.p{fill:#fff}
 """
@@ -81,8 +81,11 @@ class Placed:
     def __init__(self, drawn: AutomatonDrawn, shown: frozenset[int]) -> None:
         self.drawn, self.shown = drawn, shown
         self.arrows = [arrow for arrow in arrows_of(drawn) if arrow.start in shown][:ARROWS]
-        starts = Counter(drawn.columns[arrow.start] for arrow in self.arrows if arrow.track < 0)
-        self._crowded = {column for column, count in starts.items() if count > CROWD}
+        between = [
+            arrow for arrow in self.arrows if arrow.track < 0 and arrow.start != arrow.target
+        ]
+        self._columns = Counter(drawn.columns[arrow.start] for arrow in between)
+        self._lower_rows = Counter(map(self._lower_row, between))
         self.pill = 14 + LETTER * max(len(str(drawn.states[i])) for i in shown)
         self.x: dict[int, float] = {}  # of columns
         self.bands = self._bands()
@@ -115,13 +118,22 @@ class Placed:
                 for side in (column - 1, column):
                     gaps[side] = max(gaps.get(side, GAP), room / 2 + 12)
             elif arrow.track < 0:
-                gaps[column] = max(gaps.get(column, GAP), room + 26)
-        return gaps | dict.fromkeys(self._crowded, CROWDED_GAP)
+                own = CROWDED_GAP if self.is_crowded(arrow) else room + 26
+                gaps[column] = max(gaps.get(column, GAP), own)
+        return gaps
+
+    def _lower_row(self, arrow: Arrow) -> tuple[int, int]:
+        """Of the ends of an arrow between two columns, where its text is: one has room there."""
+        rows = self.drawn.rows
+        return self.drawn.columns[arrow.start], max(rows[arrow.start], rows[arrow.target])
 
     def is_crowded(self, arrow: Arrow) -> bool:
-        """Whether there are too many others beside it for a text."""
-        between = arrow.track < 0 and arrow.start != arrow.target
-        return between and self.drawn.columns[arrow.start] in self._crowded
+        """Whether others beside it take the room for a text."""
+        if arrow.track >= 0 or arrow.start == arrow.target:
+            return False
+        slants = self.drawn.rows[arrow.start] != self.drawn.rows[arrow.target]
+        many = self._columns[self.drawn.columns[arrow.start]] > CROWD
+        return many or (slants and self._lower_rows[self._lower_row(arrow)] > 1)
 
     def _place_rows(self) -> float:
         """The height of all bands."""
@@ -305,7 +317,10 @@ def _parts(placed: Placed) -> Iterator[str]:
         for x, part in sorted(first.items()):
             if part != last:
                 left = max(x - placed.pill / 2, end + 14)
-                text = label(part, 32)
+                room = int((INSIDE - left - 5) / LETTER)
+                if room < 4:
+                    continue
+                text = label(part, min(32, room))
                 yield tag("path", class_="l", d=f"M{left:.0f} {band.y + 2:.0f}v12")
                 yield text_at(left + 5, band.y + 12, text, "m")
                 last, end = part, left + 5 + LETTER * len(text)

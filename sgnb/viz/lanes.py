@@ -102,9 +102,10 @@ def _lanes(state: Comparison, y: float) -> tuple[list[Shape], float]:
 
 def tick_of(seconds: float) -> float:
     """Between the marks of an axis so long: a round number of seconds, so that there are at most
-    six."""
-    power = float(10 ** floor(log10(seconds / 6)))
-    return next(power * times for times in (1, 2, 5, 10) if power * times >= seconds / 6)
+    six, and a millisecond or more."""
+    least = max(seconds / 6, 1e-3)
+    power = float(10 ** floor(log10(least)))
+    return next(power * times for times in (1, 2, 5, 10) if power * times >= least)
 
 
 def _bar(bar: Bar, run: RunState, scale: float, y: float) -> Iterator[Shape]:

@@ -111,7 +111,7 @@ def compare_cells(state: Comparison) -> list[tuple[str, ...]]:
 
 def _compare_cells(row: dict[str, Any]) -> tuple[str, ...]:
     if "seconds" not in row:
-        return row["variant"], *[""] * (len(COMPARE_HEAD) - 2), "not run"
+        return row["variant"], *[""] * (len(COMPARE_HEAD) - 2), "not run" * bool(row["note"])
     counts = ("computed_tokens", "cached_tokens", "passes", "sampled_tokens", "jumped_tokens")
     return (
         row["variant"],

@@ -67,6 +67,10 @@ def fsm_is_drawn(notebook: Notebook, index: int) -> None:
     drawing = cell.locator(".sgnb-automaton canvas")
     assert "26 states" in (drawing.get_attribute("aria-label") or "")
     assert not cell.locator("img[src*=sgnb-twin]").is_visible(), "the picture is for later"
+    assert cell.locator(".sgnb-figure .sgnb-legend").inner_text().split("\n") == [
+        "forced text",
+        "text may end",
+    ], "nothing of a walk, nor of counts"
     drawing.focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from sgnb.events import EventLog, Record
+from sgnb.events import ComparisonDone, EventLog, Record, VariantRan
 from sgnb.viz import Feed, TreeState
 from sgnb.viz.widget import standalone
 from tests.browser.lab import Lab, Notebook, findings
@@ -128,6 +128,7 @@ def test_a_range_of_time_is_brushed_and_every_view_follows(page: Page) -> None:
     tree = picture(page)
     open_view(page, "time")
     figures = page.locator(".sgnb-side .sgnb-note")
+    assert "tokens of prompts and forced text and " in figures.inner_text()
     assert figures.inner_text().startswith("in ") and "by a cache without limit" in (
         figures.inner_text()
     )
@@ -247,3 +248,54 @@ def test_a_node_is_pinned_and_evicted_by_a_button(notebook: Notebook, lab: Lab) 
     page.wait_for_function(
         "before => Object.values(window.__sgnb)[0].stats.nodes < before", arg=before
     )
+
+
+def test_an_answer_of_the_kernel_is_kept_after_the_run(page: Page) -> None:
+    """Whether a node is pinned, whatever else was asked since; an error says nothing of the run."""
+    log = EventLog()
+    engine = WordEngine(log)
+    for text in ("a text", "another text"):
+        engine.insert(engine.encode(text))
+    feed = Feed(TreeState(), 0.0)
+    feed.push(list(log.read().records), 0)
+    answers = "({ text: node === 2 ? 'closed\\n  hint: load it' : action, failed: node === 2 })"
+    ask = f'{{"ask": async (action, node) => {answers}, "run"'
+    page.set_content(standalone(feed.lines, "").replace('{"run"', ask))
+    open_view(page, "tree")
+    buttons, inspector = page.locator(".sgnb-actions button"), page.locator(".sgnb-inspector")
+    page.locator(TREE).click(position={"x": 8, "y": 8})
+    buttons.filter(has_text="pin").click()
+    expect(buttons).to_have_text(["unpin", "evict"])
+    buttons.filter(has_text="evict").click()
+    expect(inspector).to_contain_text("evict. This view shows the tree as it was")
+    expect(buttons).to_have_text(["unpin", "evict"])
+    page.locator(TREE).focus()
+    page.keyboard.press("ArrowDown")
+    expect(buttons).to_have_text(["pin", "evict"])
+    buttons.filter(has_text="pin").click()
+    expect(inspector).to_contain_text("hint: load it")
+    assert inspector.inner_text().endswith("closed\nhint: load it")
+    expect(buttons).to_have_text(["pin", "evict"])
+    page.keyboard.press("Shift+Tab")
+    page.locator(TREE).focus()
+    page.keyboard.press("ArrowUp")
+    expect(buttons).to_have_text(["unpin", "evict"])
+
+
+def test_an_empty_cache_says_so(page: Page) -> None:
+    log = EventLog()
+    engine = WordEngine(log)
+    engine.insert(engine.encode("gone"))
+    engine.evict(engine.leaves()[0])
+    show(page, log)
+    open_view(page, "tree")
+    expect(page.locator(".sgnb-tree")).to_be_hidden()
+    expect(page.get_by_text("nothing is cached")).to_be_visible()
+
+
+def test_a_comparison_that_ran_nothing(page: Page) -> None:
+    log = EventLog()
+    log.emit(VariantRan("c1", "as it is", "", ""))
+    log.emit(ComparisonDone("c1", ("stopped before the end",)))
+    show(page, log)
+    expect(page.get_by_text("stopped before the end")).to_be_visible()

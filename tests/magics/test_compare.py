@@ -122,9 +122,11 @@ def test_an_error_ends_it_and_leaves_the_cache_as_it_was(shell: Any, cached: Any
     assert cached() == 0 and not SESSION.runs.running()
 
 
-def test_an_interrupt_between_two_runs_is_said(shell: Any, capsys: Any) -> None:
+@pytest.mark.parametrize("last", [1, 3])
+def test_an_interrupt_is_said(shell: Any, capsys: Any, last: int) -> None:
+    """In the run that is not measured, and between two that are."""
     shell.ns["runs"] = []
-    body = f"{PLAIN}runs.append(s['story'])\nif len(runs) == 3: raise KeyboardInterrupt\n"
+    body = f"{PLAIN}runs.append(s['story'])\nif len(runs) == {last}: raise KeyboardInterrupt\n"
     shell.fails(f"%%sglang --vs nocache --show compare\n{body}")
     out = capsys.readouterr().out
     assert "stopped before the end" in out and "as it is" in out and "measuring" not in out

@@ -181,3 +181,11 @@ def test_a_terminal_shows_the_text(shell: Any) -> None:
     report = sgnb.fsm("[ab]c")
     shown, _ = shell.ipython.display_formatter.format(report)
     assert shown["text/plain"] == repr(report)
+
+
+def test_the_figures_say_how_large_the_drawing_is() -> None:
+    report = sgnb.fsm("[a-zà-ÿ]+(é|ü)x")
+    assert report.drawing and len(report.drawing.states) < report.report.compressed_states
+    size = f"{len(report.drawing.states)} states, {len(report.drawing.starts)} edges"
+    assert report.facts()["in characters"] == size
+    assert "in characters" not in sgnb.fsm("").facts()

@@ -104,13 +104,31 @@ def test_the_saved_picture_has_things_where_the_page_has_them() -> None:
         assert page["lines"] == [[[pytest.approx(p) for p in ln] for ln in own] for own in lines]
 
 
+def test_texts_do_not_lie_on_one_another() -> None:
+    """Of arrows between the same rows, one has its text."""
+    edges = [(0, 1, "a", -1), (0, 2, "b", -1), (1, 3, "c", -1), (1, 4, "d", -1)]
+    edges += [(2, 3, "e", -1), (2, 4, "f", -1), (3, 5, "g", -1), (4, 5, "h", -1)]
+    one = drawn(edges, [0, 1, 1, 2, 2, 3], [0, 0, 1, 0, 1, 0])
+    placed = Placed(one, frozenset(range(6)))
+    without = [arrow.text for arrow in placed.arrows if placed.is_crowded(arrow)]
+    assert without == ["d", "e"]
+    script = """
+      const all = { width: 800, columns: [0, 3], rows: [0, 1] };
+      const { isCrowded, arrows } = placeAutomaton(given, all);
+      return arrows.filter(isCrowded).map(({ text }) => text);"""
+    assert node(script, FILES, given(one)) == without
+    picture = automaton_picture(one, "name")
+    assert "stroke-dasharray:none" in picture, "the dashes of other pictures' .e"
+    assert picture.count("class='b'") == len(edges) - len(without)
+
+
 def test_of_a_large_one_what_is_around_a_state_is_shown() -> None:
     script = """
       const graph = graphOf(given);
       return [0, 700, 1999].map((i) => windowOf(given, graph, i, 600).columns);"""
     first, middle, last = node(script, FILES, given(chain(2000)))
-    assert first[0] == 0 and 3 <= first[1] <= 12
-    assert middle[0] == 699 and middle[1] - middle[0] >= 3
+    assert first[0] == 0 and 12 <= first[1] <= 50, "in a few bands"
+    assert middle[0] == 699 and middle[1] - middle[0] >= 12
     assert last[1] == 1999 and last[1] - last[0] >= 2
 
 

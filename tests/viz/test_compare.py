@@ -158,8 +158,12 @@ def test_what_was_not_run_says_so_and_what_is_measured_is_not_over() -> None:
     assert text.splitlines()[-1].split() == ["nofork", "not", "run"]
 
 
-@pytest.mark.parametrize("seconds", [0.0003, 0.07, 0.31, 1.0, 59.0])
+@pytest.mark.parametrize("seconds", [0.003, 0.07, 0.31, 1.0, 59.0])
 def test_an_axis_has_a_few_round_marks(seconds: float) -> None:
     tick = tick_of(seconds)
     assert 2 <= seconds / tick <= 6 and f"{tick:.0e}"[0] in "125"
     assert node("return tickOf(given);", FILES, seconds) == pytest.approx(tick)
+
+
+def test_the_marks_of_an_axis_have_different_names() -> None:
+    assert tick_of(0.0002) == node("return tickOf(0.0002);", FILES, None) == 0.001

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import codecs
 import random
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from sgnb.viz.feed import Feed
 from sgnb.viz.run import RunState
 from sgnb.viz.tokens import visible
 from sgnb.viz.tree import TreeState
+from sgnb.viz.widget import module
 
 from .make_log import HOSTILE, Program, WordEngine, demo
 from .page import canonical, node
@@ -369,3 +372,17 @@ def test_a_request_finds_what_its_own_namespace_has() -> None:
     tree, runs = states(lines)
     assert [tree.nodes[node_id].hits for node_id in (1, 2, 3)] == [0, 1, 0]
     assert node(script, REDUCERS, lines) == canonical(tree, runs)
+
+
+def test_the_scripts_are_one_module_in_which_no_name_is_declared_twice(tmp_path: Path) -> None:
+    from playwright._impl._driver import compute_driver_executable
+
+    (tmp_path / "page.mjs").write_text(module(), encoding="utf-8")
+    check = [compute_driver_executable()[0], "--check", tmp_path / "page.mjs"]
+    checked = subprocess.run(check, capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_blanks_are_seen_at_the_ends_of_a_text_and_not_where_it_is_cut() -> None:
+    script = "return [inLine(' a b ', 9), inLine('a b', 2)];"
+    assert node(script, ("dom",), None) == ["␣a b␣", "a …"]

@@ -81,3 +81,11 @@ def test_branches_whose_text_is_not_kept_are_compared_by_their_last_request() ->
     found = pair(log, "3", "18")
     assert found["texts"] == ["Row 3: the same answer", "Row 18: the same answer"]
     assert found["parted"] == [1, 3, 1, " 3", " 18"]
+
+
+def test_what_was_never_admitted_has_looked_for_nothing() -> None:
+    """Such as a generation that its grammar forces whole."""
+    script = """
+      const request = (admitted, cached) => ({ admitted, cached, prompt: [1, 2, 3, 4] });
+      return foundOf([request(null, 0), request(0.5, 3)]);"""
+    assert node(script, FILES, None) == "3 of 4"

@@ -3,8 +3,9 @@
 const PILL = 18, ROW = 58, TRACK = 14, HEADER = 28, LOOP = 22; // pixels: height of a state, of a row, of a bus, of what stands above a band, of loops
 const LABEL = 19, FORCED_LABEL = 23; // characters of an edge's text at most
 const SHOWN_WHOLE = 60; // states up to which all are shown
-const GAP = 44, CROWD = 12, CROWDED_GAP = 120; // pixels between columns; direct edges after a column from which on they have no texts, and its room then
-const AROUND = 2; // rows above and below the current state of a larger one
+const GAP = 44, CROWD = 12, CROWDED_GAP = 120; // pixels between columns; direct edges after a column from which on they have no texts, and the room of edges without
+const AROUND = 2; // rows above and below the current state of a larger one,
+const TALL = 400; // and pixels below one another that its columns may take
 
 const graphs = new WeakMap();
 
@@ -92,8 +93,16 @@ function placeAutomaton(drawn, { width, columns: [from, to], rows: [top, bottom]
   const arrows = graph.arrows.filter(({ start, target }) => shown(start) || shown(target));
   const pill = 14 + LETTER * Math.max(...drawn.states.map((state) => String(state).length));
   const gaps = new Map(), many = new Map(), before = new Map();
-  for (const { start, track } of arrows) if (track < 0) many.set(drawn.columns[start], (many.get(drawn.columns[start]) ?? 0) + 1);
-  const isCrowded = ({ start, target, track }) => track < 0 && start !== target && many.get(drawn.columns[start]) > CROWD;
+  // Between two columns a text is in the lower row of its arrow's ends, where one has room.
+  const lowerRow = ({ start, target }) => `${drawn.columns[start]} ${Math.max(drawn.rows[start], drawn.rows[target])}`;
+  for (const arrow of arrows) {
+    const { start, target, track } = arrow;
+    if (track < 0 && start !== target) for (const place of [drawn.columns[start], lowerRow(arrow)]) many.set(place, (many.get(place) ?? 0) + 1);
+  }
+  const isCrowded = (arrow) => {
+    const { start, target, track } = arrow;
+    return track < 0 && start !== target && (many.get(drawn.columns[start]) > CROWD || (drawn.rows[start] !== drawn.rows[target] && many.get(lowerRow(arrow)) > 1));
+  };
   const widen = (column, room) => gaps.set(column, Math.max(gaps.get(column) ?? GAP, room));
   for (const arrow of arrows) {
     const room = LETTER * labelOf(arrow).length, column = drawn.columns[arrow.start];
@@ -222,7 +231,8 @@ function wayUpTo(drawn, request, walk, last) {
 function windowOf(drawn, graph, around, width) {
   if (drawn.states.length <= SHOWN_WHOLE) return { columns: [0, graph.width - 1], rows: [0, graph.height - 1] };
   const row = Math.max(AROUND, Math.min(graph.height - 1 - AROUND, drawn.rows[around])), rows = [Math.max(0, row - AROUND), row + AROUND];
-  const fits = (from, to) => from >= 0 && to < graph.width && placeAutomaton(drawn, { width, columns: [from, to], rows }).bands.length === 1;
+  const isLow = ({ bands, height }) => bands.length === 1 || height <= TALL;
+  const fits = (from, to) => from >= 0 && to < graph.width && isLow(placeAutomaton(drawn, { width, columns: [from, to], rows }));
   let from = drawn.columns[around], to = from;
   if (fits(from - 1, to)) from -= 1;
   while (fits(from, to + 1)) to += 1;
@@ -336,7 +346,9 @@ function drawParts(context, colours, placed) {
     let last = "", end = -Infinity;
     for (const [x, part] of [...parts].sort(([a], [b]) => a - b)) {
       if (part === last) continue;
-      const text = inLine(part, 32), left = Math.max(x - placed.pill / 2, end + 14);
+      const left = Math.max(x - placed.pill / 2, end + 14), room = Math.floor((placed.width - left - 5) / LETTER) - 1;
+      if (room < 3) continue;
+      const text = inLine(part, Math.min(32, room));
       context.fillStyle = colours.line;
       context.fillRect(left, band.y + 2, 1, 12);
       context.fillStyle = colours.muted;

@@ -15,8 +15,9 @@ function lanesOf(state, run) {
   return [...lanes.values()].sort((a, b) => (order(a.name) < order(b.name) ? -1 : 1));
 }
 
+// Of requests that were admitted: what a grammar forces whole, or still waits, has looked for nothing.
 const foundOf = (requests) => {
-  const sum = (of) => requests.reduce((all, request) => all + of(request), 0);
+  const sum = (of) => requests.reduce((all, request) => all + (request.admitted === null ? 0 : of(request)), 0);
   return `${grouped(sum((request) => request.cached))} of ${grouped(sum((request) => request.prompt.length))}`;
 };
 
@@ -33,11 +34,7 @@ function tokenBeside(request, position) {
 
 function newLaneLegend() {
   const legend = el("div", "sgnb-legend");
-  for (const [name, text] of [["wait", "waiting"], ["prefill", "prompt computed"], ["decode", "tokens sampled"], ["jump", "forced by the grammar"]]) {
-    const item = el("span", "sgnb-legend-item");
-    item.append(el("span", `sgnb-swatch sgnb-swatch-${name}`), text);
-    legend.append(item);
-  }
+  legend.append(...[["wait", "waiting"], ["prefill", "prompt computed"], ["decode", "tokens sampled"], ["jump", "forced by the grammar"]].map(([name, text]) => legendItem(name, text)));
   return legend;
 }
 

@@ -26,10 +26,10 @@ function comparedRows(state) {
   });
 }
 
-// Between the marks of an axis so long: a round number of seconds, so that there are at most six.
+// Between the marks of an axis so long: a round number of seconds, so that there are at most six, and a millisecond or more.
 function tickOf(seconds) {
-  const power = 10 ** Math.floor(Math.log10(seconds / 6));
-  return [1, 2, 5, 10].map((times) => times * power).find((step) => step >= seconds / 6);
+  const least = Math.max(seconds / 6, 1e-3), power = 10 ** Math.floor(Math.log10(least));
+  return [1, 2, 5, 10].map((times) => times * power).find((step) => step >= least);
 }
 
 const COMPARED = [
@@ -101,7 +101,7 @@ function newComparePanel(host, page) {
       return line;
     };
     list(body, rows, newRow, (line, row) => {
-      COMPARED.forEach(([name, , value], i) => setText(line.children[i], row.run ? value(row) : i === 0 ? row.variant : name === "text" ? "not run" : ""));
+      COMPARED.forEach(([name, , value], i) => setText(line.children[i], row.run ? value(row) : i === 0 ? row.variant : name === "text" && row.note ? "not run" : ""));
       line.title = visible(row.note);
       if (row.run) line.dataset.run = row.run;
       line.classList.toggle("sgnb-lit", Boolean(row.run) && row.run === run?.run);
@@ -134,8 +134,9 @@ function newComparePanel(host, page) {
     context.strokeStyle = colours.line;
     context.fillStyle = colours.muted;
     for (let t = 0, x = GUTTER; x < shown.width - 20; t += step, x = GUTTER + shown.scale * t) {
+      const label = t ? duration(t) : "0";
       line(context, Math.round(x) + 0.5, 0, height - 16);
-      context.fillText(t ? duration(t) : "0", x, height - 7);
+      context.fillText(label, Math.min(x, shown.width - LETTER * label.length), height - 7);
     }
   }
   function drawGroup(context, colours, { row, run, lanes }, most, top, tall, base) {

@@ -106,7 +106,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     if (!found) inspector.replaceChildren(el("span", "sgnb-label sgnb-hint", isBare(store.state) ? STATE_HINT : HINT));
     else {
       inspector.classList.add("sgnb-used");
-      inspector.replaceChildren(el("pre", "sgnb-inspected", visible(found.text) || " "), ...found.facts.flatMap(([name, value]) => [el("span", "sgnb-label", name), el("span", "", value)]));
+      inspector.replaceChildren(...(found.text ? [el("pre", "sgnb-inspected", visible(found.text))] : []), ...found.facts.flatMap(([name, value]) => [el("span", "sgnb-label", name), el("span", "", value)]));
     }
   }
   // The tokens of the text that a node of the tree holds.
@@ -131,19 +131,21 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   }
   // What can be done to the node that is kept: [name, what it does, how].
   let answer = null;
+  const pinnedSince = new Map(); // by node, after the last record: whether it was pinned or let go of
   function actionsOf(state, id) {
     if (id === undefined || !state.nodes.has(id)) return [];
-    const held = answer?.node === id && !store.live && answer.pinned !== undefined ? answer.pinned : state.pins.has(id);
+    const held = pinnedSince.get(id) ?? state.pins.has(id);
     const asked = (action, title) => [action, title, () => askKernel(action, id)];
     const cache = !ask || store.place !== null || state.stopped ? [] : [held ? asked("unpin", "let the cache evict it again") : asked("pin", "keep it, and all above it, from eviction"), asked("evict", "free what nobody uses of it, and of all below it")];
-    return [...(panel?.actions?.(id) ?? []), ...cache];
+    return [...cache, ...(panel?.actions?.(id) ?? [])]; // fold comes and goes with children: no other moves for it
   }
   async function askKernel(action, node) {
-    answer = { node, text: `asked to ${action} it; a cell that runs comes first` };
+    answer = { node, text: `asked to ${action} it; a cell that runs may come first` };
     select();
     const { text, failed } = await ask(action, node);
-    const then = store.live ? "" : ". This view shows the tree as it was at the end of the run";
-    answer = { node, text: visible(text) + then, ...(!failed && action !== "evict" && { pinned: action === "pin" }) };
+    const later = !failed && !store.live;
+    if (later && action !== "evict") pinnedSince.set(node, action === "pin");
+    answer = { node, text: visible(text) + (later ? ". This view shows the tree as it was at the end of the run" : "") };
     select();
   }
   function open(name) {
@@ -163,7 +165,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     const named = state.runs.get(picked ?? wanted);
     if (named || wanted) return named ?? null;
     const last = [...state.runs.values()].at(-1) ?? null, compared = state.comparison;
-    const over = compared?.lines.length && compared.variants.some(({ runs }) => runs.includes(last.run));
+    const over = last && compared?.lines.length && compared.variants.some(({ runs }) => runs.includes(last.run));
     return over ? shownRun(state, compared.variants[0]) : last;
   }
   function showRun(run) {

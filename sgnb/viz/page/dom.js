@@ -51,8 +51,8 @@ function visible(text) {
 
 // For one line of a drawing: the white space is seen as well.
 function inLine(text, limit) {
-  const cut = text.length > limit ? text.slice(0, limit) : text;
-  return visible(cut).replace(/\r?\n/g, "⏎").replace(/\t/g, "⇥").replace(/^ +| +$/g, (blanks) => "␣".repeat(blanks.length)) + (text.length > limit ? "…" : "");
+  const cut = text.length > limit ? `${text.slice(0, limit)}…` : text;
+  return visible(cut).replace(/\r?\n/g, "⏎").replace(/\t/g, "⇥").replace(/^ +| +$/g, (blanks) => "␣".repeat(blanks.length));
 }
 
 // `toLocaleString` makes a formatter at every call.

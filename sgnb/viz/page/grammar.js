@@ -97,12 +97,9 @@ function newFigure(page) {
   const surface = newSurface(stage, "automaton"), map = newSurface(own, "the whole automaton");
   const where = el("div", "sgnb-note sgnb-where");
   const legend = el("div", "sgnb-legend");
-  for (const [name, text] of [["here", "state one is in"], ["way", "way taken"], ["forced", "forced text"], ["border", "token ends inside an edge"], ["final", "text may end"]]) {
-    const item = el("span", "sgnb-legend-item");
-    item.append(el("span", `sgnb-swatch sgnb-swatch-${name}`), text);
-    legend.append(item);
-  }
-  legend.append(el("span", "sgnb-legend-item", "below a state: tokens allowed there"));
+  const counts = el("span", "sgnb-legend-item", "below a state: tokens allowed there");
+  const ofWalk = [["here", "state one is in"], ["way", "way taken"], ["border", "token ends inside an edge"]].map(([name, text]) => legendItem(name, text));
+  legend.append(...ofWalk, legendItem("forced", "forced text"), legendItem("final", "text may end"), counts);
   own.prepend(where, stage);
   own.append(legend);
   map.canvas.tabIndex = -1;
@@ -156,7 +153,8 @@ function newFigure(page) {
     for (const part of [stage, legend]) part.hidden = !shown;
     map.canvas.hidden = !shown || drawn.states.length <= SHOWN_WHOLE;
     if (!shown && request?.states) setText(where, `the automaton has ${plural(request.states, "state")} and no drawing here`);
-    legend.firstChild.hidden = legend.children[1].hidden = legend.children[3].hidden = !request;
+    for (const item of ofWalk) item.hidden = !request;
+    counts.hidden = !request && !drawn?.allowed.length;
     draw();
   }
   function highlight(now) {

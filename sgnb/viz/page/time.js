@@ -12,7 +12,7 @@ const RUNS = 6; // whose figures are said one by one, the latest
 function newTimePanel(host, page) {
   const surface = newSurface(host, "cache and batch over time");
   const legend = el("div", "sgnb-legend");
-  legend.append(...[["cached", "in the tree"], ["decode", "of running requests; rows decoding"], ["prefill", "prompt tokens"], ["wait", "requests waiting"], ["gone", "evicted"], ["optimal", "hit rate of a cache without limit"]].map(([name, text]) => legendItem(name, text)));
+  legend.append(...[["cached", "in the tree"], ["decode", "of running requests; rows decoding"], ["prefill", "tokens of prompts and forced text"], ["wait", "requests waiting"], ["gone", "evicted"], ["optimal", "hit rate of a cache without limit"]].map(([name, text]) => legendItem(name, text)));
   const figures = el("div", "sgnb-note");
   host.append(figures, legend);
   let range = null; // what is drawn: times, where they lie, and the moment that is shown
@@ -94,7 +94,7 @@ function newTimePanel(host, page) {
   // A line for all, and where there are several runs one for each.
   function wordsOf({ requests, runs, steps, prefill, decode, evicted, freed, ...all }, seconds) {
     const rate = ({ prompt, cached, optimal }) => `${percent(cached, prompt)} of ${plural(prompt, "prompt token")} found, ${percent(optimal, prompt)} by a cache without limit`;
-    const parts = [plural(requests, "request"), requests && rate(all), `${grouped(prefill)} prompt and ${grouped(decode)} new tokens computed in ${plural(steps, "step")}`, evicted && `${plural(evicted, "node")} with ${plural(freed, "token")} evicted`];
+    const parts = [plural(requests, "request"), requests && rate(all), `${plural(prefill, "token")} of prompts and forced text and ${grouped(decode)} sampled computed in ${plural(steps, "step")}`, evicted && `${plural(evicted, "node")} with ${plural(freed, "token")} evicted`];
     const own = runs.length > 1 ? runs.slice(-RUNS).map((one) => `${visible(one.run) || "outside of programs"}: ${plural(one.requests, "request")}, ${rate(one)}`) : [];
     return [`${page.range ? "in these" : "in"} ${duration(seconds)}: ${parts.filter(Boolean).join(" · ")}`, ...own, ...(runs.length > RUNS ? [`and ${plural(runs.length - RUNS, "run")} before`] : [])];
   }
@@ -119,7 +119,8 @@ function newTimePanel(host, page) {
     for (const c of columns) {
       const width = x(c.to) - x(c.from) + 0.6;
       fillTinted(context, colours.sampled, 0.6, x(c.from), top + height * (1 - c.decode / rows), width, (height * c.decode) / rows);
-      fillTinted(context, colours.computed, 0.8, x(c.from), top + height * (1 - c.prefill / tokens), Math.max(1.5, width * 0.4), (height * c.prefill) / tokens);
+      const narrow = Math.max(1.5, width * 0.4); // at the end, when a step counts
+      fillTinted(context, colours.computed, 0.8, x(c.to) - narrow, top + height * (1 - c.prefill / tokens), narrow, (height * c.prefill) / tokens);
       fillTinted(context, colours.muted, 0.8, x(c.from), top + height * (1 - c.waiting / rows) - 0.8, width, c.waiting ? 1.6 : 0);
     }
     label(context, colours, `${plural(rows, "row")}`, range.left + range.room, top + 7);

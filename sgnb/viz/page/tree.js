@@ -103,6 +103,8 @@ function newTreePanel(host, page) {
     [shownState, shownRun, pinsOf] = [state, run, pinsAbove(state)];
     paintRuns(state);
     const only = state.runs.has(runs.value) ? nodesOfRun(state, runs.value) : null;
+    const count = only ? only.size : state.nodes.size - 1;
+    frame.hidden = !count;
     const wanted = search.value.toLowerCase();
     found = wanted ? findText(state, wanted) : new Set();
     if (wanted && !whole) for (const id of found) for (let node = state.nodes.get(id); node && node.id !== ROOT; node = state.nodes.get(node.parent)) opened.add(node.parent);
@@ -121,10 +123,9 @@ function newTreePanel(host, page) {
     stage.style.height = `${Math.min(height, TALLEST) + (beyond ? SCROLLBAR : 0)}px`;
     Object.assign(spacer.style, { height: `${height}px`, width: beyond ? `${layout.right + 6}px` : "" });
     all.hidden = !whole && !layout.hidden;
-    const count = only ? only.size : state.nodes.size - 1;
     setText(all, whole ? "fewer" : `all ${grouped(count)}`);
     setText(form, links ? "icicle" : "nodes and links");
-    setText(figures, `${plural(state.nodes.size - 1, "node")} · ${plural(state.cachedTokens, "token")}${state.engine ? ` · ${share(state.cachedTokens, state.engine.pool_tokens)} of the pool` : ""}${only ? ` · ${only.size} of this run` : ""}${wanted ? ` · ${found.size} found` : ""}`);
+    setText(figures, state.nodes.size === 1 ? "nothing is cached" : `${plural(state.nodes.size - 1, "node")} · ${plural(state.cachedTokens, "token")}${state.engine ? ` · ${share(state.cachedTokens, state.engine.pool_tokens)} of the pool` : ""}${only ? ` · ${only.size} of this run` : ""}${wanted ? ` · ${found.size} found` : ""}`);
     setText(scale, links ? "a dot grows with its tokens" : `${Math.max(1, Math.round(60 / layout.scale))} tokens are as long as this line`);
     pins.hidden = !state.pins.size;
     setText(ghosts, state.ghosts.length ? `last evicted: ${state.ghosts.slice(-3).reverse().map((ghost) => `“${inLine(textOfTokens(state.vocabulary, ghost.tokens), 30)}” (${plural(ghost.tokens.length, "token")}${state.engine?.token_bytes ? `, ${bytesIn(ghost.tokens.length * state.engine.token_bytes)}` : ""}, ${REASONS[ghost.reason] ?? ghost.reason})`).join(", ")}` : "");
