@@ -1,6 +1,6 @@
 """One thread for each log, which feeds states and views: the engine and the main thread do not.
 
-It drains the log some 16 times a second into the states it follows and gives every attached view
+It drains the log some 29 times a second into the states it follows and gives every attached view
 what is new. It displays and prints nothing: output of a background thread lands in the wrong cell.
 """
 
@@ -19,7 +19,7 @@ from ..latch import Latch
 from .feed import Feed
 from .tree import TreeState
 
-INTERVAL = 0.06
+INTERVAL = 0.034
 IDLE_INTERVAL = 0.5
 """Seconds between drains with a view attached, and without one: the log must not overflow."""
 

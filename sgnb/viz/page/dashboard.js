@@ -1,9 +1,9 @@
 // The frame of a run's views: what it is and what was gained, the text, one more view beside it, and the time that all of them show.
 
 const SILENT_AFTER = 6000; // milliseconds without a word from the kernel
-const FASTEST = 60; // milliseconds between two paintings
-const SHARE = 8; // a painting takes at most one in so many milliseconds,
-const SLOWEST = 400; // but comes after so many
+const FASTEST = 33; // milliseconds between two paintings
+const SHARE = 3; // a painting takes at most one in so many milliseconds,
+const SLOWEST = 150; // but comes after so many
 const TRIVIAL = 64; // tokens of a program without forks, below which only its text opens
 
 const HINT = "Point at a token, a node or a lane to see what is known of it; a click keeps it, Escape lets go.";
