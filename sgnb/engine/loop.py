@@ -321,7 +321,7 @@ class EngineLoop:
         for jump in state.take_jumps():
             self._name(jump.tokens)
             self._log.emit(jump)
-            self._counts["jumps"] += 1
+            self._counts["jumps"] += bool(jump.tokens)  # else a token is taken back
             self._counts["jumped_tokens"] += len(jump.tokens) - jump.dropped
         # The tree may have drafted tokens before they are verified.
         self._name(state.request.tokens[state.request.num_prompt_tokens :])

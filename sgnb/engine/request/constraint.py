@@ -251,9 +251,10 @@ class Constraint:
 
     def _undo(self) -> None:
         """Take the last sampled token back."""
+        request, before = self._request, self._matcher.state
         self._matcher.rollback(1)
         self.records.pop()
-        request = self._request
+        self.jumps.append(Jumped(request.id, "limit", 1, (), "", before, self._matcher.state, ()))
         token = int(request.tokens[-1])
         del self.data[len(self.data) - len(self._pieces[token]) :]
         request.rewrite(request.num_tokens - 1, ())
