@@ -223,7 +223,9 @@ def _finding(variant: Variant, base: Variant) -> str:
         return f"{variant.name}: not run, {variant.note}"
     with_it, without = as_is.figures.seconds, run.figures.seconds
     times = f"{duration(with_it)} instead of {duration(without)}"
-    if max(base.seconds) < min(variant.seconds):
+    if len(variant.seconds) == 1:
+        found = f"with {technique} {times}, in one run each: too few to tell them apart"
+    elif max(base.seconds) < min(variant.seconds):
         found = f"{_number(without / with_it)} times as fast with {technique}: {times}"
     elif max(variant.seconds) < min(base.seconds):
         found = f"{_number(with_it / without)} times as long with {technique}: {times}"
@@ -232,8 +234,6 @@ def _finding(variant: Variant, base: Variant) -> str:
             f"no difference in time with {technique} that stands out from the runs' own: {times}"
         )
     counts = count(as_is.figures), count(run.figures)
-    if len(variant.seconds) == 1:
-        found += " in one run each"
     if counts[0] != counts[1]:
         found += f", {counts[0]:,} {measure} instead of {counts[1]:,}"
     text = f"the text differs: {variant.note}" if variant.note else "the same text"
