@@ -280,8 +280,8 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   }
   const resized = new ResizeObserver(() => paint(true));
   resized.observe(card);
-  // Canvases have their colours from the page's theme, and do not follow it by themselves.
-  const themed = new MutationObserver(() => paint(true)), scheme = matchMedia("(prefers-color-scheme: dark)");
+  // Canvases have their colours from the page's theme, and do not follow it by themselves. JupyterLab hides all while it changes: a frame later there is room again.
+  const themed = new MutationObserver(() => requestAnimationFrame(() => paint(true))), scheme = matchMedia("(prefers-color-scheme: dark)");
   themed.observe(document.body, { attributes: true, attributeFilter: ["class", "data-jp-theme-light", "data-theme"] });
   const onScheme = () => paint(true);
   scheme.addEventListener("change", onScheme);
