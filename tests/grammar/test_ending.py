@@ -56,6 +56,8 @@ SCHEMAS: list[dict[str, Any]] = [
     {"properties": {"a": True, "id": {"type": "string", "pattern": "^[a-z]+:[0-9]{4}$"}},
      "required": ["id", "ключ", 'a"b'], "type": "object",
      "additionalProperties": {"type": ["null", "array"]}},
+    {"type": "object", "properties": {"to": {"type": "string", "format": "email"},
+     "below": {"$ref": "#"}}, "required": ["to"], "additionalProperties": False},
 ]  # fmt: skip
 
 

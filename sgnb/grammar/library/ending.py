@@ -22,6 +22,9 @@ _OUTSIDE = b'}],0123456789"ntf[-{:'
 _ESCAPED = b"nu"
 """Bytes in the order that they are tried where they may follow."""
 
+_HOST_ENDS = b'aa"', b'.aa"', b'a.aa"', b'@a.aa"'
+"""Of strings that end in a host's name: byte by byte one would go from label to label."""
+
 
 _ESCAPE = re.compile(rb"(?s)\\.")
 
@@ -81,9 +84,12 @@ def find_end(
     several could follow, these are tried first.
     """
     found = bytearray()
-    words = [word for word in names if all(byte in tokens for byte in word)]
+    words, ends = (
+        [word for word in group if all(byte in tokens for byte in word)]
+        for group in (names, _HOST_ENDS)
+    )
     places = [(0, _Place.after(text))]  # where something was tried: bytes found before, the place
-    left = [_steps(inner, places[0][1], tokens, words)]
+    left = [_steps(inner, places[0][1], tokens, words, ends)]
     for _ in range(MOST_STEPS):
         if inner.is_accepting():
             return bytes(found)
@@ -100,12 +106,12 @@ def find_end(
         inner.consume_tokens([tokens[byte] for byte in step])
         found += step
         places.append((len(found), places[-1][1].then(step)))
-        left.append(_steps(inner, places[-1][1], tokens, words))
+        left.append(_steps(inner, places[-1][1], tokens, words, ends))
     return None
 
 
 def _steps(
-    inner: Any, place: _Place, tokens: dict[int, int], words: list[bytes]
+    inner: Any, place: _Place, tokens: dict[int, int], words: list[bytes], ends: list[bytes]
 ) -> Iterator[bytes]:
     """What to try here: what is forced, else the bytes of the place, else any that is allowed."""
     forced = bytes(inner.compute_ff_bytes())
@@ -114,8 +120,9 @@ def _steps(
             yield forced
         return
     tried = False
-    if place.in_string and place.last == b'"' and not inner.validate_tokens([tokens[_QUOTE]]):
-        for word in words:
+    if place.in_string and not inner.validate_tokens([tokens[_QUOTE]]):
+        begun = words if place.last == b'"' else ()
+        for word in (*begun, *ends):
             if inner.validate_tokens([tokens[byte] for byte in word]) == len(word):
                 tried = True
                 yield word
