@@ -25,8 +25,7 @@ from sgnb.grammar.matcher import Matcher
 from sgnb.grammar.spec import GrammarSpec
 from sgnb.grammar.vocabulary import Vocabulary
 
-EOS = 2
-"""The end of sequence of the vocabulary."""
+from .pieces import EOS, Pieces
 
 Tokens = Sequence[int]
 Timed = tuple[float, list[list[float] | None]]
@@ -130,9 +129,7 @@ class LLGuidance:
     name = "llguidance"
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
-        self._tokenizer = llguidance.LLTokenizer(
-            _Pieces(pieces), n_vocab=len(pieces), eos_token=EOS
-        )
+        self._tokenizer = llguidance.LLTokenizer(Pieces(pieces), n_vocab=len(pieces), eos_token=EOS)
         self._bits = allocate_token_bitmask(1, len(pieces))
 
     def run(self, schema: str, texts: Sequence[Tokens]) -> Timed:
@@ -156,22 +153,6 @@ class LLGuidance:
             fill_next_token_bitmask(matcher, self._bits)
 
         return replay(tokens, mask, matcher.consume_token, matcher.is_accepting)
-
-
-class _Pieces:
-    """What llguidance asks of a tokenizer."""
-
-    is_tokenizer_wrapper = True
-    bos_token_id = None
-    eos_token_id = EOS
-
-    def __init__(self, pieces: Sequence[bytes]) -> None:
-        self.special_token_ids = [i for i, piece in enumerate(pieces) if not piece]
-        self.tokens = [piece or b"<special %d>" % i for i, piece in enumerate(pieces)]
-
-    def __call__(self, text: str | bytes) -> list[int]:
-        """Only for forced tokens, which are not asked for."""
-        return []
 
 
 class OutlinesCore:

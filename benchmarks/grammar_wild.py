@@ -46,9 +46,9 @@ from sgnb.grammar.vocabulary import Vocabulary
 from tests.large_vocabulary import FILE, pieces
 
 from .common import Report
+from .pieces import EOS, Pieces
 
 DRAFTS = ("draft4", "draft6", "draft7", "draft2019-09", "draft2020-12")
-EOS = 2
 KEPT = 20  # grammars of a batch whose memory is measured
 REASONS = 12  # lines of refusals that are printed
 
@@ -133,9 +133,7 @@ class LLGuidance:
         import llguidance
 
         self._library = llguidance
-        self._tokenizer = llguidance.LLTokenizer(
-            _Pieces(pieces), n_vocab=len(pieces), eos_token=EOS
-        )
+        self._tokenizer = llguidance.LLTokenizer(Pieces(pieces), n_vocab=len(pieces), eos_token=EOS)
 
     def compile(self, schema: str) -> Callable[[], Session]:
         source = self._library.LLMatcher.grammar_from_lark(
@@ -166,22 +164,6 @@ class _LLGuidanceSession:
     def _check(self) -> None:
         if self._matcher.is_error():
             raise Failed(self._matcher.get_error())
-
-
-class _Pieces:
-    """What llguidance asks of a tokenizer."""
-
-    is_tokenizer_wrapper = True
-    bos_token_id = None
-    eos_token_id = EOS
-
-    def __init__(self, pieces: Sequence[bytes]) -> None:
-        self.special_token_ids = [i for i, piece in enumerate(pieces) if not piece]
-        self.tokens = [piece or b"<special %d>" % i for i, piece in enumerate(pieces)]
-
-    def __call__(self, text: str | bytes) -> list[int]:
-        """Only for forced tokens, which are not asked for."""
-        return []
 
 
 class XGrammar:

@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 
 from sgnb.errors import GrammarError
 from sgnb.grammar.library import library
+from sgnb.grammar.library.lark import write
 from sgnb.grammar.library.lexemes import Budget
 from sgnb.grammar.library.library import (
+    LEXEME_LIMITS,
     LibraryGrammar,
     LibraryMatcher,
-    compile_ebnf,
-    compile_lexemes,
-    compile_rules,
+    write_ebnf,
+    write_schema,
 )
 from sgnb.grammar.regex.parser import parse
 from sgnb.grammar.schema.translate import translate
@@ -54,6 +55,19 @@ array  ::= "[" (root ("," root)*)? "]"
 string ::= "\"" ([^"\\\x00-\x1f] | "\\" ["\\/bfnrt])* "\""
 """
 ARITHMETIC = 'root ::= term ([-+] term)*\nterm ::= [0-9]+ | "(" root ")"\n'
+
+
+def compile_ebnf(text: str, vocabulary: Vocabulary) -> LibraryGrammar:
+    lark, shortest = write_ebnf(text)
+    return LibraryGrammar(lark, vocabulary, shortest=shortest)
+
+
+def compile_lexemes(rules: Rules, vocabulary: Vocabulary) -> LibraryGrammar:
+    return LibraryGrammar(write_schema(rules), vocabulary, LEXEME_LIMITS)
+
+
+def compile_rules(rules: Rules, vocabulary: Vocabulary) -> LibraryGrammar:
+    return LibraryGrammar(write(rules), vocabulary)
 
 
 def allowed(matcher: LibraryMatcher) -> list[int]:

@@ -60,20 +60,14 @@ _tokenizers: OrderedDict[str, Any] = OrderedDict()
 _lock = Lock()
 
 
-def compile_ebnf(text: str, vocabulary: Vocabulary) -> LibraryGrammar:
-    """A user's grammar: GBNF if it has rules with `::=`, else llguidance's Lark (rule `start`).
+def write_ebnf(text: str) -> tuple[str, bytes | None]:
+    """A user's grammar as the library reads it, and a shortest text if it is known: GBNF if it has
+    rules with `::=`, else llguidance's Lark (rule `start`).
 
     In GBNF every character counts. In Lark, names in capitals and quoted texts are terminals: the
     longest match is taken, and what `%ignore` names may stand between them. GrammarError with line
     and column for what is wrong.
     """
-    lark, shortest = write_ebnf(text)
-    return LibraryGrammar(lark, vocabulary, shortest=shortest)
-
-
-def write_ebnf(text: str) -> tuple[str, bytes | None]:
-    """A user's grammar as the library reads it, and a shortest text if it is known. GrammarError as
-    for `compile_ebnf`."""
     if len(text) > LARGEST_TEXT:
         most = f"at most {LARGEST_TEXT:,} are read"
         raise GrammarError(f"ebnf has {len(text):,} characters", most)
@@ -82,11 +76,6 @@ def write_ebnf(text: str) -> tuple[str, bytes | None]:
         return write(rules), shortest_text(rules)
     refuse_unsupported(text)
     return text, None
-
-
-def compile_lexemes(rules: Rules, vocabulary: Vocabulary) -> LibraryGrammar:
-    """Exactly the texts of `rules`, which are made of lexemes. GrammarError if none."""
-    return LibraryGrammar(write_schema(rules), vocabulary, LEXEME_LIMITS)
 
 
 def write_schema(rules: Rules) -> str:
@@ -101,11 +90,6 @@ def _has_text(lark: str) -> bool:
     except _NoToken:
         return False
     return True
-
-
-def compile_rules(rules: Rules, vocabulary: Vocabulary) -> LibraryGrammar:
-    """Exactly the texts of `rules`. GrammarError if none, or if the library cannot follow."""
-    return LibraryGrammar(write(rules), vocabulary)
 
 
 class _NoToken(GrammarError):
