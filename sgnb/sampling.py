@@ -49,6 +49,8 @@ class SamplingParams:
     # Between the parts of JSON: None for ", " and ": ", 0 for nothing (compact), else at most so
     # many blanks or line breaks in each place.
     json_whitespace: int | None = None
+    # False: as the specification reads a schema, with names, items and types that it does not list.
+    json_strict: bool = True
     thinking: bool | str = False  # begin with a free thinking section: True, or the mark ending it
     jump_forward: bool = True  # append text that the grammar forces without asking the model
 
@@ -95,6 +97,8 @@ class SamplingParams:
             raise OptionError(f"{given[0]} and {given[1]} exclude each other", "give one of them")
         if self.json_whitespace is not None and self.json_schema is None:
             raise self._no_effect("json_whitespace", "json_schema=...")
+        if not self.json_strict and self.json_schema is None:
+            raise self._no_effect("json_strict", "json_schema=...")
         if self.thinking and not given:
             raise self._no_effect("thinking", "regex=, json_schema= or ebnf=")
 
@@ -103,7 +107,7 @@ class SamplingParams:
         """The grammar of the text, if there is one."""
         for kind in KINDS:
             if (text := getattr(self, kind)) is not None:
-                return GrammarSpec(kind, text, self.json_whitespace)
+                return GrammarSpec(kind, text, self.json_whitespace, self.json_strict)
         return None
 
     @property
@@ -270,6 +274,7 @@ _RULES: dict[str, tuple[str, _Read]] = {
     "regex": ("a string", _text),
     "ebnf": ("a string", _text),
     "json_whitespace": ("None or between 0 and 32", _integer(0, 32)),
+    "json_strict": ("True or False", _switch),
     "thinking": (
         "True, False or the mark that ends it",
         lambda v: _mark(v) if isinstance(v, str) else _switch(v),

@@ -196,7 +196,8 @@ def _from_library(compiled: CompiledGrammar, vocabulary: Vocabulary) -> LibraryG
 
 
 def _place(spec: GrammarSpec) -> Path:
-    key = f"{FORMAT}\0{unidata_version}\0{spec.kind}\0{spec.whitespace}\0{spec.text}"
+    asked = (FORMAT, unidata_version, spec.kind, spec.whitespace, spec.strict, spec.text)
+    key = "\0".join(map(str, asked))
     return cache_folder() / hashlib.sha256(key.encode()).hexdigest()[:40]
 
 

@@ -95,7 +95,7 @@ def lower_if_small(spec: GrammarSpec) -> Lowered | None:
 def _rules(spec: GrammarSpec) -> Rules:
     if spec.kind == "regex":
         return Rules(Lexeme(regex.parse(spec.text)))
-    return translate(spec.text, spec.whitespace)
+    return translate(spec.text, spec.whitespace, spec.strict)
 
 
 def _limits(spec: GrammarSpec) -> Limits:

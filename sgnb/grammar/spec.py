@@ -26,6 +26,7 @@ class GrammarSpec:
     text: str  # the pattern, the schema as JSON, or the grammar
     # Between the parts of JSON at most so many blanks or line breaks; None: as `json.dumps` does
     whitespace: int | None = None
+    strict: bool = True  # of a schema: nothing that it does not list
 
     def __post_init__(self) -> None:
         if len(self.text) > MAX_CHARACTERS:

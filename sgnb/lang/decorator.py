@@ -31,7 +31,7 @@ from .pool import LoopThread, WorkerPool
 from .words import mistakes
 from .words.config import global_config
 
-_OF_ONE_CALL = ("regex", "json_schema", "ebnf", "json_whitespace", "thinking")
+_OF_ONE_CALL = ("regex", "json_schema", "ebnf", "json_whitespace", "json_strict", "thinking")
 _DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE_CALL)
 """What a run may set for all of its generations."""
 

@@ -272,7 +272,8 @@ class Notebook:
             "name => window.jupyterapp.commands.execute('apputils:change-theme', { theme: name })",
             name,
         )
-        self.page.wait_for_timeout(500)
+        shown = "name => document.body.dataset.jpThemeName === name"
+        self.page.wait_for_function(shown, arg=name)
 
 
 def findings(page: Page, part: str) -> list[str]:

@@ -38,8 +38,8 @@ OPTIONS = [
     "max_new_tokens", "min_new_tokens", "n", "stop", "stop_token_ids", "temperature", "top_p",
     "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty", "logit_bias",
     "ignore_eos", "seed", "return_logprob", "logprob_start_len", "top_logprobs_num",
-    "skip_special_tokens", "regex", "json_schema", "ebnf", "json_whitespace", "thinking",
-    "jump_forward",
+    "skip_special_tokens", "regex", "json_schema", "ebnf", "json_whitespace", "json_strict",
+    "thinking", "jump_forward",
 ]  # fmt: skip
 
 

@@ -561,6 +561,26 @@ def trees(schema):
     return translate(json.dumps(schema))
 
 
+OPEN = {
+    "properties": (members("a", a=INT), '{"a": 1, "b": [null]}', '{"b": 1}'),
+    "pattern": ({"patternProperties": {"^x": INT}}, '{"y": "z"}', '{"x": "z"}'),
+    "items": ({"prefixItems": [INT]}, '[1, "a"]', '["a"]'),
+    "types": ({"minLength": 2}, "7", '"a"'),
+    "inside": ({"type": "array", "items": {"maximum": 3}}, '["a", 2]', "[4]"),
+    "all_of": ({"allOf": [members(a=INT), members(b=S)]}, '{"a": 1, "b": "x", "c": 1}', '{"b": 1}'),
+    "closed": (members(a=INT) | {"additionalProperties": False}, '{"a": 1}', '{"b": 1}'),
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_not_strict_a_schema_means_what_the_specification_says(name):
+    schema, valid, invalid = OPEN[name]
+    rules = translate(json.dumps(schema), strict=False)
+    assert jsonschema.Draft202012Validator(schema).is_valid(json.loads(valid))
+    assert matches(rules, valid) and not matches(rules, invalid)
+    assert matches(trees(schema), valid) is (name == "closed")
+
+
 def test_what_looks_as_if_it_asked_something_is_named():
     schema = {
         "properties": {

@@ -10,6 +10,7 @@ import pytest
 from typing_extensions import TypedDict
 
 from sgnb.errors import GrammarError, OptionError
+from sgnb.grammar.spec import GrammarSpec
 from sgnb.lang import SglFunction, gen, gen_int, gen_string
 from sgnb.lang.ir import Gen
 
@@ -67,6 +68,8 @@ def test_gen_int_and_gen_string_are_gen() -> None:
         ({"ebnf": ["a"]}, "ebnf="),
         ({"json_whitespace": 2}, "needs json_schema"),
         ({"json_schema": {}, "json_whitespace": -1}, "json_whitespace=-1"),
+        ({"json_strict": False}, "needs json_schema"),
+        ({"json_schema": {}, "json_strict": "no"}, "json_strict='no'"),
         ({"thinking": True}, "thinking=True has no effect"),
         ({"regex": "a", "thinking": ""}, "the mark that ends it"),
         ({"regex": "a", "jump_forward": 2}, "jump_forward=2"),
@@ -112,14 +115,15 @@ def test_a_schema_that_changed_is_another_schema() -> None:
 def test_calls_carry_the_grammar(fake: FakeExecutor) -> None:
     def program(s: Any) -> None:
         s += gen("a", regex="[ab]+", thinking=True, jump_forward=False)
-        s += gen("b", json_schema=Wand, json_whitespace=1)
+        s += gen("b", json_schema=Wand, json_whitespace=1, json_strict=False)
         s += gen("c", ebnf='root ::= "x"')
         s += gen("d")
 
     SglFunction(program).run(backend=fake).sync()
     a, b, c, d = (call.params for call in fake.calls)
     assert (a.regex, a.thinking_end, a.jump_forward) == ("[ab]+", "</think>", False)
-    assert b.grammar is not None and (b.grammar.kind, b.grammar.whitespace) == ("json_schema", 1)
+    wand = options(gen(json_schema=Wand))["json_schema"]
+    assert b.grammar == GrammarSpec("json_schema", wand, 1, strict=False)
     assert c.ebnf == 'root ::= "x"'
     assert d.grammar is None and d.jump_forward
 

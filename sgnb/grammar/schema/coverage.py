@@ -39,6 +39,7 @@ text takes to its end, with the library a short end is found. What compiles does
   never repeats one that the schema lists.
 - A schema without `type` is read as the types that its keywords speak of: `{{"minLength": 1}}` is a
   string.
+- `json_strict=False` takes back the last two: what a schema does not speak of may be anything.
 - One spelling per character: itself, `\\"`, `\\\\`, `\\b`, `\\f`, `\\n`, `\\r`, `\\t`. Other
   control characters, as lower-case `\\u00xx`, only where enum, const, a property's name or a
   pattern names them alone.

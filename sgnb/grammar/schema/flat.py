@@ -60,6 +60,12 @@ class FlatSchema:
         """The types allowed; without `type`, those that the keywords are about."""
         return self.spoken if self.types == ALL_TYPES and self.spoken else self.types
 
+    def opened(self) -> FlatSchema:
+        """As the specification reads it: what the schema does not speak of may be anything."""
+        additional = True if self.additional is None else self.additional
+        items = True if self.items is None else self.items
+        return replace(self, spoken=frozenset(), additional=additional, items=items)
+
     def item(self, index: int) -> Schema:
         """The schema of the item at `index`."""
         if index < len(self.prefix):

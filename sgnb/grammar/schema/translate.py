@@ -45,15 +45,16 @@ _COMBINING = frozenset({*LOGIC, "$ref"})
 _DEEP_HINT = "use fewer levels, or put inner schemas into $defs"
 
 
-def translate(schema_text: str, whitespace: int | None = None) -> Rules:
-    """Valid JSON texts, laid out as `Layout` says.
+def translate(schema_text: str, whitespace: int | None = None, strict: bool = True) -> Rules:
+    """Valid JSON texts, laid out as `Layout` says; if `strict`, with nothing that the schema does
+    not list.
 
     Labels are paths in the text, such as `$.wand.length` and `$.items[]`. Raises GrammarError for a
     schema that is wrong, too large or unsatisfiable, and for keywords that are not enforced, with
     their place and a hint.
     """
     try:
-        return _Translation(read_schema(schema_text), Layout(whitespace)).rules()
+        return _Translation(read_schema(schema_text), Layout(whitespace), strict).rules()
     except RecursionError:
         raise GrammarError("the schema is nested too deep", _DEEP_HINT) from None
 
@@ -71,8 +72,8 @@ class _Place:
 class _Translation:
     """One schema on its way to `Rules`, by a queue: long chains of `$ref` do not recurse."""
 
-    def __init__(self, root: Schema, layout: Layout) -> None:
-        self.layout = layout
+    def __init__(self, root: Schema, layout: Layout, strict: bool) -> None:
+        self.layout, self.strict = layout, strict
         self.index = SchemaIndex(root)
         self.reader = CaseReader(self.index)
         self._root = root
@@ -178,6 +179,7 @@ class _Translation:
             return either(self.layout.constant(value) for value in self.reader.values(flat))
         if flat.types == ALL_TYPES and not flat.spoken and replace(flat, source=None) == _ANY:
             return self._reference(VALUE.name)
+        flat = flat if self.strict else flat.opened()
         types = flat.narrowed()
         options = [_lexeme(string(self._decoded(flat)))] if "string" in types else []
         options.append(_lexeme(self._numbers(flat, types & NUMBERS)))

@@ -73,6 +73,7 @@ def gen(
     logit_bias: Any = None,
     ebnf: str | None = None,
     json_whitespace: int | None = None,
+    json_strict: bool | None = None,
     thinking: bool | str | None = None,
     jump_forward: bool | None = None,
     backend: Any = None,

@@ -4,7 +4,6 @@ const SILENT_AFTER = 6000; // milliseconds without a word from the kernel
 const FASTEST = 33; // milliseconds between two paintings
 const SHARE = 3; // a painting takes at most one in so many milliseconds,
 const SLOWEST = 150; // but comes after so many
-const STYLED_AFTER = 500; // milliseconds after which a theme's style sheet is there
 const TRIVIAL = 64; // tokens of a program without forks, below which only its text opens
 
 const HINT = "Point at a token, a node or a lane to see what is known of it; a click keeps it, Escape lets go.";
@@ -281,23 +280,11 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   }
   const resized = new ResizeObserver(() => paint(true));
   resized.observe(card);
-  // Canvases have their colours from the page's theme, and do not follow it by themselves. JupyterLab hides all while it changes: a frame later there is room again; its style sheet may come later still.
-  const themed = new MutationObserver(() => {
-    requestAnimationFrame(() => paint(true));
-    setTimeout(() => paint(true), STYLED_AFTER);
-  });
-  const scheme = matchMedia("(prefers-color-scheme: dark)");
-  themed.observe(document.body, { attributes: true, attributeFilter: ["class", "data-jp-theme-light", "data-theme"] });
-  const onScheme = () => paint(true);
-  scheme.addEventListener("change", onScheme);
-  function close() {
-    resized.disconnect();
-    themed.disconnect();
-    scheme.removeEventListener("change", onScheme);
-  }
+  // Canvases have their colours from the page's theme, and do not follow it by themselves; the card's own colours do, and its style tells of it (`transition`), however late a theme's style sheet comes.
+  card.addEventListener("transitionend", () => paint(true));
   stage.hidden = true;
   select();
-  return { paint: () => paint(false), stats, close };
+  return { paint: () => paint(false), stats, close: () => resized.disconnect() };
 
   function stats() {
     const state = store.state, run = runOf(state);
