@@ -231,6 +231,51 @@ TABLE = {
         ["[5]", "[1,5,2]"],
         ["[]", "[1]"],
     ),
+    "no_integer": (
+        {"type": "number", "not": {"type": "integer"}},
+        ["1.5", "-0.25", "99999.0000000001", "12345678901234.5"],
+        ["1", "2.0", "130747130752992511.2", "99999999.0000000001"],
+    ),
+    "contains_counted": (
+        {"items": INT, "contains": {"minimum": 5}, "minContains": 2, "maxContains": 3},
+        ["[5,6]", "[1,5,2,6,7,3]"],
+        ["[]", "[5,1]", "[5,6,7,8]"],
+    ),
+    "contains_at_most": (
+        {"items": INT, "contains": {"minimum": 5}, "minContains": 0, "maxContains": 1},
+        ["[]", "[1]", "[1,5,2]", "[5]"],
+        ["[5,6]", "[5,1,6]"],
+    ),
+    "contains_none": (
+        {"items": INT, "contains": {"const": 5}, "minContains": 0, "maxContains": 0},
+        ["[]", "[1,2]"],
+        ["[5]", "[1,5]"],
+    ),
+    "contains_anything": (
+        {"items": INT, "contains": {}, "minItems": 1},
+        ["[1]", "[1,2]"],
+        ["[]"],
+    ),
+    "contains_not_counted": (
+        {
+            "items": INT,
+            "minContains": 2,
+            "contains": {"const": 5},
+            "not": {"contains": {"const": 1}},
+        },
+        ["[5,5]", "[5,2,5]"],
+        ["[5]", "[5,1,5]"],
+    ),
+    "not_one_of": (
+        {"type": "integer", "not": {"oneOf": [{"minimum": 3}, {"maximum": 6}]}},
+        ["3", "6", "4"],
+        ["2", "7"],
+    ),
+    "not_if": (
+        {"type": "integer", "not": {"if": {"minimum": 3}, "then": {"maximum": 6}, "else": False}},
+        ["7", "1"],
+        ["3", "6"],
+    ),
     "any_of": (
         {"anyOf": [INT, {"type": "string", "maxLength": 1}]},
         ["1", '"a"'],
@@ -465,11 +510,6 @@ REFUSED = {
         {"type": "array", "items": S, "uniqueItems": True},
         "uniqueItems at #/uniqueItems",
         "enum",
-    ),
-    "min_contains": (
-        {"contains": INT, "minContains": 2},
-        "minContains at #/minContains",
-        "minItems",
     ),
     "contains": ({"contains": INT, "maxItems": 3}, "contains at #/contains", "prefixItems"),
     "one_of": ({"oneOf": [{"format": "uri"}, {"format": "email"}]}, "oneOf at #/oneOf", "anyOf"),

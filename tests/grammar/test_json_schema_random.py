@@ -92,6 +92,7 @@ class Maker:
             self.maybe(schema, "uniqueItems", [True, False])
             if depth and self.rng.random() < 0.1:
                 schema["contains"] = self.schema(0)
+                self.some(schema, {"minContains": (0, 2), "maxContains": (0, 3)})
         return schema
 
     def members(self, schema: dict[str, Any], depth: int) -> None:

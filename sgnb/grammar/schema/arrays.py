@@ -9,7 +9,7 @@ from ..syntax import EMPTY, NOTHING, Node, Repeat, Source, concat, optional
 from .flat import FlatSchema, Schema, distinct
 from .members import Part, counted, listed, permuted
 from .objects import Context
-from .text import Layout
+from .text import Layout, either
 
 MOST_ARRANGED = 400  # permutations or choices of distinct values that are written out
 MOST_DISTINCT = 64  # distinct values
@@ -24,8 +24,8 @@ def array_tree(flat: FlatSchema, label: str, context: Context) -> Node:
     if flat.unique and (most is None or most > 1):
         inside, empty = _distinct(flat, label, context)
         return context.layout.brackets(inside, empty)
-    if flat.contains is not None and not (flat.contains is True and flat.min_items):
-        return _containing(flat, label, context)
+    if flat.contains is not None and not _contains_anyway(flat):
+        return _containing(flat, flat.contains, label, context)
     if flat.prefix:
         return context.layout.brackets(_tuple(flat, label, context), flat.min_items == 0)
     item = _item(flat.item(0), f"{label}[]", context)
@@ -76,19 +76,32 @@ def _in_turn(items: list[Node], least: int, rest: Node, layout: Layout) -> Node:
     return concat(layout.joined(items[:needed]), rest)
 
 
-def _containing(flat: FlatSchema, label: str, context: Context) -> Node:
-    """At least one item that is valid under `contains`, any others before and after."""
+def _contains_anyway(flat: FlatSchema) -> bool:
+    """Whether `contains` asks for no more than the other keywords do."""
+    least = flat.min_items if flat.contains in (True, {}) else 0
+    return flat.max_contains is None and flat.min_contains <= least
+
+
+def _containing(flat: FlatSchema, wanted: Schema, label: str, context: Context) -> Node:
+    """From minContains to maxContains items that are valid under `wanted`, others between them."""
     if flat.min_items > 1 or flat.max_items is not None or flat.prefix:
         hint = "leave out minItems, maxItems and prefixItems beside it"
         hint += ", or list the items with prefixItems"
         raise context.error(flat, "contains", "not enforced beside counted items", hint)
-    label = f"{label}[]"
-    found = _item(context.reader.index.join(flat.item(0), flat.contains or False), label, context)
-    if found == NOTHING:
-        return NOTHING
-    item, comma = _item(flat.item(0), label, context), context.layout.comma
-    before, after = Repeat(concat(item, comma), 0, None), Repeat(concat(comma, item), 0, None)
-    return context.layout.brackets(concat(before, found, after), False)
+    least, most, layout = flat.min_contains, flat.max_contains, context.layout
+    join, label = context.reader.index.join, f"{label}[]"
+    other = flat.item(0) if most is None else join(flat.item(0), {"not": wanted})
+    found, item = (_item(schema, label, context) for schema in (join(flat.item(0), wanted), other))
+    options: list[Node] = []
+    if most != 0 and found != NOTHING and (most is None or most >= least):
+        before = EMPTY if item == NOTHING else Repeat(concat(item, layout.comma), 0, None)
+        after = EMPTY if item == NOTHING else Repeat(concat(layout.comma, item), 0, None)
+        more = None if most is None else most - 1
+        again = Repeat(concat(layout.comma, before, found), max(least - 1, 0), more)
+        options.append(concat(before, found, again, after))
+    if least == 0 and item != NOTHING:
+        options.append(layout.repeated(item, 1, None))
+    return layout.brackets(either(options), least == 0 and flat.min_items == 0)
 
 
 def _distinct(flat: FlatSchema, label: str, context: Context) -> tuple[Node, bool]:

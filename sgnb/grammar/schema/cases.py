@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 from ...errors import GrammarError
@@ -195,11 +196,18 @@ class CaseReader:
             found += self.opposite(self.index.resolve(schema)[1])
         for part in schema.get("allOf", ()):
             found += self.opposite(part)
-        if "anyOf" in schema:
-            none_holds = [_ANYTHING]
-            for part in schema["anyOf"]:
-                none_holds = self._product(none_holds, self.opposite(part), schema, "anyOf")
-            found += none_holds
+        for keyword in ("anyOf", "oneOf"):
+            if keyword in schema:
+                none_holds = [_ANYTHING]
+                for part in schema[keyword]:
+                    none_holds = self._product(none_holds, self.opposite(part), schema, keyword)
+                found += none_holds
+        for a, b in combinations(schema.get("oneOf", ()), 2):
+            found += self._product(self.cases(a), self.cases(b), schema, "oneOf")
+        if "if" in schema:
+            yes, no = self.cases(schema["if"]), self.opposite(schema["if"])
+            found += self._product(yes, self.opposite(schema.get("then", True)), schema, "then")
+            found += self._product(no, self.opposite(schema.get("else", True)), schema, "else")
         return found + (self.cases(schema["not"]) if "not" in schema else [])
 
     def values(self, case: FlatSchema) -> tuple[Any, ...]:
@@ -268,8 +276,11 @@ class CaseReader:
             return False
         if case.unique and len(set(map(canonical, items))) < len(items):
             return False
-        if case.contains is not None and not any(self.valid(case.contains, item) for item in items):
-            return False
+        if case.contains is not None:
+            found = sum(self.valid(case.contains, item) for item in items)
+            most = found if case.max_contains is None else case.max_contains
+            if not case.min_contains <= found <= most:
+                return False
         return all(self.valid(case.item(index), item) for index, item in enumerate(items))
 
     def _object_holds(self, case: FlatSchema, members: Mapping[str, Any]) -> bool:
@@ -329,8 +340,8 @@ def _string_holds(case: FlatSchema, text: str) -> bool:
 _NEGATABLE = {
     "type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
     "minLength", "maxLength", "pattern", "minItems", "maxItems", "items", "prefixItems",
-    "required", "properties",
-    "allOf", "anyOf", "not", "$ref",
+    "contains", "minContains", "maxContains", "required", "properties",
+    "allOf", "anyOf", "oneOf", "if", "then", "else", "not", "$ref",
 }  # fmt: skip
 """The keywords that can be negated; all others are refused where a schema must not hold."""
 
@@ -367,6 +378,13 @@ def _opposites(flat: FlatSchema) -> Iterable[FlatSchema]:
         yield FlatSchema(
             types=array, prefix=(*before, {"not": schema}), items=True, min_items=index + 1
         )
+    if flat.contains is not None and flat.min_contains == 1:
+        yield FlatSchema(types=array, items={"not": flat.contains})
+    elif flat.contains is not None and flat.min_contains:
+        few = flat.min_contains - 1
+        yield FlatSchema(types=array, contains=flat.contains, min_contains=0, max_contains=few)
+    if flat.contains is not None and flat.max_contains is not None:
+        yield FlatSchema(types=array, contains=flat.contains, min_contains=flat.max_contains + 1)
     if flat.items is not None and not flat.prefix:
         yield FlatSchema(types=array, contains={"not": flat.items})
 

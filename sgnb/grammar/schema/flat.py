@@ -53,6 +53,8 @@ class FlatSchema:
     max_items: int | None = None
     unique: bool = False
     contains: Schema | None = None
+    min_contains: int = 1
+    max_contains: int | None = None
     negated: bool = False  # whether members or items come from a schema that does not hold
     source: Any = None  # as written, for messages
 
@@ -129,7 +131,9 @@ def merge(a: FlatSchema, b: FlatSchema, join: Join) -> FlatSchema:
         changes[name] = _least(getattr(a, name), getattr(b, name))
     if a.contains is not None and b.contains is not None:
         raise GrammarError("contains twice", "say it once")
-    changes["contains"] = b.contains if a.contains is None else a.contains
+    counted = b if a.contains is None else a
+    for name in ("contains", "min_contains", "max_contains"):
+        changes[name] = getattr(counted, name)
     return replace(a, **changes, **_merged_members(a, b, join), **_merged_items(a, b, join))
 
 

@@ -154,6 +154,8 @@ KEYWORDS: dict[str, Keyword] = {
         "not beside minItems above 1, maxItems, prefixItems or uniqueItems",
         "schema",
     ),
+    "minContains": _array("counted, of contains"),
+    "maxContains": _array("counted, of contains", "if `not` can turn contains round"),
     "allOf": _logic("merged", "up to 256 cases in all", "list"),
     "anyOf": _logic("any of them", "", "list"),
     "oneOf": _logic(
@@ -163,7 +165,7 @@ KEYWORDS: dict[str, Keyword] = {
     ),
     "not": _logic(
         "the opposite of type, enum, const, bounds, lengths, pattern, items, prefixItems, "
-        "required and properties",
+        "contains, required, properties and logic",
         "other keywords: an error",
     ),
     "if": _logic("the cases if-then and not-if-else", "what `not` can turn round"),
@@ -180,8 +182,6 @@ KEYWORDS: dict[str, Keyword] = {
     "$id": Keyword(ENFORCED, "a target of $ref", "", INNER),
     "$anchor": Keyword(ENFORCED, "a target of $ref", "", INNER),
     **dict.fromkeys(_ANNOTATIONS, Keyword(ANNOTATION)),
-    "minContains": _refused("say minItems, or list the items with prefixItems"),
-    "maxContains": _refused("say maxItems, or list the items with prefixItems"),
     "contentMediaType": _refused(_TEXT_IN_TEXT),
     "contentSchema": _refused(_TEXT_IN_TEXT),
     "$dynamicRef": _refused("use $ref"),

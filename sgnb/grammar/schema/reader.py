@@ -57,6 +57,9 @@ def read(schema: dict[str, Any], index: SchemaIndex) -> FlatSchema:
     if isinstance(schema.get("items"), list):
         fields["prefix"] = tuple(schema["items"])
         fields["items"] = schema.get("additionalItems")
+    if "contains" not in fields:
+        fields.pop("min_contains", None)
+        fields.pop("max_contains", None)
     return FlatSchema(spoken=frozenset(spoken), **fields)
 
 
@@ -234,6 +237,8 @@ READERS: dict[str, Callable[[Fields, Any], None]] = {
     "maxItems": _count("max_items"),
     "uniqueItems": _unique,
     "contains": _kept("contains"),
+    "minContains": _count("min_contains"),
+    "maxContains": _count("max_contains"),
 }
 """The keywords that restrict the value itself, and how each is read."""
 

@@ -32,7 +32,7 @@ from .flat import ALL_TYPES, NUMBERS, FlatSchema, Schema, type_of
 from .index import SchemaIndex, read_schema
 from .keywords import asks_nothing
 from .multiples import common_multiple, integer_bounds, multiples
-from .numbers import integers, numbers
+from .numbers import FRACTION_DIGITS, PRECISION, integers, numbers
 from .objects import Context, object_tree
 from .strings import decoded
 from .text import ANYTHING, DIGIT, VALUE, Layout, either, string, value_rules
@@ -228,7 +228,7 @@ class _Translation:
                 raise self.index.error(source, "multipleOf", error.message, error.hint) from None
         removed = [_spellings(value) for value in flat.excluded if type_of(value) in NUMBERS]
         if "integer" not in types:
-            removed.append(_INTEGRAL)
+            removed += (_INTEGRAL, _ROUNDED)
         return Without(node, either(removed)) if removed and node != NOTHING else node
 
 
@@ -241,6 +241,17 @@ _INTEGRAL = concat(
     Repeat(DIGIT, 1, None),
     optional(concat(Literal("."), Repeat(Literal("0"), 0, None))),
 )
+_ROUNDED = either(
+    concat(
+        optional(Literal("-")),
+        Repeat(DIGIT, PRECISION + 1 - places, None),
+        Literal("."),
+        Repeat(DIGIT, places, None),
+    )
+    for places in range(1, FRACTION_DIGITS + 1)
+)
+"""Decimals of more digits than a double tells apart: it may read them as integers."""
+
 _ANY = FlatSchema()
 
 _OBJECT = (
