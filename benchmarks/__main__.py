@@ -1,6 +1,6 @@
 """`python -m benchmarks [NAME ...] [--write]`: run all, or those named; --write puts their tables
-into RESULTS.md. `python -m benchmarks grammar_wild FOLDER` needs public suites, and has options of
-its own: `python -m benchmarks grammar_wild --help`.
+into RESULTS.md. `grammar_wild FOLDER` and `grammar_walks FOLDER` need public suites, and have
+options of their own: `python -m benchmarks grammar_wild --help`.
 
 All are those that the machine can run: the ones for a GPU only where there is one.
 """
@@ -52,15 +52,16 @@ GPU_NAMES = (
 )
 """Those that need a GPU to mean anything."""
 
+OF_SUITES = ("grammar_wild", "grammar_walks")
+"""Those that need a folder with public suites."""
+
 ALL_NAMES = NAMES + GPU_NAMES
 RESULTS = Path(__file__).with_name("RESULTS.md")
 
 
 def main() -> int:
-    if sys.argv[1:2] == ["grammar_wild"]:
-        from . import grammar_wild
-
-        return grammar_wild.main(sys.argv[2:])
+    if sys.argv[1:] and sys.argv[1] in OF_SUITES:
+        return int(import_module(f".{sys.argv[1]}", __package__).main(sys.argv[2:]))
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(ALL_NAMES)}")
     parser.add_argument("--write", action="store_true", help=f"write the tables to {RESULTS.name}")
