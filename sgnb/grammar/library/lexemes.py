@@ -6,13 +6,13 @@ too small. The position automata are Glushkov's (1961). Knows no rules and no li
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NoReturn
 
 from ...errors import GrammarError
+from ..automaton.limits import ThreadClock
 from ..syntax import Alternate, Chars, Concat, Literal, Node, Ranges, Reference, Repeat
 from .normal import children
 
@@ -24,7 +24,7 @@ class Budget:
     """CPU time of this thread for the analysis, which is quadratic in the pieces at one place."""
 
     def __init__(self, seconds: float) -> None:
-        self._end = time.thread_time() + seconds
+        self._clock = ThreadClock(seconds)
         self._unchecked = 0
 
     def spend(self, steps: int) -> None:
@@ -32,7 +32,7 @@ class Budget:
         self._unchecked += steps
         if self._unchecked > 1000:
             self._unchecked = 0
-            if time.thread_time() > self._end:
+            if self._clock.is_over:
                 self.refuse()
 
     def refuse(self) -> NoReturn:

@@ -5,7 +5,7 @@ Works on trees of any depth: no function here calls itself. Knows no library.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from ...errors import GrammarError
 from ..automaton.automaton import build
@@ -92,6 +92,15 @@ def references(node: Node) -> set[str]:
     return {part.name for part in postorder(node) if isinstance(part, Reference)}
 
 
+def users(rules: Mapping[str, Node]) -> dict[str, set[str]]:
+    """The names of the rules that refer to each."""
+    found: dict[str, set[str]] = {name: set() for name in rules}
+    for name, node in rules.items():
+        for need in references(node):
+            found[need].add(name)
+    return found
+
+
 def closed(needs: dict[str, set[str]]) -> list[str]:
     """The names of rules that need no recursive one, in topological order: needs come first."""
     missing = {name: len(names) for name, names in needs.items()}
@@ -173,18 +182,16 @@ def _reached(rules: Rules) -> dict[str, Node]:
 def _productive(rules: dict[str, Node], spend: Callable[[int], None]) -> set[str]:
     """The names of the rules that describe at least one text."""
     found: set[str] = set()
-    waiting = {name: references(node) for name, node in rules.items()}
-    users: dict[str, set[str]] = {name: set() for name in rules}
-    for name, needs in waiting.items():
-        for need in needs:
-            users[need].add(name)
-    queue = list(rules)
-    while queue:
-        name = queue.pop()
-        spend(5)
-        if name not in found and simplified(rules[name], found, spend) is not None:
-            found.add(name)
-            queue += users[name]
+    above = users(rules)
+    stale = set(rules)
+    while stale:
+        for name in reversed(rules):  # mostly, those that a rule needs come after it
+            if name in stale:
+                stale.remove(name)
+                spend(5)
+                if simplified(rules[name], found, spend) is not None:
+                    found.add(name)
+                    stale |= above[name] - found
     return found
 
 

@@ -21,7 +21,7 @@ from ..syntax import (
     Source,
     Without,
 )
-from .normal import SET_LIMITS, children, postorder
+from .normal import SET_LIMITS, children, postorder, users
 
 LONGEST = 100_000
 """Bytes; what is longer is not looked for."""
@@ -36,15 +36,17 @@ def shortest_text(rules: Rules) -> bytes | None:
     longer than `LONGEST`. Rules without any text have none."""
     found: dict[str, bytes] = {}
     sets: dict[int, bytes | None] = {}
+    above = users(rules.rules)
+    stale = set(rules.rules)
     try:
-        changes = True
-        while changes:
-            changes = False
-            for name, node in rules.rules.items():
-                text = _shortest(node, found, rules, sets)
-                if text is not None and (name not in found or len(text) < len(found[name])):
-                    found[name] = text
-                    changes = True
+        while stale:
+            for name in reversed(list(rules.rules)):  # mostly, those that a rule needs come after it
+                if name in stale:
+                    stale.remove(name)
+                    text = _shortest(rules.rules[name], found, rules, sets)
+                    if text is not None and (name not in found or len(text) < len(found[name])):
+                        found[name] = text
+                        stale |= above[name]
         return _shortest(rules.start, found, rules, sets)
     except _Unknown:
         return None
