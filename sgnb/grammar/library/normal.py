@@ -185,7 +185,7 @@ def _productive(rules: dict[str, Node], spend: Callable[[int], None]) -> set[str
     above = users(rules)
     stale = set(rules)
     while stale:
-        for name in reversed(rules):  # mostly, those that a rule needs come after it
+        for name in reversed(rules):  # the rules that one needs come after it
             if name in stale:
                 stale.remove(name)
                 spend(5)

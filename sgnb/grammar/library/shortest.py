@@ -40,7 +40,7 @@ def shortest_text(rules: Rules) -> bytes | None:
     stale = set(rules.rules)
     try:
         while stale:
-            for name in reversed(list(rules.rules)):  # mostly, those that a rule needs come after it
+            for name in reversed(list(rules.rules)):  # the rules that one needs come after it
                 if name in stale:
                     stale.remove(name)
                     text = _shortest(rules.rules[name], found, rules, sets)
