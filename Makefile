@@ -30,7 +30,7 @@ $(STAMP): pyproject.toml constraints/cpu.txt
 	@touch $@
 
 demo: $(STAMP)  ## run the quickstart notebook on the bundled model
-	$(PY) tools/demo.py
+	$(PY) -m tools.demo
 
 test: $(STAMP)  ## run the tests but the slow ones (GPU tests with a GPU, browser tests with Chromium)
 	$(PY) -m pytest $(PARALLEL) -m "not slow and not alone"

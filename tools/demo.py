@@ -6,32 +6,15 @@ notebook lies.
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
-from pathlib import Path
 
 import nbformat
-from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
-from traitlets.config import Config
 
-ROOT = Path(__file__).resolve().parent.parent
-SOURCE = ROOT / "notebooks" / "01_quickstart.ipynb"
+from tools.notebooks import FOLDER, ROOT, execute, said
+
+SOURCE = FOLDER / "01_quickstart.ipynb"
 PROBE = "import sgnb; print(sgnb.cache.stats()['hit_rate'])"
-
-
-def text_of(cell: nbformat.NotebookNode) -> str:
-    """What a cell's outputs say as plain text."""
-    parts = []
-    for output in cell.outputs:
-        if output.output_type == "stream":
-            parts.append(output.text)
-        elif output.output_type in ("display_data", "execute_result"):
-            parts.append(output.data.get("text/plain", ""))
-        elif output.output_type == "error":
-            parts.append("\n".join(output.traceback))
-    return "\n".join(part.rstrip("\n") for part in parts if part.strip())
 
 
 def indented(text: str, mark: str) -> str:
@@ -41,34 +24,20 @@ def indented(text: str, mark: str) -> str:
 def run(notebook: nbformat.NotebookNode) -> float:
     """Execute the cells in order, printing each with its text. Returns the hit rate of the
     notebook's engine."""
-    with tempfile.TemporaryDirectory() as folder:
-        no_port = Config(ConnectionFileMixin={"transport": "ipc", "ip": f"{folder}/kernel"})
-        client = NotebookClient(
-            notebook,
-            timeout=300,
-            kernel_name="python3",
-            config=no_port,
-            resources={"metadata": {"path": str(ROOT)}},
-        )
-        return _execute(client, notebook)
-
-
-def _execute(client: NotebookClient, notebook: nbformat.NotebookNode) -> float:
-    with client.setup_kernel():
-        for index, cell in enumerate(notebook.cells):
-            if cell.cell_type == "code":
+    probe = nbformat.v4.new_code_cell(PROBE)
+    notebook.cells.append(probe)
+    try:
+        for cell in execute(notebook):
+            if cell is not probe:
                 print("\n" + indented(cell.source, ">"))
-                client.execute_cell(cell, index)
-                print(indented(text_of(cell), " "))
-        probe = nbformat.v4.new_code_cell(PROBE)
-        notebook.cells.append(probe)
-        client.execute_cell(probe, len(notebook.cells) - 1)
+                for text in filter(None, map(said, cell.outputs)):
+                    print(indented(text, " "), flush=True)
+    finally:
         notebook.cells.pop()
-    return float(text_of(probe))
+    return float(said(probe.outputs[0]))
 
 
 def main() -> int:
-    os.environ["SGNB_STATIC"] = "1"
     target = ROOT / "out" / SOURCE.name
     target.parent.mkdir(exist_ok=True)
     notebook = nbformat.read(SOURCE, as_version=4)
