@@ -44,7 +44,7 @@ def test_the_pictures_of_the_notebooks_are_small() -> None:
         for output in cell.outputs
         if "image/svg+xml" in output.get("data", {})
     ]
-    assert len(sizes) >= 5 * len(NOTEBOOKS)
+    assert len(sizes) >= 3 * len(NOTEBOOKS)
     assert median(sizes) < 20_000 and max(sizes) < 60_000
 
 

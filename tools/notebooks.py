@@ -133,7 +133,7 @@ def _form(notebook: NotebookNode) -> Iterator[str]:
         if _kind(cell) == "solution":
             if not cell.metadata.get("jupyter", {}).get("source_hidden"):
                 yield f"cell {cell.id}: a solution's source is hidden"
-            if "\nassert " not in cell.source:
+            if not re.search(r"^ *assert ", cell.source, re.MULTILINE):
                 yield f"cell {cell.id}: a solution asserts what answers the question"
 
 
