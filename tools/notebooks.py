@@ -98,6 +98,8 @@ def clean(notebook: NotebookNode, before: NotebookNode) -> None:
         for output in cell.outputs:
             if picture := output.get("data", {}).get("image/svg+xml"):
                 output.data["image/svg+xml"] = UID.sub("", picture)
+        if _kind(cell) == "solution":
+            cell.metadata["jupyter"] = {"source_hidden": True, "outputs_hidden": True}
         old = stored[cell.id]
         if timeless(old.outputs) == timeless(cell.outputs):
             cell.outputs = old.outputs

@@ -1,4 +1,4 @@
-"""The notebook on constrained text in JupyterLab: what a grammar forced is marked, and its tables
+"""The tutorial on structured output in JupyterLab: what a grammar forced is marked, and its tables
 show."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import pytest
 
 from tests.browser.lab import Lab, Notebook
 
-SOURCE = Path(__file__).parents[2] / "notebooks" / "02_constrained.ipynb"
+SOURCE = Path(__file__).parents[2] / "notebooks" / "04_structured_output.ipynb"
 
 
 @pytest.mark.slow
@@ -24,20 +24,20 @@ def test_forced_text_is_marked(notebook: Notebook, lab: Lab) -> None:
     for index, source in cells.items():
         notebook.run_cell(index)
         assert not notebook.failed(index), source
-    record = next(index for index, source in cells.items() if "json_schema=Call" in source)
+    record = next(index for index, source in cells.items() if "json_schema=Order" in source)
     jumped = "".join(notebook.cell(record).locator(".sgnb-k-jumped").all_inner_texts())
-    assert '{"name": "' in jumped and "city" in jumped and "mood" in jumped
-    assert "Omar" not in jumped and "Cairo" not in jumped, "values are the model's"
+    assert '{"customer": "' in jumped and "quantity" in jumped and "price" in jumped
+    assert "Omar" not in jumped and "chairs" not in jumped, "values are the model's"
     the_automaton_is_walked(notebook, record)
     automaton = next(index for index, source in cells.items() if source.startswith("%sglang fsm"))
-    assert "$.city" in notebook.output(automaton)
+    assert "$.capital" in notebook.output(automaton)
     assert notebook.cell(automaton).locator("mjx-container").count() == 0, "no formulas"
     fsm_is_drawn(notebook, automaton)
     notebook.save()
     notebook.open_without_kernel(SOURCE.name)
     cell = notebook.cell(automaton)
     cell.locator("img[src*=sgnb-twin]").wait_for()
-    assert "$.city" in notebook.output(automaton) and not cell.locator(".sgnb-card").count()
+    assert "$.capital" in notebook.output(automaton) and not cell.locator(".sgnb-card").count()
 
 
 def the_automaton_is_walked(notebook: Notebook, index: int) -> None:
@@ -65,7 +65,7 @@ def the_automaton_is_walked(notebook: Notebook, index: int) -> None:
 def fsm_is_drawn(notebook: Notebook, index: int) -> None:
     cell, page = notebook.cell(index), notebook.page
     drawing = cell.locator(".sgnb-automaton canvas")
-    assert "26 states" in (drawing.get_attribute("aria-label") or "")
+    assert "9 states" in (drawing.get_attribute("aria-label") or "")
     assert not cell.locator("img[src*=sgnb-twin]").is_visible(), "the picture is for later"
     assert cell.locator(".sgnb-figure .sgnb-legend").inner_text().split("\n") == [
         "forced text",
