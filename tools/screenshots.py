@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CELLS = (
     ("01_quickstart.ipynb", ".fork(", ("tree", "source", "branches", "time")),
     ("01_quickstart.ipynb", "--over countries", ("rows",)),
-    ("04_structured_output.ipynb", "json_schema=Order", ("grammar",)),
+    ("04_structured_output.ipynb", "json_schema=Country", ("grammar",)),
     ("compare.ipynb", "--vs", ("compare", "branches")),
 )
 """A notebook, what its cell begins to be known by, and the views of it that are photographed."""

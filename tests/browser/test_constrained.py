@@ -24,10 +24,10 @@ def test_forced_text_is_marked(notebook: Notebook, lab: Lab) -> None:
     for index, source in cells.items():
         notebook.run_cell(index)
         assert not notebook.failed(index), source
-    record = next(index for index, source in cells.items() if "json_schema=Order" in source)
+    record = next(index for index, source in cells.items() if "json_schema=Country" in source)
     jumped = "".join(notebook.cell(record).locator(".sgnb-k-jumped").all_inner_texts())
-    assert '{"customer": "' in jumped and "quantity" in jumped and "price" in jumped
-    assert "Omar" not in jumped and "chairs" not in jumped, "values are the model's"
+    assert '{"name": "' in jumped and "capital" in jumped and "europe" in jumped
+    assert "Italy" not in jumped and "Rome" not in jumped, "values are the model's"
     the_automaton_is_walked(notebook, record)
     automaton = next(index for index, source in cells.items() if source.startswith("%sglang fsm"))
     assert "$.capital" in notebook.output(automaton)
