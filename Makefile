@@ -44,6 +44,7 @@ test-slow: $(STAMP)  ## run the tests that `make test` leaves out
 test-all: test test-slow  ## run every test
 
 lab: $(STAMP)  ## open the notebooks in JupyterLab
+	$(PY) -m jupyter trust notebooks/*.ipynb  # or JupyterLab shows their pictures as text
 	$(PY) -m jupyter lab notebooks/01_quickstart.ipynb
 
 lint: $(STAMP)  ## ruff and mypy
