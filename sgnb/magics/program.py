@@ -88,11 +88,12 @@ class CellProgram:
 
     def in_background(self, work: Callable[[], Any]) -> Background:
         """As `in_cell`, on a thread of its own; in a terminal without views."""
-        views = Views(self._engine(), self._line, self._session.traces)
-        close = views.closer() if in_kernel() else lambda: None
+        engine = self._engine()
+        views = Views(engine, self._line, self._session.traces) if in_kernel() else None
+        close = views.closer() if views else lambda: None
         kind = Background if self._line.over else BackgroundState
         background = kind(work, self._line.timeout, close)
-        if in_kernel():
+        if views:
             views.open(background.run)
         return background
 

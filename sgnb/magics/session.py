@@ -13,7 +13,7 @@ from .. import lang
 from ..errors import OptionError, nearest, shown
 from ..events import RequestQueued, TokensNamed
 from ..lang.executor import Executor, executor_of
-from ..viz import ABLATIONS, VIEWS, Display, Trace, in_kernel
+from ..viz import ABLATIONS, VIEWS, Display, Trace
 from ..viz.tokens import Vocabulary
 from ..viz.why import difference, lookups
 from .compare import ROUNDS, CompareReport, compare
@@ -180,7 +180,7 @@ class Session:
 
 class EngineView:
     """Views of all that the current engine does: calling it opens them, in a notebook live until
-    the next call, in a terminal once."""
+    the next call, in a terminal or as a picture once."""
 
     def __init__(self, engines: Engines, views: Sequence[str]) -> None:
         self._engines, self._views = engines, views
@@ -192,7 +192,7 @@ class EngineView:
         loaded = self._engines.get()
         self._shown = Display(loaded.emitter, self._views, act=loaded.act)
         self._shown.open()
-        if not in_kernel():
+        if not self._shown.live:
             self._shown.close()
 
 

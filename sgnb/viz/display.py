@@ -54,8 +54,8 @@ class Display:
         self.run: RunState | None = None
         self._emitter, self._names, self._after = emitter, list(views), emitter.log.last
         self._act = act
-        live = bool(views) and in_kernel() and not self.static
-        self.feed = emitter.feed() if live else None
+        self.live = bool(views) and in_kernel() and not self.static
+        self.feed = emitter.feed() if views else None  # for a trace, where nothing is live too
         self._states: list[Shown] = []
         self._view: Any = None
         self._twin: Any = None
@@ -84,7 +84,7 @@ class Display:
     def tick(self) -> None:
         """Redraw what is due, and say when a view has stopped. Call it often."""
         self._report()
-        if self._view is not None and self.feed is None:
+        if self._view is not None and not self.live:
             self._view.refresh()
         elif self._twin is not None and time.monotonic() >= self._twin_due:
             self._try(self._refresh_twin)
@@ -112,7 +112,7 @@ class Display:
             return plain_text(self._states)
 
     def _open_live(self, run: str) -> None:
-        if self.feed is not None:
+        if self.live and self.feed is not None:
             from IPython.display import display
 
             from .widget import Dashboard

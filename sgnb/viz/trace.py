@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import OptionError, nearest
 from ..events import replay
-from .display import VIEWS, in_kernel
+from .display import VIEWS, in_kernel, is_static
 from .feed import Feed
 from .perfetto import trace_events
 from .plain_text import Shown, plain_text
@@ -98,7 +98,7 @@ class Trace:
     def _repr_mimebundle_(self, **_: Any) -> Any:
         uid = uuid.uuid4().hex[:12]
         bundle = twin_bundle(self._shown(), uid)
-        if not in_kernel():
+        if is_static() or not in_kernel():
             return bundle
         data, metadata = self.widget_of(uid).bundle()
         return {**bundle, **data}, metadata

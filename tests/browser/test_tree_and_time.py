@@ -3,13 +3,22 @@ resize."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from sgnb.events import ComparisonDone, EventLog, Record, VariantRan
-from sgnb.viz import Feed, TreeState
+from sgnb.events import (
+    BranchStarted,
+    ComparisonDone,
+    EventLog,
+    Record,
+    RunFinished,
+    RunStarted,
+    VariantRan,
+)
+from sgnb.viz import VIEWS, Feed, TreeState
 from sgnb.viz.widget import standalone
 from tests.browser.lab import Lab, Notebook, findings
 from tests.viz.make_log import WordEngine, demo
@@ -291,6 +300,21 @@ def test_an_empty_cache_says_so(page: Page) -> None:
     open_view(page, "tree")
     expect(page.locator(".sgnb-tree")).to_be_hidden()
     expect(page.get_by_text("nothing is cached")).to_be_visible()
+
+
+@pytest.mark.parametrize("views", [("text", "tree"), VIEWS])
+def test_views_that_are_named_are_open(page: Page, views: tuple[str, ...]) -> None:
+    log = EventLog()
+    log.emit(RunStarted("r1", "small", "", 1))
+    log.emit(BranchStarted("r1", "0", "", ""))
+    log.emit(RunFinished("r1", "done", ""))
+    feed = Feed(TreeState(), 0.0)
+    feed.push(log.read().records, 0)
+    every = standalone(feed.lines, "r1")
+    page.set_content(every.replace(json.dumps(VIEWS), json.dumps(views)))
+    expect(page.locator(".sgnb-tab[data-view=tree]")).to_have_attribute(
+        "aria-selected", str(views != VIEWS).lower()
+    )
 
 
 def test_a_comparison_that_ran_nothing(page: Page) -> None:

@@ -6,6 +6,7 @@ import io
 import subprocess
 import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ import pytest
 from sgnb import events
 from sgnb.errors import OptionError
 from sgnb.events import EventLog, decode
-from sgnb.viz import Display, Emitter, LogState, RunState, display, render_text
+from sgnb.magics.session import EngineView
+from sgnb.viz import Display, Emitter, LogState, RunState, Trace, display, render_text
 from tests.viz.make_log import HOSTILE, Program, WordEngine, demo
 
 pytest.importorskip("anywidget")
@@ -206,6 +208,28 @@ def test_static_shows_the_twin_only(
     run.close()
     run.close()
     assert len(shown) == 2 and not Comm.made and "three_tips" in shown[-1]["text/plain"]
+    assert run.feed is not None
+    traced = Trace(run.feed.lines, "r1")._repr_mimebundle_()
+    assert set(traced) == {"image/svg+xml", "text/plain"}, "no widget, which nobody would see"
+    assert "three_tips" in traced["text/plain"]
+
+
+def test_a_picture_of_the_engine_stays_as_it_was(
+    log: EventLog, emitter: Emitter, shown: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SGNB_STATIC", "1")
+    monkeypatch.setattr("IPython.get_ipython", lambda: SimpleNamespace(kernel=object()))
+    loaded = SimpleNamespace(emitter=emitter, act=None)
+    view = EngineView(SimpleNamespace(get=lambda: loaded), ["tree"])
+    view()
+    before = len(shown)
+    list(demo(log))
+    view()
+    texts = [bundle["text/plain"] for bundle in shown]
+    assert all("0 nodes" in text for text in texts[:before])
+    assert all("12 nodes" in text for text in texts[before:]), (
+        "the first picture was not drawn anew"
+    )
 
 
 def test_a_failing_view_is_a_line_and_the_run_goes_on(
@@ -251,6 +275,8 @@ def test_in_a_terminal(log: EventLog, emitter: Emitter, capsys: pytest.CaptureFi
         and "radix tree: 12 nodes" in out
         and "hit rate 90%" in out
     )
+    assert run.feed is not None
+    assert "three_tips · done" in Trace(run.feed.lines, "r1").text(), "a trace, without a notebook"
 
 
 def test_a_terminal_shows_the_rows_of_a_batch(log: EventLog) -> None:

@@ -195,10 +195,11 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     if (!decided && (!run || run.status !== "running" || run.branches.size > 1 || run.seconds > 1)) decide(run, names);
   }
   let decided = false, compared = false;
-  // A trivial program shows its text, with the rest a click away.
+  // A trivial program shows its text, with the rest a click away; views that were asked for by name are open.
   function decide(run, names) {
     decided = true;
-    const trivial = run && run.branches.size === 1 && run.figures.total <= 1 && run.figures.prompt_tokens + run.figures.output_tokens < TRIVIAL;
+    const named = views.length <= Object.keys(PANELS).length;
+    const trivial = !named && run && run.branches.size === 1 && run.figures.total <= 1 && run.figures.prompt_tokens + run.figures.output_tokens < TRIVIAL;
     if (!trivial && names.length) open(names[0]);
   }
   tabs.addEventListener("click", ({ target }) => {
