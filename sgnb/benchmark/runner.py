@@ -23,8 +23,8 @@ from .workload import Workload
 if TYPE_CHECKING:
     from ..backends.local import LocalExecutor
 
-ROUNDS = 12
-"""Measured runs of each side: the fewest whose interval of `stats.LEVEL` bears a round that is off.
+ROUNDS = 16
+"""Measured runs of each side: enough to find 10 % in noise that now and then slows a run (tests).
 """
 COUNTS = (
     "prompt_tokens", "cached_tokens", "computed_tokens", "jumped_tokens", "steps", "cascade_steps",

@@ -96,7 +96,7 @@ ABLATIONS = {
 
 
 def apart(variant: str, namespace: str) -> Apart:
-    """How the requests of a variant, "" for the program as it is, share a part of the cache of
+    """How the requests of a variant, or of the program as it is, share a part of the cache of
     their own. A call without a seed gets one by its place: the same in every run."""
     from ..backends.local import Apart
     from ..engine.request.request import Sharing

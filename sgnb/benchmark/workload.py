@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
+from ..errors import OptionError
 from .work import Same
 
 
@@ -28,6 +29,10 @@ class Workload:
     defaults: Mapping[str, Any] = field(default_factory=dict)  # sampling, as to `run_batch`
     # "tokens": as many tokens are enough, of whatever text, as with random weights.
     same: Same = "text"
+
+    def __post_init__(self) -> None:
+        if self.same not in get_args(Same):
+            raise OptionError(f"same={self.same!r} is not allowed", "give text or tokens")
 
     @property
     def opponents(self) -> list[Any]:

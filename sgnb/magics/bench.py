@@ -18,6 +18,7 @@ from ..benchmark.findings import findings, summary, table
 from ..benchmark.plot import figure, png
 from ..benchmark.runner import Clock
 from ..errors import OptionError
+from ..viz import in_kernel
 from .engines import Loaded
 from .progress import ChangingLine
 from .table import Printed, Table, html_lines
@@ -74,7 +75,9 @@ class BenchReport(Printed):
         return html_lines("p", self.lines) + self.table()._html()
 
     def _repr_mimebundle_(self, **_: Any) -> Any:
-        """The picture, where matplotlib draws it, with the sentences as its text; else a table."""
+        """In a notebook the picture, where matplotlib draws it; else a table."""
+        if not in_kernel():
+            return super()._repr_mimebundle_()
         try:
             picture = base64.b64encode(png(self.plot())).decode()
         except OptionError:
