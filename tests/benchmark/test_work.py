@@ -250,7 +250,7 @@ class Server(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        models = {"/get_model_info": {"model_path": "tiny"}} if self.sglang else {}
+        models: dict[str, Any] = {"/get_model_info": {"model_path": "tiny"}} if self.sglang else {}
         models |= {"/v1/models": {"data": [{"id": "tiny"}]}}
         self._answer(models.get(self.path))
 
