@@ -50,8 +50,8 @@ class Finding:
             found = f"{what} no difference was found ({sure}): if there is one, it is at most"
             found += f" {most:.1%}"
         else:
-            found = f"{what} no difference was found, but the runs' own are large ({sure}): more"
-            found += " rounds or a quieter machine would tell"
+            found = f"{what} no difference was found, but the runs differ so much among themselves"
+            found += f" ({sure}) that only more rounds or a quieter machine would tell"
         return f"{self.variant}: {found}" + (f"; {self.counts}" if self.counts else "")
 
 

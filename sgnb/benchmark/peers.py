@@ -348,8 +348,7 @@ class PeerSide:
         return f"it cannot do the same work: {why}" if why else ""
 
     def run(self) -> Ran:
-        noted = Noted(self._peer)
-        return Ran(timed(self._workload, noted, self._clock), noted.work)
+        return timed(self._workload, Noted(self._peer), self._clock)
 
     def close(self) -> None:
         self._peer.close()

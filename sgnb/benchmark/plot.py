@@ -23,7 +23,7 @@ WIDTH, ROW, DPI = 8.6, 0.5, 200
 """Inches, inches, and dots of an inch: 860 pixels of a page, twice as fine."""
 LEFT, PLOT, RIGHT = 0.2, 2.35, 2.0
 """Inches: where text begins, where the axes do, and what is left of them on the right."""
-SAID, SMALL = 120, 150
+SAID, SMALL = 135, 165
 """Characters of a line, and of one of small print."""
 
 

@@ -46,6 +46,7 @@ class Ran:
 
     seconds: float
     work: Work = field(default_factory=Work)
+    took: float = 0.0  # seconds on the wall, whatever the clock is
     counts: dict[str, int] = field(default_factory=dict)  # of the engine, in this run
     beside: str = ""  # what else went on
 
@@ -149,33 +150,32 @@ class Ours:
         with switched(engine, self._variant):
             before, last = engine.stats(), log.last
             try:
-                seconds = timed(self._workload, noted, self._clock)
+                ran = timed(self._workload, noted, self._clock)
                 after = engine.stats()
             finally:
                 engine.flush_cache(namespace)
         counts = {name: after[name] - before[name] for name in COUNTS}
         counts["overtaken"] = was_overtaken(engine, last)
-        beside = ""
         if before["running"] or before["waiting"]:
-            beside = "other requests ran beside it"
+            ran.beside = "other requests ran beside it"
         elif before["compiling"]:
-            beside = "kernels were being compiled meanwhile"
-        return Ran(seconds, noted.work, counts, beside)
+            ran.beside = "kernels were being compiled meanwhile"
+        ran.counts = counts
+        return ran
 
     def close(self) -> None:
         pass
 
 
-def timed(workload: Workload, noted: Noted, clock: Clock) -> float:
-    """Run all rows, and wait for the last. Seconds; the text of each row is put into the work."""
-    now = time.perf_counter if clock == "wall" else time.process_time
-    began = now()
+def timed(workload: Workload, noted: Noted, clock: Clock) -> Ran:
+    """Run all rows, and wait for the last. The text of each row is put into the work."""
+    began, used = time.perf_counter(), time.process_time()
     states = workload.program.run_batch(workload.rows, backend=noted, **workload.defaults)
-    seconds = now() - began
+    took, used = time.perf_counter() - began, time.process_time() - used
     for state in states:
         state.raise_error()
     noted.work.rows = [state.text() for state in states]
-    return seconds
+    return Ran(took if clock == "wall" else used, noted.work, took)
 
 
 def measure(
@@ -199,7 +199,7 @@ def measure(
             if one is None:
                 measured.refuse(name, f"in round {turn + 1} {why}")
                 continue
-            expected[name] = one.seconds
+            expected[name] = one.took
             measured.beside |= {one.beside} - {""}
             measured.samples.append(Sample(turn, place, name, one.seconds, one.counts))
 
@@ -224,7 +224,7 @@ def _warm_up(
     measured.tokens, measured.rows = base.work.tokens, len(base.work.rows)
     seeds = {call.params.seed for call in base.work.generations if call.params.temperature}
     measured.seeds = tuple(sorted(seed for seed in seeds if seed is not None))
-    expected = {first: base.seconds}
+    expected = {first: base.took}
     for name, side in others:
         tell(f"warming up: {name}")
         why, ran = side.refuses(base), None
@@ -234,7 +234,7 @@ def _warm_up(
         if ran is None:
             measured.refuse(name, why)
         else:
-            expected[name] = ran.seconds
+            expected[name] = ran.took
     return base, expected
 
 

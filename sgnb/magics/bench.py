@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, get_args
 
 from ..benchmark import Measured, Workload, bench, check_opponent
@@ -62,7 +63,8 @@ class BenchReport(Printed):
         conditions."""
         head, *lines = self.lines
         said = [line for line in lines if line.startswith(("How sure", "Claim"))]
-        return figure(self.measured.workload.name, self.findings, self.conditions, [head, *said])
+        title, _, how = head.partition(" (")
+        return figure(title, self.findings, self.conditions, [how.removesuffix(")"), *said])
 
     def table(self) -> Table:
         return Table(self.rows)
@@ -76,14 +78,19 @@ class BenchReport(Printed):
 
     def _repr_mimebundle_(self, **_: Any) -> Any:
         """In a notebook the picture, where matplotlib draws it; else a table."""
-        if not in_kernel():
+        if not _draws():
             return super()._repr_mimebundle_()
-        try:
-            picture = base64.b64encode(png(self.plot())).decode()
-        except OptionError:
-            return super()._repr_mimebundle_()
-        text = {"text/plain": repr(self)}
-        return {**text, "image/png": picture}, {"image/png": {"width": PIXELS}}
+        picture = base64.b64encode(png(self.plot())).decode()
+        text = {"text/plain": repr(self), "image/png": picture}
+        return text, {"image/png": {"width": PIXELS}}
+
+    def _repr_html_(self) -> Any:
+        """None beside the picture, in whose place pages would show it."""
+        return None if _draws() else super()._repr_html_()
+
+
+def _draws() -> bool:
+    return in_kernel() and find_spec("matplotlib") is not None
 
 
 def benchmark(
@@ -125,7 +132,7 @@ def benchmark(
             error.add_note("what was measured until then is this error's `report`")
         raise
     report = BenchReport(measured, under | _seeds(measured))
-    line.end({"text/plain": "\n".join(report.lines), "text/html": html_lines("p", report.lines)})
+    line.end({"text/plain": "\n".join(report.lines), "text/html": html_lines("div", report.lines)})
     return report
 
 

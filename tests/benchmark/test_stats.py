@@ -57,7 +57,8 @@ class Simulated:
     def run(self) -> Ran:
         call, text = Call("Is it?", GREEDY, "run1", "0", "answer"), self.text()
         work = Work([call], {"0": [Made("answer", (text,), 1, True)]}, [f"Is it?{text}"])
-        return Ran(self._seconds(), work)
+        seconds = self._seconds()
+        return Ran(seconds, work, seconds)
 
     def close(self) -> None:
         pass
