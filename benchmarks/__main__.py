@@ -29,6 +29,8 @@ NAMES = (
     "json_peers",
     "scheduler",
     "loop",
+    "claims",
+    "bench_itself",
     "turns",
     "views",
     "compile",

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import random
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
+
+from sgnb.benchmark.conditions import machine
+from sgnb.benchmark.stats import in_turn, median_ratio
+
+__all__ = [
+    "Report",
+    "alternate",
+    "machine",
+    "median_ratio",
+    "number_of_times",
+    "optimal_hit_rate",
+    "seconds",
+    "tokens",
+]
 
 
 @dataclass
@@ -38,25 +48,6 @@ class Report:
         return "\n".join([*head, *rows, "", " ".join(x for x in (verdict, self.note) if x), ""])
 
 
-def machine() -> str:
-    """The machine in one line: processor, cores, torch, GPU."""
-    import torch
-
-    info = Path("/proc/cpuinfo")
-    names = (
-        [
-            line.split(":", 1)[1].strip()
-            for line in info.read_text().splitlines()
-            if line.startswith("model name")
-        ]
-        if info.exists()
-        else []
-    )
-    gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
-    processor = names[0] if names else platform.processor() or platform.machine()
-    return f"{processor}, {os.cpu_count()} cores, torch {torch.__version__}{gpu}"
-
-
 def seconds(function: Callable[[], Any]) -> float:
     began = time.perf_counter()
     function()
@@ -66,20 +57,15 @@ def seconds(function: Callable[[], Any]) -> float:
 def alternate(
     functions: dict[str, Callable[[], Any]], rounds: int, warm_up: bool = True
 ) -> dict[str, list[float]]:
-    """Seconds of each function, run in turn so that a drift of the machine touches all alike. One
+    """Seconds of each function, run in turns so that a drift of the machine touches all alike. One
     warm-up each."""
     for function in functions.values() if warm_up else ():
         function()
     times: dict[str, list[float]] = {name: [] for name in functions}
-    for _ in range(rounds):
-        for name, function in functions.items():
-            times[name].append(seconds(function))
+    for turn in range(rounds):
+        for name in in_turn(list(functions), turn):
+            times[name].append(seconds(functions[name]))
     return times
-
-
-def median_ratio(a: list[float], b: list[float]) -> float:
-    """The median of the ratios pair by pair."""
-    return statistics.median(x / y for x, y in zip(a, b, strict=True))
 
 
 def tokens(rng: random.Random, count: int, vocab: int) -> list[int]:

@@ -56,6 +56,7 @@ _LANGUAGE = (
     "user_end",
 )
 _SESSION = (
+    "bench",
     "cache",
     "compare",
     "dashboard",
@@ -81,6 +82,7 @@ _HOME = {
     **{name: f"lang:{name}" for name in _LANGUAGE},
     **{name: f"magics.session:SESSION.{name}" for name in _SESSION},
     "Engine": "engine:Engine",
+    "Workload": "benchmark:Workload",
     "SamplingParams": "sampling:SamplingParams",
     "doctor": "magics.doctor:check",
     "load_ipython_extension": "magics:load_ipython_extension",

@@ -26,6 +26,17 @@ ALLOWED = {
     "backends": {"errors", "events", "sampling", "segment", "grammar", "engine", "lang"},
     "viz": {"errors", "latch", "events"},
     "models": {"errors"},
+    "benchmark": {
+        "errors",
+        "events",
+        "sampling",
+        "segment",
+        "engine",
+        "lang",
+        "backends",
+        "viz",
+        "models",
+    },
     "magics": {
         "errors",
         "latch",
@@ -38,6 +49,7 @@ ALLOWED = {
         "backends",
         "viz",
         "models",
+        "benchmark",
     },
 }
 """Part of sgnb -> the other parts it may import."""
@@ -65,6 +77,14 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"batches", "words"},
         {"decorator"},
     ),
+    "benchmark": (
+        {"stats", "work", "conditions"},
+        {"variants", "workload"},
+        {"runner"},
+        {"findings", "peers"},
+        {"plot", "endpoint"},
+        {"opponents"},
+    ),
 }
 """Rooms and files of a part, lowest floor first: each imports only what lies on floors below."""
 
@@ -76,6 +96,7 @@ NO_TORCH = (
     "engine/request",
     "lang",
     "viz",
+    "benchmark",
     "magics",
 )
 """Files and folders that are used, and tested, without a model: importing them imports no torch,
@@ -157,7 +178,7 @@ def parts_of(folder: Path) -> set[str]:
     return {p.stem for p in paths if p.suffix == ".py" or (p / "__init__.py").exists()}
 
 
-@pytest.mark.parametrize(("part", "at_least"), [("engine", 40), ("lang", 20)])
+@pytest.mark.parametrize(("part", "at_least"), [("engine", 40), ("lang", 20), ("benchmark", 12)])
 def test_rooms_stand_on_floors(part: str, at_least: int) -> None:
     """at_least: arrows between them, so that the test finds what it is to look at."""
     floor = {room: i for i, rooms in enumerate(FLOORS[part]) for room in rooms}

@@ -12,6 +12,7 @@ import warnings
 import weakref
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from .request.input_processor import Prompt, Sampling, read_samples
 from .request.output import Output
 from .request.request import SHARED, Request, Sharing
 from .request.request_state import NO_ORIGIN, OnOutput, Origin, RequestState
+from .scheduler import SchedulePolicy, Scheduler
 
 SWITCH_INTERVAL = 1e-4
 """GIL switch interval while an engine is open, in seconds. At CPython's 5 ms the GPU idles behind
@@ -61,7 +63,10 @@ class Engine:
     Use it in a `with`, or call `close`. Raises ModelError, OptionError.
     """
 
+    options: EngineOptions  # those of the device
     _rounds_by_batch: bool  # and nobody with a seed was told yet
+    _scheduler: Scheduler
+    _grammars: GrammarCompiler | None
     executor: Any = None  # runs programs on this engine; made and kept by `sgnb.backends`
 
     def __init__(
@@ -249,6 +254,24 @@ class Engine:
         tree, pool = self._scheduler.tree, self._scheduler.pool
         evicted: Evicted = self._loop.call(lambda: hand.evict(tree, pool, node, self.token_bytes))
         return evicted
+
+    def switch(
+        self, *, schedule_policy: SchedulePolicy | None = None, overlap: bool | None = None
+    ) -> None:
+        """Change options of the running engine, from its next step on: who is computed next, and
+        whether steps overlap. What is None stays. OptionError for a value that is not allowed."""
+        options = replace(
+            self.options,
+            schedule_policy=schedule_policy or self.options.schedule_policy,
+            overlap=self.options.overlap if overlap is None else overlap,
+        )
+
+        def change() -> None:
+            self._scheduler.policy = options.schedule_policy
+            self._loop.overlap = bool(options.overlap)
+
+        self._loop.call(change)
+        self.options = options
 
     def stats(self) -> dict[str, Any]:
         """Counts since the engine began and the state of the pool, in tokens; free + cached +

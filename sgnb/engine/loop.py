@@ -79,7 +79,7 @@ class EngineLoop:
         self._tokenizer = tokenizer
         self._log = log
         self._jump_forward = jump_forward
-        self._overlap = overlap
+        self.overlap = overlap
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._states: dict[int, RequestState] = {}
         self._in_flight: InFlightStep | None = None
@@ -227,14 +227,14 @@ class EngineLoop:
     def _step(self) -> None:
         """Launch a step, and process the results of the one before while the device works."""
         running = self._scheduler.running
-        if not (self._overlap and all(request.state.runs_ahead for request in running)):
+        if not (self.overlap and all(request.state.runs_ahead for request in running)):
             self._process_results()
         launched = self._launch() if self._scheduler.has_work else None
         self._process_results()
         self._in_flight = launched
         if launched is not None:
             self._free_early(launched.last)
-        if not self._overlap:
+        if not self.overlap:
             self._process_results()
 
     def _launch(self) -> InFlightStep | None:

@@ -68,7 +68,7 @@ class Scheduler:
         self.max_running = max_running
         self._prefix_cache = prefix_cache
         self._shared_prefix = shared_prefix
-        self._longest_first = policy == "lpm" and prefix_cache
+        self.policy: SchedulePolicy = policy
         self._ageing = context_length / max_overtaking
         self._window = window
         self._emit = emit
@@ -323,7 +323,7 @@ class Scheduler:
         Without those whose last token is not read yet: they were retracted.
         """
         found = ((r, self._look_up(r)) for r in self._oldest() if not r.num_placeholders)
-        if self._longest_first:
+        if self.policy == "lpm" and self._prefix_cache:
             return sorted(
                 found, key=lambda f: f[0].arrival * self._ageing - min(f[1].length, f[0].reusable)
             )

@@ -2,7 +2,8 @@
 
 All runs are on one engine, in turns, each in a part of the cache of its own that begins with what
 the notebook's cache holds of the program's prompts: none helps another, and that cache stays as it
-is. What is compiled is compiled by runs that are not measured.
+is. What is compiled is compiled by runs that are not measured. A few runs, to be looked at in the
+views; `bench.py` is for many, with statistics.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ..benchmark.variants import apart
 from ..errors import OptionError
 from ..events import ComparisonDone, RequestQueued, VariantRan
 from ..lang import Run
@@ -143,14 +145,9 @@ class Measurement:
 
     def _once(self, variant: str) -> Run:
         """Run the program, in a part of the cache that is gone afterwards."""
-        from ..backends.local import Apart
-        from ..engine.request.request import Sharing
-
         engine = self._loaded.engine
         namespace = f"{self.name}, {variant}"
-        sharing = Sharing(None if variant == "nocache" else namespace, variant != "nofork")
-        apart = Apart(sharing, jump_forward=variant != "nojump", seeded=True)
-        executor = self._loaded.executor.apart(apart)
+        executor = self._loaded.executor.apart(apart(variant, namespace))
         runs: list[Run] = []
 
         def begun(run: Run) -> None:

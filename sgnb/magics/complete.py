@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from .. import models
+from ..benchmark import OPPONENTS
 from ..viz import ABLATIONS, VIEWS
 from .line import on_off
-from .options import CELL_OPTIONS, COMMANDS, LOAD_OPTIONS, Option
+from .options import BENCH_OPTIONS, CELL_OPTIONS, COMMANDS, LOAD_OPTIONS, Option
 from .session import Session
 
 
@@ -25,6 +26,8 @@ def line_words(before: list[str], session: Session) -> list[str]:
             return session.engines.names()
         case ["stop"]:
             return [*session.runs.running(), "all"]
+        case ["bench", *rest]:
+            return _values(rest, session) or _flags(BENCH_OPTIONS)
         case ["load", *rest]:
             found = [] if rest else [*models.names()]
             return _values(rest, session) or found + _flags(LOAD_OPTIONS)
@@ -59,10 +62,14 @@ def _values(before: list[str], session: Session) -> list[str]:
         return ["all", "none", *VIEWS]
     if last == "--vs":
         return [*ABLATIONS]
+    if last == "--against":
+        return [*OPPONENTS]
     if any(option.flags[-1] == last and option.convert is on_off for option in LOAD_OPTIONS):
         return ["on", "off"]
     return {
         "--device": ["cpu", "cuda"],
         "--dtype": ["bfloat16", "float16", "float32"],
+        "--clock": ["cpu", "wall"],
+        "--same": ["text", "tokens"],
         "--attention": ["auto", "flashinfer", "torch", "triton"],
     }.get(last, [])

@@ -111,7 +111,7 @@ class SglangMagics:
         held = self._held(line)
         if not line.over:
             return partial(program.run, **line.arguments(), **held)
-        batch = rows(line.over, self._batch(line))
+        batch = rows(line.over, self._evaluated(line.over))
         options = {"save": line.save or None, "as_frame": line.frame, **held}
         return partial(program.run_batch, batch, **options)
 
@@ -124,19 +124,19 @@ class SglangMagics:
             raise OptionError(message, nearest(line.source, self.shell.user_ns))
         return {"continue_from": self.shell.user_ns[line.source]}
 
-    def _batch(self, line: CellLine) -> Any:
+    def _evaluated(self, over: str) -> Any:
         """The value of `--over`."""
         try:
-            return eval(line.over, self.shell.user_ns)
+            return eval(over, self.shell.user_ns)
         except Exception as error:
-            message = f"--over {line.over} cannot be evaluated"
+            message = f"--over {over} cannot be evaluated"
             raise OptionError(message, "give a Python expression") from error
 
     def _dry(self, program: CellProgram, line: CellLine) -> Any:
         """Changes nothing: no name is bound, and no run of the same name is stopped."""
         if not line.over:
             return program.dry(**line.arguments(), **self._held(line))
-        batch = rows(line.over, self._batch(line))
+        batch = rows(line.over, self._evaluated(line.over))
         first = next(iter(Rows(batch, [param.name for param in line.params])), None)
         if first is None:
             raise OptionError(f"--over {line.over} is empty", "a dry run takes the first row")
@@ -240,6 +240,33 @@ class SglangMagics:
             return trace
         self.session.say(f"written: {trace.save(call.options['export'])}")
         return None
+
+    def _bench(self, call: LineCall) -> Any:
+        names, options = self.shell.user_ns, dict(call.options)
+        if call.argument not in names:
+            message = f"%sglang bench {call.argument}: there is no such program"
+            raise OptionError(message, nearest(call.argument, names))
+        out, over = options.pop("out", ""), options.pop("over", "")
+        if over:
+            options["rows"] = rows(over, self._evaluated(over))
+        if "against" in options:
+            given = [name for name in options["against"].split(",") if name]
+            # A name of the notebook that holds a program stands for it.
+            options["against"] = [
+                names[name] if hasattr(names.get(name), "run_batch") else name for name in given
+            ]
+        report: Any = None
+        try:
+            report = self.session.bench(names[call.argument], **options)
+        except BaseException as error:
+            report = getattr(error, "report", None)
+            if report is not None:
+                self.session.say("\n".join(report.lines))
+            raise
+        finally:
+            if out and report is not None:
+                names[out] = report
+        return report
 
     def _runs(self, call: LineCall) -> Any:
         return self.session.runs()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..benchmark import OPPONENTS, ROUNDS
 from ..errors import OptionError, nearest
 from ..viz import ABLATIONS, VIEWS
 from .line import (
@@ -92,6 +93,24 @@ FSM_OPTIONS = (
     option("--tokens", "also the tokens that may follow at each choice, for the current engine"),
 )
 
+BENCH_OPTIONS = (
+    option("--over", "the rows: dicts, tuples, scalars, columns or a data frame", "ITERABLE", text),
+    option(
+        "--against",
+        f"what to compare with, with commas: {', '.join(OPPONENTS)}, an address, a program"
+        " (default: without each technique)",
+        "NAMES",
+        text,
+    ),
+    option("--repeats", f"measured rounds (default: {ROUNDS})", "N", integer),
+    option("--same", "what must be the same in all runs: text (default) or tokens", "WHAT", text),
+    option("--clock", "wall (default), or cpu on a machine that others use too", "CLOCK", text),
+    option("--temperature", "0 is greedy", "F", number),
+    option("--max-tokens", "the limit of each generation", "N", integer, dest="max_new_tokens"),
+    option("--seed", "makes the samples repeatable", "N", integer),
+    option("-o --out", "the variable that gets the report", "VAR", identifier),
+)
+
 TRACE_OPTIONS = (
     option("--export", "write it: .html, .jsonl, or .json for ui.perfetto.dev", "FILE", text),
 )
@@ -141,6 +160,12 @@ COMMANDS = {
         " on and off record all runs",
         takes="[on|off|last|RUN]",
         options=TRACE_OPTIONS,
+    ),
+    "bench": Command(
+        "measure a program many times in turns, as it is and without each technique or against"
+        " other libraries: what differs, and how sure that is",
+        takes="PROGRAM",
+        options=BENCH_OPTIONS,
     ),
     "runs": Command("the programs that ran or are running"),
     "stop": Command("stop one run, or all", takes="[RUN|all]"),

@@ -26,6 +26,7 @@ class CellProgram:
 
     def __init__(self, program: SglFunction, line: CellLine, session: Session) -> None:
         self._program, self._line, self._session = program, line, session
+        self.__name__: str = program.func.__name__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Inside another program (a state first): run there. Else run it and show the views."""

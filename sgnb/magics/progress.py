@@ -1,5 +1,5 @@
-"""The line that a load shows: what it does now, drawn over itself, and in the end what was loaded.
-Only the main thread displays."""
+"""A line that is drawn over itself, and what a load shows by it: what it does now, and in the end
+what was loaded. Only the main thread displays."""
 
 from __future__ import annotations
 
@@ -13,47 +13,32 @@ from typing import Any
 from ..viz.display import in_kernel
 
 
-class LoadLine:
-    """In a notebook one output, in a terminal a line that goes when the load is over; where neither
-    can be drawn over, nothing but the end, which `say` says."""
+class ChangingLine:
+    """In a notebook one output, in a terminal a line that is drawn over; where neither can be, and
+    off the main thread, nothing."""
 
-    def __init__(self, name: str, say: Callable[[str], None]) -> None:
-        self._name, self._say = name, say
-        self._begin = time.perf_counter()
+    def __init__(self) -> None:
         self._output: Any = None
         self._drawn = 0  # columns
 
-    @property
-    def seconds(self) -> float:
-        return time.perf_counter() - self._begin
-
-    def stage(self, what: str) -> None:
-        """The load begins to do `what`."""
+    def show(self, line: str) -> None:
         if threading.current_thread() is not threading.main_thread():
             return
-        line = f"loading {self._name}: {what} ({self.seconds:.1f} s)"
         if in_kernel():
-            self._display(line)
+            self._display({"text/plain": line})
         elif sys.stderr.isatty():
             self._draw(line)
 
-    def loaded(self, what: str) -> None:
-        """The load is over: `what` it gave."""
-        line = f"loaded {self._name} in {self.seconds:.1f} s: {what}"
-        if self._output is not None:
-            self._display(line)
-        else:
-            self._draw("")
-            self._say(line)
-
-    def failed(self) -> None:
-        """The load is over, and its error says why."""
-        if self._output is not None:
-            self._display("")
+    def end(self, bundle: dict[str, str] | None = None) -> bool:
+        """Clear the line, or leave `bundle` in a notebook's output in its place: whether it
+        could."""
         self._draw("")
+        if self._output is None:
+            return False
+        self._display(bundle or {"text/plain": ""})
+        return bundle is not None
 
-    def _display(self, line: str) -> None:
-        bundle = {"text/plain": line}
+    def _display(self, bundle: dict[str, str]) -> None:
         if self._output is not None:
             self._output.update(bundle, raw=True)
             return
@@ -67,6 +52,34 @@ class LoadLine:
             sys.stderr.write("\r" + line.ljust(self._drawn) + ("" if line else "\r"))
             sys.stderr.flush()
             self._drawn = len(line)
+
+
+class LoadLine:
+    """What a load does, and in the end what was loaded, which `say` says where there is no
+    output."""
+
+    def __init__(self, name: str, say: Callable[[str], None]) -> None:
+        self._name, self._say = name, say
+        self._begin = time.perf_counter()
+        self._line = ChangingLine()
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._begin
+
+    def stage(self, what: str) -> None:
+        """The load begins to do `what`."""
+        self._line.show(f"loading {self._name}: {what} ({self.seconds:.1f} s)")
+
+    def loaded(self, what: str) -> None:
+        """The load is over: `what` it gave."""
+        line = f"loaded {self._name} in {self.seconds:.1f} s: {what}"
+        if not self._line.end({"text/plain": line}):
+            self._say(line)
+
+    def failed(self) -> None:
+        """The load is over, and its error says why."""
+        self._line.end()
 
 
 @contextmanager

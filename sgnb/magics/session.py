@@ -10,12 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import lang
+from ..benchmark import ROUNDS as ROUNDS_OF_BENCH
+from ..benchmark import TECHNIQUES, Workload
+from ..benchmark.runner import Clock
+from ..benchmark.work import Same
 from ..errors import OptionError, nearest, shown
 from ..events import RequestQueued, TokensNamed
 from ..lang.executor import Executor, executor_of
 from ..viz import ABLATIONS, VIEWS, Display, Trace
 from ..viz.tokens import Vocabulary
 from ..viz.why import difference, lookups
+from .bench import BenchReport, benchmark
 from .compare import ROUNDS, CompareReport, compare
 from .dry import DryReport, dry_run
 from .engines import BUNDLED, Engines
@@ -126,6 +131,41 @@ class Session:
         report = compare(self.engines.get(), work, vs, rounds)
         self.traces.keep(report.rows[0]["run"], report.feed)
         return report
+
+    def bench(
+        self,
+        program: Any,
+        rows: Any = ((),),
+        against: Sequence[Any] | None = None,
+        repeats: int = ROUNDS_OF_BENCH,
+        *,
+        same: Same = "text",
+        clock: Clock = "wall",
+        **defaults: Any,
+    ) -> BenchReport:
+        """Measure a program over rows on the current engine, many times in turns: `%sglang bench`.
+
+        rows: a batch, as `run_batch` takes it; one run is all of them. against: by default the
+        program without each technique, "nocache" (no prefix cache), "fcfs" (first come, first
+        served), "nojump" (no jump-forward), "nofork" (no fork-aware attention), "nooverlap" (steps
+        one after another), "text" (what the model made is sent as text); "itself"; libraries that
+        are installed, "transformers", "guidance", "outlines"; the address of an SGLang or
+        OpenAI-compatible server; another program. repeats: measured rounds. same: "text", or
+        "tokens" where as many tokens are enough. clock: "cpu" for the processor time of this
+        process, on a machine that others use too. defaults: sampling, as to `run_batch`.
+
+        Instead of a program and rows, a `sgnb.Workload`. Each run begins with an empty part of the
+        cache of its own. What is other work is not compared, and samples without a seed are an
+        OptionError. See docs/BENCHMARKS.md.
+        """
+        workload = program
+        if not isinstance(program, Workload):
+            name = getattr(program, "__name__", "program")
+            workload = Workload(name, program, rows, same=same, defaults=defaults)
+        opponents = workload.opponents if against is None else against
+        if against is None and not opponents:
+            opponents = tuple(TECHNIQUES)
+        return benchmark(self.engines.get(), workload, opponents, repeats, clock)
 
     def why_no_hit(self, prompt: Any, other: Any = None) -> WhyReport:
         """Why a program's calls found no more in the cache, read off its engine's log: `prompt` is

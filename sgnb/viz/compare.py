@@ -102,13 +102,13 @@ class Comparison:
         lanes: dict[str, list[Bar]] = {}
         for bar in self._of_run.get(run, []):
             lanes.setdefault(bar.branch, []).append(bar)
-        return dict(sorted(lanes.items(), key=lambda lane: _in_order(lane[0])))
+        return dict(sorted(lanes.items(), key=lambda lane: in_order(lane[0])))
 
     def difference(self, run: str, other: str) -> str:
         """Where the texts that `run` made differ first from those of `other`; "" if they are the
         same."""
         here, there = self._outputs.get(run, {}), self._outputs.get(other, {})
-        for branch in sorted({*here, *there}, key=_in_order):
+        for branch in sorted({*here, *there}, key=in_order):
             ours, theirs = here.get(branch, []), there.get(branch, [])
             for i in range(max(len(ours), len(theirs))):
                 name, text = ours[i] if i < len(ours) else ("", "")
@@ -189,7 +189,7 @@ class Comparison:
     }
 
 
-def _in_order(branch: str) -> list[str]:
+def in_order(branch: str) -> list[str]:
     """Sorts branches by their numbers."""
     return [part.rjust(6, "0") for part in branch.split(".")]
 

@@ -1,0 +1,120 @@
+"""A benchmark as a picture, by matplotlib: of each variant the paired ratios, their median and its
+interval, and below the conditions. A light card, so that it reads on light and on dark pages."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from ..errors import OptionError
+from .findings import Finding, Verdict
+
+PAPER, INK, FAINT, LINE = "#fbfbfa", "#1f2328", "#57606a", "#d8dee4"
+COLOURS: dict[Verdict, str] = {
+    "slower": "#b8621b",
+    "faster": "#0072b2",
+    "no difference": "#57606a",
+    "too few rounds": "#8c959f",
+}
+WIDTH, ROW, DPI = 8.6, 0.5, 200
+"""Inches, inches, and dots of an inch: 860 pixels of a page, twice as fine."""
+LEFT, PLOT, RIGHT = 0.2, 2.35, 2.0
+"""Inches: where text begins, where the axes do, and what is left of them on the right."""
+SAID, SMALL = 135, 165
+"""Characters of a line, and of one of small print."""
+
+
+def figure(
+    title: str, found: Sequence[Finding], conditions: Mapping[str, str], lines: Sequence[str]
+) -> Any:
+    """A matplotlib figure, which shows itself in a notebook. lines: what was found, in words.
+    OptionError without matplotlib."""
+    try:
+        kind = import_module("matplotlib.figure").Figure
+    except ImportError:
+        raise OptionError("plot() needs matplotlib", "pip install matplotlib") from None
+
+    class Picture(kind):  # type: ignore[misc, valid-type]
+        def _repr_png_(self) -> bytes:
+            return png(self)
+
+    compared = [one for one in found if one.ratios]
+    notes = [one.sentence() for one in found if one.note]
+    small = [f"{name}: {said}" for name, said in conditions.items()]
+    says, prints = _wrapped(lines, SAID), _wrapped([*notes, *small], SMALL)
+    rows = max(1, len(compared)) * ROW
+    above, below = 0.55 + 0.19 * len(says), 0.75 + 0.16 * len(prints)
+    height = above + rows + below
+    picture = Picture(figsize=(WIDTH, height), facecolor=PAPER)
+
+    def write(line: str, down: float, **style: Any) -> None:
+        picture.text(LEFT / WIDTH, 1 - down / height, line, va="center", **style)
+
+    write(title, 0.24, size=12, weight="bold", color=INK)
+    for i, line in enumerate(says):
+        write(line, 0.52 + 0.19 * i, size=8.5, color=INK)
+    for i, line in enumerate(prints):
+        write(line, height - below + 0.66 + 0.16 * i, size=7, color=FAINT)
+    width = WIDTH - PLOT - RIGHT
+    axes = picture.add_axes((PLOT / WIDTH, below / height, width / WIDTH, rows / height))
+    axes.set_facecolor(PAPER)
+    _draw(axes, compared)
+    return picture
+
+
+def png(picture: Any) -> bytes:
+    """The picture as a file."""
+    file = io.BytesIO()
+    picture.savefig(file, format="png", dpi=DPI, facecolor=PAPER)
+    return file.getvalue()
+
+
+def _draw(axes: Any, compared: Sequence[Finding]) -> None:
+    axes.axvline(1, color=INK, linewidth=1)
+    beside = axes.get_yaxis_transform()
+    for i, one in enumerate(compared):
+        y, colour = -i, COLOURS[one.verdict]
+        axes.axhline(y, color=LINE, linewidth=0.8, zorder=0)
+        spread = [y + 0.24 * ((7 * k) % 5 - 2) / 2 for k in range(len(one.ratios))]
+        axes.plot(one.interval[:2], [y, y], color=colour, linewidth=3, solid_capstyle="butt")
+        axes.scatter(one.ratios, spread, s=12, color=colour, alpha=0.5, linewidths=0, zorder=2)
+        axes.scatter([one.ratio], [y], s=46, color=colour, edgecolors=PAPER, zorder=3)
+        low, high, level = one.interval
+        said = {"transform": beside, "va": "center"}
+        axes.text(1.03, y + 0.14, f"{one.ratio:.2f} times", size=9, color=colour, **said)
+        sure = f"{level:.1%}: {low:.2f} to {high:.2f}"
+        axes.text(1.03, y - 0.2, sure, size=7, color=FAINT, **said)
+        end = (LEFT - PLOT) / (WIDTH - PLOT - RIGHT)
+        axes.text(end, y + 0.14, _short(one.variant, 30), size=9, color=INK, **said)
+        axes.text(end, y - 0.2, _short(one.what, 42), size=7, color=FAINT, **said)
+    axes.set_yticks([])
+    axes.set_ylim(0.6 - max(1, len(compared)), 0.6)
+    _scale(axes, [ratio for one in compared for ratio in one.ratios])
+    axes.set_xlabel("times as long as the program as it is takes", size=8, color=FAINT)
+    axes.tick_params(length=0, labelsize=8, labelcolor=INK)
+    for side in axes.spines.values():
+        side.set_visible(False)
+
+
+def _scale(axes: Any, ratios: Sequence[float]) -> None:
+    """Ratios on a logarithmic axis, where half and twice are as far from 1, with plain numbers."""
+    low, high = min([*ratios, 0.9]) * 0.96, max([*ratios, 1.1]) * 1.04
+    steps = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100)
+    shown = [step for step in steps if low <= step <= high]
+    while len(shown) > 8:
+        shown = [step for step in shown if step == 1 or step not in shown[1::2]]
+    axes.set_xscale("log")
+    axes.set_xlim(low, high)
+    axes.set_xticks(shown, [f"{step:g}" for step in shown])
+    axes.minorticks_off()
+
+
+def _wrapped(lines: Sequence[str], width: int) -> list[str]:
+    return [part for line in lines for part in textwrap.wrap(line, width)]
+
+
+def _short(name: str, most: int) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"
