@@ -37,6 +37,7 @@ NAMES = (
     "models",
     "planning",
     "soak_cpu",
+    "paper",
     "gpu.ablations",
 )
 GPU_NAMES = (
@@ -51,6 +52,7 @@ GPU_NAMES = (
     "gpu.memory_cycle",
     "gpu.soak",
     "gpu.models",
+    "gpu.paper",
 )
 """Those that need a GPU to mean anything."""
 

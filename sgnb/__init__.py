@@ -57,6 +57,7 @@ _LANGUAGE = (
 )
 _SESSION = (
     "bench",
+    "bench_paper",
     "cache",
     "compare",
     "dashboard",

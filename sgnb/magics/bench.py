@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
@@ -134,6 +134,22 @@ def benchmark(
     report = BenchReport(measured, under | _seeds(measured))
     line.end({"text/plain": "\n".join(report.lines), "text/html": html_lines("div", report.lines)})
     return report
+
+
+def claims(reports: Iterable[BenchReport]) -> Table:
+    """What was found of each claim."""
+    return Table(
+        {
+            "workload": report.measured.workload.name,
+            "without": one.what.removeprefix("without "),
+            "times": f"{one.ratio:.2f}" if one.ratios else "",
+            "interval": f"{one.interval.low:.2f} to {one.interval.high:.2f}" if one.ratios else "",
+            "found": one.note or one.verdict,
+            "claim": report.measured.workload.claims.get(one.variant, ""),
+        }
+        for report in reports
+        for one in report.findings[1:]
+    )
 
 
 def _seeds(measured: Measured) -> dict[str, str]:

@@ -243,6 +243,10 @@ class SglangMagics:
 
     def _bench(self, call: LineCall) -> Any:
         names, options = self.shell.user_ns, dict(call.options)
+        if options.pop("paper", False):
+            return self._bench_paper(call.argument, options)
+        if not call.argument:
+            raise OptionError("%sglang bench needs a program", "%sglang bench PROGRAM, or --paper")
         if call.argument not in names:
             message = f"%sglang bench {call.argument}: there is no such program"
             raise OptionError(message, nearest(call.argument, names))
@@ -267,6 +271,17 @@ class SglangMagics:
             if out and report is not None:
                 names[out] = report
         return report
+
+    def _bench_paper(self, argument: str, options: dict[str, Any]) -> Any:
+        if unused := options.keys() - {"repeats", "clock", "out"}:
+            flag = f"--{min(unused)}"
+            raise OptionError(f"{flag} has no effect beside --paper", "the workloads say it")
+        out = options.pop("out", "")
+        names = [name for name in argument.split(",") if name]
+        found = self.session.bench_paper(*names, **options)
+        if out:
+            self.shell.user_ns[out] = found
+        return found
 
     def _runs(self, call: LineCall) -> Any:
         return self.session.runs()

@@ -102,6 +102,7 @@ BENCH_OPTIONS = (
         "NAMES",
         text,
     ),
+    option("--paper", "the SGLang paper's workloads, all or those named, in place of a program"),
     option("--repeats", f"measured rounds (default: {ROUNDS})", "N", integer),
     option("--same", "what must be the same in all runs: text (default) or tokens", "WHAT", text),
     option("--clock", "wall (default), or cpu on a machine that others use too", "CLOCK", text),
@@ -164,7 +165,7 @@ COMMANDS = {
     "bench": Command(
         "measure a program many times in turns, as it is and without each technique or against"
         " other libraries: what differs, and how sure that is",
-        takes="PROGRAM",
+        takes="[PROGRAM]",
         options=BENCH_OPTIONS,
     ),
     "runs": Command("the programs that ran or are running"),

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from .. import lang
 from ..benchmark import ROUNDS as ROUNDS_OF_BENCH
 from ..benchmark import TECHNIQUES, Workload
+from ..benchmark.paper import NAMES, workloads
 from ..benchmark.runner import Clock
+from ..benchmark.stats import rounds_needed
 from ..benchmark.work import Same
 from ..errors import OptionError, nearest, shown
 from ..events import RequestQueued, TokensNamed
@@ -20,7 +22,7 @@ from ..lang.executor import Executor, executor_of
 from ..viz import ABLATIONS, VIEWS, Display, Trace
 from ..viz.tokens import Vocabulary
 from ..viz.why import difference, lookups
-from .bench import BenchReport, benchmark
+from .bench import BenchReport, benchmark, claims
 from .compare import ROUNDS, CompareReport, compare
 from .dry import DryReport, dry_run
 from .engines import BUNDLED, Engines
@@ -166,6 +168,17 @@ class Session:
         if against is None and not opponents:
             opponents = tuple(TECHNIQUES)
         return benchmark(self.engines.get(), workload, opponents, repeats, clock)
+
+    def bench_paper(self, *names: str, repeats: int | None = None, clock: Clock = "wall") -> Table:
+        """Measure workloads of the SGLang paper, made small, each beside itself without what it is
+        to show: `%sglang bench --paper`. A row for each claim.
+
+        names: by default all; `sgnb.benchmark.paper.NAMES` lists them. repeats: measured rounds, by
+        default as few as give an interval.
+        """
+        loaded, rounds = self.engines.get(), repeats or rounds_needed()
+        made = workloads(names or NAMES)
+        return claims(benchmark(loaded, one, one.opponents, rounds, clock) for one in made)
 
     def why_no_hit(self, prompt: Any, other: Any = None) -> WhyReport:
         """Why a program's calls found no more in the cache, read off its engine's log: `prompt` is

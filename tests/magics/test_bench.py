@@ -57,6 +57,28 @@ def test_a_line_measures_a_cells_program(ask: Any) -> None:
     assert set(report.conditions) == {"model", "machine", "versions", "date", "seeds"}
 
 
+@pytest.mark.slow
+def test_the_papers_workloads_by_name(shell: Any) -> None:
+    found = shell("%sglang bench json,scheduling --paper --repeats 1 -o kept")
+    assert shell.ns["kept"] is found
+    assert [row["without"] for row in found] == ["jump-forward", "cache-aware scheduling"]
+    assert all(float(row["times"]) > 0 and row["claim"] for row in found)
+    assert [row["found"] for row in found] == ["too few rounds"] * 2
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("%sglang bench", "PROGRAM, or --paper"),
+        ("%sglang bench hellaswg --paper", "did you mean 'hellaswag'"),
+        ("%sglang bench --paper --against nocache", "--against has no effect"),
+    ],
+)
+def test_what_the_papers_workloads_refuse(shell: Any, line: str, said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        shell(line)
+
+
 def test_the_notebooks_cache_stays_as_it_is(ask: Any) -> None:
     ask("ask.run(q='a').text()")
     before = sgnb.cache.stats()["cached"]
