@@ -436,6 +436,15 @@ def test_an_agent_that_never_answers(fake: Any) -> None:
     assert executor.calls[-1].params.stop == ("\nUSER:",)
 
 
+def test_an_agent_that_must_call_answers_in_its_last_turn(
+    fake: Any, recwarn: pytest.WarningsRecorder
+) -> None:
+    options = {"max_turns": 2, "on_limit": "answer", "tool_choice": "required"}
+    executor = fake(call_text("add", a=1), "Two.")
+    assert ask.run("?", **options, backend=executor)["answer"] == "Two."
+    assert not recwarn.list
+
+
 def test_errors_reach_the_model_or_the_user(fake: Any) -> None:
     turn = ["<tool_call>", call_text("fails", why="so")]
     state = ask.run("?", backend=fake(*turn, "It failed."))

@@ -70,7 +70,7 @@ def agent(
         for turn in range(max_turns):
             key = f"{name}_{next(numbers)}"
             if turn + 1 == max_turns and on_limit == "answer":
-                s += assistant(gen(key, **options))
+                s += assistant(gen(key, **{**options, "tool_choice": "auto"}))
             else:
                 several = parallel_tool_calls
                 s += assistant(gen(key, tools=known, parallel_tool_calls=several, **options))
