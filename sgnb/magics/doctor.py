@@ -47,7 +47,8 @@ def _gpu() -> dict[str, Any]:
     if shutil.which("nvidia-smi"):
         hint = "install a CUDA build of torch, as pytorch.org says"
         return _row(False, "a GPU, but torch cannot use it", hint)
-    return _row(True, f"none; the CPU with {torch.get_num_threads()} threads")
+    threads = torch.get_num_threads()
+    return _row(True, f"none; the CPU with {threads} thread{'s' * (threads != 1)}")
 
 
 def _transformers() -> dict[str, Any]:

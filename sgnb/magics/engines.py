@@ -171,7 +171,8 @@ class Engines:
         """Everything an engine says about itself."""
         loaded = self._find(name or self._current)
         engine = loaded.engine
-        own = {name: getattr(engine, name) for name in ("device", "dtype", "context_length")}
+        kept = ("device", "dtype", "context_length", "token_bytes")
+        own = {name: getattr(engine, name) for name in kept}
         return Facts(engine=loaded.name, model=loaded.model, **own, **engine.stats())
 
     def names(self) -> list[str]:

@@ -45,6 +45,7 @@ def test_several_engines(shell: Any, engine: Any) -> None:
     assert sgnb.runs()[-1]["engine"] == "tiny"
     shell("%sglang engine use tiny")
     assert sgnb.engines.info()["engine"] == "tiny"
+    assert sgnb.engines.info()["token_bytes"] == 2 * 5 * 2 * 64 * 4, "keys and values, in float32"
     shell("%sglang engine unload second")
     assert sgnb.engines.names() == ["tiny"]
     with pytest.raises(OptionError, match="second"):
