@@ -11,6 +11,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,10 @@ from sgnb.magics.why import WhyReport
 from sgnb.viz import Trace
 
 RESULTS = (Table, Facts, Trace, CompareReport, DryReport, FsmReport, WhyReport, Background)
-"""What public functions give back, and is made by nobody else."""
+"""What public functions give back."""
+
+OTHERS = {kind.__name__: kind for kind in (EngineOptions, Output, *RESULTS)}
+"""What has an entry and no public name."""
 
 PAGES = {
     "words": (
@@ -64,7 +68,7 @@ PAGES = {
     ),
     "session": (
         "Session",
-        "The Python twins of `%sglang`: engines, runs, the cache, and what is there to see of them.",
+        "The Python twins of `%sglang`: engines, runs, the cache, and what is to be seen of them.",
         "",
     ),
     "errors": (
@@ -99,7 +103,7 @@ INTERNAL = {
 
 MADE_HERE = {
     *(kind.__name__ for kind in RESULTS),
-    *"ForkGroup Output ProgramState Run SavedState SglFunction ToolCall".split(),
+    *("ForkGroup", "Output", "ProgramState", "Run", "SavedState", "SglFunction", "ToolCall"),
 }
 """Classes that sgnb makes: a reader calls none of them."""
 
@@ -142,6 +146,11 @@ def pages() -> dict[str, str]:
     return found | {"magics": _magics()}
 
 
+def labels() -> list[str]:
+    """Of all entries, members included."""
+    return [item.label for item in walk()]
+
+
 def walk() -> Iterator[Item]:
     for listed in items().values():
         for item in listed:
@@ -159,7 +168,8 @@ def problems() -> Iterator[str]:
         words = [word for span in spans for word in re.findall(r"\w+", span)]
         spoken = " ".join([item.doc, *(docs.get(word, "") for word in words)])
         for name in _parameters(item.signature):
-            if not re.search(rf"`[^`]*\b{name}\b[^`]*`|\b{name}: ", spoken):
+            word = rf"\b{name}\b" if len(name) > 3 else rf"`[^`]*\b{name}\b[^`]*`|\b{name}: "
+            if not re.search(word, spoken):
                 yield f"{item.label}: nothing is said of {name}"
 
 
@@ -167,7 +177,7 @@ def _item(name: str) -> Item:
     for module in (sgnb, sgnb.errors, sgnb.lang):
         if name in dir(module):
             return _described(f"{module.__name__}.{name}", getattr(module, name))
-    return _described(name, globals()[name])
+    return _described(name, OTHERS[name])
 
 
 def _described(label: str, value: Any) -> Item:
@@ -179,7 +189,9 @@ def _described(label: str, value: Any) -> Item:
         name = value.__name__
         kind = "exception" if issubclass(value, Exception) else "class"
         listed = [f"{field}: {text}" for field, text in _fields(value)]
-        doc = "\n\n".join([inspect.cleandoc(value.__doc__ or ""), *listed])
+        made = value.__init__ if "__init__" in vars(value) and name not in MADE_HERE else None
+        docs = (inspect.cleandoc(each.__doc__ or "") for each in (value, made) if each)
+        doc = "\n\n".join([*(text for text in docs if text), *listed])
         signature = None if kind == "exception" or name in MADE_HERE else inspect.signature(value)
         return Item(label, kind, doc, signature, tuple(_members(value, label, "method")))
     if inspect.isroutine(value):
@@ -203,7 +215,7 @@ def _members(owner: type, label: str, kind: str) -> Iterator[Item]:
     for name, value in seen.items():
         value = inspect.unwrap(getattr(value, "__func__", value))
         path = label if (kind, name) == ("function", "__call__") else f"{label}.{name}"
-        if isinstance(value, property):
+        if isinstance(value, property | cached_property):
             doc = inspect.cleandoc(value.__doc__ or "")
             yield Item(path, "data" if kind == "function" else "property", doc, None)
         elif inspect.isfunction(value):
@@ -341,8 +353,8 @@ def _magics() -> str:
     cell = [
         "# Magics",
         "## %%sglang",
-        "`%%sglang [NAME] [PARAM ...] [options]`, and below it a program's body. `%%sglang?` says it"
-        " in a notebook; what a cell means is in [Quickstart](../notebooks/01_quickstart.ipynb).",
+        "`%%sglang [NAME] [PARAM ...] [options]`, and below it a program's body. `%%sglang?` says"
+        " it in a notebook; [Quickstart](../notebooks/01_quickstart.ipynb) shows what cells do.",
         _options(CELL_OPTIONS),
         "## %sglang",
     ]

@@ -8,102 +8,111 @@ and the notebooks are shown with the outputs that they are stored with.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import time
 from pathlib import Path
 
-from sphinx.cmd.build import build_main
-
 from tools import reference
 
 ROOT = Path(__file__).resolve().parent.parent
-SETUP = ROOT / "docs" / "site"
-SOURCE = ROOT / "build" / "site"
-TARGET = ROOT / "docs" / "_site"
 
 GUIDES = ("LANGUAGE", "CONSTRAINED", "JSON_SCHEMA", "VIEWS", "GPU", "FAQ")
-COMING_FROM = ("from_sglang", "from_guidance", "from_outlines", "from_langchain")
+"""In the menu's order; pages of docs/ that are nowhere else follow."""
+COMING_FROM = {
+    "from_sglang": "SGLang",
+    "from_guidance": "Guidance",
+    "from_outlines": "Outlines",
+    "from_langchain": "LangChain",
+}
 PROJECT = ("docs/ARCHITECTURE", "benchmarks/RESULTS", "CONTRIBUTING", "CHANGELOG")
-"""The other pages of docs/ stand among the guides."""
 
 
-def gather() -> dict[str, list[str]]:
-    """Write the sources; the pages by the caption under which the menu has them."""
-    shutil.rmtree(SOURCE, ignore_errors=True)
-    SOURCE.mkdir(parents=True)
-    shutil.copytree(ROOT / "docs" / "images", SOURCE / "docs" / "images")
-    for name in ("LICENSE", *(f"{page}.md" for page in PROJECT)):
-        _copy(ROOT / name)
+def build(work: Path, target: Path) -> int:
+    """Make the site at `target` by way of the folder `work`; both are emptied first. Returns what
+    Sphinx does: not 0 where it warned, as of a link that leads nowhere, and then no site."""
+    from sphinx.cmd.build import build_main
+
+    shutil.rmtree(work, ignore_errors=True)
+    sources, built = work / "sources", work / "html"
+    for name, text in gather().items():
+        (sources / name).parent.mkdir(parents=True, exist_ok=True)
+        (sources / name).write_text(text, encoding="utf-8")
+    shutil.copytree(ROOT / "docs" / "images", sources / "docs" / "images")
+    setup = str(ROOT / "docs" / "site")
+    flags = ["-q", "-W", "--keep-going", "-d", str(work / "doctrees"), "-c", setup]
+    code: int = build_main([*flags, str(sources), str(built)])
+    if code == 0:
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.move(built, target)
+    return code
+
+
+def gather() -> dict[str, str]:
+    """The sources by their path."""
     pages = sorted((ROOT / "docs").glob("*.md"))
-    notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
-    for path in pages:
-        _copy(path)
-    for path in notebooks:
-        _write(path, _with_hidden_solutions(path.read_text(encoding="utf-8")))
-    for name, text in reference.pages().items():
-        _write(ROOT / "api" / f"{name}.md", text)
-
-    listed = {*COMING_FROM, *(Path(page).stem for page in PROJECT)}
-    guides = sorted((path.stem for path in pages if path.stem not in listed), key=_order)
+    books = sorted((ROOT / "notebooks").glob("*.ipynb"))
     menu = {
-        "Tutorials": [f"notebooks/{path.stem}" for path in notebooks],
-        "Guides": [f"docs/{name}" for name in guides],
-        "Coming from": [f"docs/{name}" for name in COMING_FROM],
-        "Reference": [f"api/{name}" for name in reference.PAGES] + ["api/magics"],
+        "Tutorials": [f"notebooks/{book.stem}" for book in books],
+        "Guides": [f"docs/{name}" for name in _guides(pages)],
+        "Coming from": [f"{title} <docs/{name}>" for name, title in COMING_FROM.items()],
+        "Reference": [f"api/{name}" for name in (*reference.PAGES, "magics")],
         "Project": list(PROJECT),
     }
-    _write(ROOT / "index.md", _front_page(menu))
-    return menu
+    known = set(reference.labels())
+    sources = {name: _read(name) for name in ("LICENSE", *(f"{page}.md" for page in PROJECT))}
+    sources |= {f"docs/{page.name}": _dressed(_read(page), known) for page in pages}
+    sources |= {f"notebooks/{book.name}": _folded(_read(book)) for book in books}
+    sources |= {f"api/{name}.md": text for name, text in reference.pages().items()}
+    sources["index.md"] = "\n\n".join([_read("README.md"), *map(_toctree, menu, menu.values())])
+    return sources
 
 
-def _order(name: str) -> tuple[int, str]:
-    return GUIDES.index(name) if name in GUIDES else len(GUIDES), name
+def _guides(pages: list[Path]) -> list[str]:
+    elsewhere = {*COMING_FROM, *(Path(page).stem for page in PROJECT), *GUIDES}
+    return [*GUIDES, *(page.stem for page in pages if page.stem not in elsewhere)]
 
 
-def _front_page(menu: dict[str, list[str]]) -> str:
-    """The README, and the menu."""
-    parts = [(ROOT / "README.md").read_text(encoding="utf-8")]
-    for caption, pages in menu.items():
-        parts.append(
-            "\n".join(["```{toctree}", ":hidden:", f":caption: {caption}", "", *pages, "```"])
-        )
-    return "\n\n".join(parts) + "\n"
+def _read(path: Path | str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
 
 
-def _with_hidden_solutions(text: str) -> str:
-    """JupyterLab folds a cell by its metadata, MyST by a tag."""
-    notebook = json.loads(text)
-    for cell in notebook["cells"]:
+def _toctree(caption: str, pages: list[str]) -> str:
+    return "\n".join(["```{toctree}", ":hidden:", f":caption: {caption}", "", *pages, "```", ""])
+
+
+def _dressed(text: str, known: set[str]) -> str:
+    """A page in which a picture that there is in light and in dark follows the theme, and public
+    names lead to the reference."""
+    both = r"\1-light.png){.only-light}\n\1-dark.png){.only-dark}"
+    text = re.sub(r"(!\[[^\]]*\]\([\w/]+)-(?:light|dark)\.png\)", both, text)
+
+    def link(span: re.Match[str]) -> str:
+        label = f"sgnb.{span[2]}"
+        return f"{{py:obj}}`{span[1]} <{label}>`" if label in known else span[0]
+
+    spans = r"(?<![`\[}])`((?:sgnb|sgl)\.([\w.]+)(?:\([^`<>\\]*)?)`(?!`)"
+    parts = re.split(r"(^```.*?^```$|^#.*?$)", text, flags=re.MULTILINE | re.DOTALL)
+    return "".join(part if part[:1] in ("`", "#") else re.sub(spans, link, part) for part in parts)
+
+
+def _folded(notebook: str) -> str:
+    """A cell whose source is hidden: JupyterLab reads that off its metadata, MyST off a tag."""
+    held = json.loads(notebook)
+    for cell in held["cells"]:
         if cell["metadata"].get("jupyter", {}).get("source_hidden"):
             cell["metadata"].setdefault("tags", []).append("hide-input")
-    return json.dumps(notebook)
-
-
-def _copy(path: Path) -> None:
-    _write(path, path.read_text(encoding="utf-8"))
-
-
-def _write(path: Path, text: str) -> None:
-    """At the same place in the sources of the site."""
-    target = SOURCE / path.relative_to(ROOT)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(text, encoding="utf-8")
+    return json.dumps(held)
 
 
 def main() -> int:
     began = time.monotonic()
-    gather()
-    built = SOURCE.parent / "html"
-    shutil.rmtree(built, ignore_errors=True)
-    # -W: a link or an anchor that leads nowhere ends the build.
-    flags = ["-q", "-E", "-W", "--keep-going", "-d", str(SOURCE.parent / "doctrees")]
-    code = build_main([*flags, "-b", "html", "-c", str(SETUP), str(SOURCE), str(built)])
+    target = ROOT / "docs" / "_site"
+    code = build(ROOT / "build" / "site", target)
     if code == 0:
-        shutil.rmtree(TARGET, ignore_errors=True)
-        built.rename(TARGET)
-        pages = len([*TARGET.rglob("*.html")])
-        where = (TARGET / "index.html").relative_to(ROOT)
+        pages = len([*target.rglob("*.html")])
+        where = (target / "index.html").relative_to(ROOT)
         print(f"{pages} pages in {time.monotonic() - began:.0f} s: {where}")
     return code
 

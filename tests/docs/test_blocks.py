@@ -1,5 +1,6 @@
-"""Every code block of the README and of docs/ works as it stands there: Python and cells run on the
-bundled model, page by page, and print what the page says; shell lines parse and name what exists."""
+"""Every code block of the README and of docs/ works as it stands there: Python and cells run on
+the bundled model, page by page, and print what the page says; shell lines parse and name what
+exists."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ async def check(draft):
 
 topics = questions = ["sleep", "food"]
 """,
-    "docs/VIEWS.md": "%%sglang -o earlier\ns += 'Q: What is the capital of France?\\nA:' + gen('answer', stop='\\n')",
+    "docs/VIEWS.md": "%%sglang -o earlier\ns += '1 + 2 =' + gen('sum', max_tokens=4)",
 }
 """What a page takes for granted."""
 
@@ -87,8 +88,11 @@ def test_the_blocks_of_a_page_run(
 
 def of_this_session(text: str, names: dict[str, Any]) -> str:
     """With a run and a node that there are, in place of those that a page speaks of."""
+    if "trace run3" in text:  # in a terminal only comparisons are traced by themselves
+        text = text.replace("trace run3", f"trace {names['s'].rows[0]['run']}")
     if "run3" in text:
-        text = text.replace("run3", names["earlier"].run_id)
+        text = text.replace("cache pin run3", f"cache pin {names['earlier'].run_id}")
+        text = text.replace("cache unpin run3", f"cache unpin {names['earlier'].run_id}")
     if "evict 17" in text:
         leaf = max(node["id"] for node in sgnb.load("tiny").tree())
         text = text.replace("evict 17", f"evict {leaf}")
