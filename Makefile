@@ -51,7 +51,7 @@ lint: $(STAMP)  ## ruff and mypy
 	$(PY) -m ruff check .
 	$(PY) -m mypy
 
-docs: $(STAMP)  ## build the documentation's site, docs/_site/index.html (after the tools are installed: without network)
+docs: $(STAMP)  ## build the documentation's site, docs/_site/index.html
 	$(PY) -c "import furo, myst_nb, sphinx_copybutton" 2>/dev/null || \
 		$(PY) -m pip install -q $(PIP_ARGS) -e ".[$(EXTRAS),docs]"
 	$(PY) -m tools.site

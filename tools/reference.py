@@ -350,26 +350,28 @@ def _span(span: str, known: dict[str, str]) -> str:
 
 
 def _magics() -> str:
-    cell = [
+    parts = [
         "# Magics",
         "## %%sglang",
         "`%%sglang [NAME] [PARAM ...] [options]`, and below it a program's body. `%%sglang?` says"
         " it in a notebook; [Quickstart](../notebooks/01_quickstart.ipynb) shows what cells do.",
-        _options(CELL_OPTIONS),
+        *_options("cell", CELL_OPTIONS),
         "## %sglang",
     ]
     for name, command in COMMANDS.items():
         usage = " ".join(word for word in (name, "|".join(command.actions), command.takes) if word)
-        cell += [f"### %sglang {name}", f"`%sglang {usage}`", command.help.capitalize() + "."]
-        if command.options:
-            cell.append(_options(command.options))
-    return "\n\n".join(cell) + "\n"
+        parts += [f"### %sglang {name}", f"`%sglang {usage}`", f"{_help(command.help)}."]
+        parts += _options(name, command.options)
+    return "\n\n".join(parts) + "\n"
 
 
-def _options(options: tuple[Option, ...]) -> str:
-    rows = ["| option | value | |", "|---|---|---|"]
+def _options(program: str, options: tuple[Option, ...]) -> Iterator[str]:
+    yield f"```{{program}} {program}\n```"
     for each in options:
-        flags = ", ".join(f"`{flag}`" for flag in each.flags)
-        value = f"`{each.metavar}`".replace("|", "\\|") if each.metavar else ""
-        rows.append(f"| {flags} | {value} | {_inline(each.help, {})} |")
-    return "\n".join(rows)
+        flags = ", ".join(f"{flag} {each.metavar}".strip() for flag in each.flags)
+        yield f"```{{option}} {flags}\n\n{_help(each.help)}.\n```"
+
+
+def _help(text: str) -> str:
+    """A sentence in which options are code."""
+    return re.sub(r"(?<!\w)(--\w[\w-]*)", r"`\1`", _inline(text[:1].upper() + text[1:], {}))

@@ -65,7 +65,8 @@ def gather() -> dict[str, str]:
     sources |= {f"docs/{page.name}": _dressed(_read(page), known) for page in pages}
     sources |= {f"notebooks/{book.name}": _folded(_read(book)) for book in books}
     sources |= {f"api/{name}.md": text for name, text in reference.pages().items()}
-    sources["index.md"] = "\n\n".join([_read("README.md"), *map(_toctree, menu, menu.values())])
+    front = _dressed(_read("README.md"), known)
+    sources["index.md"] = "\n\n".join([front, *map(_toctree, menu, menu.values())])
     return sources
 
 

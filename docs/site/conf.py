@@ -22,6 +22,8 @@ python_maximum_signature_line_length = 88
 python_use_unqualified_type_names = True
 toc_object_entries_show_parents = "hide"
 
+smartquotes = False  # of -- in what is no code
+
 html_theme = "furo"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
