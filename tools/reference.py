@@ -189,9 +189,9 @@ def _described(label: str, value: Any) -> Item:
         name = value.__name__
         kind = "exception" if issubclass(value, Exception) else "class"
         listed = [f"{field}: {text}" for field, text in _fields(value)]
-        made = value.__init__ if "__init__" in vars(value) and name not in MADE_HERE else None
-        docs = (inspect.cleandoc(each.__doc__ or "") for each in (value, made) if each)
-        doc = "\n\n".join([*(text for text in docs if text), *listed])
+        made = None if name in MADE_HERE else vars(value).get("__init__")
+        said = [each.__doc__ for each in (value, made) if each and each.__doc__]
+        doc = "\n\n".join([*map(inspect.cleandoc, said), *listed])
         signature = None if kind == "exception" or name in MADE_HERE else inspect.signature(value)
         return Item(label, kind, doc, signature, tuple(_members(value, label, "method")))
     if inspect.isroutine(value):

@@ -88,6 +88,7 @@ def test_the_blocks_of_a_page_run(
 
 def of_this_session(text: str, names: dict[str, Any]) -> str:
     """With a run and a node that there are, in place of those that a page speaks of."""
+    text = text.replace("%%sglang --vs", "%%sglang --rounds 1 --vs")  # three take their time
     if "trace run3" in text:  # in a terminal only comparisons are traced by themselves
         text = text.replace("trace run3", f"trace {names['s'].rows[0]['run']}")
     if "run3" in text:
