@@ -15,6 +15,7 @@ extensions = ["myst_nb", "sphinx_copybutton"]
 root_doc = "index"
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
 nb_execution_mode = "off"  # a notebook is stored with its outputs
+nb_code_prompt_show = nb_code_prompt_hide = "Solution"  # the only cells that are folded
 nb_ipywidgets_js = {}  # and with pictures of its views: no page loads scripts from elsewhere
 myst_enable_extensions = ["attrs_inline", "fieldlist"]
 myst_heading_anchors = 4
