@@ -20,6 +20,7 @@ import sgnb
 import sgnb.lang
 from sgnb.engine.options import EngineOptions
 from sgnb.engine.request.output import Output
+from sgnb.magics.bench import BenchReport
 from sgnb.magics.compare import CompareReport
 from sgnb.magics.dry import DryReport
 from sgnb.magics.fsm import FsmReport
@@ -30,7 +31,17 @@ from sgnb.magics.table import Facts, Table
 from sgnb.magics.why import WhyReport
 from sgnb.viz import Trace
 
-RESULTS = (Table, Facts, Trace, CompareReport, DryReport, FsmReport, WhyReport, Background)
+RESULTS = (
+    Table,
+    Facts,
+    Trace,
+    BenchReport,
+    CompareReport,
+    DryReport,
+    FsmReport,
+    WhyReport,
+    Background,
+)
 """What public functions give back."""
 
 OTHERS = {kind.__name__: kind for kind in (EngineOptions, Output, *RESULTS)}

@@ -261,8 +261,9 @@ class Engine:
     def switch(
         self, *, schedule_policy: SchedulePolicy | None = None, overlap: bool | None = None
     ) -> None:
-        """Change options of the running engine, from its next step on: who is computed next, and
-        whether steps overlap. What is None stays. OptionError for a value that is not allowed."""
+        """Change options of the running engine, from its next step on: who is computed next, by
+        `schedule_policy`, and whether steps `overlap`. What is None stays. OptionError for a value
+        that is not allowed."""
         options = replace(
             self.options,
             schedule_policy=schedule_policy or self.options.schedule_policy,

@@ -46,6 +46,7 @@ topics = questions = ["sleep", "food"]
 
 AFTER = {
     "README.md": "len(s['detail']) == 2 and 'Paris' in states[0]['answer']",
+    "docs/BENCHMARKS.md": "result.measured.refused == {}",
     "docs/CONSTRAINED.md": "set(__import__('json').loads(state['person'])) == {'name', 'age'}",
     "docs/LANGUAGE.md": """
 story.run().text().startswith("Once upon a time")
@@ -59,10 +60,24 @@ and "42" in states[0]["answer"]
 LISTINGS = {"docs/ARCHITECTURE.md"}
 """Pages with text in a block that nothing prints."""
 
+FEWER = {
+    "%%sglang --vs": "%%sglang --rounds 1 --vs",
+    "--repeats 8": "--repeats 1",
+    "repeats=8": "repeats=1",
+}
+"""What takes its time, and says the same when it is done less often."""
+
+SLOW = {"docs/BENCHMARKS.md"}
+
 MODEL_LOADED = re.compile(r"^(tiny is loaded already|loaded ).*\n", re.MULTILINE)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def marked(page: Path) -> Any:
+    slow = str(page.relative_to(ROOT)) in SLOW
+    return pytest.param(page, marks=pytest.mark.slow) if slow else page
+
+
+@pytest.mark.parametrize("page", [*map(marked, PAGES)], ids=lambda page: page.name)
 def test_the_blocks_of_a_page_run(
     page: Path, shell: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -88,7 +103,8 @@ def test_the_blocks_of_a_page_run(
 
 def of_this_session(text: str, names: dict[str, Any]) -> str:
     """With a run and a node that there are, in place of those that a page speaks of."""
-    text = text.replace("%%sglang --vs", "%%sglang --rounds 1 --vs")  # three take their time
+    for often, once in FEWER.items():
+        text = text.replace(often, once)
     if "trace run3" in text:  # in a terminal only comparisons are traced by themselves
         text = text.replace("trace run3", f"trace {names['s'].rows[0]['run']}")
     if "run3" in text:
@@ -122,10 +138,9 @@ def parse(text: str) -> None:
         CellLine.parse(first.removeprefix("%%sglang"))
         text = f"async def body(s):\n    ...\n{indent(rest)}"
     lines = text.splitlines()
-    for line in lines:
-        if line.startswith("%sglang "):
-            LineCall.parse(line.removeprefix("%sglang "))
-    python = "\n".join("" if line.startswith("%") else line for line in lines)
+    for command in re.findall(r"^(?:\w+ = )?%sglang (.*)", text, re.MULTILINE):
+        LineCall.parse(command)
+    python = "\n".join("" if re.match(r"(\w+ = )?%", line) else line for line in lines)
     compile(python, "block", "exec", flags=0x2000)  # ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
