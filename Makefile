@@ -16,7 +16,7 @@ EXTRAS := lab,dev,cuda
 PIP_ARGS := $(if $(TORCH_INDEX_URL),--extra-index-url $(TORCH_INDEX_URL))
 endif
 
-.PHONY: help setup demo test test-slow test-all lab lint bench
+.PHONY: help setup demo test test-slow test-all lab lint docs bench
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -50,6 +50,11 @@ lab: $(STAMP)  ## open the notebooks in JupyterLab
 lint: $(STAMP)  ## ruff and mypy
 	$(PY) -m ruff check .
 	$(PY) -m mypy
+
+docs: $(STAMP)  ## build the documentation's site, docs/_site/index.html
+	$(PY) -c "import furo, myst_nb, sphinx_copybutton" 2>/dev/null || \
+		$(PY) -m pip install -q $(PIP_ARGS) -e ".[$(EXTRAS),docs]"
+	$(PY) -m tools.site
 
 # On a GPU, `make bench PEERS="vllm=DIR sglang=DIR"` measures those servers too; DIR is a folder with their packages.
 bench: $(STAMP)  ## install the peers that benchmarks compare with, and run the benchmarks (those of a GPU with a GPU)

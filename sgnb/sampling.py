@@ -27,14 +27,14 @@ class SamplingParams:
     stop_token_ids: tuple[int, ...] = ()  # token ids that end the text, besides the model's own
     stop_regex: tuple[str, ...] = ()  # regexes; the text ends before the first match of one
     temperature: float = 1.0  # 0 is greedy
-    top_p: float = 1.0
-    top_k: int = -1  # -1 for all
-    min_p: float = 0.0
+    top_p: float = 1.0  # of the likeliest tokens those that together have this probability
+    top_k: int = -1  # only the likeliest so many; -1 for all
+    min_p: float = 0.0  # those with at least this share of the likeliest one's probability
     frequency_penalty: float = 0.0  # subtracted from output tokens' logits, times their count
     presence_penalty: float = 0.0  # subtracted from output tokens' logits
     repetition_penalty: float = 1.0  # divides (if negative, multiplies) logits of all tokens seen
     logit_bias: tuple[tuple[int, float], ...] = ()  # (token id, value) pairs added to the logits
-    ignore_eos: bool = False
+    ignore_eos: bool = False  # the model's own end tokens end nothing
     # Repeats the draws whatever runs beside; None draws one. In half precision the logits are
     # rounded otherwise beside other requests, and may change a token: see docs/GPU.md.
     seed: int | None = None

@@ -37,6 +37,7 @@ ALLOWED = {
         "viz",
         "models",
     },
+    "__main__": {"magics"},
     "magics": {
         "errors",
         "latch",

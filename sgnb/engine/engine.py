@@ -215,20 +215,23 @@ class Engine:
         return self._input_processor.encode(prompts)
 
     def abort(self, request: int | Sequence[int]) -> None:
-        """End requests at the next token; what they had produced is in their output. Unknown ids
-        are ignored."""
+        """End requests at the next token, by an id or a list of them; what they had produced is in
+        their output. Unknown ids are ignored.
+
+        request: what `submit` returned, as events and `Output` have it.
+        """
         self._loop.abort(request if isinstance(request, Iterable) else [request])
 
     def flush_cache(self, namespace: str | None = None) -> int:
-        """Forget every cached prefix that no running request uses and nobody has pinned, by default
-        of all namespaces. Returns the tokens freed; 0 when called on the engine's own thread, as by
-        a finalizer, where it happens after the step."""
+        """Forget every cached prefix that no running request uses and nobody has pinned, of one
+        `namespace` or by default of all. Returns the tokens freed; 0 when called on the engine's
+        own thread, as by a finalizer, where it happens after the step."""
         return self._loop.call(lambda: self._scheduler.flush(namespace), at_once=False) or 0
 
     def pin(self, what: int | Prompt, owner: str = "user", namespace: str = "") -> int:
         """Keep from eviction and from `flush_cache`, until `unpin`, what the cache has of a prompt,
         or a node of the tree by its id, with all above it. Returns the tokens kept, from the root
-        on.
+        on. `owner` is who keeps it, for `unpin`; a `namespace` is a part of the cache of its own.
 
         Pins give way, the oldest first, where a request could never run beside them. OptionError
         for an id that no node has.
@@ -258,8 +261,9 @@ class Engine:
     def switch(
         self, *, schedule_policy: SchedulePolicy | None = None, overlap: bool | None = None
     ) -> None:
-        """Change options of the running engine, from its next step on: who is computed next, and
-        whether steps overlap. What is None stays. OptionError for a value that is not allowed."""
+        """Change options of the running engine, from its next step on: who is computed next, by
+        `schedule_policy`, and whether steps `overlap`. What is None stays. OptionError for a value
+        that is not allowed."""
         options = replace(
             self.options,
             schedule_policy=schedule_policy or self.options.schedule_policy,
@@ -346,6 +350,7 @@ class Engine:
 
     @property
     def closed(self) -> bool:
+        """Whether it has ended, by `close` or an error."""
         return not self._loop.alive
 
     def close(self) -> None:

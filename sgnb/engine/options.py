@@ -29,7 +29,7 @@ class EngineOptions:
 
     device: str = "auto"  # "auto", "cpu", "cuda"
     dtype: str = "auto"  # "auto", "float32", "bfloat16", "float16"
-    attention: BackendName = "auto"
+    attention: BackendName = "auto"  # "auto", "torch", "triton", "flashinfer"
     context_length: int | None = None  # positions a request may use; None: as the model was made
     # GiB of the GPU's memory for weights, KV pool and work; None for most of what is free.
     memory_limit: float | None = None
@@ -55,7 +55,7 @@ class EngineOptions:
     schedule_policy: SchedulePolicy = "lpm"  # longest cached prefix first, aged; or first come
     # A waiting request is overtaken only by those that arrive at most this many steps after it.
     max_overtaking: int = 1024
-    eviction_policy: EvictionPolicy = "lru"
+    eviction_policy: EvictionPolicy = "lru"  # what the cache forgets first
 
     def __post_init__(self) -> None:
         for name in (

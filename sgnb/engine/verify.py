@@ -52,7 +52,8 @@ class JumpReport:
 def verify_jump_forward(
     engine: Engine, prompts: Sequence[Any], sampling_params: Any = None, **sampling: Any
 ) -> JumpReport:
-    """Run constrained prompts at temperature 0 with and without jump-forward and compare.
+    """Run constrained `prompts` at temperature 0 on `engine`, with and without jump-forward, and
+    compare. `sampling_params` are those of `Engine.generate`.
 
     A jump hands the model the tokenizer's own tokens of the forced text, where a step by step run
     may have chosen other tokens for the same bytes; what the model says next can differ. Both texts

@@ -126,8 +126,9 @@ class SglFunction:
         once. With `stream` the code runs on a thread of its own, and the state comes at once.
 
         The program goes on from what `continue_from` holds, its text, messages and variables: a
-        state of another run, or a snapshot of one. `use_thread` changes nothing: what was appended
-        goes on in any case.
+        state of another run, or a snapshot of one. `backend`, an engine or an executor, runs it in
+        place of the current engine. `use_thread` changes nothing: what was appended goes on in any
+        case.
         """
         arguments, defaults = self._split(args, kwargs)
         run = self._run(_executor(backend), defaults, stream=stream, held=_held(continue_from))
@@ -154,8 +155,8 @@ class SglFunction:
         continue_from: ProgramState | Snapshot | None = None,
         **kwargs: Any,
     ) -> ProgramState:
-        """As `run`, on an event loop, to the end of all that the program appended. Cancelling the
-        task stops the program's calls.
+        """As `run` with `backend` and `continue_from`, on an event loop, to the end of all that the
+        program appended. Cancelling the task stops the program's calls.
 
         The code of an `async def` runs as part of the calling task; that of a `def` on a thread of
         its own.
@@ -195,6 +196,8 @@ class SglFunction:
         `batch`: dicts or tuples of arguments, in a list, a tuple, or an iterator, which is read as
         rows are needed; a dict with a list for each argument; or a data frame, whose columns that
         are no arguments are left alone.
+
+        `backend` and `continue_from` are those of `run`. `progress_bar` shows tqdm's bar.
 
         Programs share `num_threads` worker threads, of which only those that wait for a value need
         one of their own. With `generator_style` the states come as they finish, in order. A program

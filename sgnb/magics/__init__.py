@@ -11,7 +11,8 @@ __all__ = ["load_ipython_extension"]
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """`%load_ext sgnb`. Harmless when repeated: the session and its engines stay."""
+    """`%load_ext sgnb`: give IPython's `shell` the magics. Harmless when repeated: the session and
+    its engines stay."""
     from .complete import completer
     from .magic import SglangMagics
     from .session import SESSION

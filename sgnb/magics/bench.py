@@ -67,6 +67,7 @@ class BenchReport(Printed):
         return figure(title, self.findings, self.conditions, [how.removesuffix(")"), *said])
 
     def table(self) -> Table:
+        """A row for each variant."""
         return Table(self.rows)
 
     def __repr__(self) -> str:

@@ -51,6 +51,7 @@ class CompareReport(Printed):
         return self.states[AS_IS]
 
     def table(self) -> Table:
+        """A row for each variant."""
         return Table(self.rows)
 
     def __repr__(self) -> str:

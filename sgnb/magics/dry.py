@@ -30,6 +30,7 @@ class DryReport(Printed):
         return list(dict.fromkeys(f"{name}: {warning}" for name, warning in pairs))
 
     def table(self) -> Table:
+        """A row for each call."""
         return Table(map(_row, self.calls), empty="the program asks the model for nothing")
 
     def line(self) -> str:

@@ -66,9 +66,10 @@ def _drawing(engine: Callable[[], Engine | None], number: int) -> AutomatonDrawn
 
 
 class Engines:
-    """`busy(executor)` gives the ids of its runs; such an engine is not closed or replaced."""
+    """The loaded engines by name, of which one is current."""
 
     def __init__(self, busy: Callable[[Executor], list[str]], say: Callable[[str], None]) -> None:
+        """`busy(executor)` gives the ids of its runs; such an engine is not closed or replaced."""
         self._busy, self._say = busy, say
         self._loaded: dict[str, Loaded] = {}
         self._current = ""
@@ -147,7 +148,7 @@ class Engines:
         self._choose(self._find(name))
 
     def unload(self, name: str = "") -> None:
-        """Close an engine (the current one) and give its memory back."""
+        """Close the engine `name`, or the current one, and give its memory back."""
         loaded = self._find(name or self._current)
         self._close(loaded, f"unloading {loaded.name}")
 
@@ -168,7 +169,7 @@ class Engines:
         return Table(rows, empty)
 
     def info(self, name: str = "") -> Facts:
-        """Everything an engine says about itself."""
+        """Everything that the engine `name`, or the current one, says about itself."""
         loaded = self._find(name or self._current)
         engine = loaded.engine
         kept = ("device", "dtype", "context_length", "token_bytes")
@@ -176,6 +177,7 @@ class Engines:
         return Facts(engine=loaded.name, model=loaded.model, **own, **engine.stats())
 
     def names(self) -> list[str]:
+        """Of the loaded engines."""
         return list(self._loaded)
 
     def name_of(self, executor: Executor) -> str:

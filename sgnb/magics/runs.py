@@ -46,9 +46,10 @@ def _settled(run: Run | Past) -> Run | Past:
 
 
 class Runs:
-    """`engine_of(executor)` names an executor's engine for the list. Dry runs are not listed."""
+    """The runs of this process. Dry runs are not listed."""
 
     def __init__(self, engine_of: Callable[[Executor], str]) -> None:
+        """`engine_of(executor)` names an executor's engine for the list."""
         self._engine_of = engine_of
         self._runs: deque[tuple[Run | Past, str, float]] = deque()
         self._lock = threading.Lock()
@@ -82,8 +83,9 @@ class Runs:
         ]
 
     def stop(self, which: str = "all") -> list[str]:
-        """Stop the run of that id, or all: calls end at the next token, what they produced is kept.
-        Waits for that, at most `STOP_SECONDS`. Returns the ids of those that were running."""
+        """Stop the run `which`, by its id, or all: calls end at the next token, what they produced
+        is kept. Waits for that, at most `STOP_SECONDS`. Returns the ids of those that were running.
+        """
         with self._lock:
             known = [run.id for run, *_ in self._runs]
         if which != "all" and which not in known:
@@ -171,10 +173,12 @@ class Background:
 
     @property
     def run(self) -> Run:
+        """The run."""
         return self._runs[0]
 
     @property
     def status(self) -> str:
+        """ "running", "done", "error" or "interrupted"."""
         return self.run.status
 
     @property

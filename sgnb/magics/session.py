@@ -50,26 +50,34 @@ class Session:
         self._background: dict[str, Background] = {}
 
     def load(self, model: Any = BUNDLED, name: str = "", **options: Any) -> Engine:
-        """Load a model and make its engine current; see `Engines.load` and `EngineOptions`."""
+        """Load a model and make its engine current.
+
+        model: a folder, a hub id, or "tiny", the bundled one. name: the engine's, by default the
+        last part of the path; an engine that has it already is closed first, but the same model
+        with the same options stays as it is. options: see `EngineOptions`.
+
+        Raises ModelError, OptionError.
+        """
         return self.engines.load(model, name, **options)
 
     def unload(self, name: str = "") -> None:
-        """Close an engine, by default the current one, and give its memory back."""
+        """Close the engine `name`, by default the current one, and give its memory back."""
         self.engines.unload(name)
 
     def flush_cache(self, backend: Any = None) -> int:
-        """Forget cached prefixes that no run uses, by default the current engine's; the tokens
-        freed."""
+        """Forget cached prefixes that no run uses, those of the engine or executor `backend`, by
+        default of the current one. Returns the tokens freed."""
         return self.cache.flush() if backend is None else executor_of(backend).flush_cache()
 
     def get_server_info(self, backend: Any = None) -> dict[str, Any]:
-        """What an engine, by default the current one, says about itself: its model, its limits, its
-        counts."""
+        """What the engine or executor `backend`, by default the current one, says about itself: its
+        model, its limits, its counts."""
         executor = self.engines.get().executor if backend is None else executor_of(backend)
         return executor.server_info()
 
     def stop(self, run: str = "all") -> list[str]:
-        """Stop one run, or all, at the next token. Returns the ids of those that were running."""
+        """Stop the run of the id `run`, or all, at the next token. Returns the ids of those that
+        were running."""
         return self.runs.stop(run)
 
     def trace(self, run: str = "last") -> Trace:
@@ -78,13 +86,15 @@ class Session:
         return self.traces(run)
 
     def open_trace(self, path: str | Path) -> Trace:
-        """Read a trace that was saved as .jsonl. It needs no engine."""
+        """Read the trace that was saved at `path` as .jsonl. It needs no engine."""
         return Trace.open(path)
 
     def fsm(self, pattern_or_schema: Any, tokens: bool = False) -> FsmReport:
-        """The automaton of a regex, or of a JSON schema: JSON text, a dict or a type.
+        """The automaton of a constraint, before anything runs.
 
-        tokens: with the tokens that may follow where there is a choice, by the current engine.
+        pattern_or_schema: a regex, or a JSON schema as JSON text, a dict or a type. tokens: with
+        the tokens that may follow where there is a choice, by the current engine.
+
         Raises GrammarError.
         """
         tokenizer = self.engines.get().engine.tokenizer if tokens else None
@@ -287,7 +297,8 @@ class Cache:
         return pinned
 
     def unpin(self, what: int | str | lang.ProgramState | None = None) -> int:
-        """Undo the pins of a run, of a node, or all. Returns how many those were."""
+        """Undo the pins of `what`, a run or a node as `pin` takes it, or all. Returns how many
+        those were."""
         engine = self._engines.get().engine
         if what is None or isinstance(what, int):
             return engine.unpin(what)

@@ -12,9 +12,10 @@ KEPT_CHARACTERS = 256 << 20
 
 
 class Traces:
-    """`emitter()` is the current engine's."""
+    """What a `run` did, by its id, as a trace; `on` and `off` record all runs."""
 
     def __init__(self, emitter: Callable[[], Emitter]) -> None:
+        """`emitter()` is the current engine's."""
         self._emitter = emitter
         self._runs: dict[str, Feed] = {}
         self._recording: tuple[Emitter, Feed] | None = None

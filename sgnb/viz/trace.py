@@ -78,6 +78,7 @@ class Trace:
         return [*([runs[self.run]] if self.run in runs else runs.values()), self.states.tree]
 
     def text(self) -> str:
+        """The views as text."""
         return plain_text(self._shown())
 
     def __repr__(self) -> str:

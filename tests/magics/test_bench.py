@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -195,17 +193,6 @@ def test_an_interrupt_keeps_what_was_measured(ask: Any, capsys: Any) -> None:
 )
 def test_what_cannot_be_measured_is_refused(ask: Any, line: str, message: str) -> None:
     assert message in "\n".join(ask.fails(f"%sglang bench {line}"))
-
-
-def test_the_page_on_benchmarks_runs(ask: Any, capsys: Any) -> None:
-    text = (Path(__file__).parents[2] / "docs" / "BENCHMARKS.md").read_text(encoding="utf-8")
-    cell, line = re.findall(r"^```\n(%.*?|result.*?)```", text, re.DOTALL | re.MULTILINE)
-    ask(cell)
-    ask(line.replace("repeats 8", "repeats 1"))
-    assert ask.ns["result"].measured.refused == {}
-    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-        ask(block.replace("repeats=8", "repeats=1"))
-    assert "Claim: examples that prompts share" in capsys.readouterr().out
 
 
 def test_it_is_completed_and_in_the_help() -> None:

@@ -43,12 +43,12 @@ class Output(Mapping[str, Any]):
     """
 
     text: str
-    token_ids: list[int]
-    prompt_tokens: int
+    token_ids: list[int]  # of the output
+    prompt_tokens: int  # how many the prompt has
     cached_tokens: int  # prompt tokens found in the cache
     finish_reason: str | None  # "stop", "length", "abort" or "error"; None while it runs
     stopped_by: str | int | None = None  # the stop string or token id
-    error: Exception | None = None
+    error: Exception | None = None  # what ended it, with finish_reason "error"
     delta: str = ""  # the end of `text` that is new since the last Output
     # Of the output tokens; with max_new_tokens=0 of the sampled next token, which is `next_token`.
     logprobs: list[float] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Output(Mapping[str, Any]):
     reasoning: str = ""  # the thinking section that came before `text`
     # With a grammar, one for each output token.
     records: list[TokenRecord] = field(default_factory=list)
-    id: str = ""
+    id: str = ""  # the request's number in its engine
     e2e_latency: float = 0.0  # seconds since it was submitted
     # The prompt's tokens from logprob_start_len on. The first of a prompt has no log-probability.
     scored_ids: list[int] = field(default_factory=list)
@@ -72,6 +72,7 @@ class Output(Mapping[str, Any]):
     token_text: Callable[[int], str] | None = field(default=None, repr=False, compare=False)
 
     def __getitem__(self, key: str) -> Any:
+        """SGLang's value of `key`."""
         if key == "output_ids":
             return self.token_ids
         if key in ("text", "meta_info"):

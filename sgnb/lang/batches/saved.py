@@ -48,6 +48,7 @@ class SavedState:
         )  # fmt: skip
 
     def __getitem__(self, name: str) -> Any:
+        """The variable `name`; UnknownVariableError where nothing set it."""
         if name not in self.variables:
             scope = Scope()
             scope.names = dict.fromkeys(self.variables, 0)
@@ -58,21 +59,23 @@ class SavedState:
         return name in self.variables
 
     def get_meta_info(self, name: str) -> Any:
-        """As `ProgramState.get_meta_info`; its keys are strings."""
+        """As `ProgramState.get_meta_info` of the variable `name`; its keys are strings."""
         self[name]
         return self.meta.get(name, {})
 
     def text(self) -> str:
+        """All of the program's text."""
         return self.content
 
     def messages(self) -> list[dict[str, str]]:
+        """The roles that were ended."""
         return [dict(one) for one in self.roles]
 
     def sync(self) -> None:
-        pass
+        """There is nothing to wait for."""
 
     def error(self) -> None:
-        return None
+        """None: a row that failed is not kept as a state."""
 
     def __repr__(self) -> str:
         return f"<SavedState, {shown(self.content)}>"

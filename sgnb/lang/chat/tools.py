@@ -73,8 +73,9 @@ class Tool:
         return dict(_without_titles(self._arguments.model_json_schema(ref_template=template)))
 
     def __call__(self, arguments: dict[str, Any]) -> Any:
-        """What the function returns for these JSON values; of an `async def` a coroutine. They are
-        validated and become the types of the hints: pydantic's ValidationError if they cannot."""
+        """What the function returns for these `arguments`, JSON values; of an `async def` a
+        coroutine. They are validated and become the types of the hints: pydantic's ValidationError
+        if they cannot."""
         values = self._arguments.model_validate(arguments)
         fields = type(values).model_fields
         given = {str(fields[name].alias): getattr(values, name) for name in values.model_fields_set}

@@ -50,7 +50,15 @@ class ChoicesSamplingMethod(ABC):
         input_token_logprobs: list[list[Triple]],  # of each choice's tokens
         output_token_logprobs: list[list[Triple]],  # of a token after each choice
         unconditional_token_logprobs: list[list[Triple]] | None = None,  # without the prompt
-    ) -> ChoicesDecision: ...
+    ) -> ChoicesDecision:
+        """Choose one of `choices`.
+
+        normalized_prompt_logprobs: the mean of each choice's log-probabilities.
+        input_token_logprobs: those of each choice's tokens.
+        output_token_logprobs: of a token after each choice.
+        unconditional_token_logprobs: of each choice's tokens without the prompt, where
+        `requires_unconditional_logprobs`.
+        """
 
 
 def wants_unconditional(method: Any) -> bool:
@@ -60,13 +68,13 @@ def wants_unconditional(method: Any) -> bool:
 
 
 def needs_unconditional(method: ChoicesMethod) -> ChoicesMethod:
-    """Mark a method as one that compares with each choice's likelihood without the prompt."""
+    """Mark a `method` as one that compares with each choice's likelihood without the prompt."""
     vars(method)["needs_unconditional"] = True
     return method
 
 
 def token_length_normalized(choices: Sequence[ChoiceScore]) -> list[float]:
-    """The mean log-probability of a choice's tokens."""
+    """Of each of `choices` the mean log-probability of its tokens."""
     return [fmean(choice.logprobs) for choice in choices]
 
 
@@ -86,8 +94,8 @@ def greedy_token_selection(choices: Sequence[ChoiceScore]) -> list[float]:
 
 @needs_unconditional
 def unconditional_likelihood_normalized(choices: Sequence[ChoiceScore]) -> list[float]:
-    """The mean gain of a choice's tokens over their log-probability without the prompt, which
-    counts as 0 for the first token."""
+    """Of each of `choices` the mean gain of its tokens over their log-probability without the
+    prompt, which counts as 0 for the first token."""
     pairs = [zip(choice.logprobs, choice.unconditional, strict=True) for choice in choices]
     return [fmean(given - (alone or 0.0) for given, alone in pair) for pair in pairs]
 

@@ -21,15 +21,16 @@ VERSION = 1
 class Snapshot:
     """A state as it was: `f.run(..., continue_from=snapshot)` goes on from it."""
 
-    segments: tuple[Segment, ...]
-    messages: tuple[dict[str, str], ...] = ()
-    variables: dict[str, Any] = field(default_factory=dict)
+    segments: tuple[Segment, ...]  # the text, by where it came from
+    messages: tuple[dict[str, str], ...] = ()  # the roles that were ended
+    variables: dict[str, Any] = field(default_factory=dict)  # by name
     earlier: dict[str, tuple[Any, ...]] = field(default_factory=dict)  # see `state.history`
     meta: dict[str, Any] = field(default_factory=dict)  # of the variables; not in the JSON
     tokenizer: str = ""  # whose tokens those of the outputs are
 
     @property
     def text(self) -> str:
+        """All of it."""
         return "".join(segment.text for segment in self.segments)
 
     @property
@@ -72,7 +73,7 @@ class Snapshot:
 
     @classmethod
     def from_json(cls, text: str) -> Snapshot:
-        """OptionError for a text that `to_json` has not made."""
+        """Read `text`; OptionError for one that `to_json` has not made."""
         try:
             held = json.loads(text)
             if held["sgnb"] != VERSION:

@@ -30,7 +30,7 @@ SHOWN_TEXT = 1000
 
 
 class ProgramState:
-    """One branch of a running program."""
+    """One branch of a running program: what a program appends to, and what is read of it."""
 
     def __init__(self, branch: Branch, inside: bool = False) -> None:
         """inside: the program's own code holds it, on whatever thread or task, and reads what has
@@ -39,10 +39,12 @@ class ProgramState:
 
     @property
     def program(self) -> Program:
+        """What runs the branch, for executors."""
         return self._branch.program
 
     @property
     def run_id(self) -> str:
+        """The run's, as `sgnb.runs()` lists it."""
         return self.program.run.id
 
     @property
@@ -76,6 +78,7 @@ class ProgramState:
         return self
 
     def __getitem__(self, name: str) -> Any:
+        """The variable `name`. Waits for it; UnknownVariableError where nothing sets it."""
         return self._read(*self._reading(name, lambda: self._branch.variables[name]))
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -104,7 +107,8 @@ class ProgramState:
         return self._read(*self._reading(name, values))
 
     def get_meta_info(self, name: str) -> Any:
-        """Meta information of a generation (a list for n > 1) or a select, else {}. Waits."""
+        """Meta information of the generation (a list for n > 1) or select `name`, else {}.
+        Waits."""
         return self._read(*self._reading(name, lambda: self._branch.meta.get(name, {})))
 
     def text(self) -> str:
@@ -151,7 +155,8 @@ class ProgramState:
     def text_iter(
         self, var_name: str | None = None, return_meta_data: bool = False
     ) -> Iterator[Any]:
-        """The branch's text, or one variable's, as it is made (in a run with stream=True).
+        """The branch's text, or that of the variable `var_name`, as it is made (in a run with
+        stream=True).
 
         `return_meta_data` gives pairs of a piece and the meta information so far of the generation
         that it belongs to; {} for text that the program appended. Where log-probabilities were
@@ -196,7 +201,8 @@ class ProgramState:
 
     @contextmanager
     def copy(self, position_ids_offset: Any = None) -> Iterator[ProgramState]:
-        """A fork of one branch, joined at the end of the block."""
+        """A fork of one branch, joined at the end of the block. `position_ids_offset` changes
+        nothing."""
         group = self.fork(1)
         yield group[0]
         group.join()
@@ -362,6 +368,7 @@ class ForkGroup(Sequence[ProgramState]):
         return len(self._states)
 
     def __getitem__(self, i: Any) -> Any:
+        """Branch `i`."""
         return self._states[i]
 
     def __setitem__(self, i: int, state: ProgramState) -> None:
@@ -379,7 +386,7 @@ class ForkGroup(Sequence[ProgramState]):
         """End the branches and bring their work to the parent, in order with what is appended to
         it. Does not wait. An error in a branch is raised here or by what the parent needs next.
 
-        "gather_variable": each variable that the branches set becomes a list on the parent.
+        mode: "gather_variable": each variable that the branches set becomes a list on the parent;
         "concate_and_append": their text since the fork is appended, one after the other.
         """
         if mode not in JOIN_MODES:

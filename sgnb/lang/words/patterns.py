@@ -32,8 +32,8 @@ the branch and leaves nothing in it."""
 
 
 def best_of_n(s: ProgramState, n: int, step: Step, score: Score) -> list[float]:
-    """Best of n: append `step` to n forks, and go on as the one with the largest score, the first
-    of equals. Returns the scores.
+    """Best of n: append `step` to `n` forks, and go on as the one with the largest `score`, the
+    first of equals. Returns the scores.
 
     best_of_n(s, 4, gen("answer", temperature=1), score=lambda b: -len(b["answer"]))
     """
@@ -47,7 +47,7 @@ def best_of_n(s: ProgramState, n: int, step: Step, score: Score) -> list[float]:
 def majority_vote(
     s: ProgramState, n: int, step: Step, vote: Callable[[ProgramState], Any]
 ) -> Counter[Any]:
-    """Self-consistency: append `step` to n forks, read the `vote` of each, and go on as the first
+    """Self-consistency: append `step` to `n` forks, read the `vote` of each, and go on as the first
     one of the majority (of a tie, the first that voted). Returns how often each vote was given.
 
     majority_vote(s, 8, gen("steps", temperature=1) + "Answer: " + gen_int("answer"),
@@ -65,8 +65,8 @@ def majority_vote(
 def judge(
     s: ProgramState, candidates: Iterable[Any], question: Any, grades: Sequence[str] = "12345"
 ) -> list[float]:
-    """LLM as a judge: the grade of each candidate, all asked at once in forks of `s`, which stays
-    as it is. A grade counts as its place in `grades` from 1 on, and the result is the mean of
+    """LLM as a judge: the grade of each of `candidates`, all asked at once in forks of `s`, which
+    stays as it is. A grade counts as its place in `grades` from 1 on, and the result is the mean of
     all, each weighted by its probability.
 
     question: what follows the candidate; or a function of it that gives all that comes before the
@@ -84,8 +84,8 @@ def judge(
 
 
 def map_over(s: ProgramState, items: Iterable[Any], step: Callable[[Any], Any]) -> None:
-    """Append `step(item)` to a fork for each item, and join: each variable becomes a list, in the
-    order of the items. Does not wait.
+    """Append `step(item)` to a fork for each of `items`, and join: each variable becomes a list, in
+    their order. Does not wait.
 
     map_over(s, pages, lambda page: page + "\\nIn short: " + gen("summary"))
     """
@@ -140,7 +140,7 @@ def beam_search(
     depth: int = 3,
 ) -> float:
     """Beam search over thoughts: `propose(branch)` gives the expressions by which a branch may go
-    on, one for each child; the `width` children with the largest scores go on, `depth` times. A
+    on, one for each child; the `width` children with the largest `score` go on, `depth` times. A
     branch without proposals is over, and stays if its score does. `s` goes on as the best. Returns
     its score.
 
@@ -167,7 +167,7 @@ def tree_search(
     solved: Callable[[ProgramState], bool],
     budget: int = 20,
 ) -> bool:
-    """Tree of thoughts, best first: open the branch with the largest score, with a child for each
+    """Tree of thoughts, best first: open the branch with the largest `score`, with a child for each
     expression of `propose(branch)`, until one is `solved` or `budget` branches have been opened.
     `s` goes on as that one, or as the best. Returns whether it is solved.
 

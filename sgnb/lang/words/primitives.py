@@ -85,8 +85,9 @@ def gen(
     """Text from the model, kept under `name` (gen_0, gen_1 ... when left out).
 
     What is None comes from the run. With `n` > 1 the variable is a list and its first text is
-    appended. `choices` makes it a select. `backend`, an engine or an executor, is asked instead of
-    the run's. The other arguments are those of `SamplingParams`.
+    appended. `choices` and `choices_method` make it a `select`. `backend`, an engine or an
+    executor, is asked instead of the run's. The other arguments are those of `SamplingParams`,
+    where `max_tokens` and `min_tokens` are called `max_new_tokens` and `min_new_tokens`.
 
     dtype: int, float, bool or str: the text is constrained to such a literal; the variable stays
     text. An int or float also stops at a blank or a line break.
@@ -142,7 +143,7 @@ def gen_int(
     stop: str | Iterable[str] | None = None,
     **options: Any,
 ) -> Gen | Select:
-    """`gen` of a whole number: `gen(..., dtype=int)`."""
+    """A whole number: `gen(name, max_tokens, n=n, stop=stop, dtype=int, ...)`."""
     return gen(name, max_tokens, n=n, stop=stop, dtype=int, **options)
 
 
@@ -153,7 +154,7 @@ def gen_string(
     stop: str | Iterable[str] | None = None,
     **options: Any,
 ) -> Gen | Select:
-    """`gen` of words in double quotes: `gen(..., dtype=str)`."""
+    """Words in double quotes: `gen(name, max_tokens, n=n, stop=stop, dtype=str, ...)`."""
     return gen(name, max_tokens, n=n, stop=stop, dtype=str, **options)
 
 
@@ -169,7 +170,7 @@ def select(
 
     `choices_method` scores them, `token_length_normalized` where it is left out. With a temperature
     above 0 one is drawn, with weights exp(score / temperature), the same one each time for the same
-    `seed`.
+    `seed`. `backend`, an engine or an executor, is asked instead of the run's.
     """
     if isinstance(choices, str):
         raise OptionError(f"choices={choices!r} is one string", "give a list of strings")
@@ -249,8 +250,8 @@ def use_tools(tools: Iterable[Any]) -> UseTools:
 
 
 def tool(call: ToolCall | Iterable[ToolCall], result: Any) -> ToolResults:
-    """What a call returned, in the tool role; for a list of calls a list of results. Text stands as
-    it is and all else as JSON; special tokens written in it are plain text."""
+    """What `call` returned, its `result`, in the tool role; for a list of calls a list of results.
+    Text stands as it is and all else as JSON; special tokens written in it are plain text."""
     if isinstance(call, ToolCall):
         return ToolResults((call,), (result_text(result),))
     calls = tuple(call) if isinstance(call, (list, tuple)) else ()
@@ -263,26 +264,33 @@ def tool(call: ToolCall | Iterable[ToolCall], result: Any) -> ToolResults:
 
 
 def system_begin() -> RoleBegin:
+    """Opens the system's turn, up to `system_end`."""
     return RoleBegin("system")
 
 
 def system_end() -> RoleEnd:
+    """Closes what `system_begin` opened."""
     return RoleEnd("system")
 
 
 def user_begin() -> RoleBegin:
+    """Opens the user's turn, up to `user_end`."""
     return RoleBegin("user")
 
 
 def user_end() -> RoleEnd:
+    """Closes what `user_begin` opened."""
     return RoleEnd("user")
 
 
 def assistant_begin() -> RoleBegin:
+    """Opens the assistant's turn, up to `assistant_end`: generations in it also stop at the
+    template's stops."""
     return RoleBegin("assistant")
 
 
 def assistant_end() -> RoleEnd:
+    """Closes what `assistant_begin` opened."""
     return RoleEnd("assistant")
 
 
