@@ -52,6 +52,7 @@ ALLOWED = {
         "models",
         "benchmark",
     },
+    "__main__": {"magics"},
 }
 """Part of sgnb -> the other parts it may import."""
 
@@ -81,7 +82,7 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
     "benchmark": (
         {"stats", "work", "conditions"},
         {"variants", "workload"},
-        {"runner"},
+        {"runner", "paper"},
         {"findings", "peers"},
         {"plot", "endpoint"},
         {"opponents"},
