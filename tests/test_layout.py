@@ -37,7 +37,6 @@ ALLOWED = {
         "viz",
         "models",
     },
-    "__main__": {"magics"},
     "magics": {
         "errors",
         "latch",
