@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ..backends.local import LocalExecutor
 
 ROUNDS = 16
-"""Measured runs of each side: enough to find 10 % in noise that now and then slows a run (tests).
-"""
+"""Measured runs of each side: enough to find 10 % where paired ratios differ by some 5 %."""
+
 COUNTS = (
     "prompt_tokens", "cached_tokens", "computed_tokens", "jumped_tokens", "steps", "cascade_steps",
 )  # fmt: skip
@@ -87,9 +87,7 @@ class Measured:
     rounds: int  # that were to be
     what: dict[str, str] = field(default_factory=dict)  # of each side, the program as it is first
     samples: list[Sample] = field(default_factory=list)
-    refused: dict[str, str] = field(
-        default_factory=dict
-    )  # of the sides that were not compared, why
+    refused: dict[str, str] = field(default_factory=dict)  # why a side is not compared
     beside: set[str] = field(default_factory=set)
     tokens: int = 0  # made in one run
     rows: int = 0
