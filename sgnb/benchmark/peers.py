@@ -176,6 +176,7 @@ class Weights:
     def model(self) -> Any:
         import torch
         from transformers import AutoModelForCausalLM
+        from transformers.utils import logging
 
         from ..models import names, path
 
@@ -185,7 +186,13 @@ class Weights:
             raise EngineError(f"{what}, and the engine uses it", "give the engine a folder")
         source = path(engine.model_name) if engine.model_name in names() else engine.model_name
         dtype = getattr(torch, engine.dtype)
-        model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
+        bars = logging.is_progress_bar_enabled()
+        logging.disable_progress_bar()  # there is a line of progress already
+        try:
+            model: Any = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
+        finally:
+            if bars:
+                logging.enable_progress_bar()
         return model.to(engine.device).eval()
 
     @property

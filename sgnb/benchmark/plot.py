@@ -19,8 +19,8 @@ COLOURS: dict[Verdict, str] = {
     "no difference": "#57606a",
     "too few rounds": "#8c959f",
 }
-WIDTH, ROW, DPI = 8.6, 0.5, 200
-"""Inches, inches, and dots of an inch: 860 pixels of a page, twice as fine."""
+WIDTH, ROW, DPI = 8.6, 0.5, 150
+"""Inches, inches, and dots of an inch: 860 pixels of a page, half as fine again."""
 LEFT, PLOT, RIGHT = 0.2, 2.35, 2.0
 """Inches: where text begins, where the axes do, and what is left of them on the right."""
 SAID, SMALL = 135, 165
