@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent / "sgnb"
 
 ALLOWED = {
+    "__main__": {"magics"},
     "errors": set(),
     "latch": set(),
     "events": {"latch"},

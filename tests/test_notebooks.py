@@ -121,6 +121,8 @@ def test_faults_of_outputs() -> None:
     for said in ("in /home/me/x.json", "'/tmp/a'", r"C:\Users", "on box-17"):
         (fault,) = faults_of(text(said), host="box-17")
         assert "names a place" in fault
+    drawn = {"output_type": "display_data", "data": {"image/png": "+/tmp/+"}, "metadata": {}}
+    assert faults_of(drawn) == [], "letters of a picture"
     assert "is an error" in faults_of(text("mind this", "stderr"))[0]
     (fault,) = faults_of(text("x" * 210_000))
     assert "210 kB of outputs, over 200" in fault

@@ -156,7 +156,8 @@ def _outputs(notebook: NotebookNode, places: re.Pattern[str]) -> Iterator[str]:
                 yield f"cell {cell.id}: an output is an error: {said(output)[-300:]}"
             if "application/vnd.jupyter.widget-view+json" in output.get("data", {}):
                 yield f"cell {cell.id}: a widget, of which nothing is seen without a kernel"
-            for text in [said(output), *output.get("data", {}).values()]:
+            data = {k: v for k, v in output.get("data", {}).items() if k != "image/png"}
+            for text in [said(output), *data.values()]:
                 if found := places.search(str(text)):
                     yield f"cell {cell.id}: an output names a place: {found[0]}"
         stored = len(nbformat.v4.writes(nbformat.v4.new_notebook(cells=[cell])).encode())
