@@ -46,6 +46,8 @@ class Endpoint(Peer):
             return "" if self.model else "it names no model"
         except EngineError as error:
             return error.message
+        except (LookupError, TypeError):
+            return f"{shown_url(self.url)} speaks neither SGLang's protocol nor OpenAI's"
 
     @cached_property
     def _is_sglang(self) -> bool:

@@ -87,9 +87,7 @@ class Measured:
     rounds: int  # that were to be
     what: dict[str, str] = field(default_factory=dict)  # of each side, the program as it is first
     samples: list[Sample] = field(default_factory=list)
-    refused: dict[str, str] = field(
-        default_factory=dict
-    )  # of the sides that were not compared, why
+    refused: dict[str, str] = field(default_factory=dict)  # why a side is not compared
     beside: set[str] = field(default_factory=set)
     tokens: int = 0  # made in one run
     rows: int = 0

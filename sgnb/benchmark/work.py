@@ -61,9 +61,8 @@ class Work:
                     return f"{where}: {here.tokens} tokens instead of {there.tokens}"
             if len(ours) != len(theirs):
                 return f"branch {branch}: {len(ours)} generations instead of {len(theirs)}"
-        if same == "text" and (
-            repeatable or all(call.params.temperature == 0 for call in other.generations)
-        ):
+        greedy = all(call.params.temperature == 0 for call in other.generations)
+        if same == "text" and (repeatable or greedy):
             for row, (text, before) in enumerate(zip(self.rows, other.rows, strict=True)):
                 if text != before:
                     return f"row {row}, {_texts(text, before)}"

@@ -225,6 +225,15 @@ def test_a_library_does_the_same_work(engine: sgnb.Engine, library: str) -> None
     assert len(found.seconds(library)) == 1
 
 
+def test_samples_of_a_library_are_its_own_but_as_many(engine: sgnb.Engine) -> None:
+    @sgnb.function
+    def free(s: Any, country: str) -> None:
+        s += f"The capital of {country} is"
+        s += sgnb.gen("answer", max_tokens=6, temperature=1.5, seed=3, ignore_eos=True)
+
+    assert measured(engine, free, ["transformers", "itself"]).refused == {}
+
+
 def test_transformers_stops_where_the_engine_does(engine: sgnb.Engine) -> None:
     """At a stop string, whose rest is cut, in batches of unlike lengths."""
 
@@ -244,6 +253,7 @@ class Server(BaseHTTPRequestHandler):
 
     sglang: ClassVar[bool] = True
     text: ClassVar[str] = " Rome."
+    models: ClassVar[Any] = {"data": [{"id": "tiny"}]}
     asked: ClassVar[list[tuple[str, Any]]] = []
 
     def log_message(self, *_: Any) -> None:
@@ -251,7 +261,7 @@ class Server(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         models: dict[str, Any] = {"/get_model_info": {"model_path": "tiny"}} if self.sglang else {}
-        models |= {"/v1/models": {"data": [{"id": "tiny"}]}}
+        models |= {"/v1/models": self.models}
         self._answer(models.get(self.path))
 
     def do_POST(self) -> None:
@@ -304,12 +314,17 @@ def test_an_address_is_asked_in_its_own_protocol(
     assert body["text" if sglang else "prompt"] == "1. The capital of Japan is"
 
 
-def test_an_address_with_other_answers_is_refused(engine: sgnb.Engine, server: str) -> None:
+def test_an_address_with_other_answers_is_refused(
+    engine: sgnb.Engine, server: str, monkeypatch: Any
+) -> None:
     workload = Workload("japan", japan, [(1,)])
     found = Measured(workload, 1)
     bench(executor_of(engine), workload, [server, "http://127.0.0.1:9"], 1, found)
     assert found.refused[server].startswith("it was not the same work: branch 0")
     assert "does not answer" in found.refused["http://127.0.0.1:9"]
+    monkeypatch.setattr(Server, "sglang", False)
+    monkeypatch.setattr(Server, "models", {"data": []})
+    assert "speaks neither" in Endpoint(executor_of(engine), server).missing()
     assert shown_url("http://me:secret@host:1/v1?key=2") == "http://host:1/v1"
 
 
