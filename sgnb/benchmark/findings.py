@@ -14,10 +14,9 @@ from .variants import ABLATIONS
 
 Verdict = Literal["slower", "faster", "no difference", "too few rounds", "not compared"]
 
-
 SAME = Interval(1.0, 1.0, 1.0)
 TELLING = 0.25
-"""A difference up to which an interval without any says something."""
+"""The largest difference that an interval with 1 in it may leave open and still say something."""
 
 
 @dataclass(frozen=True)
