@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from sgnb.benchmark import ROUNDS, Measured, Workload
-from sgnb.benchmark.findings import Finding, findings, summary, table
+from sgnb.benchmark.findings import Finding, duration, findings, summary, table
 from sgnb.benchmark.runner import Ran, measure
 from sgnb.benchmark.stats import (
     LEVEL,
@@ -132,6 +132,12 @@ def test_a_drift_of_the_machine_cancels_out() -> None:
     one = findings(measured)[1]
     assert one.verdict == "no difference" and abs(one.ratio - 1) < 0.03
     assert one.seconds[-1] > 1.5 * one.seconds[0]
+
+
+def test_a_duration_has_no_exponent() -> None:
+    assert [duration(s) for s in (0.0123, 0.9994, 0.9996, 12.3)] == [
+        "12.3 ms", "999 ms", "1.00 s", "12.30 s",
+    ]  # fmt: skip
 
 
 def test_ratios_are_paired() -> None:
