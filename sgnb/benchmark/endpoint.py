@@ -15,7 +15,7 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ..errors import EngineError, OptionError
+from ..errors import EngineError, OptionError, shown
 from ..lang.executor import Call, Delta, Result
 from .peers import JSON, LENGTH, SAMPLED, STOPS, Peer
 
@@ -40,7 +40,8 @@ class Endpoint(Peer):
 
     @property
     def title(self) -> str:
-        return f"the endpoint with {self.model}" if "model" in vars(self) else self.package
+        known = "model" in vars(self)
+        return f"the endpoint with {shown(self.model)}" if known else self.package
 
     def missing(self) -> str:
         try:

@@ -21,6 +21,7 @@ from sgnb.benchmark.stats import (
     rounds_needed,
 )
 from sgnb.benchmark.work import Made, Work
+from sgnb.errors import OptionError
 from sgnb.lang.executor import Call
 from sgnb.sampling import SamplingParams
 from sgnb.viz import AS_IS
@@ -153,6 +154,16 @@ def test_other_work_is_refused_where_it_differs() -> None:
     assert measured.refused == {"other": why} and measured.samples == []
     assert findings(measured)[1].sentence() == f"other: not compared, {why}"
     assert table(findings(measured))[1]["verdict"] == "not compared"
+
+
+def test_other_work_each_time_is_an_error_where_all_differ() -> None:
+    sides = {name: Simulated(name, lambda: 1.0) for name in (AS_IS, "itself")}
+    texts = map(str, itertools.count())
+    for side in sides.values():
+        side.text = lambda: next(texts)
+    measured = Measured(Workload("simulated", None), 3)
+    with pytest.raises(OptionError, match="simulated is other work each time it runs"):
+        measure(measured.workload, sides, 3, measured)
 
 
 def test_what_becomes_other_work_later_is_taken_out() -> None:

@@ -305,7 +305,7 @@ def test_an_address_is_asked_in_its_own_protocol(
     monkeypatch.setattr(Server, "text", japan.run(1, backend=engine)["a"])
     found = Measured(workload, 1)
     bench(executor_of(engine), workload, [server], 1, found)
-    assert found.refused == {} and found.what[server] == "by the endpoint with tiny"
+    assert found.refused == {} and found.what[server] == "by the endpoint with 'tiny'"
     path, body = Server.asked[0]
     assert path == ("/generate" if sglang else "/v1/completions")
     told = body["sampling_params"] if sglang else body
