@@ -169,7 +169,8 @@ class Session:
 
         Instead of a program and rows, a `sgnb.Workload`. Each run begins with an empty part of the
         cache of its own. What is other work is not compared, and samples without a seed are an
-        OptionError. See docs/BENCHMARKS.md.
+        OptionError. A program that it starts by `run` is not part of it: that runs as the
+        notebook's own do. See docs/BENCHMARKS.md.
         """
         workload = program
         if not isinstance(program, Workload):
