@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent / "sgnb"
 
 ALLOWED = {
+    "__main__": {"magics"},
     "errors": set(),
     "latch": set(),
     "events": {"latch"},
@@ -51,7 +52,6 @@ ALLOWED = {
         "models",
         "benchmark",
     },
-    "__main__": {"magics"},
 }
 """Part of sgnb -> the other parts it may import."""
 

@@ -110,6 +110,22 @@ def test_required_names() -> None:
     assert required_names("true") == ()
 
 
+def test_a_long_end_is_that_of_a_shortest_text() -> None:
+    """No search would find it: forty members that are required, each with a pattern of its own."""
+    numbered = {f"k{i}": {"type": "string", "pattern": f"^[b-y]{{40}}{i}$"} for i in range(40)}
+    schema = {
+        "type": "object", "properties": {"a": {"type": "string"}, "b": {"$ref": "#"}, **numbered},
+        "required": ["a", *numbered],
+    }  # fmt: skip
+    matcher = grammar(schema).matcher()
+    for byte in b'{"a": "so it':
+        matcher.accept_token(byte)
+    end = matcher.completion()
+    assert end is not None and len(end) > 800
+    validator = jsonschema.Draft202012Validator(schema)
+    assert validator.is_valid(json.loads(b'{"a": "so it' + end))
+
+
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_a_text_ends_from_anywhere(schema: dict[str, Any]) -> None:
     """In few bytes, after any bytes that are allowed."""

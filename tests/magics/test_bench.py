@@ -235,4 +235,4 @@ def test_what_cannot_be_measured_is_refused(ask: Any, line: str, message: str) -
 def test_it_is_completed_and_in_the_help() -> None:
     assert "--against" in line_words(["bench", "ask"], SESSION)
     assert "nooverlap" in line_words(["bench", "ask", "--against"], SESSION)
-    assert "%sglang bench PROGRAM" in line_help() and "guidance" in line_help()
+    assert "%sglang bench [PROGRAM]" in line_help() and "guidance" in line_help()

@@ -26,6 +26,10 @@ _HOST_ENDS = b'aa"', b'.aa"', b'a.aa"', b'@a.aa"'
 """Of strings that end in a host's name: byte by byte one would go from label to label."""
 
 
+MOST_TAILS = 200
+"""Ends of a text that are tried at each place, at some 2 µs each."""
+
+_MARK = re.compile(rb'[",}\]]')
 _ESCAPE = re.compile(rb"(?s)\\.")
 
 
@@ -76,20 +80,24 @@ def required_names(schema: str) -> tuple[bytes, ...]:
 
 
 def find_end(
-    inner: Any, text: bytes, tokens: dict[int, int], names: tuple[bytes, ...]
+    inner: Any,
+    text: bytes,
+    tokens: dict[int, int],
+    names: tuple[bytes, ...],
+    shortest: bytes | None = None,
 ) -> bytes | None:
     """What may follow after `text`, so that it ends; None if nothing is found.
 
     inner: the library's matcher after `text`, which is moved. tokens: of single bytes. names: where
-    several could follow, these are tried first.
+    several could follow, these are tried first. shortest: a whole text; its end may fit here too.
     """
     found = bytearray()
-    words, ends = (
+    words, ends, tails = (
         [word for word in group if all(byte in tokens for byte in word)]
-        for group in (names, _HOST_ENDS)
+        for group in (names, _HOST_ENDS, _tails(shortest or b""))
     )
     places = [(0, _Place.after(text))]  # where something was tried: bytes found before, the place
-    left = [_steps(inner, places[0][1], tokens, words, ends)]
+    left = [_steps(inner, places[0][1], tokens, words, ends, tails)]
     for _ in range(MOST_STEPS):
         if inner.is_accepting():
             return bytes(found)
@@ -106,12 +114,31 @@ def find_end(
         inner.consume_tokens([tokens[byte] for byte in step])
         found += step
         places.append((len(found), places[-1][1].then(step)))
-        left.append(_steps(inner, places[-1][1], tokens, words, ends))
+        left.append(_steps(inner, places[-1][1], tokens, words, ends, tails))
     return None
 
 
+def _tails(text: bytes) -> list[bytes]:
+    """The ends of a text from each of its marks on, the shortest first."""
+    return [text[at.start() :] for at in _MARK.finditer(text)][:MOST_TAILS][::-1]
+
+
+def _ends_with(inner: Any, step: list[int]) -> bool:
+    if inner.validate_tokens(step) < len(step):
+        return False
+    inner.consume_tokens(step)
+    ends = bool(inner.is_accepting())
+    inner.rollback(len(step))
+    return ends
+
+
 def _steps(
-    inner: Any, place: _Place, tokens: dict[int, int], words: list[bytes], ends: list[bytes]
+    inner: Any,
+    place: _Place,
+    tokens: dict[int, int],
+    words: list[bytes],
+    ends: list[bytes],
+    tails: list[bytes],
 ) -> Iterator[bytes]:
     """What to try here: what is forced, else the bytes of the place, else any that is allowed."""
     forced = bytes(inner.compute_ff_bytes())
@@ -120,6 +147,9 @@ def _steps(
             yield forced
         return
     tried = False
+    for tail in tails:
+        if _ends_with(inner, [tokens[byte] for byte in tail]):
+            yield tail
     if place.in_string and not inner.validate_tokens([tokens[_QUOTE]]):
         begun = words if place.last == b'"' else ()
         for word in (*begun, *ends):

@@ -223,7 +223,7 @@ class LibraryMatcher:
             return None
         text = b"".join([vocabulary.pieces[token] for token in self._accepted])
         inner = self._inner.deep_copy()
-        end = find_end(inner, text, vocabulary.token_of_byte, names)
+        end = find_end(inner, text, vocabulary.token_of_byte, names, self._grammar.shortest)
         return None if inner.is_error() else end
 
     def is_idle(self, tokens: int) -> bool:

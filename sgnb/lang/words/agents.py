@@ -43,7 +43,7 @@ def agent(
     the last turn may not call, and so is one ("answer").
     on_error: what a tool raises is its result, as text for the model ("model"), or is raised here
     ("user").
-    options: those of `gen`, for every turn.
+    options: those of `gen`, for every turn; `tool_choice` not for one that may not call.
     """
     known = as_tools(tools)
     for key, value, allowed in (("on_error", on_error, ON_ERROR), ("on_limit", on_limit, ON_LIMIT)):
