@@ -58,7 +58,7 @@ def run() -> Report:
             for one in findings(measured)[1:]:
                 found[one.variant].append(one)
     for name, ones in found.items():
-        holds = sum(one.interval.low <= 1 <= one.interval.high for one in ones)
+        holds = sum(not one.note and one.interval.low <= 1 <= one.interval.high for one in ones)
         slower = sum(one.verdict == "slower" for one in ones)
         ratios = sorted(one.ratio for one in ones)
         report.rows.append((name, holds, slower, f"{ratios[0]:.2f} to {ratios[-1]:.2f}"))

@@ -120,8 +120,11 @@ def claimed(
             bench(executor_of(engine), workload, workload.opponents, ROUNDS, measured)
         for one in findings(measured)[1:]:
             report.met = report.met and one.verdict == "slower"
+            what = workload.name, one.what.removeprefix("without ")
+            if one.note:
+                report.rows.append((*what, "", "", one.note))
+                continue
             low, high, level = one.interval
             sure = f"{level:.1%}: {low:.2f} to {high:.2f}"
-            row = workload.name, one.what.removeprefix("without "), f"{one.ratio:.2f}", sure
-            report.rows.append((*row, one.counts))
+            report.rows.append((*what, f"{one.ratio:.2f}", sure, one.counts))
     return report

@@ -125,7 +125,7 @@ def run(folder: Path, schemas: int, walks: int, seed: int) -> Report:
         validator = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)(
             schema
         )
-        for place in range(walks // len(chosen)):
+        for place in range(max(1, walks // len(chosen))):
             name, vocabulary = hostile[(number + place) % len(hostile)]
             try:
                 grammar = TokenGrammar(compiled, vocabulary)

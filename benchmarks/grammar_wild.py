@@ -31,7 +31,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from unittest.mock import patch
 
 import mistral_common
@@ -59,6 +59,7 @@ _OTHER_DOCUMENT = re.compile(r'"\$ref": "https?://json-schema\.org/')
 _NOTHING_VALID = re.compile("(?i)no JSON value is valid|no text|unsatisfiable")
 
 Tokens = Sequence[int]
+T = TypeVar("T")
 
 
 class Refused(Exception):
@@ -384,6 +385,10 @@ def _tools(xgrammar: bool) -> list[Tool]:
     return [*found, XGrammar(pieces())] if xgrammar else found
 
 
+def _sampled(found: list[T], sample: int | None, seed: int) -> list[T]:
+    return random.Random(seed).sample(found, min(sample, len(found))) if sample else found
+
+
 def _compare(title: str, cases: Iterator[Case], tools: list[Tool], bar: str) -> Report:
     everyone = [Measured(tool) for tool in tools]
     for case in cases:
@@ -430,13 +435,12 @@ def run(
     ):
         processes.lower(GrammarSpec("regex", "a"))  # starts one: a second, once for a kernel
         if found := maskbench(folder):
-            chosen = random.Random(seed).sample(found, sample) if sample else found
+            chosen = _sampled(found, sample, seed)
             cases = (maskbench_case(name, path, encode) for name, path in chosen)
             title = f"MaskBench, {len(chosen):,} of {len(found):,} schemas"
             reports.append(_compare(title, cases, tools, "nothing invalid, no failure"))
         if (folder / "tests").is_dir():
-            suite = list(suite_cases(folder, encode))
-            suite = random.Random(seed).sample(suite, sample) if sample else suite
+            suite = _sampled(list(suite_cases(folder, encode)), sample, seed)
             title = f"JSON Schema test suite, {len(suite):,} groups of {', '.join(DRAFTS)}"
             reports.append(_compare(title, iter(suite), tools, "nothing invalid, no failure"))
     if not reports:

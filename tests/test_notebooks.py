@@ -8,6 +8,7 @@ from typing import Any
 
 import nbformat
 import pytest
+from nbclient.exceptions import CellTimeoutError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from sgnb.viz.twin import size
@@ -104,6 +105,16 @@ def test_a_notebook_that_raises_is_not_written(
     assert stored(path) == []
     with pytest.raises(SystemExit, match=r"no notebook in .* begins with '08'"):
         notebooks.main(["08"])
+
+
+def test_a_cell_that_hangs_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def execute(notebook: Any) -> Any:
+        raise CellTimeoutError("a cell timed out")
+
+    monkeypatch.setattr(notebooks, "execute", execute)
+    path = tmp_path / "07_small.ipynb"
+    nbformat.write(tutorial(), path)
+    assert notebooks.run(path) == ["a cell timed out"]
 
 
 def faults_of(*outputs: dict[str, Any], host: str = "", **parts: str) -> list[str]:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError, DeadKernelError
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 from traitlets.config import Config
 
@@ -78,7 +78,7 @@ def run(path: Path, *, write: bool = True) -> list[str]:
     try:
         for _ in execute(notebook):
             pass
-    except (CellExecutionError, DeadKernelError) as error:
+    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         return [str(error)]
     seconds = time.monotonic() - start
     print(f"{path.name}: {seconds:.1f} s", flush=True)

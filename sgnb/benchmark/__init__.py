@@ -8,9 +8,9 @@ A `Workload` (workload.py) is what is measured; `opponents.bench` makes a side o
 The room is not called as its public name, `sgnb.bench`, is: importing it would hide that.
 """
 
-from .opponents import OPPONENTS, bench, check_opponent
+from .opponents import OPPONENTS, bench, check_opponents
 from .runner import ROUNDS, Measured
 from .variants import ABLATIONS as TECHNIQUES
 from .workload import Workload
 
-__all__ = ["OPPONENTS", "ROUNDS", "TECHNIQUES", "Measured", "Workload", "bench", "check_opponent"]
+__all__ = ["OPPONENTS", "ROUNDS", "TECHNIQUES", "Measured", "Workload", "bench", "check_opponents"]

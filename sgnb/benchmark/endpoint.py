@@ -11,10 +11,11 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
-from ..errors import EngineError
+from ..errors import EngineError, OptionError, shown
 from ..lang.executor import Call, Delta, Result
 from .peers import JSON, LENGTH, SAMPLED, STOPS, Peer
 
@@ -39,7 +40,8 @@ class Endpoint(Peer):
 
     @property
     def title(self) -> str:
-        return f"the endpoint with {self.model}" if "model" in vars(self) else self.package
+        known = "model" in vars(self)
+        return f"the endpoint with {shown(self.model)}" if known else self.package
 
     def missing(self) -> str:
         try:
@@ -47,7 +49,7 @@ class Endpoint(Peer):
         except EngineError as error:
             return error.message
         except (LookupError, TypeError):
-            return f"{shown_url(self.url)} speaks neither SGLang's protocol nor OpenAI's"
+            return f"{self.url} speaks neither SGLang's protocol nor OpenAI's"
 
     @cached_property
     def _is_sglang(self) -> bool:
@@ -101,10 +103,10 @@ class Endpoint(Peer):
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             said = error.read(300).decode(errors="replace")
-            raise EngineError(f"{shown_url(url)} answered {error.code}: {said}") from None
-        except (OSError, ValueError) as error:
+            raise EngineError(f"{url} answered {error.code}: {said}") from None
+        except (OSError, ValueError, HTTPException) as error:
             hint = "is the server up? give its address, as in http://localhost:30000"
-            raise EngineError(f"{shown_url(url)} does not answer: {error}", hint) from None
+            raise EngineError(f"{url} does not answer: {error}", hint) from None
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)
@@ -114,7 +116,14 @@ def is_url(name: str) -> bool:
     return name.startswith(("http://", "https://"))
 
 
-def shown_url(url: str) -> str:
-    """Without a password or a query that may hold a key."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+def check_url(url: str) -> None:
+    """OptionError for an address that names no host, or more than a place: a password or a key, of
+    which nothing may stand in a report."""
+    try:
+        parts = urlsplit(url)
+        place = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        place = False
+    if not place or "@" in url or "?" in url or "#" in url or not url.isprintable() or " " in url:
+        hint = "give http://HOST:PORT, without a user, a key or a query"
+        raise OptionError("against an address: it is none that can be asked", hint)

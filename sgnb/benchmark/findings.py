@@ -165,8 +165,8 @@ def table(found: list[Finding]) -> list[dict[str, Any]]:
 
 
 def duration(seconds: float) -> str:
-    """Three digits, as paired times need."""
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms"
+    """Three digits or more, as paired times need."""
+    return f"{seconds:.2f} s" if seconds >= 0.9995 else f"{1000 * seconds:.3g} ms"
 
 
 def _capital(what: str) -> str:

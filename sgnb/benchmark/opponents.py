@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import OptionError, nearest, shown
 from ..viz import AS_IS
-from .endpoint import Endpoint, is_url, shown_url
+from .endpoint import Endpoint, check_url, is_url
 from .peers import LIBRARIES, PeerSide, Weights
 from .runner import Clock, Measured, Ours, Side, Tell, measure
 from .variants import ABLATIONS
@@ -24,18 +24,41 @@ OPPONENTS = (*ABLATIONS, ITSELF, *LIBRARIES)
 """Names that `against` may hold, beside addresses and programs."""
 
 
-def check_opponent(opponent: Any, clock: Clock) -> None:
-    """OptionError for what nothing can be compared with."""
-    if isinstance(opponent, str) and is_url(opponent) and clock == "cpu":
-        message = f"{shown_url(opponent)} works in another process, whose time is not known here"
-        raise OptionError(message, "leave out clock='cpu'")
+def check_opponents(against: Sequence[Any], clock: Clock) -> None:
+    """OptionError for what nothing can be compared with, and for two of one name."""
+    if isinstance(against, str):
+        raise OptionError(f"against={against!r} is one name", f"give a list: [{against!r}]")
+    if not against:
+        hint = f"name some of {', '.join(OPPONENTS)}, an address, or a program"
+        raise OptionError("there is nothing to compare with", hint)
+    named: dict[str, Any] = {}
+    for opponent in against:
+        _check(opponent, clock)
+        name = _name(opponent)
+        if name in OPPONENTS and not isinstance(opponent, str):
+            message = f"a program is called {name!r}, as something else to compare with is"
+            raise OptionError(message, "give it another name")
+        if named.setdefault(name, opponent) != opponent:
+            raise OptionError(f"two programs are called {name!r}", "give one another name")
+
+
+def _check(opponent: Any, clock: Clock) -> None:
     if not isinstance(opponent, str):
         if not hasattr(opponent, "run_batch"):
             hint = f"give a program, an address, or one of {', '.join(OPPONENTS)}"
             raise OptionError(f"against {shown(opponent)}: that is no program", hint)
-    elif opponent not in OPPONENTS and not is_url(opponent):
+    elif is_url(opponent):
+        check_url(opponent)
+        if clock == "cpu":
+            message = f"{opponent} works in another process, whose time is not known here"
+            raise OptionError(message, "leave out clock='cpu'")
+    elif opponent not in OPPONENTS:
         hint = f"{nearest(opponent, OPPONENTS)} An address begins with http://"
         raise OptionError(f"against {opponent!r}: there is no such variant", hint)
+
+
+def _name(opponent: Any) -> str:
+    return opponent if isinstance(opponent, str) else getattr(opponent, "__name__", "program")
 
 
 def bench(
@@ -52,24 +75,23 @@ def bench(
         sides: dict[str, Side] = {AS_IS: Ours(executor, workload, measured.clock)}
         weights = Weights(executor)
         for opponent in against:
-            name, side = _side(executor, workload, opponent, weights, measured.clock)
+            side = _side(executor, workload, opponent, weights, measured.clock)
             stack.callback(side.close)
-            sides[name] = side
+            sides[_name(opponent)] = side
         measure(workload, sides, rounds, measured, tell)
 
 
 def _side(
     executor: LocalExecutor, workload: Workload, opponent: Any, weights: Weights, clock: Clock
-) -> tuple[str, Side]:
+) -> Side:
     if not isinstance(opponent, str):
-        name = getattr(opponent, "__name__", "program")
         other = replace(workload, program=opponent)
-        return name, Ours(executor, other, clock, f"as the program {name}")
+        return Ours(executor, other, clock, f"as the program {_name(opponent)}")
     if opponent in ABLATIONS:
         what = f"without {ABLATIONS[opponent].technique}"
-        return opponent, Ours(executor, workload, clock, what, opponent)
+        return Ours(executor, workload, clock, what, opponent)
     if opponent == ITSELF:
-        return opponent, Ours(executor, workload, clock, "with nothing changed")
+        return Ours(executor, workload, clock, "with nothing changed")
     if opponent in LIBRARIES:
-        return opponent, PeerSide(LIBRARIES[opponent](executor, weights), workload, clock)
-    return shown_url(opponent), PeerSide(Endpoint(executor, opponent), workload, clock)
+        return PeerSide(LIBRARIES[opponent](executor, weights), workload, clock)
+    return PeerSide(Endpoint(executor, opponent), workload, clock)

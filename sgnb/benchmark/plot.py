@@ -51,7 +51,8 @@ def figure(
     picture = Picture(figsize=(WIDTH, height), facecolor=PAPER)
 
     def write(line: str, down: float, **style: Any) -> None:
-        picture.text(LEFT / WIDTH, 1 - down / height, line, va="center", **style)
+        down = 1 - down / height
+        picture.text(LEFT / WIDTH, down, line, va="center", parse_math=False, **style)
 
     write(title, 0.24, size=12, weight="bold", color=INK)
     for i, line in enumerate(says):
@@ -83,7 +84,7 @@ def _draw(axes: Any, compared: Sequence[Finding]) -> None:
         axes.scatter(one.ratios, spread, s=12, color=colour, alpha=0.5, linewidths=0, zorder=2)
         axes.scatter([one.ratio], [y], s=46, color=colour, edgecolors=PAPER, zorder=3)
         low, high, level = one.interval
-        said = {"transform": beside, "va": "center"}
+        said = {"transform": beside, "va": "center", "parse_math": False}
         axes.text(1.03, y + 0.14, f"{one.ratio:.2f} times", size=9, color=colour, **said)
         sure = f"{level:.1%}: {low:.2f} to {high:.2f}"
         axes.text(1.03, y - 0.2, sure, size=7, color=FAINT, **said)

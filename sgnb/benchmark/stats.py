@@ -35,7 +35,8 @@ def median_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
     """The exact interval of the median from order statistics, which is the sign test turned round
     (Thompson 1936; Conover, Practical Nonparametric Statistics, 3.2): a value lies below the median
     as a coin falls, so that the k-th smallest and the k-th largest of n have it between them with
-    probability 1 - 2 P(Binomial(n, 1/2) < k), whatever the noise is like.
+    probability 1 - 2 P(Binomial(n, 1/2) < k), whatever the noise is like, if no value knows of
+    another.
 
     The narrowest such interval of at least `level`; where n values cannot give that, the widest,
     with the level that it has. A bootstrap of few values is narrower, and holds its level less

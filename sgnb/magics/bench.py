@@ -13,12 +13,12 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, get_args
 
-from ..benchmark import Measured, Workload, bench, check_opponent
+from ..benchmark import Measured, Workload, bench, check_opponents
 from ..benchmark.conditions import conditions
 from ..benchmark.findings import findings, summary, table
 from ..benchmark.plot import figure, png
 from ..benchmark.runner import Clock
-from ..errors import OptionError
+from ..errors import OptionError, shown
 from ..viz import in_kernel
 from .engines import Loaded
 from .progress import ChangingLine
@@ -63,8 +63,9 @@ class BenchReport(Printed):
         conditions."""
         head, *lines = self.lines
         said = [line for line in lines if line.startswith(("How sure", "Claim"))]
-        title, _, how = head.partition(" (")
-        return figure(title, self.findings, self.conditions, [how.removesuffix(")"), *said])
+        title, found, how = head.partition(" (median; ")
+        how = found[2:] + how.replace(")", "")
+        return figure(title, self.findings, self.conditions, [how, *said])
 
     def table(self) -> Table:
         """A row for each variant."""
@@ -107,8 +108,10 @@ def benchmark(
         raise OptionError(f"repeats={rounds!r} is not allowed", "give 1 or more")
     if clock not in get_args(Clock):
         raise OptionError(f"there is no clock {clock!r}", "give wall or cpu")
-    for opponent in against:
-        check_opponent(opponent, clock)
+    if not hasattr(workload.program, "run_batch"):
+        hint = "give what @sgnb.function made, or a cell's name"
+        raise OptionError(f"{shown(workload.program)} is no program", hint)
+    check_opponents(against, clock)
     line, measured = ChangingLine(), Measured(workload, rounds, clock=clock)
     last = -TELL_SECONDS
 

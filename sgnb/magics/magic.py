@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, get_origin
 
@@ -11,6 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import no_var_expand
 
 from .. import lang
+from ..benchmark import OPPONENTS
 from ..errors import OptionError, nearest
 from ..lang import Run, SglFunction
 from ..lang.batches.rows import Rows
@@ -254,34 +255,35 @@ class SglangMagics:
         if over:
             options["rows"] = rows(over, self._evaluated(over))
         if "against" in options:
-            given = [name for name in options["against"].split(",") if name]
-            # A name of the notebook that holds a program stands for it.
-            options["against"] = [
-                names[name] if hasattr(names.get(name), "run_batch") else name for name in given
-            ]
-        report: Any = None
-        try:
-            report = self.session.bench(names[call.argument], **options)
-        except BaseException as error:
-            report = getattr(error, "report", None)
-            if report is not None:
-                self.session.say("\n".join(report.lines))
-            raise
-        finally:
-            if out and report is not None:
-                names[out] = report
-        return report
+            options["against"] = [self._opponent(name) for name in _split(options["against"])]
+        return self._reported(partial(self.session.bench, names[call.argument], **options), out)
+
+    def _opponent(self, name: str) -> Any:
+        """Any other name of the notebook that holds a program stands for it."""
+        value = self.shell.user_ns.get(name)
+        return value if name not in OPPONENTS and hasattr(value, "run_batch") else name
 
     def _bench_paper(self, argument: str, options: dict[str, Any]) -> Any:
         if unused := options.keys() - {"repeats", "clock", "out"}:
             flag = f"--{min(unused)}"
             raise OptionError(f"{flag} has no effect beside --paper", "the workloads say it")
         out = options.pop("out", "")
-        names = [name for name in argument.split(",") if name]
-        found = self.session.bench_paper(*names, **options)
-        if out:
-            self.shell.user_ns[out] = found
-        return found
+        return self._reported(partial(self.session.bench_paper, *_split(argument), **options), out)
+
+    def _reported(self, measure: Callable[[], Any], out: str) -> Any:
+        """The report, which is bound to `out`; said, if an interrupt left a part of one."""
+        report: Any = None
+        try:
+            report = measure()
+        except BaseException as error:
+            report = getattr(error, "report", None)
+            if report is not None:
+                self.session.say("\n".join(getattr(report, "lines", [repr(report)])))
+            raise
+        finally:
+            if out and report is not None:
+                self.shell.user_ns[out] = report
+        return report
 
     def _runs(self, call: LineCall) -> Any:
         return self.session.runs()
@@ -297,3 +299,8 @@ class SglangMagics:
         """ "Cell In[3]" for a cell's file name."""
         label = self.shell.compile.format_code_name(file)
         return " ".join(label) if label else None
+
+
+def _split(names: str) -> list[str]:
+    """Names with commas."""
+    return [name.strip() for name in names.split(",") if name.strip()]

@@ -16,6 +16,7 @@ from ..benchmark.paper import NAMES, workloads
 from ..benchmark.runner import Clock
 from ..benchmark.stats import rounds_needed
 from ..benchmark.work import Same
+from ..benchmark.workload import ONE_ROW
 from ..errors import OptionError, nearest, shown
 from ..events import RequestQueued, TokensNamed
 from ..lang.executor import Executor, executor_of
@@ -147,7 +148,7 @@ class Session:
     def bench(
         self,
         program: Any,
-        rows: Any = ((),),
+        rows: Any = ONE_ROW,
         against: Sequence[Any] | None = None,
         repeats: int = ROUNDS_OF_BENCH,
         *,
@@ -168,12 +169,16 @@ class Session:
 
         Instead of a program and rows, a `sgnb.Workload`. Each run begins with an empty part of the
         cache of its own. What is other work is not compared, and samples without a seed are an
-        OptionError. See docs/BENCHMARKS.md.
+        OptionError. A program that it starts by `run` is not part of it: that runs as the
+        notebook's own do. See docs/BENCHMARKS.md.
         """
         workload = program
         if not isinstance(program, Workload):
             name = getattr(program, "__name__", "program")
             workload = Workload(name, program, rows, same=same, defaults=defaults)
+        elif rows is not ONE_ROW or defaults or same not in ("text", workload.same):
+            hint = "give sgnb.Workload its rows, defaults and same"
+            raise OptionError(f"{workload.name} is a workload, which says itself what is run", hint)
         opponents = workload.opponents if against is None else against
         if against is None and not opponents:
             opponents = tuple(TECHNIQUES)
@@ -184,11 +189,20 @@ class Session:
         to show: `%sglang bench --paper`. A row for each claim.
 
         names: by default all; `sgnb.benchmark.paper.NAMES` lists them. repeats: measured rounds, by
-        default as few as give an interval.
+        default as few as give an interval. An interrupt has the rows so far as its `report`.
         """
-        loaded, rounds = self.engines.get(), repeats or rounds_needed()
-        made = workloads(names or NAMES)
-        return claims(benchmark(loaded, one, one.opponents, rounds, clock) for one in made)
+        loaded, rounds = self.engines.get(), rounds_needed() if repeats is None else repeats
+        reports: list[BenchReport] = []
+        try:
+            for one in workloads(names or NAMES):
+                reports.append(benchmark(loaded, one, one.opponents, rounds, clock))
+        except BaseException as error:
+            if (so_far := getattr(error, "report", None)) is not None:
+                reports.append(so_far)
+            if reports:
+                error.report = claims(reports)  # type: ignore[attr-defined]
+            raise
+        return claims(reports)
 
     def why_no_hit(self, prompt: Any, other: Any = None) -> WhyReport:
         """Why a program's calls found no more in the cache, read off its engine's log: `prompt` is

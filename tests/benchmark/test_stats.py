@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from sgnb.benchmark import ROUNDS, Measured, Workload
-from sgnb.benchmark.findings import Finding, findings, summary, table
+from sgnb.benchmark.findings import Finding, duration, findings, summary, table
 from sgnb.benchmark.runner import Ran, measure
 from sgnb.benchmark.stats import (
     LEVEL,
@@ -21,6 +21,7 @@ from sgnb.benchmark.stats import (
     rounds_needed,
 )
 from sgnb.benchmark.work import Made, Work
+from sgnb.errors import OptionError
 from sgnb.lang.executor import Call
 from sgnb.sampling import SamplingParams
 from sgnb.viz import AS_IS
@@ -134,6 +135,12 @@ def test_a_drift_of_the_machine_cancels_out() -> None:
     assert one.seconds[-1] > 1.5 * one.seconds[0]
 
 
+def test_a_duration_has_no_exponent() -> None:
+    assert [duration(s) for s in (0.0123, 0.9994, 0.9996, 12.3)] == [
+        "12.3 ms", "999 ms", "1.00 s", "12.30 s",
+    ]  # fmt: skip
+
+
 def test_ratios_are_paired() -> None:
     assert paired_ratios([2, 6, 40], [1, 2, 10]) == [2, 3, 4]
     assert median_ratio([2, 6, 40], [1, 2, 10]) == 3
@@ -147,6 +154,16 @@ def test_other_work_is_refused_where_it_differs() -> None:
     assert measured.refused == {"other": why} and measured.samples == []
     assert findings(measured)[1].sentence() == f"other: not compared, {why}"
     assert table(findings(measured))[1]["verdict"] == "not compared"
+
+
+def test_other_work_each_time_is_an_error_where_all_differ() -> None:
+    sides = {name: Simulated(name, lambda: 1.0) for name in (AS_IS, "itself")}
+    texts = map(str, itertools.count())
+    for side in sides.values():
+        side.text = lambda: next(texts)
+    measured = Measured(Workload("simulated", None), 3)
+    with pytest.raises(OptionError, match="simulated is other work each time it runs"):
+        measure(measured.workload, sides, 3, measured)
 
 
 def test_what_becomes_other_work_later_is_taken_out() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 import sgnb
 from sgnb.backends import executor_of
-from sgnb.benchmark import TECHNIQUES, Measured, Workload, bench
-from sgnb.benchmark.endpoint import Endpoint, shown_url
+from sgnb.benchmark import TECHNIQUES, Measured, Workload, bench, check_opponents
+from sgnb.benchmark.endpoint import Endpoint
 from sgnb.benchmark.peers import LIBRARIES, Outlines, Weights
 from sgnb.benchmark.runner import Ours
 from sgnb.benchmark.work import Made, Work
@@ -305,7 +305,7 @@ def test_an_address_is_asked_in_its_own_protocol(
     monkeypatch.setattr(Server, "text", japan.run(1, backend=engine)["a"])
     found = Measured(workload, 1)
     bench(executor_of(engine), workload, [server], 1, found)
-    assert found.refused == {} and found.what[server] == "by the endpoint with tiny"
+    assert found.refused == {} and found.what[server] == "by the endpoint with 'tiny'"
     path, body = Server.asked[0]
     assert path == ("/generate" if sglang else "/v1/completions")
     told = body["sampling_params"] if sglang else body
@@ -325,7 +325,60 @@ def test_an_address_with_other_answers_is_refused(
     monkeypatch.setattr(Server, "sglang", False)
     monkeypatch.setattr(Server, "models", {"data": []})
     assert "speaks neither" in Endpoint(executor_of(engine), server).missing()
-    assert shown_url("http://me:secret@host:1/v1?key=2") == "http://host:1/v1"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://me:secret@host:1",
+        "http://host/v1?key=secret",
+        "http://[host",
+        "http://",
+        "http://a b",
+    ],
+)
+def test_an_address_is_a_place_and_no_secret(url: str) -> None:
+    with pytest.raises(OptionError, match="none that can be asked") as refused:
+        check_opponents([url], "wall")
+    assert "secret" not in str(refused.value)
+    check_opponents(["http://localhost:30000/v1", "https://[::1]:8000"], "wall")
+
+
+def test_what_speaks_no_http_is_said(engine: sgnb.Engine, server: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(Server, "do_GET", lambda self: self.wfile.write(b"HTTP/1.1 no\r\n\r\n"))
+    assert "does not answer" in Endpoint(executor_of(engine), server).missing()
+
+
+def test_two_opponents_have_two_names() -> None:
+    class Program:
+        run_batch = None
+
+        def __init__(self, name: str) -> None:
+            self.__name__ = name
+
+    one = Program("one")
+    check_opponents([one, one, "nocache", "nocache"], "wall")
+    with pytest.raises(OptionError, match="two programs are called 'one'"):
+        check_opponents([one, Program("one")], "wall")
+    with pytest.raises(OptionError, match="a program is called 'text', as something else"):
+        check_opponents([Program("text")], "wall")
+    with pytest.raises(OptionError, match="'nocache' is one name"):
+        check_opponents("nocache", "wall")
+    with pytest.raises(OptionError, match="nothing to compare with"):
+        check_opponents([], "wall")
+
+
+def test_a_run_is_all_rows_on_what_is_measured() -> None:
+    for name in ("backend", "save", "as_frame", "generator_style"):
+        with pytest.raises(OptionError, match=f"{name}= has no place in a benchmark"):
+            Workload("capital", capital, COUNTRIES, defaults={name: True})
+
+
+def test_an_iterator_of_rows_is_there_for_every_run(engine: sgnb.Engine) -> None:
+    workload = Workload("capital", capital, (row for row in COUNTRIES))
+    found = Measured(workload, 1)
+    bench(executor_of(engine), workload, ["itself"], 1, found)
+    assert found.refused == {} and found.rows == 3 and found.done == 1
 
 
 def test_a_grammar_is_only_for_sglang(engine: sgnb.Engine, server: str, monkeypatch: Any) -> None:

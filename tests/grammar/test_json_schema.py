@@ -276,6 +276,11 @@ TABLE = {
         ["7", "1"],
         ["3", "6"],
     ),
+    "not_if_then": (
+        {"type": "integer", "not": {"if": {"multipleOf": 2}, "then": {"minimum": 3}}},
+        ["2", "0", "-4"],
+        ["1", "4"],
+    ),
     "any_of": (
         {"anyOf": [INT, {"type": "string", "maxLength": 1}]},
         ["1", '"a"'],

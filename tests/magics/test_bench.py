@@ -10,6 +10,7 @@ from IPython.core.formatters import DisplayFormatter
 
 import sgnb
 from sgnb.benchmark import Measured, Workload
+from sgnb.benchmark.plot import png
 from sgnb.benchmark.runner import Sample
 from sgnb.errors import OptionError
 from sgnb.magics.bench import BenchReport
@@ -30,9 +31,9 @@ def ask(shell: Any) -> Any:
     return shell
 
 
-def made(rounds: int = 8, stopped: bool = False) -> BenchReport:
+def made(rounds: int = 8, stopped: bool = False, name: str = "made up") -> BenchReport:
     """A report of made-up times."""
-    workload = Workload("made up", None, claims={"nocache": "examples are computed once"})
+    workload = Workload(name, None, claims={"nocache": "examples are computed once"})
     measured = Measured(workload, rounds + stopped, rows=3, tokens=1200)
     measured.what = {"as it is": "as it is", "nocache": "without the prefix cache"}
     measured.what["nojump"] = "without jump-forward"
@@ -70,6 +71,7 @@ def test_the_papers_workloads_by_name(shell: Any) -> None:
         ("%sglang bench", "PROGRAM, or --paper"),
         ("%sglang bench hellaswg --paper", "did you mean 'hellaswag'"),
         ("%sglang bench --paper --against nocache", "--against has no effect"),
+        ("%sglang bench json --paper --repeats 0", "repeats=0 is not allowed"),
     ],
 )
 def test_what_the_papers_workloads_refuse(shell: Any, line: str, said: str) -> None:
@@ -150,6 +152,37 @@ def test_the_picture_says_everything(monkeypatch: Any) -> None:
     assert set(bundle) == {"text/plain", "image/png"} and metadata["image/png"]["width"] == 860
 
 
+def test_the_picture_reads_no_formulas_and_no_brackets_of_a_name() -> None:
+    picture = made(name="$x_$ (DSPy)").plot()
+    assert png(picture).startswith(b"\x89PNG")
+    title, how, *_ = (text.get_text() for text in picture.texts)
+    assert title.startswith("$x_$ (DSPy), 3 rows") and title.endswith(": 535 ms as it is")
+    assert how.startswith("median; 500 ms") and how.endswith("with an empty cache")
+
+
+def test_names_have_blanks_between_them_and_a_technique_is_no_variable(ask: Any) -> None:
+    ask.ns["itself"] = ask.ns["ask"]
+    report = ask(f'{LINE}"nojump, itself"')
+    assert report.measured.what["itself"] == "with nothing changed"
+    assert set(report.measured.refused) == {"nojump"}
+
+
+def test_an_interrupt_leaves_the_workloads_of_the_paper_that_were_measured(
+    shell: Any, monkeypatch: Any, capsys: Any
+) -> None:
+    reports = iter([made(name="first")])
+
+    def benchmark(*_: Any) -> BenchReport:
+        if (report := next(reports, None)) is None:
+            raise KeyboardInterrupt
+        return report
+
+    monkeypatch.setattr("sgnb.magics.session.benchmark", benchmark)
+    shell.fails("%sglang bench --paper -o kept")
+    assert {row["workload"] for row in shell.ns["kept"]} == {"first"}
+    assert "examples are computed once" in capsys.readouterr().out
+
+
 def test_without_matplotlib_and_pandas_there_is_a_table(monkeypatch: Any) -> None:
     monkeypatch.setattr("sgnb.magics.bench.in_kernel", lambda: True)
     for name in ("matplotlib", "matplotlib.figure", "pandas"):
@@ -181,6 +214,9 @@ def test_an_interrupt_keeps_what_was_measured(ask: Any, capsys: Any) -> None:
     [
         ("nothing", "there is no such program"),
         ("ask --over ['a'] --against nocash", "there is no such variant"),
+        ("ask --over ['a'] --against ,", "there is nothing to compare with"),
+        ("number --over ['a']", "5 is no program"),
+        ("load --over ['a']", "is a workload, which says itself"),
         ("ask --over ['a'] --repeats 0", "repeats=0 is not allowed"),
         ("ask --over ['a'] --clock sun", "there is no clock 'sun'"),
         ("ask --over ['a'] --same size", "same='size' is not allowed"),
@@ -192,6 +228,7 @@ def test_an_interrupt_keeps_what_was_measured(ask: Any, capsys: Any) -> None:
     ],
 )
 def test_what_cannot_be_measured_is_refused(ask: Any, line: str, message: str) -> None:
+    ask.ns |= {"number": 5, "load": Workload("load", ask.ns["ask"])}
     assert message in "\n".join(ask.fails(f"%sglang bench {line}"))
 
 

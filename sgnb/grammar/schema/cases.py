@@ -204,10 +204,12 @@ class CaseReader:
                 found += none_holds
         for a, b in combinations(schema.get("oneOf", ()), 2):
             found += self._product(self.cases(a), self.cases(b), schema, "oneOf")
-        if "if" in schema:
-            yes, no = self.cases(schema["if"]), self.opposite(schema["if"])
-            found += self._product(yes, self.opposite(schema.get("then", True)), schema, "then")
-            found += self._product(no, self.opposite(schema.get("else", True)), schema, "else")
+        if "if" in schema and "then" in schema:
+            yes = self.cases(schema["if"])
+            found += self._product(yes, self.opposite(schema["then"]), schema, "then")
+        if "if" in schema and "else" in schema:
+            no = self.opposite(schema["if"])
+            found += self._product(no, self.opposite(schema["else"]), schema, "else")
         return found + (self.cases(schema["not"]) if "not" in schema else [])
 
     def values(self, case: FlatSchema) -> tuple[Any, ...]:
