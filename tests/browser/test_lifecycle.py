@@ -28,13 +28,13 @@ def test_views_are_accessible_in_both_themes(notebook: Notebook, lab: Lab) -> No
     for index in range(4):
         notebook.run_cell(index)
     drawn = "() => document.querySelector('.sgnb-side .sgnb-canvas').toDataURL()"
-    light = notebook.page.evaluate(drawn)
     width = "() => document.querySelector('.sgnb-side .sgnb-canvas').clientWidth"
     room = notebook.page.evaluate(width)
     for theme in ("JupyterLab Light", "JupyterLab Dark"):
+        before = notebook.page.evaluate(drawn)
         notebook.theme(theme)
         if theme == "JupyterLab Dark":
-            notebook.page.wait_for_function(f"light => ({drawn})() !== light", arg=light)
+            notebook.page.wait_for_function(f"before => ({drawn})() !== before", arg=before)
         notebook.page.wait_for_function(f"room => ({width})() === room", arg=room)
         for index, views in ((1, ["branches", "time", "source", "tree"]), (2, ["grammar"])):
             cell = notebook.cell(index)

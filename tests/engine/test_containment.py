@@ -399,13 +399,15 @@ def test_an_interrupt_at_any_line_of_an_engines_beginning_leaks_nothing() -> Non
     attention = model.config._attn_implementation
     pools, number, interrupted = len(memory.pools), 1, True
     functions = [Engine.__init__, Engine._assemble, EngineLoop.__init__, EngineLoop.start]
+    others = set(threading.enumerate())  # of engines that other tests keep
     while interrupted:
         kept: list[Engine] = []
         interrupted = interrupted_at(number, lambda k=kept: k.append(Engine(model)), functions)  # type: ignore[misc]
         assert bool(kept) == (not interrupted)
         for engine in kept:
             engine.close()
-        alive = [t for t in threading.enumerate() if t.name == "sgnb-engine" and t.is_alive()]
+        began = set(threading.enumerate()) - others
+        alive = [t for t in began if t.name == "sgnb-engine" and t.is_alive()]
         assert not alive, f"line {number}"
         assert len(memory.pools) == pools, f"line {number}"
         assert model.config._attn_implementation == attention, f"line {number}"
