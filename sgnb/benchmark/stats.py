@@ -53,10 +53,12 @@ def rounds_needed(level: float = LEVEL) -> int:
 
 
 def in_turn(names: Sequence[str], turn: int) -> list[str]:
-    """The order of a round: each name leads in turn, and every second round goes backwards, so that
-    of any two each comes first as often as the other."""
-    at = turn // 2 % len(names)
-    order = [*names[at:], *names[:at]]
+    """The order of a round, by Williams (1949): each name leads in turn, every second round goes
+    backwards, and in as many rounds as there are names, or twice as many where that is odd, each
+    follows each other as often."""
+    size, at = len(names), turn // 2
+    zigzag = (-(place // 2) if place % 2 == 0 else (place + 1) // 2 for place in range(size))
+    order = [names[(place + at) % size] for place in zigzag]
     return order[::-1] if turn % 2 else order
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -122,6 +123,18 @@ def test_each_comes_first_as_often_as_the_other() -> None:
         assert sum(turn.index(one) < turn.index(other) for turn in turns) == 6
     for name in names:
         assert sum(turn[0] == name for turn in turns) == 4
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 6, 7])
+def test_each_follows_each_other_as_often(size: int) -> None:
+    """What a run leaves behind, a warm cache of the processor, goes to all alike."""
+    names = [str(i) for i in range(size)]
+    rounds = size * (1 + size % 2)
+    turns = [in_turn(names, turn) for turn in range(rounds)]
+    followed = Counter(pair for turn in turns for pair in itertools.pairwise(turn))
+    assert set(followed.values()) == {rounds // size} and len(followed) == size * (size - 1)
+    for one, other in itertools.permutations(names, 2):
+        assert sum(turn.index(one) < turn.index(other) for turn in turns) == rounds / 2
 
 
 def test_a_drift_of_the_machine_cancels_out() -> None:
