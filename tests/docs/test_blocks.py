@@ -15,6 +15,7 @@ import pytest
 
 import sgnb
 from sgnb.magics.options import CellLine, LineCall
+from sgnb.magics.session import SESSION
 from tests.docs.blocks import PAGES, ROOT, Block, blocks
 
 NOT_RUN = {
@@ -84,6 +85,7 @@ def test_the_blocks_of_a_page_run(
     monkeypatch.chdir(tmp_path)
     name = str(page.relative_to(ROOT))
     kept = dict(shell.ns)
+    SESSION.engines.get()  # loads again what another test has closed
     before = BEFORE.get(name)
     if before:
         shell(before)
