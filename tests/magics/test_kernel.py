@@ -228,7 +228,9 @@ def wait_for(kernel: Kernel, kind: str, seconds: float = 200) -> None:
 
 
 def test_a_run_can_be_traced_saved_and_opened_again(kernel: Kernel, tmp_path: Path) -> None:
-    kernel.run("%%sglang\ns += 'The capital of Spain is'\ns += gen('a', max_tokens=4)\n")
+    kernel.run(
+        "%%sglang\ns += 'The capital of Spain is'\ns += gen('a', max_tokens=4, ignore_eos=True)\n"
+    )
     messages = kernel.run("%sglang trace")
     (shown,) = [m["content"]["data"] for m in messages if m["msg_type"] == "execute_result"]
     assert "application/vnd.jupyter.widget-view+json" in shown and "4 new" in shown["text/plain"]

@@ -281,7 +281,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   }
   const resized = new ResizeObserver(() => paint(true));
   resized.observe(card);
-  // Canvases have their colours from the page's theme, and do not follow it by themselves; the card's own colours do, and its style tells of it (`transition`), however late a theme's style sheet comes.
+  // Canvases have their colours from the page's theme, and do not follow it by themselves; the card's outline does, and its `transition` tells of it, however late a theme's style sheet comes.
   card.addEventListener("transitionend", () => paint(true));
   stage.hidden = true;
   select();
