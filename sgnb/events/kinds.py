@@ -22,6 +22,8 @@ class EngineStarted:
     pool_tokens: int  # capacity of the KV pool, in tokens
     context_length: int  # most positions of one request
     token_bytes: int = 0  # of a token's keys and values; 0 where it is not known
+    states: int = 0  # capacity of the pool of recurrent layers' states; 0 without such layers
+    state_bytes: int = 0  # of one of them: all recurrent layers, after one token
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,8 @@ class RequestAdmitted:
     """A request entered the running batch; prefill computes the tokens that are not cached."""
 
     request: int
-    cached: int  # prefix tokens found in the radix tree
+    cached: int  # prefix tokens found in the radix tree, and not computed again
+    again: int = 0  # further tokens found there, computed again for want of a state at their end
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,8 @@ class StepRan:
     cached: int  # KV slots that the radix tree holds
     in_flight: int  # KV slots of running requests that are not in the tree yet
     masked: Sequence[Masked] = ()  # a row for each token bound by a grammar
+    free_states: int = 0  # of recurrent layers, those of no one
+    kept_states: int = 0  # those that the radix tree holds: its checkpoints
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +240,22 @@ class NodePinned:
     node: int
     owner: str
     delta: int  # 1 or -1
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointKept:
+    """The states of recurrent layers after the node's last token are in the radix tree: a request
+    can go on from there."""
+
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointDropped:
+    """They are no more, for lack of memory; the node stays. One that leaves the tree takes its own
+    along, without this."""
+
+    node: int
 
 
 @dataclass(frozen=True, slots=True)
