@@ -86,7 +86,8 @@ class StepStates:
             indices = np.full((2, padded), self.pool.scratch, np.int64)
             indices[:, : len(batch)] = batch.states_read, batch.states_written
             self._indices[:, :padded].copy_(pinned(indices, self.pool.device), non_blocking=True)
-            self.plan_padding(padded)
+            read, written = self._indices[:, :padded]
+            self.groups = [Group(slice(0, padded), 1, False, read, written)]
             return
         states = np.array([batch.states_read, batch.states_written], np.int64)
         fresh = (batch.starts == 0) & (batch.lengths > 1)
@@ -98,11 +99,6 @@ class StepStates:
             self.groups.append(
                 Group(self._rows(batch, members, length), length, begins, read, written)
             )
-
-    def plan_padding(self, rows: int) -> None:
-        """As `plan`, padded; the indices are there already, or mean nothing."""
-        read, written = self._indices[:, :rows]
-        self.groups = [Group(slice(0, rows), 1, False, read, written)]
 
     def _rows(self, batch: Batch, members: np.ndarray, length: int) -> slice | Tensor:
         firsts = batch.first_rows[members]
