@@ -106,7 +106,13 @@ def reference_model(family: str = "llama") -> PreTrainedModel:
 
 def greedy(family: str, prompts: list[list[int]], new_tokens: int) -> list[list[int]]:
     """transformers' own greedy continuation of each prompt, one at a time, with eager attention."""
-    model = reference_model(family)
+    return continuations(reference_model(family), prompts, new_tokens)
+
+
+def continuations(
+    model: PreTrainedModel, prompts: list[list[int]], new_tokens: int
+) -> list[list[int]]:
+    """As `greedy`, of any model."""
     return [
         model.generate(
             torch.tensor([p]), attention_mask=torch.ones(1, len(p), dtype=torch.long),

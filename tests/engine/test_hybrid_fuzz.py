@@ -1,0 +1,133 @@
+"""Random requests to engines with recurrent layers and too little memory: prefixes in common,
+grammars, aborts, small chunks. Each answer is that of a fresh engine without a prefix cache."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch
+
+from sgnb.engine.engine import Engine
+from sgnb.events import CheckpointDropped, Jumped, RequestAdmitted, RequestRetracted
+
+from ..byte_tokenizers import byte_level
+from ..hybrid_models import THREE, hybrid_model
+from .test_engine import wait_until
+from .test_fuzz import Answer, Asked, answers
+from .test_hybrids import all_there
+
+VOCAB = 400
+
+NOISE = 1e-4
+"""Of the logits: far above what sums in another order change in float32."""
+
+TIGHT: list[dict[str, Any]] = [
+    {"max_total_tokens": 260, "max_step_tokens": 13, "max_states": 16, "checkpoint_every": 16},
+    {"max_total_tokens": 400, "max_step_tokens": 40, "max_states": 12, "checkpoint_every": 48,
+     "overlap": True, "schedule_policy": "fcfs"},
+    {"max_total_tokens": 2000, "max_step_tokens": 7, "max_states": 30, "checkpoint_every": 1,
+     "overlap": True, "eviction_policy": "lfu"},
+]  # fmt: skip
+
+
+def engine(family: str, noise: float = 0, **options: Any) -> Engine:
+    model = hybrid_model(family, vocab_size=VOCAB)
+    head = model.get_output_embeddings().weight
+    with torch.no_grad():
+        head *= 1 + noise * torch.randn(head.shape, generator=torch.Generator().manual_seed(0))
+    return Engine(
+        model, tokenizer=byte_level(), max_running_requests=6, context_length=200, **options
+    )
+
+
+def draw(rng: random.Random, prefixes: list[list[int]]) -> Asked:
+    """A prefix of one of `prefixes`, and some tokens more."""
+    prefix = rng.choice(prefixes)
+    prompt = prefix[: rng.choice([len(prefix), rng.randrange(len(prefix))])]
+    prompt = prompt + [rng.randrange(3, VOCAB) for _ in range(rng.randrange(1, 20))]
+    options: dict[str, Any] = {
+        "max_new_tokens": rng.randrange(12), "seed": rng.randrange(2**64),
+        "temperature": rng.choice([0, 0, 0.5, 1]), "ignore_eos": rng.random() < 0.5,
+    }  # fmt: skip
+    if rng.random() < 0.3:
+        options["regex"] = rng.choice(
+            [
+                "[a-z]{2,6}",
+                "(yes|no|maybe, but not today)",
+                '\\{"name": "[a-z]{1,4}", "age": [1-9]\\}',
+            ]
+        )
+        options["max_new_tokens"] = 40
+    more = {
+        "stop": ["e", "the"], "repetition_penalty": 1.3, "return_logprob": True, "top_k": 5,
+        "logprob_start_len": 0,
+    }  # fmt: skip
+    return prompt, options | {key: more[key] for key in rng.sample(list(more), rng.randrange(3))}
+
+
+def drawn(family: str, count: int) -> list[tuple[Asked, Answer]]:
+    """Requests, some of which go on where another was answered, and their answers, one at a time;
+    without those that noise in the logits changes."""
+    rng = random.Random(0)
+    prefixes = [[rng.randrange(3, VOCAB) for _ in range(80)] for _ in range(4)]
+    found: list[tuple[Asked, Answer]] = []
+    with engine(family, prefix_cache=False) as fresh, engine(family, NOISE) as noisy:
+        while len(found) < count:
+            asked = draw(rng, prefixes)
+            [answer] = answers(fresh, [asked])
+            if answers(noisy, [asked]) == [answer]:
+                found.append((asked, answer))
+                if len(prefixes) < 8:
+                    prefixes.append(asked[0] + answer[0])
+    return found
+
+
+def ask_and_leave(engine: Engine, asked: Asked) -> None:
+    """As a stream that is dropped after a token, if there is one."""
+    next(engine.generate(*asked, stream=True), None)
+
+
+def work(engine: Engine, pool: list[tuple[Asked, Answer]], rounds: int, seed: int) -> list[Any]:
+    """Ask some of the pool together, many times. Returns what was answered wrong."""
+    rng, wrong = random.Random(seed), []
+    for _ in range(rounds):
+        some = rng.choices(pool, k=rng.randrange(1, 9))
+        for one, got in zip(some, answers(engine, [asked for asked, _ in some]), strict=True):
+            if got != one[1]:
+                wrong.append((*one, got))
+        if rng.random() < 0.3:
+            ask_and_leave(engine, rng.choice(pool)[0])
+        if rng.random() < 0.03:
+            engine.flush_cache()
+    return wrong
+
+
+def check(family: str, count: int, rounds: int) -> None:
+    """Of each engine of `TIGHT`, which four threads ask so often."""
+    pool = drawn(family, count)
+    seen: list[Any] = []
+    for options in TIGHT:
+        with engine(family, **options) as tight, ThreadPoolExecutor(4) as threads:
+            for wrong in threads.map(lambda seed: work(tight, pool, rounds, seed), range(4)):
+                assert wrong == []
+            wait_until(lambda: all_there(tight))
+            seen += [record.event for record in tight.log.read().records]
+    for kind in (RequestRetracted, CheckpointDropped):
+        assert any(isinstance(event, kind) for event in seen), kind
+    assert any(event.cached for event in seen if isinstance(event, RequestAdmitted))
+    assert any(event.again for event in seen if isinstance(event, RequestAdmitted))
+    assert any(event.dropped for event in seen if isinstance(event, Jumped))
+
+
+@pytest.mark.parametrize("family", THREE)
+def test_a_hundred_requests(family: str) -> None:
+    check(family, count=16, rounds=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", THREE)
+def test_thousands_of_requests(family: str) -> None:
+    check(family, count=120, rounds=16)

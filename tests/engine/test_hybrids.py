@@ -1,0 +1,209 @@
+"""Models with recurrent layers against transformers: the same greedy tokens, whatever of a text is
+cached, chunked, shared, computed again or forced by a grammar."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+from transformers import CONFIG_MAPPING, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+import sgnb.models
+from sgnb.engine.engine import Engine
+from sgnb.events import Jumped, RequestRetracted
+
+from ..hybrid_models import HYBRIDS, THREE, hybrid_model
+from ..random_models import VOCAB, continuations
+from .test_engine import whole
+
+NEW_TOKENS = 8
+GREEDY = {"temperature": 0, "max_new_tokens": NEW_TOKENS, "ignore_eos": True}
+
+OWN_CACHE = {"minimax", "recurrent_gemma"}
+"""Their states are not in transformers' cache."""
+
+KNOWN = [family for family in HYBRIDS if family in CONFIG_MAPPING]
+FAMILIES = [family for family in KNOWN if family not in OWN_CACHE]
+MakeEngine = Callable[..., Engine]
+
+
+def draw(rng: random.Random, length: int) -> list[int]:
+    return [rng.randrange(3, VOCAB) for _ in range(length)]
+
+
+def random_prompts() -> list[list[int]]:
+    """Mixed lengths; some share a beginning, one is that beginning."""
+    rng = random.Random(0)
+    shared = draw(rng, 50)
+    return [draw(rng, 23), draw(rng, 1), draw(rng, 60),
+            *(shared + draw(rng, n) for n in (1, 4, 9)), shared]  # fmt: skip
+
+
+PROMPTS = random_prompts()
+
+
+def branches() -> list[list[int]]:
+    """They part after 50 tokens, which a prompt has already, and after 20 of them."""
+    rng = random.Random(1)
+    return [PROMPTS[-1][:length] + draw(rng, 5) for length in (50, 50, 50, 20, 20)]
+
+
+BRANCHES = branches()
+
+
+@cache
+def expected(family: str) -> tuple[list[list[int]], list[list[int]]]:
+    """What transformers makes of `PROMPTS` and of `BRANCHES`."""
+    model = hybrid_model(family)
+    return continuations(model, PROMPTS, NEW_TOKENS), continuations(model, BRANCHES, NEW_TOKENS)
+
+
+@pytest.fixture
+def make_hybrid() -> Iterator[MakeEngine]:
+    """Makes engines, and closes them at the end of the test, when no state may be lost."""
+    made: list[Engine] = []
+
+    def make(family: str, **options: Any) -> Engine:
+        made.append(Engine(hybrid_model(family), **options))
+        return made[-1]
+
+    yield make
+    for engine in made:
+        assert all_there(engine)
+        engine.close()
+
+
+def all_there(engine: Engine) -> bool:
+    """free + cached + in flight = total, in tokens and in states."""
+    state = engine.stats()
+    return whole(engine, state) and state["free_states"] + state["kept_states"] == state["states"]
+
+
+def tokens(engine: Engine, prompts: list[list[int]]) -> list[list[int]]:
+    return [output.token_ids for output in engine.generate(prompts, **GREEDY)]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_cold_cached_and_forked(family: str, make_hybrid: MakeEngine) -> None:
+    cold, forked = expected(family)
+    engine = make_hybrid(family)
+    assert tokens(engine, PROMPTS) == cold
+    before = engine.stats()["cached_tokens"]
+    assert tokens(engine, PROMPTS) == cold
+    assert engine.stats()["cached_tokens"] > before
+    assert all_there(engine)
+    assert tokens(engine, BRANCHES) == forked
+    # The first one leaves a checkpoint where the branches part.
+    outputs = engine.generate(BRANCHES, **GREEDY)
+    assert [output.token_ids for output in outputs] == forked
+    assert min(output.cached_tokens for output in outputs) >= 20
+
+
+TIGHT = {"max_step_tokens": 9, "max_running_requests": 6, "max_total_tokens": 100}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "chunks": {"max_step_tokens": 7},
+    "retraction": TIGHT,
+    "few states": {"max_states": 6},
+    "one request's states": {"max_states": 4, "checkpoint_every": 16},
+    "many checkpoints": {"checkpoint_every": 1, "max_step_tokens": 16},
+    "no prefix cache": {"prefix_cache": False},
+    "no fork attention": {"fork_attention": False},
+    "overlap": {"overlap": True},
+    "overlap, chunks, retraction and few states": TIGHT | {"overlap": True, "max_states": 9},
+}
+OFTEN = "overlap, chunks, retraction and few states"
+"""The variant in which quick tests run every family; the three run in all."""
+
+
+@pytest.mark.parametrize("often", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_in_every_way_to_run_it(family: str, often: bool, make_hybrid: MakeEngine) -> None:
+    for name, options in VARIANTS.items():
+        if (name == OFTEN) != often:
+            continue
+        engine = make_hybrid(family, **options)
+        for prompts, right in zip((PROMPTS, BRANCHES, PROMPTS), (*expected(family), None)):
+            assert tokens(engine, prompts) == (right or expected(family)[0]), name
+            assert all_there(engine), name
+        if options.items() >= TIGHT.items():
+            assert any(isinstance(r.event, RequestRetracted) for r in engine.log.read().records)
+
+
+PATTERNS = [
+    r'\{"name": "[a-z]{1,8}", "age": [0-9]{1,3}\}',
+    r"The (quick|slow) [a-z]{3,6} jumps over the (lazy|busy) dog\.",
+    r"(yes|no|maybe, but not today)",
+]
+
+
+@cache
+def bundled() -> PreTrainedTokenizerBase:
+    return AutoTokenizer.from_pretrained(sgnb.models.path("tiny"))
+
+
+@cache
+def model_with_text(family: str) -> PreTrainedModel:
+    return hybrid_model(family, vocab_size=len(bundled()))
+
+
+def scored(model: PreTrainedModel, prompt: list[int], answer: list[int]) -> list[float]:
+    """transformers' log-probabilities of the answer's tokens, in one pass."""
+    with torch.no_grad():
+        logits = model(torch.tensor([prompt + answer]), use_cache=False).logits[0]
+    rows = logits[len(prompt) - 1 : -1].double().log_softmax(-1)
+    return rows.gather(1, torch.tensor(answer)[:, None])[:, 0].tolist()
+
+
+@pytest.mark.parametrize(
+    "family", [f if f in THREE else pytest.param(f, marks=pytest.mark.slow) for f in FAMILIES]
+)
+def test_jumps_go_back_to_a_state(family: str) -> None:
+    """What follows a jump is what transformers makes of the tokens before it, also where the jump
+    cut the last ones anew."""
+    tokenizer, model = bundled(), model_with_text(family)
+    texts = [f"Question {i}: who, and how old? " for i in (1, 1, 2, 3)]
+    prompts = [tokenizer(text)["input_ids"] for text in texts for _ in PATTERNS]
+    params = [{"regex": pattern} for _ in texts for pattern in PATTERNS]
+    alone: list[list[int]] = []
+    for options in (
+        {"prefix_cache": False},
+        {},
+        {"max_step_tokens": 7, "max_states": 10, "max_total_tokens": 150, "checkpoint_every": 16},
+        {"overlap": True, "max_states": 8},
+    ):
+        with Engine(model, tokenizer=tokenizer, **options) as engine:
+            outputs = engine.generate(
+                prompts, params, temperature=0, max_new_tokens=60, return_logprob=True
+            )
+            jumps = [r.event for r in engine.log.read().records if isinstance(r.event, Jumped)]
+            assert all_there(engine)
+        assert len(jumps) > len(prompts) and any(jump.dropped for jump in jumps)
+        for prompt, param, out in zip(prompts, params, outputs, strict=True):
+            assert re.fullmatch(param["regex"], out.text)
+            assert out.logprobs == pytest.approx(scored(model, prompt, out.token_ids), abs=5e-3)
+        alone = alone or [out.token_ids for out in outputs]
+        assert [out.token_ids for out in outputs] == alone
+
+
+@pytest.mark.parametrize("family", THREE)
+def test_jumps_change_nothing_where_the_model_cuts_as_its_tokenizer(family: str) -> None:
+    tokenizer = bundled()
+    prompts = [tokenizer(f"Number {i}: ")["input_ids"] for i in range(6)]
+    with Engine(model_with_text(family), tokenizer=tokenizer) as engine:
+        ways = [
+            [
+                out.token_ids
+                for out in engine.generate(
+                    prompts, regex="(0;){2}[13579]{3}(;0){2};[2468]{4}", temperature=0,
+                    max_new_tokens=40, jump_forward=jumps,
+                )
+            ]
+            for jumps in (True, False)
+        ]  # fmt: skip
+        assert engine.stats()["jumps"] >= len(prompts)
+    assert ways[0] == ways[1]
