@@ -6,8 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sgnb.engine.cache.radix import RadixTree
-from sgnb.events import NodeAdded, NodeEvicted, NodeLocked, NodePinned, NodeSplit, NodeTouched
+from sgnb.engine.cache.radix import NO_STATE, RadixTree
+from sgnb.events import (
+    CheckpointDropped,
+    CheckpointKept,
+    NodeAdded,
+    NodeEvicted,
+    NodeLocked,
+    NodePinned,
+    NodeSplit,
+    NodeTouched,
+)
 
 
 @dataclass
@@ -23,6 +32,7 @@ class Mirror:
     locks: int = 0
     tick: int = 0
     hits: int = 0
+    checkpoint: bool = False
 
 
 @dataclass
@@ -62,6 +72,12 @@ class Replay:
                 assert not self.children(node) and not nodes[node].locks
                 del nodes[node]
                 self.evicted.append((node, reason))
+            case CheckpointKept(node):
+                assert not nodes[node].checkpoint
+                nodes[node].checkpoint = True
+            case CheckpointDropped(node):
+                assert nodes[node].checkpoint
+                nodes[node].checkpoint = False
             case NodeLocked(node, delta):
                 for held in self.path(node):
                     held.locks += delta
@@ -109,16 +125,17 @@ class Replay:
     def rows(self) -> list[dict[str, Any]]:
         """In the form of `Engine.tree`, sorted by id."""
         return [
-            {"id": n.id, "parent": n.parent, "tokens": n.tokens, "locks": n.locks, "tick": n.tick}
+            {"id": n.id, "parent": n.parent, "tokens": n.tokens, "locks": n.locks, "tick": n.tick,
+             "checkpoint": n.checkpoint}
             for n in sorted(self.nodes.values(), key=lambda n: n.id)
-        ]
+        ]  # fmt: skip
 
 
 def tree_rows(tree: RadixTree) -> list[dict[str, Any]]:
     """The engine's own tree in the same form."""
     rows = [
         {"id": n.id, "parent": n.parent.id if n.parent else 0, "tokens": tuple(n.tokens.tolist()),
-         "locks": n.locks, "tick": n.tick}
+         "locks": n.locks, "tick": n.tick, "checkpoint": n.state != NO_STATE}
         for n in tree.nodes()
     ]  # fmt: skip
     return sorted(rows, key=lambda row: row["id"])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from sgnb.engine.cache import hand
+from sgnb.engine.cache.checkpoints import Checkpoints
 from sgnb.engine.cache.radix import RadixTree
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.request.batch import Batch
@@ -38,7 +39,7 @@ class Simulation:
     jumps: called for each request that took a token, as a grammar is: it may rewrite the request's
     last tokens. overlap: a step is read after the next one was launched, as the engine does it.
     retires: requests leave the scheduler before their last token is read; not for those that
-    rewrite.
+    rewrite. checkpoints: of a model with recurrent layers.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Simulation:
         jumps: Callable[[Request], None] = lambda request: None,
         overlap: bool = False,
         retires: bool = False,
+        checkpoints: Callable[[RadixTree], Checkpoints] | None = None,
         **options: Any,
     ) -> None:
         self.total = total
@@ -65,10 +67,12 @@ class Simulation:
         self.requests: dict[int, Request] = {}
         self.computed = 0
         self.max_step_tokens = options.get("max_step_tokens", total)
+        tree = RadixTree(self.replay.apply)
         self.scheduler = Scheduler(
-            RadixTree(self.replay.apply),
+            tree,
             SlotAllocator(total),
             context_length=options.pop("context_length", total),
+            checkpoints=None if checkpoints is None else checkpoints(tree),
             emit=self.emit,
             **options,
         )
@@ -97,6 +101,7 @@ class Simulation:
         assert batch.num_tokens <= self.max_step_tokens
         assert not any(request.idle for request in batch.requests), "a last token was computed"
         rows = self.rows(batch)
+        self.compute(batch)
         self.check()
         last = scheduler.complete(batch)
         self.check()
@@ -113,6 +118,9 @@ class Simulation:
             self.launched = []
         self.check()
         return batch
+
+    def compute(self, batch: Batch) -> None:
+        """The step on the device."""
 
     def rows(self, batch: Batch) -> list[Row]:
         rows = []

@@ -1,0 +1,246 @@
+"""States of recurrent layers without a model: what each state knows, who has it, and where
+checkpoints are."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sgnb.engine.cache import checkpoints, hand
+from sgnb.engine.cache.checkpoints import FEWEST_STATES, Checkpoints
+from sgnb.engine.cache.radix import NO_STATE
+from sgnb.engine.request.batch import Batch
+from sgnb.engine.request.request import Request
+from sgnb.events import RequestAdmitted
+
+from .test_scheduler import Simulation, by_hand
+
+
+def next_token(tokens: tuple[int, ...]) -> int:
+    return hash(tokens) % 3
+
+
+def text(request: Request, end: int) -> tuple[int, ...]:
+    """Its first `end` tokens, of which some may not be read yet."""
+    tokens = tuple(request.tokens.tolist())
+    while len(tokens) < end:
+        tokens = (*tokens, next_token(tokens))
+    return tokens[:end]
+
+
+class StatefulSimulation(Simulation):
+    """`knows[state]` is the text after which a state is the state."""
+
+    def __init__(
+        self,
+        total: int,
+        states: int,
+        every: int = 1024,
+        jumps: Callable[[Request], None] = lambda request: None,
+        **options: Any,
+    ) -> None:
+        self.knows: dict[int, tuple[int, ...]] = {states: ()}
+        super().__init__(
+            total, lambda request: next_token(tuple(request.tokens.tolist())), jumps,
+            checkpoints=partial(Checkpoints, total=states, every=every), **options,
+        )  # fmt: skip
+
+    @property
+    def states(self) -> Checkpoints:
+        found = self.scheduler.checkpoints
+        assert found is not None
+        return found
+
+    def compute(self, batch: Batch) -> None:
+        written = batch.states_written
+        assert len(set(written)) == len(written)
+        assert not set(written) & {*batch.states_read, self.states.nothing}
+        kept = {node.state for node in self.scheduler.tree.nodes()}
+        assert not kept & set(written)
+        rows = zip(
+            batch.requests, batch.starts.tolist(), batch.ends.tolist(), batch.states_read,
+            written, strict=True,
+        )  # fmt: skip
+        for request, start, end, read, into in rows:
+            assert self.knows[read] == text(request, start)
+            self.knows[into] = text(request, end)
+
+    def check(self) -> None:
+        """As for slots: free + kept + in flight = total, and every state has one owner."""
+        super().check()
+        nodes = [node for node in self.scheduler.tree.nodes() if node.state != NO_STATE]
+        own = [request.owned_states for request in self.scheduler.running]
+        held = [each.state for states in own for each in states._held if each.node is None]
+        owned = [
+            *self.states._slots._stack[: self.states.free].tolist(),
+            *(node.state for node in nodes), *held,
+            *(state for states in own for state in states._spare),
+        ]  # fmt: skip
+        assert sorted(owned) == list(range(self.states.total))
+        assert self.states.kept == len(nodes)
+        for node in nodes:
+            path = [int(token) for above in node.path() for token in above.tokens]
+            assert self.knows[node.state] == tuple(path)
+        read = [each.node for states in own for each in states._held if each.node is not None]
+        assert all(node.alive and node.state != NO_STATE for node in read)
+        assert {*read} == {*self.states._readers}
+
+
+def rewriting(rng: random.Random, chance: float) -> Callable[[Request], None]:
+    """Puts other tokens in place of the last ones, as grammars do."""
+
+    def rewrite(request: Request) -> None:
+        if rng.random() < chance:
+            position = max(request.num_prompt_tokens, request.num_tokens - rng.randrange(4))
+            room = request.limit - (position - request.num_prompt_tokens)
+            more = [rng.randrange(3) for _ in range(rng.randrange(min(room, 6) + 1))]
+            request.rewrite(position, more)
+
+    return rewrite
+
+
+@pytest.mark.parametrize("trial", range(24))
+def test_every_step_goes_on_from_the_right_state(
+    trial: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """200 random steps each: shared prefixes, chunks, aborts, retraction, rewritten ends, steps
+    read late, few states, cache on and off, what people do by hand."""
+    monkeypatch.setattr(checkpoints, "GAP", (1, 4, 16)[trial % 3])
+    rng = random.Random(trial)
+    total = (60, 150, 600)[trial % 3]
+    sim = StatefulSimulation(
+        total, (FEWEST_STATES, 9, 40)[trial // 2 % 3], (3, 16)[trial % 2],
+        rewriting(rng, (0.0, 0.3)[trial % 4 > 1]), overlap=trial % 2 == 0,
+        max_step_tokens=(5, 32, 500)[trial // 3 % 3], max_running=8, prefix_cache=trial % 7 != 0,
+        policy=("lpm", "fcfs")[trial % 5 == 0], retires=trial % 4 == 0,
+    )  # fmt: skip
+    scheduler = sim.scheduler
+    for step in range(200):
+        while rng.random() < 0.4 and len(scheduler.waiting) < 20:
+            prompt = [7] * rng.randrange(20) + [
+                rng.randrange(2) for _ in range(rng.randrange(1, total // 3))
+            ]
+            sim.add(prompt, rng.randrange(30) % (total - len(prompt)))
+        sim.step()
+        if rng.random() < 0.1 and scheduler.has_work:
+            one = rng.choice([*scheduler.running, *scheduler.waiting.values()])
+            scheduler.finish(one, spoilt=rng.random() < 0.3)
+            sim.ended.add(one.id)
+            sim.check()
+        if rng.random() < 0.1:
+            by_hand(rng, scheduler)
+            sim.check()
+        if step % 50 == 49:
+            scheduler.flush()
+            sim.check()
+    for _ in sim.run():
+        pass
+    assert sim.states.free + sim.states.kept == sim.states.total
+    assert not sim.states._readers
+    hand.unpin(scheduler.tree)
+    scheduler.flush()
+    assert sim.states.free == sim.states.total
+
+
+def admissions(sim: Simulation) -> list[tuple[int, int]]:
+    """Tokens found, and found but computed again, of each admitted request."""
+    return [(e.cached, e.again) for e in sim.events if isinstance(e, RequestAdmitted)]
+
+
+def finish_all(sim: Simulation) -> None:
+    for _ in sim.run():
+        pass
+
+
+def prompt(seed: int, length: int) -> list[int]:
+    rng = random.Random(seed)
+    return [rng.randrange(100) for _ in range(length)]
+
+
+def test_the_same_prompt_again_goes_on_at_its_last_token() -> None:
+    sim = StatefulSimulation(1000, 20)
+    for _ in range(2):
+        sim.add(prompt(0, 100), 4)
+        finish_all(sim)
+    assert admissions(sim) == [(0, 0), (99, 0)]
+
+
+def test_a_text_that_goes_on_from_an_answer_finds_all_of_it() -> None:
+    sim = StatefulSimulation(1000, 20)
+    first = sim.add(prompt(0, 100), 30)
+    finish_all(sim)
+    sim.add([*first.tokens.tolist(), *prompt(1, 40)], 4)
+    finish_all(sim)
+    assert admissions(sim)[1] == (129, 0)  # the last token was never computed
+
+
+def test_a_branch_leaves_a_checkpoint_where_it_parts() -> None:
+    """The second prompt computes again what lies behind the last checkpoint, the third finds
+    it."""
+    sim = StatefulSimulation(2000, 20, every=64)
+    shared = prompt(0, 150)
+    for seed in (1, 2, 3):
+        sim.add(shared + prompt(seed, 30), 2)
+        finish_all(sim)
+    assert admissions(sim) == [(0, 0), (128, 22), (150, 0)]
+
+
+def test_prompts_that_wait_together_compute_their_prefix_once() -> None:
+    sim = StatefulSimulation(4000, 60)
+    shared = prompt(0, 150)
+    for seed in range(8):
+        sim.add(shared + prompt(10 + seed, 30), 1)
+    finish_all(sim)
+    assert admissions(sim) == [(0, 0)] + [(150, 0)] * 7
+    assert sim.computed == 150 + 8 * 30
+
+
+def test_a_long_prompt_has_checkpoints_on_its_way() -> None:
+    sim = StatefulSimulation(1000, 20, every=100)
+    sim.add(prompt(0, 430), 1)
+    finish_all(sim)
+    ends = sorted(node.end for node in sim.scheduler.tree.nodes() if node.state != NO_STATE)
+    assert ends == [100, 200, 300, 400, 429, 430]
+
+
+def test_without_free_states_the_least_used_checkpoint_gives_way() -> None:
+    sim = StatefulSimulation(4000, 8)
+    for seed in range(9):
+        sim.add(prompt(seed, 60), 1)
+        finish_all(sim)
+    before = len(admissions(sim))
+    for seed in (8, 0):
+        sim.add(prompt(seed, 60), 1)
+        finish_all(sim)
+    assert admissions(sim)[before:] == [(59, 0), (0, 59)]
+
+
+def test_few_states_let_few_requests_run() -> None:
+    sim = StatefulSimulation(4000, 6)
+    requests = [sim.add(prompt(seed, 40), 5) for seed in range(10)]
+    most = 0
+    for _ in sim.run():
+        most = max(most, len(sim.scheduler.running))
+    assert 1 < most <= 3
+    assert all(request.num_output_tokens == 5 for request in requests)
+
+
+def test_a_rewritten_end_goes_back_to_the_last_state_before_it() -> None:
+    """Where a request has none so far back, it begins once more at the tree's last checkpoint."""
+    sim = StatefulSimulation(1000, 20)
+    request = sim.add(prompt(0, 100), 50)
+    for _ in range(10):
+        sim.step()
+    begun, computed = len(admissions(sim)), request.num_computed
+    request.rewrite(computed - 1, [1])
+    assert request.num_computed == computed - 1 and len(admissions(sim)) == begun
+    request.rewrite(computed - 5, [1])
+    sim.scheduler.requeue_rewritten(request)
+    finish_all(sim)
+    assert admissions(sim)[begun:] == [(99, 0)]
+    assert np.array_equal(request.tokens[:100], prompt(0, 100))
