@@ -53,6 +53,7 @@ GPU_NAMES = (
     "gpu.soak",
     "gpu.models",
     "gpu.paper",
+    "gpu.hybrid",
 )
 """Those that need a GPU to mean anything."""
 

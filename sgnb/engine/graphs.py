@@ -100,12 +100,13 @@ class DecodeGraphs:
         self._kept: Tensor | None = None
 
     def precompile(self) -> None:
-        """Compile the kernels of steps of any number of rows. None may be under way."""
+        """Compile the kernels of steps of any number of rows. None may be under way. Recurrent
+        layers have kernels of others, which tune themselves as they run: those wait for that."""
+        if self._recurrent is not None:
+            return
         with precompiling():
             for rows in PRECOMPILED_ROWS:
                 self._attention.precompile(rows)
-                if self._recurrent is not None:
-                    self._recurrent.plan_padding(rows)
                 try:
                     logits, *_ = self._model_step(rows)
                 except Exception as error:

@@ -1,0 +1,204 @@
+"""`python -m benchmarks gpu.hybrid`: models with recurrent layers beside transformers' own
+generation, with the same modules and kernels.
+
+Random weights, bfloat16. transformers runs one text with its own cache; sgnb the same text, and 64
+at once. Install flash-linear-attention, causal-conv1d and mamba-ssm to measure with their kernels:
+both sides take what transformers finds, and the table says which.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+
+from sgnb.engine.engine import Engine
+from sgnb.events import StepRan
+
+from ..common import Report, tokens
+
+KERNELS = ("fla", "causal_conv1d", "mamba_ssm")
+GREEDY: dict[str, Any] = {"temperature": 0, "ignore_eos": True}
+
+QWEN3_NEXT: dict[str, Any] = {
+    "model_type": "qwen3_next", "hidden_size": 2048, "num_attention_heads": 16,
+    "num_key_value_heads": 2, "head_dim": 256, "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32, "linear_key_head_dim": 128, "linear_value_head_dim": 128,
+    "num_experts": 512, "num_experts_per_tok": 10, "moe_intermediate_size": 512,
+    "shared_expert_intermediate_size": 512, "intermediate_size": 5120, "vocab_size": 151936,
+    "max_position_embeddings": 32768, "partial_rotary_factor": 0.25,
+}  # fmt: skip
+MAMBA2: dict[str, Any] = {
+    "model_type": "mamba2", "hidden_size": 2560, "num_hidden_layers": 64, "state_size": 128,
+    "expand": 2, "head_dim": 64, "num_heads": 80, "n_groups": 1, "vocab_size": 50288,
+}  # fmt: skip
+SHAPES = {"Qwen3-Next": QWEN3_NEXT, "Mamba2-2.7B": MAMBA2}
+
+TOY: dict[str, Any] = {
+    "hidden_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4, "head_dim": 16,
+    "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16,
+    "linear_value_head_dim": 16, "num_experts": 4, "num_experts_per_tok": 2,
+    "moe_intermediate_size": 32, "shared_expert_intermediate_size": 32, "vocab_size": 512,
+}  # fmt: skip
+TOY_MAMBA2: dict[str, Any] = {
+    "hidden_size": 64, "num_hidden_layers": 2, "state_size": 16, "head_dim": 16, "num_heads": 8,
+    "vocab_size": 512,
+}  # fmt: skip
+
+LAYER_BYTES = 3.3e9
+"""Of Qwen3-Next, nearly all of it experts."""
+
+
+def hybrid_model(config: dict[str, Any], device: str) -> Any:
+    """A transformers model with random weights."""
+    from transformers import CONFIG_MAPPING, AutoModelForCausalLM
+
+    settings = CONFIG_MAPPING[config["model_type"]](
+        **{key: value for key, value in config.items() if key != "model_type"}
+    )
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        with torch.device(device):
+            model = AutoModelForCausalLM.from_config(settings)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    return model.eval()
+
+
+def own_seconds(model: Any, prompt: list[int], new: int) -> tuple[float, float]:
+    """Seconds of the prompt, and of each further token, by transformers with its cache."""
+    name = "cache_params" if hasattr(model, "backbone") else "past_key_values"
+    ids = torch.tensor([prompt], device=model.device)
+    steps = []
+    with torch.inference_mode():
+        cache: dict[str, Any] = {}
+        for i in range(1 + new):
+            began = time.perf_counter()
+            if name == "past_key_values":
+                end = len(prompt) + i
+                cache["position_ids"] = torch.arange(end - ids.shape[1], end, device=ids.device)[
+                    None
+                ]
+            out = model(input_ids=ids, use_cache=True, logits_to_keep=1, **cache)
+            ids, cache = out.logits[:, -1:].argmax(-1), {name: out[name]}
+            ids.item()
+            steps.append(time.perf_counter() - began)
+    return steps[0], statistics.median(steps[1:])
+
+
+def our_seconds(engine: Engine, prompts: list[list[int]], new: int) -> tuple[float, float]:
+    """Seconds until each has its first token, and of each step after that."""
+    engine.flush_cache()
+    begin = engine.log.last
+    began = time.perf_counter()
+    engine.generate(prompts, max_new_tokens=1, **GREEDY)
+    first = time.perf_counter() - began
+    engine.flush_cache()
+    engine.generate(prompts, max_new_tokens=1 + new, **GREEDY)
+    events = [record.event for record in engine.log.read(begin).records]
+    steps = [event.seconds for event in events if is_decode(event, len(prompts))]
+    return first, statistics.median(steps)
+
+
+def is_decode(event: Any, requests: int) -> bool:
+    return isinstance(event, StepRan) and [row.length for row in event.extended] == [1] * requests
+
+
+def median_of(measure: Callable[[], tuple[float, float]], times: int) -> tuple[float, float]:
+    """Of each of the two; a first time does not count."""
+    measure()
+    first, second = zip(*(measure() for _ in range(times)), strict=True)
+    return statistics.median(first), statistics.median(second)
+
+
+def computed_again(engine: Engine, prefix: int, vocab: int) -> tuple[int, int]:
+    """Of a prefix that the cache has, the tokens that the second request with it computes, and
+    those that a third does."""
+    rng = random.Random(5)
+    engine.flush_cache()
+    shared = tokens(rng, prefix, vocab)
+    counts = []
+    for _ in range(3):
+        before = engine.stats()["computed_tokens"]
+        engine.generate(shared + tokens(rng, 40, vocab), max_new_tokens=1, **GREEDY)
+        counts.append(engine.stats()["computed_tokens"] - before - 40)
+    return counts[1], counts[2]
+
+
+def measure(title: str, config: dict[str, Any], device: str, sizes: dict[str, int]) -> list[Any]:
+    rng = random.Random(3)
+    vocab, new = config["vocab_size"], sizes["new"]
+    model = hybrid_model(config, device)
+    prompt = tokens(rng, sizes["prompt"], vocab)
+    many = [tokens(rng, sizes["short"], vocab) for _ in range(64)]
+    own_prefill, own_step = median_of(partial(own_seconds, model, prompt, new), 3)
+    print(f"transformers: {own_prefill * 1e3:.1f} ms, {own_step * 1e3:.2f} ms a token", flush=True)
+    with Engine(model, device=device) as engine:
+        prefill, step = median_of(partial(our_seconds, engine, [prompt], new), 3)
+        print(f"sgnb: {prefill * 1e3:.1f} ms, {step * 1e3:.2f} ms a token", flush=True)
+        prefill64, step64 = median_of(partial(our_seconds, engine, many, new), 3)
+        print(f"64: {prefill64 * 1e3:.1f} ms, {step64 * 1e3:.2f} ms a step", flush=True)
+        again = computed_again(engine, sizes["prefix"], vocab)
+        state = engine.state_bytes / 2**20
+    more = 64 * own_step / step64
+    return [
+        title, f"{own_prefill * 1e3:.1f}", f"{prefill * 1e3:.1f}", f"{own_step * 1e3:.2f}",
+        f"{step * 1e3:.2f}", f"{64 / step64:,.0f}", f"{more:.1f}", f"{again[0]}, {again[1]}",
+        f"{state:.1f}", own_prefill >= prefill and own_step >= step and more >= 8,
+    ]  # fmt: skip
+
+
+def run() -> Report:
+    return main([])
+
+
+def main(arguments: list[str] | None = None) -> Report:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--toy", action="store_true", help="tiny shapes, on the CPU")
+    parser.add_argument("--only", choices=SHAPES, help="one of the models")
+    given = parser.parse_args(arguments)
+    device = "cpu" if given.toy else "cuda"
+    if given.toy:
+        sizes = {"prompt": 128, "short": 16, "new": 8, "prefix": 100}
+        shapes = {"Qwen3-Next": QWEN3_NEXT | TOY, "Mamba2-2.7B": MAMBA2 | TOY_MAMBA2}
+    else:
+        sizes = {"prompt": 4096, "short": 256, "new": 64, "prefix": 4000}
+        free = torch.cuda.mem_get_info()[0]
+        layers = max(4, int(free * 0.75 / LAYER_BYTES) // 4 * 4)
+        shapes = {"Qwen3-Next": QWEN3_NEXT | {"num_hidden_layers": layers}, "Mamba2-2.7B": MAMBA2}
+    rows = []
+    for title, config in shapes.items():
+        if given.only in (None, title):
+            title = f"{title}, {config['num_hidden_layers']} layers"
+            rows.append(measure(title, config, device, sizes))
+            gc.collect()
+            if device == "cuda":
+                torch.cuda.empty_cache()
+    found = [name for name in KERNELS if find_spec(name) is not None]
+    report = Report(
+        "Models with recurrent layers beside transformers, random weights in bfloat16",
+        (
+            "model", f"{sizes['prompt']:,} tokens of prompt, transformers, ms", "sgnb, ms",
+            "a token, transformers, ms", "sgnb, ms", "64 at once, tokens a second",
+            "times transformers' one", "computed again of a cached prefix: second, third request",
+            "state, MiB",
+        ),
+        [tuple(row[:-1]) for row in rows],
+        bar="prefill and decode at least as fast as transformers, 64 at once at least 8 times",
+        met=all(row[-1] for row in rows),
+        note=f"Kernels of {', '.join(found) or 'torch alone'}.",
+    )  # fmt: skip
+    print(report.markdown())
+    return report
+
+
+if __name__ == "__main__":
+    main()
