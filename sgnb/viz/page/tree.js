@@ -292,7 +292,7 @@ function newTreePanel(host, page) {
     context.fillStyle = dim ? colours.muted : colours.fg;
     context.fillText(labelOf(item), x + 24, y);
     if (pinned) drawPin(context, colours, x + 2, y - 6);
-    if (node.checkpoint) drawCheckpoint(context, colours, x + 18, y + 6, dim);
+    if (node.checkpoint) drawCheckpoint(context, colours, x + 2, y + 7, dim);
   }
   // The text in as many lines as there is room for, and below it how long the node is and how often it was found.
   function drawLabel(context, colours, node, x, y, width, tall, hit) {
