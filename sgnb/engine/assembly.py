@@ -18,9 +18,11 @@ from ..errors import OptionError, printable
 from ..events import AttentionSwitched, EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler
 from .attention import AttentionBackend, BackendName, check_backend, make_backend
+from .cache.checkpoints import Checkpoints
 from .cache.kv_cache import KVCache
 from .cache.radix import RadixTree
 from .cache.slot_allocator import SlotAllocator
+from .cache.state_pool import bytes_per_state
 from .device.memory import GIB, freeze_heap, weight_bytes
 from .device.progress import stage
 from .model.decoder import UNLIMITED, Decoder, load_decoder
@@ -32,7 +34,7 @@ from .request.tokenizer import Tokenizer
 from .runner import ModelRunner
 from .sampling.sampler import Sampler, TorchSampler, TritonSampler
 from .scheduler import Scheduler
-from .sizing import make_cache
+from .sizing import make_pools
 
 SHARED_PREFIX = 16
 """Tokens in common for which requests wait a step, on a GPU; that fewer pay there is not shown."""
@@ -116,21 +118,27 @@ def assemble(
         eos = frozenset(token for token in eos if 0 <= token < decoder.vocab_size)
 
         stage("sizing the KV cache")
-        kv = make_cache(decoder, options)
+        kv, states = make_pools(decoder, options)
         context = min(options.context_length or decoder.context_length, decoder.context_length)
         _warn_of_cuts(name, options, decoder.context_length, kv.slots)
         log = EventLog()
-        scheduler = _make_scheduler(options, decoder.device, kv.slots, context, log)
+        num_states = 0 if states is None else states.states
+        scheduler = _make_scheduler(options, decoder.device, kv.slots, num_states, context, log)
         status = AttentionStatus(log)
         attention = _make_attention(options, kv, decoder, status)
         device, dtype = str(decoder.device), str(decoder.dtype).removeprefix("torch.")
         each = KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
-        log.emit(EngineStarted(name, device, dtype, attention.name, kv.slots, context, each))
+        log.emit(
+            EngineStarted(
+                name, device, dtype, attention.name, kv.slots, context, each,
+                num_states, bytes_per_state(decoder.states),
+            )
+        )  # fmt: skip
 
         rows = scheduler.max_running
         sampler = make_sampler(decoder, rows, text, eos)
         graphs = bool(options.cuda_graphs) and attention.name != "torch"
-        runner = ModelRunner(decoder, attention, sampler, max_rows=rows, cuda_graphs=graphs)
+        runner = ModelRunner(decoder, attention, sampler, states, max_rows=rows, cuda_graphs=graphs)
         if options.precompiles:
             stage("compiling kernels")
             runner.precompile()
@@ -189,12 +197,14 @@ def _make_scheduler(
     options: EngineOptions,
     device: torch.device,
     pool_tokens: int,
+    states: int,
     context_length: int,
     log: EventLog,
 ) -> Scheduler:
     assert options.max_step_tokens and options.max_running_requests
+    tree = RadixTree(log.emit, options.eviction_policy)
     return Scheduler(
-        RadixTree(log.emit, options.eviction_policy),
+        tree,
         SlotAllocator(pool_tokens),
         context_length=context_length,
         max_step_tokens=options.max_step_tokens,
@@ -203,6 +213,7 @@ def _make_scheduler(
         max_overtaking=options.max_overtaking,
         prefix_cache=options.prefix_cache,
         shared_prefix=1 if device.type == "cpu" else SHARED_PREFIX,
+        checkpoints=Checkpoints(tree, states, options.checkpoint_every) if states else None,
         emit=log.emit,
     )
 

@@ -26,6 +26,7 @@ from .attention import AttentionBackend
 from .device.errors import is_device_lost, is_out_of_memory
 from .device.precompile import precompiling
 from .device.transfer import pinned
+from .model.recurrent import StepStates
 from .request.batch import Batch
 from .sampling.mask_kernel import resume
 from .sampling.sampler import TritonSampler, aligned, pack_inputs, supports
@@ -69,15 +70,20 @@ class DecodeGraphs:
         self,
         forward: Forward,
         attention: AttentionBackend,
+        recurrent: StepStates | None,
         sampler: TritonSampler,
         max_rows: int,
         device: torch.device,
         room: int,
     ) -> None:
-        """room: bytes that a step of max_rows works on."""
+        """recurrent: of a model with recurrent layers, whose steps are decode steps only. room:
+        bytes that a step of max_rows works on."""
         self._forward, self._attention, self._sampler = forward, attention, sampler
+        self._recurrent = recurrent
         self._sizes = [size for size in SIZES if size < max_rows] + [max_rows]
         most = max(max_rows, PRECOMPILED_ROWS[-1])
+        if recurrent is not None:
+            recurrent.reserve(most)
         self._inputs = torch.zeros(INPUTS * aligned(most), dtype=torch.int32, device=device)
         self._ids = torch.zeros(most, dtype=torch.int64, device=device)
         self._device = device
@@ -98,6 +104,8 @@ class DecodeGraphs:
         with precompiling():
             for rows in PRECOMPILED_ROWS:
                 self._attention.precompile(rows)
+                if self._recurrent is not None:
+                    self._recurrent.plan_padding(rows)
                 try:
                     logits, *_ = self._model_step(rows)
                 except Exception as error:
@@ -114,8 +122,8 @@ class DecodeGraphs:
         a graph has."""
         if batch.num_tokens > self._sizes[-1] or not all(batch.samples):
             return False
-        if batch.is_decode:
-            return True
+        if batch.is_decode or self._recurrent is not None:
+            return batch.is_decode
         given = (r for r, n in zip(batch.requests, batch.lengths, strict=True) if n > 1)
         return batch.num_short == len(batch) and all(
             r.score_from == r.num_tokens or not r.params.return_logprob for r in given
@@ -130,6 +138,8 @@ class DecodeGraphs:
         requests, last_rows = batch.requests, batch.last_rows
         rows = self._sizes[bisect_left(self._sizes, batch.num_tokens)]
         self._attention.plan(batch, rows)
+        if self._recurrent is not None:
+            self._recurrent.plan(batch, rows)
         chooses = supports(requests) and not any(
             r.params.top_logprobs_num or r.score_from < r.num_tokens for r in requests
         )

@@ -395,6 +395,7 @@ class EngineLoop:
 
     def _record(self, step: InFlightStep, output: StepOutput, seconds: float) -> None:
         scheduler, batch = self._scheduler, step.batch
+        states = scheduler.checkpoints
         self._counts["steps"] += 1
         self._counts["computed_tokens"] += batch.num_tokens
         self._counts["cascade_steps"] += batch.has_cascade
@@ -415,6 +416,7 @@ class EngineLoop:
                 scheduler.tree.size,
                 scheduler.in_flight,
                 Columns(Masked, *zip(*output.masked, strict=True)) if output.masked else (),
+                *(() if states is None else (states.free, states.kept)),
             )
         )
         for alternatives in output.alternatives:

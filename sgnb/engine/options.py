@@ -34,6 +34,11 @@ class EngineOptions:
     # GiB of the GPU's memory for weights, KV pool and work; None for most of what is free.
     memory_limit: float | None = None
     max_total_tokens: int | None = None  # size of the KV pool in tokens; None to fit the memory
+    # Of a model with recurrent layers: states in the pool, those of running requests and the
+    # checkpoints of the cache; None to fit the memory.
+    max_states: int | None = None
+    # Tokens between the checkpoints of a long prompt, beside those at forks and at its end.
+    checkpoint_every: int = 1024
     # Tokens of one forward pass; longer prompts are computed in chunks. None: 2,048, on a GPU
     # 8,192.
     max_step_tokens: int | None = None
@@ -61,11 +66,13 @@ class EngineOptions:
         for name in (
             "context_length",
             "max_total_tokens",
+            "max_states",
             "max_step_tokens",
             "max_running_requests",
         ):
             self._check_number(name, int, "None or an int from 1 to 2**53", optional=True)
         self._check_number("max_overtaking", int, "an int from 1 to 2**53")
+        self._check_number("checkpoint_every", int, "an int from 1 to 2**53")
         limits = "None or a number of GiB above 0, at most 2**53"
         self._check_number("memory_limit", (int, float), limits, optional=True)
         for name in _SWITCHES:

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .attention import AttentionBackend
+from .cache.state_pool import StatePool
 from .device.transfer import to_device
 from .model.decoder import Decoder, takes_logits_to_keep
+from .model.recurrent import StepStates, serving
 from .request.batch import Batch
 from .sampling.sampler import Sampler, TritonSampler
 from .sampling.step_output import AsyncStepOutput, read_later, sample_batch
@@ -35,16 +37,18 @@ class ModelRunner:
         decoder: Decoder,
         attention: AttentionBackend,
         sampler: Sampler,
+        states: StatePool | None = None,
         *,
         max_rows: int,
         cuda_graphs: bool,
     ) -> None:
-        """max_rows: samples in a step, at most."""
+        """max_rows: samples in a step, at most. states: of a model with recurrent layers."""
         self.sampler = sampler
         self._decoder = decoder
         self._model = decoder.model
         self._device = decoder.device
         self._attention = attention
+        self._states = None if states is None else StepStates(states)
         self._keeps = takes_logits_to_keep(decoder.model)
         # Our attention makes its own masks. A mask of four dimensions keeps transformers from
         # preparing one, and from the synchronisation with a GPU that this takes.
@@ -55,7 +59,7 @@ class ModelRunner:
 
             room = graph_bytes(decoder, max_rows)
             self._graphs = DecodeGraphs(
-                self._logits, attention, sampler, max_rows, decoder.device, room
+                self._logits, attention, self._states, sampler, max_rows, decoder.device, room
             )
         self.stream: AbstractContextManager[Any] = nullcontext()
         if decoder.device.type == "cuda":
@@ -93,6 +97,8 @@ class ModelRunner:
     def _forward(self, batch: Batch) -> Tensor:
         """Logits [rows, vocab] of the `logit_positions` of each request. Writes the tokens' KV."""
         self._attention.plan(batch)
+        if self._states is not None:
+            self._states.plan(batch)
         ids = to_device(batch.tokens(), self._device)
         if any(request.num_placeholders for request in batch.requests):
             ids = torch.where(ids < 0, self.sampler.sampled[(-1 - ids).clamp_(min=0)], ids)
@@ -101,14 +107,15 @@ class ModelRunner:
 
     def _logits(self, ids: Tensor, positions: Tensor, keep: Tensor | None = None) -> Tensor:
         """Logits of the rows to keep, all by default; ids and positions are integers [T]."""
-        out = self._model(
-            input_ids=ids[None],
-            position_ids=positions[None],
-            use_cache=False,
-            attention_mask=self._unused_mask,
-            sgnb=self._attention,
-            **({"logits_to_keep": keep} if self._keeps and keep is not None else {}),
-        )
+        with serving(self._states):
+            out = self._model(
+                input_ids=ids[None],
+                position_ids=positions[None],
+                use_cache=False,
+                attention_mask=self._unused_mask,
+                sgnb=self._attention,
+                **({"logits_to_keep": keep} if self._keeps and keep is not None else {}),
+            )
         logits: Tensor = out.logits[0]
         return logits if self._keeps or keep is None else logits[keep]
 

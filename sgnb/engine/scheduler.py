@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..events import RequestAdmitted, RequestRetracted
-from .cache.radix import Ints, Node, Prefix, RadixTree
+from .cache.checkpoints import Checkpoints, RequestStates
+from .cache.radix import Ints, Node, Prefix, RadixTree, common_length
 from .cache.slot_allocator import SlotAllocator
 from .request.batch import NO_ROW, Batch
 from .request.draft import Draft
@@ -26,6 +27,10 @@ from .request.request import Request
 
 SchedulePolicy = Literal["lpm", "fcfs"]
 SCHEDULE_POLICIES: tuple[SchedulePolicy, ...] = get_args(SchedulePolicy)
+
+COMPARED = 16
+"""Waiting requests whose prompts are compared with that of one that starts, to find where they
+begin to differ."""
 
 RECOVERY = 64
 """Steps to wait after an out-of-memory step before doubling the step size."""
@@ -41,6 +46,8 @@ class Scheduler:
     shared_prefix: a waiting request waits one more step when another is about to compute at least
     so many of its tokens.
     window: of the waiting requests, how many of the oldest are ranked.
+    checkpoints: of a model with recurrent layers, whose states a request needs beside slots, and
+    which goes on from a cached prefix at a checkpoint only.
     """
 
     def __init__(
@@ -56,6 +63,7 @@ class Scheduler:
         prefix_cache: bool = True,
         shared_prefix: int = 1,
         window: int = 2048,
+        checkpoints: Checkpoints | None = None,
         emit: Callable[[Any], None] = lambda event: None,
     ) -> None:
         self.tree = tree
@@ -71,6 +79,7 @@ class Scheduler:
         self.policy: SchedulePolicy = policy
         self._ageing = context_length / max_overtaking
         self._window = window
+        self.checkpoints = checkpoints
         self._emit = emit
         # Of the tokens that running requests may still add, the share that is kept free: 1 after a
         # retraction, falling to 0.3.
@@ -96,11 +105,19 @@ class Scheduler:
         self._blocked = None
 
     def schedule(self) -> Batch:
-        """Choose the next step's work and allocate its slots: decode, then running prefills, then
-        new requests.
+        """Choose the next step's work, its slots and its states: decode, then running prefills,
+        then new requests.
 
         A request whose last step is still to be read may have none.
         """
+        batch = self._choose()
+        if self.checkpoints is not None:
+            batch.states_read = [request.owned_states.reads() for request in batch.requests]
+            batch.states_written = [request.owned_states.writes() for request in batch.requests]
+        return batch
+
+    def _choose(self) -> Batch:
+        """`schedule`, but for states."""
         self.step += 1
         if self._step_tokens < self._max_step_tokens and self.step >= self._shrunk_at + RECOVERY:
             self._step_tokens = min(2 * self._step_tokens, self._max_step_tokens)
@@ -127,6 +144,10 @@ class Scheduler:
         Returns the requests whose last token it samples.
         """
         last = []
+        if self.checkpoints is not None:
+            written = zip(batch.requests, batch.ends.tolist(), batch.states_written, strict=True)
+            for request, end, state in written:
+                request.owned_states.written(end, state)
         rows = zip(batch.requests, batch.ends.tolist(), batch.sample_rows, strict=True)
         for request, end, row in rows:
             start, request.num_computed = request.num_computed, end
@@ -339,6 +360,9 @@ class Scheduler:
             return Prefix(self.tree.root, 0)
         if prefix is None or not prefix.holds:
             prefix = request.prefix_hint = self.tree.peek(request.tokens, namespace, prefix)
+        if self.checkpoints is not None:
+            node = prefix.node.checkpoint(request.reusable)
+            return Prefix(node, node.end)
         return prefix
 
     def _start(self, request: Request, growth: int) -> bool:
@@ -351,13 +375,20 @@ class Scheduler:
         if self._prefix_cache and namespace is not None:
             found = request.tokens[: request.reusable]
             node = self.tree.match(found, namespace, request.prefix_hint)
+        matched = node.end
+        if self.checkpoints is not None:
+            node = node.checkpoint(matched)
         need = request.num_tokens - node.end
         locked = self.tree.locked
         self.tree.lock(node)
         while not (self.running or self._fits(need, request.remaining, growth)):
             if not self._undo_pin():
                 break
-        if not self._fits(need, request.remaining, growth):
+        fits = self._fits(need, request.remaining, growth)
+        if fits and self.checkpoints is not None:
+            request.states = self._start_states(self.checkpoints, request, node, matched)
+            fits = request.states is not None
+        if not fits:
             # Until something ends or begins to wait, the same request is the first in question, and
             # needs the same.
             if not any(r.num_placeholders for r in self._oldest()):
@@ -372,8 +403,26 @@ class Scheduler:
         if request.cached_tokens is None:
             request.cached_tokens = cached
         self.running.append(request)
-        self._emit(RequestAdmitted(request.id, cached))
+        again = min(matched, request.num_prompt_tokens) - cached
+        self._emit(RequestAdmitted(request.id, cached, again))
         return True
+
+    def _start_states(
+        self, checkpoints: Checkpoints, request: Request, node: Node, matched: int
+    ) -> RequestStates | None:
+        """The states of a request that goes on from `node`, if there are enough. It leaves
+        checkpoints where its tokens part from those of the tree, and of others that wait."""
+        rewrites = request.params.grammar is not None
+        if not self._caches(request):
+            return checkpoints.start(node, rewrites, (), 0)
+        namespace, tokens = request.sharing.namespace, request.tokens
+        common = [
+            min(common_length(tokens, other.tokens), other.reusable)
+            for other in islice(self.waiting.values(), COMPARED)
+            if other is not request and other.sharing.namespace == namespace
+        ]
+        stops = (matched, min(common), max(common)) if common else (matched,)
+        return checkpoints.start(node, rewrites, stops, request.reusable)
 
     def _fits(self, need: int, remaining: int, growth: int) -> bool:
         """Whether a request that needs `need` slots now, and may add `remaining` tokens, can
@@ -390,9 +439,14 @@ class Scheduler:
         self._decode = self._decoding = None
         # A step in flight may have computed a token that will not be read.
         request.num_computed = min(request.num_computed, request.num_tokens)
-        caches = self._caches(request)
+        if request.states is not None:
+            request.num_computed = request.states.back_to(request.num_computed)
+        caches, inserted = self._caches(request), None
         if caches and request.num_computed > node.end:
-            self._insert(request)
+            inserted = self._insert(request)
+        if request.states is not None:
+            request.states.end(inserted)
+            request.states = None
         if caches:
             self.pool.release(
                 request.slots[max(request.num_computed, node.end) : request.num_slots]
@@ -423,11 +477,18 @@ class Scheduler:
             self.pool.release(slots)
 
     def _share_prompt(self, request: Request) -> None:
-        """Put the computed part of a running request's prompt into the tree, and lock it there."""
+        """Put the computed part of a running request's prompt into the tree, and lock it there.
+        With states as a checkpoint, or not at all."""
+        if self.checkpoints is not None and (
+            not self.checkpoints.available or request.num_computed >= request.num_prompt_tokens
+        ):
+            return
         old, request.node = request.node, self._insert(request)
         assert old is not None
         self.tree.lock(request.node)
         self.tree.unlock(old)
+        if request.states is not None:
+            request.states.share(request.node)
 
     def _insert(self, request: Request) -> Node:
         """Put the computed tokens into the tree. What it had already replaces the request's own

@@ -11,7 +11,9 @@ from typing import Any
 from ..errors import OptionError
 from .attention.flashinfer_backend import most_gathered
 from .attention.flashinfer_kernels import refusal
+from .cache.checkpoints import FEWEST_STATES, LAST_STATES_REWRITTEN
 from .cache.kv_cache import KVCache
+from .cache.state_pool import StatePool, bytes_per_state
 from .device.memory import GIB, free_bytes, free_host_bytes, gib, pools, weight_bytes
 from .options import EngineOptions
 
@@ -24,6 +26,13 @@ other processes."""
 GPU_POOL_TOKENS = 1 << 22
 SMALL_POOL_TOKENS = 1024
 """An engine with fewer is refused, unless `max_total_tokens` asks for it."""
+
+STATES_SHARE = 0.5
+"""Of the memory of both pools, the most that states take. Running requests need two or three each,
+and every further one is a checkpoint."""
+
+CHECKPOINTS = 1024
+"""That there is room for, at most, beside the states of running requests."""
 
 WORKSPACE_BYTES = 512 << 20
 """Scratch of the matrix library and of the attention kernels, partial results of split sequences,
@@ -43,50 +52,77 @@ def pool_tokens(decoder: Any, options: EngineOptions) -> int:
     device, see `on`.
 
     On a GPU: what is free now times `GPU_SHARE`, or what `memory_limit` leaves beside the weights,
-    less `work_bytes`. max_total_tokens takes its place, and is compared with it only where there is
-    a `memory_limit`. Raises OptionError when that is less than a small pool, or less than the
-    max_total_tokens that is compared. On a CPU: a small pool, or max_total_tokens, which must fit
-    in the memory that is free: it is taken only as it is written.
+    less `work_bytes` and the states of `num_states`. max_total_tokens takes its place, and is
+    compared with it only where there is a `memory_limit`. Raises OptionError when that is less than
+    a small pool, or less than the max_total_tokens that is compared. On a CPU: a small pool, or
+    max_total_tokens, which must fit in the memory that is free: it is taken only as it is written.
     """
     each = KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
     if decoder.device.type != "cuda":
         return _host_pool_tokens(decoder, options, each)
-    weights, work, free = (
-        weight_bytes(decoder.model),
-        work_bytes(decoder, options),
-        free_bytes(decoder.device),
-    )
-    if options.memory_limit is None:
-        room = int(free * GPU_SHARE) - work
-    else:
-        room = min(int(options.memory_limit * GIB) - weights, free) - work
-    tokens = room // each
+    states = num_states(decoder, options) * bytes_per_state(decoder.states)
+    room = _room(decoder, options) - states
+    tokens = room // each if each else GPU_POOL_TOKENS
     if options.max_total_tokens is not None and (
         options.memory_limit is None or options.max_total_tokens <= tokens
     ):
         return options.max_total_tokens
     wanted = options.max_total_tokens or SMALL_POOL_TOKENS
     if tokens < wanted:
-        limit = (
-            "" if options.memory_limit is None else f", memory_limit is {options.memory_limit} GiB"
-        )
+        limit = options.memory_limit
         raise OptionError(
             f"a KV pool of {wanted:,} tokens ({gib(wanted * each)}) does not fit in the memory: "
-            f"beside the weights ({gib(weights)}), {gib(free)} are free on "
-            f"{decoder.device}{limit}, and a step of {options.max_step_tokens:,} tokens for "
-            f"{options.max_running_requests:,} requests works on {gib(work)}",
+            f"beside the weights ({gib(weight_bytes(decoder.model))}), "
+            f"{gib(free_bytes(decoder.device))} are free on {decoder.device}"
+            + ("" if limit is None else f", memory_limit is {limit} GiB")
+            + f", and a step of {options.max_step_tokens:,} tokens for "
+            f"{options.max_running_requests:,} requests works on "
+            f"{gib(work_bytes(decoder, options))}"
+            + (f", and states of recurrent layers take {gib(states)}" if states else ""),
             "load with a smaller max_step_tokens, max_running_requests or max_total_tokens"
             + (
-                ", or a larger memory_limit"
-                if limit
-                else ", or unload another engine: `%sglang engine unload NAME`"
+                ", or unload another engine: `%sglang engine unload NAME`"
+                if limit is None
+                else ", or a larger memory_limit"
             ),
         )
     return min(GPU_POOL_TOKENS, tokens)
 
 
+def _room(decoder: Any, options: EngineOptions) -> int:
+    """Bytes of the GPU for the pools."""
+    free, work = free_bytes(decoder.device), work_bytes(decoder, options)
+    if options.memory_limit is None:
+        return int(free * GPU_SHARE) - work
+    return min(int(options.memory_limit * GIB) - weight_bytes(decoder.model), free) - work
+
+
+def num_states(decoder: Any, options: EngineOptions) -> int:
+    """How many states the pool of recurrent layers is to hold; 0 without such layers. Raises
+    OptionError when they are too few for one request."""
+    each = bytes_per_state(decoder.states)
+    if not each:
+        return 0
+    gpu = decoder.device.type == "cuda"
+    room = _room(decoder, options) if gpu else min(free_host_bytes(), CPU_POOL_BYTES)
+    rows = options.max_running_requests or 1
+    most = rows * LAST_STATES_REWRITTEN + CHECKPOINTS
+    states = options.max_states or min(most, int(room * STATES_SHARE) // each)
+    if states < FEWEST_STATES or (options.max_states and states * each > room):
+        wanted = max(states, FEWEST_STATES)
+        raise OptionError(
+            f"{wanted:,} states of recurrent layers ({gib(wanted * each)}) are too many for the "
+            f"{gib(max(0, room))} of memory that are left, or fewer than the {FEWEST_STATES} that "
+            "a request needs",
+            f"load with max_states from {FEWEST_STATES} to {max(FEWEST_STATES, room // each):,}",
+        )
+    return states
+
+
 def _host_pool_tokens(decoder: Any, options: EngineOptions, each: int) -> int:
     """`pool_tokens` on a CPU. each: bytes of a token."""
+    if not each:
+        return options.max_total_tokens or CPU_POOL_TOKENS
     room = free_host_bytes() // each
     small = max(1, min(CPU_POOL_TOKENS, CPU_POOL_BYTES // each, room))
     tokens = options.max_total_tokens or small
@@ -99,19 +135,23 @@ def _host_pool_tokens(decoder: Any, options: EngineOptions, each: int) -> int:
     return tokens
 
 
-def make_cache(decoder: Any, options: EngineOptions) -> KVCache:
-    """The KV tensors, of `pool_tokens`. Raises OptionError when they do not fit."""
-    tokens = pool_tokens(decoder, options)
+def make_pools(decoder: Any, options: EngineOptions) -> tuple[KVCache, StatePool | None]:
+    """The tensors of `pool_tokens`, and of `num_states` with recurrent layers. Raises OptionError
+    when they do not fit."""
+    tokens, states = pool_tokens(decoder, options), num_states(decoder, options)
     try:
         cache = KVCache(decoder.shapes, tokens, decoder.dtype, decoder.device)
+        pool = StatePool(decoder.states, states, decoder.device) if states else None
     except (RuntimeError, MemoryError) as error:
         size = tokens * KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
+        size += states * bytes_per_state(decoder.states)
+        beside = f" and {states:,} states" if states else ""
         raise OptionError(
-            f"a KV pool of {tokens:,} tokens ({gib(size)}) does not fit in the memory",
-            "load with a smaller max_total_tokens",
+            f"a KV pool of {tokens:,} tokens{beside} ({gib(size)}) does not fit in the memory",
+            "load with a smaller max_total_tokens" + (" or max_states" if states else ""),
         ) from error
     pools.add(cache)
-    return cache
+    return cache, pool
 
 
 def work_bytes(decoder: Any, options: EngineOptions) -> int:

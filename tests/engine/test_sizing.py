@@ -27,7 +27,7 @@ from sgnb.engine.device.memory import (
 )
 from sgnb.engine.engine import Engine
 from sgnb.engine.options import EngineOptions
-from sgnb.engine.sizing import activation_bytes, logit_bytes, make_cache, pool_tokens, work_bytes
+from sgnb.engine.sizing import activation_bytes, logit_bytes, make_pools, pool_tokens, work_bytes
 from sgnb.errors import ModelError, OptionError
 
 from ..random_models import random_model
@@ -48,8 +48,9 @@ def fake_decoder(device: torch.device = GPU, **config: Any) -> Any:
     )
     model.config = settings
     return SimpleNamespace(
-        model=model, shapes=LAYERS, dtype=torch.bfloat16, device=device, vocab_size=128_256
-    )
+        model=model, shapes=LAYERS, states={}, dtype=torch.bfloat16, device=device,
+        vocab_size=128_256,
+    )  # fmt: skip
 
 
 def options(**given: Any) -> EngineOptions:
@@ -233,7 +234,9 @@ def test_the_work_of_experts_and_of_wide_heads() -> None:
 def test_every_family_has_figures(family: str) -> None:
     model = random_model(family)
     shapes = {0: LayerShape(2, 16, 16)}
-    decoder = SimpleNamespace(model=model, shapes=shapes, dtype=torch.float32, vocab_size=97)
+    decoder = SimpleNamespace(
+        model=model, shapes=shapes, states={}, dtype=torch.float32, vocab_size=97
+    )
     assert activation_bytes(decoder, 1) > 4 * 64 * 3
 
 
@@ -260,7 +263,7 @@ def test_weights_against_the_free_memory(free: Callable[[float], None]) -> None:
 def test_the_cache_is_of_that_size_and_known_while_it_lives() -> None:
     decoder = fake_decoder(torch.device("cpu"))
     decoder.shapes = {0: LayerShape(1, 8, 4)}
-    cache = make_cache(decoder, EngineOptions(max_total_tokens=7).on("cpu"))
+    cache = make_pools(decoder, EngineOptions(max_total_tokens=7).on("cpu"))
     assert cache.slots == 7 and cache.keys[0].shape == (8, 1, 8) and cache in memory.pools
     gone = weakref.ref(cache)
     del cache
@@ -270,7 +273,7 @@ def test_the_cache_is_of_that_size_and_known_while_it_lives() -> None:
         OptionError,
         match=r"of 100,000,000,000,000 tokens .* does not fit.*\n.*smaller max_total_tokens",
     ):
-        make_cache(decoder, EngineOptions(max_total_tokens=10**14).on("cpu"))
+        make_pools(decoder, EngineOptions(max_total_tokens=10**14).on("cpu"))
 
 
 def test_workspaces_go_with_the_last_engine(monkeypatch: pytest.MonkeyPatch) -> None:

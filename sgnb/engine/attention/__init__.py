@@ -99,6 +99,10 @@ def make_backend(
     token's result. on_switch: told of (kernels before, kernels now, seconds of compiling in the
     background). Raises OptionError when a package that it needs does not work.
     """
+    if not heads:
+        from .no_attention import NoAttention
+
+        return NoAttention(kv)
     if name == "torch" or (name == "auto" and kv.device.type != "cuda"):
         from .torch_backend import TorchAttention
 

@@ -37,16 +37,16 @@ class KVCache:
         self.values: dict[int, Tensor] = {}
         for layer, shape in shapes.items():
             rows, heads = slots + 1, shape.heads
-            self.keys[layer] = _zeros((rows, heads, shape.key_dim), dtype, device)
-            self.values[layer] = _zeros((rows, heads, shape.value_dim), dtype, device)
+            self.keys[layer] = zeros((rows, heads, shape.key_dim), dtype, device)
+            self.values[layer] = zeros((rows, heads, shape.value_dim), dtype, device)
 
     @staticmethod
     def bytes_per_token(shapes: dict[int, LayerShape], dtype: torch.dtype) -> int:
         return sum(s.heads * (s.key_dim + s.value_dim) for s in shapes.values()) * dtype.itemsize
 
 
-def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Zeros: what no request has written yet is finite, for it is read where it is masked.
+def zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """What no request has written yet is finite, for it is read where it is masked.
 
     On a CPU it takes memory once it is written: NumPy's zeros come from calloc, torch's are filled.
     """

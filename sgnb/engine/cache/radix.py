@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...events import (
+    CheckpointDropped,
+    CheckpointKept,
     NodeAdded,
     NodeEvicted,
     NodeLocked,
@@ -27,10 +29,16 @@ from ...events import (
 
 Ints = NDArray[np.int32]
 
+NO_STATE = -1
+
 
 class Node:
     """An edge of the tree and the node at its end: `tokens` and their KV `slots`, both int32 of one
-    length."""
+    length.
+
+    A node with a `state` is a checkpoint: there lie the states of a model's recurrent layers after
+    its last token.
+    """
 
     __slots__ = (
         "alive",
@@ -44,6 +52,7 @@ class Node:
         "parent",
         "queued",
         "slots",
+        "state",
         "tick",
         "tokens",
     )
@@ -64,6 +73,7 @@ class Node:
         self.hits: int = 0
         self.alive = True
         self.queued = False
+        self.state: int = NO_STATE
 
     def path(self) -> list[Node]:
         """The nodes from below the root to this one."""
@@ -77,6 +87,14 @@ class Node:
     def path_slots(self) -> Ints:
         """The slots of the tokens 0 .. end, int32[end]."""
         return np.concatenate([_NO_INTS, *(node.slots for node in self.path())])
+
+    def checkpoint(self, end: int) -> Node:
+        """The lowest node from this one up that has a state and at most `end` tokens from the root;
+        the root where there is none."""
+        node = self
+        while node.parent is not None and (node.state == NO_STATE or node.end > end):
+            node = node.parent
+        return node
 
 
 _NO_INTS: Ints = np.empty(0, np.int32)
@@ -121,7 +139,7 @@ class RadixTree:
     def __init__(
         self, emit: Callable[[Any], None] = lambda event: None, policy: EvictionPolicy = "lru"
     ) -> None:
-        self._key = EVICTION_POLICIES[policy]
+        self.value = EVICTION_POLICIES[policy]  # what is worth least has the smallest
         self._emit = emit
         self._tick = 0
         self._next_id = 1
@@ -129,6 +147,7 @@ class RadixTree:
         self.size = 0
         self.locked = 0
         self.root = Node(0, None, None, _NO_INTS, _NO_INTS, 0)
+        self.on_remove: Callable[[Node], None] = lambda node: None  # told of each that leaves
         self.pins: dict[tuple[int, str], Node] = {}  # by (node id, owner), the oldest first
 
     @property
@@ -227,6 +246,17 @@ class RadixTree:
         self._emit(NodePinned(node.id, owner, -1))
         self.unlock(node)
 
+    def keep_state(self, node: Node, state: int) -> None:
+        """Make the node a checkpoint, which it is not yet."""
+        node.state = state
+        self._emit(CheckpointKept(node.id))
+
+    def drop_state(self, node: Node) -> int:
+        """Undo `keep_state`. Returns the state."""
+        state, node.state = node.state, NO_STATE
+        self._emit(CheckpointDropped(node.id))
+        return state
+
     def evict(self, count: int) -> list[Ints]:
         """Remove unlocked leaves, smallest policy key first, until `count` tokens are gone or none
         is left.
@@ -239,7 +269,7 @@ class RadixTree:
             node.queued = False
             if not node.alive or node.children or node.locks:
                 continue
-            if key != self._key(node):
+            if key != self.value(node):
                 self._queue(node)
                 continue
             freed.append(node.slots)
@@ -327,6 +357,7 @@ class RadixTree:
         node.alive = False
         self.size -= len(node.tokens)
         self._emit(NodeEvicted(node.id, reason))
+        self.on_remove(node)
         if not parent.children:
             self._queue(parent)
 
@@ -358,7 +389,7 @@ class RadixTree:
         kept current."""
         if node.parent is not None and not (node.queued or node.children or node.locks):
             node.queued = True
-            heapq.heappush(self._leaves, (self._key(node), node.id, node))
+            heapq.heappush(self._leaves, (self.value(node), node.id, node))
 
     def _take_id(self) -> int:
         self._next_id += 1

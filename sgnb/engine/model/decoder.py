@@ -20,6 +20,7 @@ from transformers import PreTrainedModel
 
 from ...errors import ModelError
 from ..cache.kv_cache import LayerShape
+from ..cache.state_pool import States
 from ..device.errors import is_out_of_memory
 from ..device.precompile import cancel_unclaimed, load_triton
 from ..device.progress import stage
@@ -33,10 +34,12 @@ from .lease import Setup, lease
 from .loading import first_line, load_module, pick_device, pick_dtype, place_module
 from .probe import Probe, check_cache, run_probe
 from .proof import check_logits, draw_texts, own_logits, proof_of, remember
+from .recurrent import find_mixers, shapes_of, use_pool
 from .rope import fix_factors, fixed_length, warn_of_factors
 
-LAYER_TYPES = {"full_attention", "sliding_attention"}
-STATES = {"linear_attention", "conv", "hybrid", "hybrid_sliding", "mamba", "recurrent"}
+ATTENTION_TYPES = {"full_attention", "sliding_attention"}
+STATE_TYPES = {"linear_attention", "conv", "hybrid", "hybrid_sliding", "mamba", "recurrent"}
+NEITHER = {"mlp", "moe"}
 CHUNKS = {"chunked_attention"}
 
 
@@ -51,6 +54,7 @@ class Decoder:
     model: PreTrainedModel
     name: str
     probe: Probe
+    states: States  # of its recurrent layers
     device: torch.device
     context_length: int  # the positions that it was made for
     vocab_size: int
@@ -155,7 +159,11 @@ def _decoder(
                 stage("computing the model's own logits, for the proof")
                 expected = own_logits(module, texts)
             stage("looking at its layers")
-            probe, hooks = run_probe(module)
+            mixers = find_mixers(module)
+            _check_options(name, module, setup, bool(mixers))
+            use_pool(mixers, undo)
+            states = shapes_of(mixers)
+            probe, hooks = run_probe(module, set(states))
             for hook in hooks:
                 undo.callback(hook.remove)
             if not probe.was_handed_over:
@@ -163,6 +171,8 @@ def _decoder(
                     hook.remove()
             check_cache(probe, module, context)
             set_attention(module, ATTENTION)
+        except ModelError:
+            raise
         except Exception as error:  # whatever a model's own code raises
             raise _refusal(name, module, error) from error
 
@@ -177,13 +187,13 @@ def _decoder(
         if expected is not None:
             stage("proving that its logits are the same here")
             try:
-                check_logits(module, probe, texts, expected)
+                check_logits(module, probe, states, texts, expected)
             except Exception as error:
                 raise _refusal(name, module, error) from error
             remember(proof)
         ready = undo.pop_all()
     return Decoder(
-        module, name, probe, setup.device, context, int(vocab), eos, swaps, ready.close
+        module, name, probe, states, setup.device, context, int(vocab), eos, swaps, ready.close
     )  # fmt: skip
 
 
@@ -213,25 +223,31 @@ def _refusal(name: str, module: PreTrainedModel, error: Exception) -> Exception:
 
 _DECODERS = (
     "sgnb runs decoders whose layers keep keys and values, such as Llama, Qwen 3, Mistral, Gemma, "
-    "Mixtral or DeepSeek V3; others generate with transformers: model.generate(...)"
+    "Mixtral or DeepSeek V3, or states in transformers' cache, such as Qwen 3 Next, Mamba, Falcon "
+    "H1 or LFM2; others generate with transformers: model.generate(...)"
 )
+
+
+def _check_options(name: str, module: PreTrainedModel, setup: Setup, recurrent: bool) -> None:
+    """Refuse options that recurrent layers cannot keep."""
+    for option, asked in (("compile", setup.compile), ("deterministic", setup.deterministic)):
+        if recurrent and asked:
+            raise ModelError(
+                f"{name} ({type(module).__name__}) has layers that carry a state from token to "
+                f"token, which {option}=True does not know",
+                f"load it without {option}",
+            )
 
 
 def _check_layers(name: str, module: PreTrainedModel) -> None:
     """Refuse, before any work, what the configuration says already."""
     config, family = module.config.get_text_config(), type(module).__name__
     who = name if name == family else f"{name} ({family})"
-    unknown = set(getattr(config, "layer_types", None) or ()) - LAYER_TYPES
+    known = ATTENTION_TYPES | STATE_TYPES | NEITHER
+    unknown = set(getattr(config, "layer_types", None) or ()) - known
     kinds = f"layers of kind {', '.join(sorted(unknown))}"
     if getattr(config, "num_hidden_layers", 1) < 1:
         raise ModelError(f"{who} has no layers", _DECODERS)
-    if unknown & STATES or (not unknown and getattr(module, "_is_stateful", False)):
-        said = f" ({kinds})" if unknown else ""
-        raise ModelError(
-            f"{who} carries a state from token to token{said}; sgnb's cache holds keys and values "
-            "only",
-            _DECODERS,
-        )
     if unknown == CHUNKS:
         raise ModelError(
             f"{who} lets a token see only its own chunk of the text ({kinds}); sgnb's attention "

@@ -17,12 +17,22 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 from transformers import AttentionInterface, PreTrainedModel
 
-_here = threading.local()  # backend, positions: what the thread's model was called with
+_here = threading.local()
+"""backend, positions: what the thread's model was called with; layer: what its running attention
+was, if it has no number of its own."""
 
 
 def handed_over() -> Any:
     """The backend that the running model was called with, on this thread; None for others."""
     return getattr(_here, "backend", None)
+
+
+def layer_of(module: Any) -> int:
+    """The number of the layer that an attention computes: its own, or, where layers share it, the
+    one that it was called with."""
+    own: int | None = module.layer_idx
+    number: int = own if own is not None and own >= 0 else _here.layer
+    return number
 
 
 def hand_over(model: PreTrainedModel, undo: ExitStack) -> list[RemovableHandle]:
@@ -56,6 +66,8 @@ def hand_over(model: PreTrainedModel, undo: ExitStack) -> list[RemovableHandle]:
         elif type(module).__name__ in FORWARDS and not getattr(model.config, "alibi", False):
             module.forward = partial(_forward, module, model.config)
             undo.callback(delattr, module, "forward")
+        elif _is_shared(module):
+            undo.callback(_with_layer(module).remove)
         elif _counts_for_itself(module):
             undo.callback(_with_positions(module).remove)
             needed = True
@@ -73,6 +85,24 @@ def set_attention(model: PreTrainedModel, name: str) -> None:
 def _is_adapted(module: nn.Module) -> bool:
     own = vars(module)
     return "_attn" in own or getattr(own.get("forward"), "func", None) is _forward
+
+
+def _is_shared(module: nn.Module) -> bool:
+    """Whether it is an attention of several layers, as Zamba's, which are told their number."""
+    own = getattr(module, "layer_idx", 0)
+    return (own is None or own == -1) and "layer_idx" in inspect.signature(
+        module.forward
+    ).parameters
+
+
+def _with_layer(attention: nn.Module) -> RemovableHandle:
+    names = list(inspect.signature(attention.forward).parameters)
+
+    def before(module: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
+        given = dict(zip(names, args, strict=False)) | kwargs
+        _here.layer = given["layer_idx"]
+
+    return attention.register_forward_pre_hook(before, with_kwargs=True)
 
 
 def _counts_for_itself(module: nn.Module) -> bool:

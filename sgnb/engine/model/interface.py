@@ -12,7 +12,7 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 from ..attention import LayerOptions
 from ..fusion.types import LayerBackend, given
 from .compiled import COMPILED, attend
-from .handover import handed_over
+from .handover import handed_over, layer_of
 
 ATTENTION = "sgnb"
 
@@ -38,7 +38,7 @@ def attention(
     if sgnb is COMPILED:
         q, k, v = (x[0].transpose(0, 1) for x in (query, key, value))
         return attend(q, k, v, options)[None], None
-    layer: int = module.layer_idx  # type: ignore[assignment]
+    layer = layer_of(module)
     backend: LayerBackend = given(handed_over() if sgnb is None else sgnb)
     backend.store(layer, key[0].transpose(0, 1), value[0].transpose(0, 1))
     return backend.attend(layer, query[0].transpose(0, 1), options)[None], None

@@ -19,7 +19,7 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
 from ..attention import LayerOptions
 from ..cache.kv_cache import LayerShape
-from .handover import handed_over, set_attention
+from .handover import handed_over, layer_of, set_attention
 from .interface import attention
 
 PROBING = "sgnb_probe"
@@ -51,8 +51,9 @@ class Probe:
         return q.new_zeros(*q.shape[:2], self.shapes[layer].value_dim)
 
 
-def run_probe(module: PreTrainedModel) -> tuple[Probe, list[RemovableHandle]]:
-    """The probe, and hooks that hand on windows which only a mask said.
+def run_probe(module: PreTrainedModel, recurrent: set[int]) -> tuple[Probe, list[RemovableHandle]]:
+    """The probe, and hooks that hand on windows which only a mask said. recurrent: layers that
+    carry a state, and need no attention.
 
     The model's attention is `PROBING` afterwards. Raises ValueError, with the reason, for what the
     backends cannot do; whatever a model's own code raises.
@@ -60,11 +61,11 @@ def run_probe(module: PreTrainedModel) -> tuple[Probe, list[RemovableHandle]]:
     set_attention(module, PROBING)
     hooks: list[RemovableHandle] = []
     try:
-        probe = _probe(module)
+        probe = _probe(module, recurrent)
         for layer, window in probe.masked.items():
             hooks.append(_with_window(layer, window))
         if hooks:
-            probe = _probe(module)
+            probe = _probe(module, recurrent)
         for layer in probe.masked:
             raise ValueError(f"the window of {type(layer).__name__} is only in its mask")
     except BaseException:
@@ -90,17 +91,20 @@ def check_cache(probe: Probe, module: PreTrainedModel, context: int) -> None:
             raise ValueError(f"layer {layer} attends to more tokens than transformers' cache keeps")
 
 
-def _probe(module: PreTrainedModel) -> Probe:
+def _probe(module: PreTrainedModel, recurrent: set[int]) -> Probe:
     probe = Probe()
     ids, positions = torch.tensor([[[0, 0]], [[0, 1]]], device=module.device)
     with torch.inference_mode():
         module(input_ids=ids, position_ids=positions, use_cache=False, sgnb=probe)
-    layers = getattr(module.config.get_text_config(), "num_hidden_layers", len(probe.shapes))
-    if len(probe.shapes) != layers:
-        found = len(probe.shapes)
+    config = module.config.get_text_config()
+    types = getattr(config, "layer_types", None) or ()
+    neither = {layer for layer, kind in enumerate(types) if kind in ("mlp", "moe")}
+    layers = getattr(config, "num_hidden_layers", len(probe.shapes))
+    found = len(probe.shapes.keys() | recurrent | neither)
+    if found != layers:
         raise ValueError(
             f"only {found} of {layers} layers compute attention through transformers' attention "
-            "interface, where sgnb takes its place"
+            "interface, where sgnb takes its place, or keep a state in transformers' cache"
         )
     return probe
 
@@ -119,7 +123,7 @@ def _attention(
     """As the attention that computes, and looks at the mask."""
     probe: Probe = handed_over() if sgnb is None else sgnb
     probe.was_handed_over |= sgnb is None
-    layer: int = module.layer_idx  # type: ignore[assignment]
+    layer = layer_of(module)
     if layer in probe.shapes:
         raise ValueError(f"layer {layer} has more than one attention")
     if attention_mask is not None:

@@ -22,9 +22,11 @@ from ...grammar.compiler import cache_folder
 from ...sampling import SamplingParams
 from ..attention.torch_backend import TorchAttention
 from ..cache.kv_cache import KVCache
+from ..cache.state_pool import StatePool, States
 from ..request.batch import Batch
 from ..request.request import Request
 from .probe import Probe
+from .recurrent import StepStates, serving
 
 TOKENS = 48
 """Of each of the two texts."""
@@ -64,12 +66,19 @@ def own_logits(model: PreTrainedModel, texts: Texts) -> list[Tensor]:
 
 
 def check_logits(
-    model: PreTrainedModel, probe: Probe, texts: Texts, expected: list[Tensor]
+    model: PreTrainedModel,
+    probe: Probe,
+    states: States,
+    texts: Texts,
+    expected: list[Tensor],
 ) -> None:
     """Raise ValueError where the model, which must use sgnb's attention already, gives others.
     Rows that are not finite by the model's own attention prove nothing."""
     length = texts.tokens.shape[1]
     backend = TorchAttention(KVCache(probe.shapes, 2 * length, probe.dtype, model.device))
+    pool = StatePool(states, 4, model.device)
+    recurrent = StepStates(pool) if states else None
+    last = [pool.states, pool.states]  # each text's state: it has two of its own, in turns
     requests = []
     for i in range(2):
         request = Request(i, texts.tokens[i].tolist(), SamplingParams(seed=0), 0)
@@ -87,10 +96,17 @@ def check_logits(
             [end - begin for _, begin, end in spans],
         )
         backend.plan(batch)
+        if recurrent is not None:
+            members = [i for i, _, _ in spans]
+            batch.states_read = [last[i] for i in members]
+            for i in members:
+                last[i] = 2 * i + (last[i] == 2 * i)
+            batch.states_written = [last[i] for i in members]
+            recurrent.plan(batch)
         ids, positions = (
             torch.cat([rows[i, begin:end] for i, begin, end in spans])[None] for rows in texts
         )
-        with torch.inference_mode():
+        with torch.inference_mode(), serving(recurrent):
             out = model(
                 input_ids=ids, position_ids=positions, use_cache=False, attention_mask=mask,
                 sgnb=backend,

@@ -25,8 +25,8 @@ class Batch:
     """Tokens starts[i] .. ends[i] of requests[i], one request after the other: the rows of the
     step.
 
-    Requests with at most `SHORT` tokens come first. Only `sample_rows` and `has_cascade` may
-    change.
+    Requests with at most `SHORT` tokens come first. Only `sample_rows`, `has_cascade` and the
+    states may change.
     """
 
     def __init__(
@@ -43,6 +43,9 @@ class Batch:
         self.samples = [True] * len(requests) if samples is None else samples  # who gets a token
         self.sample_rows = self._ranks()  # of the step's samples each request's, or NO_ROW
         self.has_cascade = False  # attention reads a prefix once for several of the requests
+        # Of recurrent layers: the state that each request goes on from, and the one it leaves.
+        self.states_read: list[int] = []
+        self.states_written: list[int] = []
 
     def __len__(self) -> int:
         return len(self.requests)
@@ -97,7 +100,9 @@ class Batch:
     def part(self, begin: int, end: int) -> Batch:
         """The requests begin .. end alone."""
         span = slice(begin, end)
-        return Batch(self.requests[span], self.starts[span], self.lengths[span], self.samples[span])
+        part = Batch(self.requests[span], self.starts[span], self.lengths[span], self.samples[span])
+        part.states_read, part.states_written = self.states_read[span], self.states_written[span]
+        return part
 
     def _ranks(self) -> Sequence[int]:
         if all(self.samples):

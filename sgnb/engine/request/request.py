@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...sampling import SamplingParams
+from ..cache.checkpoints import RequestStates
 from ..cache.radix import Ints, Node, Prefix
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class Request:
         self.slots: Ints = np.empty(self.max_len, np.int32)
         self.num_slots = self.num_computed = 0
         self.node: Node | None = None  # locked in the tree; None while it waits
+        # Of recurrent layers; None while it waits, and of a model without such layers.
+        self.states: RequestStates | None = None
         self.prefix_hint: Prefix | None = None  # what the last look-up in the tree found
         self.cached_tokens: int | None = None  # of the prompt, at the first admission
         self.arrival = 0  # the step in which it began to wait
@@ -79,6 +82,12 @@ class Request:
         self.prompt_top_logprobs: list[list[tuple[int, float]]] = []
         self.logprobs: list[float] = []
         self.top_logprobs: list[list[tuple[int, float]]] = []
+
+    @property
+    def owned_states(self) -> RequestStates:
+        """`states`, of a running request of a model with recurrent layers."""
+        assert self.states is not None
+        return self.states
 
     @property
     def isolated(self) -> bool:
@@ -166,6 +175,7 @@ class Request:
             del self.logprobs[first:], self.top_logprobs[first:]
             self._unscored = min(self._unscored, position)
             self.num_computed = min(self.num_computed, self._unscored - 1)
+        self._find_state()
 
     def draft(self, tokens: Sequence[int]) -> None:
         """Append tokens that are a guess: they are scored, to see what the model writes there. What
@@ -174,6 +184,7 @@ class Request:
         self.rewrite(first, tokens)
         self._unscored = first
         self.num_computed = min(self.num_computed, first - 1)
+        self._find_state()
 
     def verified(self, count: int) -> None:
         """The first `count` of the drafted tokens stay."""
@@ -188,6 +199,7 @@ class Request:
         self.num_tokens = self.num_tokens_with_placeholders = self.num_tokens - count
         self.num_computed = min(self.num_computed, self.num_tokens)
         self._unscored = sys.maxsize
+        self._find_state()
 
     def isolate(self) -> None:
         """Keep the tokens, and void what was computed and scored of them, and what is in flight.
@@ -209,6 +221,11 @@ class Request:
         self.prompt_top_logprobs += top[:prompt]
         self.top_logprobs += top[prompt:]
         self._unscored += len(logprobs)
+
+    def _find_state(self) -> None:
+        """What was computed after the last state that is still true is computed again."""
+        if self.states is not None:
+            self.num_computed = self.states.back_to(self.num_computed)
 
     def token_at(self, position: int) -> int:
         """As `span`, of one position."""

@@ -1,0 +1,39 @@
+"""For a model whose layers all carry states: there are no keys and values."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import torch
+from torch import Tensor
+
+from ..cache.kv_cache import KVCache
+from ..request.batch import Batch
+from . import LayerOptions
+
+
+class NoAttention:
+    """Plans nothing; no layer asks it."""
+
+    name = "none"
+    graph_key: Hashable = None
+
+    def __init__(self, kv: KVCache) -> None:
+        self.kv = kv
+        self.new_slots = torch.empty(0, dtype=torch.long)
+
+    def plan(self, batch: Batch, padded: int | None = None) -> None:
+        pass
+
+    def precompile(self, rows: int) -> None:
+        pass
+
+    def store(self, layer: int, k: Tensor, v: Tensor) -> None:
+        raise NotImplementedError(
+            f"layer {layer} has attention, and the model was said to have none"
+        )
+
+    def attend(self, layer: int, q: Tensor, options: LayerOptions) -> Tensor:
+        raise NotImplementedError(
+            f"layer {layer} has attention, and the model was said to have none"
+        )

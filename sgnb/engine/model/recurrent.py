@@ -1,0 +1,367 @@
+"""Layers that carry a state from token to token (linear attention, state space, short convolution),
+as transformers' own modules compute them, for many texts at once. Knows transformers' cache of
+such layers; knows no family.
+
+A module that asks its cache for the last state and gives it the next one is a mixer, whatever it
+computes between. At load one pass over a few tokens finds the mixers, the shapes of their states,
+and whether they go on from a state with several tokens at once. At work each is called for the
+texts of a step that are of one length, with their states gathered from the pool; the new ones are
+scattered back.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import DynamicCache, PreTrainedModel
+from transformers.cache_utils import Cache, LinearAttentionCacheLayerMixin, LinearAttentionLayer
+
+from ..cache.state_pool import StatePool, States, StateShape
+from ..device.transfer import pinned
+from ..request.batch import Batch
+
+CACHE_NAMES = ("cache_params", "past_key_values")
+"""Of the argument by which a mixer takes its cache."""
+
+TOKENS = 5
+"""Of the text that a mixer computes at load, at once and one by one."""
+
+SCALES = (1.0, 1e2, 1e4)
+SHOWS = 0.1
+"""Random states are made larger until they change what comes out by this share of it."""
+
+DIFFERS = 0.3
+"""Of that change, at once and one by one, at most; a state that is not looked at makes it 1."""
+
+_here = threading.local()  # states: of the thread's running step
+
+
+@dataclass(frozen=True)
+class Mixer:
+    """A module with a state."""
+
+    module: nn.Module
+    layer: int
+    cache_name: str
+    shapes: list[StateShape]
+    continues: bool  # goes on from a state with several tokens at once, not one by one
+
+
+class Group(NamedTuple):
+    """Texts that have as many tokens in a step."""
+
+    rows: slice | Tensor  # of the step, int64[texts * length]
+    length: int
+    fresh: bool  # they begin here
+    read: Tensor  # int64[texts]: the states that they go on from
+    written: Tensor  # and those that they leave
+
+
+class StepStates:
+    """Which states the texts of a step read and write, for the mixers to ask."""
+
+    def __init__(self, pool: StatePool) -> None:
+        self.pool = pool
+        self.groups: list[Group] = []
+        self._indices = torch.empty(2, 0, dtype=torch.int64)
+
+    def reserve(self, rows: int) -> None:
+        """Before the first padded step: how many rows one may have."""
+        size, device = (2, rows), self.pool.device
+        self._indices = torch.full(size, self.pool.scratch, dtype=torch.int64, device=device)
+
+    def plan(self, batch: Batch, padded: int | None = None) -> None:
+        """Prepare a step. padded: each text has one token, and the step will have that many rows;
+        what is launched then depends on that number alone."""
+        if padded is not None:
+            indices = np.full((2, padded), self.pool.scratch, np.int64)
+            indices[:, : len(batch)] = batch.states_read, batch.states_written
+            self._indices[:, :padded].copy_(pinned(indices, self.pool.device), non_blocking=True)
+            self.plan_padding(padded)
+            return
+        states = np.array([batch.states_read, batch.states_written], np.int64)
+        fresh = (batch.starts == 0) & (batch.lengths > 1)
+        kinds = sorted({*zip(batch.lengths.tolist(), fresh.tolist(), strict=True)})
+        self.groups = []
+        for length, begins in kinds:
+            members = np.flatnonzero((batch.lengths == length) & (fresh == begins))
+            read, written = self._to_device(states[:, members])
+            self.groups.append(
+                Group(self._rows(batch, members, length), length, begins, read, written)
+            )
+
+    def plan_padding(self, rows: int) -> None:
+        """As `plan`, padded; the indices are there already, or mean nothing."""
+        read, written = self._indices[:, :rows]
+        self.groups = [Group(slice(0, rows), 1, False, read, written)]
+
+    def _rows(self, batch: Batch, members: np.ndarray, length: int) -> slice | Tensor:
+        firsts = batch.first_rows[members]
+        if len(firsts) == 1 or bool((np.diff(firsts) == length).all()):
+            return slice(int(firsts[0]), int(firsts[-1]) + length)
+        return self._to_device((firsts[:, None] + np.arange(length)).ravel())
+
+    def _to_device(self, array: np.ndarray) -> Tensor:
+        return pinned(np.ascontiguousarray(array), self.pool.device).to(
+            self.pool.device, non_blocking=True
+        )
+
+
+@contextmanager
+def serving(states: StepStates | None) -> Iterator[None]:
+    """On this thread, mixers compute the step that `states` planned."""
+    _here.states = states
+    try:
+        yield
+    finally:
+        _here.states = None
+
+
+def find_mixers(model: PreTrainedModel) -> list[Mixer]:
+    """The model's mixers, by layer; none of a model without such layers. Raises ValueError for a
+    state that is not in transformers' cache, and what a model's own code raises."""
+    cache = DynamicCache(config=model.config.get_text_config(decoder=True))
+    stateful = {
+        layer: states
+        for layer, states in enumerate(cache.layers)
+        if isinstance(states, LinearAttentionCacheLayerMixin)
+    }
+    if not stateful:
+        return []
+    running: list[nn.Module] = []
+    found: dict[int, nn.Module] = {}
+    with ExitStack() as undo:
+        for module in model.modules():
+            if _cache_name(module) is not None:
+                before = module.register_forward_pre_hook(lambda m, _: running.append(m))
+                after = module.register_forward_hook(lambda m, *_: _pop(running))
+                undo.callback(before.remove)
+                undo.callback(after.remove)
+        for layer, states in stateful.items():
+            _watch(states, partial(_note, found, running, layer))
+        ids = torch.zeros(1, TOKENS, dtype=torch.long, device=model.device)
+        with torch.inference_mode():
+            name = "cache_params" if _takes(model, "cache_params") else "past_key_values"
+            model(input_ids=ids, use_cache=True, **{name: cache})
+    mixers = []
+    for layer, module in sorted(found.items()):
+        shapes = _shapes(stateful[layer])
+        name = _cache_name(module) or ""
+        mixers.append(Mixer(module, layer, name, shapes, _continues(module, layer, name, shapes)))
+    return mixers
+
+
+def shapes_of(mixers: list[Mixer]) -> States:
+    return {mixer.layer: mixer.shapes for mixer in mixers}
+
+
+def use_pool(mixers: list[Mixer], undo: ExitStack) -> None:
+    """Let mixers read and write the pool of the step that the thread is `serving`; else they do as
+    ever."""
+    for mixer in mixers:
+        own = mixer.module.forward
+        names = [name for name in inspect.signature(own).parameters if _is_named(own, name)]
+        mixer.module.forward = partial(_forward, mixer, own, names)  # type: ignore[method-assign]
+        undo.callback(delattr, mixer.module, "forward")
+
+
+def _forward(
+    mixer: Mixer, own: Callable[..., Any], names: list[str], *args: Any, **kwargs: Any
+) -> Any:
+    """In place of a mixer's `own` forward: [1, T, hidden] in and out."""
+    states: StepStates | None = getattr(_here, "states", None)
+    if states is None:
+        return own(*args, **kwargs)
+    given = dict(zip(names, args, strict=False)) | {k: v for k, v in kwargs.items() if k in names}
+    given.pop("attention_mask", None)
+    hidden = given.pop(names[0])
+    outputs = hidden[0]
+    if len(states.groups) > 1:
+        outputs = torch.empty_like(outputs)
+    for group in states.groups:
+        part = _of_group(hidden, group)
+        rest = {name: _of_group(value, group) for name, value in given.items()}
+        output = _compute(mixer, own, states.pool, group, part, rest).flatten(0, 1)
+        if len(states.groups) == 1:
+            return output[None]
+        outputs[group.rows] = output
+    return outputs[None]
+
+
+def _compute(
+    mixer: Mixer,
+    own: Callable[..., Any],
+    pool: StatePool,
+    group: Group,
+    hidden: Tensor,
+    rest: dict[str, Any],
+) -> Tensor:
+    """[texts, length, hidden] in and out, with the states of `group` in the pool."""
+    tensors = pool.tensors[mixer.layer]
+    states = [tensor.index_select(0, group.read) for tensor in tensors]
+    layer = _Layer(mixer.shapes, states, not group.fresh)
+    rest[mixer.cache_name] = _OneLayer(layer)
+    if group.fresh or group.length == 1 or mixer.continues:
+        output = _first(own(hidden, **rest))
+    else:
+        output = torch.cat([_first(own(token, **rest)) for token in hidden.split(1, 1)], 1)
+    for tensor, state in zip(tensors, layer.now(mixer.shapes), strict=True):
+        tensor.index_copy_(0, group.written, state.to(tensor.dtype))
+    return output
+
+
+def _of_group(value: Any, group: Group) -> Any:
+    """Of tensors [1, T, ...] the group's rows, [texts, length, ...]; anything else as it is."""
+    if isinstance(value, tuple):
+        return tuple(_of_group(each, group) for each in value)
+    if isinstance(value, Tensor) and value.dim() > 1 and value.shape[0] == 1:
+        return value[0, group.rows].unflatten(0, (-1, group.length))
+    return value
+
+
+class _Layer(LinearAttentionLayer):
+    """One layer's states of several texts, as transformers' cache holds them."""
+
+    def __init__(self, shapes: list[StateShape], states: list[Tensor], known: bool) -> None:
+        super().__init__(1 + max(shape.index for shape in shapes))
+        for shape, state in zip(shapes, states, strict=True):
+            self.device, self.dtype = state.device, state.dtype
+            if shape.kind == "conv":
+                self.conv_states[shape.index] = state
+                self.is_conv_states_initialized[shape.index] = True
+                self.conv_kernel_size[shape.index] = state.shape[-1]
+            else:
+                self.recurrent_states[shape.index] = state
+                self.is_recurrent_states_initialized[shape.index] = True
+            self.has_previous_state[shape.index] = known
+
+    def update_recurrent_state(
+        self, recurrent_states: Tensor, state_idx: int = 0, **kwargs: Any
+    ) -> Tensor:
+        self.recurrent_states[state_idx] = recurrent_states
+        return recurrent_states
+
+    def now(self, shapes: list[StateShape]) -> list[Tensor]:
+        """The states, in the order of `shapes`."""
+        kinds = {"conv": self.conv_states, "recurrent": self.recurrent_states}
+        return [kinds[shape.kind][shape.index] for shape in shapes]
+
+
+class _Everywhere(list[LinearAttentionLayer]):
+    """The same layer under every number."""
+
+    def __init__(self, layer: LinearAttentionLayer) -> None:
+        super().__init__([layer])
+
+    def __getitem__(self, index: Any) -> Any:
+        return super().__getitem__(0)
+
+    def __len__(self) -> int:
+        return 1 << 20
+
+
+class _OneLayer(Cache):
+    """A cache of the one layer that runs."""
+
+    def __init__(self, layer: LinearAttentionLayer) -> None:
+        self.layers = _Everywhere(layer)
+
+
+def _continues(module: nn.Module, layer: int, name: str, shapes: list[StateShape]) -> bool:
+    """Whether several tokens at once go on from a state as they do one by one, by what random
+    states change in what comes out. A text in two parts would not show it: some layers forget
+    most of their first tokens."""
+    weight = next(module.parameters())
+    generator = torch.Generator().manual_seed(0)
+
+    def draw(*size: int) -> Tensor:
+        return torch.randn(size, generator=generator).to(weight.device)
+
+    text = draw(1, TOKENS, _input_size(module)).to(weight.dtype)
+    random = [draw(1, *shape.shape) for shape in shapes]
+
+    def compute(kind: str, scale: float, *parts: Tensor) -> Tensor:
+        states = [
+            (state * (scale if shape.kind == kind else 0)).to(shape.dtype)
+            for shape, state in zip(shapes, random, strict=True)
+        ]
+        cache = _OneLayer(_Layer(shapes, states, True))
+        return torch.cat([_first(module(part, **{name: cache})) for part in parts], 1).float()
+
+    with torch.inference_mode():
+        for kind in {shape.kind for shape in shapes}:
+            for scale in SCALES:
+                expected = compute(kind, scale, *text.split(1, 1))
+                effect = (expected - compute(kind, 0, *text.split(1, 1))).norm()
+                if effect > SHOWS * expected.norm():
+                    break
+            if not (compute(kind, scale, text) - expected).norm() < DIFFERS * effect:
+                return False
+    return True
+
+
+def _input_size(module: nn.Module) -> int:
+    """The width of what a mixer reads: that of its first projection."""
+    for part in module.modules():
+        if isinstance(part, nn.Linear):
+            return part.in_features
+    raise ValueError(f"{type(module).__name__} has no projection of its input")
+
+
+def _shapes(states: LinearAttentionCacheLayerMixin) -> list[StateShape]:
+    kinds = (("conv", states.conv_states), ("recurrent", states.recurrent_states))
+    return [
+        StateShape(kind, index, tuple(tensor.shape[1:]), tensor.dtype)
+        for kind, tensors in kinds
+        for index, tensor in tensors.items()
+        if tensor is not None
+    ]
+
+
+def _watch(states: Any, note: Callable[[], None]) -> None:
+    """Call `note` whenever the layer's states are updated."""
+
+    def noting(update: Callable[..., Tensor], *args: Any, **kwargs: Any) -> Tensor:
+        note()
+        return update(*args, **kwargs)
+
+    for name in ("update_conv_state", "update_recurrent_state"):
+        setattr(states, name, partial(noting, getattr(states, name)))
+
+
+def _note(found: dict[int, nn.Module], running: list[nn.Module], layer: int) -> None:
+    if not running:
+        raise ValueError(f"layer {layer} keeps its state outside of its modules")
+    if found.setdefault(layer, running[-1]) is not running[-1]:
+        raise ValueError(f"layer {layer} has more than one module with a state")
+
+
+def _pop(running: list[nn.Module]) -> None:
+    running.pop()
+
+
+def _cache_name(module: nn.Module) -> str | None:
+    return next((name for name in CACHE_NAMES if _takes(module, name)), None)
+
+
+def _takes(module: nn.Module, name: str) -> bool:
+    return name in inspect.signature(module.forward).parameters
+
+
+def _is_named(function: Callable[..., Any], name: str) -> bool:
+    kind = inspect.signature(function).parameters[name].kind
+    return kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+
+
+def _first(output: Any) -> Tensor:
+    tensor: Tensor = output[0] if isinstance(output, tuple) else output
+    return tensor
