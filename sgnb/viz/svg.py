@@ -415,29 +415,29 @@ def _node(
     count = (
         f"{len(node.tokens)}" + f" · found {node.hits}×" * found + f" · +{hidden}" * (hidden > 0)
     )
-    mark = MARK * node.checkpoint
-    letters = int((box.width - 11 - BREAK * broken - mark) / LETTER)
+    own = tall >= 2 * LABEL_LINE  # a line of its own for the count
+    room, mark = box.width - BREAK * broken, MARK * node.checkpoint
+    letters = int((room - 11 - mark * (not own)) / LETTER)
     if letters < NARROW and letters * LETTER < tall / 2:
-        turned = int((tall - 8 - mark) / LETTER)
-        if box.width - BREAK * broken > LABEL_LINE and turned > 1:
+        turned = int((tall - 8 - mark * (room < LABEL_LINE + MARK)) / LETTER)
+        if room > LABEL_LINE and turned > 1:
             text = _fitted(_text_of(tree, node, turned), turned)
             out.append(
                 _small(box.x + 8, y + 5, text, "b", f"rotate(90 {box.x + 8:.1f} {y + 5:.1f})")
             )
         return "".join(out)
-    own = tall >= 2 * LABEL_LINE  # a line of its own for the count
     lines = max(1, int(tall / LABEL_LINE) - own)
     aside = 0 if own or letters < len(count) + 8 else len(count) + 2
-    room = letters - aside
-    if room > 1:
-        text = _text_of(tree, node, lines * room)
+    width = letters - aside
+    if width > 1:
+        text = _text_of(tree, node, lines * width)
         top = y + 12 + (0 if own else (tall - LABEL_LINE) / 2)
-        for i, start in enumerate(range(0, len(text), room)):
-            line = _fitted(text[start : start + room], room)
+        for i, start in enumerate(range(0, len(text), width)):
+            line = _fitted(text[start : start + width], width)
             out.append(_small(box.x + 7, top + LABEL_LINE * i, line, "b"))
     if aside:
-        out.append(_small(box.x + 7 + LETTER * (room + 2), y + tall / 2 + 4, count, "c"))
-    elif own and letters >= len(count):
+        out.append(_small(box.x + 7 + LETTER * (width + 2), y + tall / 2 + 4, count, "c"))
+    elif own and (room - 11 - mark) / LETTER >= len(count):
         out.append(_small(box.x + 7, y + tall - 5, count, "c"))
     return "".join(out)
 

@@ -220,9 +220,10 @@ class _Replay:
             f"is cached, but the state behind token {place:,} was dropped for lack of memory;"
             " a larger max_states keeps more"
         )
+        where = f"was kept behind token {place:,}" if place else "of it was kept"
         never = (
-            f"is cached, but no state was kept behind token {place:,}; a smaller checkpoint_every"
-            " keeps more, and a fork there keeps one"
+            f"is cached, but no state {where}; a smaller checkpoint_every keeps more, and so does"
+            " a fork where prompts part"
         )
         return [(place, "no state", dropped), (end, "no state", never)]
 

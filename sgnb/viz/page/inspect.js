@@ -36,7 +36,7 @@ function alternativesOf(state, { alternatives, mask }) {
 
 // Why tokens were not read from the tree that has them.
 function whyAgain({ cached, again }) {
-  return `${plural(again, "token")} in the tree: no state was kept behind token ${grouped(cached)} to go on from`;
+  return `${plural(again, "token")} in the tree: no state ${cached ? `was kept behind token ${grouped(cached)}` : "of them was kept"} to go on from`;
 }
 
 // Why the prompt's prefix in the cache ends where it does.

@@ -14,6 +14,8 @@ function newTimePanel(host, page) {
   const surface = newSurface(host, "cache and batch over time");
   const legend = el("div", "sgnb-legend");
   legend.append(...[["cached", "in the tree"], ["decode", "of running requests; rows decoding"], ["prefill", "tokens of prompts and forced text"], ["wait", "requests waiting"], ["gone", "evicted"], ["optimal", "hit rate of a cache without limit"]].map(([name, text]) => legendItem(name, text)));
+  const drops = legendItem("gone", "of states: checkpoints dropped");
+  legend.append(drops);
   const figures = el("div", "sgnb-note");
   host.append(figures, legend);
   let range = null; // what is drawn: times, where they lie, and the moment that is shown
@@ -62,6 +64,7 @@ function newTimePanel(host, page) {
     const x = (t) => left + (room * (t - from)) / (to - from);
     const columns = bucket(steps, from, to, Math.max(1, Math.floor(room / 2)));
     let top = 2;
+    drops.hidden = !state.engine?.states;
     const tops = new Map();
     for (const { name, height } of strips) {
       tops.set(name, top);

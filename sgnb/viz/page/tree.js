@@ -230,13 +230,13 @@ function newTreePanel(host, page) {
     context.setLineDash([]);
     if (made) fillTinted(context, colours.computed, dim ? 0.3 : 1, x + 1, y, 3, tall);
     const above = Math.max(0, -y);
-    drawLabel(context, dim ? { ...colours, fg: colours.muted } : colours, node, x + 7, y + above + 1, width - (pinned || node.checkpoint ? 22 : 11), Math.min(tall - above, height) - 2, hit);
+    drawLabel(context, dim ? { ...colours, fg: colours.muted } : colours, node, x + 7, y + above + 1, width - (pinned ? 22 : 11), Math.min(tall - above, height) - 2, hit);
     if (pinned) drawPin(context, colours, x + width - 9, y + above + 9);
     if (broken) {
       fillTinted(context, colours.bg, 1, x + width * 0.8, y - 1, 5, tall + 2);
       for (const edge of [0, 5]) fillTinted(context, colours.muted, 1, x + width * 0.8 + edge, y, 1, tall);
     }
-    if (node.checkpoint) drawCheckpoint(context, colours, x + width - 9, y + above + Math.min(tall - above, height - y - above) - 9, dim);
+    if (node.checkpoint) drawCheckpoint(context, colours, x + width - (pinned && tall < 2 * LINE ? 21 : 9), y + above + Math.min(tall - above, height - y - above) - 9, dim);
   }
   function drawPin(context, colours, x, y) {
     context.globalAlpha = 1;
@@ -292,12 +292,13 @@ function newTreePanel(host, page) {
     context.fillStyle = dim ? colours.muted : colours.fg;
     context.fillText(labelOf(item), x + 24, y);
     if (pinned) drawPin(context, colours, x + 2, y - 6);
-    if (node.checkpoint) drawCheckpoint(context, colours, x + 2, y + 7, dim);
+    if (node.checkpoint) drawCheckpoint(context, colours, x + 5, y + 8, dim);
   }
   // The text in as many lines as there is room for, and below it how long the node is and how often it was found.
   function drawLabel(context, colours, node, x, y, width, tall, hit) {
-    const letters = Math.floor(width / LETTER), count = `${node.tokens.length}${hit ? ` · found ${node.hits}×` : ""}`;
-    const own = tall >= 2 * LINE, lines = Math.max(1, Math.floor(tall / LINE) - (own ? 1 : 0));
+    const own = tall >= 2 * LINE, beside = width - (node.checkpoint ? 11 : 0); // where the mark is
+    const letters = Math.floor((own ? width : beside) / LETTER), count = `${node.tokens.length}${hit ? ` · found ${node.hits}×` : ""}`;
+    const lines = Math.max(1, Math.floor(tall / LINE) - (own ? 1 : 0));
     const aside = own || letters < count.length + 8 ? 0 : count.length + 2;
     const text = inLine(textOfTokens(shownState.vocabulary, node.tokens.slice(0, 40 * lines)), 4000);
     const room = letters - aside;
@@ -307,9 +308,9 @@ function newTreePanel(host, page) {
       const more = last && text.length > (i + 1) * room;
       context.fillText(more ? `${part.slice(0, -1)}…` : part, x, y + LINE * (i + 0.5) + (own ? 0 : (tall - LINE) / 2));
     }
-    if (!aside && !(own && letters >= count.length)) return;
+    if (!aside && !(own && beside >= LETTER * count.length)) return;
     context.fillStyle = colours.muted;
-    context.fillText(count, aside ? x + width - LETTER * count.length : x, own ? y + tall - LINE / 2 : y + tall / 2);
+    context.fillText(count, aside ? x + beside - LETTER * count.length : x, own ? y + tall - LINE / 2 : y + tall / 2);
   }
   function highlight(selection) {
     lit = selection ? nodesOf(shownState, selection) : null;
