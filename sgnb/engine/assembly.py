@@ -76,6 +76,7 @@ class Parts:
     context_length: int
     pool_tokens: int  # slots of the KV cache
     token_bytes: int  # of one slot
+    state_bytes: int  # of the recurrent layers' state of one text
     eos: frozenset[int]
     tokenizer: Tokenizer | None
     grammars: GrammarCompiler | None
@@ -153,6 +154,7 @@ def assemble(
         context,
         kv.slots,
         each,
+        bytes_per_state(decoder.states),
         eos,
         text,
         None if text is None else GrammarCompiler(lambda: text.vocabulary),

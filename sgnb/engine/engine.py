@@ -26,6 +26,7 @@ from ..segment import Segment
 from .assembly import assemble, check_options
 from .cache import hand
 from .cache.hand import Evicted
+from .cache.radix import NO_STATE
 from .device.errors import find_loss, forget_frames, hint_for
 from .device.memory import release_device_memory
 from .device.precompile import cancel_unclaimed
@@ -285,12 +286,15 @@ class Engine:
         computed_tokens went through the model: prompt tokens not found in the cache, and outputs
         fed back. jumped_tokens: output tokens that grammars forced, written without a step of their
         own, in `jumps` jumps. pinned: those of `cached` that pins keep. cascade_steps: those whose
-        attention read a prefix once for several requests. attention: see `attention`; compiling:
+        attention read a prefix once for several requests. states: of recurrent layers, those that
+        the pool holds, each of `state_bytes`; free_states of no one, kept_states checkpoints of the
+        cache, the others of running requests. attention: see `attention`; compiling:
         faster kernels for it are being compiled, or will be after a first step.
         """
 
         def read() -> dict[str, Any]:
             counts, scheduler = self._loop.counts(), self._scheduler
+            states = scheduler.checkpoints
             return counts | {
                 "hit_rate": counts["cached_tokens"] / counts["prompt_tokens"]
                 if counts["prompt_tokens"]
@@ -302,6 +306,10 @@ class Engine:
                 "cached": scheduler.tree.size,
                 "pinned": hand.pinned_tokens(scheduler.tree),
                 "in_flight": scheduler.in_flight,
+                "states": states.total if states else 0,
+                "state_bytes": self.state_bytes,
+                "free_states": states.free if states else 0,
+                "kept_states": states.kept if states else 0,
                 "busy_seconds": self._loop.busy_seconds,
                 "attention": self.attention,
                 "compiling": self._attention.compiling,
@@ -311,8 +319,8 @@ class Engine:
         return result
 
     def tree(self) -> list[dict[str, Any]]:
-        """The radix tree as plain data, parents before children: id, parent, tokens, locks,
-        tick."""
+        """The radix tree as plain data, parents before children: id, parent, tokens, locks, tick,
+        and checkpoint: whether the states of recurrent layers at its end are kept."""
 
         def read() -> list[dict[str, Any]]:
             nodes = self._scheduler.tree.nodes()
@@ -323,6 +331,7 @@ class Engine:
                     "tokens": tuple(n.tokens.tolist()),
                     "locks": n.locks,
                     "tick": n.tick,
+                    "checkpoint": n.state != NO_STATE,
                 }
                 for n in nodes
             ]
@@ -334,8 +343,8 @@ class Engine:
         """How many leading tokens of a prompt a request would find in the cache now. Changes
         nothing."""
         (tokens,) = self._input_processor.tokens([prompt])
-        found: int = self._loop.call(lambda: self._scheduler.tree.peek(tokens).length)
-        return min(found, len(tokens) - 1)
+        found: int = self._loop.call(lambda: self._scheduler.cached_length(tokens))
+        return found
 
     @property
     def attention(self) -> str:
@@ -384,7 +393,7 @@ class Engine:
         self.options, self.log, self.tokenizer = parts.options, parts.log, parts.tokenizer
         self.device, self.dtype, self.vocab_size = parts.device, parts.dtype, parts.vocab_size
         self.context_length, self.pool_tokens = parts.context_length, parts.pool_tokens
-        self.token_bytes = parts.token_bytes
+        self.token_bytes, self.state_bytes = parts.token_bytes, parts.state_bytes
         self._rounds_by_batch = parts.device == "cpu" and parts.dtype != "float32"
         self._eos, self._input_processor = parts.eos, parts.input_processor
         self._scheduler, self._grammars = parts.scheduler, parts.grammars

@@ -216,6 +216,13 @@ class Scheduler:
         self._shrunk_at = self.step
         return batch.num_tokens > 1
 
+    def cached_length(self, tokens: Ints) -> int:
+        """How many leading tokens a new request would take from the cache. Changes nothing."""
+        prefix, most = self.tree.peek(tokens), len(tokens) - 1
+        if self.checkpoints is not None:
+            return prefix.node.checkpoint(most).end
+        return min(prefix.length, most)
+
     def flush(self, namespace: str | None = None) -> int:
         """Empty the cache, or what one namespace has of it, but for what running requests use and
         what is pinned. Returns the tokens freed."""

@@ -27,10 +27,13 @@ class FusedRotary:
         """cos and sin, or the one complex tensor of DeepSeek V2."""
         key = x.dtype, x.device, layer_type
         if key not in self._tables:
-            every = torch.arange(self._positions, device=x.device)[None]
+            every = torch.arange(self._positions, device=x.device)
+            every = every.expand(*position_ids.shape[:-2], 1, -1)
             kind = () if layer_type is None else (layer_type,)
             found = self._own(x, every, *kind)
             self._tables[key] = (found if isinstance(found, Tensor) else torch.cat(found, -1))[0]
+        if position_ids.dim() == 3:  # for each axis of an image: of text all the same
+            position_ids = position_ids[0]
         rows = self._tables[key][position_ids]
         return rows if rows.is_complex() else rows.chunk(2, -1)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -177,24 +177,19 @@ def use_pool(mixers: list[Mixer], undo: ExitStack) -> None:
 def _forward(
     mixer: Mixer, own: Callable[..., Any], names: list[str], *args: Any, **kwargs: Any
 ) -> Any:
-    """In place of a mixer's `own` forward: [1, T, hidden] in and out."""
+    """In place of a mixer's `own` forward, with tensors [1, T, ...] in and out."""
     states: StepStates | None = getattr(_here, "states", None)
     if states is None:
         return own(*args, **kwargs)
     given = dict(zip(names, args, strict=False)) | {k: v for k, v in kwargs.items() if k in names}
-    given.pop("attention_mask", None)
-    hidden = given.pop(names[0])
-    outputs = hidden[0]
-    if len(states.groups) > 1:
-        outputs = torch.empty_like(outputs)
+    given = {name: value for name, value in given.items() if not name.endswith("mask")}
+    outputs: list[Any] = []
     for group in states.groups:
-        part = _of_group(hidden, group)
-        rest = {name: _of_group(value, group) for name, value in given.items()}
-        output = _compute(mixer, own, states.pool, group, part, rest).flatten(0, 1)
-        if len(states.groups) == 1:
-            return output[None]
-        outputs[group.rows] = output
-    return outputs[None]
+        arguments = {name: _of_group(value, group) for name, value in given.items()}
+        outputs.append(_compute(mixer, own, states.pool, group, arguments))
+    if not isinstance(outputs[0], tuple):
+        return _of_step(outputs, states.groups)
+    return tuple(_of_step(column, states.groups) for column in zip(*outputs, strict=True))
 
 
 def _compute(
@@ -202,21 +197,48 @@ def _compute(
     own: Callable[..., Any],
     pool: StatePool,
     group: Group,
-    hidden: Tensor,
-    rest: dict[str, Any],
-) -> Tensor:
-    """[texts, length, hidden] in and out, with the states of `group` in the pool."""
+    arguments: dict[str, Any],
+) -> Any:
+    """What `own` gives for the group, with its states in the pool."""
     tensors = pool.tensors[mixer.layer]
     states = [tensor.index_select(0, group.read) for tensor in tensors]
     layer = _Layer(mixer.shapes, states, not group.fresh)
-    rest[mixer.cache_name] = _OneLayer(layer)
+    arguments[mixer.cache_name] = _OneLayer(layer)
     if group.fresh or group.length == 1 or mixer.continues:
-        output = _first(own(hidden, **rest))
+        output = own(**arguments)
     else:
-        output = torch.cat([_first(own(token, **rest)) for token in hidden.split(1, 1)], 1)
+        output = _joined([own(**_token(arguments, i)) for i in range(group.length)])
     for tensor, state in zip(tensors, layer.now(mixer.shapes), strict=True):
         tensor.index_copy_(0, group.written, state.to(tensor.dtype))
     return output
+
+
+def _token(arguments: dict[str, Any], index: int) -> dict[str, Any]:
+    """Of tensors [texts, length, ...] the token of that index."""
+    return {
+        name: value[:, index : index + 1] if isinstance(value, Tensor) else value
+        for name, value in arguments.items()
+    }
+
+
+def _joined(outputs: list[Any]) -> Any:
+    """Of the tokens one by one."""
+    if isinstance(outputs[0], tuple):
+        return tuple(_joined(list(column)) for column in zip(*outputs, strict=True))
+    return torch.cat(outputs, 1) if isinstance(outputs[0], Tensor) else outputs[0]
+
+
+def _of_step(outputs: Sequence[Any], groups: list[Group]) -> Any:
+    """[1, T, ...] of the groups' [texts, length, ...]; what is no tensor as it is."""
+    if not isinstance(outputs[0], Tensor):
+        return outputs[0]
+    flat = [output.flatten(0, 1) for output in outputs]
+    if len(groups) == 1:
+        return flat[0][None]
+    rows = flat[0].new_empty(sum(map(len, flat)), *flat[0].shape[1:])
+    for group, output in zip(groups, flat, strict=True):
+        rows[group.rows] = output
+    return rows[None]
 
 
 def _of_group(value: Any, group: Group) -> Any:
@@ -295,7 +317,8 @@ def _continues(module: nn.Module, layer: int, name: str, shapes: list[StateShape
             for shape, state in zip(shapes, random, strict=True)
         ]
         cache = _OneLayer(_Layer(shapes, states, True))
-        return torch.cat([_first(module(part, **{name: cache})) for part in parts], 1).float()
+        found = _joined([module(part, **{name: cache}) for part in parts])
+        return (found[0] if isinstance(found, tuple) else found).float()
 
     with torch.inference_mode():
         for kind in {shape.kind for shape in shapes}:
@@ -360,8 +383,3 @@ def _takes(module: nn.Module, name: str) -> bool:
 def _is_named(function: Callable[..., Any], name: str) -> bool:
     kind = inspect.signature(function).parameters[name].kind
     return kind not in (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-
-
-def _first(output: Any) -> Tensor:
-    tensor: Tensor = output[0] if isinstance(output, tuple) else output
-    return tensor
