@@ -26,6 +26,7 @@ CELLS = (
     ("01_quickstart.ipynb", "--over countries", ("rows",)),
     ("04_structured_output.ipynb", "json_schema=Country", ("grammar",)),
     ("compare.ipynb", "--vs", ("compare", "branches")),
+    ("states.ipynb", ".fork(", ("tree",)),
 )
 """A notebook, what its cell begins to be known by, and the views of it that are photographed."""
 
@@ -40,8 +41,43 @@ forks += gen("answer", stop="\\n", max_tokens=16)
 forks.join()
 s += gen("record", regex=r'\\{"the capital of France": "(Paris|Rome)", "questions": 4\\}')
 """
-OWN = {"compare.ipynb": ("%load_ext sgnb", COMPARED)}
+RECURRENT = """%load_ext sgnb
+import torch
+from transformers import AutoTokenizer, Lfm2Config, Lfm2ForCausalLM
+import sgnb as sgl
+from sgnb import models
+
+torch.manual_seed(0)
+config = Lfm2Config(
+    vocab_size=4096, hidden_size=64, intermediate_size=128, num_attention_heads=4,
+    num_key_value_heads=2, num_hidden_layers=3, layer_types=["conv", "conv", "full_attention"],
+    max_position_embeddings=4096, bos_token_id=1, eos_token_id=1, pad_token_id=0,
+)
+tokenizer = AutoTokenizer.from_pretrained(models.path("tiny"))
+engine = sgl.Engine(Lfm2ForCausalLM(config), tokenizer=tokenizer, max_states=8)
+sgl.set_default_backend(engine)
+guide = "You help people who travel. You say one thing to see in a country, and no more.\\n"
+guide += "Country: France\\nSee: the museums.\\nCountry: Japan\\nSee: the gardens.\\n"
+"""
+ASKED = """%%sglang --temperature 1 --seed 4
+s += guide + "Country: Spain\\nSee:" + gen("thing", max_tokens=12)
+"""
+FORKED = """%%sglang countries --temperature 1 --seed 2
+s += guide
+forks = s.fork(3)
+forks += lambda i: f"Country: {['Italy', 'Peru', 'Norway'][i]}\\nSee:"
+forks += gen("thing", max_tokens=6)
+forks.join()
+s += "Of these, the best is" + gen("best", max_tokens=6)
+"""
+OWN = {
+    "compare.ipynb": ("%load_ext sgnb", COMPARED),
+    "states.ipynb": (RECURRENT, ASKED, FORKED),
+}
 """Notebooks that are made for the pictures."""
+
+TITLES = {("compare.ipynb", "branches"): "pair", ("states.ipynb", "tree"): "states"}
+"""Names of pictures that are not their view's."""
 
 PAIR = "0.0", "0.1"
 """Branches of the comparison's program that are shown beside each other."""
@@ -73,13 +109,12 @@ def photograph(browser: Browser, lab: Lab, out: Path) -> None:
                 book.theme(f"JupyterLab {theme}")
                 for view in views:
                     cell = open_view(book, index, view)
-                    title = view
-                    if (name, view) == ("compare.ipynb", "branches"):
-                        title = "pair"
+                    title = TITLES.get((name, view), view)
+                    if title == "pair":
                         for label, branch in zip(("compare", "with"), PAIR, strict=True):
                             cell.get_by_label(f"{label} branch").select_option(branch)
                     save(cell.locator(".sgnb-card"), out / f"{title}-{theme.lower()}.png")
-                    if theme == "Light" and view in WHOLE:
+                    if theme == "Light" and title in WHOLE:
                         save(cell, out / f"{WHOLE[view]}.png")
     page.close()
 

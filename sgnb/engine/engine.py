@@ -286,15 +286,22 @@ class Engine:
         computed_tokens went through the model: prompt tokens not found in the cache, and outputs
         fed back. jumped_tokens: output tokens that grammars forced, written without a step of their
         own, in `jumps` jumps. pinned: those of `cached` that pins keep. cascade_steps: those whose
-        attention read a prefix once for several requests. states: of recurrent layers, those that
-        the pool holds, each of `state_bytes`; free_states of no one, kept_states checkpoints of the
-        cache, the others of running requests. attention: see `attention`; compiling:
+        attention read a prefix once for several requests. states: where the model has recurrent
+        layers, those that the pool holds, each of `state_bytes`; free_states of no one, kept_states
+        checkpoints of the cache, the others of running requests. attention: see `attention`; compiling:
         faster kernels for it are being compiled, or will be after a first step.
         """
 
         def read() -> dict[str, Any]:
             counts, scheduler = self._loop.counts(), self._scheduler
-            states = scheduler.checkpoints
+            states, own = scheduler.checkpoints, {}
+            if states is not None:
+                own = {
+                    "states": states.total,
+                    "state_bytes": self.state_bytes,
+                    "free_states": states.free,
+                    "kept_states": states.kept,
+                }
             return counts | {
                 "hit_rate": counts["cached_tokens"] / counts["prompt_tokens"]
                 if counts["prompt_tokens"]
@@ -306,10 +313,7 @@ class Engine:
                 "cached": scheduler.tree.size,
                 "pinned": hand.pinned_tokens(scheduler.tree),
                 "in_flight": scheduler.in_flight,
-                "states": states.total if states else 0,
-                "state_bytes": self.state_bytes,
-                "free_states": states.free if states else 0,
-                "kept_states": states.kept if states else 0,
+                **own,
                 "busy_seconds": self._loop.busy_seconds,
                 "attention": self.attention,
                 "compiling": self._attention.compiling,

@@ -77,6 +77,8 @@ LOAD_OPTIONS = (
     ),
     option("--memory-limit", "of the GPU, for all (default: most of what is free)", "GIB", number),
     option("--max-total-tokens", "the KV pool's size (default: what fits)", "N", integer),
+    option("--max-states", "of recurrent layers, in the pool (default: what fits)", "N", integer),
+    option("--checkpoint-every", "tokens between two states that the cache keeps", "N", integer),
     option("--max-step-tokens", "tokens of one forward pass", "N", integer),
     option("--max-running-requests", "requests of one forward pass", "N", integer),
     option("--context-length", "the most positions of one request", "N", integer),

@@ -12,6 +12,8 @@ from typing import Any
 from ..events import (
     Alternatives,
     AutomatonDrawn,
+    CheckpointDropped,
+    CheckpointKept,
     Columns,
     Jumped,
     NodeAdded,
@@ -35,6 +37,11 @@ KEPT_CHARACTERS = 64 << 20
 TOLD_NODES = 4000
 """Nodes that a feed begins with at most, those that are locked aside, the most recently used ones;
 others are told when a record needs them."""
+
+OF_A_NODE = (
+    *(NodeSplit, NodeEvicted, NodeLocked, NodePinned, NodeTouched),
+    *(CheckpointKept, CheckpointDropped),
+)
 
 
 class Feed:
@@ -110,6 +117,8 @@ class Feed:
             self._nodes.add(node.id)
             self._name(t, node.tokens)
             self._tell(t, NodeAdded(node.id, node.parent, node.tokens, node.namespace))
+            if node.checkpoint:
+                self._tell(t, CheckpointKept(node.id))
 
     def _tell_old(self, t: float, node: Node) -> None:
         """A node that was left out. It was not used since, so that nothing holds it; those above
@@ -141,5 +150,5 @@ def _tokens(event: Any) -> Iterable[int]:
 def _nodes(event: Any) -> Iterator[int]:
     if isinstance(event, NodeAdded):
         yield event.parent
-    elif isinstance(event, NodeSplit | NodeEvicted | NodeLocked | NodePinned | NodeTouched):
+    elif isinstance(event, OF_A_NODE):
         yield event.node

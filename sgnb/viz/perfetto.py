@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..events import (
+    EngineStarted,
     Jumped,
     NodeEvicted,
     Record,
@@ -34,12 +35,13 @@ class _Call:
 
 
 def trace_events(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """Slices for what each request did (waiting, prefill, decode), counters for pool and batch,
+    """Slices for what each request did (waiting, prefill, decode), counters for pools and batch,
     instants for jumps and evictions. Times are microseconds of the log."""
     events: list[dict[str, Any]] = [_name("process_name", {"pid": 0, "tid": 0}, "engine")]
     runs: dict[str, int] = {}
     branches: dict[tuple[str, str], int] = {}
     calls: dict[int, _Call] = {}
+    states = 0  # of recurrent layers that the engine has room for
 
     def end_phase(call: _Call, t: float, phase: str) -> None:
         name = f"{call.queued.name or call.queued.purpose} · {call.phase}"
@@ -50,7 +52,9 @@ def trace_events(records: Iterable[Record]) -> list[dict[str, Any]]:
 
     for record in records:
         event, t = record.event, record.t
-        if isinstance(event, RunStarted):
+        if isinstance(event, EngineStarted):
+            states = event.states
+        elif isinstance(event, RunStarted):
             runs[event.run] = len(runs) + 2
             place = {"pid": runs[event.run], "tid": 0}
             events.append(_name("process_name", place, f"{event.title} ({event.run})"))
@@ -71,7 +75,12 @@ def trace_events(records: Iterable[Record]) -> list[dict[str, Any]]:
                     end_phase(call, t, "decode")
             pool = {"free": event.free, "cached": event.cached, "in flight": event.in_flight}
             rows = {"running": event.running, "waiting": event.waiting}
-            for name, values in (("KV pool", pool), ("requests", rows)):
+            counters = {"KV pool": pool, "requests": rows}
+            if states:
+                free, kept = event.free_states, event.kept_states
+                in_flight = states - free - kept
+                counters["states"] = {"free": free, "kept": kept, "in flight": in_flight}
+            for name, values in counters.items():
                 events.append({"ph": "C", "name": name, "pid": 0, "ts": MICRO * t, "args": values})
             span = {"ts": MICRO * (t - event.seconds), "dur": MICRO * event.seconds}
             tokens = sum(row.length for row in event.extended)
@@ -90,6 +99,8 @@ def trace_events(records: Iterable[Record]) -> list[dict[str, Any]]:
             elif isinstance(event, RequestAdmitted):
                 end_phase(call, t, "prefill")
                 call.facts["cached tokens"] = event.cached
+                if event.again:
+                    call.facts["computed again"] = event.again
             else:
                 call.facts |= {"output tokens": event.output_tokens, "ended by": event.reason}
                 end_phase(calls.pop(event.request), t, "")

@@ -66,10 +66,12 @@ def _branch_lines(state: RunState) -> Iterator[str]:
 
 def batch_lines(state: RunState, most: int) -> Iterator[str]:
     """The table of a batch with at most `most` rows, and the text with which its rows begin."""
-    table = [ROW_HEAD, *(row_cells(row) for row in shown_rows(state, most))]
-    widths = [max(len(cells[i]) for cells in table) for i in range(len(ROW_HEAD))]
+    head = row_head(state)
+    table = [dict(zip(head, head, strict=True)), *map(row_cells, shown_rows(state, most))]
+    lines = [[cells[name] for name in head] for cells in table]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     yield ""
-    for cells in table:
+    for cells in lines:
         padded = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
         yield "  ".join([*padded[:-2], cells[-2].ljust(widths[-2]), cells[-1]])
     if len(state.rows) > most:
@@ -112,11 +114,13 @@ def compare_cells(state: Comparison) -> list[tuple[str, ...]]:
 def _compare_cells(row: dict[str, Any]) -> tuple[str, ...]:
     if "seconds" not in row:
         return row["variant"], *[""] * (len(COMPARE_HEAD) - 2), "not run" * bool(row["note"])
-    counts = ("computed_tokens", "cached_tokens", "passes", "sampled_tokens", "jumped_tokens")
+    counts = ("cached_tokens", "passes", "sampled_tokens", "jumped_tokens")
+    again = f" ({row['again_tokens']:,} again)" if row["again_tokens"] else ""
     return (
         row["variant"],
         duration(row["seconds"]),
         spread(row["fastest"], row["slowest"]),
+        f"{row['computed_tokens']:,}{again}",
         *(f"{row[name]:,}" for name in counts),
         "differs" if not row["same_text"] else "the same" * (row["variant"] != AS_IS),
     )
@@ -127,21 +131,25 @@ def spread(fastest: float, slowest: float) -> str:
     return f"{duration(fastest)} – {duration(slowest)}" if fastest < slowest else ""
 
 
-ROW_HEAD = ("#", "cached", "prompt", "new", "time", "arguments", "answer")
+def row_head(state: RunState) -> list[str]:
+    """The columns of a batch; "again" where tokens of the tree were computed again."""
+    again = ["again"] if state.figures.again_tokens else []
+    return ["#", "cached", *again, "prompt", "new", "time", "arguments", "answer"]
 
 
-def row_cells(row: Row) -> tuple[str, ...]:
-    """What a row says, as `ROW_HEAD` names it; of a failed one the error in the answer's place."""
+def row_cells(row: Row) -> dict[str, str]:
+    """What a row says, by column; of a failed one the error in the answer's place."""
     error = f"error: {row.error}" if row.error else ""
-    return (
-        row.branch,
-        f"{row.cached / row.prompt:.0%}" if row.prompt else "",
-        str(row.prompt or ""),
-        str(row.output or ""),
-        duration(row.ended - row.began) if row.ended is not None else row.status,
-        label(row.arguments, ARGUMENTS),
-        label((error or row.answer).strip(), ANSWER),
-    )
+    return {
+        "#": row.branch,
+        "cached": f"{row.cached / row.prompt:.0%}" if row.prompt else "",
+        "again": f"{row.again / row.prompt:.0%}" if row.prompt else "",
+        "prompt": str(row.prompt or ""),
+        "new": str(row.output or ""),
+        "time": duration(row.ended - row.began) if row.ended is not None else row.status,
+        "arguments": label(row.arguments, ARGUMENTS),
+        "answer": label((error or row.answer).strip(), ANSWER),
+    }
 
 
 def shown_rows(state: RunState, most: int) -> list[Row]:
@@ -193,6 +201,8 @@ def tree_heading(tree: TreeState) -> str:
         parts.append(f"{len(tree.pins)} pinned")
     if tree.evicted:
         parts.append(f"{tree.evicted} evicted")
+    if tree.engine and tree.engine.states:
+        parts.append(f"{tree.checkpoints} of {counted(tree.engine.states, 'state')} kept")
     if tree.engine:
         parts.append(f"pool of {tree.engine.pool_tokens}")
     return " · ".join(parts)
@@ -204,16 +214,17 @@ def tree_text(tree: TreeState, budget: int = TREE_ROWS) -> str:
         if node is None:
             lines.append(f"{stem}… {hidden} more nodes")
         else:
-            counts = [counted(len(node.tokens), "token"), *holders(tree, node)]
+            counts = [counted(len(node.tokens), "token"), *node_marks(tree, node)]
             lines.append(f"{stem}{in_line(tree.text(node), 48)} ({', '.join(counts)})")
     return "\n".join(lines)
 
 
-def holders(tree: TreeState, node: Node) -> list[str]:
-    """Who keeps a node from eviction, in words."""
+def node_marks(tree: TreeState, node: Node) -> list[str]:
+    """Who keeps a node from eviction, and whether a request can go on from it, in words."""
     owners = ", ".join(map(visible, tree.pins.get(node.id, ())))
-    locks = [counted(node.locks, "lock")] if node.locks else []
-    return [*locks, *([f"pinned by {owners}"] if owners else [])]
+    marks = [counted(node.locks, "lock")] if node.locks else []
+    marks += [f"pinned by {owners}"] if owners else []
+    return marks + ["checkpoint"] * node.checkpoint
 
 
 def counted(number: int, word: str) -> str:

@@ -1,9 +1,11 @@
 """One run: its text with the origin of every piece, and its figures. A pure reducer.
 
 What a piece of text means: "text" is constant and has not reached the engine yet; "cached" was
-found in the tree; "computed" went through the model as prompt; "sampled" was chosen by the model;
-"jumped" was forced by a grammar. Of a large batch only the first branches keep their text; the
-others are rows and counts. The live page does the same with the same records (`page/reduce.js`).
+found in the tree; "computed" went through the model as prompt; "again" did too, although it is in
+the tree, because no states of the model's recurrent layers were kept there; "sampled" was chosen by
+the model; "jumped" was forced by a grammar. Of a large batch only the first branches keep their
+text; the others are rows and counts. The live page does the same with the same records
+(`page/reduce.js`).
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ class Figures:
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
+    again_tokens: int = 0  # of those computed
     output_tokens: int = 0
     jumped_tokens: int = 0
     passes: int = 0  # forward passes
@@ -63,13 +66,15 @@ class Figures:
         return self.output_tokens - self.jumped_tokens
 
     def by_kind(self) -> dict[str, int]:
-        """Tokens of each kind of text that there is."""
+        """Tokens of each kind of text that there is; "again" are some of those computed."""
         counts = {
             "cached": self.cached_tokens,
             "computed": self.computed_tokens,
+            "again": self.again_tokens,
             "sampled": self.sampled_tokens,
+            "jumped": self.jumped_tokens,
         }
-        return counts | ({"jumped": self.jumped_tokens} if self.jumped_tokens else {})
+        return {k: n for k, n in counts.items() if n or k not in ("again", "jumped")}
 
     @property
     def hit_rate(self) -> float:
@@ -91,6 +96,10 @@ class Figures:
         return " · ".join(parts)
 
 
+KIND_NAMES = {"again": "of these again"}
+"""In a legend, where a kind's own name does not say it."""
+
+
 def duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"
 
@@ -109,6 +118,7 @@ class Row:
     answer: str = ""  # its value
     prompt: int = 0  # tokens of all requests
     cached: int = 0
+    again: int = 0
     output: int = 0
 
 
@@ -170,6 +180,8 @@ class RunState:
         line += " found in the cache"
         if figures.cached_tokens and self._prefill is not None:
             line += f": about {duration(self._prefill * figures.cached_tokens)}"
+        if figures.again_tokens:
+            line += f"; {figures.again_tokens:,} more computed again for want of a state"
         return line
 
     def apply(self, record: Record) -> None:
@@ -280,14 +292,13 @@ class RunState:
         request.admitted = True
         self.figures.prompt_tokens += len(request.prompt)
         self.figures.cached_tokens += event.cached
+        self.figures.again_tokens += event.again
         if request.row is not None:
             request.row.prompt += len(request.prompt)
             request.row.cached += event.cached
+            request.row.again += event.again
         if request.branch is not None:
-            decoder = _utf8("replace")
-            cached = decoder.decode(self.vocabulary.bytes(request.prompt[: event.cached]))
-            computed = decoder.decode(self.vocabulary.bytes(request.prompt[event.cached :]), True)
-            pieces = [["cached", cached], ["computed", computed]]
+            pieces = self._pieces(request.prompt, event.cached, event.again)
             request.branch.prompt(pieces, request.generates)
             above = self.branches.get(request.branch.parent)
             while above is not None:
@@ -295,6 +306,14 @@ class RunState:
                 above = self.branches.get(above.parent)
             self._stream(request, "jumped", request.forced)
         return True
+
+    def _pieces(self, prompt: Sequence[int], cached: int, again: int) -> list[list[str]]:
+        """A prompt's text, by what became of its tokens."""
+        decoder, bytes_of = _utf8("replace"), self.vocabulary.bytes
+        found = decoder.decode(bytes_of(prompt[:cached]))
+        repeated = decoder.decode(bytes_of(prompt[cached : cached + again]))
+        computed = decoder.decode(bytes_of(prompt[cached + again :]), True)
+        return [["cached", found], ["again", repeated], ["computed", computed]]
 
     def _stepped(self, event: StepRan) -> bool:
         requests, involved = self._requests, False

@@ -10,19 +10,19 @@ from xml.sax.saxutils import escape
 
 from .lanes import draw
 from .plain_text import (
-    ROW_HEAD,
     Shown,
     counted,
     in_line,
     label,
     losses,
     row_cells,
+    row_head,
     run_heading,
     shared_prefix,
     shown_rows,
     tree_heading,
 )
-from .run import RunState
+from .run import KIND_NAMES, RunState
 from .tokens import visible, visible_segments
 from .tree import ROOT, Node, TreeState
 
@@ -33,6 +33,8 @@ PREFIX_LINES = 6
 """Of the text with which the rows of a batch begin."""
 CELLS = {"#": 28, "cached": 622, "prompt": 684, "new": 738, "time": INSIDE}
 """Where a column of a batch's table ends; arguments and answer take the room after the first."""
+AGAIN = 62
+"""Pixels of one more column, in the place of "cached", which goes to the left."""
 ARGUMENTS_X, ANSWER_X, ANSWER_END = 40, 236, 560
 """Without arguments the answer begins where they would."""
 
@@ -46,6 +48,8 @@ NARROW = 6
 """Letters; where fewer have room beside one another the text stands upright."""
 BREAK = 10
 """Pixels that the mark of a broken node takes at its end."""
+MARK = 14
+"""Pixels that the mark of a checkpoint takes beside a label."""
 
 STYLE = """
 text{white-space:pre;font:13px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;
@@ -53,13 +57,16 @@ fill:#1f2328}
 .h{font:600 13px system-ui,sans-serif}.m,.g,.r{font:12px system-ui,sans-serif;fill:#57606a}
 .g{fill:#00724f;font-weight:500}.r{text-anchor:end}.x{fill:#c0392b}
 .cached{fill:#009e7333}.computed{fill:#e69f0033}.sampled{fill:#0072b22e}.jumped{fill:#b8568f2e}
+.again{fill:#e69f0018}
 .text{fill:none}
 .u{stroke-width:2;fill:none}.u.cached{stroke:#009e73;stroke-dasharray:2 2}
-.u.computed{stroke:#c98a00;stroke-dasharray:7 3}.u.sampled{stroke:#0072b2}
+.u.computed{stroke:#c98a00;stroke-dasharray:7 3}.u.again{stroke:#c98a00;stroke-dasharray:2 5}
+.u.sampled{stroke:#0072b2}
 .u.jumped{stroke:#b8568f;stroke-dasharray:10 2 2 2}.u.text{stroke:none}
 .l{stroke:#d8dee4}
 .n{stroke:#8c959f;fill:#8c959f18}.n.f{stroke:#009e73;fill:#009e7333}.n.o{stroke:#c98a00;fill:#e69f0033}
 .n.k{stroke:#1f2328;stroke-width:2}.n.h{stroke:#1f2328;stroke-dasharray:3 2}
+.q{fill:#1f2328;stroke:#fff}
 .s{fill:#c98a00}.z{fill:#fff}.v{stroke:#57606a;fill:none}
 .b{font-size:11px}.c{font-size:11px;fill:#57606a}
 .w{fill:#8c959f59}.p{fill:#c98a00}.d{fill:#0072b2bf}.j{stroke:#b8568f;stroke-width:2}
@@ -166,20 +173,24 @@ def _rows(state: RunState, rows: int) -> tuple[str, float]:
     shown = shown_rows(state, rows)
     called = any(row.arguments for row in shown)
     at = ANSWER_X if called else ARGUMENTS_X
-    out = [text_at(x, 12, name, "r") for name, x in CELLS.items()] + [
-        text_at(at, 12, "answer", "m")
-    ]
+    ends, answer_end = CELLS, ANSWER_END
+    if "again" in row_head(state):
+        at_cached = CELLS["cached"]
+        ends = {**CELLS, "cached": at_cached - AGAIN, "again": at_cached}
+        answer_end -= AGAIN
+    out = [text_at(x, 12, name, "r") for name, x in ends.items()]
+    out.append(text_at(at, 12, "answer", "m"))
     out += [text_at(ARGUMENTS_X, 12, "arguments", "m")] if called else []
     y = float(LINE)
     for row in shown:
-        cells = dict(zip(ROW_HEAD, row_cells(row), strict=True))
+        cells = row_cells(row)
         out.append(tag("path", class_="l", d=f"M0 {y - 2:.0f}h{INSIDE}"))
-        answer = _fitted(cells["answer"], int((ANSWER_END - at) / CHAR))
+        answer = _fitted(cells["answer"], int((answer_end - at) / CHAR))
         out.append(text_at(at, y + 13, answer, "x" if row.error else ""))
         if called:
             room = int((ANSWER_X - ARGUMENTS_X) / CHAR) - 1
             out.append(text_at(ARGUMENTS_X, y + 13, _fitted(cells["arguments"], room), ""))
-        out += [text_at(x, y + 13, cells[name], "r") for name, x in CELLS.items() if cells[name]]
+        out += [text_at(x, y + 13, cells[name], "r") for name, x in ends.items() if cells[name]]
         y += LINE + 2
     if len(state.rows) > rows:
         out.append(text_at(40, y + 12, f"… {counted(len(state.rows) - rows, 'more row')}", "m"))
@@ -194,8 +205,9 @@ def _rows(state: RunState, rows: int) -> tuple[str, float]:
 
 
 def _legend(state: RunState, y: float) -> str:
-    counts = enumerate(state.figures.by_kind().items())
-    return "".join(_line([(kind, f" {kind} {n} ")], y, 170 * i) for i, (kind, n) in counts)
+    counts = state.figures.by_kind().items()
+    items = [(kind, f" {KIND_NAMES.get(kind, kind)} {count} ") for kind, count in counts]
+    return "".join(_line([item], y, 170 * i) for i, item in enumerate(items))
 
 
 def _line(runs: Sequence[Run], y: float, x: float = 0) -> str:
@@ -397,33 +409,42 @@ def _node(
         out.append(tag("path", class_="z", d=f"M{x:.1f} {y - 1:.1f}h5v{tall + 2:.1f}h-5z"))
         edges = f"M{x:.1f} {y - 1:.1f}v{tall + 2:.1f}m5 0v-{tall + 2:.1f}"
         out.append(tag("path", class_="v", d=edges))
+    if node.checkpoint:
+        at = box.x + box.width - 7 - BREAK * broken
+        out.append(_diamond(max(at, box.x + 5), y + tall - 8))
     count = (
         f"{len(node.tokens)}" + f" · found {node.hits}×" * found + f" · +{hidden}" * (hidden > 0)
     )
-    letters = int((box.width - 11 - BREAK * broken) / LETTER)
+    own = tall >= 2 * LABEL_LINE  # a line of its own for the count
+    room, mark = box.width - BREAK * broken, MARK * node.checkpoint
+    letters = int((room - 11 - mark * (not own)) / LETTER)
     if letters < NARROW and letters * LETTER < tall / 2:
-        turned = int((tall - 8) / LETTER)
-        if box.width - BREAK * broken > LABEL_LINE and turned > 1:
+        turned = int((tall - 8 - mark * (room < LABEL_LINE + MARK)) / LETTER)
+        if room > LABEL_LINE and turned > 1:
             text = _fitted(_text_of(tree, node, turned), turned)
             out.append(
                 _small(box.x + 8, y + 5, text, "b", f"rotate(90 {box.x + 8:.1f} {y + 5:.1f})")
             )
         return "".join(out)
-    own = tall >= 2 * LABEL_LINE  # a line of its own for the count
     lines = max(1, int(tall / LABEL_LINE) - own)
     aside = 0 if own or letters < len(count) + 8 else len(count) + 2
-    room = letters - aside
-    if room > 1:
-        text = _text_of(tree, node, lines * room)
+    width = letters - aside
+    if width > 1:
+        text = _text_of(tree, node, lines * width)
         top = y + 12 + (0 if own else (tall - LABEL_LINE) / 2)
-        for i, start in enumerate(range(0, len(text), room)):
-            line = _fitted(text[start : start + room], room)
+        for i, start in enumerate(range(0, len(text), width)):
+            line = _fitted(text[start : start + width], width)
             out.append(_small(box.x + 7, top + LABEL_LINE * i, line, "b"))
     if aside:
-        out.append(_small(box.x + 7 + LETTER * (room + 2), y + tall / 2 + 4, count, "c"))
-    elif own and letters >= len(count):
+        out.append(_small(box.x + 7 + LETTER * (width + 2), y + tall / 2 + 4, count, "c"))
+    elif own and (room - 11 - mark) / LETTER >= len(count):
         out.append(_small(box.x + 7, y + tall - 5, count, "c"))
     return "".join(out)
+
+
+def _diamond(x: float, y: float) -> str:
+    """The mark of a checkpoint, around a point."""
+    return tag("path", class_="q", d=f"M{x - 4.5:.1f} {y:.1f}l4.5 -5 4.5 5 -4.5 5z")
 
 
 def _text_of(tree: TreeState, node: Node, most: int) -> str:
@@ -456,9 +477,14 @@ def _tree_legend(
     if any(len(node.tokens) > cap for node in tree.nodes.values()):
         linear += f"; a broken node is longer than {cap}"
     out.append(text_at(x + length * scale + 8, 13, linear, "m"))
+    height = 18
+    if tree.engine is not None and tree.engine.states:
+        out.append(_diamond(9, height + 10))
+        out.append(text_at(24, height + 14, "checkpoint: a request can go on from its end", "m"))
+        height += 18
     more = len(tree.nodes) - 1 - shown
-    if not more:
-        return "".join(out), 18
-    folded = f"{counted(more, 'more node')} not drawn; +N says how many below a node"
-    out.append(text_at(0, 32, folded, "m"))
-    return "".join(out), 36
+    if more:
+        folded = f"{counted(more, 'more node')} not drawn; +N says how many below a node"
+        out.append(text_at(0, height + 14, folded, "m"))
+        height += 18
+    return "".join(out), height

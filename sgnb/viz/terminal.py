@@ -17,15 +17,15 @@ from .plain_text import (
     batch_lines,
     compare_text,
     counted,
-    holders,
     in_line,
     losses,
+    node_marks,
     own_error,
     rows,
     run_heading,
     tree_heading,
 )
-from .run import RunState
+from .run import KIND_NAMES, RunState
 from .tokens import visible, visible_segments
 from .tree import TreeState
 
@@ -33,6 +33,7 @@ STYLES = {
     "text": "dim",
     "cached": "green underline",
     "computed": "yellow",
+    "again": "yellow underline",
     "sampled": "bold blue",
     "jumped": "magenta italic",
 }
@@ -65,7 +66,8 @@ def _text(state: RunState) -> Text:
 
 def _legend(state: RunState) -> Text:
     counts = state.figures.by_kind().items()
-    return Text(" · ").join([Text(f"{kind} {count}", STYLES[kind]) for kind, count in counts])
+    items = [Text(f"{KIND_NAMES.get(kind, kind)} {n}", STYLES[kind]) for kind, n in counts]
+    return Text(" · ").join(items)
 
 
 def print_tree(tree: TreeState, height: int = 30) -> RenderableType:
@@ -79,7 +81,7 @@ def print_tree(tree: TreeState, height: int = 30) -> RenderableType:
         else:
             body.append(in_line(tree.text(node), 48), "green")
             body.append(f"  {counted(len(node.tokens), 'token')}", "dim")
-            body.append("".join(f"  {part}" for part in holders(tree, node)), "bold")
+            body.append("".join(f"  {part}" for part in node_marks(tree, node)), "bold")
     return Group(out, body)
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from ..events import (
+    CheckpointDropped,
+    CheckpointKept,
     EngineStarted,
     Jumped,
     NodeAdded,
@@ -44,6 +46,7 @@ class Node:
     hits: int = 0  # prompts that found it
     found: float = -1.0  # when the last of them did, in seconds of the log's clock
     made_by: str = ""  # the run whose request made it
+    checkpoint: bool = False  # the states after its last token are kept
     children: dict[tuple[str, int], int] = field(default_factory=dict)
     """(namespace, first token) -> node id, in order."""
 
@@ -68,6 +71,7 @@ class TreeState:
         self.pins: dict[int, list[str]] = {}  # by node, their owners
         self.tokens = 0
         self.evicted = 0
+        self.checkpoints = 0  # nodes that have one
         self.engine: EngineStarted | None = None
         self.step: StepRan | None = None
         self.lost = 0  # records
@@ -180,7 +184,7 @@ class TreeState:
         if node is None:
             return
         head, tail = node.tokens[: event.length], node.tokens[event.length :]
-        upper = replace(node, id=event.upper, tokens=head, children={})
+        upper = replace(node, id=event.upper, tokens=head, children={}, checkpoint=False)
         self.nodes[upper.id] = upper
         self.nodes[node.parent].children[upper.key] = upper.id
         node.parent, node.tokens, node.namespace = upper.id, tail, ""
@@ -193,7 +197,20 @@ class TreeState:
         del self.nodes[node.id]
         self.nodes[node.parent].children.pop(node.key)
         self.tokens -= len(node.tokens)
+        self.checkpoints -= node.checkpoint
         self.evicted += 1
+
+    def _keep(self, event: CheckpointKept) -> None:
+        self._mark(event.node, True)
+
+    def _drop(self, event: CheckpointDropped) -> None:
+        self._mark(event.node, False)
+
+    def _mark(self, node_id: int, kept: bool) -> None:
+        node = self._find(node_id)
+        if node is not None:
+            self.checkpoints += kept - node.checkpoint
+            node.checkpoint = kept
 
     def _lock(self, event: NodeLocked) -> None:
         for node in self._path(event.node):
@@ -240,6 +257,8 @@ class TreeState:
         NodeAdded: _add,
         NodeSplit: _split,
         NodeEvicted: _evict,
+        CheckpointKept: _keep,
+        CheckpointDropped: _drop,
         NodeLocked: _lock,
         NodePinned: _pin,
         NodeTouched: _touch,

@@ -3,8 +3,10 @@ data. Knows no engine and no display.
 
 A look-up is what a request found when it was admitted. What it did not find was evicted before, was
 not computed yet, lies in another namespace, or differs: from the first other token on nothing can
-be shared, even where the texts are the same again. The last token of a prompt is always computed,
-because its logits are needed. What is in the tree is found however short it is.
+be shared, even where the texts are the same again. A model with recurrent layers goes on from the
+last token whose states were kept: what the tree has behind it is computed again. The last token of
+a prompt is always computed, because its logits are needed. What is in the tree is found however
+short it is.
 """
 
 from __future__ import annotations
@@ -14,7 +16,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from ..events import NodeEvicted, Record, RequestAdmitted, RequestFinished, RequestQueued
+from ..events import (
+    CheckpointDropped,
+    NodeEvicted,
+    Record,
+    RequestAdmitted,
+    RequestFinished,
+    RequestQueued,
+)
 from .branch import common_length
 from .tokens import Vocabulary, visible
 from .tree import ROOT, TreeState
@@ -23,9 +32,12 @@ AROUND = 4
 """Tokens shown on either side of a difference."""
 
 REMEMBERED = 4096
-"""Evicted nodes and earlier prompts that a look-up is compared with, the latest."""
+"""Evicted nodes, dropped checkpoints and earlier prompts that a look-up is compared with, the
+latest."""
 
-Kind = Literal["last token", "scored", "evicted", "computing", "namespace", "differs", "first"]
+Kind = Literal[
+    "last token", "scored", "no state", "evicted", "computing", "namespace", "differs", "first"
+]
 
 
 class Difference(NamedTuple):
@@ -67,6 +79,7 @@ class Lookup:
     name: str
     prompt_tokens: int
     cached_tokens: int
+    again_tokens: int  # more that were in the tree, and were computed for want of a state
     reasons: tuple[Reason, ...]  # their tokens and `cached_tokens` make up the prompt
     nearest: int | None  # the earlier request with the longest common prefix
     difference: Difference | None  # from that one's prompt
@@ -75,6 +88,7 @@ class Lookup:
         """One line, for people."""
         who = f"{visible(self.name)} of {self.run}, branch {self.branch}" if self.run else "request"
         found = f"{self.cached_tokens:,} of {self.prompt_tokens:,} prompt tokens found"
+        found += f", {self.again_tokens:,} computed again" if self.again_tokens else ""
         return f"{who} ({self.request}): {found}"
 
 
@@ -105,6 +119,7 @@ class _Replay:
         self._run, self._branch = run, branch
         self._tree = TreeState()
         self._evicted: deque[tuple[Sequence[int], str]] = deque(maxlen=REMEMBERED)
+        self._dropped: deque[Sequence[int]] = deque(maxlen=REMEMBERED)  # tokens up to a checkpoint
         self._queued: dict[int, RequestQueued] = {}  # not admitted yet
         self._earlier: deque[RequestQueued] = deque(maxlen=REMEMBERED)  # admitted
         self._finished: set[int] = set()
@@ -114,15 +129,17 @@ class _Replay:
             match record.event:
                 case NodeEvicted(node=node, reason=reason) if node in self._tree.nodes:
                     self._evicted.append((self._path(node), reason))
+                case CheckpointDropped(node=node) if node in self._tree.nodes:
+                    self._dropped.append(self._path(node))
                 case RequestQueued() as event:
                     self._queued[event.request] = replace(event, prompt=tuple(event.prompt))
                 case RequestFinished(request=request):
                     self._queued.pop(request, None)
                     self._finished.add(request)
-                case RequestAdmitted(request=request, cached=cached) if request in self._queued:
+                case RequestAdmitted(request=request) as event if request in self._queued:
                     queued = self._queued.pop(request)
                     if self._is_wanted(queued):
-                        yield self._look_up(queued, cached)
+                        yield self._look_up(queued, event)
                     self._earlier.append(queued)
             self._tree.apply(record)
 
@@ -130,19 +147,20 @@ class _Replay:
         own = queued.branch == self._branch or queued.branch.startswith(f"{self._branch}.")
         return self._run in ("", queued.run) and (not self._branch or own)
 
-    def _look_up(self, queued: RequestQueued, cached: int) -> Lookup:
+    def _look_up(self, queued: RequestQueued, admitted: RequestAdmitted) -> Lookup:
         prompt, vocabulary = queued.prompt, self._tree.vocabulary
         earlier = (one for one in self._earlier if one.namespace == queued.namespace)
         nearest = max(earlier, key=lambda e: common_length(prompt, e.prompt), default=None)
         differs = None if nearest is None else difference(prompt, nearest.prompt, vocabulary)
-        reasons = tuple(self._reasons(queued, cached, nearest, differs))
+        reasons = tuple(self._reasons(queued, admitted, nearest, differs))
         return Lookup(
             queued.request,
             queued.run,
             queued.branch,
             queued.name,
             len(prompt),
-            cached,
+            admitted.cached,
+            admitted.again,
             reasons,
             None if nearest is None else nearest.request,
             differs,
@@ -151,15 +169,15 @@ class _Replay:
     def _reasons(
         self,
         queued: RequestQueued,
-        cached: int,
+        admitted: RequestAdmitted,
         nearest: RequestQueued | None,
         differs: Difference | None,
     ) -> Iterator[Reason]:
         """Each for the tokens up to which it reaches and none before it did."""
-        prompt, at = queued.prompt, cached
+        prompt, at = queued.prompt, admitted.cached
         last = len(prompt) - 1
         in_tree, evicted = self._in_tree(prompt), self._most_evicted(prompt)
-        ends: list[tuple[int, Kind, str]] = []
+        ends = self._without_states(prompt, at, admitted.again)
         if evicted is not None:
             ends.append((*evicted[:1], "evicted", f"was cached, and evicted before: {evicted[1]}"))
         others = max((n for space, n in in_tree.items() if space != queued.namespace), default=0)
@@ -187,6 +205,27 @@ class _Replay:
             )
         if at <= last:
             yield Reason("last token", 1, "always computed: its logits are needed")
+
+    def _without_states(
+        self, prompt: Sequence[int], cached: int, again: int
+    ) -> list[tuple[int, Kind, str]]:
+        """What the tree has of the prompt behind the last token whose states are kept: up to where
+        others were, and the rest."""
+        if not again:
+            return []
+        end = cached + again
+        gone = (len(path) for path in self._dropped if common_length(prompt, path) == len(path))
+        place = max((length for length in gone if cached < length <= end), default=cached)
+        dropped = (
+            f"is cached, but the state behind token {place:,} was dropped for lack of memory;"
+            " a larger max_states keeps more"
+        )
+        where = f"was kept behind token {place:,}" if place else "of it was kept"
+        never = (
+            f"is cached, but no state {where}; a smaller checkpoint_every keeps more, and so does"
+            " a fork where prompts part"
+        )
+        return [(place, "no state", dropped), (end, "no state", never)]
 
     def _in_tree(self, prompt: Sequence[int]) -> dict[str, int]:
         """How many tokens of the prompt the tree has, by namespace."""

@@ -125,6 +125,40 @@ def test_a_page_from_disk_is_accessible(page: Page, tmp_path: Path) -> None:
         assert not findings(page, "main"), scheme
 
 
+def test_checkpoints_are_seen_and_said(page: Page, tmp_path: Path) -> None:
+    log = EventLog()
+    engine = WordEngine(log, states=8)
+    list(engine.generate("one two three", " four"))
+    program = Program(engine, "r1", "states")
+    program.branch("0")
+    program.add("0", "one two three five six")
+    list(program.gen("0", "answer", " seven"))
+    program.end("0")
+    program.finish()
+    page.goto(kept(log).save(tmp_path / "trace.html").as_uri())
+    page.locator(".sgnb-tab[data-view=tree]").click()
+    tree = page.locator(".sgnb-stage canvas")
+    expect(page.get_by_text("checkpoint: a request can go on from its end")).to_be_visible()
+    expect(page.get_by_text("2 of 8 states kept, 2.0 MiB")).to_be_visible()
+    assert "2 with a checkpoint" in (tree.get_attribute("aria-label") or "")
+    tree.focus()
+    said = page.locator(".sgnb-inspector")
+    page.keyboard.press("ArrowDown")
+    expect(said).to_contain_text("begins at the first token and computes 3 tokens again")
+    page.keyboard.press("ArrowDown")
+    expect(said).to_contain_text("a request can go on from here: its states are kept, 1.0 MiB")
+    assert page.locator(".sgnb-text .sgnb-k-again").inner_text() == "one two three"
+    expect(page.locator(".sgnb-gain")).to_contain_text("3 more computed again")
+    page.locator(".sgnb-tab[data-view=time]").click()
+    drawn = page.get_by_role("img", name="of states 1 in the tree, 0 of running requests, 7 free")
+    expect(drawn).to_be_visible()
+    pytest.importorskip("axe_playwright_python", reason="needs the package axe-playwright-python")
+    page.locator(".sgnb-tab[data-view=tree]").click()
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert not findings(page, "main"), scheme
+
+
 @pytest.mark.slow
 def test_a_tree_of_50000_nodes_moves(page: Page, tmp_path: Path) -> None:
     log = EventLog()

@@ -15,7 +15,11 @@ class WordEngine:
     """Emits what an engine emits. A token is a word with the space before it, or one byte of a
     rarer character."""
 
-    def __init__(self, log: EventLog, pool: int = 4096) -> None:
+    def __init__(self, log: EventLog, pool: int = 4096, states: int = 0) -> None:
+        """states: how many states of recurrent layers there is room for; 0 for a model of attention
+        alone."""
+        self.states = states
+        self.checkpoints: list[int] = []  # nodes, the oldest first
         self.log, self.pool, self.latest = log, pool, 0
         self.ids: dict[bytes, int] = {}
         self.children: dict[int, list[int]] = {0: []}
@@ -24,7 +28,8 @@ class WordEngine:
         self.locks: dict[int, int] = {0: 0}
         self.ticks: dict[int, int] = {0: 0}
         self._node, self._request, self._tick, self._step = count(1), count(1), count(1), count(1)
-        log.emit(events.EngineStarted("words", "cpu", "float32", "none", pool, 2048))
+        size = (8, states, 1 << 20) if states else ()
+        log.emit(events.EngineStarted("words", "cpu", "float32", "none", pool, 2048, *size))
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Words; a character outside Latin-1 becomes one token for each byte. Names new tokens
@@ -105,7 +110,30 @@ class WordEngine:
             action(node)
             node = self.parent[node]
 
+    def keep(self, node: int) -> None:
+        """A checkpoint at the node's end, in the place of the oldest if there is no room."""
+        if not node or not self.states or node in self.checkpoints:
+            return
+        if len(self.checkpoints) == self.states:
+            self.drop(self.checkpoints[0])
+        self.checkpoints.append(node)
+        self.log.emit(events.CheckpointKept(node))
+
+    def drop(self, node: int) -> None:
+        self.checkpoints.remove(node)
+        self.log.emit(events.CheckpointDropped(node))
+
+    def _usable(self, node: int, length: int) -> int:
+        """Of a prefix of `length` tokens, which ends with the node, those up to the last
+        checkpoint."""
+        while node and self.states and node not in self.checkpoints:
+            length -= len(self.tokens[node])
+            node = self.parent[node]
+        return length
+
     def evict(self, node: int, reason: str = "memory") -> None:
+        if node in self.checkpoints:
+            self.checkpoints.remove(node)
         self.children[self.parent[node]].remove(node)
         for table in (self.children, self.parent, self.tokens, self.locks, self.ticks):
             del table[node]
@@ -129,10 +157,11 @@ class WordEngine:
         self.latest = request
         self.log.emit(events.RequestQueued(request, run, branch, name, purpose, tokens))
         yield
-        node, cached = self.match(tokens[:-1])
+        node, found = self.match(tokens[:-1])
+        cached = self._usable(node, found)
         self.touch(node)
         self.lock(node, 1)
-        self.log.emit(events.RequestAdmitted(request, cached))
+        self.log.emit(events.RequestAdmitted(request, cached, found - cached))
         yield
         made: tuple[int, ...] = ()
         for i, token in enumerate(self.encode(output)):
@@ -144,17 +173,16 @@ class WordEngine:
             made += (token,)
             yield
         self.lock(node, -1)
-        self.insert(tokens + made)
+        self.keep(self.insert(tokens + made))
         self.log.emit(events.RequestFinished(request, "stop", len(tokens), cached, len(made)))
         yield
 
     def step(self, extended: tuple[Extended, ...], sampled: tuple[Sampled, ...]) -> None:
-        held = sum(map(len, self.tokens.values()))
-        self.log.emit(
-            events.StepRan(
-                next(self._step), 0.001, extended, sampled, 0, 1, self.pool - held, held, 0
-            )
-        )
+        held, kept = sum(map(len, self.tokens.values())), len(self.checkpoints)
+        pool = self.pool - held, held, 0
+        states = {"free_states": self.states - kept, "kept_states": kept} if self.states else {}
+        step = next(self._step), 0.001, extended, sampled, 0, 1
+        self.log.emit(events.StepRan(*step, *pool, **states))
 
 
 class Program:

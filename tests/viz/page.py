@@ -29,16 +29,17 @@ function canonical(state) {
     const counts = { ...figures, seconds };
     const rows = [...run.rows.values()].map((r) => [
       r.branch, r.began, r.ended, r.status, r.error, r.arguments, r.name, r.answer, r.prompt,
-      r.cached, r.output,
+      r.cached, r.again, r.output,
     ]);
     runs[run.run] = [title, status, message, hidden, failed, firstError, counts, branches, rows];
   }
   const sorted = (ids) => [...ids].sort((a, b) => a - b);
   const nodes = sorted(state.nodes.keys()).map((id) => state.nodes.get(id)).map((n) =>
     [n.id, n.parent, n.tokens, n.namespace, n.locks, n.tick, n.hits,
-     state.requests.get(n.request)?.run ?? "", sorted(n.children.values())]);
-  const { cachedTokens: tokens, evicted, missing } = state;
-  return { runs, nodes, tokens, evicted, missing, pins: Object.fromEntries(state.pins) };
+     n.checkpoint, state.requests.get(n.request)?.run ?? "", sorted(n.children.values())]);
+  const { cachedTokens: tokens, evicted, missing, checkpoints } = state;
+  const pins = Object.fromEntries(state.pins);
+  return { runs, nodes, tokens, evicted, missing, checkpoints, pins };
 }
 """
 
@@ -82,13 +83,14 @@ def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
             branches, [list(astuple(row)) for row in run.rows.values()],
         ]  # fmt: skip
     nodes = [
-        [*(n.id, n.parent, list(n.tokens), n.namespace, n.locks, n.tick, n.hits, n.made_by),
+        [*(n.id, n.parent, list(n.tokens), n.namespace, n.locks, n.tick, n.hits),
+         *(n.checkpoint, n.made_by),
          sorted(n.children.values())]
         for n in sorted(tree.nodes.values(), key=lambda n: n.id)
     ]  # fmt: skip
     whole: Any = {
         "runs": found, "nodes": nodes, "tokens": tree.tokens, "evicted": tree.evicted,
-        "missing": tree.missing, "pins": tree.pins,
+        "missing": tree.missing, "checkpoints": tree.checkpoints, "pins": tree.pins,
     }  # fmt: skip
     return json.loads(json.dumps(whole))
 

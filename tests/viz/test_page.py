@@ -30,7 +30,7 @@ WORDS = ["the", " cat", " sat", "\n", " \N{FOX FACE}", " é", "🦊🐶", " on",
 def random_log(rng: random.Random) -> EventLog:
     """Programs with forks, generations, choices, jumps, retraction, splits, evictions and pins."""
     log = EventLog()
-    engine = WordEngine(log)
+    engine = WordEngine(log, states=rng.choice([0, 2, 6]))
     pinned: list[tuple[int, str]] = []
 
     def text(most: int) -> str:
@@ -58,6 +58,10 @@ def random_log(rng: random.Random) -> EventLog:
                     lanes.remove(lane)
                 if rng.random() < 0.1 and (leaves := engine.leaves()):
                     engine.evict(rng.choice(leaves))
+                if rng.random() < 0.1:
+                    engine.keep(rng.choice(list(engine.tokens)))
+                if rng.random() < 0.1 and engine.checkpoints:
+                    engine.drop(rng.choice(engine.checkpoints))
                 if rng.random() < 0.1:
                     pinned.append((rng.choice(list(engine.tokens)), rng.choice(["user", "r0"])))
                     engine.pin(*pinned[-1], 1)
@@ -160,7 +164,8 @@ def test_a_feed_tells_what_a_page_that_joins_late_needs(
                     n.parent,
                     list(n.tokens),
                     n.locks,
-                    n.tick,
+                    n.tick if n.id else 0,
+                    n.checkpoint,
                     named.text(n.tokens),
                     sorted(tree.pins.get(n.id, [])),
                 ]
@@ -173,7 +178,7 @@ def test_a_feed_tells_what_a_page_that_joins_late_needs(
         for (const record of parseLines(lines.join("\\n"))) apply(state, record);
         const text = (n) => textOfTokens(state.vocabulary, n.tokens);
         return [state.missing, Object.fromEntries([...state.nodes.values()].map((n) =>
-          [n.id, [n.parent, n.tokens, n.locks, n.tick, text(n),
+          [n.id, [n.parent, n.tokens, n.locks, n.id && n.tick, n.checkpoint, text(n),
                   (state.pins.get(n.id) ?? []).toSorted()]]))];
       });"""
     for (missing, nodes), whole in zip(node(script, REDUCERS, fed), wanted, strict=True):

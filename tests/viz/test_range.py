@@ -25,22 +25,22 @@ def figures(records: list[Record], begin: float, end: float) -> dict[str, Any]:
     outputs: defaultdict[int, list[int]] = defaultdict(list)
     runs: dict[int, str] = {}
     seen: set[tuple[int, ...]] = set()
-    found: defaultdict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    found: defaultdict[str, list[tuple[int, int, int, int]]] = defaultdict(list)
     nodes: dict[int, int] = {}
-    whole = {"steps": 0, "evicted": 0, "freed": 0, "prefill": 0, "decode": 0}
+    whole = {"steps": 0, "evicted": 0, "freed": 0, "dropped": 0, "prefill": 0, "decode": 0}
     over: set[int] = set()
     for record in records:
         event, inside = record.event, begin < record.t <= end
         match event:
             case events.RequestQueued():
                 prompts[event.request], runs[event.request] = event.prompt, event.run
-            case events.RequestAdmitted(request, cached):
+            case events.RequestAdmitted(request, cached, again):
                 prompt = prompts[request]
                 known = max(n for n in range(len(prompt) + 1) if n == 0 or prompt[:n] in seen)
                 seen |= {prompt[: n + 1] for n in range(len(prompt))}
                 if inside:
                     optimal = max(cached, min(known, len(prompt) - 1))
-                    found[runs[request]].append((len(prompt), cached, optimal))
+                    found[runs[request]].append((len(prompt), cached, again, optimal))
             case events.Jumped():
                 if event.request not in over:
                     outputs[event.request] += event.tokens
@@ -56,6 +56,8 @@ def figures(records: list[Record], begin: float, end: float) -> dict[str, Any]:
             case events.NodeEvicted():
                 whole["evicted"] += inside
                 whole["freed"] += inside * nodes[event.node]
+            case events.CheckpointDropped():
+                whole["dropped"] += inside
             case events.StepRan():
                 whole["steps"] += inside
                 for row in event.extended:
@@ -69,12 +71,13 @@ def figures(records: list[Record], begin: float, end: float) -> dict[str, Any]:
     return {**every, **whole, "runs": [{"run": run, **one} for run, one in rows.items()]}
 
 
-def hits(rows: list[tuple[int, int, int]]) -> dict[str, int]:
+def hits(rows: list[tuple[int, int, int, int]]) -> dict[str, int]:
     return {
         "requests": len(rows),
         "prompt": sum(row[0] for row in rows),
         "cached": sum(row[1] for row in rows),
-        "optimal": sum(row[2] for row in rows),
+        "again": sum(row[2] for row in rows),
+        "optimal": sum(row[3] for row in rows),
     }
 
 
@@ -98,6 +101,7 @@ def test_a_range_is_counted_as_by_its_definition() -> None:
       });"""
     found = node(script, REDUCERS, given)
     assert found == wanted
+    assert any(one["dropped"] and one["again"] for of in wanted for one in of)
     assert any(one["evicted"] and one["optimal"] > one["cached"] > 0 for of in wanted for one in of)
 
 

@@ -20,6 +20,10 @@ const foundOf = (requests) => {
   const sum = (of) => requests.reduce((all, request) => all + (request.admitted === null ? 0 : of(request)), 0);
   return `${grouped(sum((request) => request.cached))} of ${grouped(sum((request) => request.prompt.length))}`;
 };
+const againOf = (requests) => {
+  const again = requests.reduce((all, request) => all + request.again, 0);
+  return again ? `, ${grouped(again)} computed again` : "";
+};
 
 // What was sampled or forced last at a time.
 function tokenBefore(request, t) {
@@ -110,7 +114,7 @@ function newBranchesPanel(host, page) {
     const place = (t) => GUTTER + (room * (t - begin)) / (end - begin);
     shown = { state, run, few, time: (x) => begin + ((x - GUTTER) / room) * (end - begin), place, width };
     setText(note, lanes.length ? (lanes.length > few.length ? `and ${plural(lanes.length - few.length, "more lane")}` : "") : "no request yet");
-    surface.say(`${few.map(({ name, requests }) => `branch ${name}: ${plural(requests.reduce((sum, { output }) => sum + output.length, 0), "new token")}, ${foundOf(requests)} prompt tokens found`).join("; ") || "no request yet"}. Arrow keys go from lane to lane and from token to token; c, or a click on its name, compares a lane with another.`);
+    surface.say(`${few.map(({ name, requests }) => `branch ${name}: ${plural(requests.reduce((sum, { output }) => sum + output.length, 0), "new token")}, ${foundOf(requests)} prompt tokens found${againOf(requests)}`).join("; ") || "no request yet"}. Arrow keys go from lane to lane and from token to token; c, or a click on its name, compares a lane with another.`);
     draw();
     paintPair(state, run, lanes);
   }

@@ -20,7 +20,7 @@ function comparedRows(state) {
     const f = run.figures, seconds = variant.runs.map((id) => state.runs.get(id).seconds);
     return {
       variant: variant.name, seconds: run.seconds, fastest: Math.min(...seconds), slowest: Math.max(...seconds), times: base ? run.seconds / base.seconds : 1,
-      prompt_tokens: f.prompt_tokens, cached_tokens: f.cached_tokens, computed_tokens: f.prompt_tokens - f.cached_tokens, passes: f.passes,
+      prompt_tokens: f.prompt_tokens, cached_tokens: f.cached_tokens, computed_tokens: f.prompt_tokens - f.cached_tokens, again_tokens: f.again_tokens, passes: f.passes,
       sampled_tokens: f.output_tokens - f.jumped_tokens, jumped_tokens: f.jumped_tokens, same_text: !variant.note, run: run.run, note: variant.note,
     };
   });
@@ -36,7 +36,7 @@ const COMPARED = [
   ["", "the program as it is, and without a technique", (row) => row.variant],
   ["time", "of the run of median time", (row) => duration(row.seconds)],
   ["all runs", "the fastest and the slowest", (row) => (row.fastest < row.slowest ? `${duration(row.fastest)} – ${duration(row.slowest)}` : "")],
-  ["computed", "prompt tokens that went through the model", (row) => grouped(row.computed_tokens)],
+  ["computed", "prompt tokens that went through the model; again: found in the cache without a state to go on from", (row) => `${grouped(row.computed_tokens)}${row.again_tokens ? ` (${grouped(row.again_tokens)} again)` : ""}`],
   ["found", "prompt tokens found in the cache", (row) => grouped(row.cached_tokens)],
   ["passes", "forward passes", (row) => grouped(row.passes)],
   ["sampled", "tokens chosen by the model", (row) => grouped(row.sampled_tokens)],

@@ -233,7 +233,8 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     const f = run.figures, each = secondsPerToken(store.steps);
     const saved = each && f.cached_tokens ? `: about ${duration(each * f.cached_tokens)}` : "";
     gain.classList.toggle("sgnb-nothing", !f.cached_tokens);
-    setText(gain, f.prompt_tokens ? `${grouped(f.cached_tokens)} of ${plural(f.prompt_tokens, "prompt token")} found in the cache${saved}` : "");
+    const again = f.again_tokens ? `; ${grouped(f.again_tokens)} more computed again for want of a state` : "";
+    setText(gain, f.prompt_tokens ? `${grouped(f.cached_tokens)} of ${plural(f.prompt_tokens, "prompt token")} found in the cache${saved}${again}` : "");
     const parts = [f.total > 1 && `${f.finished}/${f.total} done`, f.output_tokens && plural(f.output_tokens, "new token"), f.jumped_tokens && `${f.jumped_tokens} forced`, f.output_tokens && run.seconds && `${Math.round(f.output_tokens / run.seconds)} tok/s`, plural(f.passes, "pass", "passes"), duration(run.seconds)];
     if (run.status === "running" && f.finished && f.finished < f.total) parts.push(`${duration((run.seconds / f.finished) * (f.total - f.finished))} left`);
     setText(figures, parts.filter(Boolean).join(" · "));
@@ -250,7 +251,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     }, (item, kind) => {
       item.title = KINDS[kind][1];
       item.firstChild.className = `sgnb-k-${kind}`;
-      setText(item.firstChild, KINDS[kind][0]);
+      setText(item.firstChild, kind === "again" ? "of these again" : KINDS[kind][0]);
       setText(item.lastChild, ` ${COUNTS[kind](f).toLocaleString("en")}`);
     });
   }
@@ -291,7 +292,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     const state = store.state, run = runOf(state);
     const characters = run ? [...run.branches.values()].reduce((sum, branch) => sum + lengthOf(branch.pieces), 0) : 0;
     return {
-      records: store.records.length, nodes: state.nodes.size - 1, cached: state.cachedTokens, evicted: state.evicted, missing: state.missing, lost: state.lost,
+      records: store.records.length, nodes: state.nodes.size - 1, cached: state.cachedTokens, evicted: state.evicted, checkpoints: state.checkpoints, missing: state.missing, lost: state.lost,
       locked: [...state.nodes.values()].filter((node) => node.locks > 0).length, characters, view: chosen,
       ...(run ? { status: run.status, ...run.figures, hit_rate: run.figures.cached_tokens / Math.max(1, run.figures.prompt_tokens) } : {}),
     };

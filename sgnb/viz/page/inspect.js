@@ -15,7 +15,8 @@ function describeToken(state, { request: id, position }) {
   if (token.logprob !== null && token.logprob !== undefined) facts.push(["probability", `${(100 * Math.exp(token.logprob)).toFixed(1)} % (log ${token.logprob.toFixed(2)})`]);
   if (token.t !== undefined && before?.t !== undefined) facts.push(["time", `${duration(token.t - before.t)} after the token before`]);
   else if (token.t !== undefined) facts.push(["time", `${duration(token.t - request.queued)} after it was asked for`]);
-  if (position === request.cached && request.leaves) facts.push(["not found", whyNot(state, request)]);
+  if (request.again && position >= request.cached && position < request.cached + request.again) facts.push(["computed again", whyAgain(request)]);
+  if (position === request.cached + request.again && request.leaves) facts.push(["not found", whyNot(state, request)]);
   if (token.mask) facts.push(["grammar", `${plural(token.mask.allowed, "token")} allowed, ${(100 * Math.exp(token.mask.kept)).toFixed(1)} % of the probability${token.mask.before >= 0 ? `, state ${token.mask.before} → ${token.mask.after}` : ""}`]);
   if (token.alternatives) facts.push(["likeliest", alternativesOf(state, token)]);
   if (token.jump) facts.push(["grammar", `forced${token.jump.labels.length ? ` by ${visible(token.jump.labels.join(" "))}` : ""}${token.jump.before >= 0 ? `, state ${token.jump.before} → ${token.jump.after}` : ""}`]);
@@ -33,9 +34,14 @@ function alternativesOf(state, { alternatives, mask }) {
   }).join(", ");
 }
 
+// Why tokens were not read from the tree that has them.
+function whyAgain({ cached, again }) {
+  return `${plural(again, "token")} in the tree: no state ${cached ? `was kept behind token ${grouped(cached)}` : "of them was kept"} to go on from`;
+}
+
 // Why the prompt's prefix in the cache ends where it does.
-function whyNot(state, { prompt, cached, leaves: { others } }) {
-  if (cached === prompt.length - 1) return "the last token of a prompt is always computed: its logits give the next one";
+function whyNot(state, { prompt, cached, again, leaves: { others } }) {
+  if (cached + again === prompt.length - 1) return "the last token of a prompt is always computed: its logits give the next one";
   const texts = others.map((token) => `“${inLine(textOfTokens(state.vocabulary, [token]), 20)}”`);
   return texts.length ? `from here on: the tree went on with ${texts.join(", ")}` : "from here on: nothing in the tree went further";
 }
@@ -60,6 +66,15 @@ function describeState(state, { automaton, state: number }) {
   return { text: "", facts };
 }
 
+// Whether a request can go on from a node's end or, if not, what it computes again.
+function checkpointOf(state, node) {
+  if (node.checkpoint) return `a request can go on from here: its states are kept, ${bytesIn(state.engine.state_bytes)}`;
+  let again = 0;
+  for (; node && node.id !== ROOT && !node.checkpoint; node = state.nodes.get(node.parent)) again += node.tokens.length;
+  const from = node && node.id !== ROOT ? `goes on from node ${node.id}` : "begins at the first token";
+  return `none: a request that finds all of this ${from} and computes ${plural(again, "token")} again`;
+}
+
 function describeNode(state, id) {
   const node = state.nodes.get(id);
   if (!node) return null;
@@ -70,6 +85,7 @@ function describeNode(state, id) {
   facts.push(["found", node.hits ? `${plural(node.hits, "time")} since this view began` : "not since this view began"]);
   facts.push(["last used", `${duration(Math.max(0, state.t - node.used))} before`]);
   if (state.engine?.token_bytes) facts.push(["keys and values", bytesIn(node.tokens.length * state.engine.token_bytes)]);
+  if (state.engine?.states) facts.push(["checkpoint", checkpointOf(state, node)]);
   const pinned = pinsAbove(state).get(id) ?? 0, owners = state.pins.get(id);
   if (node.locks > pinned) facts.push(["in use", `by ${plural(node.locks - pinned, "request")}`]);
   if (pinned) facts.push(["pinned", owners ? `by ${owners.map(visible).join(", ")}` : "with a node below it"]);

@@ -6,7 +6,7 @@ function piecesOf(state, run, name) {
   if (branch) return branch.pieces;
   const request = [...state.requests.values()].findLast((one) => one.run === run.run && one.branch === name && one.admitted !== null);
   if (!request) return [];
-  const ends = [0, request.cached, request.prompt.length], pieces = [];
+  const ends = [0, request.cached, request.cached + request.again, request.prompt.length], pieces = [];
   const tokens = [...request.prompt, ...request.output.map(({ token }) => token)];
   for (let i = 0; i < tokens.length; i += 1) if (i > request.prompt.length && request.output[i - request.prompt.length].kind !== request.output[i - 1 - request.prompt.length].kind) ends.push(i);
   ends.push(tokens.length);
@@ -37,7 +37,7 @@ function figuresOf(state, requests) {
   const sum = (of) => requests.reduce((all, request) => all + of(request), 0);
   const begin = Math.min(...requests.map(({ queued }) => queued)), end = Math.max(...requests.map(({ finished }) => finished ?? state.t));
   const forced = sum(({ output }) => output.filter(({ kind }) => kind === "jumped").length);
-  const parts = [`${foundOf(requests)} prompt tokens found`, plural(sum(({ output }) => output.length), "new token"), forced && `${forced} forced`, duration(end - begin)];
+  const parts = [`${foundOf(requests)} prompt tokens found${againOf(requests)}`, plural(sum(({ output }) => output.length), "new token"), forced && `${forced} forced`, duration(end - begin)];
   return parts.filter(Boolean).join(" · ");
 }
 

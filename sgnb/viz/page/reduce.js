@@ -7,7 +7,7 @@ const KEPT_GHOSTS = 12;
 
 function newState() {
   return {
-    t: 0, lost: 0, missing: 0, engine: null, stopped: "", added: 0, evicted: 0, cachedTokens: 0, pins: new Map(),
+    t: 0, lost: 0, missing: 0, engine: null, stopped: "", added: 0, evicted: 0, cachedTokens: 0, checkpoints: 0, pins: new Map(),
     vocabulary: new Map(), nodes: new Map([[ROOT, newNode(ROOT, -1, [], "", 0, 0)]]), ghosts: [], runs: new Map(), requests: new Map(), live: new Set(),
     comparison: null, automata: new Map(),
   };
@@ -32,7 +32,7 @@ function copyState(state) {
 }
 
 function newNode(id, parent, tokens, namespace, order, t) {
-  return { id, parent, tokens, namespace, order, locks: 0, tick: 0, children: new Map(), used: t, hits: 0, request: null };
+  return { id, parent, tokens, namespace, order, locks: 0, tick: 0, children: new Map(), used: t, hits: 0, request: null, checkpoint: false };
 }
 
 const keyOf = (node) => `${node.namespace} ${node.tokens[0]}`;
@@ -71,7 +71,7 @@ function newRun(event, t) {
   return {
     run: event.run, title: event.title, source: event.source, file: event.file, firstLine: event.first_line, status: "running", message: "", began: null, seconds: 0, t,
     branches: new Map(), rows: new Map(), hidden: 0, failed: 0, firstError: "",
-    figures: { prompt_tokens: 0, cached_tokens: 0, output_tokens: 0, jumped_tokens: 0, passes: 0, finished: 0, total: event.total },
+    figures: { prompt_tokens: 0, cached_tokens: 0, again_tokens: 0, output_tokens: 0, jumped_tokens: 0, passes: 0, finished: 0, total: event.total },
   };
 }
 
@@ -91,14 +91,14 @@ function* pathOf(state, id) {
   for (; node && node.id !== ROOT; node = state.nodes.get(node.parent)) yield node;
 }
 
-// Which nodes a prompt finds. Returns where it leaves the tree: the last node found, and the tokens that follow that one.
-function markHits(state, prompt, cached, t, namespace = "") {
+// Which nodes a prompt finds, those that it computes again but not as hits. Returns where it leaves the tree: the last node found, and the tokens that follow that one.
+function markHits(state, prompt, cached, again, t, namespace = "") {
   let node = state.nodes.get(ROOT), at = 0;
-  while (at < cached) {
+  while (at < cached + again) {
     const found = state.nodes.get(node.children.get(`${namespace} ${prompt[at]}`));
     if (!found) break;
+    if (at < cached) found.hits += 1;
     at += found.tokens.length;
-    found.hits += 1;
     found.used = t;
     [node, namespace] = [found, ""];
   }
@@ -156,7 +156,7 @@ const OF_RUNS = {
     run.message = event.message;
   },
   BranchStarted(run, event, state, t) {
-    if (!event.branch.includes(".")) run.rows.set(event.branch, { branch: event.branch, status: "running", error: "", arguments: "", name: "", answer: "", prompt: 0, cached: 0, output: 0, began: t, ended: null });
+    if (!event.branch.includes(".")) run.rows.set(event.branch, { branch: event.branch, status: "running", error: "", arguments: "", name: "", answer: "", prompt: 0, cached: 0, again: 0, output: 0, began: t, ended: null });
     if (run.branches.size >= KEPT_BRANCHES) {
       run.hidden += 1;
       return;
@@ -201,6 +201,16 @@ const OF_RUNS = {
   },
 };
 
+function markCheckpoint(state, id, kept) {
+  const node = state.nodes.get(id);
+  if (!node) {
+    state.missing += 1;
+    return;
+  }
+  state.checkpoints += kept - node.checkpoint;
+  node.checkpoint = kept;
+}
+
 const OF_TREE = {
   NodeAdded(state, event, t) {
     const parent = state.nodes.get(event.parent);
@@ -221,7 +231,7 @@ const OF_TREE = {
       state.missing += 1;
       return;
     }
-    const upper = { ...node, id: event.upper, tokens: node.tokens.slice(0, event.length), children: new Map() };
+    const upper = { ...node, id: event.upper, tokens: node.tokens.slice(0, event.length), children: new Map(), checkpoint: false };
     state.nodes.set(upper.id, upper);
     state.nodes.get(node.parent).children.set(keyOf(upper), upper.id);
     Object.assign(node, { parent: upper.id, tokens: node.tokens.slice(event.length), namespace: "" });
@@ -236,8 +246,15 @@ const OF_TREE = {
     state.nodes.delete(node.id);
     state.nodes.get(node.parent).children.delete(keyOf(node));
     state.cachedTokens -= node.tokens.length;
+    state.checkpoints -= node.checkpoint;
     state.evicted += 1;
     state.ghosts = [...state.ghosts.slice(1 - KEPT_GHOSTS), { ...node, reason: event.reason }];
+  },
+  CheckpointKept(state, event) {
+    markCheckpoint(state, event.node, true);
+  },
+  CheckpointDropped(state, event) {
+    markCheckpoint(state, event.node, false);
   },
   NodeLocked(state, event) {
     for (const node of pathOf(state, event.node)) node.locks += event.delta;
@@ -294,7 +311,7 @@ const OF_ENGINE = {
     const busy = live.some((request) => request.shown && request.run === event.run && request.branch === event.branch);
     state.requests.set(event.request, {
       id: event.request, run: event.run, branch: event.branch, name: event.name, purpose: event.purpose, file: event.file, line: event.line, prompt: event.prompt, namespace: event.namespace, output: [],
-      queued: t, admitted: null, first: null, finished: null, cached: 0, written: 0, told: event.prompt.length, pending: NO_BYTES, forced: NO_BYTES,
+      queued: t, admitted: null, first: null, finished: null, cached: 0, again: 0, written: 0, told: event.prompt.length, pending: NO_BYTES, forced: NO_BYTES,
       leaves: null, grammar: "", states: 0, automaton: 0, bound: false, shown: Boolean(run?.branches.has(event.branch)) && !busy,
     });
     state.live.add(event.request);
@@ -303,23 +320,26 @@ const OF_ENGINE = {
   RequestAdmitted(state, event, t) {
     const request = state.requests.get(event.request);
     if (!request || request.admitted !== null) return;
-    Object.assign(request, { admitted: t, cached: event.cached });
-    request.leaves = markHits(state, request.prompt, event.cached, t, request.namespace);
+    const { cached, again = 0 } = event;
+    Object.assign(request, { admitted: t, cached, again });
+    request.leaves = markHits(state, request.prompt, cached, again, t, request.namespace);
     const run = state.runs.get(request.run);
     if (!run) return;
     timed(run, t);
     run.figures.prompt_tokens += request.prompt.length;
-    run.figures.cached_tokens += event.cached;
+    run.figures.cached_tokens += cached;
+    run.figures.again_tokens += again;
     const row = rowOf(run, request.branch);
     if (row) {
       row.prompt += request.prompt.length;
-      row.cached += event.cached;
+      row.cached += cached;
+      row.again += again;
     }
     if (!request.shown) return;
     const piece = (kind, text, from, to) => ({ kind, text, request: request.id, from, to });
-    const whole = textOfTokens(state.vocabulary, request.prompt);
-    const [cached] = decodeMore(NO_BYTES, bytesOf(state.vocabulary, request.prompt.slice(0, event.cached)));
-    const pieces = [piece("cached", cached, 0, event.cached), piece("computed", whole.slice(cached.length), event.cached, request.prompt.length)];
+    const whole = textOfTokens(state.vocabulary, request.prompt), found = cached + again;
+    const [before, within] = [cached, found].map((end) => decodeMore(NO_BYTES, bytesOf(state.vocabulary, request.prompt.slice(0, end)))[0].length);
+    const pieces = [piece("cached", whole.slice(0, before), 0, cached), piece("again", whole.slice(before, within), cached, found), piece("computed", whole.slice(within), found, request.prompt.length)];
     const branch = run.branches.get(request.branch);
     showPrompt(branch, pieces, request.purpose === "generate");
     for (let above = run.branches.get(branch.parent); above; above = run.branches.get(above.parent)) showSent(above, pieces);

@@ -7,10 +7,12 @@ const COLUMNS = {
   answer: (row) => row.error || row.answer,
   prompt: (row) => row.prompt,
   cached: (row) => (row.prompt ? row.cached / row.prompt : 0),
+  again: (row) => (row.prompt ? row.again / row.prompt : 0),
   new: (row) => row.output,
   time: (row, now) => (row.ended ?? now) - row.began,
   status: (row) => row.status,
 };
+const AGAIN = Object.keys(COLUMNS).indexOf("again"); // seen where tokens of the tree were computed again
 
 function newRowsPanel(host, page) {
   const tools = el("div", "sgnb-tools");
@@ -55,14 +57,16 @@ function newRowsPanel(host, page) {
       return line;
     };
     list(body, rows.slice(0, SHOWN_ROWS), newRow, (line, row) => {
-      const cells = [row.branch, inLine(row.arguments, 80), inLine(row.error || row.answer, 160), row.prompt, percent(row.cached, row.prompt), row.output, duration((row.ended ?? now) - row.began), row.status];
+      const cells = [row.branch, inLine(row.arguments, 80), inLine(row.error || row.answer, 160), row.prompt, percent(row.cached, row.prompt), percent(row.again, row.prompt), row.output, duration((row.ended ?? now) - row.began), row.status];
       cells.forEach((text, i) => setText(line.children[i], String(text)));
       line.className = row.error ? "sgnb-failed" : "";
       line.classList.toggle("sgnb-lit", row.branch === opened);
+      line.children[AGAIN].hidden = !run.figures.again_tokens;
       line.dataset.branch = row.branch;
       line.children[1].title = visible(row.arguments);
       line.children[2].title = visible((row.error || row.answer).slice(0, 2000));
     });
+    head.children[AGAIN].hidden = !run.figures.again_tokens;
     Object.keys(COLUMNS).forEach((name, i) => head.children[i].setAttribute("aria-sort", name !== by ? "none" : down ? "descending" : "ascending"));
     paintDetail(state, run);
   }

@@ -3,7 +3,7 @@
 function newSourcePanel(host, page) {
   const frame = el("div", "sgnb-rows", "", { tabindex: "0" });
   const table = el("table", "sgnb-source"), head = el("tr"), thead = el("thead"), body = el("tbody");
-  for (const [name, title] of [["#", "line of the cell"], ["program", "the cell's text"], ["calls", "generations and choices"], ["found", "prompt tokens found in the cache"], ["computed", "prompt tokens computed"], ["new", "tokens sampled or forced"], ["time", "from the first call's start to the last one's end"]]) {
+  for (const [name, title] of [["#", "line of the cell"], ["program", "the cell's text"], ["calls", "generations and choices"], ["found", "prompt tokens found in the cache"], ["computed", "prompt tokens computed; again: found in the cache without a state to go on from"], ["new", "tokens sampled or forced"], ["time", "from the first call's start to the last one's end"]]) {
     head.append(el("th", "", name, { scope: "col", title }));
   }
   thead.append(head);
@@ -31,13 +31,14 @@ function newSourcePanel(host, page) {
     const asked = new Map();
     for (const request of state.requests.values()) {
       if (request.run !== run.run || request.file !== run.file) continue;
-      const sum = asked.get(request.line) ?? { calls: 0, found: 0, prompt: 0, output: 0, begin: Infinity, end: 0 };
+      const sum = asked.get(request.line) ?? { calls: 0, found: 0, again: 0, prompt: 0, output: 0, begin: Infinity, end: 0 };
       sum.calls += 1;
       sum.begin = Math.min(sum.begin, request.queued);
       sum.end = Math.max(sum.end, request.finished ?? state.t);
       sum.output += request.output.length;
       if (request.admitted !== null) {
         sum.found += request.cached;
+        sum.again += request.again;
         sum.prompt += request.prompt.length;
       }
       asked.set(request.line, sum);
@@ -53,7 +54,7 @@ function newSourcePanel(host, page) {
       row.dataset.line = line;
       row.className = sum ? "sgnb-asks" : "";
       row.style.setProperty("--share", sum ? `${Math.round((100 * (sum.end - sum.begin)) / longest)}%` : "0%");
-      const cells = sum ? [sum.calls, `${sum.found} (${percent(sum.found, sum.prompt)})`, sum.prompt - sum.found, sum.output, duration(sum.end - sum.begin)] : ["", "", "", "", ""];
+      const cells = sum ? [sum.calls, `${sum.found} (${percent(sum.found, sum.prompt)})`, `${sum.prompt - sum.found}${sum.again ? ` (${sum.again} again)` : ""}`, sum.output, duration(sum.end - sum.begin)] : ["", "", "", "", ""];
       [i + 1, visible(text) || " ", ...cells].forEach((cell, j) => setText(row.children[j], String(cell)));
     });
   }

@@ -3,7 +3,7 @@
 const KEYFRAME = 2000; // records between the copies from which an earlier state is made again
 
 function newStore() {
-  const store = { records: [], state: newState(), place: null, version: 0, live: true, heard: performance.now(), steps: newSteps(), admissions: [], evictions: [], prefixes: newPrefixes() };
+  const store = { records: [], state: newState(), place: null, version: 0, live: true, heard: performance.now(), steps: newSteps(), admissions: [], evictions: [], drops: [], prefixes: newPrefixes() };
   const keyframes = [];
 
   // `place`: how many records the shown state has seen; null follows the newest.
@@ -51,24 +51,26 @@ function newStore() {
   return store;
 }
 
-const newSteps = () => ({ t: [], seconds: [], prefill: [], decode: [], waiting: [], free: [], cached: [], inFlight: [] });
+const newSteps = () => ({ t: [], seconds: [], prefill: [], decode: [], waiting: [], free: [], cached: [], inFlight: [], freeStates: [], keptStates: [] });
 
-function collect({ steps, admissions, evictions, prefixes, state }, record) {
+function collect({ steps, admissions, evictions, drops, prefixes, state }, record) {
   const request = state.requests.get(record.request);
   if (record.kind === "StepRan") {
     const { request: ids, start, length } = record.extended;
     const decode = ids.filter((id, i) => length[i] === 1 && start[i] >= (state.requests.get(id)?.prompt.length ?? 0)).length;
     const tokens = length.reduce((sum, one) => sum + one, 0);
-    const row = { t: record.t, seconds: record.seconds, prefill: tokens - decode, decode, waiting: record.waiting, free: record.free, cached: record.cached, inFlight: record.in_flight };
+    const row = { t: record.t, seconds: record.seconds, prefill: tokens - decode, decode, waiting: record.waiting, free: record.free, cached: record.cached, inFlight: record.in_flight, freeStates: record.free_states ?? 0, keptStates: record.kept_states ?? 0 };
     for (const [name, value] of Object.entries(row)) steps[name].push(value);
   } else if (record.kind === "RequestAdmitted") {
     if (!request || request.admitted !== null) return;
     const most = Math.min(request.prompt.length - 1, prefixes.add(request.prompt, request.namespace));
-    admissions.push({ t: record.t, run: request.run, prompt: request.prompt.length, cached: record.cached, optimal: Math.max(record.cached, most) });
+    admissions.push({ t: record.t, run: request.run, prompt: request.prompt.length, cached: record.cached, again: record.again ?? 0, optimal: Math.max(record.cached, most) });
   } else if (record.kind === "RequestFinished") {
     if (request) prefixes.add([...request.prompt, ...request.output.map(({ token }) => token)], request.namespace);
   } else if (record.kind === "NodeEvicted") {
     evictions.push({ t: record.t, tokens: state.nodes.get(record.node)?.tokens.length ?? 0 });
+  } else if (record.kind === "CheckpointDropped") {
+    drops.push({ t: record.t });
   }
 }
 
@@ -104,10 +106,10 @@ function newPrefixes() {
 }
 
 // What happened after `from` and up to `to`, in seconds of the log.
-function figuresWithin({ steps, admissions, evictions }, { from, to }) {
+function figuresWithin({ steps, admissions, evictions, drops }, { from, to }) {
   const inside = ({ t }) => t > from && t <= to;
   const sum = (rows, name) => rows.reduce((all, row) => all + row[name], 0);
-  const hits = (rows) => ({ requests: rows.length, prompt: sum(rows, "prompt"), cached: sum(rows, "cached"), optimal: sum(rows, "optimal") });
+  const hits = (rows) => ({ requests: rows.length, prompt: sum(rows, "prompt"), cached: sum(rows, "cached"), again: sum(rows, "again"), optimal: sum(rows, "optimal") });
   const admitted = admissions.filter(inside), evicted = evictions.filter(inside);
   const runs = [...new Set(admitted.map(({ run }) => run))], computed = { steps: 0, prefill: 0, decode: 0 };
   steps.t.forEach((t, i) => {
@@ -117,7 +119,7 @@ function figuresWithin({ steps, admissions, evictions }, { from, to }) {
     computed.decode += steps.decode[i];
   });
   return {
-    ...hits(admitted), ...computed, evicted: evicted.length, freed: sum(evicted, "tokens"),
+    ...hits(admitted), ...computed, evicted: evicted.length, freed: sum(evicted, "tokens"), dropped: drops.filter(inside).length,
     runs: runs.map((run) => ({ run, ...hits(admitted.filter((row) => row.run === run)) })),
   };
 }

@@ -3,6 +3,7 @@
 const KINDS = {
   cached: ["cached", "found in the radix tree, not computed again"],
   computed: ["computed", "went through the model as prompt"],
+  again: ["computed again", "is in the radix tree, but no state was kept there to go on from"],
   jumped: ["jumped", "forced by the grammar"],
   sampled: ["sampled", "chosen by the model"],
   text: ["not sent", "constant text that has not reached the engine"],
@@ -10,12 +11,14 @@ const KINDS = {
 const COUNTS = {
   cached: (figures) => figures.cached_tokens,
   computed: (figures) => figures.prompt_tokens - figures.cached_tokens,
+  again: (figures) => figures.again_tokens,
   sampled: (figures) => figures.output_tokens - figures.jumped_tokens,
   jumped: (figures) => figures.jumped_tokens,
 };
 const SPLIT_AT_MOST = 2000; // tokens of a prompt's piece that become elements
 
-const tokenAt = (request, position) => (position < request.prompt.length ? { token: request.prompt[position], kind: position < request.cached ? "cached" : "computed" } : request.output[position - request.prompt.length]);
+const promptKind = (request, position) => (position < request.cached ? "cached" : position < request.cached + request.again ? "again" : "computed");
+const tokenAt = (request, position) => (position < request.prompt.length ? { token: request.prompt[position], kind: promptKind(request, position) } : request.output[position - request.prompt.length]);
 
 // The tokens of a piece, each with the text that it adds: {text, position}.
 function splitPiece(state, piece, split = newSplit(piece)) {

@@ -2,6 +2,7 @@
 
 const STRIPS = [
   { name: "KV pool", height: 74 },
+  { name: "states", height: 40 }, // of recurrent layers, where there are some
   { name: "batch", height: 62 },
   { name: "hit rate", height: 46 },
 ];
@@ -13,6 +14,8 @@ function newTimePanel(host, page) {
   const surface = newSurface(host, "cache and batch over time");
   const legend = el("div", "sgnb-legend");
   legend.append(...[["cached", "in the tree"], ["decode", "of running requests; rows decoding"], ["prefill", "tokens of prompts and forced text"], ["wait", "requests waiting"], ["gone", "evicted"], ["optimal", "hit rate of a cache without limit"]].map(([name, text]) => legendItem(name, text)));
+  const drops = legendItem("gone", "of states: checkpoints dropped");
+  legend.append(drops);
   const figures = el("div", "sgnb-note");
   host.append(figures, legend);
   let range = null; // what is drawn: times, where they lie, and the moment that is shown
@@ -56,26 +59,32 @@ function newTimePanel(host, page) {
     const { steps } = store, width = Math.max(260, host.clientWidth - 2 * MARGIN), left = 64, room = width - left - 64;
     const from = run ? run.t : steps.t.length ? steps.t[0] - steps.seconds[0] : 0, to = Math.max(from + 1e-4, store.records.at(-1)?.t ?? 0);
     range = { from, to, left, room, at: store.place === null ? to : state.t };
-    const context = surface.begin(width, STRIPS.reduce((sum, strip) => sum + strip.height + 8, 14)), colours = coloursOf(host);
+    const strips = STRIPS.filter(({ name }) => name !== "states" || state.engine?.states);
+    const context = surface.begin(width, strips.reduce((sum, strip) => sum + strip.height + 8, 14)), colours = coloursOf(host);
     const x = (t) => left + (room * (t - from)) / (to - from);
     const columns = bucket(steps, from, to, Math.max(1, Math.floor(room / 2)));
     let top = 2;
-    for (const { name, height } of STRIPS) {
+    drops.hidden = !state.engine?.states;
+    const tops = new Map();
+    for (const { name, height } of strips) {
+      tops.set(name, top);
       context.strokeStyle = colours.line;
       context.strokeRect(left + 0.5, top + 0.5, room, height);
       context.fillStyle = colours.muted;
       context.fillText(name, 2, top + 8);
       if (name === "KV pool") drawPool(context, colours, columns, x, top, height);
+      else if (name === "states") drawStates(context, colours, columns, x, top, height, state.engine.states);
       else if (name === "batch") drawBatch(context, colours, columns, x, top, height);
       else drawHits(context, colours, store.admissions.filter(({ t }) => t >= from), run, x, top, height);
       top += height + 8;
     }
     for (const { t } of store.evictions) if (t >= from) fillTinted(context, colours.bad, 0.9, x(t), 2, 1.5, STRIPS[0].height);
     if (page.range) drawRange(context, colours, x, top - 8);
+    if (state.engine?.states) for (const { t } of store.drops) if (t >= from) fillTinted(context, colours.bad, 0.9, x(t), tops.get("states"), 1.5, STRIPS[1].height);
     const words = wordsOf(figuresWithin(store, page.range ?? { from, to }), page.range ? page.range.to - page.range.from : to - from);
     setText(figures, words.join("\n"));
     const last = columns.at(-1);
-    surface.say(`${words[0]}${last ? `; at the end ${plural(last.cached, "token")} in the tree, ${last.inFlight} of running requests, ${last.free} free` : ""}. A click or the arrow keys go to a moment, a drag or the arrow keys with shift choose a range.`);
+    surface.say(`${words[0]}${last ? `; at the end ${plural(last.cached, "token")} in the tree, ${last.inFlight} of running requests, ${last.free} free${state.engine?.states ? `; of states ${last.keptStates} in the tree, ${state.engine.states - last.keptStates - last.freeStates} of running requests, ${last.freeStates} free` : ""}` : ""}. A click or the arrow keys go to a moment, a drag or the arrow keys with shift choose a range.`);
     context.fillStyle = colours.muted;
     context.fillText("0", left, top + 4);
     const end = duration(to - from);
@@ -92,9 +101,9 @@ function newTimePanel(host, page) {
     for (const edge of edges) fillTinted(context, colours.sampled, 1, edge - 1, 2, 2, height);
   }
   // A line for all, and where there are several runs one for each.
-  function wordsOf({ requests, runs, steps, prefill, decode, evicted, freed, ...all }, seconds) {
-    const rate = ({ prompt, cached, optimal }) => `${percent(cached, prompt)} of ${plural(prompt, "prompt token")} found, ${percent(optimal, prompt)} by a cache without limit`;
-    const parts = [plural(requests, "request"), requests && rate(all), `${plural(prefill, "token")} of prompts and forced text and ${grouped(decode)} sampled computed in ${plural(steps, "step")}`, evicted && `${plural(evicted, "node")} with ${plural(freed, "token")} evicted`];
+  function wordsOf({ requests, runs, steps, prefill, decode, evicted, freed, dropped, ...all }, seconds) {
+    const rate = ({ prompt, cached, again, optimal }) => `${percent(cached, prompt)} of ${plural(prompt, "prompt token")} found, ${again ? `${percent(again, prompt)} computed again for want of a state, ` : ""}${percent(optimal, prompt)} by a cache without limit`;
+    const parts = [plural(requests, "request"), requests && rate(all), `${plural(prefill, "token")} of prompts and forced text and ${grouped(decode)} sampled computed in ${plural(steps, "step")}`, evicted && `${plural(evicted, "node")} with ${plural(freed, "token")} evicted`, dropped && `${plural(dropped, "checkpoint")} dropped`];
     const own = runs.length > 1 ? runs.slice(-RUNS).map((one) => `${visible(one.run) || "outside of programs"}: ${plural(one.requests, "request")}, ${rate(one)}`) : [];
     return [`${page.range ? "in these" : "in"} ${duration(seconds)}: ${parts.filter(Boolean).join(" · ")}`, ...own, ...(runs.length > RUNS ? [`and ${plural(runs.length - RUNS, "run")} before`] : [])];
   }
@@ -105,14 +114,24 @@ function newTimePanel(host, page) {
   function drawPool(context, colours, columns, x, top, height) {
     const last = columns.at(-1);
     if (!last) return;
-    const size = last.free + last.cached + last.inFlight, most = Math.max(1, ...columns.map((c) => c.cached + c.inFlight));
+    const most = drawUse(context, colours, columns.map(({ from, to, cached, inFlight }) => ({ from, to, cached, inFlight })), x, top, height);
+    label(context, colours, share(most, last.free + last.cached + last.inFlight), range.left + range.room, top + 7);
+    label(context, colours, "used", range.left + range.room, top + 19);
+  }
+  function drawStates(context, colours, columns, x, top, height, size) {
+    const most = drawUse(context, colours, columns.map(({ from, to, keptStates, freeStates }) => ({ from, to, cached: keptStates, inFlight: size - keptStates - freeStates })), x, top, height);
+    label(context, colours, `${most} of`, range.left + range.room, top + 7);
+    label(context, colours, `${size}`, range.left + range.room, top + 19);
+  }
+  // What the tree holds, and above it what running requests do. Returns the most of both together, which is as tall as the strip.
+  function drawUse(context, colours, columns, x, top, height) {
+    const most = Math.max(1, ...columns.map((c) => c.cached + c.inFlight));
     for (const c of columns) {
       const cached = (height * c.cached) / most, flight = (height * c.inFlight) / most;
       fillTinted(context, colours.cached, 0.5, x(c.from), top + height - cached, x(c.to) - x(c.from) + 0.6, cached);
       fillTinted(context, colours.sampled, 0.7, x(c.from), top + height - cached - flight, x(c.to) - x(c.from) + 0.6, flight);
     }
-    label(context, colours, share(most, size), range.left + range.room, top + 7);
-    label(context, colours, "used", range.left + range.room, top + 19);
+    return most;
   }
   function drawBatch(context, colours, columns, x, top, height) {
     const rows = Math.max(1, ...columns.map((c) => Math.max(c.decode, c.waiting))), tokens = Math.max(1, ...columns.map((c) => c.prefill));
@@ -154,7 +173,7 @@ function bucket(steps, from, to, count) {
   for (let i = 0; i < steps.t.length; i += 1) {
     const t = steps.t[i];
     if (t < from || t > to) continue;
-    const step = { from: Math.max(from, t - steps.seconds[i]), to: t, decode: steps.decode[i], prefill: steps.prefill[i], waiting: steps.waiting[i], free: steps.free[i], cached: steps.cached[i], inFlight: steps.inFlight[i] };
+    const step = { from: Math.max(from, t - steps.seconds[i]), to: t, decode: steps.decode[i], prefill: steps.prefill[i], waiting: steps.waiting[i], free: steps.free[i], cached: steps.cached[i], inFlight: steps.inFlight[i], keptStates: steps.keptStates[i], freeStates: steps.freeStates[i] };
     const last = columns.at(-1);
     if (last && t - last.from < span) {
       for (const name of ["decode", "prefill", "waiting"]) step[name] = Math.max(step[name], last[name]);

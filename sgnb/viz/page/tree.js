@@ -35,8 +35,8 @@ function newTreePanel(host, page) {
   map.canvas.hidden = true;
   frame.append(stage, map.canvas);
   const ghosts = el("div", "sgnb-note");
-  const legend = el("div", "sgnb-legend"), pins = legendItem("pin", "pinned");
-  legend.append(...[["found", "found since"], ["made", "made by this run"], ["other", "neither"], ["lock", "in use"]].map(([name, text]) => legendItem(name, text)), pins);
+  const legend = el("div", "sgnb-legend"), pins = legendItem("pin", "pinned"), checkpoints = legendItem("checkpoint", "checkpoint: a request can go on from its end");
+  legend.append(...[["found", "found since"], ["made", "made by this run"], ["other", "neither"], ["lock", "in use"]].map(([name, text]) => legendItem(name, text)), pins, checkpoints);
   const scale = el("span", "sgnb-legend-item");
   legend.append(scale);
   host.append(tools, frame, ghosts, legend);
@@ -125,12 +125,13 @@ function newTreePanel(host, page) {
     all.hidden = !whole && !layout.hidden;
     setText(all, whole ? "fewer" : `all ${grouped(count)}`);
     setText(form, links ? "icicle" : "nodes and links");
-    setText(figures, state.nodes.size === 1 ? "nothing is cached" : `${plural(state.nodes.size - 1, "node")} · ${plural(state.cachedTokens, "token")}${state.engine ? ` · ${share(state.cachedTokens, state.engine.pool_tokens)} of the pool` : ""}${only ? ` · ${only.size} of this run` : ""}${wanted ? ` · ${found.size} found` : ""}`);
+    setText(figures, state.nodes.size === 1 ? "nothing is cached" : `${plural(state.nodes.size - 1, "node")} · ${plural(state.cachedTokens, "token")}${state.engine ? ` · ${share(state.cachedTokens, state.engine.pool_tokens)} of the pool` : ""}${keptOf(state)}${only ? ` · ${only.size} of this run` : ""}${wanted ? ` · ${found.size} found` : ""}`);
     setText(scale, links ? "a dot grows with its tokens" : `${Math.max(1, Math.round(60 / layout.scale))} tokens are as long as this line`);
     pins.hidden = !state.pins.size;
-    setText(ghosts, state.ghosts.length ? `last evicted: ${state.ghosts.slice(-3).reverse().map((ghost) => `“${inLine(textOfTokens(state.vocabulary, ghost.tokens), 30)}” (${plural(ghost.tokens.length, "token")}${state.engine?.token_bytes ? `, ${bytesIn(ghost.tokens.length * state.engine.token_bytes)}` : ""}, ${REASONS[ghost.reason] ?? ghost.reason})`).join(", ")}` : "");
+    checkpoints.hidden = !state.engine?.states;
+    setText(ghosts, state.ghosts.length ? `last evicted: ${state.ghosts.slice(-3).reverse().map((ghost) => `“${inLine(textOfTokens(state.vocabulary, ghost.tokens), 30)}” (${plural(ghost.tokens.length, "token")}${state.engine?.token_bytes ? `, ${bytesIn(bytesOfNode(state, ghost))}` : ""}, ${REASONS[ghost.reason] ?? ghost.reason})`).join(", ")}` : "");
     const ids = [...state.nodes.values()], used = ids.filter((node) => node.hits > 0).length;
-    surface.say(`${plural(ids.length - 1, "node")} with ${plural(state.cachedTokens, "token")}, ${used} of them found since this view began${state.pins.size ? `, ${state.pins.size} pinned` : ""}. Arrow keys go from node to node, the space bar folds what goes on from one.`);
+    surface.say(`${plural(ids.length - 1, "node")} with ${plural(state.cachedTokens, "token")}, ${used} of them found since this view began${state.pins.size ? `, ${state.pins.size} pinned` : ""}${state.engine?.states ? `, ${state.checkpoints} with a checkpoint, from whose end a request can go on` : ""}. Arrow keys go from node to node, the space bar folds what goes on from one.`);
     const colours = coloursOf(host);
     if (!map.canvas.hidden) map.paint(layout.items.map((item) => [item.x, item.width, item.row, item.rows, item.node ? kindOf(item.node) : 1]), layout, stage.clientHeight, [null, colours.muted, colours.computed, colours.cached, colours.sampled]);
     draw();
@@ -142,6 +143,12 @@ function newTreePanel(host, page) {
       option.value = run?.run ?? "";
     });
   }
+  // Of recurrent layers, where there are some: how many states the tree keeps, and their memory.
+  function keptOf({ engine, checkpoints: kept }) {
+    if (!engine?.states) return "";
+    return ` · ${grouped(kept)} of ${plural(engine.states, "state")} kept${kept ? `, ${bytesIn(kept * engine.state_bytes)}` : ""}`;
+  }
+  const bytesOfNode = ({ engine }, { tokens, checkpoint }) => tokens.length * engine.token_bytes + checkpoint * engine.state_bytes;
   const kindOf = (node) => (found.has(node.id) ? 4 : shownRun !== null && node.hits > 0 ? 3 : ofRun(node) ? 2 : 1);
   // Where a dot lies: in the middle of its rows, of those that are seen if there are any.
   function middle(item) {
@@ -225,9 +232,11 @@ function newTreePanel(host, page) {
     const above = Math.max(0, -y);
     drawLabel(context, dim ? { ...colours, fg: colours.muted } : colours, node, x + 7, y + above + 1, width - (pinned ? 22 : 11), Math.min(tall - above, height) - 2, hit);
     if (pinned) drawPin(context, colours, x + width - 9, y + above + 9);
-    if (!broken) return;
-    fillTinted(context, colours.bg, 1, x + width * 0.8, y - 1, 5, tall + 2);
-    for (const edge of [0, 5]) fillTinted(context, colours.muted, 1, x + width * 0.8 + edge, y, 1, tall);
+    if (broken) {
+      fillTinted(context, colours.bg, 1, x + width * 0.8, y - 1, 5, tall + 2);
+      for (const edge of [0, 5]) fillTinted(context, colours.muted, 1, x + width * 0.8 + edge, y, 1, tall);
+    }
+    if (node.checkpoint) drawCheckpoint(context, colours, x + width - (pinned && tall < 2 * LINE ? 21 : 9), y + above + Math.min(tall - above, height - y - above) - 9, dim);
   }
   function drawPin(context, colours, x, y) {
     context.globalAlpha = 1;
@@ -240,6 +249,17 @@ function newTreePanel(host, page) {
     context.moveTo(x, y);
     context.lineTo(x, y + 6);
     context.stroke();
+  }
+  function drawCheckpoint(context, colours, x, y, dim) {
+    context.globalAlpha = dim ? 0.3 : 1;
+    context.fillStyle = colours.fg;
+    context.strokeStyle = colours.bg;
+    context.lineWidth = 1.5;
+    context.beginPath();
+    for (const [dx, dy] of [[-5, 0], [0, -5.5], [5, 0], [0, 5.5]]) context.lineTo(x + dx, y + dy);
+    context.closePath();
+    context.stroke();
+    context.fill();
   }
   const radius = (node) => 3 + Math.min(7, Math.sqrt(node.tokens.length) / 2);
   function drawEdge(context, { up, x }, y, left, top) {
@@ -272,11 +292,13 @@ function newTreePanel(host, page) {
     context.fillStyle = dim ? colours.muted : colours.fg;
     context.fillText(labelOf(item), x + 24, y);
     if (pinned) drawPin(context, colours, x + 2, y - 6);
+    if (node.checkpoint) drawCheckpoint(context, colours, x + 5, y + 8, dim);
   }
   // The text in as many lines as there is room for, and below it how long the node is and how often it was found.
   function drawLabel(context, colours, node, x, y, width, tall, hit) {
-    const letters = Math.floor(width / LETTER), count = `${node.tokens.length}${hit ? ` · found ${node.hits}×` : ""}`;
-    const own = tall >= 2 * LINE, lines = Math.max(1, Math.floor(tall / LINE) - (own ? 1 : 0));
+    const own = tall >= 2 * LINE, beside = width - (node.checkpoint ? 11 : 0); // where the mark is
+    const letters = Math.floor((own ? width : beside) / LETTER), count = `${node.tokens.length}${hit ? ` · found ${node.hits}×` : ""}`;
+    const lines = Math.max(1, Math.floor(tall / LINE) - (own ? 1 : 0));
     const aside = own || letters < count.length + 8 ? 0 : count.length + 2;
     const text = inLine(textOfTokens(shownState.vocabulary, node.tokens.slice(0, 40 * lines)), 4000);
     const room = letters - aside;
@@ -286,9 +308,9 @@ function newTreePanel(host, page) {
       const more = last && text.length > (i + 1) * room;
       context.fillText(more ? `${part.slice(0, -1)}…` : part, x, y + LINE * (i + 0.5) + (own ? 0 : (tall - LINE) / 2));
     }
-    if (!aside && !(own && letters >= count.length)) return;
+    if (!aside && !(own && beside >= LETTER * count.length)) return;
     context.fillStyle = colours.muted;
-    context.fillText(count, aside ? x + width - LETTER * count.length : x, own ? y + tall - LINE / 2 : y + tall / 2);
+    context.fillText(count, aside ? x + beside - LETTER * count.length : x, own ? y + tall - LINE / 2 : y + tall / 2);
   }
   function highlight(selection) {
     lit = selection ? nodesOf(shownState, selection) : null;
