@@ -14,6 +14,9 @@ rejects the instance. A schema that is refused because nothing is valid under it
 where all its instances are invalid. A mask's time includes accepting the token after it; times are
 those of valid instances, and nothing is cached on disk. Memory is what the process grows by while
 it keeps a batch of grammars.
+
+A whole suite takes long: `--shard I/N --save FILE` measures one of N parts, and
+`python -m benchmarks.grammar_counts FILE...` adds the parts up.
 """
 
 from __future__ import annotations
@@ -27,9 +30,8 @@ import random
 import re
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from unittest.mock import patch
@@ -46,12 +48,13 @@ from sgnb.grammar.vocabulary import Vocabulary
 from tests.large_vocabulary import FILE, pieces
 
 from .common import Report
+from .grammar_counts import Counts, Suite, save
 from .pieces import EOS, Pieces
 
 DRAFTS = ("draft4", "draft6", "draft7", "draft2019-09", "draft2020-12")
 OURS = (True, False)  # values of `json_strict`, each measured as a tool
 KEPT = 20  # grammars of a batch whose memory is measured
-REASONS = 12  # lines of refusals that are printed
+SAVE_SECONDS = 15
 
 OTHER_DOCUMENTS = ("refRemote", "cross-draft", "vocabulary")  # files of the test suite
 _OTHER_DOCUMENT = re.compile(r'"\$ref": "https?://json-schema\.org/')
@@ -221,25 +224,14 @@ class Case:
     instances: list[Instance]
 
 
-@dataclass
-class Measured:
-    """What one tool did."""
+class Measured(Counts):
+    """What one tool does."""
 
-    tool: Tool
-    schemas: int = 0
-    right: int = 0  # every instance is judged rightly
-    unsatisfiable: int = 0  # refused because nothing is valid, which is right
-    compiling: list[float] = field(default_factory=list)
-    refusing: list[float] = field(default_factory=list)
-    masks: list[float] = field(default_factory=list)
-    kept: list[float] = field(default_factory=list)  # bytes a grammar, batch by batch
-    refused: Counter[str] = field(default_factory=Counter)
-    refusals: list[tuple[str, str]] = field(default_factory=list)
-    let_through: list[str] = field(default_factory=list)  # cases with accepted invalid instances
-    turned_away: list[str] = field(default_factory=list)  # with rejected valid ones
-    failed: list[tuple[str, str]] = field(default_factory=list)
-    _alive: list[Any] = field(default_factory=list)
-    _before: int = 0
+    def __init__(self, tool: Tool) -> None:
+        super().__init__(tool.name)
+        self._tool = tool
+        self._alive: list[Any] = []
+        self._before = 0
 
     def take(self, case: Case) -> None:
         self.schemas += 1
@@ -247,14 +239,13 @@ class Measured:
             self._before = _resident()
         began = time.perf_counter()
         try:
-            make = self.tool.compile(case.schema)
+            make = self._tool.compile(case.schema)
         except Refused as refusal:
             self.refusing.append(time.perf_counter() - began)
             if _NOTHING_VALID.search(str(refusal)) and not any(i.valid for i in case.instances):
                 self.right += 1
                 self.unsatisfiable += 1
                 return
-            self.refused[_reason(str(refusal))] += 1
             self.refusals.append((case.name, str(refusal)))
             return
         self.compiling.append(time.perf_counter() - began)
@@ -296,44 +287,6 @@ class Measured:
         if instance.valid:
             self.masks += times
         return False
-
-    def row(self) -> tuple[str, ...]:
-        def spread(values: list[float], unit: float, *parts: float) -> list[str]:
-            found = np.percentile(values, parts) / unit if values else [0.0] * len(parts)
-            return [f"{value:,.1f}" for value in found]
-
-        compiled = len(self.compiling) + self.unsatisfiable
-        return (
-            self.tool.name,
-            f"{100 * compiled / self.schemas:.1f}",
-            f"{100 * self.right / self.schemas:.1f}",
-            str(len(self.let_through)),
-            str(len({name for name, _ in self.failed})),
-            f"{np.mean(self.masks or [0]) * 1e6:,.0f}",
-            *spread(self.masks, 1e-6, 99, 99.9),
-            *spread(self.compiling + self.refusing, 1e-3, 50, 95, 100),
-            f"{np.median(self.kept or [0]) / 1e6:.2f}",
-        )
-
-    def notes(self) -> str:
-        parts = [f"{count}× {reason}" for reason, count in self.refused.most_common(REASONS)]
-        lines = [f"{self.tool.name} refuses: {'; '.join(parts) or 'nothing'}."]
-        for what, names in (
-            ("accepts invalid instances of", self.let_through),
-            ("fails after compiling", [name for name, _ in self.failed]),
-        ):
-            if names:
-                lines.append(f"It {what} {', '.join(dict.fromkeys(names))}.")
-        return " ".join(lines)
-
-
-def _reason(message: str) -> str:
-    """A refusal without what is its schema's own."""
-    message = message.partition("\n")[0]
-    keyword, found, problem = message.partition(": ")
-    if found and " at #" in keyword:
-        message = f"{keyword.partition(' at #')[0]}: {problem}"
-    return re.sub(r"[\"'`].*[\"'`]|\d[\d,.]*", "…", message)[:90]
 
 
 def _resident() -> int:
@@ -389,45 +342,58 @@ def _sampled(found: list[T], sample: int | None, seed: int) -> list[T]:
     return random.Random(seed).sample(found, min(sample, len(found))) if sample else found
 
 
-def _compare(title: str, cases: Iterator[Case], tools: list[Tool], bar: str) -> Report:
-    everyone = [Measured(tool) for tool in tools]
+def _measure(
+    everyone: Sequence[Measured], cases: Iterable[Case], seconds: float, keep: Callable[[], None]
+) -> None:
+    """Until `seconds` from now at the latest, but for a case that has begun. keep: saves what is
+    there."""
+    began = last = time.perf_counter()
     for case in cases:
+        now = time.perf_counter()
+        if now - began > seconds:
+            break
+        if now - last > SAVE_SECONDS:
+            keep()
+            last = now
         for measured in everyone:
             measured.take(case)
-    report = Report(
-        title,
-        (
-            "tool",
-            "compiled, %",
-            "all instances right, %",
-            "invalid accepted",
-            "failed after compiling",
-            "mask and token, μs: mean",
-            "99 %",
-            "99.9 %",
-            "compile, ms: median",
-            "95 %",
-            "max",
-            "memory, MB",
-        ),
-        bar=bar,
-    )
-    report.rows = [measured.row() for measured in everyone]
-    report.note = "\n\n".join(measured.notes() for measured in everyone)
-    report.met = not any(one.let_through or one.failed for one in everyone[: len(OURS)])
-    return report
+    keep()
 
 
 def run(
-    folder: Path, sample: int | None = None, seed: int = 0, xgrammar: bool = False
+    folder: Path,
+    sample: int | None = None,
+    seed: int = 0,
+    xgrammar: bool = False,
+    *,
+    shard: tuple[int, int] = (0, 1),
+    seconds: float = float("inf"),
+    save_to: Path | None = None,
 ) -> list[Report]:
-    """The tables of the suites that `folder` has. xgrammar: it too, which must be installed."""
+    """The tables of the suites that `folder` has. xgrammar: it too, which must be installed.
+
+    shard: (i, n) for the schemas i, i + n, i + 2 n, ... of each suite or sample. seconds: for each
+    suite; then what was measured is all. save_to: a file for what was counted, see
+    `grammar_counts`.
+    """
     tokenizer = Tekkenizer.from_file(Path(mistral_common.__file__).parent / "data" / FILE)
 
     def encode(text: str) -> Tokens:
         return tokenizer.encode(text, bos=False, eos=False)
 
-    tools, reports = _tools(xgrammar), []
+    tools = _tools(xgrammar)
+    suites: list[Suite] = []
+
+    def measure(name: str, kind: str, found: list[T], case: Callable[[T], Case]) -> None:
+        chosen = _sampled(found, sample, seed)[shard[0] :: shard[1]]
+        everyone = [Measured(tool) for tool in tools]
+        suites.append(Suite(name, len(found), kind, len(OURS), [*everyone]))
+        _measure(everyone, map(case, chosen), seconds, keep)
+
+    def keep() -> None:
+        if save_to is not None:
+            save(save_to, suites)
+
     with (
         tempfile.TemporaryDirectory() as cache,
         patch.dict(os.environ, {"SGNB_CACHE": cache}),
@@ -435,17 +401,23 @@ def run(
     ):
         processes.lower(GrammarSpec("regex", "a"))  # starts one: a second, once for a kernel
         if found := maskbench(folder):
-            chosen = _sampled(found, sample, seed)
-            cases = (maskbench_case(name, path, encode) for name, path in chosen)
-            title = f"MaskBench, {len(chosen):,} of {len(found):,} schemas"
-            reports.append(_compare(title, cases, tools, "nothing invalid, no failure"))
+            measure("MaskBench", "schemas", found, lambda one: maskbench_case(*one, encode))
         if (folder / "tests").is_dir():
-            suite = _sampled(list(suite_cases(folder, encode)), sample, seed)
-            title = f"JSON Schema test suite, {len(suite):,} groups of {', '.join(DRAFTS)}"
-            reports.append(_compare(title, iter(suite), tools, "nothing invalid, no failure"))
-    if not reports:
+            groups = list(suite_cases(folder, encode))
+            kind = f"groups of {', '.join(DRAFTS)}"
+            measure("JSON Schema test suite", kind, groups, lambda group: group)
+    if not suites:
         raise SystemExit(f"{folder} has neither maskbench/data nor tests")
-    return reports
+    return [suite.report() for suite in suites]
+
+
+def _shard(text: str) -> tuple[int, int]:
+    """Of `I/N`. Raises ValueError for what is no part."""
+    part, _, parts = text.partition("/")
+    shard = int(part), int(parts)
+    if not 0 <= shard[0] < shard[1]:
+        raise ValueError(text)
+    return shard
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -460,8 +432,25 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--xgrammar", action="store_true", help="xgrammar too, which compiles some for minutes"
     )
+    parser.add_argument(
+        "--shard", type=_shard, default=(0, 1), metavar="I/N", help="the part I, from 0, of N"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="begin no case of a suite after these"
+    )
+    parser.add_argument(
+        "--save", type=Path, metavar="FILE", help="a .npz file for what is counted, and all times"
+    )
     given = parser.parse_args(arguments)
-    reports = run(given.folder, given.sample, given.seed, given.xgrammar)
+    reports = run(
+        given.folder,
+        given.sample,
+        given.seed,
+        given.xgrammar,
+        shard=given.shard,
+        seconds=given.seconds,
+        save_to=given.save,
+    )
     for report in reports:
         print(report.markdown(), flush=True)
     return int(any(report.met is False for report in reports))

@@ -2,20 +2,25 @@
 loop or inside a program over `run_batch`.
 
 A level of a chain has 8 tokens, as many as a short answer: with 2, a run is made of the ends of
-requests. So many chains take over a minute, and are run once each way, after all else is warm.
+requests. So many chains take over a minute, and are run once each way, after all else is warm:
+single minutes differ by a third on a busy machine. `python -m benchmarks.programs --rounds N` runs
+the chains alone, in so many rounds in turns, and says each round's times as soon as it has ended.
 """
 
 from __future__ import annotations
 
+import argparse
 import statistics
+import time
 import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
 import sgnb
 from sgnb.backends import LocalExecutor
+from sgnb.benchmark.stats import in_turn
 
-from .common import Report, alternate, median_ratio
+from .common import Report, alternate, median_ratio, seconds
 
 PROGRAMS, NEW = 2000, 16
 CHAINS, LEVELS, LEVEL_NEW = 5000, 3, 8
@@ -120,8 +125,74 @@ def calls(engine: sgnb.Engine, executor: LocalExecutor) -> Report:
 
 
 def chains(engine: sgnb.Engine, executor: LocalExecutor) -> Report:
-    texts = [f"Story {i} of {CHAINS}" for i in range(CHAINS)]
+    texts = _stories(CHAINS)
+    title = _chains_title(CHAINS)
+    report = compare(engine, chain_ways(engine, executor, texts), title, 1.05, once=True)
+    kilobytes = memory(executor, [(text,) for text in texts])
+    report.bar += f"; at most {PROGRAM_KB} kB a program"
+    report.met = bool(report.met) and kilobytes <= PROGRAM_KB
+    report.note += f" {kilobytes:.1f} kB a program when all have ended."
+    return report
 
+
+def chains_in_rounds(count: int, rounds: int, limit: float = float("inf")) -> Report:
+    """So many chains in turns, after a tenth of them each way. limit: no round begins that would
+    not end within these seconds if it took as long as the longest; there is one at least."""
+    began = time.perf_counter()
+    with sgnb.Engine("tiny") as engine:
+        executor = LocalExecutor(engine)
+        for way in chain_ways(engine, executor, _stories(count // 10 + 1)).values():
+            way()
+        ways = chain_ways(engine, executor, _stories(count))
+        times: dict[str, list[float]] = {name: [] for name in ways}
+        longest = 0.0
+        for turn in range(rounds):
+            start = time.perf_counter()
+            if turn and start - began + longest > limit:
+                break
+            for name in in_turn(list(ways), turn):
+                engine.flush_cache()
+                times[name].append(seconds(ways[name]))
+            longest = max(longest, time.perf_counter() - start)
+            print(
+                f"round {turn}:", {name: round(t[-1], 3) for name, t in times.items()}, flush=True
+            )
+        executor.close()
+    first, *others = times
+    ratios = {name: _ratios(times[name], times[first]) for name in others}
+    return Report(
+        _chains_title(count),
+        ("way", "seconds, each round", "median", f"of {first}, each round", "median"),
+        [
+            (
+                name,
+                " ".join(f"{t:.2f}" for t in taken),
+                f"{statistics.median(taken):.2f}",
+                " ".join(f"{ratio:.3f}" for ratio in ratios.get(name, ())),
+                f"{statistics.median(ratios.get(name, [1.0])):.3f}",
+            )
+            for name, taken in times.items()
+        ],
+        bar=f"at most 1.05 of {first}",
+        met=max(map(statistics.median, ratios.values())) <= 1.05,
+    )
+
+
+def _ratios(times: list[float], first: list[float]) -> list[float]:
+    return [a / b for a, b in zip(times, first, strict=True)]
+
+
+def _stories(count: int) -> list[str]:
+    return [f"Story {i} of {count}" for i in range(count)]
+
+
+def _chains_title(count: int) -> str:
+    return f"{count:,} programs at once, of {LEVELS} generations that need each other (CPU)"
+
+
+def chain_ways(
+    engine: sgnb.Engine, executor: LocalExecutor, texts: list[str]
+) -> dict[str, Callable[[], Any]]:
     def levels() -> None:
         prompts = engine.encode(texts)
         [dot] = engine.encode(["."])
@@ -133,18 +204,11 @@ def chains(engine: sgnb.Engine, executor: LocalExecutor) -> Report:
                 prompt += output.token_ids + dot
 
     rows = [(text,) for text in texts]
-    ways: dict[str, Callable[[], Any]] = {
+    return {
         "Engine.generate, level by level": levels,
         "run_batch": lambda: chain.run_batch(rows, backend=executor),
         "run_batch of an async def": lambda: awaited.run_batch(rows, backend=executor),
     }
-    title = f"{CHAINS:,} programs at once, of {LEVELS} generations that need each other (CPU)"
-    report = compare(engine, ways, title, 1.05, once=True)
-    kilobytes = memory(executor, rows)
-    report.bar += f"; at most {PROGRAM_KB} kB a program"
-    report.met = bool(report.met) and kilobytes <= PROGRAM_KB
-    report.note += f" {kilobytes:.1f} kB a program when all have ended."
-    return report
 
 
 def memory(executor: LocalExecutor, rows: list[tuple[str]]) -> float:
@@ -155,3 +219,24 @@ def memory(executor: LocalExecutor, rows: list[tuple[str]]) -> float:
     after = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     return (after - before) / len(list(states)) / 1000
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.programs",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--chains", type=int, default=CHAINS, help="so many programs at once")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="begin no round that ends after these"
+    )
+    given = parser.parse_args()
+    report = chains_in_rounds(given.chains, given.rounds, given.seconds)
+    print(report.markdown(), flush=True)
+    return int(report.met is False)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

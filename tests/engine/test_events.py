@@ -60,7 +60,8 @@ def run(engine: Engine, watch: Callable[[], None] = lambda: None) -> list[Output
 
 
 def state_rows(state: TreeState) -> list[dict[str, Any]]:
-    return [{"id": n.id, "parent": n.parent, "tokens": n.tokens, "locks": n.locks, "tick": n.tick}
+    return [{"id": n.id, "parent": n.parent, "tokens": n.tokens, "locks": n.locks, "tick": n.tick,
+             "checkpoint": n.checkpoint}
             for _, n in sorted(state.nodes.items()) if n.id]  # fmt: skip
 
 
