@@ -289,8 +289,8 @@ class Engine:
         own, in `jumps` jumps. pinned: those of `cached` that pins keep. cascade_steps: those whose
         attention read a prefix once for several requests. states: where the model has recurrent
         layers, those that the pool holds, each of `state_bytes`; free_states of no one, kept_states
-        checkpoints of the cache, the others of running requests. attention: see `attention`; compiling:
-        faster kernels for it are being compiled, or will be after a first step.
+        checkpoints of the cache, the others of running requests. attention: see `attention`;
+        compiling: faster kernels for it are being compiled, or will be after a first step.
         """
 
         def read() -> dict[str, Any]:

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from ..engine import Engine
 
 
+STATES = (
+    "the model has recurrent layers: of what is `earlier`, a prompt that is the first to part from"
+    " the others computes again what lies behind the last state that is kept"
+)
+
+
 class DryReport(Printed):
     """`calls` in the order in which they would be made; `notes`: what else a person should know."""
 
@@ -62,15 +68,16 @@ def dry_run(
     from ..backends import DryExecutor
 
     executor = DryExecutor(engine)
+    notes = [STATES] if engine.state_bytes else []
     try:
         program.run(*args, **{**kwargs, "backend": executor}).sync()
     except SgnbError:
         raise
     except Exception as error:
-        return DryReport(executor.calls, [_stopped(error, program)])
+        return DryReport(executor.calls, [*notes, _stopped(error, program)])
     finally:
         executor.close()
-    return DryReport(executor.calls)
+    return DryReport(executor.calls, notes)
 
 
 def _row(call: DryCall) -> dict[str, Any]:

@@ -26,6 +26,8 @@ GUTTER, END = 132, 744
 """Where time 0 is, and where the longest run ends."""
 COLUMNS = dict(zip(COMPARE_HEAD, (0, 190, 330, 420, 500, 570, 650, 730, 824), strict=True))
 """Where a column of figures ends; the first begins there."""
+COMPUTED_AGAIN = 450
+"""And that of "computed" where it says what of it was computed again."""
 SMALL = 0.8
 """Pixels, under which a bar is not drawn."""
 
@@ -48,12 +50,14 @@ def draw(state: Comparison, width: int) -> tuple[list[Shape], float]:
             shapes.append(_text(0, y + 12, part, "g" if gains else "m"))
             y += 17
     y += 6
-    shapes += [_text(x, y + 12, name, "r") for name, x in COLUMNS.items() if name]
+    again = any(row.get("again_tokens") for row in state.rows())
+    ends = COLUMNS | ({"computed": COMPUTED_AGAIN} if again else {})
+    shapes += [_text(x, y + 12, name, "r") for name, x in ends.items() if name]
     y += 18
     for cells in compare_cells(state):
         shapes.append(Shape("path", {"class": "l", "d": f"M0 {y:.0f}h{width}"}))
         shapes.append(_text(0, y + 14, cells[0], ""))
-        columns = zip(list(COLUMNS.values())[1:], cells[1:], strict=True)
+        columns = zip(list(ends.values())[1:], cells[1:], strict=True)
         shapes += [_text(x, y + 14, cell, "r") for x, cell in columns if cell]
         y += 20
     lanes, height = _lanes(state, y + 12)

@@ -12,7 +12,8 @@ from benchmarks.models import Result
 
 EXACT = (
     ("llama", ""), ("llama", "longrope"), ("llama", "dynamic"), ("phi3", "longrope"),
-    ("stablelm", ""), ("gpt_neo", ""), ("falcon", ""), ("xglm", ""), ("bart", ""),
+    ("stablelm", ""), ("gpt_neo", ""), ("falcon", ""), ("xglm", ""), ("bart", ""), ("mamba2", ""),
+    ("lfm2_moe", ""),
     *(
         pytest.param(name, "", marks=pytest.mark.slow)
         for name in ("gemma2", "qwen2_moe", "phimoe", "deepseek_v2")
@@ -38,9 +39,7 @@ def test_the_tokens_of_transformers(name: str, rope: str) -> None:
 REFUSED = {
     "doge": "hides tokens by a mask of its own",
     "diffllama": "more than one attention",
-    "mamba2": "carries a state from token to token (layers of kind linear_attention)",
-    "xlstm": "carries a state from token to token;",
-    "lfm2_moe": "carries a state from token to token (layers of kind conv)",
+    "xlstm": "or keep a state in transformers' cache",
     "llama4_text": "lets a token see only its own chunk of the text",
     "glm_moe_dsa": "chooses which earlier tokens it reads (layers of kind indexed_attention)",
     "bloom": "lowers its scores by the distance between tokens (ALiBi)",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from sgnb.engine.request.output import Output
 from sgnb.engine.request.request_state import Origin
 from sgnb.events import (
     Alternatives,
+    CheckpointDropped,
+    CheckpointKept,
     EngineStarted,
     EngineStopped,
     NodeEvicted,
@@ -34,6 +36,7 @@ from sgnb.sampling import SamplingParams
 from sgnb.viz.state import TreeState
 
 from ..byte_tokenizers import byte_level
+from ..hybrid_models import hybrid_model
 from .replay import Replay, tree_rows
 
 MakeEngine = Callable[..., Engine]
@@ -65,18 +68,29 @@ def state_rows(state: TreeState) -> list[dict[str, Any]]:
             for _, n in sorted(state.nodes.items()) if n.id]  # fmt: skip
 
 
+SMALL = {"max_total_tokens": 64, "max_step_tokens": 16, "max_running_requests": 8}
+STATES = 12
+
+
+@pytest.fixture(params=["llama", "lfm2"])
+def small(request: pytest.FixtureRequest, make_engine: MakeEngine) -> Iterator[Engine]:
+    """An engine with a small pool; the second one's model has recurrent layers."""
+    if request.param == "llama":
+        yield make_engine(**SMALL)
+    else:
+        with Engine(hybrid_model("lfm2"), max_states=STATES, checkpoint_every=16, **SMALL) as made:
+            yield made
+
+
 @pytest.fixture
-def recorded(
-    make_engine: MakeEngine, tmp_path: Path
-) -> tuple[Path, list[dict[str, Any]], list[Output]]:
+def recorded(small: Engine, tmp_path: Path) -> tuple[Path, list[dict[str, Any]], list[Output]]:
     """A run in a small pool: the file, the engine's own tree at the end, and its requests'
     outputs."""
-    engine = make_engine(max_total_tokens=64, max_step_tokens=16, max_running_requests=8)
     path = tmp_path / "run.jsonl"
-    with Recorder(engine.log, path) as recorder:
-        outputs = run(engine)
-        tree = sorted(engine.tree(), key=lambda node: node["id"])
-        engine.close()
+    with Recorder(small.log, path) as recorder:
+        outputs = run(small)
+        tree = sorted(small.tree(), key=lambda node: node["id"])
+        small.close()
     assert recorder.lost == 0
     return path, tree, outputs
 
@@ -108,23 +122,59 @@ def test_the_log_replays_to_the_engines_tree(
     )
 
 
-def test_in_the_middle_of_a_run(make_engine: MakeEngine) -> None:
-    """Locks and ages included, at any place of the log between two steps."""
-    engine = make_engine(max_total_tokens=64, max_step_tokens=16, max_running_requests=8)
+def test_in_the_middle_of_a_run(small: Engine) -> None:
+    """Locks, ages and checkpoints included, at any place of the log between two steps."""
     state, read, locked = TreeState(), 0, 0
 
     def watch() -> None:
         nonlocal read, locked
-        last, tree = engine._loop.call(lambda: (engine.log.last, tree_rows(engine._scheduler.tree)))
-        for record in engine.log.read(read).records:
+        last, tree = small._loop.call(lambda: (small.log.last, tree_rows(small._scheduler.tree)))
+        for record in small.log.read(read).records:
             if record.seq <= last:
                 state.apply(record)
         read = last
         locked += any(node["locks"] for node in tree)
         assert state_rows(state) == tree
 
-    run(engine, watch)
+    run(small, watch)
     assert locked
+
+
+@pytest.mark.parametrize("small", ["lfm2"], indirect=True)
+def test_states_add_up_at_every_step(
+    recorded: tuple[Path, list[dict[str, Any]], list[Output]],
+) -> None:
+    """A request goes on from a checkpoint, and all that the tree has of its prompt behind that one
+    is told as computed again."""
+    state, again = TreeState(), 0
+    prompts: dict[int, tuple[int, ...]] = {}
+    for record in load(recorded[0]):
+        match record.event:
+            case RequestQueued() as queued:
+                prompts[queued.request] = queued.prompt
+            case RequestAdmitted() as admitted if prompt := prompts.pop(admitted.request, ()):
+                ends = {0: True} | dict(matched(state, prompt))
+                assert ends[admitted.cached]
+                assert max(ends) == admitted.cached + admitted.again
+                assert not any(end > admitted.cached for end in ends if ends[end])
+                again += admitted.again
+            case StepRan() as step:
+                assert step.kept_states == state.checkpoints
+                assert step.free_states + step.kept_states <= STATES
+        state.apply(record)
+    kinds = {type(record.event) for record in load(recorded[0])}
+    assert again and kinds >= {CheckpointKept, CheckpointDropped}
+
+
+def matched(state: TreeState, prompt: tuple[int, ...]) -> Iterator[tuple[int, bool]]:
+    """Where the nodes end that hold the prompt's beginning, its last token excepted, and whether
+    each has a checkpoint."""
+    node, end = state.root, 0
+    while child := node.children.get(("", prompt[end])):
+        node, end = state.nodes[child], end + len(state.nodes[child].tokens)
+        if end >= len(prompt) or prompt[end - len(node.tokens) : end] != tuple(node.tokens):
+            return
+        yield end, node.checkpoint
 
 
 def test_steps_tell_every_token(recorded: tuple[Path, list[dict[str, Any]], list[Output]]) -> None:

@@ -93,7 +93,7 @@ def test_load_options_are_the_engine_s() -> None:
         "load some/model --as big --device cuda:1 --dtype bfloat16 --attention triton "
         "--memory-limit 38.5 "
         "--max-total-tokens 9000 --max-step-tokens=4096 --max-running-requests 64 "
-        "--context-length 2048 "
+        "--max-states 300 --checkpoint-every 512 --context-length 2048 "
         "--cuda-graphs off --overlap off --precompile off --fuse off --compile off "
         "--fork-attention off "
         "--deterministic on"
@@ -107,6 +107,7 @@ def test_load_options_are_the_engine_s() -> None:
         9000,
         "triton",
     )
+    assert (options.max_states, options.checkpoint_every) == (300, 512)
     assert (options.fuse, options.cuda_graphs, options.deterministic) == (False, False, True)
     with pytest.raises(OptionError, match="--fuse 'no' is neither on nor off"):
         LineCall.parse("load some/model --fuse no")

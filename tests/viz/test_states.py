@@ -158,6 +158,18 @@ def test_a_dropped_state_is_another_reason() -> None:
     assert "no state was kept behind token 4" in never
 
 
+def test_a_comparison_says_what_of_it_was_computed_again(log: EventLog) -> None:
+    log.emit(events.VariantRan("c", "as it is", "r1", ""))
+    comparison = state(log).comparison
+    assert "5 (1 again)" in plain_text([comparison])
+    assert ">5 (1 again)</text>" in picture([comparison], 20, "twin")
+    rows = [encode(record) for record in log.read().records]
+    read = "const store = newStore(); store.add(given.map((line) => JSON.parse(line)));"
+    computed = "COMPARED.find(([name]) => name === 'computed')[2]"
+    script = f"{read} return comparedRows(store.state).map({computed});"
+    assert node(script, [*FILES, "branches", "compare"], rows) == ["5 (1 again)"]
+
+
 def test_perfetto_counts_states(log: EventLog) -> None:
     made = trace_events(log.read().records)
     counted = [event["args"] for event in made if event["name"] == "states"]
