@@ -35,6 +35,7 @@ NAMES = (
     "views",
     "compile",
     "models",
+    "hybrid",
     "planning",
     "soak_cpu",
     "paper",

@@ -53,6 +53,9 @@ TOY_MAMBA2: dict[str, Any] = {
     "vocab_size": 512,
 }  # fmt: skip
 
+EVERY = 256, 512, 4096
+"""Tokens between checkpoints, beside the default."""
+
 LAYER_BYTES = 3.3e9
 """Of Qwen3-Next, nearly all of it experts."""
 
@@ -148,11 +151,17 @@ def measure(title: str, config: dict[str, Any], device: str, sizes: dict[str, in
         print(f"64: {prefill64 * 1e3:.1f} ms, {step64 * 1e3:.2f} ms a step", flush=True)
         again = computed_again(engine, sizes["prefix"], vocab)
         state = engine.state_bytes / 2**20
+    often = [f"{prefill * 1e3:.1f}"]
+    for every in EVERY:
+        with Engine(model, device=device, checkpoint_every=every) as engine:
+            seconds, _ = median_of(partial(our_seconds, engine, [prompt], 1), 3)
+        often.append(f"{seconds * 1e3:.1f}")
+        print(f"a checkpoint every {every}: {often[-1]} ms", flush=True)
     more = 64 * own_step / step64
     return [
         title, f"{own_prefill * 1e3:.1f}", f"{prefill * 1e3:.1f}", f"{own_step * 1e3:.2f}",
         f"{step * 1e3:.2f}", f"{64 / step64:,.0f}", f"{more:.1f}", f"{again[0]}, {again[1]}",
-        f"{state:.1f}", own_prefill >= prefill and own_step >= step and more >= 8,
+        f"{state:.1f}", " ".join(often), own_prefill >= prefill and own_step >= step and more >= 8,
     ]  # fmt: skip
 
 
@@ -190,6 +199,7 @@ def main(arguments: list[str] | None = None) -> Report:
             "a token, transformers, ms", "sgnb, ms", "64 at once, tokens a second",
             "times transformers' one", "computed again of a cached prefix: second, third request",
             "state, MiB",
+            f"prompt with a checkpoint every 1,024, {', '.join(map(str, EVERY))}, ms",
         ),
         [tuple(row[:-1]) for row in rows],
         bar="prefill and decode at least as fast as transformers, 64 at once at least 8 times",

@@ -282,7 +282,8 @@ class Engine:
         """Counts since the engine began and the state of the pool, in tokens; free + cached +
         in_flight = pool_tokens.
 
-        prompt_tokens and cached_tokens are those of requests that ran, at their first admission.
+        prompt_tokens and cached_tokens are those of requests that ran, at their first admission;
+        again_tokens were in the cache too, and computed again for want of a state at their end.
         computed_tokens went through the model: prompt tokens not found in the cache, and outputs
         fed back. jumped_tokens: output tokens that grammars forced, written without a step of their
         own, in `jumps` jumps. pinned: those of `cached` that pins keep. cascade_steps: those whose

@@ -44,8 +44,8 @@ from .scheduler import Scheduler
 _log = logging.getLogger(__name__)
 
 COUNTS = (
-    "requests", "finished", "prompt_tokens", "cached_tokens", "computed_tokens", "output_tokens",
-    "jumped_tokens", "jumps", "steps", "cascade_steps",
+    "requests", "finished", "prompt_tokens", "cached_tokens", "again_tokens", "computed_tokens",
+    "output_tokens", "jumped_tokens", "jumps", "steps", "cascade_steps",
 )  # fmt: skip
 
 
@@ -381,6 +381,7 @@ class EngineLoop:
         if request.cached_tokens is not None:  # else it never ran, and looked nothing up
             self._counts["prompt_tokens"] += prompt
             self._counts["cached_tokens"] += cached
+            self._counts["again_tokens"] += request.again_tokens
         output, message = request.num_output_tokens, str(finish.error or "")
         self._counts["output_tokens"] += output
         self._log.emit(

@@ -407,10 +407,10 @@ class Scheduler:
         request.slots[node.end : request.num_tokens] = self.pool.allocate(need)
         request.node, request.num_computed, request.num_slots = node, node.end, request.num_tokens
         cached = min(node.end, request.num_prompt_tokens)
-        if request.cached_tokens is None:
-            request.cached_tokens = cached
-        self.running.append(request)
         again = min(matched, request.num_prompt_tokens) - cached
+        if request.cached_tokens is None:
+            request.cached_tokens, request.again_tokens = cached, again
+        self.running.append(request)
         self._emit(RequestAdmitted(request.id, cached, again))
         return True
 

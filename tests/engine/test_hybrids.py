@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 from transformers import CONFIG_MAPPING, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 import sgnb.models
@@ -58,9 +59,23 @@ BRANCHES = branches()
 
 @cache
 def expected(family: str) -> tuple[list[list[int]], list[list[int]]]:
-    """What transformers makes of `PROMPTS` and of `BRANCHES`."""
+    """What transformers makes of `PROMPTS` and of `BRANCHES`, token by token."""
     model = hybrid_model(family)
     return continuations(model, PROMPTS, NEW_TOKENS), continuations(model, BRANCHES, NEW_TOKENS)
+
+
+def logits_of(model: PreTrainedModel, prompt: list[int], answer: list[int]) -> Tensor:
+    """transformers' own before each token of the answer, all in one pass: [answer, vocab]."""
+    with torch.no_grad():
+        logits = model(torch.tensor([prompt + answer]), use_cache=False).logits[0]
+    return logits[len(prompt) - 1 : -1]
+
+
+def are_greedy(model: PreTrainedModel, prompts: list[list[int]], answers: list[list[int]]) -> bool:
+    return all(
+        logits_of(model, prompt, answer).argmax(-1).tolist() == answer
+        for prompt, answer in zip(prompts, answers, strict=True)
+    )
 
 
 @pytest.fixture
@@ -88,23 +103,39 @@ def tokens(engine: Engine, prompts: list[list[int]]) -> list[list[int]]:
     return [output.token_ids for output in engine.generate(prompts, **GREEDY)]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("family", KNOWN)
+def test_what_follows_depends_on_the_first_token(family: str) -> None:
+    rng = random.Random(0)
+    prompts = torch.tensor([draw(rng, 40) for _ in range(8)])
+    others = prompts.clone()
+    others[:, 0] = (others[:, 0] - 2) % (VOCAB - 3) + 3
+    both = torch.cat([prompts, others])
+    found = hybrid_model(family).generate(
+        both, attention_mask=torch.ones_like(both), max_new_tokens=16, do_sample=False,
+        eos_token_id=None,
+    )[:, 40:]  # fmt: skip
+    assert (found[:8] != found[8:]).any(1).sum() > 5
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_cold_cached_and_forked(family: str, make_hybrid: MakeEngine) -> None:
-    cold, forked = expected(family)
-    engine = make_hybrid(family)
-    assert tokens(engine, PROMPTS) == cold
-    before = engine.stats()["cached_tokens"]
-    assert tokens(engine, PROMPTS) == cold
-    assert engine.stats()["cached_tokens"] > before
+    model, engine = hybrid_model(family), make_hybrid(family)
+    cold = tokens(engine, PROMPTS)
+    assert are_greedy(model, PROMPTS, cold)
+    outputs = engine.generate(PROMPTS, **GREEDY)
+    assert [output.token_ids for output in outputs] == cold
+    assert all(output.cached_tokens for output in outputs if output.prompt_tokens > 1)
     assert all_there(engine)
-    assert tokens(engine, BRANCHES) == forked
-    # The first one leaves a checkpoint where the branches part.
-    outputs = engine.generate(BRANCHES, **GREEDY)
-    assert [output.token_ids for output in outputs] == forked
-    assert min(output.cached_tokens for output in outputs) >= 20
+    forked = engine.generate(BRANCHES, **GREEDY)
+    assert are_greedy(model, BRANCHES, [output.token_ids for output in forked])
+    assert forked[0].cached_tokens == 50
+    # The branches left a checkpoint where they part.
+    assert engine.cached_length([*BRANCHES[-1][:20], 5]) == 20
 
 
 TIGHT = {"max_step_tokens": 9, "max_running_requests": 6, "max_total_tokens": 100}
+SMALL = TIGHT | {"overlap": True, "max_states": 9}
 VARIANTS: dict[str, dict[str, Any]] = {
     "chunks": {"max_step_tokens": 7},
     "retraction": TIGHT,
@@ -114,19 +145,29 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no prefix cache": {"prefix_cache": False},
     "no fork attention": {"fork_attention": False},
     "overlap": {"overlap": True},
-    "overlap, chunks, retraction and few states": TIGHT | {"overlap": True, "max_states": 9},
+    "overlap and little memory": SMALL,
 }
-OFTEN = "overlap, chunks, retraction and few states"
-"""The variant in which quick tests run every family; the three run in all."""
 
 
-@pytest.mark.parametrize("often", [True, pytest.param(False, marks=pytest.mark.slow)])
+def some_are_slow(families: list[str], quick: tuple[str, ...]) -> list[Any]:
+    return [f if f in quick else pytest.param(f, marks=pytest.mark.slow) for f in families]
+
+
+@pytest.mark.parametrize("family", some_are_slow(FAMILIES, THREE))
+def test_little_memory(family: str, make_hybrid: MakeEngine) -> None:
+    engine = make_hybrid(family, **SMALL)
+    model = hybrid_model(family)
+    for prompts in (PROMPTS, BRANCHES, PROMPTS):
+        assert are_greedy(model, prompts, tokens(engine, prompts))
+        assert all_there(engine)
+    assert any(isinstance(r.event, RequestRetracted) for r in engine.log.read().records)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
-def test_in_every_way_to_run_it(family: str, often: bool, make_hybrid: MakeEngine) -> None:
+def test_in_every_way_to_run_it(family: str, make_hybrid: MakeEngine) -> None:
     first, second = expected(family)
     for name, options in VARIANTS.items():
-        if (name == OFTEN) != often:
-            continue
         engine = make_hybrid(family, **options)
         for prompts, right in ((PROMPTS, first), (BRANCHES, second), (PROMPTS, first)):
             assert tokens(engine, prompts) == right, name
@@ -152,17 +193,13 @@ def model_with_text(family: str) -> PreTrainedModel:
     return hybrid_model(family, vocab_size=len(bundled()))
 
 
-def scored(model: PreTrainedModel, prompt: list[int], answer: list[int]) -> list[float]:
-    """transformers' log-probabilities of the answer's tokens, in one pass."""
-    with torch.no_grad():
-        logits = model(torch.tensor([prompt + answer]), use_cache=False).logits[0]
-    rows = logits[len(prompt) - 1 : -1].double().log_softmax(-1)
+def scores(model: PreTrainedModel, prompt: list[int], answer: list[int]) -> list[float]:
+    """transformers' log-probabilities of the answer's tokens."""
+    rows = logits_of(model, prompt, answer).double().log_softmax(-1)
     return rows.gather(1, torch.tensor(answer)[:, None])[:, 0].tolist()
 
 
-@pytest.mark.parametrize(
-    "family", [f if f in THREE else pytest.param(f, marks=pytest.mark.slow) for f in FAMILIES]
-)
+@pytest.mark.parametrize("family", some_are_slow(FAMILIES, ("granitemoehybrid",)))
 def test_jumps_go_back_to_a_state(family: str) -> None:
     """What follows a jump is what transformers makes of the tokens before it, also where the jump
     cut the last ones anew."""
@@ -186,12 +223,12 @@ def test_jumps_go_back_to_a_state(family: str) -> None:
         assert len(jumps) > len(prompts) and any(jump.dropped for jump in jumps)
         for prompt, param, out in zip(prompts, params, outputs, strict=True):
             assert re.fullmatch(param["regex"], out.text)
-            assert out.logprobs == pytest.approx(scored(model, prompt, out.token_ids), abs=5e-3)
+            assert out.logprobs == pytest.approx(scores(model, prompt, out.token_ids), abs=5e-3)
         alone = alone or [out.token_ids for out in outputs]
         assert [out.token_ids for out in outputs] == alone
 
 
-@pytest.mark.parametrize("family", THREE)
+@pytest.mark.parametrize("family", some_are_slow(FAMILIES, ("mamba",)))
 def test_jumps_change_nothing_where_the_model_cuts_as_its_tokenizer(family: str) -> None:
     tokenizer = bundled()
     prompts = [tokenizer(f"Number {i}: ")["input_ids"] for i in range(6)]

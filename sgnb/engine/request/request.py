@@ -72,6 +72,7 @@ class Request:
         self.states: RequestStates | None = None
         self.prefix_hint: Prefix | None = None  # what the last look-up in the tree found
         self.cached_tokens: int | None = None  # of the prompt, at the first admission
+        self.again_tokens = 0  # further ones, then, that the cache has without a state
         self.arrival = 0  # the step in which it began to wait
 
         self.closed = False  # no token will be added; those that are there are still scored
