@@ -166,7 +166,7 @@ def use_pool(mixers: list[Mixer], undo: ExitStack) -> None:
     for mixer in mixers:
         own = mixer.module.forward
         names = [name for name in inspect.signature(own).parameters if _is_named(own, name)]
-        mixer.module.forward = partial(_forward, mixer, own, names)  # type: ignore[method-assign]
+        mixer.module.forward = partial(_forward, mixer, own, names)
         undo.callback(delattr, mixer.module, "forward")
 
 
@@ -249,18 +249,20 @@ def _of_group(value: Any, group: Group) -> Any:
 class _Layer(LinearAttentionLayer):
     """One layer's states of several texts, as transformers' cache holds them."""
 
+    conv_states: dict[int, Any]
+    recurrent_states: dict[int, Any]
+
     def __init__(self, shapes: list[StateShape], states: list[Tensor], known: bool) -> None:
-        super().__init__(1 + max(shape.index for shape in shapes))
+        super().__init__(1 + max(shape.number for shape in shapes))
         for shape, state in zip(shapes, states, strict=True):
-            self.device, self.dtype = state.device, state.dtype
             if shape.kind == "conv":
-                self.conv_states[shape.index] = state
-                self.is_conv_states_initialized[shape.index] = True
-                self.conv_kernel_size[shape.index] = state.shape[-1]
+                self.conv_states[shape.number] = state
+                self.is_conv_states_initialized[shape.number] = True
+                self.conv_kernel_size[shape.number] = state.shape[-1]
             else:
-                self.recurrent_states[shape.index] = state
-                self.is_recurrent_states_initialized[shape.index] = True
-            self.has_previous_state[shape.index] = known
+                self.recurrent_states[shape.number] = state
+                self.is_recurrent_states_initialized[shape.number] = True
+            self.has_previous_state[shape.number] = known
 
     def update_recurrent_state(
         self, recurrent_states: Tensor, state_idx: int = 0, **kwargs: Any
@@ -271,7 +273,7 @@ class _Layer(LinearAttentionLayer):
     def now(self, shapes: list[StateShape]) -> list[Tensor]:
         """The states, in the order of `shapes`."""
         kinds = {"conv": self.conv_states, "recurrent": self.recurrent_states}
-        return [kinds[shape.kind][shape.index] for shape in shapes]
+        return [kinds[shape.kind][shape.number] for shape in shapes]
 
 
 class _Everywhere(list[LinearAttentionLayer]):
@@ -291,7 +293,7 @@ class _OneLayer(Cache):
     """A cache of the one layer that runs."""
 
     def __init__(self, layer: LinearAttentionLayer) -> None:
-        self.layers = _Everywhere(layer)
+        self.layers: Any = _Everywhere(layer)
 
 
 def _continues(module: nn.Module, layer: int, name: str, shapes: list[StateShape]) -> bool:
