@@ -418,7 +418,8 @@ class Scheduler:
         self, checkpoints: Checkpoints, request: Request, node: Node, matched: int
     ) -> RequestStates | None:
         """The states of a request that goes on from `node`, if there are enough. It leaves
-        checkpoints where its tokens part from those of the tree, and of others that wait."""
+        checkpoints where a program forked, and where its tokens part from those of the tree and of
+        others that wait."""
         rewrites = request.params.grammar is not None
         if not self._caches(request):
             return checkpoints.start(node, rewrites, (), 0)
@@ -428,7 +429,8 @@ class Scheduler:
             for other in islice(self.waiting.values(), COMPARED)
             if other is not request and other.sharing.namespace == namespace
         ]
-        stops = (matched, min(common), max(common)) if common else (matched,)
+        stops = [request.sharing.forked, matched]
+        stops += [min(common), max(common)] if common else []
         return checkpoints.start(node, rewrites, stops, request.reusable)
 
     def _fits(self, need: int, remaining: int, growth: int) -> bool:

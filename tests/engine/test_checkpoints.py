@@ -15,7 +15,7 @@ from sgnb.engine.cache import checkpoints, hand
 from sgnb.engine.cache.checkpoints import FEWEST_STATES, Checkpoints
 from sgnb.engine.cache.radix import NO_STATE
 from sgnb.engine.request.batch import Batch
-from sgnb.engine.request.request import Request
+from sgnb.engine.request.request import Request, Sharing
 from sgnb.events import RequestAdmitted
 
 from .test_scheduler import Simulation, by_hand
@@ -244,3 +244,15 @@ def test_a_rewritten_end_goes_back_to_the_last_state_before_it() -> None:
     finish_all(sim)
     assert admissions(sim)[begun:] == [(99, 0)]
     assert np.array_equal(request.tokens[:100], prompt(0, 100))
+
+
+def test_forks_that_begin_alike_leave_a_checkpoint_at_the_fork_itself() -> None:
+    """Who goes on there in another way finds it."""
+    sim = StatefulSimulation(2000, 40)
+    shared, alike = prompt(0, 150), [1, 2, 3]
+    for seed in (1, 2, 3):
+        sim.add(shared + alike + prompt(seed, 30), 2, Sharing(forked=150))
+    finish_all(sim)
+    sim.add([*shared, 4, *prompt(4, 30)], 1)
+    finish_all(sim)
+    assert admissions(sim) == [(0, 0), (150, 3), (150, 3), (150, 0)]
