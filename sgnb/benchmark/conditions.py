@@ -38,7 +38,8 @@ def conditions(engine: Engine) -> dict[str, str]:
 
     from .. import __version__
 
-    pool = f"KV pool {engine.pool_tokens:,} tokens"
+    states = engine.stats().get("states")
+    pool = f"KV pool {engine.pool_tokens:,} tokens" + (f", {states:,} states" if states else "")
     running = f"at most {engine.options.max_running_requests:,} requests at once"
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     return {
