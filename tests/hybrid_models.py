@@ -92,9 +92,9 @@ THREE = "qwen3_next", "granitemoehybrid", "mamba"
 """A gated delta net and a state space model, both with attention, and one without."""
 
 GAIN = 2.0
-SMALL_GAIN = {"lfm2": 1.0, "lfm2_moe": 1.0}
-"""Of the matrices: tokens then depend on the whole context. Where only attention looks far, it must
-not be sharp."""
+SMALL_GAIN = {"lfm2": 1.0, "lfm2_moe": 1.0, "zamba2": 1.0}
+"""Of the matrices: tokens then depend on the whole context. Less where only attention looks far,
+which must not be sharp, and where rounding in bfloat16 would be all that is left."""
 
 DECAY = 0.01
 """Of a state at each token: random layers forget within a few."""

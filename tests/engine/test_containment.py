@@ -190,7 +190,7 @@ def test_a_request_that_makes_the_forward_pass_raise_fails_alone(
         outputs = dict(ends.get(timeout=30) for _ in prompts)
         error = outputs.pop(4).error
         assert isinstance(error, EngineError) and isinstance(error.__cause__, ValueError)
-        assert "the forward pass failed: ValueError: no row for 77" in str(error)
+        assert f"the forward pass failed: ValueError: no row for {POISON}" in str(error)
         assert [outputs[i].token_ids for i in sorted(outputs)] == expected
         assert all(output.error is None for output in outputs.values())
         assert runs <= 6 + 3 + len(prompts), "the step that failed, and each request alone"

@@ -77,15 +77,18 @@ def drawn(family: str, count: int) -> list[tuple[Asked, Answer]]:
     rng = random.Random(0)
     prefixes = [[rng.randrange(3, VOCAB) for _ in range(40)] for _ in range(4)]
     found: list[tuple[Asked, Answer]] = []
-    with engine(family, prefix_cache=False) as fresh, engine(family, NOISE) as noisy:
-        while len(found) < count:
+    with engine(family, prefix_cache=False) as fresh:
+        for _ in range(count):
             asked = draw(rng, prefixes)
             [answer] = answers(fresh, [asked])
-            if answers(noisy, [asked]) == [answer]:
-                found.append((asked, answer))
-                if len(prefixes) < 8:
-                    prefixes.append((asked[0] + answer[0])[:60])
-    return found
+            found.append((asked, answer))
+            if len(prefixes) < 8:
+                prefixes.append((asked[0] + answer[0])[:60])
+    with engine(family, NOISE, prefix_cache=False) as noisy:
+        disturbed = answers(noisy, [asked for asked, _ in found])
+    kept = [pair for pair, other in zip(found, disturbed, strict=True) if pair[1] == other]
+    assert len(kept) > 0.8 * count
+    return kept
 
 
 def ask_and_leave(engine: Engine, asked: Asked) -> None:
@@ -131,14 +134,14 @@ def check(family: str, count: int, rounds: int, ways: list[dict[str, Any]]) -> C
 
 @pytest.mark.parametrize(("family", "way"), [*zip(THREE, TIGHT, strict=True)])
 def test_a_hundred_requests(family: str, way: dict[str, Any]) -> None:
-    seen = check(family, count=8, rounds=2, ways=[way])
+    seen = check(family, count=10, rounds=1, ways=[way])
     assert seen["cached"] and seen["CheckpointDropped"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", THREE)
 def test_thousands_of_requests(family: str) -> None:
-    seen = check(family, count=100, rounds=14, ways=TIGHT)
+    seen = check(family, count=110, rounds=14, ways=TIGHT)
     assert seen["RequestAdmitted"] > 700
     for kind in ("cached", "again", "dropped", "CheckpointDropped", "RequestRetracted"):
         assert seen[kind], kind

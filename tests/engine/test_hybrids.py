@@ -3,6 +3,9 @@ cached, chunked, shared, computed again or forced by a grammar."""
 
 from __future__ import annotations
 
+import itertools
+import math
+import queue
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -16,7 +19,11 @@ from transformers import CONFIG_MAPPING, AutoTokenizer, PreTrainedModel, PreTrai
 
 import sgnb.models
 from sgnb.engine.engine import Engine
+from sgnb.engine.request.batch import Batch
+from sgnb.engine.request.collect import numbered_callbacks
+from sgnb.errors import ModelError
 from sgnb.events import Jumped, RequestRetracted
+from sgnb.sampling import SamplingParams
 
 from ..hybrid_models import HYBRIDS, THREE, hybrid_model
 from ..random_models import VOCAB, continuations
@@ -174,6 +181,66 @@ def test_in_every_way_to_run_it(family: str, make_hybrid: MakeEngine) -> None:
             assert all_there(engine), name
         if options.items() >= TIGHT.items():
             assert any(isinstance(r.event, RequestRetracted) for r in engine.log.read().records)
+
+
+@pytest.mark.parametrize("family", [family for family in KNOWN if family in OWN_CACHE])
+def test_states_elsewhere_are_refused(family: str) -> None:
+    with pytest.raises(ModelError, match="cannot use sgnb's attention"):
+        Engine(hybrid_model(family))
+
+
+@pytest.mark.parametrize("family", some_are_slow(FAMILIES, ("mamba",)))
+def test_half_precision(family: str) -> None:
+    """Log-probabilities differ from transformers' own by what rounding makes."""
+    model = hybrid_model(family).to(torch.bfloat16)
+    with Engine(model, dtype="bfloat16") as engine:
+        assert "bfloat16" in repr(engine)
+        for _ in range(2):
+            outputs = engine.generate(PROMPTS, **GREEDY, return_logprob=True)
+    found = [value for output in outputs for value in output.logprobs]
+    pairs = zip(PROMPTS, outputs, strict=True)
+    own = [value for p, output in pairs for value in scores(model, p, output.token_ids)]
+    errors = (torch.tensor(found) - torch.tensor(own)).abs()
+    assert errors.mean() < 0.05 and errors.max() < 0.5
+
+
+POISON = 7
+"""The model gives NaN after this token, which is never sampled."""
+
+
+@pytest.mark.parametrize("overlap", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("family", some_are_slow(FAMILIES, ("granitemoehybrid",)))
+def test_nan_and_failing_steps_stay_alone(family: str, overlap: bool) -> None:
+    """Also where others go on from states that the guilty one left, or take its states."""
+    params = GREEDY | {"logit_bias": {POISON: -math.inf}}
+    good = [[t if t != POISON else 8 for t in prompt] for prompt in PROMPTS + BRANCHES]
+    bad = [[*good[i][:place], POISON, *good[i][place:]] for i, place in ((0, 9), (1, 1), (6, 40))]
+    with Engine(hybrid_model(family, tie_word_embeddings=False)) as engine:
+        right = [output.token_ids for output in engine.generate(good, **params)]
+    model = hybrid_model(family, tie_word_embeddings=False)
+    with Engine(
+        model, overlap=overlap, max_step_tokens=24, max_total_tokens=150, max_states=12
+    ) as engine:
+        with torch.no_grad():
+            model.get_input_embeddings().weight[POISON] = math.nan
+        run, count = engine._loop._runner.run, itertools.count(1)
+
+        def failing(batch: Batch) -> Any:
+            if len(batch) > 1 and next(count) % 3 == 0:
+                raise RuntimeError("not this time")
+            return run(batch)
+
+        engine._loop._runner.run = failing
+        for prompt in bad:
+            outputs: queue.SimpleQueue[Any] = queue.SimpleQueue()
+            asked = [prompt, *good]
+            every = [SamplingParams.make(params)] * len(asked)
+            engine.submit(asked, every, numbered_callbacks(outputs.put, len(asked)))
+            ended = dict(outputs.get(timeout=60) for _ in asked)
+            assert "logits are NaN" in str(ended.pop(0).error)
+            assert [ended[i].token_ids for i in sorted(ended)] == right
+            assert not any(POISON in node["tokens"] for node in engine.tree())
+            assert all_there(engine)
 
 
 PATTERNS = [

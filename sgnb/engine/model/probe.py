@@ -30,13 +30,13 @@ FAR = (1 << 20) - 1, (1 << 20) - 30_000
 
 
 class Probe:
-    """Takes an attention backend's place for one pass."""
+    """Takes an attention backend's place for one pass. dtype: of a model without attention."""
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: torch.dtype) -> None:
         self.shapes: dict[int, LayerShape] = {}
         self.options: dict[int, LayerOptions] = {}
         self.heads: dict[int, int] = {}
-        self.dtype = torch.float32
+        self.dtype = dtype
         self.windows: dict[Callable[..., Tensor], int | None] = {}  # of each mask
         self.was_handed_over = False  # to some layer, which the argument did not reach
         self.masked: dict[nn.Module, int | None] = {}  # windows that only a mask says
@@ -92,7 +92,7 @@ def check_cache(probe: Probe, module: PreTrainedModel, context: int) -> None:
 
 
 def _probe(module: PreTrainedModel, recurrent: set[int]) -> Probe:
-    probe = Probe()
+    probe = Probe(module.dtype)
     ids, positions = torch.tensor([[[0, 0]], [[0, 1]]], device=module.device)
     with torch.inference_mode():
         module(input_ids=ids, position_ids=positions, use_cache=False, sgnb=probe)
