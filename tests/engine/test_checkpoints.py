@@ -57,18 +57,21 @@ class StatefulSimulation(Simulation):
         return found
 
     def compute(self, batch: Batch) -> None:
-        written = batch.states_written
+        read = [path.read for path in batch.states]
+        written = [state for path in batch.states for _, state in path.written]
         assert len(set(written)) == len(written)
-        assert not set(written) & {*batch.states_read, self.states.nothing}
+        assert not set(written) & {*read, self.states.nothing}
         kept = {node.state for node in self.scheduler.tree.nodes()}
         assert not kept & set(written)
         rows = zip(
-            batch.requests, batch.starts.tolist(), batch.ends.tolist(), batch.states_read,
-            written, strict=True,
+            batch.requests, batch.starts.tolist(), batch.ends.tolist(), batch.states, strict=True
         )  # fmt: skip
-        for request, start, end, read, into in rows:
-            assert self.knows[read] == text(request, start)
-            self.knows[into] = text(request, end)
+        for request, start, end, path in rows:
+            assert self.knows[path.read] == text(request, start)
+            positions = [position for position, _ in path.written]
+            assert positions[-1] == end and sorted({start, *positions}) == [start, *positions]
+            for position, state in path.written:
+                self.knows[state] = text(request, position)
 
     def check(self) -> None:
         """As for slots: free + kept + in flight = total, and every state has one owner."""
@@ -80,6 +83,7 @@ class StatefulSimulation(Simulation):
             *self.states._slots._stack[: self.states.free].tolist(),
             *(node.state for node in nodes), *held,
             *(state for states in own for state in states._spare),
+            *(state for states in own for _, state in states._cuts),
         ]  # fmt: skip
         assert sorted(owned) == list(range(self.states.total))
         assert self.states.kept == len(nodes)
