@@ -85,9 +85,9 @@ class Scheduler:
         # Of the tokens that running requests may still add, the share that is kept free: 1 after a
         # retraction, falling to 0.3.
         self._reserve = 0.5
-        # Slots and further tokens of the first request that did not fit: until it does, none
-        # starts.
-        self._blocked: tuple[int, int] | None = None
+        # Slots, states and further tokens of the first request that did not fit: until it does,
+        # none starts.
+        self._blocked: tuple[int, int, int] | None = None
         self._decode: _Decode | None = None  # see `_continue_decode`
         self._decoding: list[Request] | None = None  # the requests that `_goes_on` found to do so
 
@@ -147,8 +147,10 @@ class Scheduler:
         last = []
         if self.checkpoints is not None:
             for request, path in zip(batch.requests, batch.states, strict=True):
-                request.owned_states.leave_checkpoints(partial(self._share, request))
-                request.owned_states.written(path)
+                states = request.owned_states
+                if len(path.written) > 1:
+                    states.leave_checkpoints(partial(self._share, request))
+                states.written(path)
         rows = zip(batch.requests, batch.ends.tolist(), batch.sample_rows, strict=True)
         for request, end, row in rows:
             start, request.num_computed = request.num_computed, end
@@ -386,23 +388,23 @@ class Scheduler:
         matched = node.end
         if self.checkpoints is not None:
             node = node.checkpoint(matched)
-        need = request.num_tokens - node.end
+        need, states = request.num_tokens - node.end, 0
+        if self.checkpoints is not None:
+            states = self.checkpoints.needed(node, request.params.grammar is not None)
         locked = self.tree.locked
         self.tree.lock(node)
-        while not (self.running or self._fits(need, request.remaining, growth)):
+        while not (self.running or self._fits(need, states, request.remaining, growth)):
             if not self._undo_pin():
                 break
-        fits = self._fits(need, request.remaining, growth)
-        if fits and self.checkpoints is not None:
-            request.states = self._start_states(self.checkpoints, request, node, matched)
-            fits = request.states is not None
-        if not fits:
+        if not self._fits(need, states, request.remaining, growth):
             # Until something ends or begins to wait, the same request is the first in question, and
             # needs the same.
             if not any(r.num_placeholders for r in self._oldest()):
-                self._blocked = need + self.tree.locked - locked, request.remaining
+                self._blocked = need + self.tree.locked - locked, states, request.remaining
             self.tree.unlock(node)
             return False
+        if self.checkpoints is not None:
+            request.states = self._start_states(self.checkpoints, request, node, matched)
         self._make_free(need)
         request.slots[: node.end] = node.path_slots()
         request.slots[node.end : request.num_tokens] = self.pool.allocate(need)
@@ -417,10 +419,9 @@ class Scheduler:
 
     def _start_states(
         self, checkpoints: Checkpoints, request: Request, node: Node, matched: int
-    ) -> RequestStates | None:
-        """The states of a request that goes on from `node`, if there are enough. It leaves
-        checkpoints where a program forked, and where its tokens part from those of the tree and of
-        others that wait."""
+    ) -> RequestStates:
+        """The states of a request that goes on from `node`. It leaves checkpoints where a program
+        forked, and where its tokens part from those of the tree and of others that wait."""
         rewrites = request.params.grammar is not None
         if not self._caches(request):
             return checkpoints.start(node, rewrites, (), 0)
@@ -434,9 +435,11 @@ class Scheduler:
         stops += [min(common), max(common)] if common else []
         return checkpoints.start(node, rewrites, stops, request.reusable)
 
-    def _fits(self, need: int, remaining: int, growth: int) -> bool:
-        """Whether a request that needs `need` slots now, and may add `remaining` tokens, can
-        start."""
+    def _fits(self, need: int, states: int, remaining: int, growth: int) -> bool:
+        """Whether a request that needs `need` slots and `states` now, and may add `remaining`
+        tokens, can start."""
+        if self.checkpoints is not None and self.checkpoints.available < states:
+            return False
         reserve = int((growth + remaining) * self._reserve) if self.running else 0
         return self.pool.free + self.tree.evictable >= need + reserve
 

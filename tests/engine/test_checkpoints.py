@@ -13,7 +13,7 @@ import pytest
 
 from sgnb.engine.cache import checkpoints, hand
 from sgnb.engine.cache.checkpoints import FEWEST_STATES, Checkpoints
-from sgnb.engine.cache.radix import NO_STATE
+from sgnb.engine.cache.radix import NO_STATE, RadixTree
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request, Sharing
 from sgnb.events import RequestAdmitted
@@ -130,6 +130,9 @@ def test_every_step_goes_on_from_the_right_state(
                 rng.randrange(2) for _ in range(rng.randrange(1, total // 3))
             ]
             sim.add(prompt, rng.randrange(30) % (total - len(prompt)))
+        if rng.random() < 0.1:
+            scheduler.schedule()  # a step that failed
+            sim.check()
         sim.step()
         if rng.random() < 0.1 and scheduler.has_work:
             one = rng.choice([*scheduler.running, *scheduler.waiting.values()])
@@ -210,6 +213,57 @@ def test_a_long_prompt_has_checkpoints_on_its_way() -> None:
     finish_all(sim)
     ends = sorted(node.end for node in sim.scheduler.tree.nodes() if node.state != NO_STATE)
     assert ends == [100, 200, 300, 400, 429, 430]
+
+
+@pytest.mark.parametrize(
+    ("begin", "wanted", "every", "stops"),
+    [
+        (0, (), 1, [16, 32, 60]),
+        (0, (30, 5, 35), 1024, [30, 60]),
+        (1020, (), 1024, [2048, 3000]),
+        (1020, (1030, 2050), 1024, [2050, 3000]),
+        (1000, (), 1024, [1024, 2048, 3000]),
+    ],
+)
+def test_checkpoints_are_apart(
+    begin: int, wanted: tuple[int, ...], every: int, stops: list[int]
+) -> None:
+    assert Checkpoints(RadixTree(), 8, every)._stops(begin, wanted, stops[-1]) == stops
+
+
+def test_nodes_that_are_gone_are_forgotten() -> None:
+    """Also while there are states enough, so that no checkpoint has to give way."""
+    sim = StatefulSimulation(300, 200)
+    for seed in range(100):
+        sim.add(prompt(seed, 60), 1)
+        finish_all(sim)
+    assert len(sim.states._oldest) <= 2 * sim.states.kept + 4
+    sim.scheduler.flush()
+    assert not sim.states._oldest
+
+
+@pytest.mark.parametrize("trial", range(4))
+def test_not_ranking_while_states_are_missing_changes_nothing(trial: int) -> None:
+    """Against a scheduler that ranks in every step. Without common prefixes: a failed attempt would
+    refresh them."""
+    moves = []
+    for forgetful in (False, True):
+        rng = random.Random(trial)
+        sim = StatefulSimulation(4000, (FEWEST_STATES, 9)[trial % 2], overlap=trial > 1)
+        looked = 0
+        for step in range(200):
+            if rng.random() < 0.2:
+                some = [1000 * step + i for i in range(rng.randrange(1, 60))]
+                sim.add(some, rng.randrange(1, 60))
+            if rng.random() < 0.02 and sim.scheduler.waiting:
+                sim.finish(rng.choice([*sim.scheduler.waiting.values()]))
+            if forgetful:
+                sim.scheduler._blocked = None
+            looked += sim.scheduler._blocked is None
+            sim.step()
+        moves.append(sim.admitted())
+        assert looked == 200 if forgetful else looked < 150
+    assert moves[0] == moves[1] and len(moves[0]) > 5
 
 
 def test_without_free_states_the_least_used_checkpoint_gives_way() -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -76,10 +77,12 @@ class RequestStates:
     def plan(self, start: int, end: int) -> StatePath:
         """A step that computes the tokens start .. end. The oldest state gives way where none is
         spare; a checkpoint on the way is left out where no state is available."""
-        self._owner.release([state for _, state in self._cuts])  # of a step that failed
-        self._cuts = []
-        for stop in self._stops:
-            if start < stop < end and self._owner.available:
+        if self._cuts:  # of a step that failed
+            self._owner.release([state for _, state in self._cuts])
+            self._cuts = []
+        first, last = bisect_right(self._stops, start), bisect_left(self._stops, end)
+        for stop in self._stops[first:last]:
+            if self._owner.available:
                 (state,) = self._owner.take(1)
                 self._cuts.append((stop, state))
         while not self._spare:
@@ -150,13 +153,13 @@ class RequestStates:
 class Checkpoints:
     """The pool's states and the tree's nodes that have one.
 
-    every: tokens between checkpoints of long prompts.
+    every: tokens between checkpoints of long prompts; at least `GAP`.
     """
 
     def __init__(self, tree: RadixTree, total: int, every: int) -> None:
         self.total = self.nothing = total  # `nothing`: the state before the first token, of no one
         self.kept = 0  # checkpoints
-        self._every = every
+        self._every = max(every, GAP)
         self._tree = tree
         tree.on_remove = self._removed
         self._slots = SlotAllocator(total)
@@ -173,19 +176,21 @@ class Checkpoints:
         """How many may be taken: all but those that requests own or read."""
         return self.free + self.kept - len(self._readers)
 
+    def needed(self, node: Node, rewrites: bool) -> int:
+        """How many must be `available` for a request to go on from `node`, a checkpoint or the
+        root. rewrites: whether its tokens may be rewritten."""
+        read = node.state != NO_STATE and node not in self._readers
+        return _last_states(rewrites) + read
+
     def start(
         self, node: Node, rewrites: bool, stops: Iterable[int], last_stop: int
-    ) -> RequestStates | None:
-        """The states of a request that goes on from `node`, a checkpoint or the root; None, and
-        nothing taken, where there are too few.
+    ) -> RequestStates:
+        """The states of a request that goes on from `node`; they are there, see `needed`.
 
-        rewrites: whether its tokens may be rewritten. stops: where checkpoints are wanted, beside
-        those at `last_stop` and at every so many tokens.
+        stops: where checkpoints are wanted, beside those at `last_stop` and at every so many
+        tokens.
         """
-        count = LAST_STATES_REWRITTEN if rewrites else LAST_STATES
-        read = node.state != NO_STATE and node not in self._readers
-        if self.available - read < count:
-            return None
+        count = _last_states(rewrites)
         return RequestStates(self, node, count, self._stops(node.end, stops, last_stop))
 
     def take(self, count: int) -> list[int]:
@@ -223,7 +228,8 @@ class Checkpoints:
         for stop in first:
             if all(abs(stop - other) >= GAP for other in stops):
                 stops.append(stop)
-        further = [stop for stop in every if all(abs(stop - other) >= GAP for other in stops)]
+        near = begin, *stops
+        further = [stop for stop in every if all(abs(stop - other) >= GAP for other in near)]
         return sorted(stops + further)
 
     def _pop(self) -> Node:
@@ -234,7 +240,7 @@ class Checkpoints:
         found: Node | None = None
         while self._oldest and found is None:
             value, _, node = heapq.heappop(self._oldest)
-            if node.state == NO_STATE or not node.alive:
+            if node.state == NO_STATE:
                 continue
             if value != self._value(node):
                 self._queue(node)
@@ -263,3 +269,11 @@ class Checkpoints:
             self.release([node.state])
             self.kept -= 1
             node.state = NO_STATE
+            # While states are free nothing is popped, and nodes that are gone would stay.
+            if len(self._oldest) > 2 * self.kept:
+                self._oldest = [each for each in self._oldest if each[-1].state != NO_STATE]
+                heapq.heapify(self._oldest)
+
+
+def _last_states(rewrites: bool) -> int:
+    return LAST_STATES_REWRITTEN if rewrites else LAST_STATES
