@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..events import RequestAdmitted, RequestRetracted
-from .cache.checkpoints import Checkpoints, RequestStates
+from .cache.checkpoints import GAP, Checkpoints, RequestStates
 from .cache.radix import Ints, Node, Prefix, RadixTree, common_length
 from .cache.slot_allocator import SlotAllocator
 from .request.batch import NO_ROW, Batch
@@ -76,7 +76,8 @@ class Scheduler:
         self._shrunk_at = 0
         self.max_running = max_running
         self._prefix_cache = prefix_cache
-        self._shared_prefix = shared_prefix
+        # For a checkpoint that another leaves: for fewer tokens there is none.
+        self._shared_prefix = shared_prefix if checkpoints is None else max(shared_prefix, GAP)
         self.policy: SchedulePolicy = policy
         self._ageing = context_length / max_overtaking
         self._window = window

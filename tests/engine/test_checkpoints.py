@@ -207,6 +207,17 @@ def test_prompts_that_wait_together_compute_their_prefix_once() -> None:
     assert sim.computed == 150 + 8 * 30
 
 
+def test_equal_prompts_that_leave_no_checkpoint_start_together() -> None:
+    sim = StatefulSimulation(4000, 60)
+    shared = prompt(0, 40)
+    for text in (prompt(1, 10), shared + prompt(2, 10)):
+        sim.add(shared)
+        finish_all(sim)
+        for _ in range(8):
+            sim.add(text)
+        assert sum(1 for _ in sim.run()) == 1
+
+
 def test_a_long_prompt_has_checkpoints_on_its_way() -> None:
     sim = StatefulSimulation(1000, 20, every=100)
     sim.add(prompt(0, 430), 1)
