@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 from ..engine.device.background import Background
@@ -140,12 +141,24 @@ class LocalExecutor:
         ]
         origins = [_origin(pending.call, "generate") for pending, *_ in samples]
         _, inputs, params, sinks = zip(*samples, strict=True)
-        sharing = [pending.executor._apart.sharing for pending, *_ in samples]
+        sharing = [
+            pending.executor._apart.sharing._replace(forked=self._forked(pending.call, prompt))
+            for pending, prompt, *_ in samples
+        ]
         ids = self.engine.submit(
             inputs, params, sinks, stream=stream, origins=origins, sharing=sharing
         )
         for (pending, *_), id in zip(samples, ids, strict=True):
             pending.ids.append(id)
+
+    def _forked(self, call: Call, prompt: list[int]) -> int:
+        """Of the prompt's tokens those before the branch's fork, for a model that keeps states
+        there; without recurrent layers nobody asks."""
+        if not (call.forked and self.engine.state_bytes):
+            return 0
+        (before,) = self.engine.encode([call.segments[: call.forked]])
+        agree = takewhile(lambda pair: pair[0] == pair[1], zip(before, prompt, strict=False))
+        return sum(1 for _ in agree)
 
     def _check_open(self) -> None:
         if not self.close.alive:

@@ -70,11 +70,11 @@ class DecodeGraphs:
         self,
         forward: Forward,
         attention: AttentionBackend,
-        recurrent: StepStates | None,
         sampler: TritonSampler,
         max_rows: int,
         device: torch.device,
         room: int,
+        recurrent: StepStates | None = None,
     ) -> None:
         """recurrent: of a model with recurrent layers, whose steps are decode steps only. room:
         bytes that a step of max_rows works on."""

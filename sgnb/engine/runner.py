@@ -59,7 +59,7 @@ class ModelRunner:
 
             room = graph_bytes(decoder, max_rows)
             self._graphs = DecodeGraphs(
-                self._logits, attention, self._states, sampler, max_rows, decoder.device, room
+                self._logits, attention, sampler, max_rows, decoder.device, room, self._states
             )
         self.stream: AbstractContextManager[Any] = nullcontext()
         if decoder.device.type == "cuda":

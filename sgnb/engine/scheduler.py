@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import islice
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -112,8 +113,8 @@ class Scheduler:
         """
         batch = self._choose()
         if self.checkpoints is not None:
-            batch.states_read = [request.owned_states.reads() for request in batch.requests]
-            batch.states_written = [request.owned_states.writes() for request in batch.requests]
+            rows = zip(batch.requests, batch.starts.tolist(), batch.ends.tolist(), strict=True)
+            batch.states = [r.owned_states.plan(start, end) for r, start, end in rows]
         return batch
 
     def _choose(self) -> Batch:
@@ -145,9 +146,9 @@ class Scheduler:
         """
         last = []
         if self.checkpoints is not None:
-            written = zip(batch.requests, batch.ends.tolist(), batch.states_written, strict=True)
-            for request, end, state in written:
-                request.owned_states.written(end, state)
+            for request, path in zip(batch.requests, batch.states, strict=True):
+                request.owned_states.leave_checkpoints(partial(self._share, request))
+                request.owned_states.written(path)
         rows = zip(batch.requests, batch.ends.tolist(), batch.sample_rows, strict=True)
         for request, end, row in rows:
             start, request.num_computed = request.num_computed, end
@@ -418,7 +419,8 @@ class Scheduler:
         self, checkpoints: Checkpoints, request: Request, node: Node, matched: int
     ) -> RequestStates | None:
         """The states of a request that goes on from `node`, if there are enough. It leaves
-        checkpoints where its tokens part from those of the tree, and of others that wait."""
+        checkpoints where a program forked, and where its tokens part from those of the tree and of
+        others that wait."""
         rewrites = request.params.grammar is not None
         if not self._caches(request):
             return checkpoints.start(node, rewrites, (), 0)
@@ -428,7 +430,8 @@ class Scheduler:
             for other in islice(self.waiting.values(), COMPARED)
             if other is not request and other.sharing.namespace == namespace
         ]
-        stops = (matched, min(common), max(common)) if common else (matched,)
+        stops = [request.sharing.forked, matched]
+        stops += [min(common), max(common)] if common else []
         return checkpoints.start(node, rewrites, stops, request.reusable)
 
     def _fits(self, need: int, remaining: int, growth: int) -> bool:
@@ -450,7 +453,7 @@ class Scheduler:
             request.num_computed = request.states.back_to(request.num_computed)
         caches, inserted = self._caches(request), None
         if caches and request.num_computed > node.end:
-            inserted = self._insert(request)
+            inserted = self._insert(request, request.num_computed)
         if request.states is not None:
             request.states.end(inserted)
             request.states = None
@@ -484,30 +487,32 @@ class Scheduler:
             self.pool.release(slots)
 
     def _share_prompt(self, request: Request) -> None:
-        """Put the computed part of a running request's prompt into the tree, and lock it there.
-        With states as a checkpoint, or not at all."""
-        if self.checkpoints is not None and (
-            not self.checkpoints.available or request.num_computed >= request.num_prompt_tokens
-        ):
-            return
-        old, request.node = request.node, self._insert(request)
+        """Share the computed part of a running request's prompt; with states as a checkpoint, or
+        not at all."""
+        if request.states is None:
+            self._share(request, request.num_computed)
+        elif request.num_computed < request.num_prompt_tokens and self._has_states():
+            request.states.share(self._share(request, request.num_computed))
+
+    def _has_states(self) -> bool:
+        return self.checkpoints is not None and self.checkpoints.available > 0
+
+    def _share(self, request: Request, end: int) -> Node:
+        """Put the first `end` tokens of a running request into the tree, and lock them there."""
+        old, request.node = request.node, self._insert(request, end)
         assert old is not None
         self.tree.lock(request.node)
         self.tree.unlock(old)
-        if request.states is not None:
-            request.states.share(request.node)
+        return request.node
 
-    def _insert(self, request: Request) -> Node:
-        """Put the computed tokens into the tree. What it had already replaces the request's own
-        copy, now free."""
+    def _insert(self, request: Request, end: int) -> Node:
+        """Put the first `end` tokens, which are computed, into the tree. What it had already
+        replaces the request's own copy, now free."""
         namespace = request.sharing.namespace
         assert request.node is not None and namespace is not None
         self._blocked = None
         begin = request.node.end
-        tokens, slots = (
-            request.tokens[: request.num_computed],
-            request.slots[: request.num_computed],
-        )
+        tokens, slots = request.tokens[:end], request.slots[:end]
         inserted = self.tree.insert(tokens, slots, namespace, request.node)
         if inserted.existing:
             duplicates = slice(begin, begin + inserted.existing)

@@ -29,6 +29,8 @@ class Call:
     location: Location | None = field(default=None, compare=False)  # the line that asked for it
     # `prompt`, told apart by how it becomes tokens; () where all of it is raw.
     segments: tuple[Segment, ...] = field(default=(), compare=False)
+    # Of the segments those that the branch began with: its parent and the other forks have them.
+    forked: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from sgnb.engine.cache import checkpoints, hand
 from sgnb.engine.cache.checkpoints import FEWEST_STATES, Checkpoints
 from sgnb.engine.cache.radix import NO_STATE
 from sgnb.engine.request.batch import Batch
-from sgnb.engine.request.request import Request
+from sgnb.engine.request.request import Request, Sharing
 from sgnb.events import RequestAdmitted
 
 from .test_scheduler import Simulation, by_hand
@@ -57,18 +57,21 @@ class StatefulSimulation(Simulation):
         return found
 
     def compute(self, batch: Batch) -> None:
-        written = batch.states_written
+        read = [path.read for path in batch.states]
+        written = [state for path in batch.states for _, state in path.written]
         assert len(set(written)) == len(written)
-        assert not set(written) & {*batch.states_read, self.states.nothing}
+        assert not set(written) & {*read, self.states.nothing}
         kept = {node.state for node in self.scheduler.tree.nodes()}
         assert not kept & set(written)
         rows = zip(
-            batch.requests, batch.starts.tolist(), batch.ends.tolist(), batch.states_read,
-            written, strict=True,
+            batch.requests, batch.starts.tolist(), batch.ends.tolist(), batch.states, strict=True
         )  # fmt: skip
-        for request, start, end, read, into in rows:
-            assert self.knows[read] == text(request, start)
-            self.knows[into] = text(request, end)
+        for request, start, end, path in rows:
+            assert self.knows[path.read] == text(request, start)
+            positions = [position for position, _ in path.written]
+            assert positions[-1] == end and sorted({start, *positions}) == [start, *positions]
+            for position, state in path.written:
+                self.knows[state] = text(request, position)
 
     def check(self) -> None:
         """As for slots: free + kept + in flight = total, and every state has one owner."""
@@ -80,6 +83,7 @@ class StatefulSimulation(Simulation):
             *self.states._slots._stack[: self.states.free].tolist(),
             *(node.state for node in nodes), *held,
             *(state for states in own for state in states._spare),
+            *(state for states in own for _, state in states._cuts),
         ]  # fmt: skip
         assert sorted(owned) == list(range(self.states.total))
         assert self.states.kept == len(nodes)
@@ -244,3 +248,15 @@ def test_a_rewritten_end_goes_back_to_the_last_state_before_it() -> None:
     finish_all(sim)
     assert admissions(sim)[begun:] == [(99, 0)]
     assert np.array_equal(request.tokens[:100], prompt(0, 100))
+
+
+def test_forks_that_begin_alike_leave_a_checkpoint_at_the_fork_itself() -> None:
+    """Who goes on there in another way finds it."""
+    sim = StatefulSimulation(2000, 40)
+    shared, alike = prompt(0, 150), [1, 2, 3]
+    for seed in (1, 2, 3):
+        sim.add(shared + alike + prompt(seed, 30), 2, Sharing(forked=150))
+    finish_all(sim)
+    sim.add([*shared, 4, *prompt(4, 30)], 1)
+    finish_all(sim)
+    assert admissions(sim) == [(0, 0), (150, 3), (150, 3), (150, 0)]

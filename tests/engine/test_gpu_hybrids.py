@@ -22,7 +22,7 @@ from .test_hybrids import (
     bundled,
     expected,
     model_with_text,
-    scored,
+    scores,
     tokens,
 )
 
@@ -78,5 +78,5 @@ def test_jumps_go_back_to_a_state(family: str) -> None:
     reference = model_with_text.__wrapped__(family)
     for prompt, param, out in zip(prompts, params, outputs, strict=True):
         assert re.fullmatch(param["regex"], out.text)
-        right = scored(reference, prompt, out.token_ids)
+        right = scores(reference, prompt, out.token_ids)
         assert out.logprobs == pytest.approx(right, abs=1e-2)

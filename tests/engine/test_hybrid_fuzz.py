@@ -62,7 +62,7 @@ def draw(rng: random.Random, prefixes: list[list[int]]) -> Asked:
     if rng.random() < 0.3:
         options["regex"] = rng.choice(PATTERNS)
         options["max_new_tokens"] = 40
-    more = {
+    more: dict[str, dict[str, Any]] = {
         "stop": {"stop": ["e", "the"]}, "penalty": {"repetition_penalty": 1.3},
         "filter": {"top_k": 5}, "scores": {"return_logprob": True, "logprob_start_len": 0},
     }  # fmt: skip

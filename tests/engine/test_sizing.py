@@ -263,7 +263,8 @@ def test_weights_against_the_free_memory(free: Callable[[float], None]) -> None:
 def test_the_cache_is_of_that_size_and_known_while_it_lives() -> None:
     decoder = fake_decoder(torch.device("cpu"))
     decoder.shapes = {0: LayerShape(1, 8, 4)}
-    cache = make_pools(decoder, EngineOptions(max_total_tokens=7).on("cpu"))
+    cache, states = make_pools(decoder, EngineOptions(max_total_tokens=7).on("cpu"))
+    assert states is None
     assert cache.slots == 7 and cache.keys[0].shape == (8, 1, 8) and cache in memory.pools
     gone = weakref.ref(cache)
     del cache

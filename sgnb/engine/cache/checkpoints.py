@@ -5,7 +5,8 @@ What a recurrent layer knows of a text is a state of fixed size after each token
 token replaces: unlike keys and values it cannot be cut back. So a request keeps its last states, to
 go back to one where its last tokens are rewritten; and the tree keeps some, where other requests
 may go on: at most as far as to the deepest of them is a cached prefix worth anything. A step reads
-one state of a request and writes another, so that a step that fails has spoilt nothing.
+one state of a request and writes others, one at its end and one at each checkpoint on the way, so
+that a step that fails has spoilt nothing.
 
 At every moment: free + kept (by the tree) + in flight (owned by requests) = total.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +37,14 @@ GAP = 16
 and written."""
 
 
+class StatePath(NamedTuple):
+    """What a step does with a request's states: from the one that it reads to those that it leaves
+    at these positions, ascending."""
+
+    read: int
+    written: tuple[tuple[int, int], ...]  # (position, state)
+
+
 class Held(NamedTuple):
     """A state that a request may go on from."""
 
@@ -45,8 +54,7 @@ class Held(NamedTuple):
 
 
 class RequestStates:
-    """The last states of a running request, the oldest first; each step adds one. `stops`: where
-    its chunks end, to leave a checkpoint there, ascending."""
+    """The last states of a running request, the oldest first; each step adds one."""
 
     def __init__(self, owner: Checkpoints, node: Node, count: int, stops: list[int]) -> None:
         """Go on from `node`, a checkpoint or the root, with `count` states of its own."""
@@ -55,11 +63,8 @@ class RequestStates:
         if node.state != NO_STATE:
             self._lend(node)
         self._spare = owner.take(count)  # its own, of no position
-        self.stops = stops
-
-    def next_stop(self, start: int, end: int) -> int:
-        """Where a chunk from `start` ends, at most at `end`."""
-        return next((stop for stop in self.stops if start < stop < end), end)
+        self._stops = stops  # where it leaves checkpoints, ascending
+        self._cuts: list[tuple[int, int]] = []  # those of the step that was planned last
 
     def back_to(self, position: int) -> int:
         """Forget the states after `position`. Returns the position of the last one that is left: 0
@@ -68,18 +73,36 @@ class RequestStates:
             self._forget(-1)
         return self._held[-1].position if self._held else 0
 
-    def reads(self) -> int:
-        """What the next step goes on from."""
-        return self._held[-1].state if self._held else self._owner.nothing
-
-    def writes(self) -> int:
-        """Where it leaves its own: the oldest state gives way where none is spare."""
+    def plan(self, start: int, end: int) -> StatePath:
+        """A step that computes the tokens start .. end. The oldest state gives way where none is
+        spare; a checkpoint on the way is left out where no state is available."""
+        self._owner.release([state for _, state in self._cuts])  # of a step that failed
+        self._cuts = []
+        for stop in self._stops:
+            if start < stop < end and self._owner.available:
+                (state,) = self._owner.take(1)
+                self._cuts.append((stop, state))
         while not self._spare:
             self._forget(0)
-        return self._spare[-1]
+        read = self._held[-1].state if self._held else self._owner.nothing
+        return StatePath(read, (*self._cuts, (end, self._spare[-1])))
 
-    def written(self, position: int, state: int) -> None:
-        """The step was launched that leaves `state`, one of `writes`, at `position`."""
+    def leave_checkpoints(self, insert: Callable[[int], Node]) -> None:
+        """The step was launched: its checkpoints on the way become the tree's. insert: puts the
+        tokens up to a position into the tree, and gives the node at which they end."""
+        cuts, self._cuts = self._cuts, []
+        for position, state in cuts:
+            node = insert(position)
+            if node.state == NO_STATE:
+                self._owner.keep(node, state)
+            else:
+                self._owner.release([state])
+            if position == cuts[-1][0]:
+                self._lend(node)
+
+    def written(self, path: StatePath) -> None:
+        """The step was launched that leaves the last state of `path`."""
+        position, state = path.written[-1]
         self._spare.remove(state)
         self._held.append(Held(position, state, None))
 
@@ -108,8 +131,8 @@ class RequestStates:
             self._owner.keep(node, last.state)
         while self._held:
             self._forget(-1)
-        self._owner.release(self._spare)
-        self._spare = []
+        self._owner.release([*self._spare, *(state for _, state in self._cuts)])
+        self._spare, self._cuts = [], []
 
     def _lend(self, node: Node) -> None:
         """Go on from the node's checkpoint."""

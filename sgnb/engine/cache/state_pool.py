@@ -16,7 +16,7 @@ class StateShape(NamedTuple):
     """One tensor of a layer's state, after one token of one text."""
 
     kind: str  # "conv": the last inputs of a convolution; "recurrent"
-    index: int  # of the layer's tensors of that kind
+    number: int  # among the layer's tensors of that kind
     shape: tuple[int, ...]
     dtype: torch.dtype
 

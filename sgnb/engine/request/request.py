@@ -29,6 +29,8 @@ class Sharing(NamedTuple):
     # none.
     namespace: str | None = ""
     reads: bool = True  # fork attention: a prefix that others of the step have too is read once
+    # Tokens before the fork from which others go on too: with recurrent layers, a checkpoint.
+    forked: int = 0
 
 
 SHARED = Sharing()

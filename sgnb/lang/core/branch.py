@@ -272,7 +272,7 @@ class Branch:
             for s in self.segments
         ]
         text = self.text if backend is None else "".join([s.text for s in segments])
-        return text, tuple([s for s in segments if s.text or s.kind == "output"])
+        return text, tuple(filter(_counts, segments))
 
     def _text(self, op: Text) -> bool:
         self._add(Segment(op.text, self._kind(op.kind)))
@@ -349,8 +349,9 @@ class Branch:
     def _call(self, op: Generate, params: SamplingParams) -> None:
         run = self.program.run
         prompt, segments = self.prompt(op.backend)
+        forked = sum(_counts(segment) for segment in self.segments[: self.fork_at])
         call = Call(
-            prompt, params, run.id, self.id, op.name, run.stream, op.location, segments
+            prompt, params, run.id, self.id, op.name, run.stream, op.location, segments, forked
         )  # fmt: skip
         self.program.outbox.append((self, op, call))
 
@@ -488,6 +489,11 @@ def _as_read_by(backend: Executor | None, segment: Segment) -> Segment:
     if segment.origin is not None and backend is not None:
         return role_text(backend.chat, *segment.origin)
     return segment
+
+
+def _counts(segment: Segment) -> bool:
+    """Whether a prompt has it: empty text is left out."""
+    return bool(segment.text) or segment.kind == "output"
 
 
 def _located(error: Exception, op: Op) -> Exception:
