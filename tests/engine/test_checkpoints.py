@@ -218,6 +218,15 @@ def test_equal_prompts_that_leave_no_checkpoint_start_together() -> None:
         assert sum(1 for _ in sim.run()) == 1
 
 
+def test_of_two_that_leave_the_same_checkpoint_one_gives_its_state_back() -> None:
+    sim = StatefulSimulation(1000, 30, shared_prefix=1000)
+    for _ in range(3):
+        sim.add(prompt(0, 100), 4)
+    finish_all(sim)
+    assert admissions(sim) == [(0, 0)] * 3
+    assert sim.states.free + sim.states.kept == sim.states.total
+
+
 def test_a_long_prompt_has_checkpoints_on_its_way() -> None:
     sim = StatefulSimulation(1000, 20, every=100)
     sim.add(prompt(0, 430), 1)
@@ -287,6 +296,16 @@ def test_without_free_states_the_least_used_checkpoint_gives_way() -> None:
         sim.add(prompt(seed, 60), 1)
         finish_all(sim)
     assert admissions(sim)[before:] == [(59, 0), (0, 59)]
+
+
+def test_checkpoints_of_pinned_nodes_give_way_last() -> None:
+    sim = StatefulSimulation(4000, 8)
+    for seed in (*range(9), 0):
+        sim.add(prompt(seed, 60), 1)
+        finish_all(sim)
+        if seed == 0:
+            hand.pin(sim.scheduler.tree, np.array(prompt(0, 60), np.int32), "me")
+    assert admissions(sim) == [(0, 0)] * 9 + [(59, 0)]
 
 
 def test_few_states_let_few_requests_run() -> None:

@@ -121,17 +121,9 @@ class RequestStates:
         self._lend(node)
 
     def end(self, node: Node | None) -> None:
-        """Give all back; the last state to `node`, if it ends there and has none."""
-        last = self._held[-1] if self._held else None
-        if (
-            node is not None
-            and node.state == NO_STATE
-            and last is not None
-            and last.node is None
-            and last.position == node.end
-        ):
-            self._held.pop()
-            self._owner.keep(node, last.state)
+        """Give all back; the last state to `node`, which ends there, if it has none."""
+        if node is not None and node.state == NO_STATE:
+            self._owner.keep(node, self._held.pop().state)
         while self._held:
             self._forget(-1)
         self._owner.release([*self._spare, *(state for _, state in self._cuts)])
