@@ -38,7 +38,8 @@ from .request.input_processor import Prompt, Sampling, read_samples
 from .request.output import Output
 from .request.request import SHARED, Request, Sharing
 from .request.request_state import NO_ORIGIN, OnOutput, Origin, RequestState
-from .scheduler import SchedulePolicy, Scheduler
+from .request.waiting import SchedulePolicy
+from .scheduler import Scheduler
 
 SWITCH_INTERVAL = 1e-4
 """GIL switch interval while an engine is open, in seconds. At CPython's 5 ms the GPU idles behind
@@ -272,7 +273,7 @@ class Engine:
         )
 
         def change() -> None:
-            self._scheduler.policy = options.schedule_policy
+            self._scheduler.waiting.policy = options.schedule_policy
             self._loop.overlap = bool(options.overlap)
 
         self._loop.call(change)

@@ -10,7 +10,7 @@ from ..sampling import scalar
 from .attention import BACKENDS, BackendName
 from .cache.radix import EVICTION_POLICIES, EvictionPolicy
 from .model import DTYPES
-from .scheduler import SCHEDULE_POLICIES, SchedulePolicy
+from .request.waiting import SCHEDULE_POLICIES, SchedulePolicy
 
 _SWITCHES = (
     "prefix_cache",

@@ -1,37 +1,27 @@
 """Which tokens of which requests go through the model next, and who owns which KV slot. No torch,
 no clock, no I/O.
 
-Continuous batching with chunked prefill mixed into decode steps. Waiting requests are ordered by
-the longest cached prefix (Zheng et al., arXiv 2312.07104, theorem 3.1: optimal for a batch known in
-advance), aged so that none starves. At every moment: free + cached (in the tree) + in flight (owned
-by requests) = the pool's total.
+Continuous batching with chunked prefill mixed into decode steps. At every moment: free + cached (in
+the tree) + in flight (owned by requests) = the pool's total.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
-from itertools import islice
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..events import RequestAdmitted, RequestRetracted
 from .cache.checkpoints import GAP, Checkpoints, RequestStates
-from .cache.radix import Ints, Node, Prefix, RadixTree, common_length
+from .cache.radix import Ints, Node, Prefix, RadixTree
 from .cache.slot_allocator import SlotAllocator
 from .request.batch import NO_ROW, Batch
 from .request.draft import Draft
 from .request.request import Request
-
-SchedulePolicy = Literal["lpm", "fcfs"]
-SCHEDULE_POLICIES: tuple[SchedulePolicy, ...] = get_args(SchedulePolicy)
-
-COMPARED = 16
-"""Waiting requests whose prompts are compared with that of one that starts, to find where they
-begin to differ."""
+from .request.waiting import SchedulePolicy, WaitingQueue
 
 RECOVERY = 64
 """Steps to wait after an out-of-memory step before doubling the step size."""
@@ -69,7 +59,14 @@ class Scheduler:
     ) -> None:
         self.tree = tree
         self.pool = pool
-        self.waiting: OrderedDict[int, Request] = OrderedDict()  # by id, the oldest first
+        self.waiting = WaitingQueue(
+            tree,
+            policy,
+            ageing=context_length / max_overtaking,
+            window=window,
+            prefix_cache=prefix_cache,
+            by_checkpoint=checkpoints is not None,
+        )
         self.running: list[Request] = []
         self.step = 0
         self._max_step_tokens = self._step_tokens = max_step_tokens
@@ -78,9 +75,6 @@ class Scheduler:
         self._prefix_cache = prefix_cache
         # For a checkpoint that another leaves: for fewer tokens there is none.
         self._shared_prefix = shared_prefix if checkpoints is None else max(shared_prefix, GAP)
-        self.policy: SchedulePolicy = policy
-        self._ageing = context_length / max_overtaking
-        self._window = window
         self.checkpoints = checkpoints
         self._emit = emit
         # Of the tokens that running requests may still add, the share that is kept free: 1 after a
@@ -193,7 +187,7 @@ class Scheduler:
             self._emit(RequestRetracted(request.id))
         self._discard(request)
         request.isolate()
-        self._wait_first(request)
+        self.waiting.put_first(request)
         self._blocked = None
 
     def free_early(self, request: Request) -> None:
@@ -210,7 +204,7 @@ class Scheduler:
         self._decode = self._decoding = None
         if request.node is not None and request.num_computed < request.node.end:
             self._release(request)
-            self._wait_first(request)
+            self.waiting.put_first(request)
 
     def shrink(self, batch: Batch) -> bool:
         """The step did not fit into memory, and none of it was computed: the next steps are at most
@@ -332,7 +326,7 @@ class Scheduler:
             if r.node and r.num_uncomputed > 1
         }
         admitted = set()
-        for request, prefix in self._ranked():
+        for request, prefix in self.waiting.ranked():
             if draft.budget <= 0 or len(self.running) >= self.max_running:
                 break
             upcoming = self._next_tokens(request, prefix)
@@ -347,34 +341,6 @@ class Scheduler:
             draft.add(request)
         for id in admitted:
             del self.waiting[id]
-
-    def _ranked(self) -> Iterable[tuple[Request, Prefix]]:
-        """The oldest waiting requests with what the cache has of them; longest aged prefix first,
-        then by age.
-
-        Without those whose last token is not read yet: they were retracted.
-        """
-        found = ((r, self._look_up(r)) for r in self._oldest() if not r.num_placeholders)
-        if self.policy == "lpm" and self._prefix_cache:
-            return sorted(
-                found, key=lambda f: f[0].arrival * self._ageing - min(f[1].length, f[0].reusable)
-            )
-        return found
-
-    def _oldest(self) -> Iterable[Request]:
-        """The waiting requests that are ranked."""
-        return islice(self.waiting.values(), self._window)
-
-    def _look_up(self, request: Request) -> Prefix:
-        prefix, namespace = request.prefix_hint, request.sharing.namespace
-        if namespace is None:
-            return Prefix(self.tree.root, 0)
-        if prefix is None or not prefix.holds:
-            prefix = request.prefix_hint = self.tree.peek(request.tokens, namespace, prefix)
-        if self.checkpoints is not None:
-            node = prefix.node.checkpoint(request.reusable)
-            return Prefix(node, node.end)
-        return prefix
 
     def _start(self, request: Request, growth: int) -> bool:
         """Lock the cached prefix and allocate the rest. False, and nothing changed hands, without
@@ -400,7 +366,7 @@ class Scheduler:
         if not self._fits(need, states, request.remaining, growth):
             # Until something ends or begins to wait, the same request is the first in question, and
             # needs the same.
-            if not any(r.num_placeholders for r in self._oldest()):
+            if not self.waiting.reads_late:
                 self._blocked = need + self.tree.locked - locked, states, request.remaining
             self.tree.unlock(node)
             return False
@@ -426,12 +392,7 @@ class Scheduler:
         rewrites = request.params.grammar is not None
         if not self._caches(request):
             return checkpoints.start(node, rewrites, (), 0)
-        namespace, tokens = request.sharing.namespace, request.tokens
-        common = [
-            min(common_length(tokens, other.tokens), other.reusable)
-            for other in islice(self.waiting.values(), COMPARED)
-            if other is not request and other.sharing.namespace == namespace
-        ]
+        common = self.waiting.begin_alike(request)
         stops = [request.sharing.forked, matched]
         stops += [min(common), max(common)] if common else []
         return checkpoints.start(node, rewrites, stops, request.reusable)
@@ -475,13 +436,9 @@ class Scheduler:
     def _retract(self, request: Request) -> None:
         """Back to the head of the queue, with its output, to make room for the others."""
         self._release(request)
-        self._wait_first(request)
+        self.waiting.put_first(request)
         self._reserve = 1.0
         self._emit(RequestRetracted(request.id))
-
-    def _wait_first(self, request: Request) -> None:
-        self.waiting[request.id] = request
-        self.waiting.move_to_end(request.id, last=False)
 
     def _discard(self, request: Request) -> None:
         """Forget what the cache has of the request's tokens, but for what others use."""
