@@ -27,8 +27,9 @@ from .core.run import Run
 from .core.snapshot import Snapshot
 from .core.state import AsyncProgramState, ProgramState
 from .executor import Executor, executor_of
+from .graph.graph import Graph
 from .graph.holes import plain
-from .graph.nodes import Called, Graph, OwnRun
+from .graph.nodes import Called, OwnRun
 from .graph.replay import Plan
 from .graph.tracer import Tracer, TracingState, trace
 from .location import Location, caller, warn_once
@@ -284,8 +285,9 @@ class SglFunction:
     def compile(
         self, *, backend: Any = None, partial: bool = False, **arguments: Any
     ) -> CompiledProgram:
-        """A program that runs the graph of `trace(...)`, without this one's code. With `partial`, a
-        program that cannot be traced to its end runs as it is, and says so."""
+        """A program that runs the graph of `trace`, without this one's code; `backend` and
+        `arguments` are those of `trace`. With `partial`, a program that cannot be traced to its end
+        runs as it is, and says so."""
         graph = self.trace(backend=backend, partial=partial, **arguments)
         if graph.stopped:
             what = f"{graph.title} is interpreted, not run as a graph: {graph.stopped}"

@@ -22,8 +22,9 @@ from ..core.state import ProgramState
 from ..executor import Executor
 from ..ir import ExpressionError, Gen, Select, Text
 from ..location import standing
+from .graph import Graph
 from .holes import Argument, Hole, Variable, fill
-from .nodes import Called, Constant, Forked, ForkItem, Graph, Joined, Node, Returned
+from .nodes import Called, Constant, Forked, ForkItem, Joined, Node, Returned
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = 60

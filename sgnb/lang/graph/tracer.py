@@ -26,8 +26,9 @@ from ..core.state import ForkGroup, ProgramState
 from ..executor import Executor
 from ..ir import Expr, Gen, Select, Text, parts
 from ..location import Location, caller
+from .graph import Graph
 from .holes import Argument, Holes, Placeholder, Variable, cut, numbers, plain
-from .nodes import Called, Constant, Forked, ForkItem, Graph, Joined, Node, Returned, What
+from .nodes import Called, Constant, Forked, ForkItem, Joined, Node, Returned, What
 
 
 class NoExecutor:
