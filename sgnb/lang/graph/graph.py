@@ -6,11 +6,10 @@ import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...errors import ProgramError
 from ..ir import Gen, Select
 from .holes import Hole
 from .nodes import Called, Node, Returned
-from .saved import FORMAT, dumps, loads
+from .saved import dumps, loads
 
 
 @dataclass(frozen=True)
@@ -76,16 +75,12 @@ class Graph:
     def to_json(self) -> str:
         """A text of which `from_json` makes an equal graph. ProgramError, with the line, for what
         JSON cannot hold, such as a function of yours."""
-        return dumps({"format": FORMAT, **vars(self)}, self.title)
+        return dumps(vars(self), self.title)
 
     @classmethod
     def from_json(cls, text: str) -> Graph:
         """The graph of a text that `to_json` made; ProgramError for another one."""
-        held = loads(text)
-        if held.pop("format", None) != FORMAT:
-            hint = "give what Graph.to_json() gave, in this version"
-            raise ProgramError("this is no graph that can be read", hint)
-        return cls(**held)
+        return loads(text, cls)
 
     def __repr__(self) -> str:
         streams = len({node.stream for node in self.nodes})

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from ...errors import TraceError
+from ..ir import Expr
 from ..location import caller
 
 _OPEN, _CLOSE, _FIRST = "\U0010f5a7", "\U0010f5a8", 0x100000
@@ -107,12 +108,12 @@ class Placeholder(str):
     def __add__(self, other: Any) -> Any:
         if isinstance(other, str):
             return Placeholder(plain(self) + plain(other), self.holes)
-        return NotImplemented if hasattr(other, "__radd__") else self.refuse("a sum")
+        return NotImplemented if isinstance(other, Expr) else self.refuse("a sum")
 
     def __radd__(self, other: Any) -> Any:
         if isinstance(other, str):
             return Placeholder(plain(other) + plain(self), self.holes)
-        return NotImplemented if hasattr(other, "__add__") else self.refuse("a sum")
+        return NotImplemented if isinstance(other, Expr) else self.refuse("a sum")
 
     def __format__(self, spec: str) -> str:
         return self._put(f":{spec}")

@@ -160,7 +160,7 @@ class Node:
             case Called():
                 return f"{what.title}({', '.join(self._given(what.arguments))})"
             case Returned():
-                return f"return {show(what.value)}"
+                return "return" if what.value is None else f"return {show(what.value)}"
             case UseTools():
                 return f"use_tools({', '.join(tool.name for tool in what.tools)})"
             case ToolResults():

@@ -4,8 +4,9 @@ functions of the user's, is refused with the reason."""
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from ...errors import ProgramError, shown
 from ..chat.reasoning import Reasoning
@@ -39,17 +40,24 @@ _KINDS: dict[str, Any] = {
 _LEFT_OUT = {"before"}  # of a node: `after` says the same
 
 
-def dumps(held: dict[str, Any], title: str) -> str:
-    """`held`, a part of the graph `title` by its name, as a text. ProgramError for what JSON cannot
-    hold."""
-    return json.dumps({name: _saved(value, title) for name, value in held.items()})
+T = TypeVar("T")
 
 
-def loads(text: str) -> dict[str, Any]:
-    """What a text of `dumps` holds; ProgramError for another text."""
+def dumps(held: Mapping[str, Any], title: str) -> str:
+    """`held`, the parts of the graph `title` by their names, as a text. ProgramError for what JSON
+    cannot hold."""
+    saved = {name: _saved(value, title) for name, value in held.items()}
+    return json.dumps({"format": FORMAT, **saved})
+
+
+def loads(text: str, make: Callable[..., T]) -> T:
+    """What `make` makes of the parts in a text of `dumps`; ProgramError for another text."""
     nodes: dict[int, Node] = {}
     try:
-        return {name: _read(value, nodes) for name, value in json.loads(text).items()}
+        held = {name: _read(value, nodes) for name, value in json.loads(text).items()}
+        if held.pop("format") != FORMAT:
+            raise ValueError(f"its format is not {FORMAT}")
+        return make(**held)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"this is no graph that can be read: {type(error).__name__}: {error}"
         raise ProgramError(message, "give what Graph.to_json() gave") from None
