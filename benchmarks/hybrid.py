@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import torch
@@ -70,7 +71,8 @@ def families() -> Report:
             decoder = load_decoder(model)
         except (ModelError, ValueError) as error:
             reason = str(error).partition("\n")[0].partition(": ")[2] or str(error)
-            report.rows.append((family, "", "", "", f"refused: {reason[:90]}"))
+            refused = f"refused: {shorten(reason, 70, placeholder=' …')}"
+            report.rows.append((family, "", "", "", refused))
             continue
         attention = "yes" if decoder.shapes else "no"
         decoder.release()

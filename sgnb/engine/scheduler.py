@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import islice
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..events import RequestAdmitted, RequestRetracted
-from .cache.checkpoints import Checkpoints, RequestStates
+from .cache.checkpoints import GAP, Checkpoints, RequestStates
 from .cache.radix import Ints, Node, Prefix, RadixTree, common_length
 from .cache.slot_allocator import SlotAllocator
 from .request.batch import NO_ROW, Batch
@@ -75,7 +76,8 @@ class Scheduler:
         self._shrunk_at = 0
         self.max_running = max_running
         self._prefix_cache = prefix_cache
-        self._shared_prefix = shared_prefix
+        # For a checkpoint that another leaves: for fewer tokens there is none.
+        self._shared_prefix = shared_prefix if checkpoints is None else max(shared_prefix, GAP)
         self.policy: SchedulePolicy = policy
         self._ageing = context_length / max_overtaking
         self._window = window
@@ -84,9 +86,9 @@ class Scheduler:
         # Of the tokens that running requests may still add, the share that is kept free: 1 after a
         # retraction, falling to 0.3.
         self._reserve = 0.5
-        # Slots and further tokens of the first request that did not fit: until it does, none
-        # starts.
-        self._blocked: tuple[int, int] | None = None
+        # Slots, states and further tokens of the first request that did not fit: until it does,
+        # none starts.
+        self._blocked: tuple[int, int, int] | None = None
         self._decode: _Decode | None = None  # see `_continue_decode`
         self._decoding: list[Request] | None = None  # the requests that `_goes_on` found to do so
 
@@ -112,8 +114,8 @@ class Scheduler:
         """
         batch = self._choose()
         if self.checkpoints is not None:
-            batch.states_read = [request.owned_states.reads() for request in batch.requests]
-            batch.states_written = [request.owned_states.writes() for request in batch.requests]
+            rows = zip(batch.requests, batch.starts.tolist(), batch.ends.tolist(), strict=True)
+            batch.states = [r.owned_states.plan(start, end) for r, start, end in rows]
         return batch
 
     def _choose(self) -> Batch:
@@ -145,9 +147,11 @@ class Scheduler:
         """
         last = []
         if self.checkpoints is not None:
-            written = zip(batch.requests, batch.ends.tolist(), batch.states_written, strict=True)
-            for request, end, state in written:
-                request.owned_states.written(end, state)
+            for request, path in zip(batch.requests, batch.states, strict=True):
+                states = request.owned_states
+                if len(path.written) > 1:
+                    states.leave_checkpoints(partial(self._share, request))
+                states.written(path)
         rows = zip(batch.requests, batch.ends.tolist(), batch.sample_rows, strict=True)
         for request, end, row in rows:
             start, request.num_computed = request.num_computed, end
@@ -385,23 +389,23 @@ class Scheduler:
         matched = node.end
         if self.checkpoints is not None:
             node = node.checkpoint(matched)
-        need = request.num_tokens - node.end
+        need, states = request.num_tokens - node.end, 0
+        if self.checkpoints is not None:
+            states = self.checkpoints.needed(node, request.params.grammar is not None)
         locked = self.tree.locked
         self.tree.lock(node)
-        while not (self.running or self._fits(need, request.remaining, growth)):
+        while not (self.running or self._fits(need, states, request.remaining, growth)):
             if not self._undo_pin():
                 break
-        fits = self._fits(need, request.remaining, growth)
-        if fits and self.checkpoints is not None:
-            request.states = self._start_states(self.checkpoints, request, node, matched)
-            fits = request.states is not None
-        if not fits:
+        if not self._fits(need, states, request.remaining, growth):
             # Until something ends or begins to wait, the same request is the first in question, and
             # needs the same.
             if not any(r.num_placeholders for r in self._oldest()):
-                self._blocked = need + self.tree.locked - locked, request.remaining
+                self._blocked = need + self.tree.locked - locked, states, request.remaining
             self.tree.unlock(node)
             return False
+        if self.checkpoints is not None:
+            request.states = self._start_states(self.checkpoints, request, node, matched)
         self._make_free(need)
         request.slots[: node.end] = node.path_slots()
         request.slots[node.end : request.num_tokens] = self.pool.allocate(need)
@@ -416,10 +420,9 @@ class Scheduler:
 
     def _start_states(
         self, checkpoints: Checkpoints, request: Request, node: Node, matched: int
-    ) -> RequestStates | None:
-        """The states of a request that goes on from `node`, if there are enough. It leaves
-        checkpoints where a program forked, and where its tokens part from those of the tree and of
-        others that wait."""
+    ) -> RequestStates:
+        """The states of a request that goes on from `node`. It leaves checkpoints where a program
+        forked, and where its tokens part from those of the tree and of others that wait."""
         rewrites = request.params.grammar is not None
         if not self._caches(request):
             return checkpoints.start(node, rewrites, (), 0)
@@ -433,9 +436,11 @@ class Scheduler:
         stops += [min(common), max(common)] if common else []
         return checkpoints.start(node, rewrites, stops, request.reusable)
 
-    def _fits(self, need: int, remaining: int, growth: int) -> bool:
-        """Whether a request that needs `need` slots now, and may add `remaining` tokens, can
-        start."""
+    def _fits(self, need: int, states: int, remaining: int, growth: int) -> bool:
+        """Whether a request that needs `need` slots and `states` now, and may add `remaining`
+        tokens, can start."""
+        if self.checkpoints is not None and self.checkpoints.available < states:
+            return False
         reserve = int((growth + remaining) * self._reserve) if self.running else 0
         return self.pool.free + self.tree.evictable >= need + reserve
 
@@ -452,7 +457,7 @@ class Scheduler:
             request.num_computed = request.states.back_to(request.num_computed)
         caches, inserted = self._caches(request), None
         if caches and request.num_computed > node.end:
-            inserted = self._insert(request)
+            inserted = self._insert(request, request.num_computed)
         if request.states is not None:
             request.states.end(inserted)
             request.states = None
@@ -486,30 +491,32 @@ class Scheduler:
             self.pool.release(slots)
 
     def _share_prompt(self, request: Request) -> None:
-        """Put the computed part of a running request's prompt into the tree, and lock it there.
-        With states as a checkpoint, or not at all."""
-        if self.checkpoints is not None and (
-            not self.checkpoints.available or request.num_computed >= request.num_prompt_tokens
-        ):
-            return
-        old, request.node = request.node, self._insert(request)
+        """Share the computed part of a running request's prompt; with states as a checkpoint, or
+        not at all."""
+        if request.states is None:
+            self._share(request, request.num_computed)
+        elif request.num_computed < request.num_prompt_tokens and self._has_states():
+            request.states.share(self._share(request, request.num_computed))
+
+    def _has_states(self) -> bool:
+        return self.checkpoints is not None and self.checkpoints.available > 0
+
+    def _share(self, request: Request, end: int) -> Node:
+        """Put the first `end` tokens of a running request into the tree, and lock them there."""
+        old, request.node = request.node, self._insert(request, end)
         assert old is not None
         self.tree.lock(request.node)
         self.tree.unlock(old)
-        if request.states is not None:
-            request.states.share(request.node)
+        return request.node
 
-    def _insert(self, request: Request) -> Node:
-        """Put the computed tokens into the tree. What it had already replaces the request's own
-        copy, now free."""
+    def _insert(self, request: Request, end: int) -> Node:
+        """Put the first `end` tokens, which are computed, into the tree. What it had already
+        replaces the request's own copy, now free."""
         namespace = request.sharing.namespace
         assert request.node is not None and namespace is not None
         self._blocked = None
         begin = request.node.end
-        tokens, slots = (
-            request.tokens[: request.num_computed],
-            request.slots[: request.num_computed],
-        )
+        tokens, slots = request.tokens[:end], request.slots[:end]
         inserted = self.tree.insert(tokens, slots, namespace, request.node)
         if inserted.existing:
             duplicates = slice(begin, begin + inserted.existing)

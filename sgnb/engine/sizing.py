@@ -107,14 +107,23 @@ def num_states(decoder: Any, options: EngineOptions) -> int:
     room = _room(decoder, options) if gpu else min(free_host_bytes(), CPU_POOL_BYTES)
     rows = options.max_running_requests or 1
     most = rows * LAST_STATES_REWRITTEN + CHECKPOINTS
-    states = options.max_states or min(most, int(room * STATES_SHARE) // each)
-    if states < FEWEST_STATES or (options.max_states and states * each > room):
+    share = STATES_SHARE if decoder.shapes else 1.0  # without attention nothing else needs memory
+    asked, fit = options.max_states, max(0, room) // each
+    states = asked or min(most, int(room * share) // each)
+    if asked and asked < FEWEST_STATES:
+        raise OptionError(
+            f"max_states={asked} is too few: a request needs {FEWEST_STATES} states of its "
+            "recurrent layers",
+            f"load with max_states={FEWEST_STATES} or more",
+        )
+    if states < FEWEST_STATES or (asked and asked > fit):
         wanted = max(states, FEWEST_STATES)
         raise OptionError(
-            f"{wanted:,} states of recurrent layers ({gib(wanted * each)}) are too many for the "
-            f"{gib(max(0, room))} of memory that are left, or fewer than the {FEWEST_STATES} that "
-            "a request needs",
-            f"load with max_states from {FEWEST_STATES} to {max(FEWEST_STATES, room // each):,}",
+            f"{wanted:,} states of recurrent layers ({gib(wanted * each)}) do not fit in the "
+            f"memory: {gib(max(0, room))} are left",
+            f"load with max_states from {FEWEST_STATES} to {fit:,}"
+            if fit >= FEWEST_STATES
+            else "load a smaller model, or with a smaller max_step_tokens or max_running_requests",
         )
     return states
 

@@ -13,7 +13,7 @@ import pytest
 
 from sgnb.engine.cache import checkpoints, hand
 from sgnb.engine.cache.checkpoints import FEWEST_STATES, Checkpoints
-from sgnb.engine.cache.radix import NO_STATE
+from sgnb.engine.cache.radix import NO_STATE, RadixTree
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request, Sharing
 from sgnb.events import RequestAdmitted
@@ -57,18 +57,21 @@ class StatefulSimulation(Simulation):
         return found
 
     def compute(self, batch: Batch) -> None:
-        written = batch.states_written
+        read = [path.read for path in batch.states]
+        written = [state for path in batch.states for _, state in path.written]
         assert len(set(written)) == len(written)
-        assert not set(written) & {*batch.states_read, self.states.nothing}
+        assert not set(written) & {*read, self.states.nothing}
         kept = {node.state for node in self.scheduler.tree.nodes()}
         assert not kept & set(written)
         rows = zip(
-            batch.requests, batch.starts.tolist(), batch.ends.tolist(), batch.states_read,
-            written, strict=True,
+            batch.requests, batch.starts.tolist(), batch.ends.tolist(), batch.states, strict=True
         )  # fmt: skip
-        for request, start, end, read, into in rows:
-            assert self.knows[read] == text(request, start)
-            self.knows[into] = text(request, end)
+        for request, start, end, path in rows:
+            assert self.knows[path.read] == text(request, start)
+            positions = [position for position, _ in path.written]
+            assert positions[-1] == end and sorted({start, *positions}) == [start, *positions]
+            for position, state in path.written:
+                self.knows[state] = text(request, position)
 
     def check(self) -> None:
         """As for slots: free + kept + in flight = total, and every state has one owner."""
@@ -80,6 +83,7 @@ class StatefulSimulation(Simulation):
             *self.states._slots._stack[: self.states.free].tolist(),
             *(node.state for node in nodes), *held,
             *(state for states in own for state in states._spare),
+            *(state for states in own for _, state in states._cuts),
         ]  # fmt: skip
         assert sorted(owned) == list(range(self.states.total))
         assert self.states.kept == len(nodes)
@@ -126,6 +130,9 @@ def test_every_step_goes_on_from_the_right_state(
                 rng.randrange(2) for _ in range(rng.randrange(1, total // 3))
             ]
             sim.add(prompt, rng.randrange(30) % (total - len(prompt)))
+        if rng.random() < 0.1:
+            scheduler.schedule()  # a step that failed
+            sim.check()
         sim.step()
         if rng.random() < 0.1 and scheduler.has_work:
             one = rng.choice([*scheduler.running, *scheduler.waiting.values()])
@@ -200,12 +207,83 @@ def test_prompts_that_wait_together_compute_their_prefix_once() -> None:
     assert sim.computed == 150 + 8 * 30
 
 
+def test_equal_prompts_that_leave_no_checkpoint_start_together() -> None:
+    sim = StatefulSimulation(4000, 60)
+    shared = prompt(0, 40)
+    for text in (prompt(1, 10), shared + prompt(2, 10)):
+        sim.add(shared)
+        finish_all(sim)
+        for _ in range(8):
+            sim.add(text)
+        assert sum(1 for _ in sim.run()) == 1
+
+
+def test_of_two_that_leave_the_same_checkpoint_one_gives_its_state_back() -> None:
+    sim = StatefulSimulation(1000, 30, shared_prefix=1000)
+    for _ in range(3):
+        sim.add(prompt(0, 100), 4)
+    finish_all(sim)
+    assert admissions(sim) == [(0, 0)] * 3
+    assert sim.states.free + sim.states.kept == sim.states.total
+
+
 def test_a_long_prompt_has_checkpoints_on_its_way() -> None:
     sim = StatefulSimulation(1000, 20, every=100)
     sim.add(prompt(0, 430), 1)
     finish_all(sim)
     ends = sorted(node.end for node in sim.scheduler.tree.nodes() if node.state != NO_STATE)
     assert ends == [100, 200, 300, 400, 429, 430]
+
+
+@pytest.mark.parametrize(
+    ("begin", "wanted", "every", "stops"),
+    [
+        (0, (), 1, [16, 32, 60]),
+        (0, (30, 5, 35), 1024, [30, 60]),
+        (1020, (), 1024, [2048, 3000]),
+        (1020, (1030, 2050), 1024, [2050, 3000]),
+        (1000, (), 1024, [1024, 2048, 3000]),
+    ],
+)
+def test_checkpoints_are_apart(
+    begin: int, wanted: tuple[int, ...], every: int, stops: list[int]
+) -> None:
+    assert Checkpoints(RadixTree(), 8, every)._stops(begin, wanted, stops[-1]) == stops
+
+
+def test_nodes_that_are_gone_are_forgotten() -> None:
+    """Also while there are states enough, so that no checkpoint has to give way."""
+    sim = StatefulSimulation(300, 200)
+    for seed in range(100):
+        sim.add(prompt(seed, 60), 1)
+        finish_all(sim)
+    assert len(sim.states._oldest) <= 2 * sim.states.kept + 4
+    sim.scheduler.flush()
+    assert not sim.states._oldest
+
+
+@pytest.mark.parametrize("trial", range(4))
+def test_not_ranking_while_states_are_missing_changes_nothing(trial: int) -> None:
+    """Against a scheduler that ranks in every step. Without common prefixes: a failed attempt would
+    refresh them."""
+    moves = []
+    for forgetful in (False, True):
+        rng = random.Random(trial)
+        sim = StatefulSimulation(4000, (FEWEST_STATES, 9)[trial % 2], overlap=trial > 1)
+        looked = 0
+        for step in range(200):
+            if rng.random() < 0.2:
+                some = [1000 * step + i for i in range(rng.randrange(1, 60))]
+                sim.add(some, rng.randrange(1, 60))
+            if rng.random() < 0.02 and sim.scheduler.waiting:
+                sim.finish(rng.choice([*sim.scheduler.waiting.values()]))
+            if forgetful:
+                sim.scheduler._blocked = None
+            looked += sim.scheduler._blocked is None
+            sim.step()
+        moves.append(sim.admitted())
+        assert looked == 200 if forgetful else looked < 150
+    assert moves[0] == moves[1] and len(moves[0]) > 5
 
 
 def test_without_free_states_the_least_used_checkpoint_gives_way() -> None:
@@ -218,6 +296,16 @@ def test_without_free_states_the_least_used_checkpoint_gives_way() -> None:
         sim.add(prompt(seed, 60), 1)
         finish_all(sim)
     assert admissions(sim)[before:] == [(59, 0), (0, 59)]
+
+
+def test_checkpoints_of_pinned_nodes_give_way_last() -> None:
+    sim = StatefulSimulation(4000, 8)
+    for seed in (*range(9), 0):
+        sim.add(prompt(seed, 60), 1)
+        finish_all(sim)
+        if seed == 0:
+            hand.pin(sim.scheduler.tree, np.array(prompt(0, 60), np.int32), "me")
+    assert [cached for cached, _ in admissions(sim)] == [0] * 9 + [59]
 
 
 def test_few_states_let_few_requests_run() -> None:

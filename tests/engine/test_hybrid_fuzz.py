@@ -141,7 +141,7 @@ def test_a_hundred_requests(family: str, way: dict[str, Any]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("family", THREE)
 def test_thousands_of_requests(family: str) -> None:
-    seen = check(family, count=110, rounds=14, ways=TIGHT)
+    seen = check(family, count=110, rounds=12, ways=TIGHT)
     assert seen["RequestAdmitted"] > 700
     for kind in ("cached", "again", "dropped", "CheckpointDropped", "RequestRetracted"):
         assert seen[kind], kind

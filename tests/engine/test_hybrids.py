@@ -141,7 +141,7 @@ def test_cold_cached_and_forked(family: str, make_hybrid: MakeEngine) -> None:
     assert engine.cached_length([*BRANCHES[-1][:20], 5]) == 20
 
 
-TIGHT = {"max_step_tokens": 9, "max_running_requests": 6, "max_total_tokens": 100}
+TIGHT = {"max_step_tokens": 9, "max_running_requests": 6, "max_total_tokens": 80}
 SMALL = TIGHT | {"overlap": True, "max_states": 9}
 VARIANTS: dict[str, dict[str, Any]] = {
     "chunks": {"max_step_tokens": 7},

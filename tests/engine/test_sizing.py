@@ -16,6 +16,7 @@ from torch import nn
 
 from sgnb.engine import sizing
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
+from sgnb.engine.cache.state_pool import StateShape
 from sgnb.engine.device import memory
 from sgnb.engine.device.errors import hint_for, is_device_lost, is_out_of_memory
 from sgnb.engine.device.memory import (
@@ -27,7 +28,14 @@ from sgnb.engine.device.memory import (
 )
 from sgnb.engine.engine import Engine
 from sgnb.engine.options import EngineOptions
-from sgnb.engine.sizing import activation_bytes, logit_bytes, make_pools, pool_tokens, work_bytes
+from sgnb.engine.sizing import (
+    activation_bytes,
+    logit_bytes,
+    make_pools,
+    num_states,
+    pool_tokens,
+    work_bytes,
+)
 from sgnb.errors import ModelError, OptionError
 
 from ..random_models import random_model
@@ -238,6 +246,27 @@ def test_every_family_has_figures(family: str) -> None:
         model=model, shapes=shapes, states={}, dtype=torch.float32, vocab_size=97
     )
     assert activation_bytes(decoder, 1) > 4 * 64 * 3
+
+
+def test_states_of_recurrent_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the memory beside keys and values, all of it without; never fewer than one request
+    needs."""
+    monkeypatch.setattr(sizing, "_room", lambda decoder, options: 10 * GIB)
+    decoder = fake_decoder()
+    decoder.states = {0: [StateShape("recurrent", 0, (1 << 28,), torch.float32)]}  # 1 GiB
+    assert num_states(decoder, options()) == 5
+    assert num_states(decoder, options(max_states=10)) == 10
+    with pytest.raises(OptionError, match=r"max_states=3 is too few.*\n.*max_states=4 or more"):
+        num_states(decoder, options(max_states=3))
+    with pytest.raises(
+        OptionError, match=r"11 states .*\(11\.0 GiB\).*: 10\.0 GiB are left\n.* from 4 to 10"
+    ):
+        num_states(decoder, options(max_states=11))
+    decoder.shapes = {}
+    assert num_states(decoder, options()) == 10
+    monkeypatch.setattr(sizing, "_room", lambda decoder, options: 3 * GIB)
+    with pytest.raises(OptionError, match=r"4 states .*: 3\.0 GiB are left\n.*smaller model"):
+        num_states(decoder, options())
 
 
 def test_tied_weights_count_once() -> None:

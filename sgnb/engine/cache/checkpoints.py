@@ -5,7 +5,8 @@ What a recurrent layer knows of a text is a state of fixed size after each token
 token replaces: unlike keys and values it cannot be cut back. So a request keeps its last states, to
 go back to one where its last tokens are rewritten; and the tree keeps some, where other requests
 may go on: at most as far as to the deepest of them is a cached prefix worth anything. A step reads
-one state of a request and writes another, so that a step that fails has spoilt nothing.
+one state of a request and writes others, one at its end and one at each checkpoint on the way, so
+that a step that fails has spoilt nothing.
 
 At every moment: free + kept (by the tree) + in flight (owned by requests) = total.
 """
@@ -14,7 +15,8 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +38,14 @@ GAP = 16
 and written."""
 
 
+class StatePath(NamedTuple):
+    """What a step does with a request's states: from the one that it reads to those that it leaves
+    at these positions, ascending."""
+
+    read: int
+    written: tuple[tuple[int, int], ...]  # (position, state)
+
+
 class Held(NamedTuple):
     """A state that a request may go on from."""
 
@@ -45,8 +55,7 @@ class Held(NamedTuple):
 
 
 class RequestStates:
-    """The last states of a running request, the oldest first; each step adds one. `stops`: where
-    its chunks end, to leave a checkpoint there, ascending."""
+    """The last states of a running request, the oldest first; each step adds one."""
 
     def __init__(self, owner: Checkpoints, node: Node, count: int, stops: list[int]) -> None:
         """Go on from `node`, a checkpoint or the root, with `count` states of its own."""
@@ -55,11 +64,8 @@ class RequestStates:
         if node.state != NO_STATE:
             self._lend(node)
         self._spare = owner.take(count)  # its own, of no position
-        self.stops = stops
-
-    def next_stop(self, start: int, end: int) -> int:
-        """Where a chunk from `start` ends, at most at `end`."""
-        return next((stop for stop in self.stops if start < stop < end), end)
+        self._stops = stops  # where it leaves checkpoints, ascending
+        self._cuts: list[tuple[int, int]] = []  # those of the step that was planned last
 
     def back_to(self, position: int) -> int:
         """Forget the states after `position`. Returns the position of the last one that is left: 0
@@ -68,18 +74,38 @@ class RequestStates:
             self._forget(-1)
         return self._held[-1].position if self._held else 0
 
-    def reads(self) -> int:
-        """What the next step goes on from."""
-        return self._held[-1].state if self._held else self._owner.nothing
-
-    def writes(self) -> int:
-        """Where it leaves its own: the oldest state gives way where none is spare."""
+    def plan(self, start: int, end: int) -> StatePath:
+        """A step that computes the tokens start .. end. The oldest state gives way where none is
+        spare; a checkpoint on the way is left out where no state is available."""
+        if self._cuts:  # of a step that failed
+            self._owner.release([state for _, state in self._cuts])
+            self._cuts = []
+        first, last = bisect_right(self._stops, start), bisect_left(self._stops, end)
+        for stop in self._stops[first:last]:
+            if self._owner.available:
+                (state,) = self._owner.take(1)
+                self._cuts.append((stop, state))
         while not self._spare:
             self._forget(0)
-        return self._spare[-1]
+        read = self._held[-1].state if self._held else self._owner.nothing
+        return StatePath(read, (*self._cuts, (end, self._spare[-1])))
 
-    def written(self, position: int, state: int) -> None:
-        """The step was launched that leaves `state`, one of `writes`, at `position`."""
+    def leave_checkpoints(self, insert: Callable[[int], Node]) -> None:
+        """The step was launched: its checkpoints on the way become the tree's. insert: puts the
+        tokens up to a position into the tree, and gives the node at which they end."""
+        cuts, self._cuts = self._cuts, []
+        for position, state in cuts:
+            node = insert(position)
+            if node.state == NO_STATE:
+                self._owner.keep(node, state)
+            else:
+                self._owner.release([state])
+            if position == cuts[-1][0]:
+                self._lend(node)
+
+    def written(self, path: StatePath) -> None:
+        """The step was launched that leaves the last state of `path`."""
+        position, state = path.written[-1]
         self._spare.remove(state)
         self._held.append(Held(position, state, None))
 
@@ -95,21 +121,13 @@ class RequestStates:
         self._lend(node)
 
     def end(self, node: Node | None) -> None:
-        """Give all back; the last state to `node`, if it ends there and has none."""
-        last = self._held[-1] if self._held else None
-        if (
-            node is not None
-            and node.state == NO_STATE
-            and last is not None
-            and last.node is None
-            and last.position == node.end
-        ):
-            self._held.pop()
-            self._owner.keep(node, last.state)
+        """Give all back; the last state to `node`, which ends there, if it has none."""
+        if node is not None and node.state == NO_STATE:
+            self._owner.keep(node, self._held.pop().state)
         while self._held:
             self._forget(-1)
-        self._owner.release(self._spare)
-        self._spare = []
+        self._owner.release([*self._spare, *(state for _, state in self._cuts)])
+        self._spare, self._cuts = [], []
 
     def _lend(self, node: Node) -> None:
         """Go on from the node's checkpoint."""
@@ -127,13 +145,13 @@ class RequestStates:
 class Checkpoints:
     """The pool's states and the tree's nodes that have one.
 
-    every: tokens between checkpoints of long prompts.
+    every: tokens between checkpoints of long prompts; at least `GAP`.
     """
 
     def __init__(self, tree: RadixTree, total: int, every: int) -> None:
         self.total = self.nothing = total  # `nothing`: the state before the first token, of no one
         self.kept = 0  # checkpoints
-        self._every = every
+        self._every = max(every, GAP)
         self._tree = tree
         tree.on_remove = self._removed
         self._slots = SlotAllocator(total)
@@ -150,19 +168,21 @@ class Checkpoints:
         """How many may be taken: all but those that requests own or read."""
         return self.free + self.kept - len(self._readers)
 
+    def needed(self, node: Node, rewrites: bool) -> int:
+        """How many must be `available` for a request to go on from `node`, a checkpoint or the
+        root. rewrites: whether its tokens may be rewritten."""
+        read = node.state != NO_STATE and node not in self._readers
+        return _last_states(rewrites) + read
+
     def start(
         self, node: Node, rewrites: bool, stops: Iterable[int], last_stop: int
-    ) -> RequestStates | None:
-        """The states of a request that goes on from `node`, a checkpoint or the root; None, and
-        nothing taken, where there are too few.
+    ) -> RequestStates:
+        """The states of a request that goes on from `node`; they are there, see `needed`.
 
-        rewrites: whether its tokens may be rewritten. stops: where checkpoints are wanted, beside
-        those at `last_stop` and at every so many tokens.
+        stops: where checkpoints are wanted, beside those at `last_stop` and at every so many
+        tokens.
         """
-        count = LAST_STATES_REWRITTEN if rewrites else LAST_STATES
-        read = node.state != NO_STATE and node not in self._readers
-        if self.available - read < count:
-            return None
+        count = _last_states(rewrites)
         return RequestStates(self, node, count, self._stops(node.end, stops, last_stop))
 
     def take(self, count: int) -> list[int]:
@@ -200,7 +220,8 @@ class Checkpoints:
         for stop in first:
             if all(abs(stop - other) >= GAP for other in stops):
                 stops.append(stop)
-        further = [stop for stop in every if all(abs(stop - other) >= GAP for other in stops)]
+        near = begin, *stops
+        further = [stop for stop in every if all(abs(stop - other) >= GAP for other in near)]
         return sorted(stops + further)
 
     def _pop(self) -> Node:
@@ -211,7 +232,7 @@ class Checkpoints:
         found: Node | None = None
         while self._oldest and found is None:
             value, _, node = heapq.heappop(self._oldest)
-            if node.state == NO_STATE or not node.alive:
+            if node.state == NO_STATE:
                 continue
             if value != self._value(node):
                 self._queue(node)
@@ -240,3 +261,11 @@ class Checkpoints:
             self.release([node.state])
             self.kept -= 1
             node.state = NO_STATE
+            # While states are free nothing is popped, and nodes that are gone would stay.
+            if len(self._oldest) > 2 * self.kept:
+                self._oldest = [each for each in self._oldest if each[-1].state != NO_STATE]
+                heapq.heapify(self._oldest)
+
+
+def _last_states(rewrites: bool) -> int:
+    return LAST_STATES_REWRITTEN if rewrites else LAST_STATES

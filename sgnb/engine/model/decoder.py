@@ -32,14 +32,13 @@ from .handover import hand_over, set_attention
 from .interface import ATTENTION
 from .lease import Setup, lease
 from .loading import first_line, load_module, pick_device, pick_dtype, place_module
-from .probe import Probe, check_cache, run_probe
+from .probe import NEITHER, Probe, check_cache, run_probe
 from .proof import check_logits, draw_texts, own_logits, proof_of, remember
 from .recurrent import find_mixers, shapes_of, use_pool
 from .rope import fix_factors, fixed_length, warn_of_factors
 
 ATTENTION_TYPES = {"full_attention", "sliding_attention"}
 STATE_TYPES = {"linear_attention", "conv", "hybrid", "hybrid_sliding", "mamba", "recurrent"}
-NEITHER = {"mlp", "moe"}
 CHUNKS = {"chunked_attention"}
 
 
@@ -212,13 +211,19 @@ def _keep_modes(module: PreTrainedModel, undo: ExitStack) -> None:
     undo.callback(restore)
 
 
+def _who(name: str, module: PreTrainedModel) -> str:
+    """The name, and the family where that is another."""
+    family = type(module).__name__
+    return name if name == family else f"{name} ({family})"
+
+
 def _refusal(name: str, module: PreTrainedModel, error: Exception) -> Exception:
     """What a model is refused with. Out of memory says nothing of the model."""
     if is_out_of_memory(error):
         return error
-    family = type(module).__name__
-    who = name if name == family else f"{name} ({family})"
-    return ModelError(f"{who} cannot use sgnb's attention: {first_line(error)}", _DECODERS)
+    return ModelError(
+        f"{_who(name, module)} cannot use sgnb's attention: {first_line(error)}", _DECODERS
+    )
 
 
 _DECODERS = (
@@ -233,7 +238,7 @@ def _check_options(name: str, module: PreTrainedModel, setup: Setup, recurrent: 
     for option, asked in (("compile", setup.compile), ("deterministic", setup.deterministic)):
         if recurrent and asked:
             raise ModelError(
-                f"{name} ({type(module).__name__}) has layers that carry a state from token to "
+                f"{_who(name, module)} has layers that carry a state from token to "
                 f"token, which {option}=True does not know",
                 f"load it without {option}",
             )
@@ -241,8 +246,7 @@ def _check_options(name: str, module: PreTrainedModel, setup: Setup, recurrent: 
 
 def _check_layers(name: str, module: PreTrainedModel) -> None:
     """Refuse, before any work, what the configuration says already."""
-    config, family = module.config.get_text_config(), type(module).__name__
-    who = name if name == family else f"{name} ({family})"
+    config, who = module.config.get_text_config(), _who(name, module)
     known = ATTENTION_TYPES | STATE_TYPES | NEITHER
     unknown = set(getattr(config, "layer_types", None) or ()) - known
     kinds = f"layers of kind {', '.join(sorted(unknown))}"

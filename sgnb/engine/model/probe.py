@@ -25,6 +25,9 @@ from .interface import attention
 PROBING = "sgnb_probe"
 """The name of the attention that asks."""
 
+NEITHER = {"mlp", "moe"}
+"""Types of layers without attention and without a state."""
+
 FAR = (1 << 20) - 1, (1 << 20) - 30_000
 """Positions of the tokens whose masks are looked at: a window shows both the same number."""
 
@@ -98,7 +101,7 @@ def _probe(module: PreTrainedModel, recurrent: set[int]) -> Probe:
         module(input_ids=ids, position_ids=positions, use_cache=False, sgnb=probe)
     config = module.config.get_text_config()
     types = getattr(config, "layer_types", None) or ()
-    neither = {layer for layer, kind in enumerate(types) if kind in ("mlp", "moe")}
+    neither = {layer for layer, kind in enumerate(types) if kind in NEITHER}
     layers = getattr(config, "num_hidden_layers", len(probe.shapes))
     found = len(probe.shapes.keys() | recurrent | neither)
     if found != layers:

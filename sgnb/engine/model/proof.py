@@ -21,6 +21,7 @@ from transformers import PreTrainedModel
 from ...grammar.compiler import cache_folder
 from ...sampling import SamplingParams
 from ..attention.torch_backend import TorchAttention
+from ..cache.checkpoints import StatePath
 from ..cache.kv_cache import KVCache
 from ..cache.state_pool import StatePool, States
 from ..request.batch import Batch
@@ -76,9 +77,10 @@ def check_logits(
     Rows that are not finite by the model's own attention prove nothing."""
     length = texts.tokens.shape[1]
     backend = TorchAttention(KVCache(probe.shapes, 2 * length, probe.dtype, model.device))
-    pool = StatePool(states, 4, model.device)
+    pool = StatePool(states, 6, model.device)
     recurrent = StepStates(pool) if states else None
-    last = [pool.states, pool.states]  # each text's state: it has two of its own, in turns
+    # Each text's last state: it has two of its own, in turns, and one for the middle of a chunk.
+    last = [pool.states, pool.states]
     requests = []
     for i in range(2):
         request = Request(i, texts.tokens[i].tolist(), SamplingParams(seed=0), 0)
@@ -97,11 +99,11 @@ def check_logits(
         )
         backend.plan(batch)
         if recurrent is not None:
-            members = [i for i, _, _ in spans]
-            batch.states_read = [last[i] for i in members]
-            for i in members:
-                last[i] = 2 * i + (last[i] == 2 * i)
-            batch.states_written = [last[i] for i in members]
+            for i, begin, end in spans:
+                read, last[i] = last[i], 2 * i + (last[i] == 2 * i)
+                middle = (begin + end) // 2
+                on_the_way = ((middle, 4 + i),) if begin < middle else ()
+                batch.states.append(StatePath(read, (*on_the_way, (end, last[i]))))
             recurrent.plan(batch)
         ids, positions = (
             torch.cat([rows[i, begin:end] for i, begin, end in spans])[None] for rows in texts

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import Cache, LinearAttentionCacheLayerMixin, LinearAttentionLayer
@@ -57,7 +58,7 @@ class Mixer:
 
 
 class Group(NamedTuple):
-    """Texts that have as many tokens in a step."""
+    """Texts that have as many tokens in a step, or between two states in it."""
 
     rows: slice | Tensor  # of the step, int64[texts * length]
     length: int
@@ -84,29 +85,37 @@ class StepStates:
         what is launched then depends on that number alone."""
         if padded is not None:
             indices = np.full((2, padded), self.pool.scratch, np.int64)
-            indices[:, : len(batch)] = batch.states_read, batch.states_written
+            indices[0, : len(batch)] = [path.read for path in batch.states]
+            indices[1, : len(batch)] = [path.written[-1][1] for path in batch.states]
             self._indices[:, :padded].copy_(pinned(indices, self.pool.device), non_blocking=True)
             read, written = self._indices[:, :padded]
             self.groups = [Group(slice(0, padded), 1, False, read, written)]
             return
-        states = np.array([batch.states_read, batch.states_written], np.int64)
-        fresh = (batch.starts == 0) & (batch.lengths > 1)
-        kinds = sorted({*zip(batch.lengths.tolist(), fresh.tolist(), strict=True)})
-        self.groups = []
-        for length, begins in kinds:
-            members = np.flatnonzero((batch.lengths == length) & (fresh == begins))
-            read, written = self._to_device(states[:, members])
-            self.groups.append(
-                Group(self._rows(batch, members, length), length, begins, read, written)
-            )
+        # What lies between two states of a text waits for the one before it.
+        pieces: dict[tuple[int, int, bool], list[tuple[int, int, int]]] = {}
+        rows = zip(batch.states, batch.starts.tolist(), batch.first_rows.tolist(), strict=True)
+        for (state, written), start, row in rows:
+            begin = start
+            for turn, (end, into) in enumerate(written):
+                length = end - begin
+                kind = turn, length, begin == 0 and length > 1
+                pieces.setdefault(kind, []).append((row + begin - start, state, into))
+                begin, state = end, into
+        self.groups = [
+            self._group(length, fresh, np.array(members, np.int64).T)
+            for (_, length, fresh), members in sorted(pieces.items())
+        ]
 
-    def _rows(self, batch: Batch, members: np.ndarray, length: int) -> slice | Tensor:
-        firsts = batch.first_rows[members]
-        if len(firsts) == 1 or bool((np.diff(firsts) == length).all()):
-            return slice(int(firsts[0]), int(firsts[-1]) + length)
-        return self._to_device((firsts[:, None] + np.arange(length)).ravel())
+    def _group(self, length: int, fresh: bool, members: NDArray[np.int64]) -> Group:
+        firsts = members[0]
+        if bool((np.diff(firsts) == length).all()):
+            rows: slice | Tensor = slice(int(firsts[0]), int(firsts[-1]) + length)
+        else:
+            rows = self._to_device((firsts[:, None] + np.arange(length)).ravel())
+        read, written = self._to_device(members[1:])
+        return Group(rows, length, fresh, read, written)
 
-    def _to_device(self, array: np.ndarray) -> Tensor:
+    def _to_device(self, array: NDArray[np.int64]) -> Tensor:
         return pinned(np.ascontiguousarray(array), self.pool.device).to(
             self.pool.device, non_blocking=True
         )

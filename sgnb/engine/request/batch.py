@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cache.checkpoints import StatePath
 from ..cache.radix import Ints
 from .request import Request
 
@@ -43,9 +44,7 @@ class Batch:
         self.samples = [True] * len(requests) if samples is None else samples  # who gets a token
         self.sample_rows = self._ranks()  # of the step's samples each request's, or NO_ROW
         self.has_cascade = False  # attention reads a prefix once for several of the requests
-        # Of recurrent layers: the state that each request goes on from, and the one it leaves.
-        self.states_read: list[int] = []
-        self.states_written: list[int] = []
+        self.states: list[StatePath] = []  # of each request, for recurrent layers
 
     def __len__(self) -> int:
         return len(self.requests)
@@ -101,7 +100,7 @@ class Batch:
         """The requests begin .. end alone."""
         span = slice(begin, end)
         part = Batch(self.requests[span], self.starts[span], self.lengths[span], self.samples[span])
-        part.states_read, part.states_written = self.states_read[span], self.states_written[span]
+        part.states = self.states[span]
         return part
 
     def _ranks(self) -> Sequence[int]:

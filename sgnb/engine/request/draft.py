@@ -38,8 +38,6 @@ class Draft:
         start, size = request.num_computed, request.num_tokens_with_placeholders
         length = min(size - start, self.budget)
         length = min(length, max(0, request.score_from - 1 - start) + SCORED_CHUNK)
-        if request.states is not None:
-            length = request.states.next_stop(start, start + length) - start
         self.requests.append(request)
         self.starts.append(start)
         self.lengths.append(length)
