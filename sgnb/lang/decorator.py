@@ -8,7 +8,6 @@ import dis
 import functools
 import inspect
 import os
-import reprlib
 import threading
 from collections.abc import Callable, Mapping
 from inspect import BoundArguments
@@ -30,7 +29,7 @@ from .executor import Executor, executor_of
 from .graph.graph import Graph
 from .graph.holes import plain
 from .graph.nodes import Called, OwnRun
-from .graph.replay import Plan
+from .graph.replay import Plan, shown_arguments
 from .graph.tracer import Tracer, TracingState, trace
 from .location import Location, caller, warn_once
 from .pool import LoopThread, WorkerPool
@@ -43,9 +42,6 @@ _DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE
 
 MAX_WORKERS = 64
 """num_threads="auto": programs of a batch that may wait for a value, or run a tool, at once."""
-
-_short = reprlib.Repr()  # of each program's arguments: looks at the beginning of a long one only
-_short.maxstring = _short.maxother = 60
 
 
 def set_default_executor(executor: Any) -> None:
@@ -260,6 +256,7 @@ class SglFunction:
         self._refuse_unknown(kwargs, self._names)
         fixed = SglFunction(self.func, {**self.bound, **kwargs}, self.marks, self.keep_tokens)
         fixed.source, fixed.body, fixed.first_line = self.source, self.body, self.first_line
+        fixed._location = self._location
         fixed._checked = self._checked
         return fixed
 
@@ -452,8 +449,7 @@ class SglFunction:
 
     def _tell(self, state: ProgramState, arguments: BoundArguments) -> None:
         run, branch = state.program.run, state.program.root.id
-        given = [f"{name}={_short.repr(value)}" for name, value in arguments.arguments.items()]
-        run.emit(ProgramCalled(run.id, branch, ", ".join(given)))
+        run.emit(ProgramCalled(run.id, branch, shown_arguments(arguments.arguments)))
 
     def _call(self, state: ProgramState, arguments: BoundArguments) -> Any:
         state.program.know(arguments.arguments)

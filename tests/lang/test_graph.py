@@ -298,6 +298,7 @@ TEXTS: dict[str, Callable[[Any], Any]] = {
     "repr": lambda x: f"is {x!r}",
     "str()": lambda x: "of " + str(x),
     "percent": lambda x: "at %s and %s" % ("home", x),  # noqa: UP031
+    "percent of it alone": lambda x: "at %s" % x,  # noqa: UP031
     "format": lambda x: "{} is {name}".format("it", name=x),
     "join": lambda x: ", ".join(["a", x, "b"]),
     "after a generation": lambda x: sgl.gen("a") + x,
@@ -414,6 +415,9 @@ READS: dict[str, Callable[[Any], Any]] = {
     "s.token_ids()": lambda s: s.token_ids(),
     "s.snapshot()": lambda s: s.snapshot(),
     "s.error()": lambda s: s.error(),
+    "s.run_id": lambda s: s.run_id,
+    "s.tokens": lambda s: s.tokens,
+    "s.seconds": lambda s: s.seconds,
     "s.history()": lambda s: s.history("answer"),
     "s.get_meta_info()": lambda s: s.get_meta_info("answer"),
     "a wait for it": lambda s: list(s.text_iter()),

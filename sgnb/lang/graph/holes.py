@@ -95,15 +95,13 @@ class Placeholder(str):
 
     def _put(self, how: str) -> Placeholder:
         """The text that a format makes of this."""
-        hole = self.holes.first(plain(self))
-        if len(self._as_text()) > 3 or hole.how is not None:
-            if how in ("s", ":"):
-                return self
+        text = plain(self)
+        hole = self.holes.first(text)
+        if _MARK.fullmatch(text) and hole.how is None:
+            return self.holes.placeholder(replace(hole, how=how))
+        if how not in ("s", ":"):
             self.refuse("repr()" if how == "r" else "a format")
-        return self.holes.placeholder(replace(hole, how=how))
-
-    def _as_text(self) -> str:
-        return plain(self)
+        return self
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, str):
@@ -114,6 +112,9 @@ class Placeholder(str):
         if isinstance(other, str):
             return Placeholder(plain(other) + plain(self), self.holes)
         return NotImplemented if isinstance(other, Expr) else self.refuse("a sum")
+
+    def __rmod__(self, template: str) -> Placeholder:
+        return Placeholder(plain(template) % (self,), self.holes)
 
     def __format__(self, spec: str) -> str:
         return self._put(f":{spec}")
@@ -145,7 +146,7 @@ _TOLD = {
 }  # fmt: skip
 _NUMBERS = (
     "int float index complex neg pos abs invert round trunc floor ceil sub rsub truediv rtruediv"
-    " floordiv rfloordiv rmod pow rpow divmod rdivmod and rand or ror xor rxor lshift rlshift"
+    " floordiv rfloordiv pow rpow divmod rdivmod and rand or ror xor rxor lshift rlshift"
     " rshift rrshift matmul rmatmul"
 )
 _METHODS = [name for name in dir(str) if not name.startswith("_")]

@@ -28,8 +28,13 @@ from .graph import Graph
 from .holes import Argument, Hole, Variable, fill
 from .nodes import Called, Constant, Forked, ForkItem, Joined, Node, Returned
 
-_short = reprlib.Repr()
+_short = reprlib.Repr()  # of each program's arguments: looks at the beginning of a long one only
 _short.maxstring = _short.maxother = 60
+
+
+def shown_arguments(arguments: Mapping[str, Any]) -> str:
+    """Of a program, in a short line."""
+    return ", ".join([f"{name}={_short.repr(value)}" for name, value in arguments.items()])
 
 
 @dataclass(slots=True)
@@ -244,7 +249,8 @@ class _Replay:
         children = tuple(self.branches[stream] for stream in join.streams)
         branch.program.join(branch, children, join.append, join.keep)
         self._note(step, branch)
-        branch.raise_error()
+        if not join.keep:
+            branch.raise_error()
 
     def _call(self, step: Step) -> None:
         called: Any = step.node.what
@@ -275,8 +281,7 @@ class _Replay:
         program: Program = run.state(start=False).program
         self.branches[stream] = program.root
         program.start()
-        given = ", ".join(f"{name}={_short.repr(value)}" for name, value in arguments.items())
-        run.emit(ProgramCalled(run.id, program.root.id, given))
+        run.emit(ProgramCalled(run.id, program.root.id, shown_arguments(arguments)))
 
     def _return(self, step: Step) -> None:
         returned: Any = step.node.what

@@ -109,6 +109,18 @@ class TracingState(ProgramState):
     def ret_value(self) -> Any:
         return self.program.value
 
+    @property
+    def run_id(self) -> str:
+        self.tracer.refuse("s.run_id")
+
+    @property
+    def tokens(self) -> int:
+        self.tracer.refuse("s.tokens")
+
+    @property
+    def seconds(self) -> float:
+        self.tracer.refuse("s.seconds")
+
     def __getitem__(self, name: str) -> Any:
         values = self.tracer.trace.values[self._branch]
         if name not in values:
