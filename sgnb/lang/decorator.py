@@ -289,7 +289,7 @@ class SglFunction:
         if graph.stopped:
             what = f"{graph.title} is interpreted, not run as a graph: {graph.stopped}"
             warn_once(what, caller())
-        return CompiledProgram(graph, self.bind(**arguments) if graph.stopped else None)
+        return CompiledProgram(graph, self.bind(**arguments))
 
     @property
     def arg_names(self) -> list[str]:
@@ -489,7 +489,8 @@ class CompiledProgram(SglFunction):
         compiled = program.compile()
         compiled.run(question="...")["answer"]
 
-    Of a graph that was stopped it runs the `original` program.
+    Of a graph that was stopped it runs the `original` program, which is also what becomes a part
+    of another program's graph.
     """
 
     def __init__(self, graph: Graph, original: SglFunction | None = None) -> None:
@@ -498,9 +499,11 @@ class CompiledProgram(SglFunction):
         assert own is not None
         if graph.stopped and original is None:
             raise TraceError(f"{graph!r} is not the whole program", graph.stopped)
-        func, bound = (_code_of(graph), {}) if original is None else (original.func, original.bound)
+        interpreted = original if graph.stopped else None
+        func = _code_of(graph) if interpreted is None else interpreted.func
+        bound = {} if interpreted is None else interpreted.bound
         super().__init__(func, bound, own.marks, own.keep_tokens)
-        self.graph = graph
+        self.graph, self.original = graph, original
         self.source = own.source
         self.body = f"{own.source}\n{graph.print_graph_dfs()}"
         self._location = own.location
@@ -509,6 +512,17 @@ class CompiledProgram(SglFunction):
     def print_graph(self) -> None:
         """Print the graph, a line for each node."""
         self.graph.print_graph()
+
+    def _trace_call(self, tracer: Tracer, arguments: BoundArguments, *how: Any) -> ProgramState:
+        if self.original is None:
+            return super()._trace_call(tracer, arguments, *how)
+        own = self.original._arguments((), arguments.arguments)
+        return self.original._trace_call(tracer, own, *how)
+
+    def _trace_inside(self, state: TracingState, arguments: BoundArguments) -> Any:
+        if self.original is None:
+            return super()._trace_inside(state, arguments)
+        return self.original(state, **arguments.arguments)
 
 
 def _code_of(graph: Graph) -> Callable[..., Any]:

@@ -774,6 +774,23 @@ def test_a_trace_leaves_nothing_behind(fake: FakeExecutor) -> None:
     assert not started and not fake.calls and not fake.events()
 
 
+def test_a_compiled_program_in_another_one(make: type[FakeExecutor]) -> None:
+    @function
+    def inner(s: Any, word: str, end: str) -> str:
+        s += word + sgl.gen("inner")
+        s += "<" + s["inner"] + ">" + end
+        return str(s["inner"])
+
+    compiled = inner.compile(end="!")
+
+    @function
+    def outer(s: Any, word: str) -> None:
+        s += compiled(s, word=word) + compiled.run(word)["inner"]
+
+    state = same(outer, make, word="x")
+    assert state.text().count("!") == 1
+
+
 def test_the_programs_code_does_not_run_again() -> None:
     ran = []
 

@@ -3,6 +3,8 @@ texts and variables as its code does; of each other it is known why it cannot.""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -113,3 +115,11 @@ def test_an_argument_that_decides_needs_a_value(name: str, as_graphs: type[AsGra
     zoo.ZOO[name]()
     argument, what = WITH_VALUES[name]
     assert f"{what} needs the value of the argument {argument!r}" in as_graphs.failed[0].message
+
+
+def test_the_page_says_of_each_program_whether_it_has_a_graph() -> None:
+    page = (Path(__file__).parents[2] / "docs/COMPILER.md").read_text(encoding="utf-8")
+    table = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", page, re.MULTILINE))
+    said = {name: what for names, what in table.items() for name in names.split(", ")}
+    same = {name for name in zoo.ZOO if said[name] == "the same tokens"}
+    assert same == zoo.ZOO.keys() - NOT_TRACED.keys() - WITH_VALUES.keys()

@@ -7,6 +7,7 @@ they are written, as in a run.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Any, NoReturn
 from ...errors import Aborted, SgnbError, TraceError
 from ...events import EventLog
 from ...segment import Segment
-from ..chat import PLAIN
+from ..chat import PLAIN, ChatTemplate
 from ..chat.reasoning import reasoning_name
 from ..core.branch import Branch
 from ..core.ops import Assign, Generate, GenerateCalls, Join, Op, VarScopeBegin, VarScopeEnd
@@ -34,10 +35,12 @@ from .nodes import Called, Constant, Forked, ForkItem, Joined, Node, Returned, W
 class NoExecutor:
     """Of programs that are only traced: it has a chat template and is never asked."""
 
-    tokenizer_id, marks = "", None
+    tokenizer_id = ""
+    marks: re.Pattern[str] | None = None
 
     def __init__(self) -> None:
-        self.chat, self.log = PLAIN, EventLog()
+        self.chat: ChatTemplate = PLAIN
+        self.log = EventLog()
 
     def generate(self, call: Any, sink: Any) -> NoReturn:
         raise Aborted("a traced program asks no model")
@@ -129,6 +132,9 @@ class TracingState(ProgramState):
             self.tracer.refuse(f"s[{name!r}], which may be a call of a tool")
         return values[name]
 
+    def __repr__(self) -> str:
+        return f"<TracingState branch {self._branch.id}>"
+
     def sync(self) -> None:
         """Nothing: there is nothing to wait for."""
 
@@ -213,7 +219,7 @@ class Trace:
         if isinstance(expr, Text):
             pieces = cut(plain(expr.text)) or [""]
             for i, piece in enumerate(pieces):
-                what = Constant(piece) if isinstance(piece, str) else self.holes.all[piece]
+                what: What = self.holes.all[piece] if isinstance(piece, int) else Constant(piece)
                 self._add(branch, what, kind=expr.kind, joined=i > 0)
         elif isinstance(expr, Gen):
             assert isinstance(op, Generate)
