@@ -352,6 +352,16 @@ def test_a_number_where_a_text_is_needed(fake: FakeExecutor) -> None:
     assert f"{__file__}:{line}: the argument 'count' is 3, which is no text" in str(raised.value)
 
 
+def test_a_run_that_makes_several_texts_of_one() -> None:
+    @function
+    def program(s: Any) -> None:
+        s += sgl.gen("a")
+        s += "<" + s["a"]
+
+    with pytest.raises(ExpressionError, match=r"the variable 'a' is \['<\d+>', '<\d+>'\], which"):
+        program.compile().run(n=2)
+
+
 # What a trace refuses.
 
 DECIDES: dict[str, Callable[[Any], Any]] = {
@@ -428,6 +438,7 @@ READS: dict[str, Callable[[Any], Any]] = {
     "its truth of s['answer']": lambda s: not s["answer"],
     "strip() of s['answer']": lambda s: s["answer"].strip(),
     "s['call'], which may be a call of a tool": lambda s: s["call"],
+    "s['calls'], which may be a call of a tool": lambda s: s["calls"],
 }
 
 
@@ -437,6 +448,9 @@ def test_what_depends_on_generated_data(what: str) -> None:
     def decides(s: Any) -> None:
         s += "a" + sgl.gen("answer")
         s += sgl.gen("call", tools=[tool_of_tests])
+        forks = s.fork(2)
+        forks += sgl.gen("calls", tools=[tool_of_tests])
+        forks.join()
         READS[what](s)
 
     with pytest.raises(TraceError) as raised:

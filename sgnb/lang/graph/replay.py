@@ -15,6 +15,7 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any
 
+from ...errors import shown
 from ...events import ProgramCalled
 from ..core.branch import Branch
 from ..core.ops import Assign, VarScopeBegin, VarScopeEnd
@@ -173,12 +174,12 @@ class _Replay:
         program.wait(lambda: self._is_there(variable))
 
     def _read(self, hole: Hole) -> str:
-        if isinstance(hole, Variable):
-            return _formatted(self._variable(hole), hole.how)
-        value = self.arguments[hole.name]
+        given = isinstance(hole, Argument)
+        value = self.arguments[hole.name] if given else self._variable(hole)
         if hole.how is None and not isinstance(value, str):
-            message = f"{standing.get()}: the argument {hole.name!r} is {value!r}, which is no text"
-            raise ExpressionError(message, f"give a string: {hole.name}=str(value)")
+            what = f"the {'argument' if given else 'variable'} {hole.name!r} is {shown(value)}"
+            hint = f"give a string: {hole.name}=str(value)" if given else "it was one at the trace"
+            raise ExpressionError(f"{standing.get()}: {what}, which is no text", hint)
         return _formatted(value, hole.how)
 
     def _variable(self, variable: Variable) -> Any:

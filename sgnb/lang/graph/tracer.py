@@ -272,7 +272,8 @@ class Trace:
         for name in join.names:
             holders = [child for child in join.children if name in child.scope.own]
             gathered = [self.values[child][name] for child in holders]
-            self.values[branch][name] = gathered[0] if join.keep else gathered
+            several = _CALLS if any(one is _CALLS for one in gathered) else gathered
+            self.values[branch][name] = gathered[0] if join.keep else several
 
     def graph(self, signature: Signature, given: Mapping[str, Any], stopped: str = "") -> Graph:
         """What was traced."""
