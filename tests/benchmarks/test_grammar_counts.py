@@ -65,6 +65,7 @@ def suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_shards_are_the_whole(suites: Path) -> None:
     files = [suites / f"{part}.npz" for part in range(3)]
     for part, file in enumerate(files):

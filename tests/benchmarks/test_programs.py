@@ -9,6 +9,7 @@ import pytest
 from benchmarks import programs
 
 
+@pytest.mark.slow
 def test_chains_in_rounds(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -20,6 +21,7 @@ def test_chains_in_rounds(
     assert len(row.split(" | ")[1].split()) == len(row.split(" | ")[3].split()) == 2
 
 
+@pytest.mark.slow
 def test_no_round_begins_that_would_end_too_late(capsys: pytest.CaptureFixture[str]) -> None:
     programs.chains_in_rounds(4, 5, limit=0)
     assert capsys.readouterr().out.count("round ") == 1

@@ -20,7 +20,6 @@ from transformers import (
     AutoModelForSeq2SeqLM,
     BertConfig,
     FalconConfig,
-    MambaConfig,
     PreTrainedModel,
     T5Config,
 )
@@ -56,7 +55,7 @@ def engine() -> Iterator[Engine]:
             "unknown engine option 'max_totl_tokens'",
             "did you mean 'max_total_tokens'?",
         ),
-        ({"zzz": 5}, "unknown engine option 'zzz'", "known: attention, compile"),
+        ({"zzz": 5}, "unknown engine option 'zzz'", "known: attention, checkpoint_every"),
         ({"max_total_tokens": 0}, "max_total_tokens=0", "None or an int from 1"),
         ({"max_total_tokens": 10**19}, "max_total_tokens=10000000000000000000", "to 2**53"),
         ({"dtype": ["float16"]}, "unknown dtype", "float16"),
@@ -247,11 +246,6 @@ OTHERS: dict[str, tuple[Any, Any, str]] = {
         T5Config(vocab_size=50, d_model=16, d_kv=8, d_ff=16, num_layers=2, num_heads=2),
         AutoModelForSeq2SeqLM,
         "T5Config",
-    ),
-    "mamba": (
-        MambaConfig(vocab_size=50, hidden_size=16, num_hidden_layers=2, state_size=4),
-        AutoModelForCausalLM,
-        "linear_attention",
     ),
     "falcon": (FalconConfig(**SMALL, alibi=True), AutoModelForCausalLM, "ALiBi"),
 }

@@ -96,14 +96,27 @@ class StatefulSimulation(Simulation):
 
 
 def rewriting(rng: random.Random, chance: float) -> Callable[[Request], None]:
-    """Puts other tokens in place of the last ones, as grammars do."""
+    """As grammars do: puts other tokens in place of the last ones, or drafts some, of which a part
+    is taken back when they are computed."""
+    drafted: dict[int, int] = {}
 
     def rewrite(request: Request) -> None:
-        if rng.random() < chance:
+        count = drafted.pop(request.id, 0)
+        if count:
+            agree = rng.randrange(count + 1)
+            request.verified(agree)
+            if agree < count:  # and what was sampled after them is void
+                request.take_back(1 + count - agree)
+                request.append(rng.randrange(3))
+        elif rng.random() < chance:
             position = max(request.num_prompt_tokens, request.num_tokens - rng.randrange(4))
             room = request.limit - (position - request.num_prompt_tokens)
             more = [rng.randrange(3) for _ in range(rng.randrange(min(room, 6) + 1))]
-            request.rewrite(position, more)
+            if rng.random() < 0.5 or not 0 < len(more) < request.remaining:
+                request.rewrite(position, more)
+            else:
+                drafted[request.id] = len(more)
+                request.draft(more)
 
     return rewrite
 

@@ -42,7 +42,7 @@ def graphs() -> int:
 @pytest.mark.parametrize(
     ("family", "kinds", "fuse"),
     [
-        ("llama", 1, True),
+        pytest.param("llama", 1, True, marks=pytest.mark.slow),
         pytest.param("llama", 1, False, marks=pytest.mark.slow),
         pytest.param("qwen3", 1, True, marks=pytest.mark.slow),
         pytest.param("gemma", 1, True, marks=pytest.mark.slow),

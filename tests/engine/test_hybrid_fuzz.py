@@ -132,7 +132,13 @@ def check(family: str, count: int, rounds: int, ways: list[dict[str, Any]]) -> C
     return seen
 
 
-@pytest.mark.parametrize(("family", "way"), [*zip(THREE, TIGHT, strict=True)])
+@pytest.mark.parametrize(
+    ("family", "way"),
+    [
+        pytest.param(family, way, marks=() if family == "qwen3_next" else pytest.mark.slow)
+        for family, way in zip(THREE, TIGHT, strict=True)
+    ],
+)
 def test_a_hundred_requests(family: str, way: dict[str, Any]) -> None:
     seen = check(family, count=10, rounds=1, ways=[way])
     assert seen["cached"] and seen["CheckpointDropped"]

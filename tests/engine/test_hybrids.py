@@ -40,6 +40,14 @@ FAMILIES = [family for family in KNOWN if family not in OWN_CACHE]
 MakeEngine = Callable[..., Engine]
 
 
+QUICK = (*THREE, "lfm2", "falcon_h1", "nemotron_h", "zamba2", "zaya", "kimi_linear")
+"""Each of another kind: what the others have is in these."""
+
+
+def some_are_slow(families: list[str], quick: tuple[str, ...]) -> list[Any]:
+    return [f if f in quick else pytest.param(f, marks=pytest.mark.slow) for f in families]
+
+
 def draw(rng: random.Random, length: int) -> list[int]:
     return [rng.randrange(3, VOCAB) for _ in range(length)]
 
@@ -125,7 +133,7 @@ def test_what_follows_depends_on_the_first_token(family: str) -> None:
     assert (found[:8] != found[8:]).any(1).sum() > 5
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", some_are_slow(FAMILIES, QUICK))
 def test_cold_cached_and_forked(family: str, make_hybrid: MakeEngine) -> None:
     model, engine = hybrid_model(family), make_hybrid(family)
     cold = tokens(engine, PROMPTS)
@@ -154,10 +162,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "overlap": {"overlap": True},
     "overlap and little memory": SMALL,
 }
-
-
-def some_are_slow(families: list[str], quick: tuple[str, ...]) -> list[Any]:
-    return [f if f in quick else pytest.param(f, marks=pytest.mark.slow) for f in families]
 
 
 @pytest.mark.parametrize("family", some_are_slow(FAMILIES, THREE))

@@ -48,9 +48,8 @@ def is_recursive(schema: Any) -> bool:
     return compile_spec(GrammarSpec("json_schema", json.dumps(schema))).automaton is None
 
 
-@pytest.mark.parametrize(
-    "part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, PARTS))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
 def test_what_is_written_parses_and_validates(engine: Engine, part: int) -> None:
     chosen = SCHEMAS[part::PARTS]
     params: list[dict[str, Any]] = [

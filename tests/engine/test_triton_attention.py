@@ -37,6 +37,7 @@ def test_the_kernels_in_the_interpreter(part: str) -> None:
     assert interpreted("triton_attention_check", part) == ["all", "agree"]
 
 
+@pytest.mark.slow
 @needs_triton
 def test_bits_without_neighbours_in_the_interpreter() -> None:
     assert interpreted("triton_attention_check", "invariant") == ["all", "agree"]

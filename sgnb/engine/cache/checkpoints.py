@@ -33,6 +33,10 @@ LAST_STATES_REWRITTEN = 3
 FEWEST_STATES = LAST_STATES_REWRITTEN + 1
 """For one request alone, which reads a checkpoint beside its own."""
 
+LOOKED_AT = 64
+"""Of the least used checkpoints, how many are looked at for one whose node no one uses: with many
+requests running there may be none."""
+
 GAP = 16
 """Tokens between checkpoints, at least: fewer are computed again as fast as a checkpoint is read
 and written."""
@@ -225,12 +229,12 @@ class Checkpoints:
         return sorted(stops + further)
 
     def _pop(self) -> Node:
-        """The checkpoint to drop: no one goes on from it, and, if there is such a one, no one uses
-        its node."""
+        """The checkpoint to drop: no one goes on from it, and, if there is such a one among the
+        least used, no one uses its node."""
         used: list[Node] = []
         read: list[Node] = []
         found: Node | None = None
-        while self._oldest and found is None:
+        while self._oldest and found is None and not (used and len(used + read) >= LOOKED_AT):
             value, _, node = heapq.heappop(self._oldest)
             if node.state == NO_STATE:
                 continue
