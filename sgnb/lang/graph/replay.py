@@ -100,7 +100,7 @@ class _Replay:
         arguments: Mapping[str, Any],
         executor_of: Callable[[Any], Executor],
     ) -> None:
-        self.plan, self.executor_of = plan, executor_of
+        self.executor_of = executor_of
         self.arguments = {**dict(plan.graph.defaults), **arguments}
         self.branches: dict[int, Branch] = {0: state._branch}
         self.left = {stream: steps[::-1] for stream, steps in plan.streams.items()}
