@@ -16,6 +16,8 @@ __version__ = "0.1.0"
 _LANGUAGE = (
     "ChoicesDecision",
     "ChoicesSamplingMethod",
+    "CompiledProgram",
+    "Graph",
     "REGEX_BOOL",
     "REGEX_FLOAT",
     "REGEX_INT",

@@ -51,6 +51,10 @@ class ProgramError(SgnbError):
     """A mistake in a program: an unknown variable, nested roles, a name used before it exists."""
 
 
+class TraceError(ProgramError):
+    """A program that cannot become a graph: what it does depends on a value that a trace lacks."""
+
+
 class UnknownVariableError(ProgramError, KeyError):
     """A variable that nothing sets."""
 

@@ -75,7 +75,7 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"executor"},
         {"ir"},
         {"core"},
-        {"batches", "words"},
+        {"batches", "words", "graph"},
         {"decorator"},
     ),
     "benchmark": (

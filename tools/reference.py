@@ -69,8 +69,8 @@ PAGES = {
     "programs": (
         "Programs and states",
         "What `function` makes, and what a run of it gives.",
-        "function SglFunction ProgramState ForkGroup Snapshot SavedState Run watch name_cells "
-        "set_default_backend set_default_executor global_config",
+        "function SglFunction CompiledProgram Graph ProgramState ForkGroup Snapshot SavedState Run "
+        "watch name_cells set_default_backend set_default_executor global_config",
     ),
     "engine": (
         "Engine",
@@ -103,6 +103,7 @@ INTERNAL = {
     "SamplingParams": "ignored scores_next penalises adjusts_logits filters is_plain thinking_end "
     "grammar names",
     "EngineOptions": "on precompiles make",
+    "Graph": "called signature",
     "Run": "state let_go params tick wait cancel stop_all join mark_read count_finished finish",
     "SavedState": "of",
     "Snapshot": "role read_by",
@@ -114,7 +115,16 @@ INTERNAL = {
 
 MADE_HERE = {
     *(kind.__name__ for kind in RESULTS),
-    *("ForkGroup", "Output", "ProgramState", "Run", "SavedState", "SglFunction", "ToolCall"),
+    *(
+        "ForkGroup",
+        "Graph",
+        "Output",
+        "ProgramState",
+        "Run",
+        "SavedState",
+        "SglFunction",
+        "ToolCall",
+    ),
 }
 """Classes that sgnb makes: a reader calls none of them."""
 

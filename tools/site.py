@@ -18,7 +18,17 @@ from tools import reference
 
 ROOT = Path(__file__).resolve().parent.parent
 
-GUIDES = ("LANGUAGE", "CONSTRAINED", "JSON_SCHEMA", "VIEWS", "MODELS", "BENCHMARKS", "GPU", "FAQ")
+GUIDES = (
+    "LANGUAGE",
+    "COMPILER",
+    "CONSTRAINED",
+    "JSON_SCHEMA",
+    "VIEWS",
+    "MODELS",
+    "BENCHMARKS",
+    "GPU",
+    "FAQ",
+)
 """In the menu's order; pages of docs/ that are nowhere else follow."""
 COMING_FROM = {
     "from_sglang": "SGLang",

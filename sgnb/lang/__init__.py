@@ -21,7 +21,8 @@ from .core.choices import (
 from .core.run import Run, watch
 from .core.snapshot import Snapshot
 from .core.state import ForkGroup, ProgramState
-from .decorator import SglFunction, function, set_default_executor
+from .decorator import CompiledProgram, SglFunction, function, set_default_executor
+from .graph.graph import Graph
 from .ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
 from .location import name_cells
 from .words.agents import agent
@@ -65,7 +66,9 @@ __all__ = [
     "REGEX_STR",
     "ChoicesDecision",
     "ChoicesSamplingMethod",
+    "CompiledProgram",
     "ForkGroup",
+    "Graph",
     "ProgramState",
     "Run",
     "SavedState",

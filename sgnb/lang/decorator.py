@@ -8,7 +8,6 @@ import dis
 import functools
 import inspect
 import os
-import reprlib
 import threading
 from collections.abc import Callable, Mapping
 from inspect import BoundArguments
@@ -16,17 +15,23 @@ from pathlib import Path
 from types import CellType
 from typing import Any, Literal
 
-from ..errors import OptionError, ProgramError, nearest
+from ..errors import OptionError, ProgramError, TraceError, nearest
 from ..events import ProgramCalled
 from ..sampling import SamplingParams, scalar
 from .batches.batch import Batch, States, frame
 from .batches.rows import Rows
 from .batches.saved import SavedRows
+from .core.program import inside
 from .core.run import Run
 from .core.snapshot import Snapshot
 from .core.state import AsyncProgramState, ProgramState
 from .executor import Executor, executor_of
-from .location import Location, caller
+from .graph.graph import Graph
+from .graph.holes import plain
+from .graph.nodes import Called, OwnRun
+from .graph.replay import Plan, shown_arguments
+from .graph.tracer import Tracer, TracingState, trace
+from .location import Location, caller, warn_once
 from .pool import LoopThread, WorkerPool
 from .words import mistakes
 from .words.config import global_config
@@ -37,9 +42,6 @@ _DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE
 
 MAX_WORKERS = 64
 """num_threads="auto": programs of a batch that may wait for a value, or run a tool, at once."""
-
-_short = reprlib.Repr()  # of each program's arguments: looks at the beginning of a long one only
-_short.maxstring = _short.maxother = 60
 
 
 def set_default_executor(executor: Any) -> None:
@@ -108,7 +110,10 @@ class SglFunction:
                 what = f"{self.func.__name__} is an async def, and the program that calls it is not"
                 raise ProgramError(f"{caller()}: {what}", "make that an async def, and await this")
             self._check_source()
-            return self._call(args[0], self._arguments(args[1:], kwargs))
+            arguments = self._arguments(args[1:], kwargs)
+            if isinstance(args[0], TracingState):
+                return self._trace_inside(args[0], arguments)
+            return self._call(args[0], arguments)
         return self.arun(*args, **kwargs) if self.is_async else self.run(*args, **kwargs)
 
     def run(
@@ -131,6 +136,9 @@ class SglFunction:
         case.
         """
         arguments, defaults = self._split(args, kwargs)
+        if isinstance(tracer := inside.get(), Tracer):
+            self._refuse_in_trace(continue_from is not None, "run(continue_from=...)")
+            return self._trace_call(tracer, arguments, defaults, backend, stream)
         run = self._run(_executor(backend), defaults, stream=stream, held=_held(continue_from))
         if stream:
             return self._on_a_thread(run, arguments)
@@ -161,6 +169,7 @@ class SglFunction:
         The code of an `async def` runs as part of the calling task; that of a `def` on a thread of
         its own.
         """
+        self._refuse_in_trace(True, "arun(...)")
         arguments, defaults = self._split(args, kwargs)
         run = self._run(_executor(backend), defaults, held=_held(continue_from))
         try:
@@ -209,6 +218,7 @@ class SglFunction:
         as_frame: a data frame of the rows, their variables, error, tokens and seconds instead of
         states.
         """
+        self._refuse_in_trace(True, "run_batch(...)")
         limit = MAX_WORKERS if num_threads == "auto" else scalar(num_threads)
         if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
             message = f"num_threads={num_threads!r} is not allowed"
@@ -246,8 +256,40 @@ class SglFunction:
         self._refuse_unknown(kwargs, self._names)
         fixed = SglFunction(self.func, {**self.bound, **kwargs}, self.marks, self.keep_tokens)
         fixed.source, fixed.body, fixed.first_line = self.source, self.body, self.first_line
+        fixed._location = self._location
         fixed._checked = self._checked
         return fixed
+
+    def trace(self, *, backend: Any = None, partial: bool = False, **arguments: Any) -> Graph:
+        """The program as a graph. Its code runs once and asks no model: `arguments` have the values
+        that are given, or fixed by `bind`; the others are placeholders, or their defaults where
+        these are no texts.
+
+        TraceError, with the line, where the program depends on what it has no value for or on what
+        a model will write; with `partial` the graph up to there, whose `stopped` says why.
+        `backend`: whose chat template the program finds, if it asks for it.
+        """
+        self._check_source()
+        self._refuse_unknown(arguments, self._names)
+        if self.is_async:
+            what = f"{self.func.__name__} is an async def, which has no graph"
+            raise TraceError(f"{self._location}: {what}", "trace a def")
+        given = {**self.bound, **arguments}
+        executor = None if backend is None else executor_of(backend)
+        called = Called(self.func.__name__, tuple(given.items()), self._own_run(0))
+        return trace(called, self.func, self._signature, given, executor, partial)
+
+    def compile(
+        self, *, backend: Any = None, partial: bool = False, **arguments: Any
+    ) -> CompiledProgram:
+        """A program that runs the graph of `trace`, without this one's code; `backend` and
+        `arguments` are those of `trace`. With `partial`, a program that cannot be traced to its end
+        runs as it is, and says so."""
+        graph = self.trace(backend=backend, partial=partial, **arguments)
+        if graph.stopped:
+            what = f"{graph.title} is interpreted, not run as a graph: {graph.stopped}"
+            warn_once(what, caller())
+        return CompiledProgram(graph, self.bind(**arguments))
 
     @property
     def arg_names(self) -> list[str]:
@@ -308,6 +350,50 @@ class SglFunction:
             **options,
         )
 
+    def _own_run(
+        self, caller: int, backend: Any = None, stream: bool = False, **defaults: Any
+    ) -> OwnRun:
+        """What a graph needs to run the program."""
+        options = tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in defaults.items())
+        executor = None if backend is None else executor_of(backend)
+        return OwnRun(
+            caller,
+            self.source,
+            self._location,
+            self.marks,
+            self.keep_tokens,
+            options,
+            executor,
+            stream,
+        )
+
+    def _trace_call(
+        self,
+        tracer: Tracer,
+        arguments: BoundArguments,
+        defaults: dict[str, Any],
+        backend: Any,
+        stream: bool,
+    ) -> ProgramState:
+        """As a program that a traced one runs."""
+        self._refuse_in_trace(self.is_async, "an async def")
+        self._check_source()
+        own = self._own_run(tracer.trace.number(tracer.root), backend, stream, **defaults)
+        called = Called(self.func.__name__, _plain_items(arguments), own)
+        run = Run(tracer.executor, called.title, defaults=defaults, traced=True)
+        return tracer.trace.call(called, self.func, arguments.args, arguments.kwargs, run)
+
+    def _trace_inside(self, state: TracingState, arguments: BoundArguments) -> Any:
+        """As a part of a traced program."""
+        called = Called(self.func.__name__, _plain_items(arguments))
+        given = arguments.args, arguments.kwargs
+        return state.tracer.trace.call_inside(state, called, self.func, *given)
+
+    def _refuse_in_trace(self, refused: bool, what: str) -> None:
+        if refused and isinstance(inside.get(), Tracer):
+            message = f"{caller()}: {what} in a program that is traced"
+            raise TraceError(message, f"write {self.func.__name__}.run(...)")
+
     def _on_a_thread(self, run: Run, arguments: BoundArguments) -> ProgramState:
         """Run the program's code on a thread of its own; its errors are raised by reading the
         state."""
@@ -363,8 +449,7 @@ class SglFunction:
 
     def _tell(self, state: ProgramState, arguments: BoundArguments) -> None:
         run, branch = state.program.run, state.program.root.id
-        given = [f"{name}={_short.repr(value)}" for name, value in arguments.arguments.items()]
-        run.emit(ProgramCalled(run.id, branch, ", ".join(given)))
+        run.emit(ProgramCalled(run.id, branch, shown_arguments(arguments.arguments)))
 
     def _call(self, state: ProgramState, arguments: BoundArguments) -> Any:
         state.program.know(arguments.arguments)
@@ -396,6 +481,64 @@ class SglFunction:
                 hint = one if name in _OF_ONE_CALL else nearest(name, known)
                 message = f"{caller()}: {self.func.__name__} has no argument {name!r}"
                 raise OptionError(message, hint)
+
+
+class CompiledProgram(SglFunction):
+    """A program that runs a graph: all that `SglFunction` does, without the code that was traced.
+
+        compiled = program.compile()
+        compiled.run(question="...")["answer"]
+
+    Of a graph that was stopped it runs the `original` program, which is also what becomes a part
+    of another program's graph.
+    """
+
+    def __init__(self, graph: Graph, original: SglFunction | None = None) -> None:
+        called = graph.called
+        own = called.run
+        assert own is not None
+        if graph.stopped and original is None:
+            raise TraceError(f"{graph!r} is not the whole program", graph.stopped)
+        interpreted = original if graph.stopped else None
+        func = _code_of(graph) if interpreted is None else interpreted.func
+        bound = {} if interpreted is None else interpreted.bound
+        super().__init__(func, bound, own.marks, own.keep_tokens)
+        self.graph, self.original = graph, original
+        self.source = own.source
+        self.body = f"{own.source}\n{graph.print_graph_dfs()}"
+        self._location = own.location
+        self._checked = True
+
+    def print_graph(self) -> None:
+        """Print the graph, a line for each node."""
+        self.graph.print_graph()
+
+    def _trace_call(self, tracer: Tracer, arguments: BoundArguments, *how: Any) -> ProgramState:
+        if self.original is None:
+            return super()._trace_call(tracer, arguments, *how)
+        own = self.original._arguments((), arguments.arguments)
+        return self.original._trace_call(tracer, own, *how)
+
+    def _trace_inside(self, state: TracingState, arguments: BoundArguments) -> Any:
+        if self.original is None:
+            return super()._trace_inside(state, arguments)
+        return self.original(state, **arguments.arguments)
+
+
+def _code_of(graph: Graph) -> Callable[..., Any]:
+    """A function that does what the graph's program did."""
+    plan, names = Plan(graph), list(graph.signature.parameters)[1:]
+
+    def code(s: ProgramState, *args: Any, **kwargs: Any) -> Any:
+        return plan.run(s, dict(zip(names, args, strict=False)) | kwargs, _executor)
+
+    code.__name__ = code.__qualname__ = graph.title
+    code.__signature__ = graph.signature  # type: ignore[attr-defined]
+    return code
+
+
+def _plain_items(arguments: BoundArguments) -> tuple[tuple[str, Any], ...]:
+    return tuple((name, plain(value)) for name, value in arguments.arguments.items())
 
 
 _OF_RUN = {

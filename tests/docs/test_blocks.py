@@ -48,6 +48,7 @@ topics = questions = ["sleep", "food"]
 AFTER = {
     "README.md": "len(s['detail']) == 2 and 'Paris' in states[0]['answer']",
     "docs/BENCHMARKS.md": "result.measured.refused == {}",
+    "docs/COMPILER.md": "state.text() == tip.run(topic='sleep', temperature=0).text()",
     "docs/CONSTRAINED.md": "set(__import__('json').loads(state['person'])) == {'name', 'age'}",
     "docs/LANGUAGE.md": """
 story.run().text().startswith("Once upon a time")

@@ -64,6 +64,7 @@ class Run:
         marks: bool = False,  # special tokens written in data are read as such
         keep_tokens: bool = True,  # outputs stay the tokens that they were made of
         held: Snapshot | None = None,  # what its programs begin with
+        traced: bool = False,  # it only becomes a graph: no view is told, and nobody waits for it
     ) -> None:
         self.id = f"run{next(_numbers)}"
         self.title, self.total = title, total
@@ -84,7 +85,9 @@ class Run:
         self._over = False
         self._ending = threading.Lock()
         self._failure: BaseException | None = None  # what `finish` was told
-        self.outer = inside.get()  # the program whose code began this run
+        self.outer = None if traced else inside.get()  # the program whose code began this run
+        if traced:
+            return
         if self.outer is not None:
             self.outer.nested.append(self)
         elif threading.current_thread() is threading.main_thread():

@@ -1,0 +1,77 @@
+"""A graph as a still SVG picture: a column for each stream, a row for each step of the longest way.
+Escapes all text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from xml.sax.saxutils import escape
+
+from ..ir import Gen, Select
+from .holes import Argument, Variable
+from .nodes import Node, Returned
+
+WIDTH, HEIGHT, GAP, STEP, MARGIN = 232, 22, 40, 36, 14
+LETTERS = 30
+"""Of a label that a box has room for."""
+
+STYLE = """
+text{font:12px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f2328}
+rect{fill:#fff;stroke:#8c959f}.made rect{fill:#0072b22e;stroke:#0072b2}
+.given rect{fill:#e69f0033;stroke:#c98a00}
+path{fill:none;stroke:#8c959f;stroke-width:1.3}.across{stroke-dasharray:4 3}
+"""
+
+
+def picture(nodes: Sequence[Node], title: str) -> str:
+    """`nodes`, each after those that it comes after, as an SVG."""
+    drawn = [node for node in nodes if not isinstance(node.what, Returned)]
+    columns = {stream: i for i, stream in enumerate(dict.fromkeys(n.stream for n in drawn))}
+    rows: dict[int, int] = {}
+    for node in drawn:
+        rows[node.id] = max((rows[id] + 1 for id in node.after if id in rows), default=0)
+
+    def place(node: Node) -> tuple[float, float]:
+        return MARGIN + columns[node.stream] * (WIDTH + GAP), MARGIN + rows[node.id] * STEP
+
+    width = 2 * MARGIN + len(columns) * (WIDTH + GAP) - GAP
+    height = 2 * MARGIN + (max(rows.values(), default=0) + 1) * STEP
+    boxes, lines = [], []
+    for node in drawn:
+        x, y = place(node)
+        boxes.append(_box(node, x, y))
+        for i, before in enumerate(node.before):
+            if i == 0 or before.stream != node.stream:  # else its text names the variable
+                lines.append(_line(*place(before), x, y))
+    told = f"The graph of {title}: {len(drawn)} nodes in {len(columns)} streams"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
+        f' viewBox="0 0 {width} {height}" role="img" aria-label={_attribute(told)}>'
+        f"<style>{STYLE}</style>{''.join(lines)}{''.join(boxes)}</svg>"
+    )
+
+
+def _box(node: Node, x: float, y: float) -> str:
+    label = node.label()
+    short = label if len(label) <= LETTERS else label[: LETTERS - 1] + "…"
+    made, given = isinstance(node.what, Gen | Select), isinstance(node.what, Argument | Variable)
+    kind = "made" if made else "given" if given else ""
+    return (
+        f'<g class="{kind}"><title>{escape(f"{node.program}: {label}")}</title>'
+        f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="4"/>'
+        f'<text x="{x + 7}" y="{y + 15}">{escape(short)}</text></g>'
+    )
+
+
+def _line(x1: float, y1: float, x2: float, y2: float) -> str:
+    """From one box to another below it, or in another column, where it goes between the columns."""
+    if x1 == x2:
+        return f'<path d="M{x1 + WIDTH / 2},{y1 + HEIGHT}V{y2}"/>'
+    right = x2 > x1
+    begin, end = (x1 + WIDTH, x2) if right else (x1, x2 + WIDTH)
+    aside = begin + (GAP / 2 if right else -GAP / 2)
+    bend = f"M{begin},{y1 + HEIGHT / 2}H{aside}V{y2 + HEIGHT / 2}H{end}"
+    return f'<path class="across" d="{bend}"/>'
+
+
+def _attribute(text: str) -> str:
+    return '"' + escape(text, {'"': "&quot;"}) + '"'

@@ -1,0 +1,207 @@
+"""What a program holds in place of a value that is not there while it is traced: a text with a mark
+for each such value, which is filled in when the graph runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+from ...errors import TraceError
+from ..ir import Expr
+from ..location import caller
+
+_OPEN, _CLOSE, _FIRST = "\U0010f5a7", "\U0010f5a8", 0x100000
+"""Of a mark: private characters around one that counts. Three, so that a mark which was cut in two
+is found."""
+
+_MARK = re.compile(f"{_OPEN}(.){_CLOSE}", re.DOTALL)
+_BROKEN = re.compile(f"[{_OPEN}{_CLOSE}]|\\\\udbfd\\\\udda[78]", re.IGNORECASE)
+"""What is left of one that was cut, or escaped as JSON writes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """The value of an argument. how: None for a text as it is; "s", "r": what `str` or `repr` gives
+    of it; ":" and a format's specification."""
+
+    name: str
+    how: str | None = None
+
+    def __str__(self) -> str:
+        how = {None: "", "s": "", ":": "", "r": "!r"}
+        return f"{{{self.name}{how.get(self.how, self.how)}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """The text of a variable that a stream sets, at the `version`-th time; `item` of several."""
+
+    stream: int
+    name: str
+    version: int
+    item: int | None = None
+    how: str | None = None
+
+    def __str__(self) -> str:
+        of = "" if self.item is None else f"[{self.item}]"
+        return f"s{self.stream}[{self.name!r}]{of}"
+
+
+Hole = Argument | Variable
+
+
+class Holes:
+    """The holes of one program, in their order."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.all: list[Hole] = []
+        self._numbers: dict[Hole, int] = {}
+
+    def placeholder(self, hole: Hole) -> Placeholder:
+        number = self._numbers.setdefault(hole, len(self.all))
+        if number == len(self.all):
+            self.all.append(hole)
+        return Placeholder(f"{_OPEN}{chr(_FIRST + number)}{_CLOSE}", self)
+
+    def first(self, text: str) -> Hole:
+        """The first one that `text` has a mark of."""
+        return next(self.all[number] for number in numbers(text))
+
+
+class Placeholder(str):
+    """A text with holes. It can be joined to others, formatted and appended; all that depends on
+    the value is a TraceError."""
+
+    holes: Holes
+
+    def __new__(cls, text: str, holes: Holes) -> Placeholder:
+        made = super().__new__(cls, text)
+        made.holes = holes
+        return made
+
+    def refuse(self, what: str) -> NoReturn:
+        """Say that `what` needs the value."""
+        hole = self.holes.first(plain(self))
+        if isinstance(hole, Argument):
+            why = f"{what} needs the value of the argument {hole.name!r}, which has none in a trace"
+            hint = f"give it one: {self.holes.title}.trace({hole.name}=...)"
+        else:
+            why = f"this depends on generated data: {what} of s[{hole.name!r}]"
+            hint = f"run the program as it is: {self.holes.title}.run(...)"
+        raise TraceError(f"{caller()}: {why}", hint)
+
+    def _put(self, how: str) -> Placeholder:
+        """The text that a format makes of this."""
+        text = plain(self)
+        hole = self.holes.first(text)
+        if _MARK.fullmatch(text) and hole.how is None:
+            return self.holes.placeholder(replace(hole, how=how))
+        if how not in ("s", ":"):
+            self.refuse("repr()" if how == "r" else "a format")
+        return self
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, str):
+            return Placeholder(plain(self) + plain(other), self.holes)
+        return NotImplemented if isinstance(other, Expr) else self.refuse("a sum")
+
+    def __radd__(self, other: Any) -> Any:
+        if isinstance(other, str):
+            return Placeholder(plain(other) + plain(self), self.holes)
+        return NotImplemented if isinstance(other, Expr) else self.refuse("a sum")
+
+    def __rmod__(self, template: str) -> Placeholder:
+        return Placeholder(plain(template) % (self,), self.holes)
+
+    def __format__(self, spec: str) -> str:
+        return self._put(f":{spec}")
+
+    def __str__(self) -> str:
+        return self._put("s")
+
+    def __repr__(self) -> str:
+        return self._put("r")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self.refuse(f".{name}")
+
+
+def _refusing(what: str) -> Callable[..., Any]:
+    def method(self: Placeholder, *args: Any, **kwargs: Any) -> Any:
+        self.refuse(what)
+
+    return method
+
+
+_TOLD = {
+    "__len__": "len()", "__hash__": "hash()", "__iter__": "a loop", "__contains__": "`in`",
+    "__getitem__": "an index", "__bool__": "its truth", "__eq__": "==", "__ne__": "!=",
+    "__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">=", "__mod__": "%", "__mul__": "*",
+    "__rmul__": "*",
+}  # fmt: skip
+_NUMBERS = (
+    "int float index complex neg pos abs invert round trunc floor ceil sub rsub truediv rtruediv"
+    " floordiv rfloordiv pow rpow divmod rdivmod and rand or ror xor rxor lshift rlshift"
+    " rshift rrshift matmul rmatmul"
+)
+_METHODS = [name for name in dir(str) if not name.startswith("_")]
+for _name in _METHODS:
+    setattr(Placeholder, _name, _refusing(f"{_name}()"))
+for _name in (*_TOLD, *(f"__{name}__" for name in _NUMBERS.split())):
+    setattr(Placeholder, _name, _refusing(_TOLD.get(_name, f"{_name.strip('_')}()")))
+
+
+def plain(value: Any) -> Any:
+    """`value` with its placeholders as texts with marks, inside lists, tuples, sets and dicts
+    too."""
+    if isinstance(value, Placeholder):
+        return "".join(("", value))
+    if type(value) in (list, tuple, set, frozenset):
+        return type(value)(map(plain, value))
+    if type(value) is dict:
+        return {plain(key): plain(one) for key, one in value.items()}
+    return value
+
+
+def cut(text: str) -> list[str | int]:
+    """`text` in order, as stretches without holes and the numbers of holes. TraceError where a mark
+    is not whole."""
+    pieces: list[str | int] = []
+    for i, part in enumerate(_MARK.split(text)):
+        if i % 2:
+            pieces.append(ord(part) - _FIRST)
+        elif _BROKEN.search(part):
+            hint = "use the argument's text as it is, or give it a value: f.trace(name=...)"
+            raise TraceError(f"{caller()}: a text with an argument in it was changed", hint)
+        elif part:
+            pieces.append(part)
+    return pieces
+
+
+def numbers(value: Any) -> Iterator[int]:
+    """Of the holes in the texts of `value`."""
+    if isinstance(value, str):
+        yield from (piece for piece in cut(value) if isinstance(piece, int))
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for one in value:
+            yield from numbers(one)
+    elif isinstance(value, dict):
+        yield from numbers([*value.items()])
+
+
+def fill(value: Any, read: Callable[[int], str]) -> Any:
+    """`value` with what `read` gives for each hole, by its number, in the texts inside of it."""
+    if isinstance(value, str):
+        if _OPEN not in value:
+            return value
+        return _MARK.sub(lambda mark: read(ord(mark[1]) - _FIRST), value)
+    if type(value) in (list, tuple, set, frozenset):
+        return type(value)(fill(one, read) for one in value)
+    if type(value) is dict:
+        return {fill(key, read): fill(one, read) for key, one in value.items()}
+    return value

@@ -1,0 +1,176 @@
+"""The nodes of a graph: data that can be printed and compared. Knows no execution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import shown
+from ...segment import Kind
+from ..core.ops import Assign, VarScopeBegin, VarScopeEnd
+from ..executor import Executor
+from ..ir import Gen, RoleBegin, RoleEnd, Select, ToolResults, UseTools
+from ..location import Location
+from .holes import Argument, Hole, Variable, fill
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """Text that is the same in every run."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """A fork into the `streams`."""
+
+    streams: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForkItem:
+    """The beginning of the fork's stream `index`."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The end of `streams`; what `append` and `keep` mean, `core.ops.Join` says."""
+
+    streams: tuple[int, ...]
+    append: bool
+    keep: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRun:
+    """What a program is run with that another one runs."""
+
+    caller: int  # the stream whose program called it
+    source: str
+    location: Location | None
+    marks: bool
+    keep_tokens: bool
+    defaults: tuple[tuple[str, Any], ...] = ()  # of sampling
+    backend: Executor | None = None  # None: the default one
+    stream: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The beginning of a program, on a stream of its own where it has a run of its own; of the
+    graph's own program `arguments` are those that the trace gave values."""
+
+    title: str
+    arguments: tuple[tuple[str, Any], ...]
+    run: OwnRun | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The end of a called program's code, and what it returned."""
+
+    value: Any
+
+
+What = (
+    Constant
+    | Argument
+    | Variable
+    | Gen
+    | Select
+    | RoleBegin
+    | RoleEnd
+    | UseTools
+    | ToolResults
+    | Assign
+    | VarScopeBegin
+    | VarScopeEnd
+    | Forked
+    | ForkItem
+    | Joined
+    | Called
+    | Returned
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What a stream does at one place, after the nodes `before` it: the stream's last one, and
+    those of other streams that it needs something of."""
+
+    id: int
+    stream: int
+    what: What
+    program: str  # whose code appended it
+    location: Location
+    after: tuple[int, ...]  # the ids of `before`
+    before: tuple[Node, ...] = field(compare=False, repr=False)
+    sets: tuple[tuple[str, int], ...] = ()  # variables, and how many times they were set before
+    kind: Kind | None = None  # of text
+    joined: bool = False  # text that goes on what the node before it has, as one text
+    holes: tuple[tuple[int, Hole], ...] = ()  # to be filled before it runs, with their numbers
+
+    def print_graph_dfs(self) -> str:
+        """The nodes that lead here and this one, a line for each."""
+        todo, found = [self], {self.id: self}
+        while todo:
+            for node in todo.pop().before:
+                if node.id not in found:
+                    found[node.id] = node
+                    todo.append(node)
+        return "".join(f"{found[id].line()}\n" for id in sorted(found))
+
+    def line(self) -> str:
+        """`%id = %before + what`."""
+        after = [f"%{id}" for id in self.after]
+        if isinstance(self.what, ForkItem):
+            return f"%{self.id} = {after[0]}[{self.what.index}]"
+        return f"%{self.id} = {' + '.join([*after[:1], self.label(), *after[1:]])}"
+
+    def label(self) -> str:
+        """What it is, in a few words."""
+        name, what, show = self.sets[0][0] if self.sets else "", self.what, self._show
+        match what:
+            case Constant():
+                return repr(what.text)
+            case Argument() | Variable():
+                return str(what)
+            case Gen():
+                return f"gen({', '.join([repr(name), *self._given(what.options)])})"
+            case Select():
+                return f"select({name!r}, {show(list(what.choices))})"
+            case RoleBegin() | RoleEnd():
+                return f"{what.role}_{'begin' if isinstance(what, RoleBegin) else 'end'}()"
+            case Assign():
+                return f"s[{name!r}] = {show(what.value)}"
+            case VarScopeBegin():
+                return "var_scope"
+            case VarScopeEnd():
+                return f"var_scope({name!r})"
+            case Forked():
+                return f"fork({len(what.streams)})"
+            case ForkItem():
+                return f"[{what.index}]"
+            case Joined():
+                return "keep" if what.keep else "join(text)" if what.append else "join"
+            case Called():
+                return f"{what.title}({', '.join(self._given(what.arguments))})"
+            case Returned():
+                return "return" if what.value is None else f"return {show(what.value)}"
+            case UseTools():
+                return f"use_tools({', '.join(tool.name for tool in what.tools)})"
+            case ToolResults():
+                return f"tool({', '.join(call.name for call in what.calls)})"
+
+    def _show(self, value: Any) -> str:
+        """As Python writes it, with the names of its holes; not all of a long one."""
+        names = {number: str(hole) for number, hole in self.holes}
+        told = fill(value, names.__getitem__)
+        return told if told in names.values() else shown(told)
+
+    def _given(self, values: Iterable[tuple[str, Any]]) -> list[str]:
+        return [f"{name}={self._show(value)}" for name, value in values]

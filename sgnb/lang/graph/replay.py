@@ -1,0 +1,319 @@
+"""Runs a graph: appends what its nodes say to a program's branches, as the program's code would
+have, and without it.
+
+Nodes are taken in the order in which they were traced. A stream whose next node needs a text that
+is not made yet stands still, and the others go on; when all do, this thread waits for the text that
+the first of them needs.
+"""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from math import inf
+from typing import Any
+
+from ...errors import shown
+from ...events import ProgramCalled
+from ..core.branch import Branch
+from ..core.ops import Assign, VarScopeBegin, VarScopeEnd
+from ..core.program import Program, inside
+from ..core.run import Run
+from ..core.state import ProgramState
+from ..executor import Executor
+from ..ir import ExpressionError, Gen, Select, Text
+from ..location import standing
+from .graph import Graph
+from .holes import Argument, Hole, Variable, fill
+from .nodes import Called, Constant, Forked, ForkItem, Joined, Node, Returned
+
+_short = reprlib.Repr()  # of each program's arguments: looks at the beginning of a long one only
+_short.maxstring = _short.maxother = 60
+
+
+def shown_arguments(arguments: Mapping[str, Any]) -> str:
+    """Of a program, in a short line."""
+    return ", ".join([f"{name}={_short.repr(value)}" for name, value in arguments.items()])
+
+
+@dataclass(slots=True)
+class Step:
+    """What is appended at once: a node, or those of one text."""
+
+    order: int  # among all
+    node: Node
+    needs: tuple[Variable, ...] = ()
+    pieces: list[str | Hole] = field(default_factory=list)  # of a text
+    streams: frozenset[int] = frozenset()  # that must have come this far
+
+
+class Plan:
+    """A graph made ready to run, any number of times."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.streams: dict[int, list[Step]] = {}
+        step: Step
+        program_of: dict[int, int] = {}  # stream -> the first one of its program
+        for node in graph.nodes:
+            what = node.what
+            if isinstance(what, ForkItem):
+                continue
+            if not node.joined:
+                step = Step(node.id, node)
+                self.streams.setdefault(node.stream, []).append(step)
+            if isinstance(what, Constant):
+                step.pieces.append(what.text)
+            elif isinstance(what, Argument | Variable):
+                step.pieces.append(what)
+            holes = (what, *(hole for _, hole in node.holes))
+            step.needs += tuple(hole for hole in holes if isinstance(hole, Variable))
+            program_of.setdefault(node.stream, node.stream)
+            if isinstance(what, Forked):
+                program_of |= dict.fromkeys(what.streams, program_of[node.stream])
+            elif isinstance(what, Joined):
+                step.streams = frozenset(what.streams)
+            elif isinstance(what, Returned):
+                own = {s for s, first in program_of.items() if first == node.stream}
+                step.streams = frozenset(own - {node.stream})
+
+    def run(
+        self,
+        state: ProgramState,
+        arguments: Mapping[str, Any],
+        executor_of: Callable[[Any], Executor],
+    ) -> Any:
+        """Append everything to `state`; what the program returned. `executor_of` gives the one for
+        a `backend`, as of the programs that this one calls."""
+        return _Replay(self, state, arguments, executor_of).run()
+
+
+class _Replay:
+    """One run of a plan."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        state: ProgramState,
+        arguments: Mapping[str, Any],
+        executor_of: Callable[[Any], Executor],
+    ) -> None:
+        self.executor_of = executor_of
+        self.arguments = {**dict(plan.graph.defaults), **arguments}
+        self.branches: dict[int, Branch] = {0: state._branch}
+        self.left = {stream: steps[::-1] for stream, steps in plan.streams.items()}
+        self.numbers: dict[tuple[int, str, int], int] = {}  # variable -> the op that sets it
+        self.later: dict[tuple[int, str], list[int]] = {}  # all of a name's
+        self.open: dict[int, Run] = {}  # runs of called programs, by their first stream
+        self.value: Any = None
+
+    def run(self) -> Any:
+        token = standing.set(None)
+        try:
+            self._take_all()
+            return self.value
+        except BaseException as error:
+            for run in self.open.values():
+                for state in run.states:
+                    state.program.close(error)
+                run.finish(error)
+            raise
+        finally:
+            standing.reset(token)
+
+    def _take_all(self) -> None:
+        """All steps, in their order where none stands still."""
+        heap = sorted((self._next(stream), stream) for stream in self.left)
+        still: list[tuple[float, int]] = []  # streams that stand still, by their next steps
+        moved = True
+        while heap or still:
+            if not heap:
+                if not moved:
+                    self._wait(self.left[min(still)[1]][-1])
+                heap, still, moved = sorted(still), [], False
+            order, stream = heappop(heap)
+            step = self.left[stream][-1]
+            if not self._is_ready(step):
+                still.append((order, stream))
+                continue
+            standing.set(step.node.location)
+            _DO.get(type(step.node.what), _Replay._expr)(self, step)
+            self.left[stream].pop()
+            moved = True
+            if self.left[stream]:
+                heappush(heap, (self._next(stream), stream))
+
+    def _next(self, stream: int) -> float:
+        """The order of a stream's next step."""
+        left = self.left.get(stream)
+        return left[-1].order if left else inf
+
+    def _is_ready(self, step: Step) -> bool:
+        return (
+            self._has_begun(step.node)
+            and all(self._next(stream) > step.order for stream in step.streams)
+            and all(map(self._is_there, step.needs))
+        )
+
+    def _has_begun(self, node: Node) -> bool:
+        own = isinstance(node.what, Called) and node.what.run
+        return (own.caller if own else node.stream) in self.branches
+
+    def _is_there(self, variable: Variable) -> bool:
+        number = self.numbers.get((variable.stream, variable.name, variable.version))
+        if number is None:
+            return False
+        branch = self.branches[variable.stream]
+        return branch.done >= number or branch.error is not None
+
+    def _wait(self, step: Step) -> None:
+        variable = next(one for one in step.needs if not self._is_there(one))
+        program = self.branches[variable.stream].program
+        program.wait(lambda: self._is_there(variable))
+
+    def _read(self, hole: Hole) -> str:
+        given = isinstance(hole, Argument)
+        value = self.arguments[hole.name] if given else self._variable(hole)
+        if hole.how is None and not isinstance(value, str):
+            what = f"the {'argument' if given else 'variable'} {hole.name!r} is {shown(value)}"
+            hint = f"give a string: {hole.name}=str(value)" if given else "it was one at the trace"
+            raise ExpressionError(f"{standing.get()}: {what}, which is no text", hint)
+        return _formatted(value, hole.how)
+
+    def _variable(self, variable: Variable) -> Any:
+        """Its value, from the end of the name's history: a state may have had some before."""
+        stream, name = variable.stream, variable.name
+        branch, number = self.branches[stream], self.numbers[stream, name, variable.version]
+        with branch.program.changed:
+            if branch.done < number:
+                branch.raise_error()
+            later = sum(number < one <= branch.done for one in self.later[stream, name])
+            value = (*branch.earlier.get(name, ()), branch.variables[name])[-1 - later]
+        return value if variable.item is None else value[variable.item]
+
+    def _fill(self, value: Any, node: Node) -> Any:
+        if not node.holes:
+            return value
+        holes = dict(node.holes)
+        return fill(value, lambda number: self._read(holes[number]))
+
+    def _note(self, step: Step, branch: Branch) -> None:
+        """The op that was appended last sets the node's variables."""
+        node, number = step.node, branch.scope.num_ops
+        for name, version in node.sets:
+            self.numbers[node.stream, name, version] = number
+            self.later.setdefault((node.stream, name), []).append(number)
+
+    def _append(self, step: Step, expr: Any) -> None:
+        branch = self.branches[step.node.stream]
+        branch.program.append(branch, expr)
+        self._note(step, branch)
+
+    def _text(self, step: Step) -> None:
+        text = "".join([p if isinstance(p, str) else self._read(p) for p in step.pieces])
+        self._append(step, Text(text, step.node.kind))
+
+    def _expr(self, step: Step) -> None:
+        self._append(step, step.node.what)
+
+    def _gen(self, step: Step) -> None:
+        gen: Any = step.node.what
+        if step.node.holes:
+            gen = replace(gen, options=self._fill(gen.options, step.node))
+        self._append(step, gen)
+
+    def _select(self, step: Step) -> None:
+        select: Any = step.node.what
+        if step.node.holes:
+            select = replace(select, choices=self._fill(select.choices, step.node))
+        self._append(step, select)
+
+    def _op(self, step: Step) -> None:
+        op: Any = step.node.what
+        if isinstance(op, Assign):
+            op = Assign(op.name, self._fill(op.value, step.node))
+        branch = self.branches[step.node.stream]
+        branch.program.add(branch, op)
+        self._note(step, branch)
+
+    def _fork(self, step: Step) -> None:
+        fork: Any = step.node.what
+        branch = self.branches[step.node.stream]
+        children = branch.program.fork(branch, len(fork.streams))
+        self.branches |= zip(fork.streams, children, strict=True)
+
+    def _join(self, step: Step) -> None:
+        join: Any = step.node.what
+        branch = self.branches[step.node.stream]
+        children = tuple(self.branches[stream] for stream in join.streams)
+        branch.program.join(branch, children, join.append, join.keep)
+        self._note(step, branch)
+        if not join.keep:
+            branch.raise_error()
+
+    def _call(self, step: Step) -> None:
+        called: Any = step.node.what
+        arguments = dict(self._fill(called.arguments, step.node))
+        if called.run is not None and step.node.id > 0:
+            self._begin(step.node.stream, called, arguments)
+        self.branches[step.node.stream].program.know(arguments)
+
+    def _begin(self, stream: int, called: Called, arguments: dict[str, Any]) -> None:
+        """Begin the run of a program that is called."""
+        own = called.run
+        assert own is not None
+        token = inside.set(self.branches[own.caller].program)
+        try:
+            run = Run(
+                self.executor_of(own.backend),
+                called.title,
+                own.source,
+                location=own.location,
+                defaults=dict(own.defaults),
+                stream=own.stream,
+                marks=own.marks,
+                keep_tokens=own.keep_tokens,
+            )
+        finally:
+            inside.reset(token)
+        self.open[stream] = run
+        program: Program = run.state(start=False).program
+        self.branches[stream] = program.root
+        program.start()
+        run.emit(ProgramCalled(run.id, program.root.id, shown_arguments(arguments)))
+
+    def _return(self, step: Step) -> None:
+        returned: Any = step.node.what
+        value = self._fill(returned.value, step.node)
+        if step.node.stream == 0:
+            self.value = value
+            return
+        program = self.branches[step.node.stream].program
+        program.value = value
+        del self.open[step.node.stream]
+        program.close()
+
+
+def _formatted(value: Any, how: str | None) -> str:
+    if how is None or how == "s":
+        return str(value)
+    return repr(value) if how == "r" else format(value, how[1:])
+
+
+_DO: dict[type, Callable[[_Replay, Step], None]] = {
+    Constant: _Replay._text,
+    Argument: _Replay._text,
+    Variable: _Replay._text,
+    Gen: _Replay._gen,
+    Select: _Replay._select,
+    Assign: _Replay._op,
+    VarScopeBegin: _Replay._op,
+    VarScopeEnd: _Replay._op,
+    Forked: _Replay._fork,
+    Joined: _Replay._join,
+    Called: _Replay._call,
+    Returned: _Replay._return,
+}
+"""What is done for a node; all others are appended as they are."""

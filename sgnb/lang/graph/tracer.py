@@ -1,0 +1,407 @@
+"""Traces a program: its code runs once, with placeholders for the arguments that have no value and
+on no model, and what it appends becomes a graph.
+
+Its branches are those of any program, which never begin: names, roles and options are checked where
+they are written, as in a run.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, Signature
+from typing import Any, NoReturn
+
+from ...errors import Aborted, SgnbError, TraceError
+from ...events import EventLog
+from ...segment import Segment
+from ..chat import PLAIN, ChatTemplate
+from ..chat.reasoning import reasoning_name
+from ..core.branch import Branch
+from ..core.ops import Assign, Generate, GenerateCalls, Join, Op, VarScopeBegin, VarScopeEnd
+from ..core.program import Program, inside
+from ..core.run import Run
+from ..core.state import ForkGroup, ProgramState
+from ..executor import Executor
+from ..ir import Expr, Gen, Select, Text, parts
+from ..location import Location, caller
+from .graph import Graph
+from .holes import Argument, Holes, Placeholder, Variable, cut, numbers, plain
+from .nodes import Called, Constant, Forked, ForkItem, Joined, Node, Returned, What
+
+
+class NoExecutor:
+    """Of programs that are only traced: it has a chat template and is never asked."""
+
+    tokenizer_id = ""
+    marks: re.Pattern[str] | None = None
+
+    def __init__(self) -> None:
+        self.chat: ChatTemplate = PLAIN
+        self.log = EventLog()
+
+    def generate(self, call: Any, sink: Any) -> NoReturn:
+        raise Aborted("a traced program asks no model")
+
+    score = generate
+
+    def encode(self, segments: Sequence[Segment]) -> list[int]:
+        return []
+
+    def flush_cache(self) -> int:
+        return 0
+
+    def server_info(self) -> dict[str, Any]:
+        return {}
+
+
+class Tracer(Program):
+    """A program that becomes a part of a graph."""
+
+    def __init__(self, trace: Trace, run: Run) -> None:
+        super().__init__(run, 0)
+        self.trace = trace
+
+    def append(self, branch: Branch, expr: Any) -> None:
+        for node in parts(expr):
+            super().append(branch, node)
+            self.trace.record_expr(branch, node, branch.queue[-1])
+
+    def add(self, branch: Branch, op: Op) -> None:
+        super().add(branch, op)
+        self.trace.record_op(branch, op)
+
+    def fork(self, branch: Branch, size: int) -> tuple[Branch, ...]:
+        children = super().fork(branch, size)
+        self.trace.record_fork(branch, children)
+        return children
+
+    def join(
+        self, branch: Branch, children: tuple[Branch, ...], append: bool, keep: bool = False
+    ) -> None:
+        super().join(branch, children, append, keep)
+        join = branch.queue[-1]
+        assert isinstance(join, Join)
+        self.trace.record_join(branch, join)
+
+    def _tell_apart(self, node: Expr, role: str | None) -> list[Expr]:
+        return [node]  # when the graph runs: then the texts are known
+
+    def wait(self, ready: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> None:
+        self.refuse("a wait for it")
+
+    def refuse(self, what: str) -> NoReturn:
+        hint = f"run the program as it is: {self.trace.holes.title}.run(...)"
+        raise TraceError(f"{caller()}: this depends on generated data: {what}", hint)
+
+
+class TracingState(ProgramState):
+    """What the code of a traced program holds. A variable is a placeholder, to be appended or
+    passed on; all else that the model makes is a TraceError."""
+
+    @property
+    def tracer(self) -> Tracer:
+        """What traces the program."""
+        program = self.program
+        assert isinstance(program, Tracer)
+        return program
+
+    @property
+    def ret_value(self) -> Any:
+        return self.program.value
+
+    @property
+    def run_id(self) -> str:
+        self.tracer.refuse("s.run_id")
+
+    @property
+    def tokens(self) -> int:
+        self.tracer.refuse("s.tokens")
+
+    @property
+    def seconds(self) -> float:
+        self.tracer.refuse("s.seconds")
+
+    def __getitem__(self, name: str) -> Any:
+        values = self.tracer.trace.values[self._branch]
+        if name not in values:
+            raise self._branch.scope.unknown(name, self._names_in_forks())
+        if values[name] is _CALLS:
+            self.tracer.refuse(f"s[{name!r}], which may be a call of a tool")
+        return values[name]
+
+    def __repr__(self) -> str:
+        return f"<TracingState branch {self._branch.id}>"
+
+    def sync(self) -> None:
+        """Nothing: there is nothing to wait for."""
+
+    def fork(self, size: int = 1, position_ids_offset: Any = None) -> ForkGroup:
+        if isinstance(size, Placeholder):
+            size.refuse("fork()")
+        return super().fork(size, position_ids_offset)
+
+    def _read(self, ready: Callable[[], bool], value: Callable[[], Any]) -> Any:
+        self.tracer.refuse(f"s.{sys._getframe(1).f_code.co_name}()")
+
+
+_CALLS = object()
+"""The value of a variable that may be a call of a tool."""
+
+
+class Trace:
+    """One trace: the nodes so far, and what the streams hold."""
+
+    def __init__(self, title: str) -> None:
+        self.nodes: list[Node] = []
+        self.holes = Holes(title)
+        self.values: dict[Branch, dict[str, Any]] = {}  # what reading a variable gives
+        self._streams: dict[Branch, int] = {}
+        self._versions: dict[Branch, Counter[str]] = {}
+        self._last: dict[int, Node] = {}  # of each stream
+        self._setters: dict[tuple[int, str, int], Node] = {}  # by stream, name and version
+        self._titles: list[str] = []  # of the programs whose code runs
+
+    def call(
+        self,
+        called: Called,
+        func: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        run: Run,
+    ) -> TracingState:
+        """Trace a program on a stream of its own."""
+        tracer = Tracer(self, run)
+        self._begin(tracer.root)
+        token = inside.set(tracer)
+        try:
+            value = self.call_inside(TracingState(tracer.root, True), called, func, args, kwargs)
+        finally:
+            inside.reset(token)
+        _check_returned(value)
+        self._titles.append(called.title)
+        self._add(tracer.root, Returned(plain(value)))
+        self._titles.pop()
+        tracer.value, tracer.closed = value, True
+        return TracingState(tracer.root)
+
+    def call_inside(
+        self,
+        state: TracingState,
+        called: Called,
+        func: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> Any:
+        """Trace a program's code on a `state`, such as that of a program that calls it. What it
+        returned."""
+        self._titles.append(called.title)
+        self._add(state._branch, called)
+        try:
+            return func(state, *args, **kwargs)
+        except SgnbError:
+            raise
+        except Exception as error:
+            what = f"{called.title} raised {type(error).__name__} while it was traced: {error}"
+            hint = "an argument without a value may be the cause: f.trace(name=value) gives it one"
+            raise TraceError(f"{_line_of(error)}: {what}", hint) from error
+        finally:
+            self._titles.pop()
+
+    def number(self, branch: Branch) -> int:
+        """Of a stream."""
+        return self._streams[branch]
+
+    def record_expr(self, branch: Branch, expr: Expr, op: Op) -> None:
+        """Take an expression that was appended as `op`."""
+        if isinstance(expr, Text):
+            pieces = cut(plain(expr.text)) or [""]
+            for i, piece in enumerate(pieces):
+                what: What = self.holes.all[piece] if isinstance(piece, int) else Constant(piece)
+                self._add(branch, what, kind=expr.kind, joined=i > 0)
+        elif isinstance(expr, Gen):
+            assert isinstance(op, Generate)
+            names = [op.name]
+            if op.reasoning is not None and expr.name is not None:
+                names.append(reasoning_name(op.name))
+            node = self._add(branch, _static(expr), names, location=expr.location)
+            for name, version in node.sets:
+                found = [
+                    self._variable(branch, name, version, i if op.params.n > 1 else None)
+                    for i in range(op.params.n)
+                ]
+                calls = isinstance(op, GenerateCalls)
+                self.values[branch][name] = (
+                    _CALLS if calls else found if op.params.n > 1 else found[0]
+                )
+        elif isinstance(expr, Select):
+            name = getattr(op, "name")  # noqa: B009
+            node = self._add(branch, _static(expr), [name], location=expr.location)
+            self.values[branch][name] = self._variable(branch, *node.sets[0])
+        else:
+            self._add(branch, expr)  # type: ignore[arg-type]
+
+    def record_op(self, branch: Branch, op: Op) -> None:
+        """Take an op that no expression stands for."""
+        if isinstance(op, Assign):
+            self._add(branch, Assign(op.name, plain(op.value)), [op.name])
+            self.values[branch][op.name] = op.value
+        elif isinstance(op, VarScopeBegin):
+            self._add(branch, op)
+        elif isinstance(op, VarScopeEnd):
+            node = self._add(branch, op, [op.name])
+            self.values[branch][op.name] = self._variable(branch, *node.sets[0])
+
+    def record_fork(self, branch: Branch, children: Sequence[Branch]) -> None:
+        """Take a fork: each child holds what the branch does."""
+        for child in children:
+            self._begin(child)
+            self.values[child] = dict(self.values[branch])
+            self._versions[child] = Counter()
+        fork = self._add(branch, Forked(tuple(self._streams[child] for child in children)))
+        for i, child in enumerate(children):
+            self._add(child, ForkItem(i), before=[fork])
+
+    def record_join(self, branch: Branch, join: Join) -> None:
+        """Take a join, with the values that it gathers."""
+        streams = tuple(self._streams[child] for child in join.children)
+        lasts = [self._last[stream] for stream in streams]
+        self._add(branch, Joined(streams, join.append, join.keep), join.names, before=lasts)
+        for name in join.names:
+            holders = [child for child in join.children if name in child.scope.own]
+            gathered = [self.values[child][name] for child in holders]
+            several = _CALLS if any(one is _CALLS for one in gathered) else gathered
+            self.values[branch][name] = gathered[0] if join.keep else several
+
+    def graph(self, signature: Signature, given: Mapping[str, Any], stopped: str = "") -> Graph:
+        """What was traced."""
+        abstract = [one for name, one in signature.parameters.items() if is_open(one, given)]
+        defaults = [(one.name, one.default) for one in abstract if one.default is not one.empty]
+        return Graph(
+            tuple(self.nodes),
+            tuple(self.holes.all),
+            tuple(one.name for one in abstract),
+            tuple(defaults),
+            stopped,
+        )
+
+    def _begin(self, branch: Branch) -> None:
+        self._streams[branch] = len(self._streams)
+        self.values[branch], self._versions[branch] = {}, Counter()
+
+    def _variable(
+        self, branch: Branch, name: str, version: int, item: int | None = None
+    ) -> Placeholder:
+        return self.holes.placeholder(Variable(self._streams[branch], name, version, item))
+
+    def _add(
+        self,
+        branch: Branch,
+        what: What,
+        names: Sequence[str] = (),
+        before: Sequence[Node] = (),
+        location: Location | None = None,
+        **text: Any,  # `Node.kind` and `joined`
+    ) -> Node:
+        stream, versions = self._streams[branch], self._versions[branch]
+        holes = {number: self.holes.all[number] for number in _numbers_in(what)}
+        read = [what, *holes.values()]
+        needed = [self._setters[v.stream, v.name, v.version] for v in read if type(v) is Variable]
+        last = [self._last[stream]] if stream in self._last else []
+        come_before = tuple({node.id: node for node in (*last, *before, *needed)}.values())
+        sets = tuple((name, versions[name]) for name in names)
+        versions.update(names)
+        node = Node(
+            len(self.nodes), stream, what, self._titles[-1], location or caller(),
+            tuple(node.id for node in come_before), come_before, sets, holes=tuple(holes.items()),
+            **text,
+        )  # fmt: skip
+        self._setters |= {(stream, *one): node for one in sets}
+        self.nodes.append(node)
+        self._last[stream] = node
+        return node
+
+
+def trace(
+    called: Called,
+    func: Callable[..., Any],
+    signature: Signature,
+    given: Mapping[str, Any],
+    executor: Executor | None,
+    partial: bool,
+) -> Graph:
+    """The graph of `func`, whose arguments but for the state `signature` has. Those of them that
+    are not `given` are placeholders, or their defaults where these are no texts. With `partial`,
+    what came before a TraceError."""
+    made = Trace(called.title)
+    values = dict(given)
+    for name, one in signature.parameters.items():
+        if is_open(one, given):
+            values[name] = made.holes.placeholder(Argument(name))
+    bound = signature.bind(**values)
+    run = Run(executor or NoExecutor(), called.title, traced=True)
+    try:
+        made.call(called, func, bound.args, bound.kwargs, run)
+    except TraceError as error:
+        if not partial:
+            raise
+        return made.graph(signature, given, error.message)
+    return made.graph(signature, given)
+
+
+def is_open(parameter: Parameter, given: Mapping[str, Any]) -> bool:
+    """Whether the trace has a placeholder for a parameter."""
+    if parameter.name in given or parameter.kind in (
+        Parameter.VAR_KEYWORD,
+        Parameter.VAR_POSITIONAL,
+    ):
+        return False
+    return parameter.default is parameter.empty or isinstance(parameter.default, str)
+
+
+def _static(expr: Gen | Select) -> Any:
+    """`expr`, whose name must be known."""
+    if expr.name is not None and list(numbers(plain(expr.name))):
+        hint = "give the argument a value: f.trace(name=value)"
+        raise TraceError(f"{expr.location}: the name of a generation depends on an argument", hint)
+    return expr
+
+
+def _numbers_in(what: What) -> dict[int, None]:
+    """Of the holes inside of a node, in their order."""
+    match what:
+        case Gen():
+            inner: Any = what.options
+        case Select():
+            inner = what.choices
+        case Assign() | Returned():
+            inner = what.value
+        case Called():
+            inner = what.arguments
+        case _:
+            inner = ()
+    return dict.fromkeys(numbers(inner))
+
+
+def _check_returned(value: Any) -> None:
+    """Raise a TraceError for what a graph cannot give back."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        for one in value:
+            _check_returned(one)
+    elif isinstance(value, dict):
+        _check_returned([*value.items()])
+    elif not isinstance(value, str | int | float | bool | None):
+        hint = "return texts, numbers, or lists and dicts of them"
+        raise TraceError(f"{caller()}: a {type(value).__name__} is returned", hint)
+
+
+def _line_of(error: BaseException) -> Location:
+    """Where it was raised."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    if traceback is None:
+        return caller()
+    return Location(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)
