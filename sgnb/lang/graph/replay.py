@@ -174,11 +174,14 @@ class _Replay:
         program.wait(lambda: self._is_there(variable))
 
     def _read(self, hole: Hole) -> str:
-        given = isinstance(hole, Argument)
-        value = self.arguments[hole.name] if given else self._variable(hole)
+        if isinstance(hole, Argument):
+            kind, value = "argument", self.arguments[hole.name]
+            hint = f"give a string: {hole.name}=str(value)"
+        else:
+            kind, value = "variable", self._variable(hole)
+            hint = "it was one at the trace"
         if hole.how is None and not isinstance(value, str):
-            what = f"the {'argument' if given else 'variable'} {hole.name!r} is {shown(value)}"
-            hint = f"give a string: {hole.name}=str(value)" if given else "it was one at the trace"
+            what = f"the {kind} {hole.name!r} is {shown(value)}"
             raise ExpressionError(f"{standing.get()}: {what}, which is no text", hint)
         return _formatted(value, hole.how)
 
