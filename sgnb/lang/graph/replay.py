@@ -11,6 +11,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import heappop, heappush
 from math import inf
 from typing import Any
@@ -169,9 +170,11 @@ class _Replay:
         return branch.done >= number or branch.error is not None
 
     def _wait(self, step: Step) -> None:
-        variable = next(one for one in step.needs if not self._is_there(one))
-        program = self.branches[variable.stream].program
-        program.wait(lambda: self._is_there(variable))
+        """Until the first variable that it needs is there, which it may be by now."""
+        variable = next((one for one in step.needs if not self._is_there(one)), None)
+        if variable is not None:
+            program = self.branches[variable.stream].program
+            program.wait(partial(self._is_there, variable))
 
     def _read(self, hole: Hole) -> str:
         if isinstance(hole, Argument):
