@@ -521,6 +521,18 @@ def test_options_that_are_an_argument(make: type[FakeExecutor]) -> None:
     same(program, make, word="Paris")
 
 
+def test_choices_that_are_arguments(make: type[FakeExecutor]) -> None:
+    @function
+    def program(s: Any, first: str, second: str) -> None:
+        s += sgl.select("a", [first, second])
+
+    same(program, make, first="yes", second="no")
+    with pytest.raises(OptionError, match="'yes' is there twice"):
+        program.compile().run("yes", "yes")
+    with pytest.raises(OptionError, match="'' cannot be scored"):
+        program.compile().run("yes", "")
+
+
 def test_an_option_that_is_no_text() -> None:
     @function
     def program(s: Any, count: int) -> None:
