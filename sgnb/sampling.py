@@ -164,7 +164,9 @@ def _refusal(name: str, value: Any, rule: str) -> OptionError:
 
 
 def scalar(value: Any) -> Any:
-    """A scalar of numpy or torch as Python's own; anything else as it is."""
+    """A scalar of numpy or torch, or a subclass's text, as Python's own; anything else as it is."""
+    if isinstance(value, str):
+        return str.__str__(value)
     return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from inspect import isawaitable
 from typing import Any
 
-from ..errors import ProgramError, nearest
+from ..errors import OptionError, ProgramError, nearest
 from ..segment import Kind, Segment
 from .chat import ROLES, ChatTemplate
 from .chat.reasoning import Reasoning
@@ -85,6 +85,15 @@ class Select(Expr):
     location: Location = field(compare=False)
     kind: Kind | None = None  # of the choices' text, as `Text`'s
     backend: Executor | None = None  # as `Gen`'s
+
+    def __post_init__(self) -> None:
+        """OptionError for a choice that cannot be scored, or is there twice."""
+        for choice in self.choices:
+            if not isinstance(choice, str) or not choice:
+                hint = "choices are non-empty strings"
+                raise OptionError(f"choice {choice!r} cannot be scored", hint)
+            if self.choices.count(choice) > 1:
+                raise OptionError(f"choice {choice!r} is there twice", "each choice once")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import html
 import inspect
 import json
+import re
+import textwrap
 import time
+from collections import namedtuple
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 import pandas
@@ -18,7 +25,7 @@ from sgnb.errors import OptionError, ProgramError, TraceError
 from sgnb.events import BranchStarted, GenerationDone, ProgramCalled, RunStarted, TextAppended
 from sgnb.lang import CompiledProgram, Graph, function, set_default_executor
 from sgnb.lang.executor import Call
-from sgnb.lang.ir import ExpressionError
+from sgnb.lang.ir import ExpressionError, ToolResults
 
 from .fake import FakeExecutor
 from .test_property import names, programs, run_it
@@ -419,6 +426,169 @@ def _line(func: Any) -> list[int]:
     return [code.co_firstlineno] if code else []
 
 
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "upper": lambda x: f"{x}.".upper(),
+    "lower": lambda x: f"{x}.".lower(),
+    "strip": lambda x: f"{x}\n".strip(),
+    "rstrip": lambda x: f"a {x}".rstrip(),
+    "split": lambda x: " ".join(f"{x} a".split()),
+    "lines": lambda x: "|".join(f"{x} a".split("\n")),
+    "replace": lambda x: f"{x}.".replace(",", ";"),
+    "of str": str.upper,
+    "pattern": lambda x: re.sub("[^a-z]", "", x),
+    "escaped for a pattern": lambda x: re.escape(f"{x}."),
+    "escaped for HTML": lambda x: html.escape(f"{x}."),
+    "escaped for an address": lambda x: quote(f"{x}."),
+    "JSON": lambda x: json.dumps([x]),
+    "JSON of all characters": lambda x: json.dumps([x], ensure_ascii=False),
+    "a schema": lambda x: sgl.gen("a", json_schema={"enum": [x]}),
+    "bytes": lambda x: str(f"{x}.".encode()),
+    "repr": lambda x: repr(f"{x}."),
+    "repr of a list": lambda x: str([f"{x}."]),
+    "ascii": lambda x: f"{x!a}",
+    "dedent": lambda x: textwrap.dedent(f" {x}\n a"),
+    "fill": lambda x: textwrap.fill(f"{x} and a"),
+}
+
+
+@pytest.mark.parametrize("how", CHANGES)
+def test_a_text_that_was_changed_at_an_argument(how: str) -> None:
+    @function
+    def changes(s: Any, word: str) -> None:
+        s += CHANGES[how](word)
+
+    with pytest.raises(TraceError, match="a text with an argument in it was changed"):
+        changes.trace()
+
+
+def test_a_width_would_count_the_characters_of_a_mark() -> None:
+    @function
+    def wide(s: Any, word: str, template: str) -> None:
+        s += template % word
+
+    with pytest.raises(TraceError, match="a width in % needs the value"):
+        wide.trace(template="%-30s|")
+
+
+def test_what_a_program_catches_is_refused_all_the_same() -> None:
+    @function
+    def catches(s: Any, word: str) -> None:
+        s += sgl.gen("a")
+        with contextlib.suppress(Exception):
+            s += s["a"].upper()
+        with contextlib.suppress(Exception):
+            s += word.upper()
+
+    with pytest.raises(TraceError, match=r"upper.. of s\['a'\]"):
+        catches.trace()
+    assert "of s['a']" in catches.trace(partial=True).stopped
+
+
+@pytest.mark.parametrize("how", ["an object", "a tuple of names", "returned", "a tool's text"])
+def test_objects_with_an_argument_in_them(how: str) -> None:
+    @dataclass
+    class Held:
+        word: str
+
+    pair = namedtuple("pair", "word")
+
+    @function
+    def holds(s: Any, word: str) -> Any:
+        if how == "an object":
+            s["a"] = Held(word)
+        elif how == "a tuple of names":
+            s["a"] = pair(word)
+        elif how == "returned":
+            return pair(word)
+        else:
+            s.program.append(s._branch, ToolResults((), (word,)))
+        return None
+
+    with pytest.raises(TraceError, match="has an argument or generated data in it"):
+        holds.trace()
+
+
+def test_the_names_of_variables_are_known() -> None:
+    @function
+    def assigns(s: Any, word: str) -> None:
+        s[f"x{word}"] = 1
+
+    @function
+    def scopes(s: Any, word: str) -> None:
+        with s.var_scope(f"x{word}"):
+            s += "a"
+
+    for program in (assigns, scopes):
+        with pytest.raises(TraceError, match="a name depends on an argument"):
+            program.trace()
+
+
+def test_options_that_are_an_argument(make: type[FakeExecutor]) -> None:
+    @function
+    def program(s: Any, word: str) -> None:
+        s += sgl.gen("a", stop=word) + sgl.gen("b", stop=[word, "x"]) + sgl.gen("c", regex=word)
+
+    same(program, make, word="Paris")
+
+
+def test_choices_that_are_arguments(make: type[FakeExecutor]) -> None:
+    @function
+    def program(s: Any, first: str, second: str) -> None:
+        s += sgl.select("a", [first, second])
+
+    same(program, make, first="yes", second="no")
+    with pytest.raises(OptionError, match="'yes' is there twice"):
+        program.compile().run("yes", "yes")
+    with pytest.raises(OptionError, match="'' cannot be scored"):
+        program.compile().run("yes", "")
+
+
+def test_an_option_that_is_no_text() -> None:
+    @function
+    def program(s: Any, count: int) -> None:
+        s += sgl.gen("a", n=count)
+
+    with pytest.raises(TraceError, match="this needs the value of an argument") as raised:
+        program.trace()
+    assert "hint: give the argument a value" in str(raised.value)
+
+
+def test_an_argument_in_the_options_of_a_called_program(fake: FakeExecutor) -> None:
+    @function
+    def outer(s: Any, word: str) -> None:
+        s += part.run(word="x", stop=[f"{word}."])["end"]
+
+    outer.compile().run("Paris")
+    (call,) = fake.calls
+    assert isinstance(call, Call) and call.params.stop == ("Paris.",)
+
+
+def test_arguments_stand_in_the_places_that_they_have(make: type[FakeExecutor]) -> None:
+    @function
+    def program(s: Any, word: str, times: int = 1, kind: str = "city", *, end: str) -> None:
+        s += f"{word}{times}{kind}{end}"
+
+    compiled = program.compile()
+    assert str(compiled.graph.signature) == "(s, word, *, kind='city', end)"
+    with pytest.raises(OptionError, match="too many positional"):
+        compiled.run("a", 2, "town", end="!")
+    same(program, make, word="a", kind="town", end="!")
+
+
+def test_runs_of_a_graph_share_no_lists() -> None:
+    @function
+    def program(s: Any) -> Any:
+        s["a"] = [1]
+        return [2]
+
+    compiled = program.compile()
+    state = compiled.run()
+    state["a"].append(3)
+    state.ret_value.append(3)
+    again = compiled.run()
+    assert (again["a"], again.ret_value) == ([1], [2])
+
+
 READS: dict[str, Callable[[Any], Any]] = {
     "s.text()": lambda s: s.text(),
     "s.messages()": lambda s: s.messages(),
@@ -502,7 +672,7 @@ def test_what_cannot_be_traced_at_all() -> None:
         waits: "waits is an async def",
         calls_a_batch: "run_batch(...) in a program that is traced",
         goes_on: "run(continue_from=...) in a program that is traced",
-        named: "the name of a generation depends on an argument",
+        named: "a name depends on an argument",
         cuts: "a text with an argument in it was changed",
         encodes: "a text with an argument in it was changed",
         reads: "reads raised JSONDecodeError while it was traced",

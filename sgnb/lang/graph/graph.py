@@ -23,6 +23,7 @@ class Graph:
     parameters: tuple[str, ...]  # the arguments that a run gives
     defaults: tuple[tuple[str, str], ...] = ()  # of some of them
     stopped: str = ""  # why there is no more: where it depends on generated data; "" for all of it
+    by_name: tuple[str, ...] = ()  # the parameters that stand in no place
 
     @property
     def called(self) -> Called:
@@ -50,10 +51,12 @@ class Graph:
     @property
     def signature(self) -> inspect.Signature:
         """The program's, less what the trace has given values."""
-        kind, defaults = inspect.Parameter.POSITIONAL_OR_KEYWORD, dict(self.defaults)
-        own = [inspect.Parameter(name, kind, default=defaults.get(name, inspect.Parameter.empty))
-               for name in sorted(self.parameters, key=lambda name: name in defaults)]  # fmt: skip
-        return inspect.Signature([inspect.Parameter("s", kind), *own])
+        kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+        defaults = dict(self.defaults)
+        own = [inspect.Parameter(name, kinds[name in self.by_name],
+                                 default=defaults.get(name, inspect.Parameter.empty))
+               for name in self.parameters]  # fmt: skip
+        return inspect.Signature([inspect.Parameter("s", kinds[0]), *own])
 
     def print_graph_dfs(self) -> str:
         """All nodes, a line for each; what a called program has appended says its name."""

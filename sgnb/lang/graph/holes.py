@@ -6,19 +6,27 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from string import printable
 from typing import Any, NoReturn
 
 from ...errors import TraceError
 from ..ir import Expr
 from ..location import caller
 
-_OPEN, _CLOSE, _FIRST = "\U0010f5a7", "\U0010f5a8", 0x100000
-"""Of a mark: private characters around one that counts. Three, so that a mark which was cut in two
-is found."""
+_LEFT, _RIGHT, _FIRST = "\U0010f5a7", "\U0010f5a8", 0x100000
+_LETTERS = "zyxwvutsrqponmlkjihgfedcba"
+_SIGNS = "\n \n[(){}?*+|^$.\\\\]"  # a set, where the text is a pattern
+_ASCII = _SIGNS + "".join(one for one in f"\0{printable[::-1]}" if one not in f"{_SIGNS}[]")
+_OPEN, _CLOSE = f" {_LEFT}{_ASCII}{_LEFT}", f"{_RIGHT} "
+"""Of a mark: private characters around one that counts, between spaces and after what ASCII has.
+What strips, cuts, escapes, indents or replaces in a text changes the mark, which is found."""
 
-_MARK = re.compile(f"{_OPEN}(.){_CLOSE}", re.DOTALL)
-_BROKEN = re.compile(f"[{_OPEN}{_CLOSE}]|\\\\udbfd\\\\udda[78]", re.IGNORECASE)
-"""What is left of one that was cut, or escaped as JSON writes it."""
+_MARK = re.compile(f"{re.escape(_OPEN)}(.){re.escape(_CLOSE)}", re.DOTALL)
+_BROKEN = re.compile(
+    rf"[{_LEFT}{_RIGHT}]|\\udbfd\\udda[78]|\\U0010f5a[78]|{_LETTERS}|(%|\\x)f4(%|\\x)8f(%|\\x)96",
+    re.IGNORECASE,
+)
+"""What is left of one that was changed, or escaped as JSON, Python or an address writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,7 @@ class Holes:
     def __init__(self, title: str) -> None:
         self.title = title
         self.all: list[Hole] = []
+        self.refused: TraceError | None = None  # the first, which the code may have caught
         self._numbers: dict[Hole, int] = {}
 
     def placeholder(self, hole: Hole) -> Placeholder:
@@ -66,9 +75,19 @@ class Holes:
             self.all.append(hole)
         return Placeholder(f"{_OPEN}{chr(_FIRST + number)}{_CLOSE}", self)
 
+    def refuse(self, why: str, hint: str) -> NoReturn:
+        """Raise a TraceError of the user's line. It ends the trace, caught or not."""
+        error = TraceError(f"{caller()}: {why}", hint)
+        self.refused = self.refused or error
+        raise error
+
     def first(self, text: str) -> Hole:
         """The first one that `text` has a mark of."""
         return next(self.all[number] for number in numbers(text))
+
+
+_WIDTH = re.compile(r"%[-+ #0]*[\d.]")
+"""Of what `%` puts in: it would count the characters of a mark."""
 
 
 class Placeholder(str):
@@ -91,7 +110,7 @@ class Placeholder(str):
         else:
             why = f"this depends on generated data: {what} of s[{hole.name!r}]"
             hint = f"run the program as it is: {self.holes.title}.run(...)"
-        raise TraceError(f"{caller()}: {why}", hint)
+        self.holes.refuse(why, hint)
 
     def _put(self, how: str) -> Placeholder:
         """The text that a format makes of this."""
@@ -114,6 +133,8 @@ class Placeholder(str):
         return NotImplemented if isinstance(other, Expr) else self.refuse("a sum")
 
     def __rmod__(self, template: str) -> Placeholder:
+        if _WIDTH.search(plain(template)):
+            self.refuse("a width in %")
         return Placeholder(plain(template) % (self,), self.holes)
 
     def __format__(self, spec: str) -> str:
@@ -168,6 +189,11 @@ def plain(value: Any) -> Any:
     return value
 
 
+def is_marked(text: str) -> bool:
+    """Whether a mark, or what is left of one, is in `text`."""
+    return _BROKEN.search(text) is not None
+
+
 def cut(text: str) -> list[str | int]:
     """`text` in order, as stretches without holes and the numbers of holes. TraceError where a mark
     is not whole."""
@@ -184,14 +210,18 @@ def cut(text: str) -> list[str | int]:
 
 
 def numbers(value: Any) -> Iterator[int]:
-    """Of the holes in the texts of `value`."""
+    """Of the holes in the texts of `value`. TraceError for those in an object, which nothing could
+    fill."""
     if isinstance(value, str):
         yield from (piece for piece in cut(value) if isinstance(piece, int))
-    elif isinstance(value, (list, tuple, set, frozenset)):
+    elif type(value) in (list, tuple, set, frozenset):
         for one in value:
             yield from numbers(one)
-    elif isinstance(value, dict):
+    elif type(value) is dict:
         yield from numbers([*value.items()])
+    elif not isinstance(value, (int, float, bytes, type(None))) and is_marked(repr(value)):
+        what = f"{caller()}: a {type(value).__name__} has an argument or generated data in it"
+        raise TraceError(what, "append or set texts, or lists, tuples, sets and dicts of them")
 
 
 def fill(value: Any, read: Callable[[int], str]) -> Any:

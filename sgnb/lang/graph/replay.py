@@ -28,7 +28,7 @@ from ..ir import ExpressionError, Gen, Select, Text
 from ..location import standing
 from .graph import Graph
 from .holes import Argument, Hole, Variable, fill
-from .nodes import Called, Constant, Forked, ForkItem, Joined, Node, Returned
+from .nodes import Called, Constant, Forked, ForkItem, Joined, Node, OwnRun, Returned
 
 _short = reprlib.Repr()  # of each program's arguments: looks at the beginning of a long one only
 _short.maxstring = _short.maxother = 60
@@ -200,8 +200,7 @@ class _Replay:
         return value if variable.item is None else value[variable.item]
 
     def _fill(self, value: Any, node: Node) -> Any:
-        if not node.holes:
-            return value
+        """`value` for this run, whose lists and dicts are its own."""
         holes = dict(node.holes)
         return fill(value, lambda number: self._read(holes[number]))
 
@@ -263,30 +262,28 @@ class _Replay:
         called: Any = step.node.what
         arguments = dict(self._fill(called.arguments, step.node))
         if called.run is not None and step.node.id > 0:
-            self._begin(step.node.stream, called, arguments)
+            self._begin(step.node, called.run, arguments)
         self.branches[step.node.stream].program.know(arguments)
 
-    def _begin(self, stream: int, called: Called, arguments: dict[str, Any]) -> None:
+    def _begin(self, node: Node, own: OwnRun, arguments: dict[str, Any]) -> None:
         """Begin the run of a program that is called."""
-        own = called.run
-        assert own is not None
         token = inside.set(self.branches[own.caller].program)
         try:
             run = Run(
                 self.executor_of(own.backend),
-                called.title,
+                node.program,
                 own.source,
                 location=own.location,
-                defaults=dict(own.defaults),
+                defaults=dict(self._fill(own.defaults, node)),
                 stream=own.stream,
                 marks=own.marks,
                 keep_tokens=own.keep_tokens,
             )
         finally:
             inside.reset(token)
-        self.open[stream] = run
+        self.open[node.stream] = run
         program: Program = run.state(start=False).program
-        self.branches[stream] = program.root
+        self.branches[node.stream] = program.root
         program.start()
         run.emit(ProgramCalled(run.id, program.root.id, shown_arguments(arguments)))
 

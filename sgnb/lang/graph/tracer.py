@@ -25,10 +25,10 @@ from ..core.program import Program, inside
 from ..core.run import Run
 from ..core.state import ForkGroup, ProgramState
 from ..executor import Executor
-from ..ir import Expr, Gen, Select, Text, parts
+from ..ir import Expr, Gen, Select, Text, ToolResults, UseTools, parts
 from ..location import Location, caller
 from .graph import Graph
-from .holes import Argument, Holes, Placeholder, Variable, cut, numbers, plain
+from .holes import Argument, Holes, Placeholder, Variable, cut, is_marked, numbers, plain
 from .nodes import Called, Constant, Forked, ForkItem, Joined, Node, Returned, What
 
 
@@ -94,7 +94,7 @@ class Tracer(Program):
 
     def refuse(self, what: str) -> NoReturn:
         hint = f"run the program as it is: {self.trace.holes.title}.run(...)"
-        raise TraceError(f"{caller()}: this depends on generated data: {what}", hint)
+        self.trace.holes.refuse(f"this depends on generated data: {what}", hint)
 
 
 class TracingState(ProgramState):
@@ -201,8 +201,11 @@ class Trace:
         self._add(state._branch, called)
         try:
             return func(state, *args, **kwargs)
-        except SgnbError:
-            raise
+        except SgnbError as error:
+            if not is_marked(str(error)):
+                raise
+            what = "this needs the value of an argument, or generated data"
+            raise TraceError(f"{caller()}: {what}", _GIVE) from error
         except Exception as error:
             what = f"{called.title} raised {type(error).__name__} while it was traced: {error}"
             hint = "an argument without a value may be the cause: f.trace(name=value) gives it one"
@@ -226,7 +229,7 @@ class Trace:
             names = [op.name]
             if op.reasoning is not None and expr.name is not None:
                 names.append(reasoning_name(op.name))
-            node = self._add(branch, _static(expr), names, location=expr.location)
+            node = self._add(branch, expr, names, location=expr.location)
             for name, version in node.sets:
                 found = [
                     self._variable(branch, name, version, i if op.params.n > 1 else None)
@@ -238,7 +241,7 @@ class Trace:
                 )
         elif isinstance(expr, Select):
             name = getattr(op, "name")  # noqa: B009
-            node = self._add(branch, _static(expr), [name], location=expr.location)
+            node = self._add(branch, expr, [name], location=expr.location)
             self.values[branch][name] = self._variable(branch, *node.sets[0])
         else:
             self._add(branch, expr)  # type: ignore[arg-type]
@@ -285,6 +288,7 @@ class Trace:
             tuple(one.name for one in abstract),
             tuple(defaults),
             stopped,
+            _by_name(signature, given),
         )
 
     def _begin(self, branch: Branch) -> None:
@@ -305,6 +309,8 @@ class Trace:
         location: Location | None = None,
         **text: Any,  # `Node.kind` and `joined`
     ) -> Node:
+        if any(is_marked(plain(name)) for name in names):
+            raise TraceError(f"{location or caller()}: a name depends on an argument", _GIVE)
         stream, versions = self._streams[branch], self._versions[branch]
         holes = {number: self.holes.all[number] for number in _numbers_in(what)}
         read = [what, *holes.values()]
@@ -344,6 +350,8 @@ def trace(
     run = Run(executor or NoExecutor(), called.title, traced=True)
     try:
         made.call(called, func, bound.args, bound.kwargs, run)
+        if made.holes.refused is not None:
+            raise made.holes.refused
     except TraceError as error:
         if not partial:
             raise
@@ -361,25 +369,35 @@ def is_open(parameter: Parameter, given: Mapping[str, Any]) -> bool:
     return parameter.default is parameter.empty or isinstance(parameter.default, str)
 
 
-def _static(expr: Gen | Select) -> Any:
-    """`expr`, whose name must be known."""
-    if expr.name is not None and list(numbers(plain(expr.name))):
-        hint = "give the argument a value: f.trace(name=value)"
-        raise TraceError(f"{expr.location}: the name of a generation depends on an argument", hint)
-    return expr
+def _by_name(signature: Signature, given: Mapping[str, Any]) -> tuple[str, ...]:
+    """The parameters that a run gives by their names only: before them stands one that it cannot
+    give, whose place they would take."""
+    names, by_name = [], False
+    for name, one in signature.parameters.items():
+        by_name = by_name or one.kind is Parameter.KEYWORD_ONLY
+        if is_open(one, given):
+            names += [name] * by_name
+        else:
+            by_name = by_name or name not in given
+    return tuple(names)
+
+
+_GIVE = "give the argument a value: f.trace(name=value)"
 
 
 def _numbers_in(what: What) -> dict[int, None]:
     """Of the holes inside of a node, in their order."""
     match what:
         case Gen():
-            inner: Any = what.options
+            inner: Any = (what.options, what.reasoning, what.tools)
         case Select():
             inner = what.choices
         case Assign() | Returned():
             inner = what.value
         case Called():
-            inner = what.arguments
+            inner = (what.arguments, () if what.run is None else what.run.defaults)
+        case UseTools() | ToolResults():
+            inner = what
         case _:
             inner = ()
     return dict.fromkeys(numbers(inner))

@@ -176,15 +176,9 @@ def select(
         raise OptionError(f"choices={choices!r} is one string", "give a list of strings")
     if not isinstance(choices, Iterable):
         raise OptionError(f"choices={shown(choices)} is no list", "give a list of strings")
-    choices = tuple(choices)
+    choices = tuple(map(scalar, choices))
     if not choices:
         raise OptionError("choices=[] leaves nothing to select", "give one choice or more")
-    for choice in choices:
-        if not isinstance(choice, str) or not choice:
-            hint = "choices are non-empty strings"
-            raise OptionError(f"choice {choice!r} cannot be scored", hint)
-        if choices.count(choice) > 1:
-            raise OptionError(f"choice {choice!r} is there twice", "each choice once")
     temperature, seed = 0.0 if temperature is None else scalar(temperature), scalar(seed)
     _options({"temperature": temperature} | ({} if seed is None else {"seed": seed}))
     method = token_length_normalized if choices_method is None else method_of(choices_method)
