@@ -158,10 +158,13 @@ def find_mixers(model: PreTrainedModel) -> list[Mixer]:
             name = "cache_params" if _takes(model, "cache_params") else "past_key_values"
             model(input_ids=ids, use_cache=True, **{name: cache})
     mixers = []
+    continues: dict[type, bool] = {}
     for layer, module in sorted(found.items()):
-        shapes = _shapes(stateful[layer])
+        shapes, kind = _shapes(stateful[layer]), type(module)
         name = _cache_name(module) or ""
-        mixers.append(Mixer(module, layer, name, shapes, _continues(module, layer, name, shapes)))
+        if kind not in continues:
+            continues[kind] = _continues(module, name, shapes)
+        mixers.append(Mixer(module, layer, name, shapes, continues[kind]))
     return mixers
 
 
@@ -305,7 +308,7 @@ class _OneLayer(Cache):
         self.layers: Any = _Everywhere(layer)
 
 
-def _continues(module: nn.Module, layer: int, name: str, shapes: list[StateShape]) -> bool:
+def _continues(module: nn.Module, name: str, shapes: list[StateShape]) -> bool:
     """Whether several tokens at once go on from a state as they do one by one, by what random
     states change in what comes out. A text in two parts would not show it: some layers forget
     most of their first tokens."""
@@ -325,7 +328,8 @@ def _continues(module: nn.Module, layer: int, name: str, shapes: list[StateShape
         ]
         cache = _OneLayer(_Layer(shapes, states, True))
         found = _joined([module(part, **{name: cache}) for part in parts])
-        return (found[0] if isinstance(found, tuple) else found).float()
+        every = found if isinstance(found, tuple) else (found,)
+        return torch.cat([each.float().flatten(2) for each in every if isinstance(each, Tensor)], 2)
 
     with torch.inference_mode():
         for kind in {shape.kind for shape in shapes}:

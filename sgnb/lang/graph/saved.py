@@ -57,8 +57,10 @@ def loads(text: str, make: Callable[..., T]) -> T:
         held = {name: _read(value, nodes) for name, value in json.loads(text).items()}
         if held.pop("format") != FORMAT:
             raise ValueError(f"its format is not {FORMAT}")
+        if not nodes:
+            raise ValueError("it has no nodes")
         return make(**held)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         message = f"this is no graph that can be read: {type(error).__name__}: {error}"
         raise ProgramError(message, "give what Graph.to_json() gave") from None
 
