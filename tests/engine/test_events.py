@@ -69,7 +69,7 @@ def state_rows(state: TreeState) -> list[dict[str, Any]]:
 
 
 SMALL = {"max_total_tokens": 64, "max_step_tokens": 16, "max_running_requests": 8}
-STATES = 12
+STATES = 16
 
 
 @pytest.fixture(params=["llama", "lfm2"])
@@ -155,7 +155,8 @@ def test_states_add_up_at_every_step(
             case RequestAdmitted() as admitted if prompt := prompts.pop(admitted.request, ()):
                 ends = {0: True} | dict(matched(state, prompt))
                 assert ends[admitted.cached]
-                assert max(ends) == admitted.cached + admitted.again
+                # What had to make room for it at once is told as evicted before.
+                assert admitted.cached <= max(ends) <= admitted.cached + admitted.again
                 assert not any(end > admitted.cached for end in ends if ends[end])
                 again += admitted.again
             case StepRan() as step:

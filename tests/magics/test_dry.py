@@ -67,7 +67,7 @@ def test_what_is_cached_now(shell: Any, engine: Any) -> None:
         'gen("a", temperature=0)\n'
     )
     assert shell("ask.dry('France')").calls[0].cached_tokens == 0
-    shell("_ = ask.run('France')")
+    shell("_ = ask.run('France')['a']")
     again = shell("ask.dry('France')").calls[0]
     assert (
         again.cached_tokens
