@@ -61,7 +61,8 @@ LAYER_BYTES = 3.3e9
 
 
 def hybrid_model(config: dict[str, Any], device: str) -> Any:
-    """A transformers model with random weights."""
+    """A transformers model, with weights as its family draws them: the decay of recurrent layers is
+    made there, and not in the constructor, which is all that `random_model` calls."""
     from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
     settings = CONFIG_MAPPING[config["model_type"]](

@@ -352,12 +352,11 @@ class Scheduler:
         if self._prefix_cache and namespace is not None:
             found = request.tokens[: request.reusable]
             node = self.tree.match(found, namespace, request.prefix_hint)
-        matched = node.end
+        matched, states = node.end, 0
         if self.checkpoints is not None:
             node = node.checkpoint(matched)
-        need, states = request.num_tokens - node.end, 0
-        if self.checkpoints is not None:
-            states = self.checkpoints.needed(node, request.params.grammar is not None)
+            states = self.checkpoints.needed(node, request.rewrites)
+        need = request.num_tokens - node.end
         locked = self.tree.locked
         self.tree.lock(node)
         while not (self.running or self._fits(need, states, request.remaining, growth)):
@@ -389,13 +388,12 @@ class Scheduler:
     ) -> RequestStates:
         """The states of a request that goes on from `node`. It leaves checkpoints where a program
         forked, and where its tokens part from those of the tree and of others that wait."""
-        rewrites = request.params.grammar is not None
         if not self._caches(request):
-            return checkpoints.start(node, rewrites, (), 0)
+            return checkpoints.start(node, request.rewrites, (), 0)
         common = self.waiting.begin_alike(request)
         stops = [request.sharing.forked, matched]
         stops += [min(common), max(common)] if common else []
-        return checkpoints.start(node, rewrites, stops, request.reusable)
+        return checkpoints.start(node, request.rewrites, stops, request.reusable)
 
     def _fits(self, need: int, states: int, remaining: int, growth: int) -> bool:
         """Whether a request that needs `need` slots and `states` now, and may add `remaining`
@@ -452,11 +450,8 @@ class Scheduler:
         not at all."""
         if request.states is None:
             self._share(request, request.num_computed)
-        elif request.num_computed < request.num_prompt_tokens and self._has_states():
+        elif request.num_computed < request.num_prompt_tokens and request.states.can_share:
             request.states.share(self._share(request, request.num_computed))
-
-    def _has_states(self) -> bool:
-        return self.checkpoints is not None and self.checkpoints.available > 0
 
     def _share(self, request: Request, end: int) -> Node:
         """Put the first `end` tokens of a running request into the tree, and lock them there."""

@@ -18,7 +18,7 @@ from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request, Sharing
 from sgnb.events import RequestAdmitted
 
-from .test_scheduler import Simulation, by_hand
+from .test_scheduler import Simulation, by_hand, other_end
 
 
 def next_token(tokens: tuple[int, ...]) -> int:
@@ -109,9 +109,7 @@ def rewriting(rng: random.Random, chance: float) -> Callable[[Request], None]:
                 request.take_back(1 + count - agree)
                 request.append(rng.randrange(3))
         elif rng.random() < chance:
-            position = max(request.num_prompt_tokens, request.num_tokens - rng.randrange(4))
-            room = request.limit - (position - request.num_prompt_tokens)
-            more = [rng.randrange(3) for _ in range(rng.randrange(min(room, 6) + 1))]
+            position, more = other_end(rng, request)
             if rng.random() < 0.5 or not 0 < len(more) < request.remaining:
                 request.rewrite(position, more)
             else:

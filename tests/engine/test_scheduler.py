@@ -187,6 +187,13 @@ class Simulation:
         return [event.request for event in self.events if isinstance(event, RequestAdmitted)]
 
 
+def other_end(rng: random.Random, request: Request) -> tuple[int, list[int]]:
+    """As grammars write it: a position near the end of the output, and what comes there instead."""
+    position = max(request.num_prompt_tokens, request.num_tokens - rng.randrange(4))
+    room = request.limit - (position - request.num_prompt_tokens)
+    return position, [rng.randrange(3) for _ in range(rng.randrange(min(room, 6) + 1))]
+
+
 def by_hand(rng: random.Random, scheduler: Scheduler) -> None:
     """Someone pins, unpins or evicts at random."""
     tree = scheduler.tree
@@ -254,11 +261,7 @@ def test_every_slot_has_one_owner_when_requests_rewrite_their_ends(trial: int) -
 
     def rewrite(request: Request) -> None:
         if rng.random() < 0.5:
-            position = max(request.num_prompt_tokens, request.num_tokens - rng.randrange(4))
-            room = request.limit - (position - request.num_prompt_tokens)
-            request.rewrite(
-                position, [rng.randrange(3) for _ in range(rng.randrange(min(room, 6) + 1))]
-            )
+            request.rewrite(*other_end(rng, request))
 
     sim = Simulation(
         total, lambda request: rng.randrange(3), rewrite,
@@ -301,11 +304,7 @@ def test_every_slot_has_one_owner_when_steps_are_read_late(trial: int) -> None:
 
     def rewrite(request: Request) -> None:
         if trial % 2 and rng.random() < 0.3:
-            position = max(request.num_prompt_tokens, request.num_tokens - rng.randrange(4))
-            room = request.limit - (position - request.num_prompt_tokens)
-            request.rewrite(
-                position, [rng.randrange(3) for _ in range(rng.randrange(min(room, 6) + 1))]
-            )
+            request.rewrite(*other_end(rng, request))
 
     sim = Simulation(
         total, lambda request: rng.randrange(3), rewrite, overlap=True,

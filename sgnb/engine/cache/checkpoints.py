@@ -113,9 +113,14 @@ class RequestStates:
         self._spare.remove(state)
         self._held.append(Held(position, state, None))
 
+    @property
+    def can_share(self) -> bool:
+        """Whether there is a state to take in the place of one that is given to the tree."""
+        return self._owner.available > 0
+
     def share(self, node: Node) -> None:
         """Make the last state the checkpoint of `node`, which ends there, and go on from it; where
-        it has one already, from that. Needs `Checkpoints.available`."""
+        it has one already, from that. Only if it `can_share`."""
         last = self._held.pop()
         if node.state == NO_STATE:
             self._spare += self._owner.take(1)

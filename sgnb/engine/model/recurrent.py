@@ -27,7 +27,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.cache_utils import Cache, LinearAttentionCacheLayerMixin, LinearAttentionLayer
 
 from ..cache.state_pool import StatePool, States, StateShape
-from ..device.transfer import pinned
+from ..device.transfer import pinned, to_device
 from ..request.batch import Batch
 
 CACHE_NAMES = ("cache_params", "past_key_values")
@@ -102,7 +102,7 @@ class StepStates:
                 pieces.setdefault(kind, []).append((row + begin - start, state, into))
                 begin, state = end, into
         self.groups = [
-            self._group(length, fresh, np.array(members, np.int64).T)
+            self._group(length, fresh, np.array(members, np.int64).T.copy())
             for (_, length, fresh), members in sorted(pieces.items())
         ]
 
@@ -111,14 +111,9 @@ class StepStates:
         if bool((np.diff(firsts) == length).all()):
             rows: slice | Tensor = slice(int(firsts[0]), int(firsts[-1]) + length)
         else:
-            rows = self._to_device((firsts[:, None] + np.arange(length)).ravel())
-        read, written = self._to_device(members[1:])
+            rows = to_device((firsts[:, None] + np.arange(length)).ravel(), self.pool.device)
+        read, written = to_device(members[1:], self.pool.device)
         return Group(rows, length, fresh, read, written)
-
-    def _to_device(self, array: NDArray[np.int64]) -> Tensor:
-        return pinned(np.ascontiguousarray(array), self.pool.device).to(
-            self.pool.device, non_blocking=True
-        )
 
 
 @contextmanager

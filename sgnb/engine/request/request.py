@@ -93,6 +93,11 @@ class Request:
         return self.states
 
     @property
+    def rewrites(self) -> bool:
+        """Whether its last tokens may be rewritten: by a grammar."""
+        return self.params.grammar is not None
+
+    @property
     def isolated(self) -> bool:
         """Whether it shares no keys and values with others."""
         return self.sharing.namespace is None
