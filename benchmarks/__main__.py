@@ -34,6 +34,7 @@ NAMES = (
     "turns",
     "views",
     "compile",
+    "code_motion",
     "models",
     "hybrid",
     "planning",

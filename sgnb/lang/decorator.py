@@ -10,10 +10,12 @@ from ..errors import TraceError
 from .compiled import CompiledProgram
 from .executor import executor_of
 from .graph.graph import Graph
+from .graph.motion import Motion, moved
 from .graph.nodes import Called
 from .graph.tracer import trace
 from .location import caller, warn_once
 from .runnable import Runnable
+from .words.config import executor_for
 
 
 def function(
@@ -58,13 +60,29 @@ class SglFunction(Runnable):
         called = Called(self.func.__name__, tuple(given.items()), self._own_run(0))
         return trace(called, self.func, self._signature, given, executor, partial)
 
+    def moved(self, *, by: Any = None, backend: Any = None, **arguments: Any) -> Motion:
+        """The graph of `trace` with constant blocks of its prompt before those with arguments, so
+        that more of the prompt is the same in all runs: by rule, where the words of a block show
+        that its place does not matter, or in the order that a model gives, `by` an engine or an
+        executor.
+
+        What moved is in `diff`, and in `gained` the tokens by which the constant prefix is longer,
+        on `backend`. TraceError, with the line and the reason, where nothing moves.
+        """
+        executor = executor_for(backend)
+        graph = self.trace(backend=executor, **arguments)
+        return moved(graph, executor, None if by is None else executor_of(by))
+
     def compile(
-        self, *, backend: Any = None, partial: bool = False, **arguments: Any
+        self, *, backend: Any = None, partial: bool = False, move: bool = False, **arguments: Any
     ) -> CompiledProgram:
-        """A program that runs the graph of `trace`, without this one's code; `backend` and
-        `arguments` are those of `trace`. With `partial`, a program that cannot be traced to its end
-        runs as it is, and says so."""
-        graph = self.trace(backend=backend, partial=partial, **arguments)
+        """A program that runs the graph of `trace`, or with `move` of `moved`, without this one's
+        code; `backend` and `arguments` are theirs. With `partial`, a program that cannot be traced
+        to its end runs as it is, and says so."""
+        if move:
+            graph = self.moved(backend=backend, **arguments).graph
+        else:
+            graph = self.trace(backend=backend, partial=partial, **arguments)
         if graph.stopped:
             what = f"{graph.title} is interpreted, not run as a graph: {graph.stopped}"
             warn_once(what, caller())
