@@ -10,6 +10,7 @@ from ..errors import TraceError
 from .code import GraphCode
 from .core.state import ProgramState
 from .graph.graph import Graph
+from .graph.prefix import cache_prefix
 from .graph.replay import Plan
 from .graph.tracer import Tracer, TracingState
 from .runnable import Runnable
@@ -17,7 +18,7 @@ from .words.config import executor_for
 
 
 class CompiledProgram(Runnable):
-    """A program that runs a graph: all that `Runnable` does, without the code that was traced.
+    """A program that runs a graph: as `SglFunction`, without the code that was traced.
 
         compiled = program.compile()
         compiled.run(question="...")["answer"]
@@ -38,6 +39,10 @@ class CompiledProgram(Runnable):
         code = GraphCode(func, own.source, graph.print_graph_dfs(), own.location)
         super().__init__(func, bound, own.marks, own.keep_tokens, code)
         self.graph, self.original = graph, original
+
+    def cache(self, backend: Any = None) -> int:
+        """Compute what every run begins with, on `backend`; see `SglFunction.cache`."""
+        return cache_prefix(self.graph, executor_for(backend))
 
     def print_graph(self) -> None:
         """Print the graph, a line for each node."""

@@ -12,6 +12,7 @@ from .executor import executor_of
 from .graph.graph import Graph
 from .graph.motion import Motion, moved
 from .graph.nodes import Called
+from .graph.prefix import cache_prefix
 from .graph.tracer import trace
 from .location import caller, warn_once
 from .runnable import Runnable
@@ -39,7 +40,7 @@ def function(
 
 
 class SglFunction(Runnable):
-    """A program: all that `Runnable` does, and its graph."""
+    """A program: runs, and becomes a graph."""
 
     def trace(self, *, backend: Any = None, partial: bool = False, **arguments: Any) -> Graph:
         """The program as a graph. Its code runs once and asks no model: `arguments` have the values
@@ -59,6 +60,13 @@ class SglFunction(Runnable):
         executor = None if backend is None else executor_of(backend)
         called = Called(self.func.__name__, tuple(given.items()), self._own_run(0))
         return trace(called, self.func, self._signature, given, executor, partial)
+
+    def cache(self, backend: Any = None, **arguments: Any) -> int:
+        """Compute what every run begins with, up to the first argument or generation, so that runs
+        find it in the cache. Its tokens; 0 where there is none, or where `backend` has no cache of
+        its own. `arguments` are those of `trace`."""
+        executor = executor_for(backend)
+        return cache_prefix(self.trace(backend=executor, partial=True, **arguments), executor)
 
     def moved(self, *, by: Any = None, backend: Any = None, **arguments: Any) -> Motion:
         """The graph of `trace` with constant blocks of its prompt before those with arguments, so

@@ -30,6 +30,17 @@ def constant_prefix(graph: Graph, executor: Executor) -> tuple[Segment, ...]:
     return state._branch.prompt()[1]
 
 
+def cache_prefix(graph: Graph, executor: Executor) -> int:
+    """Compute the constant prefix, so that runs find it. Its tokens; 0 where there is none, or
+    where `executor` has no cache to fill."""
+    prefix, fill = constant_prefix(graph, executor), getattr(executor, "fill_cache", None)
+    if not prefix or fill is None:
+        return 0
+    tokens = executor.encode(prefix)
+    fill([tokens])
+    return len(tokens)
+
+
 def _is_constant(node: Node) -> bool:
     return isinstance(node.what, Constant | RoleBegin | RoleEnd | UseTools | Called)
 
