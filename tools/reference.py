@@ -70,8 +70,8 @@ PAGES = {
     "programs": (
         "Programs and states",
         "What `function` makes, and what a run of it gives.",
-        "function SglFunction CompiledProgram Graph Motion ProgramState ForkGroup Snapshot SavedState "
-        "Run watch name_cells set_default_backend set_default_executor global_config",
+        "function SglFunction CompiledProgram Graph Motion ProgramState ForkGroup Snapshot "
+        "SavedState Run watch name_cells set_default_backend set_default_executor global_config",
     ),
     "engine": (
         "Engine",
