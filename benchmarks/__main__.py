@@ -34,6 +34,7 @@ NAMES = (
     "turns",
     "views",
     "compile",
+    "compiler",
     "code_motion",
     "models",
     "hybrid",

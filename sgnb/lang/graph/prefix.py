@@ -11,9 +11,9 @@ from ..core.run import Run
 from ..executor import Executor
 from ..ir import RoleBegin, RoleEnd, UseTools
 from .graph import Graph
+from .no_executor import NoExecutor
 from .nodes import Called, Constant, Node
 from .replay import Plan
-from .tracer import NoExecutor
 
 
 def constant_prefix(graph: Graph, executor: Executor) -> tuple[Segment, ...]:
