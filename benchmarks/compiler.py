@@ -147,7 +147,9 @@ def zoo_times(rounds: int) -> Report:
         slower += [name] * (low > SLOWER)
     report.bar = f"no graph slower than its program by more than {SLOWER - 1:.0%}"
     report.met = not slower
-    report.note = f"Slower: {', '.join(slower)}." if slower else ""
+    middle = statistics.median(float(row[-1]) for row in report.rows if row[-1])
+    report.note = f"Of processor time, the median program takes {middle:.3f} times as much."
+    report.note += f" Slower: {', '.join(slower)}." if slower else ""
     return report
 
 

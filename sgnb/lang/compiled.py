@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 from ..errors import TraceError
@@ -23,7 +25,8 @@ class CompiledProgram(Runnable):
         compiled = program.compile()
         compiled.run(question="...")["answer"]
 
-    Of a graph that was stopped it runs the `original` program.
+    Of a graph that was stopped it runs the `original` program, and the programs that this one calls
+    as graphs where they have one.
     """
 
     def __init__(self, graph: Graph, original: Runnable | None = None) -> None:
@@ -33,7 +36,7 @@ class CompiledProgram(Runnable):
         if graph.stopped and original is None:
             raise TraceError(f"{graph!r} is not the whole program", graph.stopped)
         interpreted = original if graph.stopped else None
-        func = _code_of(graph) if interpreted is None else interpreted.func
+        func = _code_of(graph) if interpreted is None else _with_graphs_inside(interpreted.func)
         bound = {} if interpreted is None else interpreted.bound
         code = GraphCode(func, own.source, graph.print_graph_dfs(), own.location)
         super().__init__(func, bound, own.marks, own.keep_tokens, code)
@@ -46,6 +49,22 @@ class CompiledProgram(Runnable):
     def print_graph(self) -> None:
         """Print the graph, a line for each node."""
         self.graph.print_graph()
+
+
+graphs_inside: ContextVar[bool] = ContextVar("graphs_inside", default=False)
+"""Whether programs that are called run as graphs, where they have one."""
+
+
+def _with_graphs_inside(func: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(func)
+    def code(s: ProgramState, *args: Any, **kwargs: Any) -> Any:
+        token = graphs_inside.set(True)
+        try:
+            return func(s, *args, **kwargs)
+        finally:
+            graphs_inside.reset(token)
+
+    return code
 
 
 def _code_of(graph: Graph) -> Callable[..., Any]:
