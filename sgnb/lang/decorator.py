@@ -98,6 +98,8 @@ class SglFunction(Runnable):
             what = f"{self.func.__name__} is an async def, which has no graph"
             raise TraceError(f"{self._code.location}: {what}", "trace a def")
         given = {**self.bound, **arguments}
+        parameters = self._signature.parameters.items()
+        self._code.check_trace({name for name, one in parameters if is_open(one, given)})
         executor = None if backend is None else executor_of(backend)
         called = Called(self.func.__name__, tuple(given.items()), self._own_run(0))
         return trace(called, self.func, self._signature, given, executor, partial)
