@@ -8,7 +8,7 @@ list with what comes before it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 FIRST_HOLE = 0x100000
 HOLE = f"[{chr(FIRST_HOLE)}-{chr(0x10FFEF)}]"
@@ -30,6 +30,7 @@ class Block:
     end: int
     text: str
     why: str = ""  # its lines stay together, if something other than a paragraph holds them
+    goes_on: bool = False  # ends with what a colon behind an argument leads on to: more may follow
 
     @property
     def is_constant(self) -> bool:
@@ -47,7 +48,8 @@ def blocks(text: str) -> list[Block]:
     for unit in units:
         before = joined[-1] if joined else None
         if before and (why := _why_joined(before, unit, text)):
-            joined[-1] = _join(text, before, unit, why)
+            goes_on = before.text.endswith(":") and unit.is_constant and not before.is_constant
+            joined[-1] = replace(_join(text, before, unit, why), goes_on=goes_on)
         else:
             joined.append(unit)
     return joined

@@ -2,8 +2,7 @@
 is the same in all runs and is computed once (arXiv 2312.07104).
 
 By rule only what is independent by its words moves (`blocks.py`, `wording.py`); a model may be
-asked instead (`asked.py`). Either way the blocks' texts stay what they are, and so does what parts
-them.
+asked instead (`asked.py`). Either way the blocks' texts stay what they are.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from ...errors import TraceError, shown
 from ..executor import Executor
@@ -115,12 +113,16 @@ class _Stretch:
         return self.text[begin:end].translate(names)
 
     def in_order(self, order: Sequence[int]) -> list[tuple[int, int]]:
-        """Spans of the text: the blocks in this order, and what parts them as it was."""
+        """Spans of the text: the blocks in this order, two of them parted by what stood before the
+        one that was behind."""
         ends = [0, *(block.end for block in self.blocks)]
         begins = [*(block.begin for block in self.blocks), len(self.text)]
-        between = list(zip(ends, begins, strict=True))
-        own = [(self.blocks[i].begin, self.blocks[i].end) for i in order]
-        return [*chain(*zip(between, own, strict=False)), between[-1]]
+        before = list(zip(ends, begins, strict=True))
+        spans = [before[0]]
+        for at, i in enumerate(order):
+            spans += [before[max(order[at - 1], i)]] * (at > 0)
+            spans.append((self.blocks[i].begin, self.blocks[i].end))
+        return [*spans, before[-1]]
 
     def cut(self, begin: int, end: int) -> Iterator[Node]:
         """The nodes of a span, those at its ends with less text."""
@@ -144,8 +146,10 @@ def _by_rule(stretch: _Stretch) -> tuple[list[int], dict[Block, str]]:
             continue
         if i == len(all_blocks) - 1 and stretch.has_cue:
             why = "it leads to what the model writes"
+        elif stays:
+            why = "it comes after what stays"
         else:
-            why = "it comes after what stays" if stays else why_it_stays(all_blocks, i)
+            why = why_it_stays(all_blocks, i, stretch.has_cue)
         if why:
             stays[block] = why
         else:

@@ -9,11 +9,15 @@ from collections.abc import Sequence
 from .blocks import HEADS_INSTRUCTIONS, HOLE, Block, labels, said_inside
 
 
-def why_it_stays(blocks: Sequence[Block], at: int) -> str:
+def why_it_stays(blocks: Sequence[Block], at: int, has_cue: bool) -> str:
     """Why the constant block `at` cannot stand before those with holes that come before it; ""
     where it can: it is an instruction or an example, and nothing refers from it to what comes
-    before it, or from what comes after it to it."""
+    before it, or from what comes after it to it. has_cue: the last block stays."""
     block = blocks[at]
+    if at < len(blocks) - 1 and _is_task(blocks[-1], has_cue):
+        return "the last block says what to do, and may speak of all before it"
+    if blocks[at - 1].goes_on:
+        return "it may belong to what a colon before it leads on to"
     if why := _why_order_matters(blocks):
         return why
     own, cue = labels(block.text), labels(blocks[-1].text)[-1:]
@@ -44,6 +48,18 @@ def _why_order_matters(blocks: Sequence[Block]) -> str:
             if label.lower() in _SPEAKERS:
                 return f"turns of {label!r} have an order"
     return ""
+
+
+def _is_task(last: Block, stays: bool) -> bool:
+    """Whether the last block is a sentence that stays, and no label to go on from."""
+    if not stays and last.is_constant and _instructs(last.text):
+        return False
+    if labels(last.text) and not last.is_constant:
+        return False
+    line = last.text.rpartition("\n")[2]
+    if line.endswith(":"):
+        return len(line.split()) > _LABEL_WORDS
+    return line.endswith((".", "?", "!"))
 
 
 def _backward(text: str) -> str:
@@ -86,10 +102,11 @@ _SPEAKERS = {
     "system", "model", "speaker", "person", "student", "teacher", "tutor", "patient", "doctor",
     "interviewer",
 }  # fmt: skip
+_LABEL_WORDS = 4
 _NO_PLACE = r"""(?! (?:you\b|an?\b|["'“]|\w+ing\b))"""  # "before answering", 'after a "#"'
 _BEFORE = _words(
-    """above preceding previous previously earlier aforementioned foregoing former latter
-    respectively"""
+    """above preceding previous previously earlier aforementioned foregoing former latter listed
+    mentioned shown respectively"""
 )
 _BACKWARD = re.compile(
     rf"""\b({_BEFORE}|the last|so far|came first|comes first|at the (?:top|bottom)"""
