@@ -6,13 +6,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
 
 import sgnb as sgl
 from sgnb.errors import ProgramError
-from sgnb.lang import function, set_default_executor
+from sgnb.lang import CompiledProgram, Graph, function, set_default_executor
 
 from .fake import FakeExecutor
 from .test_graph import seen
+from .test_property import names, programs, run_it
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is interpreted, not run as a graph")
 
@@ -134,3 +136,43 @@ def test_values_that_are_no_texts(values: tuple[Any, ...], make: type[FakeExecut
 
     compiled = program.compile(partial=True)
     assert compiled.run(backend=make()).text() == program.run(backend=make()).text()
+
+
+@settings(max_examples=60, deadline=None)
+@given(program=programs)
+def test_random_programs_inside_others(program: list[Any]) -> None:
+    @function
+    def inner(s: Any, word: str) -> None:
+        s += f"{word}: "
+        run_it(s, program, names())
+
+    graph = CompiledProgram(Graph.from_json(inner.trace().to_json()))
+
+    def within(s: Any, word: str, part: Any) -> None:
+        s += "<"
+        part(s, word)
+        s += ">" + sgl.gen("end")
+
+    @function
+    def outer(s: Any, word: str) -> None:
+        within(s, word, graph)
+
+    @function
+    def as_code(s: Any, word: str) -> None:
+        within(s, word, inner)
+
+    @function
+    def partly(s: Any, word: str) -> None:
+        within(s, word, inner)
+        if len(s["end"]) > 4:
+            s += "!"
+
+    executor = FakeExecutor()
+    try:
+        expected, partial = run_on(executor, as_code, "a"), partly.compile(partial=True)
+        state = run_on(executor, CompiledProgram(outer.trace()), "a")
+        assert state.text() == expected.text()
+        assert state._branch.variables == expected._branch.variables
+        assert run_on(executor, partial, "a").text() == run_on(executor, partly, "a").text()
+    finally:
+        executor.close()
