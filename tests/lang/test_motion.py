@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import sgnb as sgl
 from sgnb.errors import TraceError
 from sgnb.lang import CompiledProgram, Graph, function
+from sgnb.lang.graph.blocks import blocks
 
 from .fake import FakeExecutor
 from .templates import TEMPLATES, TRAPS, Template
@@ -182,3 +185,42 @@ def test_on_the_bundled_model() -> None:
             state = compiled.run(backend=engine, max_new_tokens=4, temperature=0, **given)
             cached = state.get_meta_info("answer")["cached_tokens"]
         assert cached >= motion.tokens_after - 1
+
+
+WORDS = st.sampled_from(
+    ["Write a word.", "Q: ", "A:", "{a}", "{b}", "it", "Rules:", "- one", "1. two", "(", ")", '"',
+     "```", "<t>", "</t>", "# Head", "the text", "Use this:", "above", " ", "\n", "\n\n",
+     "{{", "}}"]
+)  # fmt: skip
+
+
+@settings(max_examples=100, deadline=None)
+@given(parts=st.lists(WORDS, max_size=25), chat=st.booleans())
+def test_any_text_keeps_its_lines(parts: list[str], chat: bool) -> None:
+    template = Template("any_text", "".join(parts), chat=chat)
+    executor = FakeExecutor()
+    try:
+        motion = template.program().moved(backend=executor)
+    except TraceError:
+        return
+    finally:
+        executor.close()
+    assert lines_of(motion.before) == lines_of(motion.after)
+    assert motion.gained > 0
+
+
+def lines_of(text: str) -> list[str]:
+    """Its lines, in an order of their own."""
+    return sorted(line.strip() for line in text.split("\n") if line.strip())
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda t: t.name)
+def test_blocks_are_all_of_a_text(template: Template) -> None:
+    text = template.text.replace("{", "\U00100000")
+    found = blocks(text)
+    at = 0
+    for block in found:
+        assert text[at : block.begin].strip() == ""
+        assert text[block.begin : block.end] == block.text == block.text.strip()
+        at = block.end
+    assert text[at:].strip() == ""
