@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import SgnbError
 from ..grammar.report import cut
-from ..lang import Runnable
 from ..lang.location import Location
+from ..lang.runnable import Runnable
 from ..viz.plain_text import counted
 from .table import Printed, Table, html_lines, one_line
 

@@ -20,6 +20,7 @@ from ..benchmark.workload import ONE_ROW
 from ..errors import OptionError, nearest, shown
 from ..events import RequestQueued, TokensNamed
 from ..lang.executor import Executor, executor_of
+from ..lang.runnable import Runnable
 from ..viz import ABLATIONS, VIEWS, Display, Trace
 from ..viz.tokens import Vocabulary
 from ..viz.why import difference, lookups
@@ -106,7 +107,7 @@ class Session:
 
     def dry(self, program: Any, /, *args: Any, **kwargs: Any) -> DryReport:
         """What running a program so would ask of the current engine. Generates nothing."""
-        if isinstance(program, lang.Runnable):
+        if isinstance(program, Runnable):
             return dry_run(program, self.engines.get().engine, args, kwargs)
         if not hasattr(program, "dry"):
             hint = "give what @sgnb.function made, or a cell's name"
