@@ -312,6 +312,29 @@ class TextAppended:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelAsked:
+    """A call of a program goes to another model than its run's own."""
+
+    run: str
+    branch: str
+    name: str  # the variable it sets
+    number: int  # of the model in this run, from 1; 0 is the run's own
+    model: str  # its name
+    engine: int  # that of the records of its engine, see `Record`
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswered:
+    """The call of the last `ModelAsked` of this branch is over."""
+
+    run: str
+    branch: str
+    prompt_tokens: int  # as the model's backend counts; 0 where it does not
+    cached_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class GenerationDone:
     """A generation ended."""
 

@@ -8,13 +8,16 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
+from .figures import KIND_NAMES
 from .lanes import draw
+from .models import with_marks
 from .plain_text import (
     Shown,
     counted,
     in_line,
     label,
     losses,
+    model_lines,
     row_cells,
     row_head,
     run_heading,
@@ -22,7 +25,7 @@ from .plain_text import (
     shown_rows,
     tree_heading,
 )
-from .run import KIND_NAMES, RunState
+from .run import RunState
 from .tokens import visible, visible_segments
 from .tree import ROOT, Node, TreeState
 
@@ -58,7 +61,7 @@ fill:#1f2328}
 .g{fill:#00724f;font-weight:500}.r{text-anchor:end}.x{fill:#c0392b}
 .cached{fill:#009e7333}.computed{fill:#e69f0033}.sampled{fill:#0072b22e}.jumped{fill:#b8568f2e}
 .again{fill:#e69f0018}
-.text{fill:none}
+.text{fill:none}.model{fill:#1f2328;stroke:#1f2328}.model+path+text{fill:#fff;font-weight:700}
 .u{stroke-width:2;fill:none}.u.cached{stroke:#009e73;stroke-dasharray:2 2}
 .u.computed{stroke:#c98a00;stroke-dasharray:7 3}.u.again{stroke:#c98a00;stroke-dasharray:2 5}
 .u.sampled{stroke:#0072b2}
@@ -120,7 +123,7 @@ def _run(state: RunState, rows: int) -> tuple[str, float]:
     gain = state.gain()
     style = "g" if state.figures.cached_tokens else "m"
     heads = [(run_heading(state), "h"), *([(gain, style)] if gain else []), (state.line(), "m")]
-    heads += [(loss, "m") for loss in losses(state)]
+    heads += [(line, "m") for line in (*model_lines(state), *losses(state))]
     out, y = [], 0.0
     for text, style in heads:
         out.append(text_at(0, y + 12, label(text, 120), style))
@@ -152,7 +155,7 @@ def _passages(state: RunState, rows: int) -> tuple[str, float]:
 def _wrapped(segments: Sequence[Sequence[str]], most: int) -> tuple[str, float]:
     """At most `most` lines of coloured text, the beginning and more of the end, where the answer
     is; and their height."""
-    lines = list(wrap(segments, COLUMNS))
+    lines = list(wrap(list(with_marks(segments)), COLUMNS))
     left_out = max(0, len(lines) - most)
     before = most // 3 if left_out else len(lines)
     out, y = [], 0.0
@@ -290,7 +293,7 @@ class Box(NamedTuple):
 
 def _tree(tree: TreeState, run: RunState | None, leaves: int) -> tuple[str, float]:
     """The radix tree as an icicle, a prefix once, and its height."""
-    out = [text_at(0, 12, label(tree_heading(tree), 110), "h")]
+    out = [text_at(0, 12, label(tree_heading(tree, run), 110), "h")]
     kept = shown_nodes(tree, run, max(1, leaves // 2))
     if not kept:
         return "".join(out), 20

@@ -17,7 +17,7 @@ from .feed import Feed
 from .perfetto import trace_events
 from .plain_text import Shown, plain_text
 from .state import LogState
-from .tree import TreeState
+from .tree import Trees
 from .twin import twin_bundle
 
 FORMATS = {
@@ -92,7 +92,7 @@ class Trace:
     def widget_of(self, uid: str) -> Any:
         from .widget import Dashboard
 
-        feed = Feed(TreeState(), 0.0)
+        feed = Feed(Trees(), 0.0)
         feed.lines = self.lines
         return Dashboard(feed, threading.RLock(), self.run, uid, list(VIEWS), live=False)
 

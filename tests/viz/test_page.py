@@ -15,8 +15,9 @@ from sgnb import events
 from sgnb.events import EventLog, decode, encode
 from sgnb.viz.feed import Feed
 from sgnb.viz.run import RunState
+from sgnb.viz.state import LogState
 from sgnb.viz.tokens import visible
-from sgnb.viz.tree import TreeState
+from sgnb.viz.tree import Trees, TreeState
 from sgnb.viz.widget import module
 
 from .make_log import HOSTILE, Program, WordEngine, demo
@@ -83,15 +84,8 @@ def jump(engine: WordEngine, rng: random.Random, request: int, text: str) -> Non
 
 
 def states(lines: list[str]) -> tuple[TreeState, list[RunState]]:
-    tree = TreeState()
-    runs: list[RunState] = []
-    for record in map(decode, lines):
-        if isinstance(record.event, events.RunStarted):
-            runs.append(RunState(record.event.run, tree.vocabulary))
-        tree.apply(record)
-        for run in runs:
-            run.apply(record)
-    return tree, runs
+    state = LogState(map(decode, lines))
+    return state.tree, list(state.runs.values())
 
 
 def logs() -> list[EventLog]:
@@ -148,10 +142,11 @@ def test_a_feed_tells_what_a_page_that_joins_late_needs(
         rng = random.Random(seed)
         records = random_log(rng).read().records
         join = rng.randrange(len(records))
-        tree = TreeState()
+        trees = Trees()
+        tree = trees[0]
         for record in records[:join]:
             tree.apply(record)
-        feed = Feed(tree, 0.0)
+        feed = Feed(trees, 0.0)
         for start in range(join, len(records), 7):
             feed.push(records[start : min(start + 7, len(records))], 0)
             for record in records[start : start + 7]:
@@ -190,7 +185,7 @@ def test_a_feed_tells_what_a_page_that_joins_late_needs(
 
 def test_what_is_kept_for_late_pages_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sgnb.viz.feed.KEPT_CHARACTERS", 20_000)
-    feed, told = Feed(TreeState(), 0.0), 0
+    feed, told = Feed(Trees(), 0.0), 0
     for seed in range(12):
         records = random_log(random.Random(seed)).read().records
         feed.push(records, 0)
