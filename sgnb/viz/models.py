@@ -5,7 +5,7 @@ The live page does the same (`page/models.js`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 
@@ -54,15 +54,16 @@ def made_by(kind: str, model: Model | None) -> str:
     return kind if model is None else f"{kind} {model.letter}"
 
 
-def with_marks(segments: Sequence[Sequence[str]]) -> Iterator[list[str]]:
+def with_marks(segments: Sequence[Sequence[str]]) -> list[list[str]]:
     """[kind, text] pairs, with the letter of another model before what it made, of kind "model"."""
-    before = ""
+    marked, before = list[list[str]](), ""
     for kind, text in segments:
         letter = letter_of(kind)
         if letter and letter != before:
-            yield ["model", letter]
+            marked.append(["model", letter])
         before = letter
-        yield [kind, text]
+        marked.append([kind, text])
+    return marked
 
 
 def letter_of(kind: str) -> str:

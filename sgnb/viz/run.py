@@ -86,7 +86,7 @@ class RunState:
         self.figures = Figures()
         self.began: float | None = None  # in seconds of the log's clock
         self._now = 0.0
-        self._prefill: float | None = None  # seconds a token, in the step that was fastest at it
+        self._prefill: dict[int, float] = {}  # of an engine, seconds a token in its fastest step
         self.models = {0: Model(0)}  # by number; 0 is the run's own, others come as they are asked
         self._by_engine = {0: self.models[0]}
         self._calls: dict[str, OpenCall] = {}  # to other models, by branch
@@ -122,8 +122,10 @@ class RunState:
             return ""
         line = f"{figures.cached_tokens:,} of {figures.prompt_tokens:,} prompt tokens"
         line += " found in the cache"
-        if figures.cached_tokens and self._prefill is not None:
-            line += f": about {duration(self._prefill * figures.cached_tokens)}"
+        models = self.models.values()
+        seconds = sum(self._prefill.get(one.engine, 0.0) * one.cached_tokens for one in models)
+        if seconds:
+            line += f": about {duration(seconds)}"
         if figures.again_tokens:
             line += f"; {figures.again_tokens:,} more computed again for want of a state"
         return line
@@ -324,7 +326,7 @@ class RunState:
             lengths = [length for _, _, length in event.extended]
             if sum(length for length in lengths if length > 1) >= LEAST_PREFILL:
                 each = event.seconds / sum(lengths)
-                self._prefill = min(each, self._prefill or each)
+                self._prefill[engine] = min(each, self._prefill.get(engine, each))
         return involved
 
     def _jumped(self, event: Jumped) -> bool:

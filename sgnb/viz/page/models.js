@@ -1,0 +1,81 @@
+// The models of a run: its own, and others that its calls named. Twin of sgnb/viz/models.py. And how records of several engines are told apart: all numbers of another engine's requests, tokens and automata are made unique, its nodes stand in a tree of their own.
+
+const OF_ENGINE_FROM = 2 ** 40; // what numbers of engine 1 begin at
+
+const ownNumber = (number) => number % OF_ENGINE_FROM;
+
+// A line of JSON as a record, its numbers unique among engines.
+function parseLine(line) {
+  const record = JSON.parse(line), from = (record.of_engine ?? 0) * OF_ENGINE_FROM;
+  if (!from) return record;
+  const move = (holder, ...names) => {
+    for (const name of names) {
+      const value = holder?.[name];
+      if (Array.isArray(value)) holder[name] = value.map((one) => one + from);
+      else if (value !== undefined) holder[name] = value + from;
+    }
+  };
+  move(record, "request", "prompt", "tokens", "ids");
+  if (record.automaton) move(record, "automaton");
+  move(record.extended, "request");
+  move(record.sampled, "request", "token");
+  move(record.masked, "request");
+  return record;
+}
+
+// The part of a state that is an engine's own: `state` itself, or that of another one, which shares runs and requests.
+function stateOf(state, engine) {
+  if (!engine) return state;
+  if (!state.others.has(engine)) state.others.set(engine, shareWith(state, newState()));
+  return state.others.get(engine);
+}
+
+const shareWith = ({ runs, requests, vocabulary, automata, t }, other) => Object.assign(other, { runs, requests, vocabulary, automata, t });
+
+function newModel(number, name = "", engine = 0) {
+  return { number, name, engine, prompt: 0, cached: 0, output: 0, seconds: 0, open: 0, since: 0 };
+}
+
+const letterOf = ({ number }) => String.fromCharCode(65 + (number % 26));
+const titleOf = (model) => `${letterOf(model)} ${visible(model.name)}`.trimEnd();
+
+// "" for the run's own.
+const markOf = (run, number) => (number ? letterOf(run.models.get(number)) : "");
+
+function beginUse(model, t) {
+  if (!model.open) model.since = t;
+  model.open += 1;
+}
+
+function endUse(model, t) {
+  model.open -= 1;
+  if (!model.open) model.seconds += t - model.since;
+}
+
+function countFound(run, number, row, prompt, cached, again = 0) {
+  const model = run.models.get(number);
+  run.figures.prompt_tokens += prompt;
+  run.figures.cached_tokens += cached;
+  run.figures.again_tokens += again;
+  model.prompt += prompt;
+  model.cached += cached;
+  if (!row) return;
+  row.prompt += prompt;
+  row.cached += cached;
+  row.again += again;
+}
+
+function countWritten(run, number, row, count) {
+  run.figures.output_tokens += count;
+  run.models.get(number).output += count;
+  if (row) row.output += count;
+}
+
+// What each did, of a run that asked several.
+function wordsOfModels(run) {
+  if (!run || run.models.size < 2) return [];
+  return [...run.models.values()].map((model) => {
+    const found = model.cached ? ` (${grouped(model.cached)} found in its cache)` : "";
+    return `${titleOf(model)}: ${grouped(model.prompt)} prompt${found} + ${grouped(model.output)} new tokens · ${duration(model.seconds)}`;
+  });
+}
