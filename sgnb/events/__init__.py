@@ -52,6 +52,7 @@ from .kinds import (
     TextAppended,
     TokensNamed,
     VariantRan,
+    model_letter,
 )
 from .log import EventLog, Read, Record
 from .reader import Reader
@@ -106,5 +107,6 @@ __all__ = [
     "decode",
     "encode",
     "load",
+    "model_letter",
     "replay",
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass
+from string import ascii_uppercase
 from typing import NamedTuple
 
 
@@ -387,6 +388,11 @@ class ComparisonDone:
 
     comparison: str
     lines: tuple[str, ...]  # what was found, for people
+
+
+def model_letter(number: int) -> str:
+    """What stands for a run's models wherever people see them: A for its own, then B, C ..."""
+    return ascii_uppercase[number % len(ascii_uppercase)]
 
 
 EVENT_KINDS: dict[str, type] = {

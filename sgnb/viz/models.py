@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from string import ascii_uppercase
+
+from ..events import model_letter
 
 
 @dataclass(slots=True)
@@ -26,7 +27,7 @@ class Model:
 
     @property
     def letter(self) -> str:
-        return ascii_uppercase[self.number % len(ascii_uppercase)]
+        return model_letter(self.number)
 
     def begin(self, t: float) -> None:
         """A request or a call begins."""

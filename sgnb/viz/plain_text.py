@@ -88,7 +88,8 @@ def model_title(model: Model) -> str:
 def _did(model: Model) -> str:
     found = f" ({model.cached_tokens:,} found in its cache)" if model.cached_tokens else ""
     tokens = f"{model.prompt_tokens:,} prompt{found} + {model.output_tokens:,} new tokens"
-    return f"{tokens} · {duration(model.seconds)}"
+    counted = model.prompt_tokens or model.output_tokens
+    return f"{tokens if counted else 'no tokens counted'} · {duration(model.seconds)}"
 
 
 def batch_lines(state: RunState, most: int) -> Iterator[str]:

@@ -75,7 +75,9 @@ class Trace:
         if self.states.comparison.variants:
             return [self.states.comparison]
         runs = self.states.runs
-        return [*([runs[self.run]] if self.run in runs else runs.values()), self.states.tree]
+        shown = [runs[self.run]] if self.run in runs else list(runs.values())
+        trees = [tree for run in shown[-1:] for tree in run.trees()]
+        return [*shown, *(trees or [self.states.tree])]
 
     def text(self) -> str:
         """The views as text."""

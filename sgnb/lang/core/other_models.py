@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from ...events import ModelAnswered, ModelAsked
+from ...events import ModelAnswered, ModelAsked, model_letter
 from ..executor import Executor, Result, Scores, instead_of, model_name
 from .ops import Choose, Generate
 
@@ -22,11 +22,18 @@ class OtherModels:
         with self._lock:
             if not any(backend is known for known in self.backends):
                 self.backends.append(backend)
-            number = 1 + next(i for i, one in enumerate(self.backends) if one is backend)
+            number = self._number(backend)
         log = self._executor.log
         engine = log.join(backend.log)
         log.emit(ModelAsked(self._run, branch, op.name, number, model_name(backend), engine))
         return instead_of(self._executor, backend)
+
+    def title(self, backend: Executor) -> str:
+        """A backend's letter in views, and its model's name."""
+        return f"{model_letter(self._number(backend))} {model_name(backend)}"
+
+    def _number(self, backend: Executor) -> int:
+        return 1 + next(i for i, one in enumerate(self.backends) if one is backend)
 
     def answered(self, branch: str, message: Result | Scores) -> None:
         """Tell that the call is over, and what it took."""

@@ -114,7 +114,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     if (!found) inspector.replaceChildren(el("span", "sgnb-label sgnb-hint", isBare(store.state) ? STATE_HINT : HINT));
     else {
       inspector.classList.add("sgnb-used");
-      inspector.replaceChildren(...(found.text ? [el("pre", "sgnb-inspected", visible(found.text))] : []), ...found.facts.flatMap(([name, value]) => [el("span", "sgnb-label", name), el("span", "", value)]));
+      inspector.replaceChildren(...(found.text ? [el("pre", "sgnb-inspected", visible(found.text), { tabindex: "0", role: "group", "aria-label": "its text" })] : []), ...found.facts.flatMap(([name, value]) => [el("span", "sgnb-label", name), el("span", "", value)]));
     }
   }
   // The tokens of the text that a node of the tree holds.
@@ -316,7 +316,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     const state = store.state, run = runOf(state);
     const characters = run ? [...run.branches.values()].reduce((sum, branch) => sum + lengthOf(branch.pieces), 0) : 0;
     return {
-      records: store.records.length, nodes: state.nodes.size - 1, cached: state.cachedTokens, evicted: state.evicted, checkpoints: state.checkpoints, missing: state.missing, lost: state.lost,
+      records: store.records.length, engines: 1 + state.others.size, nodes: state.nodes.size - 1, cached: state.cachedTokens, evicted: state.evicted, checkpoints: state.checkpoints, missing: state.missing, lost: state.lost,
       locked: [...state.nodes.values()].filter((node) => node.locks > 0).length, characters, view: chosen,
       ...(run ? { status: run.status, ...run.figures, hit_rate: run.figures.cached_tokens / Math.max(1, run.figures.prompt_tokens) } : {}),
     };

@@ -76,6 +76,7 @@ function wordsOfModels(run) {
   if (!run || run.models.size < 2) return [];
   return [...run.models.values()].map((model) => {
     const found = model.cached ? ` (${grouped(model.cached)} found in its cache)` : "";
-    return `${titleOf(model)}: ${grouped(model.prompt)} prompt${found} + ${grouped(model.output)} new tokens · ${duration(model.seconds)}`;
+    const tokens = model.prompt || model.output ? `${grouped(model.prompt)} prompt${found} + ${grouped(model.output)} new tokens` : "no tokens counted";
+    return `${titleOf(model)}: ${tokens} · ${duration(model.seconds)}`;
   });
 }
