@@ -78,7 +78,7 @@ def trace_events(records: Iterable[Record]) -> list[dict[str, Any]]:
                 place = {"pid": process, "tid": branches[key]}
                 events.append(_name("thread_name", place, f"branch {event.branch}"))
             place = {"pid": process, "tid": branches[key]}
-            facts = {"request": event.request, "prompt tokens": len(event.prompt)}
+            facts: dict[str, Any] = {"request": event.request, "prompt tokens": len(event.prompt)}
             if of in engines:
                 facts["model"] = engines[of]
             calls[of, event.request] = _Call(event, place, t, facts=facts)
@@ -103,8 +103,8 @@ def trace_events(records: Iterable[Record]) -> list[dict[str, Any]]:
             events.append({"ph": "X", "name": "step", "cat": "step"} | span | own)
         elif isinstance(event, NodeEvicted):
             name = f"evicted: {event.reason}"
-            place = {"pid": pid, "tid": 0, "ts": MICRO * t}
-            events.append({"ph": "i", "s": "p", "name": name} | place)
+            place = {"pid": pid, "tid": 0}
+            events.append({"ph": "i", "s": "p", "name": name} | place | {"ts": MICRO * t})
         elif isinstance(event, RequestAdmitted | Jumped | RequestFinished):
             call = calls.get((of, event.request))
             if call is None:

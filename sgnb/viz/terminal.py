@@ -63,7 +63,8 @@ def _text(state: RunState) -> Text:
         if len(state.branches) > 1:
             body.append(f"[{branch.name}] ", "cyan")
         for kind, text in visible_segments(with_marks(segments)):
-            body.append(text, STYLES[kind.partition(" ")[0]])
+            shown = f"[{text}]" if kind == "model" else text  # seen without colours too
+            body.append(shown, STYLES[kind.partition(" ")[0]])
         body.append(f"\nerror: {visible(error)}\n" if error else "\n", "red")
     if state.hidden:
         body.append(f"and {state.hidden} more branches\n", "dim")
