@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import accumulate, compress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -99,8 +99,9 @@ class DryExecutor:
         self._tree = RadixTree(lambda event: None)
         self._scored: set[tuple[int, ...]] = set()  # choices that were, without a prompt
         self._reports: dict[tuple[GrammarSpec, int | None, tuple[str, ...]], _Grammar] = {}
-        own = ThreadPoolExecutor(1, thread_name_prefix="sgnb-dry") if of is None else of._thread
-        self._thread = own
+        self._thread: ThreadPoolExecutor = (
+            ThreadPoolExecutor(1, thread_name_prefix="sgnb-dry") if of is None else of._thread
+        )
 
     def stand_in(self, backend: Executor) -> Executor:
         """Who answers calls to another model, without asking it."""
@@ -108,8 +109,10 @@ class DryExecutor:
             return self
         made = self._others.get(id(backend.log))
         if made is None:
-            is_local = isinstance(backend, LocalExecutor)
-            made = DryExecutor(backend.engine, self) if is_local else _Unknown(backend, self)
+            if isinstance(backend, LocalExecutor):
+                made = DryExecutor(backend.engine, self)
+            else:
+                made = cast(Executor, _Unknown(backend, self))
             self._others[id(backend.log)] = made
         return made
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import codecs
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -91,7 +92,7 @@ class RunState:
         self._by_engine = {0: self.models[0]}
         self._calls: dict[str, OpenCall] = {}  # to other models, by branch
         self._engine = 0  # whose record is applied
-        self._requests: dict[tuple[int, int], _Request] = {}  # by engine and number
+        self._requests = defaultdict[int, dict[int, _Request]](dict)  # by engine and number
 
     def line(self) -> str:
         """The figures, and how long the rest of a batch may take."""
@@ -270,7 +271,7 @@ class RunState:
 
     def _queued(self, event: RequestQueued) -> None:
         branch = self.branches.get(event.branch)
-        if any(request.branch is branch for request in self._requests.values()):
+        if any(request.branch is branch for request in self._requests[self._engine].values()):
             branch = None  # of several samples or choices of a prompt the first is shown
         row = self._row(event.branch)
         generates = event.purpose == "generate"
@@ -281,10 +282,10 @@ class RunState:
         model.begin(self._now)
         vocabulary = self._trees[self._engine].vocabulary
         request = _Request(row, branch, event.prompt, generates, model, vocabulary)
-        self._requests[self._engine, event.request] = request
+        self._requests[self._engine][event.request] = request
 
     def _admitted(self, event: RequestAdmitted) -> bool:
-        request = self._requests.get((self._engine, event.request))
+        request = self._requests[self._engine].get(event.request)
         if request is None or request.admitted:
             return False
         request.admitted = True
@@ -309,18 +310,18 @@ class RunState:
         return [["cached", found], ["again", repeated], ["computed", computed]]
 
     def _stepped(self, event: StepRan) -> bool:
-        requests, involved = self._requests, False
+        engine, involved = self._engine, False
+        requests = self._requests[engine]
         if not requests:
             return False
-        engine = self._engine
         for number, token, _ in event.sampled:
-            request = requests.get((engine, number))
+            request = requests.get(number)
             if request is not None:
                 involved = True
                 request.written += 1
                 self._wrote(request.model, request.row, 1)
                 self._stream(request, "sampled", request.vocabulary.bytes((token,)))
-        involved = involved or any((engine, number) in requests for number, _, _ in event.extended)
+        involved = involved or any(number in requests for number, _, _ in event.extended)
         self.figures.passes += involved
         if involved:
             lengths = [length for _, _, length in event.extended]
@@ -330,7 +331,7 @@ class RunState:
         return involved
 
     def _jumped(self, event: Jumped) -> bool:
-        request = self._requests.get((self._engine, event.request))
+        request = self._requests[self._engine].get(event.request)
         if request is None:
             return False
         count, data = len(event.tokens) - event.dropped, event.data.encode("latin-1")
@@ -351,7 +352,7 @@ class RunState:
             branch.append(kind, request.pending.decode(new, final))
 
     def _request_finished(self, event: RequestFinished) -> bool:
-        request = self._requests.pop((self._engine, event.request), None)
+        request = self._requests[self._engine].pop(event.request, None)
         if request is None:
             return False
         self._wrote(request.model, None, event.output_tokens - request.written)
