@@ -321,7 +321,7 @@ class ModelAsked:
     name: str  # the variable it sets
     number: int  # of the model in this run, from 1; 0 is the run's own
     model: str  # its name
-    engine: int  # that of the records of its engine, see `Record`
+    engine: int  # what `Record.engine` is for its requests
 
 
 @dataclass(frozen=True, slots=True)

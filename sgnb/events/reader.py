@@ -41,7 +41,7 @@ class Reader:
         self._log = log
         self._parts = [_Part(log, 0, after)]
         self.before: list[Record] = []
-        """What logs that joined since the `read` before the last one had said until then."""
+        """What the logs that the last `read` took in had said until they joined."""
 
     def read(self) -> Read:
         """The records since the last time, and how many were lost."""
@@ -93,7 +93,7 @@ class _Part:
         self.after += lost + len(records)
         if not self.engine:
             return Read(records, lost)
-        if records and isinstance(records[-1].event, EngineStopped):
+        if any(isinstance(one.event, EngineStopped) for one in records):
             self.log = None
         of_engine = (one for one in records if type(one.event) not in OF_PROGRAMS)
         moved = [Record(seq, t + self.ahead, event, self.engine) for seq, t, event, _ in of_engine]

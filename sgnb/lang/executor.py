@@ -92,7 +92,8 @@ class Scores:
 class Executor(Protocol):
     """Both calls return at once with a function that cancels the call. `sink` gets any `Delta`s and
     then exactly one `Result` or `Scores`, on a thread that is the executor's own; it must not
-    block. A cancelled call still ends with one, whose error is `Aborted`."""
+    block. A cancelled call still ends with one, whose error is `Aborted`. There may be more: see
+    `model_name` and `instead_of`."""
 
     chat: ChatTemplate
     log: EventLog
