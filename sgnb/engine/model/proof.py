@@ -27,7 +27,7 @@ from ..cache.state_pool import StatePool, States
 from ..request.batch import Batch
 from ..request.request import Request
 from .probe import Probe
-from .recurrent import StepStates, serving
+from .recurrent import Mixer, StepStates, own_cache, serving
 
 TOKENS = 48
 """Of each of the two texts."""
@@ -56,14 +56,34 @@ def draw_texts(model: PreTrainedModel, context: int) -> Texts:
     return Texts(tokens.to(model.device), positions.to(model.device))
 
 
-def own_logits(model: PreTrainedModel, texts: Texts) -> list[Tensor]:
-    """Of each text [TOKENS, vocab], by the model's own attention."""
+def own_logits(model: PreTrainedModel, texts: Texts, mixers: list[Mixer]) -> list[Tensor]:
+    """Of each text [TOKENS, vocab], by the model's own attention; with `mixers` by its own cache
+    too, in the pieces of `STEPS`, as kernels for one token and for many may differ by far."""
+    if mixers:
+        return [_own_pieces(model, texts, i, mixers) for i in range(2)]
     found = []
     with torch.inference_mode():
         for ids, positions in zip(*texts, strict=True):
             out = model(input_ids=ids[None], position_ids=positions[None], use_cache=False)
             found.append(out.logits[0].clone())
     return found
+
+
+def _own_pieces(model: PreTrainedModel, texts: Texts, text: int, mixers: list[Mixer]) -> Tensor:
+    length = texts.tokens.shape[1]
+    spans = [(min(a, length), min(b, length)) for a, b in (step[text] for step in STEPS)]
+    pieces = [piece for a, b in spans for piece in ((a, (a + b) // 2), ((a + b) // 2, b))]
+    if not all(mixer.continues for mixer in mixers):
+        pieces = [pieces[0], *((i, i + 1) for i in range(pieces[0][1], length))]
+    cache = own_cache(model)
+    found = []
+    with torch.inference_mode():
+        for begin, end in pieces:
+            if begin < end:
+                ids, positions = (rows[text : text + 1, begin:end] for rows in texts)
+                out = model(input_ids=ids, position_ids=positions, use_cache=True, **cache)
+                found.append(out.logits[0].clone())
+    return torch.cat(found)
 
 
 def check_logits(
