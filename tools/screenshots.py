@@ -75,7 +75,8 @@ JUDGE = """%load_ext sgnb
 %sglang load tiny
 import sgnb as sgl
 judge = sgl.Engine("tiny")
-examples = "Q: What is the capital of Japan?\\nA: Tokyo\\nQ: What is the capital of Italy?\\nA: Rome\\n"
+examples = "Q: What is the capital of Japan?\\nA: Tokyo\\n"
+examples += "Q: What is the capital of Italy?\\nA: Rome\\n"
 """
 JUDGED = """%%sglang drafts --temperature 0.9 --seed 1
 s += examples
