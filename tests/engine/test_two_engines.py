@@ -273,3 +273,24 @@ def test_records_of_several_logs_come_in_the_order_of_time() -> None:
     again = reader.again(5).records
     own = [one for one in seen if not one.engine][5:]
     assert again == sorted([*own, *(one for one in seen if one.engine)], key=lambda one: one.t)
+
+
+def test_a_stopped_run_leaves_neither_engine_at_work(drafter: Engine, judge: Engine) -> None:
+    @function
+    def both(s: Any) -> None:
+        forks = s.fork(2)
+        forks[0] += "Once" + gen("a", max_tokens=2000, ignore_eos=True, backend=judge)
+        forks[1] += "Twice" + gen("b", max_tokens=2000, ignore_eos=True)
+
+    state = both.run(backend=drafter)
+    while not (judge.stats()["running"] and drafter.stats()["running"]):
+        time.sleep(0.001)
+    state.program.run.cancel()
+    state.program.wait_finished()
+    for engine in (drafter, judge):
+        while engine.stats()["running"]:
+            time.sleep(0.001)
+    run = LogState(read(drafter.log)).runs[state.run_id]
+    assert run.status == "interrupted"
+    assert all(model.output_tokens > 0 for model in run.models.values())
+    assert run.branches["0.0"].segments[-1][0] == "sampled B"
