@@ -71,6 +71,27 @@ function countWritten(run, number, row, count) {
   if (row) row.output += count;
 }
 
+// A call goes to another model. It counts its requests or, where the log has none of it, what `answerModel` is told.
+function askModel(run, { branch: name, name: variable, number, model, engine }, state, t) {
+  if (state.engine) run.models.get(0).name = String(state.engine.model).split("/").at(-1);
+  if (!run.models.has(number)) run.models.set(number, newModel(number, model, engine));
+  beginUse(run.models.get(number), t);
+  run.calls.set(name, { model: number, counted: false, place: run.asked.length });
+  run.asked.push({ branch: name, name: variable, model: number, prompt: [], output: [], cached: 0, again: 0, queued: t, admitted: null, first: null, finished: null, counted: false });
+  const branch = run.branches.get(name);
+  if (branch) branch.generatedFrom = lengthOf(branch.pieces);
+}
+
+function answerModel(run, event, row, t) {
+  const call = run.calls.get(event.branch);
+  if (!call) return;
+  endUse(run.models.get(call.model), t);
+  run.asked[call.place].finished = t;
+  if (call.counted) return;
+  countFound(run, call.model, row, event.prompt_tokens, event.cached_tokens);
+  countWritten(run, call.model, row, event.output_tokens);
+}
+
 // What each did, of a run that asked several.
 function wordsOfModels(run) {
   if (!run || run.models.size < 2) return [];

@@ -198,26 +198,9 @@ const OF_RUNS = {
     branch.generatedFrom = null;
     append(branch.pieces, { kind: "text", text: event.text });
   },
-  ModelAsked(run, event, state, t) {
-    const { number, engine } = event;
-    if (state.engine) run.models.get(0).name = String(state.engine.model).split("/").at(-1);
-    if (!run.models.has(number)) run.models.set(number, newModel(number, event.model, engine));
-    beginUse(run.models.get(number), t);
-    const call = { model: number, counted: false, place: run.asked.length };
-    run.calls.set(event.branch, call);
-    run.asked.push({ branch: event.branch, name: event.name, model: number, prompt: [], output: [], cached: 0, again: 0, queued: t, admitted: null, first: null, finished: null, counted: false });
-    const branch = run.branches.get(event.branch);
-    if (branch) branch.generatedFrom = lengthOf(branch.pieces);
-  },
+  ModelAsked: askModel,
   ModelAnswered(run, event, state, t) {
-    const call = run.calls.get(event.branch);
-    if (!call) return;
-    endUse(run.models.get(call.model), t);
-    run.asked[call.place].finished = t;
-    if (call.counted) return;
-    const row = rowOf(run, event.branch);
-    countFound(run, call.model, row, event.prompt_tokens, event.cached_tokens);
-    countWritten(run, call.model, row, event.output_tokens);
+    answerModel(run, event, rowOf(run, event.branch), t);
   },
   GenerationDone(run, event) {
     finishText(run, event, event.text);
