@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -216,8 +217,12 @@ class Session:
             if not isinstance(prompt, lang.ProgramState):
                 hint = "give a program's state, or two prompts to compare"
                 raise OptionError(f"{shown(prompt)} is no state of a program", hint)
-            branch, log = prompt._branch, prompt.program.executor.log
-            return WhyReport(lookups(log.read().records, prompt.run_id, branch.id))
+            branch, run = prompt._branch.id, prompt.program.run
+            found = lookups(run.executor.log.read().records, run.id, branch)
+            for other in run.others.backends:
+                of_other = lookups(other.log.read().records, run.id, branch)
+                found += [replace(one, model=run.others.title(other)) for one in of_other]
+            return WhyReport(found)
         here, there = self._tokens(prompt), self._tokens(other)
         return WhyReport(difference=difference(here, there, self._vocabulary({*here, *there})))
 
