@@ -1,0 +1,80 @@
+"""Whether an answer is in the format that a call asked for, where the service did not see to it."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from importlib import import_module
+
+from ...errors import GrammarError, ServiceError, shown
+from ...grammar.compiler import TokenGrammar, compile_spec
+from ...grammar.spec import GrammarSpec
+from ...grammar.vocabulary import Vocabulary
+from ...sampling import SamplingParams
+from .endpoint import Sample
+
+
+class Mismatch(Exception):
+    """A text that is not in its format. wanted: the format, for people."""
+
+    def __init__(self, text: str, wanted: str) -> None:
+        super().__init__(wanted)
+        self.text, self.wanted = text, wanted
+
+    def error(self, tries: int) -> ServiceError:
+        what = f"the answer {shown(self.text)} is not {self.wanted} ({tries} tries)"
+        return ServiceError(what, "say in the prompt what is wanted, or ask a model that obeys it")
+
+
+def fitting(sample: Sample, params: SamplingParams) -> str:
+    """The text of a sample in its format, without the blanks around it; of a regex or a grammar the
+    longest beginning that it takes, as if it had bound the text. Mismatch if there is none. May
+    take long: grammars are compiled."""
+    text, grammar = sample.text.strip(), params.grammar
+    if grammar is None:
+        return sample.text
+    if grammar.kind == "json_schema":
+        _check_json(text, grammar.text)
+        return text
+    end = _longest_match(grammar, text)
+    if end is None:
+        raise Mismatch(text, f"what {grammar.kind}={shown(grammar.text)} takes")
+    return text[:end]
+
+
+def _check_json(text: str, schema: str) -> None:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise Mismatch(text, f"JSON: {error}") from None
+    if error := next(_validator(schema).iter_errors(value), None):
+        raise Mismatch(text, f"what its JSON schema allows: {error.message}")
+
+
+@lru_cache(maxsize=64)
+def _validator(schema: str):  # type: ignore[no-untyped-def]
+    jsonschema = import_module("jsonschema")
+    read = json.loads(schema)
+    return jsonschema.validators.validator_for(read)(read)
+
+
+def _longest_match(spec: GrammarSpec, text: str) -> int | None:
+    """How many characters of `text` its longest beginning has that the grammar takes."""
+    matcher, longest, data = _grammar(spec).matcher(), None, text.encode()
+    for at in range(len(data) + 1):
+        if matcher.is_final:
+            longest = at
+        try:
+            if at < len(data):
+                matcher.accept_token(data[at])
+        except GrammarError:
+            break
+    return None if longest is None else len(data[:longest].decode(errors="ignore"))
+
+
+_BYTES = Vocabulary(bytes([byte]) for byte in range(256))
+
+
+@lru_cache(maxsize=64)
+def _grammar(spec: GrammarSpec) -> TokenGrammar:
+    return TokenGrammar(compile_spec(spec), _BYTES)

@@ -1,0 +1,199 @@
+"""OpenAI's chat and completion endpoints, and servers that speak them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from ...errors import OptionError, shown
+from ...lang.chat import PLAIN, ChatTemplate
+from ...lang.executor import ChoiceScore, ScoreCall
+from ...lang.location import Location
+from ...sampling import SamplingParams
+from .collecting import Collected
+from .endpoint import Answer, Ask, Tokens, ignore, refuse
+from .executor import ApiExecutor
+from .failures import missing, translated
+from .limits import Limits
+from .usage import fixed_price
+
+ROLES_AS_TEXT = ChatTemplate("as text", PLAIN.roles)
+"""How a program's text shows the turns of a conversation; the service has marks of its own."""
+
+COMPLETION_MODELS = ("gpt-3.5-turbo-instruct", "davinci-002", "babbage-002")
+MOST_STOPS = 4
+
+_REFUSED = ("min_new_tokens", "stop_token_ids", "stop_regex", "ignore_eos", "thinking")
+_IGNORED = ("top_k", "min_p", "repetition_penalty")
+
+
+class OpenAIEndpoint:
+    """An `Endpoint` through a client of the `openai` package."""
+
+    continues = False
+    samples = True
+    most_stops = MOST_STOPS
+
+    def __init__(
+        self,
+        client: Any,
+        model: str,
+        is_chat: bool,
+        chat: ChatTemplate,
+        own: bool,  # OpenAI's own service, whose defaults are known and whose arguments are newer
+        extra_body: Mapping[str, Any] | None = None,
+        secrets: Collection[str] = (),
+    ) -> None:
+        self.client, self.model, self.is_chat, self.chat = client, model, is_chat, chat
+        self.enforces = frozenset({"json_schema"} if is_chat else ())
+        self._own, self._extra, self._secrets = own, dict(extra_body or {}), secrets
+        self._scores = not is_chat  # until the service shows that it does not
+        self._service = f"the service of {model!r}"
+
+    def check(self, params: SamplingParams, location: Location | None) -> None:
+        hint = "leave it out; extra_body= of the backend sends what a server takes beyond OpenAI's"
+        refuse(self._service, params, _REFUSED, hint)
+        if params.return_logprob and params.logprob_start_len != -1:
+            raise OptionError(
+                f"{self._service} scores no prompt: logprob_start_len={params.logprob_start_len}",
+                "leave it out",
+            )
+        if params.max_new_tokens == 0:
+            raise OptionError(f"{self._service} cannot answer with 0 tokens", "ask for 1 or more")
+        ignore(self._service, params, _IGNORED, location)
+
+    async def ask(self, ask: Ask, piece: Callable[[str], None]) -> Answer:
+        body = self._body(ask)
+        create = self.client.completions.create
+        if self.is_chat:
+            create = self.client.chat.completions.create
+        with translated(self._service, self._secrets):
+            if not ask.stream:
+                return Collected(await create(**body)).answer(ask.params)
+            collected = Collected()
+            stream = await create(stream=True, stream_options={"include_usage": True}, **body)
+            async with stream:
+                async for chunk in stream:
+                    piece(collected.add(chunk))
+            return collected.answer(ask.params)
+
+    def _body(self, ask: Ask) -> dict[str, Any]:
+        params = ask.params
+        body: dict[str, Any] = {"model": self.model, "extra_body": self._extra or None}
+        body |= {"messages": list(ask.messages)} if self.is_chat else {"prompt": ask.prompt}
+        newer = self.is_chat and self._own
+        body["max_completion_tokens" if newer else "max_tokens"] = params.max_new_tokens
+        given = {
+            "temperature": (params.temperature, 1.0),
+            "top_p": (params.top_p, 1.0),
+            "n": (params.n, 1),
+            "frequency_penalty": (params.frequency_penalty, 0.0),
+            "presence_penalty": (params.presence_penalty, 0.0),
+            "seed": (params.seed, None),
+            "stop": (list(params.stop[:MOST_STOPS]), []),
+            "logit_bias": ({str(token): bias for token, bias in params.logit_bias}, {}),
+        }
+        body |= {name: value for name, (value, default) in given.items() if value != default}
+        if not self._own:
+            body.setdefault("temperature", params.temperature)  # servers have other defaults
+        if params.return_logprob:
+            top = params.top_logprobs_num
+            body |= {"logprobs": True, "top_logprobs": top} if self.is_chat else {"logprobs": top}
+        if params.json_schema is not None and "json_schema" in self.enforces:
+            body["response_format"] = _response_format(json.loads(params.json_schema))
+        return body
+
+    async def score(self, call: ScoreCall) -> tuple[tuple[ChoiceScore, ...], Tokens] | None:
+        return None
+
+    async def info(self) -> dict[str, Any]:
+        url = self.client.base_url
+        place = f"{url.scheme}://{url.host}{f':{url.port}' if url.port else ''}{url.path}"
+        return {"model": self.model, "base_url": place, "chat": self.is_chat}
+
+    async def flush_cache(self) -> None:
+        """Nothing: the service keeps its cache to itself."""
+
+    async def close(self) -> None:
+        await self.client.close()
+
+
+class OpenAI(ApiExecutor):
+    """A model of OpenAI's, or of a server that speaks the same protocol.
+
+    model_name: as the service knows it. is_chat_model: whether it is asked by
+    `/chat/completions`, else by `/completions`; by default by its name. base_url: the server, by
+    default OpenAI's own. api_key: by default the environment's OPENAI_API_KEY. prices: money for a
+    million tokens, of the prompt and of the answer. extra_body: what every request also says.
+    options: see `Limits`; all others are the `openai` client's.
+    """
+
+    def __init__(
+        self,
+        model_name: str,
+        is_chat_model: bool | None = None,
+        chat_template: ChatTemplate | None = None,
+        is_azure: bool = False,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        prices: tuple[float, float] | None = None,
+        extra_body: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        limits, options = Limits.split(options)
+        client = make_client(is_azure, base_url, api_key, options)
+        chat = is_chat_model
+        if chat is None:
+            chat = model_name not in COMPLETION_MODELS
+        own = base_url is None and client.base_url.host.endswith("openai.com")
+        template = chat_template or (ROLES_AS_TEXT if chat else PLAIN)
+        secrets = secrets_of(client)
+        endpoint = OpenAIEndpoint(client, model_name, chat, template, own, extra_body, secrets)
+        super().__init__(endpoint, limits, fixed_price(prices))
+
+
+def make_client(
+    is_azure: bool, base_url: str | None, api_key: str | None, options: dict[str, Any]
+) -> Any:
+    """An async client that tries once, and waits as long as it is let. OptionError."""
+    try:
+        import openai
+    except ImportError as error:
+        missing("openai", error)
+    if base_url is not None and api_key is None and "OPENAI_API_KEY" not in os.environ:
+        api_key = "none"  # a server of one's own wants no key, its client does
+    make = openai.AsyncAzureOpenAI if is_azure else openai.AsyncOpenAI
+    own = {} if base_url is None else {"base_url": base_url}
+    try:
+        return make(api_key=api_key, max_retries=0, timeout=None, **own, **options)
+    except (openai.OpenAIError, TypeError) as error:
+        hint = "give api_key=, or set OPENAI_API_KEY; other options are those of openai.AsyncOpenAI"
+        raise OptionError(f"no client for {shown(base_url or 'OpenAI')}: {error}", hint) from None
+
+
+def secrets_of(client: Any) -> list[str]:
+    """What no message may quote."""
+    headers = getattr(client, "_custom_headers", {})
+    return [text for text in (client.api_key, *headers.values()) if isinstance(text, str) and text]
+
+
+def _response_format(schema: Any) -> dict[str, Any]:
+    """OpenAI binds an answer strictly by a schema all of whose properties are required."""
+    strict = _is_strict(schema)
+    own = {"name": "answer", "schema": schema} | ({"strict": True} if strict else {})
+    return {"type": "json_schema", "json_schema": own}
+
+
+def _is_strict(schema: Any) -> bool:
+    if isinstance(schema, list):
+        return all(map(_is_strict, schema))
+    if not isinstance(schema, dict):
+        return True
+    names = set(schema.get("properties", ()))
+    closed = schema.get("additionalProperties") is False
+    if schema.get("type") == "object" and not (closed and names == set(schema.get("required", ()))):
+        return False
+    return all(map(_is_strict, schema.values()))
