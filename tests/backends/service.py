@@ -166,9 +166,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Connection", "close")
+        self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        self.close_connection = True
         pieces = words(texts[0][0])
         for i, piece in enumerate(pieces):
             if fault is not None and i == fault.after:
@@ -180,23 +179,28 @@ class _Handler(BaseHTTPRequestHandler):
         last = {"index": 0, "finish_reason": texts[0][1], **end}
         self._event({"id": "a1", "choices": [last]})
         self._event({"id": "a1", "choices": [], "usage": usage})
-        self.wfile.write(b"data: [DONE]\n\n")
+        self._chunk(b"data: [DONE]\n\n", end=True)
 
     def _fail_in_stream(self, fault: Fault) -> None:
         match fault.kind:
             case "kill":
                 self._kill()
             case "half":
-                self.wfile.write(b"data: [DONE]\n\n")
+                self._chunk(b"data: [DONE]\n\n", end=True)
             case "bad json":
-                self.wfile.write(b'data: {"id": \n\n')
+                self._chunk(b'data: {"id": \n\n', end=True)
             case "error in stream":
                 self._event({"error": {"message": f"overloaded, key {KEY}"}})
+                self._chunk(b"", end=True)
             case other:
                 raise AssertionError(other)
 
     def _event(self, data: Any) -> None:
-        self.wfile.write(b"data: " + json.dumps(data).encode() + b"\n\n")
+        self._chunk(b"data: " + json.dumps(data).encode() + b"\n\n")
+
+    def _chunk(self, data: bytes, end: bool = False) -> None:
+        framed = b"%x\r\n%s\r\n" % (len(data), data) if data else b""
+        self.wfile.write(framed + (b"0\r\n\r\n" if end else b""))
         self.wfile.flush()
 
     def _send(

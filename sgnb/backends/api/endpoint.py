@@ -91,7 +91,6 @@ class Endpoint(Protocol):
     is_chat: bool  # asks are conversations, else texts
     continues: bool  # a conversation may end with the assistant's own turn, which is gone on with
     samples: bool  # one request may ask for several texts
-    most_stops: int | None  # of a request; further ones cut the answer here
     enforces: frozenset[str]  # kinds of grammars, such as "json_schema", that it binds texts by
 
     def check(self, params: SamplingParams, location: Location | None) -> None:

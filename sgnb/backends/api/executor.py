@@ -38,8 +38,7 @@ class ApiExecutor:
     ) -> None:
         self.endpoint, self.limits = endpoint, limits or Limits()
         self.chat, self.marks, self.log = endpoint.chat, None, EventLog()
-        self._price = price
-        self._usage = Usage(endpoint.model)
+        self._usage = Usage(endpoint.model, price)
         self._gate = Gate(self.limits)
         self._loop = LoopThread("sgnb-api")
         self.close = self._loop.close
@@ -85,16 +84,20 @@ class ApiExecutor:
             made = task.result() if error is None else kind(error=error)  # type: ignore[arg-type]
             if error is not None and isinstance(made, Result):
                 made = replace(made, texts=(flight.told,), meta=(flight.meta(None),))
-            self._usage.add(flight.call.run, flight.count(error, self._price))
+            self._usage.add(flight.call.run, flight.count(error))
             sink(made)
 
         return self._loop.start(work, ended)
 
     async def _generate(self, ask: Ask, flight: Flight) -> Result:
-        parts = [ask]
-        if ask.params.n > 1 and not self.endpoint.samples:
-            parts = [_single(ask, i) for i in range(ask.params.n)]
-        answers = await asyncio.gather(*(self._fitting(part, flight) for part in parts))
+        answers: list[Answer] = []
+        if ask.params.n == 1 or self.endpoint.samples:
+            answers = [await self._fitting(ask, flight)]
+        have = sum(len(answer.samples) for answer in answers)  # some services take no n
+        missing = [_single(ask, i) for i in range(have, ask.params.n)]
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._fitting(one, flight)) for one in missing]
+        answers += [task.result() for task in tasks]
         samples = [(answer, sample) for answer in answers for sample in answer.samples]
         return Result(
             tuple(sample.text for _, sample in samples),
@@ -113,7 +116,7 @@ class ApiExecutor:
             except Mismatch as mismatch:
                 if attempt == self.limits.format_tries or flight.told:
                     raise mismatch.error(attempt) from None
-                flight.used.retried["format"] += 1
+                flight.used.again["format"] += 1
                 continue
             pairs = zip(answer.samples, texts, strict=True)
             return replace(answer, samples=tuple(replace(s, text=text) for s, text in pairs))
@@ -125,9 +128,9 @@ class ApiExecutor:
         return await asyncio.to_thread(fitting, sample, params)
 
     async def _ask(self, ask: Ask, flight: Flight) -> Answer:
-        """The service's answer; its stops beyond those that the service takes cut it here."""
-        most = self.endpoint.most_stops
-        stops = ask.params.stop[most:]
+        """The service's answer. Stops cut it here too: some services take only a few, others leave
+        them in the text."""
+        stops = () if ask.params.min_new_tokens else ask.params.stop
 
         async def request() -> Answer:
             flight.begin(stops)
@@ -143,7 +146,7 @@ class ApiExecutor:
     async def _send(self, request: Callable[[], Any], ask: Ask, flight: Flight) -> Any:
         def failed(failure: Failure, again: bool) -> None:
             if again:
-                flight.used.retried[failure.reason] += 1
+                flight.used.again[failure.reason] += 1
 
         async def counted() -> Any:
             flight.used.requests += 1
@@ -176,7 +179,7 @@ class ApiExecutor:
                 values = tuple(float(i == index) for i in range(len(call.choices)))
                 return Scores(meta=flight.meta(answer), values=values, chosen=index)
             if attempt < self.limits.format_tries:
-                flight.used.retried["format"] += 1
+                flight.used.again["format"] += 1
         raise Mismatch(answer.samples[0].text, f"one of {list(call.choices)}").error(attempt)
 
     @property

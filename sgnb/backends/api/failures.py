@@ -42,7 +42,7 @@ def failure_of(error: Exception, service: str, secrets: Collection[str]) -> Fail
         return _passing("timeout", f"{service} did not answer in time")
     if "Connection" in type(error).__name__:
         cause = _without(str(error.__cause__ or error), secrets)
-        return _passing("no connection", f"{service} cannot be reached: {cause}")
+        return _passing("connection", f"{service} cannot be reached: {cause}")
     if isinstance(status, int) and status >= 400:
         return _refused(error, status, service, said)
     if isinstance(error, HalfAnswer):
@@ -50,7 +50,7 @@ def failure_of(error: Exception, service: str, secrets: Collection[str]) -> Fail
     if hasattr(error, "body"):  # an error in the middle of a stream
         return _passing("error", f"{service} broke off: {said}")
     if type(error).__module__.startswith(("http", "aiohttp", "ssl", "anyio")):
-        return _passing("broken off", f"the connection to {service} broke off: {said}")
+        return _passing("connection", f"the connection to {service} broke off: {said}")
     return _passing("bad answer", f"{service} answered with what is none: {said}")
 
 

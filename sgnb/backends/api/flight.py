@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import Aborted, ServiceError, shown
 from ...lang.executor import Call, Delta, ScoreCall
 from .endpoint import Answer, Failure, Sample, Tokens
-from .usage import Price, Used
+from .usage import Used
 
 
 class Flight:
@@ -52,11 +52,10 @@ class Flight:
     def count_tokens(self, tokens: Tokens) -> None:
         self.used.tokens += tokens
 
-    def count(self, error: BaseException | None, price: Price) -> Used:
+    def count(self, error: BaseException | None) -> Used:
         """What it took, now that it has ended."""
         self.used.stopped = int(isinstance(error, Aborted))
         self.used.failed = int(error is not None and not self.used.stopped)
-        self.used.cost = price(self.used.tokens)
         return self.used
 
     def meta(self, answer: Answer | None, sample: Sample | None = None) -> dict[str, Any]:

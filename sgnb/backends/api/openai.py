@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...errors import OptionError, shown
+from ...errors import OptionError
 from ...lang.chat import PLAIN, ChatTemplate
 from ...lang.executor import ChoiceScore, ScoreCall
 from ...lang.location import Location
 from ...sampling import SamplingParams
-from .collecting import Collected
+from .clients import make_client, place_of, secrets_of
+from .collecting import Collected, tokens_of
+from .echo import Scored, alone
 from .endpoint import Answer, Ask, Tokens, ignore, refuse
 from .executor import ApiExecutor
-from .failures import missing, translated
+from .failures import translated
 from .limits import Limits
-from .usage import fixed_price
+from .usage import fixed_price, listed_price, no_price
 
 ROLES_AS_TEXT = ChatTemplate("as text", PLAIN.roles)
 """How a program's text shows the turns of a conversation; the service has marks of its own."""
@@ -34,7 +35,6 @@ class OpenAIEndpoint:
 
     continues = False
     samples = True
-    most_stops = MOST_STOPS
 
     def __init__(
         self,
@@ -44,12 +44,10 @@ class OpenAIEndpoint:
         chat: ChatTemplate,
         own: bool,  # OpenAI's own service, whose defaults are known and whose arguments are newer
         extra_body: Mapping[str, Any] | None = None,
-        secrets: Collection[str] = (),
     ) -> None:
         self.client, self.model, self.is_chat, self.chat = client, model, is_chat, chat
         self.enforces = frozenset({"json_schema"} if is_chat else ())
-        self._own, self._extra, self._secrets = own, dict(extra_body or {}), secrets
-        self._scores = not is_chat  # until the service shows that it does not
+        self._own, self._extra, self._secrets = own, dict(extra_body or {}), secrets_of(client)
         self._service = f"the service of {model!r}"
 
     def check(self, params: SamplingParams, location: Location | None) -> None:
@@ -102,16 +100,35 @@ class OpenAIEndpoint:
             top = params.top_logprobs_num
             body |= {"logprobs": True, "top_logprobs": top} if self.is_chat else {"logprobs": top}
         if params.json_schema is not None and "json_schema" in self.enforces:
-            body["response_format"] = _response_format(json.loads(params.json_schema))
+            body["response_format"] = response_format(json.loads(params.json_schema))
         return body
 
     async def score(self, call: ScoreCall) -> tuple[tuple[ChoiceScore, ...], Tokens] | None:
-        return None
+        if self.is_chat:
+            return None
+        with translated(self._service, self._secrets):
+            answer = await self._echoed([call.prompt + choice for choice in call.choices])
+            tokens = tokens_of(answer.usage)
+            scored = Scored.read(call, answer)
+            if scored is None or not call.unconditional:
+                return scored and (scored.choices(), tokens)
+            answer = await self._echoed(scored.own_texts())
+            return scored.choices(alone(call, scored, answer)), tokens + tokens_of(answer.usage)
+
+    async def _echoed(self, texts: Sequence[str]) -> Any:
+        """Texts with the log-probabilities of their tokens, from a service that gives them."""
+        return await self.client.completions.create(
+            model=self.model,
+            prompt=list(texts),
+            echo=True,
+            logprobs=0,
+            max_tokens=1,
+            temperature=0,
+            extra_body=self._extra or None,
+        )
 
     async def info(self) -> dict[str, Any]:
-        url = self.client.base_url
-        place = f"{url.scheme}://{url.host}{f':{url.port}' if url.port else ''}{url.path}"
-        return {"model": self.model, "base_url": place, "chat": self.is_chat}
+        return {"model": self.model, "base_url": place_of(self.client), "chat": self.is_chat}
 
     async def flush_cache(self) -> None:
         """Nothing: the service keeps its cache to itself."""
@@ -144,43 +161,18 @@ class OpenAI(ApiExecutor):
         **options: Any,
     ) -> None:
         limits, options = Limits.split(options)
-        client = make_client(is_azure, base_url, api_key, options)
+        client = make_client(base_url, api_key, options, is_azure)
         chat = is_chat_model
         if chat is None:
             chat = model_name not in COMPLETION_MODELS
         own = base_url is None and client.base_url.host.endswith("openai.com")
         template = chat_template or (ROLES_AS_TEXT if chat else PLAIN)
-        secrets = secrets_of(client)
-        endpoint = OpenAIEndpoint(client, model_name, chat, template, own, extra_body, secrets)
-        super().__init__(endpoint, limits, fixed_price(prices))
+        endpoint = OpenAIEndpoint(client, model_name, chat, template, own, extra_body)
+        listed = listed_price(model_name) if own else no_price
+        super().__init__(endpoint, limits, fixed_price(prices, listed))
 
 
-def make_client(
-    is_azure: bool, base_url: str | None, api_key: str | None, options: dict[str, Any]
-) -> Any:
-    """An async client that tries once, and waits as long as it is let. OptionError."""
-    try:
-        import openai
-    except ImportError as error:
-        missing("openai", error)
-    if base_url is not None and api_key is None and "OPENAI_API_KEY" not in os.environ:
-        api_key = "none"  # a server of one's own wants no key, its client does
-    make = openai.AsyncAzureOpenAI if is_azure else openai.AsyncOpenAI
-    own = {} if base_url is None else {"base_url": base_url}
-    try:
-        return make(api_key=api_key, max_retries=0, timeout=None, **own, **options)
-    except (openai.OpenAIError, TypeError) as error:
-        hint = "give api_key=, or set OPENAI_API_KEY; other options are those of openai.AsyncOpenAI"
-        raise OptionError(f"no client for {shown(base_url or 'OpenAI')}: {error}", hint) from None
-
-
-def secrets_of(client: Any) -> list[str]:
-    """What no message may quote."""
-    headers = getattr(client, "_custom_headers", {})
-    return [text for text in (client.api_key, *headers.values()) if isinstance(text, str) and text]
-
-
-def _response_format(schema: Any) -> dict[str, Any]:
+def response_format(schema: Any) -> dict[str, Any]:
     """OpenAI binds an answer strictly by a schema all of whose properties are required."""
     strict = _is_strict(schema)
     own = {"name": "answer", "schema": schema} | ({"strict": True} if strict else {})
