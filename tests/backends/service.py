@@ -56,6 +56,8 @@ class Service:
         self, answer: Callable[[Request], str] = lambda r: "one two three", delay: float = 0.0
     ) -> None:
         self.answer, self.delay = answer, delay
+        self.samples = True  # takes n
+        self.scores = True  # gives log-probabilities of prompts
         self.requests: list[Request] = []
         self.faults: deque[Fault | None] = deque()
         self.running = self.most_running = 0
@@ -148,7 +150,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, request: Request, fault: Fault | None) -> None:
         body, chat = request.body, "messages" in request.body
         prompts = body.get("prompt") if isinstance(body.get("prompt"), list) else [None]
-        texts = [_cut(self.service.answer(request), body) for _ in range(body.get("n") or 1)]
+        count = (body.get("n") or 1) if self.service.samples else 1
+        texts = [_cut(self.service.answer(request), body) for _ in range(count)]
         prompt = len(words(request.prompt)) * len(prompts)
         made = sum(len(words(text)) for text, _ in texts)
         usage = {
@@ -160,6 +163,10 @@ class _Handler(BaseHTTPRequestHandler):
         with self.service.lock:
             self.service.prompt_tokens += prompt
             self.service.completion_tokens += made
+        if body.get("echo") and self.service.scores:
+            choices = [_echoed(i, text) for i, text in enumerate(prompts)]
+            self._send(200, json.dumps({"id": "a1", "choices": choices, "usage": usage}))
+            return
         if not body.get("stream"):
             choices = [_choice(i, t, end, chat, body) for i, (t, end) in enumerate(texts)]
             self._send(200, json.dumps({"id": "a1", "choices": choices, "usage": usage}))
@@ -230,6 +237,22 @@ def _cut(text: str, body: dict[str, Any]) -> tuple[str, str]:
         text, end = "".join(words(text)[:limit]), "length"
     found = [at for stop in body.get("stop") or () if (at := text.find(stop)) >= 0]
     return (text[: min(found)], "stop") if found else (text, end)
+
+
+def logprob(token: str) -> float:
+    return -0.01 * sum(map(ord, token))
+
+
+def _echoed(index: int, prompt: str) -> dict[str, Any]:
+    """A prompt with the log-probabilities of its tokens, and one token more."""
+    tokens = [*words(prompt), " next"]
+    logprobs = {"tokens": tokens, "token_logprobs": [None, *map(logprob, tokens[1:])]}
+    return {
+        "index": index,
+        "finish_reason": "length",
+        "text": f"{prompt} next",
+        "logprobs": logprobs,
+    }
 
 
 def _choice(index: int, text: str, end: str, chat: bool, body: dict[str, Any]) -> dict[str, Any]:

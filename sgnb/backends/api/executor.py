@@ -106,9 +106,11 @@ class ApiExecutor:
 
     async def _fitting(self, ask: Ask, flight: Flight) -> Answer:
         """An answer whose texts are in the format that was asked for."""
-        grammar = ask.params.grammar
+        grammar, stops = ask.params.grammar, ask.params.stop
         if grammar is not None and grammar.kind not in self.endpoint.enforces:
-            ask = replace(ask, stream=False)
+            # A free answer may begin with a blank, which would end it at once.
+            params = replace(ask.params, stop=tuple(stop for stop in stops if stop.strip()))
+            ask = replace(ask, params=params, stream=False)
         for attempt in range(1, self.limits.format_tries + 1):
             answer = await self._ask(ask, flight)
             try:
@@ -119,7 +121,8 @@ class ApiExecutor:
                 flight.used.again["format"] += 1
                 continue
             pairs = zip(answer.samples, texts, strict=True)
-            return replace(answer, samples=tuple(replace(s, text=text) for s, text in pairs))
+            fitted = (replace(sample, text=text) for sample, text in pairs)
+            return replace(answer, samples=tuple(_cut(sample, stops) for sample in fitted))
         raise AssertionError("the last try returns or raises")
 
     async def _format(self, sample: Sample, params: SamplingParams) -> str:

@@ -201,8 +201,13 @@ def _first_own(found: Sequence[dict[str, Any]]) -> int:
     """Where the choices begin: the first place at which a token of one differs from the prompt's,
     which comes first."""
     prompt, *texts = ([row[1] for row in meta["input_token_logprobs"]] for meta in found)
-    agree = (takewhile(lambda pair: pair[0] == pair[1], zip(prompt, text)) for text in texts)
-    return min(sum(1 for _ in same) for same in agree)
+    return min(_agreeing(prompt, text) for text in texts)
+
+
+def _agreeing(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many tokens at their beginnings are the same."""
+    same = (x == y for x, y in zip(a, b, strict=False))
+    return sum(1 for _ in takewhile(bool, same))
 
 
 def _score(rows: Sequence[Row], meta: dict[str, Any], alone: dict[str, Any]) -> ChoiceScore:
