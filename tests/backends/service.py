@@ -148,6 +148,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def _answer(self, request: Request, fault: Fault | None) -> None:
+        if request.path.endswith("/messages"):
+            return self._answer_as_anthropic(request, fault)
         body, chat = request.body, "messages" in request.body
         prompts = body.get("prompt") if isinstance(body.get("prompt"), list) else [None]
         count = (body.get("n") or 1) if self.service.samples else 1
@@ -187,6 +189,37 @@ class _Handler(BaseHTTPRequestHandler):
         self._event({"id": "a1", "choices": [last]})
         self._event({"id": "a1", "choices": [], "usage": usage})
         self._chunk(b"data: [DONE]\n\n", end=True)
+
+    def _answer_as_anthropic(self, request: Request, fault: Fault | None) -> None:
+        text = self.service.answer(request)
+        usage = {"input_tokens": 7, "output_tokens": len(words(text)), "cache_read_input_tokens": 2}
+        message = {"id": "m1", "type": "message", "role": "assistant", "model": "claude-x"}
+        message |= {"stop_reason": "end_turn", "stop_sequence": None, "usage": usage}
+        if not request.body.get("stream"):
+            said = message | {"content": [{"type": "text", "text": text}]}
+            return self._send(200, json.dumps(said))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        begun = message | {"content": [], "stop_reason": None}
+        self._named({"type": "message_start", "message": begun})
+        block = {"type": "text", "text": ""}
+        self._named({"type": "content_block_start", "index": 0, "content_block": block})
+        for i, piece in enumerate(words(text)):
+            if fault is not None and i == fault.after:
+                return self._fail_in_stream(fault)
+            delta = {"type": "text_delta", "text": piece}
+            self._named({"type": "content_block_delta", "index": 0, "delta": delta})
+        self._named({"type": "content_block_stop", "index": 0})
+        end = {"stop_reason": "end_turn", "stop_sequence": None}
+        self._named({"type": "message_delta", "delta": end, "usage": usage})
+        self._named({"type": "message_stop"})
+        self._chunk(b"", end=True)
+
+    def _named(self, event: dict[str, Any]) -> None:
+        data = json.dumps(event)
+        self._chunk(f"event: {event['type']}\ndata: {data}\n\n".encode())
 
     def _fail_in_stream(self, fault: Fault) -> None:
         match fault.kind:

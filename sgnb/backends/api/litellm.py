@@ -14,7 +14,7 @@ from ...sampling import SamplingParams
 from .collecting import Collected
 from .endpoint import Answer, Ask, Tokens, ignore, refuse
 from .executor import ApiExecutor
-from .failures import missing, translated
+from .failures import HalfAnswer, missing, translated
 from .limits import Limits
 from .openai import ROLES_AS_TEXT, response_format
 from .usage import fixed_price, listed_price
@@ -79,6 +79,8 @@ class LiteLLMEndpoint:
             collected = Collected()
             async for chunk in answer:
                 piece(collected.add(chunk))
+            if answer.received_finish_reason is None:  # it writes an end that was not there
+                raise HalfAnswer
             return collected.answer(ask.params)
 
     def _body(self, ask: Ask) -> dict[str, Any]:

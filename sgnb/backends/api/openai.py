@@ -14,7 +14,7 @@ from ...sampling import SamplingParams
 from .clients import make_client, place_of, secrets_of
 from .collecting import Collected, tokens_of
 from .echo import Scored, alone
-from .endpoint import Answer, Ask, Tokens, ignore, refuse
+from .endpoint import Answer, Ask, Failure, Tokens, ignore, refuse
 from .executor import ApiExecutor
 from .failures import translated
 from .limits import Limits
@@ -48,6 +48,7 @@ class OpenAIEndpoint:
         self.client, self.model, self.is_chat, self.chat = client, model, is_chat, chat
         self.enforces = frozenset({"json_schema"} if is_chat else ())
         self._own, self._extra, self._secrets = own, dict(extra_body or {}), secrets_of(client)
+        self._scores = not is_chat  # until it refuses
         self._service = f"the service of {model!r}"
 
     def check(self, params: SamplingParams, location: Location | None) -> None:
@@ -64,6 +65,15 @@ class OpenAIEndpoint:
 
     async def ask(self, ask: Ask, piece: Callable[[str], None]) -> Answer:
         body = self._body(ask)
+        try:
+            return await self._ask(ask, body, piece)
+        except Failure as failure:
+            if "response_format" in body and "response_format" in str(failure.error):
+                self.enforces = frozenset()  # from now on the answer is only checked
+                raise Failure(failure.reason, failure.error, again=True, wait=0.0) from None
+            raise
+
+    async def _ask(self, ask: Ask, body: dict[str, Any], piece: Callable[[str], None]) -> Answer:
         create = self.client.completions.create
         if self.is_chat:
             create = self.client.chat.completions.create
@@ -104,8 +114,17 @@ class OpenAIEndpoint:
         return body
 
     async def score(self, call: ScoreCall) -> tuple[tuple[ChoiceScore, ...], Tokens] | None:
-        if self.is_chat:
+        if not self._scores:
             return None
+        try:
+            return await self._score(call)
+        except Failure as failure:
+            if failure.again:
+                raise
+            self._scores = False  # it has refused to
+            return None
+
+    async def _score(self, call: ScoreCall) -> tuple[tuple[ChoiceScore, ...], Tokens] | None:
         with translated(self._service, self._secrets):
             answer = await self._echoed([call.prompt + choice for choice in call.choices])
             tokens = tokens_of(answer.usage)

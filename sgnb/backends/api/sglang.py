@@ -114,14 +114,14 @@ class SGLangEndpoint:
         return tuple(scores), tokens
 
     async def _scored(self, logprob_start_len: int = -1, **prompts: Any) -> list[dict[str, Any]]:
-        """The meta information of prompts."""
-        body = {
+        """The meta information of prompts, with log-probabilities from a place on."""
+        body: dict[str, Any] = {
             **prompts,
             "sampling_params": {"max_new_tokens": 0, "temperature": 0},
-            "return_logprob": logprob_start_len >= 0,
-            "return_text_in_logprobs": True,
-            "logprob_start_len": logprob_start_len,
         }
+        if logprob_start_len >= 0:
+            body |= {"return_logprob": True, "logprob_start_len": logprob_start_len}
+            body |= {"return_text_in_logprobs": True}
         return [one["meta_info"] for one in await self._post("/generate", body)]
 
     async def info(self) -> dict[str, Any]:
