@@ -40,7 +40,7 @@ class ApiExecutor:
         self.chat, self.marks, self.log = endpoint.chat, None, EventLog()
         self._usage = Usage(endpoint.model, price)
         self._gate = Gate(self.limits)
-        self._loop = LoopThread("sgnb-api")
+        self._loop = LoopThread("sgnb-api", endpoint.close)
         self.close = self._loop.close
 
     def usage(self) -> Usage:
