@@ -195,10 +195,13 @@ class ApiExecutor:
         raise OptionError(f"{self!r} gives no tokens of a text", hint)
 
     def flush_cache(self) -> int:
+        """Have an SGLang server forget what it has cached; other services keep theirs. 0: how much
+        that was, nobody says."""
         self._loop.run(self.endpoint.flush_cache())
         return 0
 
     def server_info(self) -> dict[str, Any]:
+        """The model, and what the service says of itself."""
         return self._loop.run(self.endpoint.info())  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
