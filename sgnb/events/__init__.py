@@ -47,6 +47,7 @@ from .kinds import (
     Sampled,
     StepRan,
     TextAppended,
+    TextStreamed,
     TokensNamed,
     VariantRan,
 )
@@ -93,6 +94,7 @@ __all__ = [
     "Sampled",
     "StepRan",
     "TextAppended",
+    "TextStreamed",
     "Tokens",
     "TokensNamed",
     "VariantRan",

@@ -31,6 +31,7 @@ from ..events import (
     RunStarted,
     StepRan,
     TextAppended,
+    TextStreamed,
     TokensNamed,
 )
 from .branch import Branch, common_length, drop, take
@@ -249,6 +250,13 @@ class RunState:
             branch.generated_from = None
             branch.append("text", event.text)
 
+    def _streamed(self, event: TextStreamed) -> None:
+        branch = self.branches.get(event.branch)
+        if branch is not None:
+            if branch.generated_from is None:
+                branch.generated_from = branch.length
+            branch.append("sampled", event.text)
+
     def _generated(self, event: GenerationDone) -> None:
         self._finish_text(event.branch, event.name, event.text)
 
@@ -364,8 +372,19 @@ class RunState:
         if request is None:
             return False
         self.figures.output_tokens += event.output_tokens - request.written
+        if not request.prompt:
+            self._count_untold(request, event)
         self._stream(request, "sampled", b"", final=True)
         return True
+
+    def _count_untold(self, request: _Request, event: RequestFinished) -> None:
+        """The tokens of a request that were counted elsewhere, and not told."""
+        self.figures.prompt_tokens += event.prompt_tokens
+        self.figures.cached_tokens += event.cached_tokens
+        if request.row is not None:
+            request.row.prompt += event.prompt_tokens
+            request.row.cached += event.cached_tokens
+            request.row.output += event.output_tokens
 
     _handlers: ClassVar[dict[type, Callable[[Any, Any], bool | None]]] = {
         TokensNamed: _name,
@@ -375,6 +394,7 @@ class RunState:
         ProgramCalled: _called,
         BranchFinished: _branch_finish,
         TextAppended: _text,
+        TextStreamed: _streamed,
         GenerationDone: _generated,
         ChoiceMade: _chosen,
         RequestQueued: _queued,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ...errors import Aborted, OptionError
-from ...events import EventLog
+from ...events import EventLog, RequestQueued, TextStreamed
 from ...lang.executor import Call, Delta, Result, ScoreCall, Scores
 from ...sampling import SamplingParams
 from ...segment import Segment
@@ -40,6 +41,7 @@ class ApiExecutor:
         self.chat, self.marks, self.log = endpoint.chat, None, EventLog()
         self._usage = Usage(endpoint.model, price)
         self._gate = Gate(self.limits)
+        self._numbers = itertools.count(1)  # of calls
         self._loop = LoopThread("sgnb-api", endpoint.close)
         self.close = self._loop.close
 
@@ -63,7 +65,12 @@ class ApiExecutor:
         self, ask: Ask, call: Call, sink: Callable[[Delta | Result], None]
     ) -> Callable[[], None]:
         """Send `ask` for `call`: the same as `generate`, which asks for what the call says."""
-        flight = Flight(call, sink if ask.stream else None)
+
+        def tell(piece: Delta) -> None:
+            self.log.emit(TextStreamed(call.run, call.branch, piece.text))
+            sink(piece)
+
+        flight = Flight(call, tell if ask.stream else None)
         return self._start(partial(self._generate, ask, flight), flight, Result, sink)
 
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
@@ -77,6 +84,11 @@ class ApiExecutor:
         kind: type[Result] | type[Scores],
         sink: Callable[[Any], None],
     ) -> Callable[[], None]:
+        request, call = next(self._numbers), flight.call
+        purpose = "generate" if kind is Result else "score"
+        place = call.location or ("", 0)
+        event = RequestQueued(request, call.run, call.branch, call.name, purpose, (), *place)
+
         def ended(task: asyncio.Task[Any]) -> None:
             error: BaseException | None = Aborted("the call was stopped")
             if not task.cancelled():
@@ -84,9 +96,11 @@ class ApiExecutor:
             made = task.result() if error is None else kind(error=error)  # type: ignore[arg-type]
             if error is not None and isinstance(made, Result):
                 made = replace(made, texts=(flight.told,), meta=(flight.meta(None),))
-            self._usage.add(flight.call.run, flight.count(error))
+            self._usage.add(call.run, flight.count(error))
+            self.log.emit(flight.finished(request, error, made))
             sink(made)
 
+        self.log.emit(event)
         return self._loop.start(work, ended)
 
     async def _generate(self, ask: Ask, flight: Flight) -> Result:

@@ -152,7 +152,8 @@ class LiteLLM(ApiExecutor):
 
 
 class Anthropic(LiteLLM):
-    """A model of Anthropic's, by its `model_name`. Arguments as for `LiteLLM`; the key is that of ANTHROPIC_API_KEY."""
+    """A model of Anthropic's, by its `model_name`. Arguments as for `LiteLLM`; the key is that of
+    ANTHROPIC_API_KEY."""
 
     def __init__(self, model_name: str, **options: Any) -> None:
         super().__init__(f"anthropic/{model_name.removeprefix('anthropic/')}", **options)

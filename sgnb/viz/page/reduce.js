@@ -149,6 +149,17 @@ function finishText(run, event, text) {
   branch.variables[event.name] = text;
 }
 
+// The tokens of a request that were counted elsewhere, and not told.
+function countUntold(run, request, event) {
+  run.figures.prompt_tokens += event.prompt_tokens;
+  run.figures.cached_tokens += event.cached_tokens;
+  const row = rowOf(run, request.branch);
+  if (!row) return;
+  row.prompt += event.prompt_tokens;
+  row.cached += event.cached_tokens;
+  row.output += event.output_tokens;
+}
+
 // Handlers of records that name a run.
 const OF_RUNS = {
   RunFinished(run, event) {
@@ -192,6 +203,12 @@ const OF_RUNS = {
     if (!branch) return;
     branch.generatedFrom = null;
     append(branch.pieces, { kind: "text", text: event.text });
+  },
+  TextStreamed(run, event) {
+    const branch = run.branches.get(event.branch);
+    if (!branch) return;
+    branch.generatedFrom ??= lengthOf(branch.pieces);
+    append(branch.pieces, { kind: "sampled", text: event.text });
   },
   GenerationDone(run, event) {
     finishText(run, event, event.text);
@@ -419,6 +436,7 @@ const OF_ENGINE = {
     if (!run) return;
     timed(run, t);
     run.figures.output_tokens += event.output_tokens - request.written;
+    if (!request.prompt.length) countUntold(run, request, event);
     stream(state, request, "sampled", NO_BYTES, true);
   },
 };
