@@ -57,6 +57,7 @@ class Service:
     ) -> None:
         self.answer, self.delay = answer, delay
         self.samples = True  # takes n
+        self.refuses = ""  # requests with this argument
         self.scores = True  # gives log-probabilities of prompts
         self.requests: list[Request] = []
         self.faults: deque[Fault | None] = deque()
@@ -116,6 +117,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _reply(self, request: Request, fault: Fault | None) -> None:
         time.sleep(self.service.delay)
+        if (name := self.service.refuses) in request.body:
+            return self._send(400, json.dumps({"error": {"message": f"no {name} here"}}))
         if fault is not None and not request.body.get("stream"):
             return self._fail(fault)
         if fault is not None and fault.kind in ("status", "hang", "wrong type"):

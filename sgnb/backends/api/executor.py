@@ -16,7 +16,7 @@ from ...sampling import SamplingParams
 from ...segment import Segment
 from .choosing import chosen, question
 from .conversation import conversation
-from .endpoint import Answer, Ask, Endpoint, Failure, Sample
+from .endpoint import Answer, Ask, Endpoint, Failure, Message, Sample
 from .flight import Flight
 from .formats import Mismatch, fitting
 from .limits import Gate, Limits
@@ -109,9 +109,12 @@ class ApiExecutor:
             answers = [await self._fitting(ask, flight)]
         have = sum(len(answer.samples) for answer in answers)  # some services take no n
         missing = [_single(ask, i) for i in range(have, ask.params.n)]
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._fitting(one, flight)) for one in missing]
-        answers += [task.result() for task in tasks]
+        tasks = [asyncio.create_task(self._fitting(one, flight)) for one in missing]
+        try:
+            answers += await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:  # of an error, or a call that is stopped, none goes on
+                task.cancel()
         samples = [(answer, sample) for answer in answers for sample in answer.samples]
         return Result(
             tuple(sample.text for _, sample in samples),
@@ -130,7 +133,7 @@ class ApiExecutor:
             try:
                 texts = [await self._format(sample, ask.params) for sample in answer.samples]
             except Mismatch as mismatch:
-                if attempt == self.limits.format_tries or flight.told:
+                if attempt == self.limits.format_tries or mismatch.cut or flight.told:
                     raise mismatch.error(attempt) from None
                 flight.used.again["format"] += 1
                 continue
@@ -174,18 +177,17 @@ class ApiExecutor:
         return await self._gate.send(counted, tokens, failed)
 
     async def _score(self, call: ScoreCall, flight: Flight) -> Scores:
-        if not self.endpoint.is_chat:
+        if self.endpoint.scores:
             ask = Ask(SamplingParams(max_new_tokens=0), call.prompt + "".join(call.choices))
-            found = await self._send(partial(self.endpoint.score, call), ask, flight)
-            if found is not None:
-                scores, tokens = found
-                flight.count_tokens(tokens)
+            scores, tokens = await self._send(partial(self.endpoint.score, call), ask, flight)
+            flight.count_tokens(tokens)
+            if scores:
                 return Scores(scores, flight.meta(None))
         return await self._choose(call, flight)
 
     async def _choose(self, call: ScoreCall, flight: Flight) -> Scores:
         """The service chooses itself, where it scores nothing."""
-        turns = ()
+        turns: tuple[Message, ...] = ()
         if self.endpoint.is_chat:
             turns = conversation(call.name, call.prompt, call.segments, self.endpoint.continues)
         ask = question(call, turns, self.endpoint.enforces)
@@ -197,7 +199,7 @@ class ApiExecutor:
                 return Scores(meta=flight.meta(answer), values=values, chosen=index)
             if attempt < self.limits.format_tries:
                 flight.used.again["format"] += 1
-        raise Mismatch(answer.samples[0].text, f"one of {list(call.choices)}").error(attempt)
+        raise Mismatch(answer.samples[0], f"one of {list(call.choices)}").error(attempt)
 
     @property
     def tokenizer_id(self) -> str:
@@ -216,7 +218,7 @@ class ApiExecutor:
 
     def server_info(self) -> dict[str, Any]:
         """The model, and what the service says of itself."""
-        return self._loop.run(self.endpoint.info())  # type: ignore[no-any-return]
+        return dict(self._loop.run(self.endpoint.info()))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.endpoint.model!r}>"
