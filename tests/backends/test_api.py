@@ -220,6 +220,8 @@ class TestFormats:
             ({"dtype": float}, "4.5e", "4.5"),
             ({"dtype": bool}, "True, of course", "True"),
             ({"regex": "(ab)+"}, "abababx", "ababab"),
+            ({"regex": " (yes|no)"}, " yes, it is", " yes"),
+            ({"regex": "[a-z]*"}, " abc", "abc"),
             ({"regex": "ä*"}, "äää!", "äää"),
             ({"ebnf": 'root ::= "a" root? "b"'}, "aabbc", "aabb"),
         ],

@@ -143,7 +143,10 @@ class ApiExecutor:
         raise AssertionError("the last try returns or raises")
 
     async def _format(self, sample: Sample, params: SamplingParams) -> str:
-        if params.grammar is None:
+        """The text in its format; JSON is checked where the service binds it too: some only say
+        so, and all stop at max_tokens."""
+        kind = "" if params.grammar is None else params.grammar.kind
+        if not kind or (kind in self.endpoint.enforces and kind != "json_schema"):
             return sample.text
         return await asyncio.to_thread(fitting, sample, params)
 
@@ -189,7 +192,7 @@ class ApiExecutor:
         """The service chooses itself, where it scores nothing."""
         turns: tuple[Message, ...] = ()
         if self.endpoint.is_chat:
-            turns = conversation(call.name, call.prompt, call.segments, self.endpoint.continues)
+            turns = conversation(call.name, call.prompt, call.segments)
         ask = question(call, turns, self.endpoint.enforces)
         for attempt in range(1, self.limits.format_tries + 1):
             answer = await self._ask(ask, flight)

@@ -30,19 +30,20 @@ class Mismatch(Exception):
 
 
 def fitting(sample: Sample, params: SamplingParams) -> str:
-    """The text of a sample in its format, without the blanks around it; of a regex or a grammar the
-    longest beginning that it takes, as if it had bound the text. Mismatch if there is none. May
-    take long: grammars are compiled."""
+    """A text in its format: JSON without the blanks around it; of a regex or a grammar
+    the longest beginning that it takes, with or without these blanks, as if it had bound the text.
+    Mismatch if there is none. May take long: grammars are compiled."""
     text, grammar = sample.text.strip(), params.grammar
     if grammar is None:
         return sample.text
     if grammar.kind == "json_schema":
         _check_json(sample, grammar.text)
         return text
-    end = _longest_match(grammar, text)
-    if end is None:
+    found = [_longest_match(grammar, candidate) for candidate in (sample.text, text)]
+    fits = [one for one in found if one is not None]
+    if not fits:
         raise Mismatch(sample, f"what {grammar.kind}={shown(grammar.text)} takes")
-    return text[:end]
+    return max(fits, key=len)
 
 
 def _check_json(sample: Sample, schema: str) -> None:
@@ -61,8 +62,8 @@ def _validator(schema: str) -> Any:
     return jsonschema.validators.validator_for(read)(read)
 
 
-def _longest_match(spec: GrammarSpec, text: str) -> int | None:
-    """How many characters of `text` its longest beginning has that the grammar takes."""
+def _longest_match(spec: GrammarSpec, text: str) -> str | None:
+    """The longest beginning of `text` that the grammar takes."""
     matcher, longest, data = _grammar(spec).matcher(), None, text.encode()
     for at in range(len(data) + 1):
         if matcher.is_final:
@@ -72,7 +73,7 @@ def _longest_match(spec: GrammarSpec, text: str) -> int | None:
                 matcher.accept_token(data[at])
         except GrammarError:
             break
-    return None if longest is None else len(data[:longest].decode(errors="ignore"))
+    return None if longest is None else data[:longest].decode(errors="ignore")
 
 
 _BYTES = Vocabulary(bytes([byte]) for byte in range(256))

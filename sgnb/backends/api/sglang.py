@@ -78,15 +78,13 @@ class SGLangEndpoint:
 
     async def _streamed(self, body: dict[str, Any], piece: Callable[[str], None]) -> Answer:
         """Each chunk has the whole text so far."""
-        import openai
-
         chunk: Any = {"text": "", "meta_info": {}}
         stream = await self.client.post(
             "/generate",
             body=body | {"stream": True},
             cast_to=object,
             stream=True,
-            stream_cls=openai.AsyncStream[object],
+            stream_cls=package().AsyncStream[object],
         )
         async with stream:
             async for later in stream:
@@ -145,8 +143,9 @@ class SGLangEndpoint:
 class RuntimeEndpoint(ApiExecutor):
     """A model on an SGLang server: `RuntimeEndpoint("http://localhost:30000")`.
 
-    chat_template: of its model; by default read from the model's tokenizer, where this machine has
-    it. verify: a file of certificates. prices, and options as for `OpenAI`.
+    chat_template: of its model, or the folder or hub id of a tokenizer that has it; by default the
+    model's own, where this machine has it. verify: a file of certificates. prices, and options as
+    for `OpenAI`.
     """
 
     def __init__(
@@ -154,7 +153,7 @@ class RuntimeEndpoint(ApiExecutor):
         base_url: str,
         api_key: str | None = None,
         verify: str | None = None,
-        chat_template: ChatTemplate | None = None,
+        chat_template: ChatTemplate | str | None = None,
         *,
         prices: tuple[float, float] | None = None,
         **options: Any,
@@ -170,7 +169,8 @@ class RuntimeEndpoint(ApiExecutor):
             options["http_client"] = package().DefaultAsyncHttpxClient(**trusted)
         client = make_client(base_url, api_key, options)
         name = found["model_path"]
-        template = chat_template or template_of(found.get("tokenizer_path") or name)
+        chosen = chat_template or found.get("tokenizer_path") or name
+        template = chosen if isinstance(chosen, ChatTemplate) else template_of(chosen)
         endpoint = SGLangEndpoint(client, name, template)
         super().__init__(endpoint, limits, fixed_price(prices, no_price))
 
