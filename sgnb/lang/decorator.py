@@ -1,60 +1,29 @@
-"""`@function`: a program to run, run over a batch, bind, await, and call from another program."""
+"""`@function`: makes a program of a Python function, which can be run, traced and compiled."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import dis
 import functools
-import inspect
-import os
-import threading
 from collections.abc import Callable, Mapping
 from inspect import BoundArguments
-from pathlib import Path
-from types import CellType
-from typing import Any, Literal
+from typing import Any
 
-from ..errors import OptionError, ProgramError, TraceError, nearest
-from ..events import ProgramCalled
-from ..sampling import SamplingParams, scalar
-from .batches.batch import Batch, States, frame
-from .batches.rows import Rows
-from .batches.saved import SavedRows
-from .core.program import inside
-from .core.run import Run
-from .core.snapshot import Snapshot
-from .core.state import AsyncProgramState, ProgramState
-from .executor import Executor, executor_of
+from ..errors import SgnbError, TraceError
+from .compiled import CompiledProgram, graphs_inside
+from .core.state import ProgramState
+from .executor import executor_of
 from .graph.graph import Graph
-from .graph.holes import plain
-from .graph.nodes import Called, OwnRun
-from .graph.replay import Plan, shown_arguments
-from .graph.tracer import Tracer, TracingState, trace
-from .location import Location, caller, warn_once
-from .pool import LoopThread, WorkerPool
-from .words import mistakes
-from .words.config import global_config
+from .graph.motion import Motion, moved
+from .graph.nodes import Called
+from .graph.prefix import cache_prefix
+from .graph.tracer import is_open, trace
+from .location import caller, warn_once
+from .runnable import Runnable
+from .words.config import executor_for
 
-_OF_ONE_CALL = ("regex", "json_schema", "ebnf", "json_whitespace", "json_strict", "thinking")
-_DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE_CALL)
-"""What a run may set for all of its generations."""
-
-MAX_WORKERS = 64
-"""num_threads="auto": programs of a batch that may wait for a value, or run a tool, at once."""
-
-
-def set_default_executor(executor: Any) -> None:
-    """What runs programs that name no backend: an executor, or an engine."""
-    global_config.default_backend = executor
-
-
-def _executor(backend: Any) -> Executor:
-    chosen = global_config.default_backend if backend is None else backend
-    if chosen is None:
-        hint = "load a model, or call sgnb.set_default_backend(...)"
-        raise OptionError("there is nothing to run programs on", hint)
-    return executor_of(chosen)
+MAX_GRAPHS = 16
+"""Of a program, for values of its arguments that are no texts: each costs about what running its
+code does."""
+_PLAIN = str, int, float, bool, type(None)
 
 
 def function(
@@ -77,188 +46,42 @@ def function(
     return make if func is None else make(func)
 
 
-class SglFunction:
-    """`func` with some of its arguments bound.
+class SglFunction(Runnable):
+    """A program: runs, and becomes a graph."""
 
-    Arguments of `func` and sampling defaults are given together, by name; a name that is both is
-    the function's.
-    """
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._graphs: dict[Any, CompiledProgram | None] = {}  # of `_graph_for`; None: has none
 
-    def __init__(
-        self,
-        func: Callable[..., Any],
-        bound: Mapping[str, Any] | None = None,
-        marks: bool = False,  # see `function`
-        keep_tokens: bool = True,
-    ) -> None:
-        self.func = func
-        self.bound = dict(bound or {})
-        self.marks, self.keep_tokens = marks, keep_tokens
-        self.is_async = inspect.iscoroutinefunction(func)
-        self._signature = _without_state(func)
-        self._names = tuple(self._signature.parameters)
-        kinds = [parameter.kind for parameter in self._signature.parameters.values()]
-        self._open_ended = inspect.Parameter.VAR_KEYWORD in kinds
-        self._checked = False  # its source has been, for mistakes
-        functools.update_wrapper(self, func)
+    def _call(self, state: ProgramState, arguments: BoundArguments) -> Any:
+        if graphs_inside.get():
+            given = self._fixed(arguments)
+            if (graph := self._graph_for(given)) is not None:
+                texts = {k: v for k, v in arguments.arguments.items() if k not in given}
+                return graph._call(state, graph._arguments((), texts))
+        return super()._call(state, arguments)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """With a state first: run inside that program; what the function returns. Else `run`, or
-        for an `async def` `arun`."""
-        if args and isinstance(args[0], ProgramState):
-            if self.is_async and not isinstance(args[0], AsyncProgramState):
-                what = f"{self.func.__name__} is an async def, and the program that calls it is not"
-                raise ProgramError(f"{caller()}: {what}", "make that an async def, and await this")
-            self._check_source()
-            arguments = self._arguments(args[1:], kwargs)
-            if isinstance(args[0], TracingState):
-                return self._trace_inside(args[0], arguments)
-            return self._call(args[0], arguments)
-        return self.arun(*args, **kwargs) if self.is_async else self.run(*args, **kwargs)
+    def _fixed(self, arguments: BoundArguments) -> dict[str, Any]:
+        """The arguments of a call whose values a trace is given: all but texts."""
+        parameters = self._signature.parameters
+        return {
+            name: value
+            for name, value in arguments.arguments.items()
+            if not (isinstance(value, str) and is_open(parameters[name], self.bound))
+        }
 
-    def run(
-        self,
-        *args: Any,
-        stream: bool = False,
-        backend: Any = None,
-        use_thread: bool = True,
-        continue_from: ProgramState | Snapshot | None = None,
-        **kwargs: Any,
-    ) -> ProgramState:
-        """Run the program's code, and return its state as soon as that has run: what it appended
-        goes on beside what comes next, and reading a value waits for it. An error of the code is
-        raised here, one of what it appended by the first read; an error that nobody reads is logged
-        once. With `stream` the code runs on a thread of its own, and the state comes at once.
-
-        The program goes on from what `continue_from` holds, its text, messages and variables: a
-        state of another run, or a snapshot of one. `backend`, an engine or an executor, runs it in
-        place of the current engine. `use_thread` changes nothing: what was appended goes on in any
-        case.
-        """
-        arguments, defaults = self._split(args, kwargs)
-        if isinstance(tracer := inside.get(), Tracer):
-            self._refuse_in_trace(continue_from is not None, "run(continue_from=...)")
-            return self._trace_call(tracer, arguments, defaults, backend, stream)
-        run = self._run(_executor(backend), defaults, stream=stream, held=_held(continue_from))
-        if stream:
-            return self._on_a_thread(run, arguments)
-        try:
-            if not self.is_async:
-                made = run.state(start=False)
-                self._work(made, arguments)
-                return made
-            made = self._on_a_thread(run, arguments)
-            program = made.program
-            program.wait(lambda: program.closed)
-            program.raise_failure()
-        except BaseException as error:
-            run.finish(error)
-            raise
-        return made
-
-    async def arun(
-        self,
-        *args: Any,
-        backend: Any = None,
-        continue_from: ProgramState | Snapshot | None = None,
-        **kwargs: Any,
-    ) -> ProgramState:
-        """As `run` with `backend` and `continue_from`, on an event loop, to the end of all that the
-        program appended. Cancelling the task stops the program's calls.
-
-        The code of an `async def` runs as part of the calling task; that of a `def` on a thread of
-        its own.
-        """
-        self._refuse_in_trace(True, "arun(...)")
-        arguments, defaults = self._split(args, kwargs)
-        run = self._run(_executor(backend), defaults, held=_held(continue_from))
-        try:
-            if self.is_async:
-                made = run.state(start=False)
-                await self._awork(made, arguments)
-            else:
-                made = self._on_a_thread(run, arguments)
-            program = made.program
-            await program.wait_async(lambda: program.finished)
-        except BaseException:
-            run.mark_read()
-            run.cancel()
-            raise
-        made.raise_error()
-        return made
-
-    def run_batch(
-        self,
-        batch: Any,
-        *,
-        backend: Any = None,
-        num_threads: int | Literal["auto"] = "auto",
-        progress_bar: bool = False,
-        generator_style: bool = False,
-        continue_from: ProgramState | Snapshot | None = None,
-        save: str | os.PathLike[str] | None = None,
-        as_frame: bool = False,
-        **defaults: Any,
-    ) -> Any:
-        """Run the program once for each row of arguments; states in the same order.
-
-        `batch`: dicts or tuples of arguments, in a list, a tuple, or an iterator, which is read as
-        rows are needed; a dict with a list for each argument; or a data frame, whose columns that
-        are no arguments are left alone.
-
-        `backend` and `continue_from` are those of `run`. `progress_bar` shows tqdm's bar.
-
-        Programs share `num_threads` worker threads, of which only those that wait for a value need
-        one of their own. With `generator_style` the states come as they finish, in order. A program
-        that failed raises its error when its state is read; this call does if all have failed. An
-        error of the call, such as an interrupt, has the states so far as its `states`.
-
-        save: a file to which each row is written when it is finished. A row that an earlier call
-        wrote there without an error is not run: its state is read from it, a `SavedState`.
-        as_frame: a data frame of the rows, their variables, error, tokens and seconds instead of
-        states.
-        """
-        self._refuse_in_trace(True, "run_batch(...)")
-        limit = MAX_WORKERS if num_threads == "auto" else scalar(num_threads)
-        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-            message = f"num_threads={num_threads!r} is not allowed"
-            raise OptionError(message, 'give "auto" or an integer of 1 or more')
-        if as_frame and generator_style:
-            hint = "a frame is there when all rows are; leave out one of them"
-            raise OptionError("as_frame and generator_style exclude each other", hint)
-        self._refuse_unknown(defaults, _DEFAULTS)
-        rows = Rows(batch, None if self._open_ended else self._names)
-        if rows.total == 0:
-            empty = States()
-            return frame(rows, [], empty) if as_frame else iter(()) if generator_style else empty
-
-        executor, params = _executor(backend), SamplingParams.make(defaults)
-        held = _held(continue_from)
-        saved = None
-        if save is not None:
-            saved = SavedRows(Path(save), self._identity(executor, params, held))
-        programs = Batch(
-            (self._arguments(*row) for row in rows),
-            rows.total,
-            lambda total: self._run(executor, params, total=total, held=held),
-            self._task,
-            LoopThread() if self.is_async else WorkerPool(limit),
-            saved,
-            progress_bar,
-        )
-        if generator_style:
-            return programs.stream()
-        states = programs.all()
-        return frame(rows, programs.arguments, states) if as_frame else states
-
-    def bind(self, **kwargs: Any) -> SglFunction:
-        """The same program with these arguments fixed."""
-        self._refuse_unknown(kwargs, self._names)
-        fixed = SglFunction(self.func, {**self.bound, **kwargs}, self.marks, self.keep_tokens)
-        fixed.source, fixed.body, fixed.first_line = self.source, self.body, self.first_line
-        fixed._location = self._location
-        fixed._checked = self._checked
-        return fixed
+    def _graph_for(self, given: Mapping[str, Any]) -> CompiledProgram | None:
+        """The program with these values of arguments as a graph; None where it has none, and for
+        values that cannot be told apart by what they are."""
+        key = tuple((name, repr(value)) for name, value in given.items())
+        if self._open_ended or not all(type(value) in _PLAIN for value in given.values()):
+            return None
+        if key not in self._graphs and len(self._graphs) < MAX_GRAPHS:
+            try:
+                self._graphs[key] = self.compile(**given)
+            except SgnbError:
+                self._graphs[key] = None
+        return self._graphs.get(key)
 
     def trace(self, *, backend: Any = None, partial: bool = False, **arguments: Any) -> Graph:
         """The program as a graph. Its code runs once and asks no model: `arguments` have the values
@@ -269,334 +92,49 @@ class SglFunction:
         a model will write; with `partial` the graph up to there, whose `stopped` says why.
         `backend`: whose chat template the program finds, if it asks for it.
         """
-        self._check_source()
+        self._code.check()
         self._refuse_unknown(arguments, self._names)
         if self.is_async:
             what = f"{self.func.__name__} is an async def, which has no graph"
-            raise TraceError(f"{self._location}: {what}", "trace a def")
+            raise TraceError(f"{self._code.location}: {what}", "trace a def")
         given = {**self.bound, **arguments}
+        parameters = self._signature.parameters.items()
+        self._code.check_trace({name for name, one in parameters if is_open(one, given)})
         executor = None if backend is None else executor_of(backend)
         called = Called(self.func.__name__, tuple(given.items()), self._own_run(0))
         return trace(called, self.func, self._signature, given, executor, partial)
 
+    def cache(self, backend: Any = None, **arguments: Any) -> int:
+        """Compute what every run begins with, up to the first argument or generation, so that runs
+        find it in the cache. Its tokens; 0 where there is none, or where `backend` has no cache of
+        its own. `arguments` are those of `trace`."""
+        executor = executor_for(backend)
+        return cache_prefix(self.trace(backend=executor, partial=True, **arguments), executor)
+
+    def moved(self, *, by: Any = None, backend: Any = None, **arguments: Any) -> Motion:
+        """The graph of `trace` with constant blocks of its prompt before those with arguments, so
+        that more of the prompt is the same in all runs: by rule, where the words of a block show
+        that its place does not matter, or in the order that a model gives, `by` an engine or an
+        executor.
+
+        What moved is in `diff`, and in `gained` the tokens by which the constant prefix is longer,
+        on `backend`. TraceError, with the line and the reason, where nothing moves.
+        """
+        executor = executor_for(backend)
+        graph = self.trace(backend=executor, **arguments)
+        return moved(graph, executor, None if by is None else executor_of(by))
+
     def compile(
-        self, *, backend: Any = None, partial: bool = False, **arguments: Any
+        self, *, backend: Any = None, partial: bool = False, move: bool = False, **arguments: Any
     ) -> CompiledProgram:
-        """A program that runs the graph of `trace`, without this one's code; `backend` and
-        `arguments` are those of `trace`. With `partial`, a program that cannot be traced to its end
-        runs as it is, and says so."""
-        graph = self.trace(backend=backend, partial=partial, **arguments)
+        """A program that runs the graph of `trace`, or with `move` of `moved`, without this one's
+        code; `backend` and `arguments` are theirs. With `partial`, a program that cannot be traced
+        to its end runs as it is, which is said, and what it calls as graphs where that can be."""
+        if move:
+            graph = self.moved(backend=backend, **arguments).graph
+        else:
+            graph = self.trace(backend=backend, partial=partial, **arguments)
         if graph.stopped:
             what = f"{graph.title} is interpreted, not run as a graph: {graph.stopped}"
             warn_once(what, caller())
         return CompiledProgram(graph, self.bind(**arguments))
-
-    @property
-    def arg_names(self) -> list[str]:
-        """Of the function, without `s`."""
-        return list(self._names)
-
-    @property
-    def bind_arguments(self) -> dict[str, Any]:
-        """Those that `bind` has fixed."""
-        return dict(self.bound)
-
-    def __repr__(self) -> str:
-        return f"<sgnb program {self.__name__}{self._signature}>"  # type: ignore[attr-defined]
-
-    @functools.cached_property
-    def source(self) -> str:
-        """The function's text, "" where it is not known."""
-        try:
-            return inspect.getsource(self.func)
-        except (OSError, TypeError):
-            return ""
-
-    @functools.cached_property
-    def body(self) -> str:
-        """The part of `source` that is the program."""
-        return self.source
-
-    @functools.cached_property
-    def first_line(self) -> int:
-        """Of `body` in its file."""
-        code = getattr(inspect.unwrap(self.func), "__code__", None)
-        return 1 if code is None else int(code.co_firstlineno)
-
-    @functools.cached_property
-    def _location(self) -> Location | None:
-        """Of `source`."""
-        code = getattr(inspect.unwrap(self.func), "__code__", None)
-        before = self.source.count("\n") - self.body.count("\n")
-        return Location(code.co_filename, self.first_line - before) if code else None
-
-    def _check_source(self) -> None:
-        """See `mistakes.check`; once."""
-        if not self._checked:
-            mistakes.check(self.func, self.body, self.first_line)
-            self._checked = True
-
-    def _run(self, executor: Executor, defaults: Any, **options: Any) -> Run:
-        """options: of `Run`."""
-        self._check_source()
-        return Run(
-            executor,
-            self.func.__name__,
-            self.source,
-            location=self._location,
-            defaults=defaults,
-            marks=self.marks,
-            keep_tokens=self.keep_tokens,
-            **options,
-        )
-
-    def _own_run(
-        self, caller: int, backend: Any = None, stream: bool = False, **defaults: Any
-    ) -> OwnRun:
-        """What a graph needs to run the program."""
-        options = tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in defaults.items())
-        executor = None if backend is None else executor_of(backend)
-        return OwnRun(
-            caller,
-            self.source,
-            self._location,
-            self.marks,
-            self.keep_tokens,
-            options,
-            executor,
-            stream,
-        )
-
-    def _trace_call(
-        self,
-        tracer: Tracer,
-        arguments: BoundArguments,
-        defaults: dict[str, Any],
-        backend: Any,
-        stream: bool,
-    ) -> ProgramState:
-        """As a program that a traced one runs."""
-        self._refuse_in_trace(self.is_async, "an async def")
-        self._check_source()
-        own = self._own_run(tracer.trace.number(tracer.root), backend, stream, **defaults)
-        called = Called(self.func.__name__, _plain_items(arguments), own)
-        run = Run(tracer.executor, called.title, defaults=defaults, traced=True)
-        return tracer.trace.call(called, self.func, arguments.args, arguments.kwargs, run)
-
-    def _trace_inside(self, state: TracingState, arguments: BoundArguments) -> Any:
-        """As a part of a traced program."""
-        called = Called(self.func.__name__, _plain_items(arguments))
-        given = arguments.args, arguments.kwargs
-        return state.tracer.trace.call_inside(state, called, self.func, *given)
-
-    def _refuse_in_trace(self, refused: bool, what: str) -> None:
-        if refused and isinstance(inside.get(), Tracer):
-            message = f"{caller()}: {what} in a program that is traced"
-            raise TraceError(message, f"write {self.func.__name__}.run(...)")
-
-    def _on_a_thread(self, run: Run, arguments: BoundArguments) -> ProgramState:
-        """Run the program's code on a thread of its own; its errors are raised by reading the
-        state."""
-        state = run.state(start=False)
-        task = self._task(state, arguments)
-        target = (lambda: asyncio.run(task())) if self.is_async else task
-        name = f"sgnb-{self.func.__name__}"
-        threading.Thread(target=target, name=name, daemon=True).start()
-        return state
-
-    def _task(self, state: ProgramState, arguments: BoundArguments) -> Callable[[], Any]:
-        """What runs the program's code elsewhere, for an `async def` as a coroutine. Its errors are
-        the state's."""
-
-        def work() -> None:
-            with contextlib.suppress(BaseException):
-                if state.program.cancelled:
-                    state.program.close()
-                else:
-                    self._work(state, arguments)
-
-        async def awork() -> None:
-            with contextlib.suppress(BaseException):
-                await self._awork(state, arguments)
-
-        return awork if self.is_async else work
-
-    def _identity(
-        self, executor: Executor, params: SamplingParams, held: Snapshot | None
-    ) -> list[Any]:
-        """What besides the arguments decides what a run gives."""
-        if not self.body:
-            hint = "write the program into a file or a cell"
-            raise OptionError(f"save= cannot tell versions of {self!r} apart: no source", hint)
-        model = executor.server_info().get("model", "")
-        how = f"{params} marks={self.marks} keep_tokens={self.keep_tokens}"
-        before = "" if held is None else f"{held.segments} {held.variables}"
-        return [self.body, str(self._signature), how, str(model), before, _constants(self.func)]
-
-    def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
-        """Run the program's code here."""
-        with state.program.code():
-            self._tell(state, arguments)
-            own = ProgramState(state.program.root, inside=True)
-            state.program.value = self._call(own, arguments)
-
-    async def _awork(self, state: ProgramState, arguments: BoundArguments) -> None:
-        """The same for an `async def`."""
-        with state.program.code():
-            self._tell(state, arguments)
-            own = AsyncProgramState(state.program.root, inside=True)
-            state.program.value = await self._call(own, arguments)
-
-    def _tell(self, state: ProgramState, arguments: BoundArguments) -> None:
-        run, branch = state.program.run, state.program.root.id
-        run.emit(ProgramCalled(run.id, branch, shown_arguments(arguments.arguments)))
-
-    def _call(self, state: ProgramState, arguments: BoundArguments) -> Any:
-        state.program.know(arguments.arguments)
-        return self.func(state, *arguments.args, **arguments.kwargs)
-
-    def _split(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[BoundArguments, dict[str, Any]]:
-        """The function's arguments, and the sampling defaults among `kwargs`."""
-        keys = [key for key in kwargs if key in _DEFAULTS and key not in self._names]
-        defaults = {key: kwargs[key] for key in keys}
-        own = {key: value for key, value in kwargs.items() if key not in defaults}
-        return self._arguments(args, own, _DEFAULTS), defaults
-
-    def _arguments(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], also_known: tuple[str, ...] = ()
-    ) -> BoundArguments:
-        self._refuse_unknown(kwargs, (*self._names, *also_known))
-        try:
-            return self._signature.bind(*args, **{**self.bound, **kwargs})
-        except TypeError as error:
-            message = f"{caller()}: {self.func.__name__}: {error}"
-            raise OptionError(message, f"its arguments are {self._signature}") from None
-
-    def _refuse_unknown(self, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
-        for name in given:
-            if name not in known and not self._open_ended:
-                one = f"it belongs to one generation: gen(..., {name}=...)"
-                hint = one if name in _OF_ONE_CALL else nearest(name, known)
-                message = f"{caller()}: {self.func.__name__} has no argument {name!r}"
-                raise OptionError(message, hint)
-
-
-class CompiledProgram(SglFunction):
-    """A program that runs a graph: all that `SglFunction` does, without the code that was traced.
-
-        compiled = program.compile()
-        compiled.run(question="...")["answer"]
-
-    Of a graph that was stopped it runs the `original` program, which is also what becomes a part
-    of another program's graph.
-    """
-
-    def __init__(self, graph: Graph, original: SglFunction | None = None) -> None:
-        called = graph.called
-        own = called.run
-        assert own is not None
-        if graph.stopped and original is None:
-            raise TraceError(f"{graph!r} is not the whole program", graph.stopped)
-        interpreted = original if graph.stopped else None
-        func = _code_of(graph) if interpreted is None else interpreted.func
-        bound = {} if interpreted is None else interpreted.bound
-        super().__init__(func, bound, own.marks, own.keep_tokens)
-        self.graph, self.original = graph, original
-        self.source = own.source
-        self.body = f"{own.source}\n{graph.print_graph_dfs()}"
-        self._location = own.location
-        self._checked = True
-
-    def print_graph(self) -> None:
-        """Print the graph, a line for each node."""
-        self.graph.print_graph()
-
-    def _trace_call(self, tracer: Tracer, arguments: BoundArguments, *how: Any) -> ProgramState:
-        if self.original is None:
-            return super()._trace_call(tracer, arguments, *how)
-        own = self.original._arguments((), arguments.arguments)
-        return self.original._trace_call(tracer, own, *how)
-
-    def _trace_inside(self, state: TracingState, arguments: BoundArguments) -> Any:
-        if self.original is None:
-            return super()._trace_inside(state, arguments)
-        return self.original(state, **arguments.arguments)
-
-
-def _code_of(graph: Graph) -> Callable[..., Any]:
-    """A function that does what the graph's program did."""
-    plan, names = Plan(graph), list(graph.signature.parameters)[1:]
-
-    def code(s: ProgramState, *args: Any, **kwargs: Any) -> Any:
-        return plan.run(s, dict(zip(names, args, strict=False)) | kwargs, _executor)
-
-    code.__name__ = code.__qualname__ = graph.title
-    code.__signature__ = graph.signature  # type: ignore[attr-defined]
-    return code
-
-
-def _plain_items(arguments: BoundArguments) -> tuple[tuple[str, Any], ...]:
-    return tuple((name, plain(value)) for name, value in arguments.arguments.items())
-
-
-_OF_RUN = {
-    parameter.name
-    for parameter in inspect.signature(SglFunction.run).parameters.values()
-    if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-}
-"""What a program's own arguments cannot be called: `run` would take them."""
-
-
-def _held(state: ProgramState | Snapshot | None) -> Snapshot | None:
-    if state is None or isinstance(state, Snapshot):
-        return state
-    if isinstance(state, ProgramState):
-        return state.snapshot()
-    hint = "give a program's state, or what its snapshot() gave"
-    raise OptionError(f"continue_from={state!r} is no state", hint)
-
-
-def _constants(func: Callable[..., Any]) -> dict[str, str]:
-    """The texts, numbers and tuples outside of `func` that its code reads and does not set."""
-    func = inspect.unwrap(func)
-    if not inspect.isfunction(func):
-        return {}
-    cells = zip(func.__code__.co_freevars, func.__closure__ or (), strict=True)
-    around = {name: cell.cell_contents for name, cell in cells if cell != CellType()}
-    codes = [func.__code__]
-    for code in codes:
-        codes += filter(inspect.iscode, code.co_consts)
-    steps = {(step.opname, step.argval) for code in codes for step in dis.get_instructions(code)}
-    outside = func.__globals__ | around
-    read = around.keys() | {name for what, name in steps if what == "LOAD_GLOBAL"}
-    written = {name for what, name in steps if what in ("STORE_GLOBAL", "STORE_DEREF")}
-    values = {name: outside.get(name) for name in read - written}
-    return {k: repr(v) for k, v in values.items() if isinstance(v, str | int | float | tuple)}
-
-
-def _without_state(func: Callable[..., Any]) -> inspect.Signature:
-    """The signature of `func` less its first argument, which must be `s`."""
-    if isinstance(func, functools.partial):
-        hint = "make a program of the function, and fix its arguments: program.bind(name=value)"
-        raise ProgramError(f"{caller()}: {func!r} cannot be a program", hint)
-    if (
-        not callable(func)
-        or not hasattr(func, "__name__")
-        or inspect.isgeneratorfunction(func)
-        or inspect.isasyncgenfunction(func)
-    ):
-        hint = "a program is a function: def name(s, ...)"
-        raise ProgramError(f"{caller()}: {func!r} cannot be a program", hint)
-    signature = inspect.signature(func)
-    parameters = list(signature.parameters.values())
-    if not parameters or parameters[0].name != "s":
-        first = f"is {parameters[0].name!r}" if parameters else "is missing"
-        message = f"{caller()}: the first argument of {func.__name__} {first}"
-        raise ProgramError(message, "name it s, for the state")
-    if taken := [one.name for one in parameters if one.name in _OF_RUN]:
-        what = f"{func.__name__} cannot have an argument {taken[0]!r}"
-        hint = "call it by another name: run() has an argument of that name"
-        raise ProgramError(f"{caller()}: {what}", hint)
-    return signature.replace(parameters=parameters[1:])
