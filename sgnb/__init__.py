@@ -79,11 +79,12 @@ _SESSION = (
     "why_no_hit",
 )
 
-_API = "models behind an API are not there yet; on this machine: sgnb.Engine(model_path=...)"
+_API = ("Anthropic", "LiteLLM", "OpenAI", "RuntimeEndpoint", "VertexAI")
 
 _HOME = {
     **{name: f"lang:{name}" for name in _LANGUAGE},
     **{name: f"magics.session:SESSION.{name}" for name in _SESSION},
+    **{name: f"backends.api:{name}" for name in _API},
     "Engine": "engine:Engine",
     "Workload": "benchmark:Workload",
     "SamplingParams": "sampling:SamplingParams",
@@ -94,13 +95,8 @@ _HOME = {
 """Public name -> module:attribute."""
 
 _NOT_YET = {
-    "Anthropic": _API,
-    "LiteLLM": _API,
-    "OpenAI": _API,
     "Runtime": "an engine runs in this process, without a server: sgnb.Engine(model_path=...)",
-    "RuntimeEndpoint": _API,
     "ServerArgs": "an engine takes its options by name: sgnb.Engine(model_path=..., ...)",
-    "VertexAI": _API,
     "image": "models of text only; say in text what the picture shows",
     "video": "models of text only; say in text what the video shows",
 }

@@ -63,6 +63,10 @@ class EngineError(SgnbError):
     """The engine is closed, or ended on an error of its own (its `__cause__`)."""
 
 
+class ServiceError(SgnbError):
+    """A service behind an API refused a request, failed, or could not be reached."""
+
+
 class Aborted(SgnbError):
     """The request or run was stopped before it finished; what it had produced is kept."""
 

@@ -1,6 +1,17 @@
-"""Who executes programs. Knows the engine and the language; neither knows the other."""
+"""Who executes programs. Knows the engine and the language; neither knows the other. Names are
+looked up when first used: a model behind an API needs no torch."""
 
-from .dry import DryExecutor
-from .local import LocalExecutor, executor_of
+from importlib import import_module
+from typing import Any
+
+_HOME = {"DryExecutor": "dry", "LocalExecutor": "local", "executor_of": "local"}
 
 __all__ = ["DryExecutor", "LocalExecutor", "executor_of"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value
+    return value

@@ -49,7 +49,7 @@ class RequestQueued:
     branch: str  # the branch it generates for
     name: str  # the variable it sets
     purpose: str  # "generate", or "score" for a choice that is only scored
-    prompt: Sequence[int]  # token ids
+    prompt: Sequence[int]  # token ids; none of a backend that does not tell them
     file: str = ""  # where the program asked for it
     line: int = 0
     namespace: str = ""  # in the cache it finds only what others of the same one left
@@ -306,6 +306,15 @@ class BranchStarted:
 @dataclass(frozen=True, slots=True)
 class TextAppended:
     """Constant text, role marks included; generated text follows from the engine's own events."""
+
+    run: str
+    branch: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextStreamed:
+    """New text of a generation, of a backend that tells text and no tokens."""
 
     run: str
     branch: str

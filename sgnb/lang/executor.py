@@ -86,7 +86,9 @@ class Scores:
     meta: dict[str, Any] = field(default_factory=dict)
     error: Exception | None = None
     values: tuple[float, ...] = ()  # what the select's method made of the choices; see `Program`
-    chosen: int | None = None  # the choice, where the method itself decides
+    # The choice, where the method itself decides, or a model that gives no log-probabilities:
+    # then there are no `choices`.
+    chosen: int | None = None
 
 
 class Executor(Protocol):

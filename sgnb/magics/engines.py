@@ -65,14 +65,25 @@ def _drawing(engine: Callable[[], Engine | None], number: int) -> AutomatonDrawn
     return drawing(grammar) if grammar else None
 
 
+class Remote:
+    """What runs programs without an engine of this process, such as a model behind an API."""
+
+    act = None  # there is no cache here to pin or evict
+
+    def __init__(self, executor: Executor) -> None:
+        self.executor, self.emitter = executor, Emitter(executor.log)
+
+
 class Engines:
-    """The loaded engines by name, of which one is current."""
+    """The loaded engines by name, of which one is current, unless an executor of another kind
+    is."""
 
     def __init__(self, busy: Callable[[Executor], list[str]], say: Callable[[str], None]) -> None:
         """`busy(executor)` gives the ids of its runs; such an engine is not closed or replaced."""
         self._busy, self._say = busy, say
         self._loaded: dict[str, Loaded] = {}
         self._current = ""
+        self._remote: Remote | None = None  # in the place of the current engine
 
     def load(self, model: str = BUNDLED, name: str = "", **options: Any) -> Engine:
         """Load `model` (a folder, a hub id, "tiny") as `name`, make it current and return it.
@@ -122,9 +133,22 @@ class Engines:
         self._loaded[name] = Loaded(name, engine, engine.model_name, None)
         self._choose(self._loaded[name])
 
+    def adopt_remote(self, executor: Executor) -> None:
+        """Make what is no engine the current backend, until an engine is chosen."""
+        if self._remote is None or self._remote.executor is not executor:
+            self._remote = Remote(executor)
+        lang.set_default_executor(executor)
+
+    def backend(self, name: str = "") -> Loaded | Remote:
+        """What runs programs: the engine of that name, or what is current."""
+        return self._remote if self._remote is not None and not name else self.get(name)
+
     def get(self, name: str = "") -> Loaded:
         """The engine of that name, or the current one, ready to run: the bundled model is loaded
         when it is needed, an engine that ended is loaded again."""
+        if self._remote is not None and not name:
+            what = f"the current backend, {self._remote.executor!r}, is no engine of this process"
+            raise OptionError(what, "choose one: %sglang load tiny, or sgnb.load('tiny')")
         wanted = name or self._current or BUNDLED
         if wanted == BUNDLED and BUNDLED not in self._loaded:
             self.load(BUNDLED)
@@ -200,7 +224,7 @@ class Engines:
         return self._loaded[name]
 
     def _choose(self, loaded: Loaded) -> None:
-        self._current = loaded.name
+        self._current, self._remote = loaded.name, None
         lang.set_default_executor(loaded.executor)
 
     def _stop(self, loaded: Loaded, what: str) -> None:

@@ -14,7 +14,7 @@ from ..viz import Display
 from ..viz.display import in_kernel
 from .compare import ROUNDS, CompareReport, compare
 from .dry import DryReport, dry_run
-from .engines import Loaded
+from .engines import Loaded, Remote
 from .options import CellLine
 from .runs import Background, BackgroundState, first_run
 from .session import Session
@@ -58,7 +58,7 @@ class CellProgram:
     def in_cell(self, work: Callable[[], Any], runs: list[Run]) -> Any:
         """Do `work`, which starts a run, with views and time limit. The run is put into `runs`,
         even if `work` fails."""
-        views = Views(self._engine(), self._line, self._session.traces)
+        views = Views(self._backend(), self._line, self._session.traces)
 
         def begun(run: Run) -> None:
             runs.append(run)
@@ -89,8 +89,8 @@ class CellProgram:
 
     def in_background(self, work: Callable[[], Any]) -> Background:
         """As `in_cell`, on a thread of its own; in a terminal without views."""
-        engine = self._engine()
-        views = Views(engine, self._line, self._session.traces) if in_kernel() else None
+        backend = self._backend()
+        views = Views(backend, self._line, self._session.traces) if in_kernel() else None
         close = views.closer() if views else lambda: None
         kind = Background if self._line.over else BackgroundState
         background = kind(work, self._line.timeout, close)
@@ -102,8 +102,12 @@ class CellProgram:
         """The engine it runs on now; loads or reloads it if need be."""
         return self._session.engines.get(self._line.model)
 
+    def _backend(self) -> Loaded | Remote:
+        """What it runs on now."""
+        return self._session.engines.backend(self._line.model)
+
     def _defaults(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        backend = {} if "backend" in kwargs else {"backend": self._engine().executor}
+        backend = {} if "backend" in kwargs else {"backend": self._backend().executor}
         return {**dict(self._line.sampling), **backend, **kwargs}
 
     def __repr__(self) -> str:
@@ -113,7 +117,7 @@ class CellProgram:
 class Views:
     """The views of one run, as the cell's line wants them. Make it before the run begins."""
 
-    def __init__(self, loaded: Loaded, line: CellLine, traces: Traces) -> None:
+    def __init__(self, loaded: Loaded | Remote, line: CellLine, traces: Traces) -> None:
         self._traces = traces
         views = () if line.quiet else line.show
         self._display = Display(loaded.emitter, views, static=line.static, act=loaded.act)

@@ -47,7 +47,7 @@ class Session:
         self.say = say
         self.engines = Engines(lambda executor: self.runs.running(executor), say)
         self.runs = Runs(self.engines.name_of)
-        self.traces = Traces(lambda: self.engines.get().emitter)
+        self.traces = Traces(lambda: self.engines.backend().emitter)
         self.cache = Cache(self.engines)
         self.dashboard = EngineView(self.engines, VIEWS)
         self._background: dict[str, Background] = {}
@@ -75,7 +75,7 @@ class Session:
     def get_server_info(self, backend: Any = None) -> dict[str, Any]:
         """What the engine or executor `backend`, by default the current one, says about itself: its
         model, its limits, its counts."""
-        executor = self.engines.get().executor if backend is None else executor_of(backend)
+        executor = self.engines.backend().executor if backend is None else executor_of(backend)
         return executor.server_info()
 
     def stop(self, run: str = "all") -> list[str]:
@@ -246,8 +246,10 @@ class Session:
         engine = sys.modules.get("sgnb.engine.engine")
         if engine is not None and isinstance(backend, engine.Engine):
             self.engines.adopt(backend)
+        elif backend is None:
+            lang.set_default_executor(None)
         else:
-            lang.set_default_executor(backend)
+            self.engines.adopt_remote(executor_of(backend))
 
     def in_background(self, name: str, background: Background) -> None:
         """Remember what runs in the background under a program's name."""
@@ -272,7 +274,7 @@ class EngineView:
     def __call__(self) -> None:
         if self._shown is not None:
             self._shown.close()
-        loaded = self._engines.get()
+        loaded = self._engines.backend()
         self._shown = Display(loaded.emitter, self._views, act=loaded.act)
         self._shown.open()
         if not self._shown.live:

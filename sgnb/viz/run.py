@@ -35,6 +35,7 @@ from ..events import (
     RunStarted,
     StepRan,
     TextAppended,
+    TextStreamed,
     TokensNamed,
 )
 from .branch import Branch, common_length, drop, take
@@ -197,6 +198,13 @@ class RunState:
             branch.generated_from = None
             branch.append("text", event.text)
 
+    def _streamed(self, event: TextStreamed) -> None:
+        branch, call = self.branches.get(event.branch), self._calls.get(event.branch)
+        if branch is not None:
+            if branch.generated_from is None:
+                branch.generated_from = branch.length
+            branch.append(made_by("sampled", call.model if call else None), event.text)
+
     def _asked(self, event: ModelAsked) -> None:
         own = self._trees[0].engine
         if own is not None:
@@ -355,7 +363,11 @@ class RunState:
         request = self._requests[self._engine].pop(event.request, None)
         if request is None:
             return False
-        self._wrote(request.model, None, event.output_tokens - request.written)
+        untold = not request.prompt  # its tokens were counted elsewhere
+        row = request.row if untold else None
+        if untold:
+            self._found(request.model, row, event.prompt_tokens, event.cached_tokens)
+        self._wrote(request.model, row, event.output_tokens - request.written)
         request.model.end(self._now)
         self._stream(request, "sampled", b"", final=True)
         return True
@@ -368,6 +380,7 @@ class RunState:
         ProgramCalled: _called,
         BranchFinished: _branch_finish,
         TextAppended: _text,
+        TextStreamed: _streamed,
         ModelAsked: _asked,
         ModelAnswered: _answered,
         GenerationDone: _generated,

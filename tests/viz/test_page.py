@@ -94,7 +94,24 @@ def logs() -> list[EventLog]:
         log.emit(events.ProgramCalled("r0", "0", f"text={HOSTILE!r}"))
     whole = EventLog()
     list(demo(whole))
-    return [*made, whole]
+    return [*made, whole, without_tokens()]
+
+
+def without_tokens() -> EventLog:
+    """Of a backend that tells texts: two calls of a batch side by side, one of them streamed."""
+    log = EventLog()
+    calls = [events.RequestQueued(i, "r1", str(i), "a", "generate", ()) for i in range(2)]
+    made: list[Any] = [events.RunStarted("r1", "api", "", 2)]
+    for name in ("0", "1"):
+        made.append(events.BranchStarted("r1", name, "", ""))
+        made.append(events.TextAppended("r1", name, "Say"))
+    made += calls
+    made += [events.TextStreamed("r1", "0", text) for text in (" hi", " you", " sto")]
+    made += [events.RequestFinished(i, "stop", 7, 2, 3) for i in range(2)]
+    made += [events.GenerationDone("r1", str(i), "a", " hi you") for i in range(2)]
+    for event in made:
+        log.emit(event)
+    return log
 
 
 def test_the_page_comes_to_the_same_states() -> None:

@@ -266,11 +266,9 @@ class Branch:
 
     def prompt(self, backend: Executor | None = None) -> tuple[str, tuple[Segment, ...]]:
         """The text for a call to `backend`, None for the run's own: in another's prompt the roles
-        are those of its own chat template, and what it did not make is text."""
-        segments = [
-            s if s.origin is None and backend is None else Segment(*_as_read_by(backend, s)[:3])
-            for s in self.segments
-        ]
+        are those of its own chat template, and what it did not make is text. Roles' marks say what
+        they stand for."""
+        segments = [_as_read_by(backend, segment) for segment in self.segments]
         text = self.text if backend is None else "".join([s.text for s in segments])
         return text, tuple(filter(_counts, segments))
 
@@ -485,7 +483,8 @@ _TAKE: dict[type, Callable[[Branch, Any, Any], bool]] = {
 
 def _as_read_by(backend: Executor | None, segment: Segment) -> Segment:
     if segment.kind == "output":
-        return segment if segment.origin is backend else Segment(segment.text, "data")
+        own = segment.origin is backend
+        return segment._replace(origin=None) if own else Segment(segment.text, "data")
     if segment.origin is not None and backend is not None:
         return role_text(backend.chat, *segment.origin)
     return segment

@@ -118,7 +118,9 @@ def choices_method(method: Any) -> ChoicesMethod:
 
 def apply_method(select: Select, scores: Scores) -> Scores:
     """`scores` with the values, or the choice, of the select's method, or its error. Nothing that a
-    method of the user's raises leaves it."""
+    method of the user's raises leaves it. A model that has chosen itself has the last word."""
+    if scores.chosen is not None:
+        return scores
     method = select.method
     name = getattr(method, "__name__", shown(method))
     hint = "let it return a list with a number for each choice"
@@ -165,8 +167,11 @@ def _decide(select: Select, scores: Scores) -> Scores:
 
 
 def describe(select: Select, scores: Scores) -> dict[str, Any]:
-    """A select's scores in SGLang's shapes, and what each method would have chosen."""
+    """A select's scores in SGLang's shapes, and what each method would have chosen; nothing of a
+    model that has chosen without."""
     choices = scores.choices
+    if not choices:
+        return {}
     info: dict[str, Any] = {
         "normalized_prompt_logprobs": token_length_normalized(choices),
         "input_token_logprobs": [_triples(choice, choice.logprobs) for choice in choices],

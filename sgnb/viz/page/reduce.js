@@ -198,6 +198,12 @@ const OF_RUNS = {
     branch.generatedFrom = null;
     append(branch.pieces, { kind: "text", text: event.text });
   },
+  TextStreamed(run, event) {
+    const branch = run.branches.get(event.branch), by = markOf(run, run.calls.get(event.branch)?.model);
+    if (!branch) return;
+    branch.generatedFrom ??= lengthOf(branch.pieces);
+    append(branch.pieces, { kind: "sampled", text: event.text, by });
+  },
   ModelAsked: askModel,
   ModelAnswered(run, event, state, t) {
     answerModel(run, event, rowOf(run, event.branch), t);
@@ -419,7 +425,9 @@ const OF_ENGINE = {
     const run = state.runs.get(request.run);
     if (!run) return;
     timed(run, t);
-    countWritten(run, request.model, null, event.output_tokens - request.written);
+    const untold = !request.prompt.length; // its tokens were counted elsewhere
+    if (untold) countFound(run, request.model, rowOf(run, request.branch), event.prompt_tokens, event.cached_tokens);
+    countWritten(run, request.model, untold ? rowOf(run, request.branch) : null, event.output_tokens - request.written);
     endUse(run.models.get(request.model), t);
     stream(state, request, "sampled", NO_BYTES, true);
   },

@@ -1,0 +1,39 @@
+"""A select put to a service that scores no text: it chooses itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from ...lang.executor import ScoreCall
+from ...sampling import SamplingParams
+from .endpoint import Ask, Message
+
+
+def question(call: ScoreCall, turns: Sequence[Message], enforces: frozenset[str]) -> Ask:
+    """Asks for one of the choices: bound by a JSON schema where the service does so, else told."""
+    longest = max(len(choice.encode()) for choice in call.choices)
+    schema = None
+    if turns and "json_schema" in enforces:
+        properties = {"choice": {"type": "string", "enum": list(call.choices)}}
+        closed = {"required": ["choice"], "additionalProperties": False}
+        schema = json.dumps({"type": "object", "properties": properties, **closed})
+    elif turns:
+        named = ", ".join(json.dumps(choice, ensure_ascii=False) for choice in call.choices)
+        told = f"{turns[-1]['content']}\n\nAnswer with one of these and nothing else: {named}"
+        turns = [*turns[:-1], {**turns[-1], "content": told}]
+    params = SamplingParams(max_new_tokens=longest + 16, temperature=0, json_schema=schema)
+    return Ask(params, call.prompt if not turns else "", tuple(turns))
+
+
+def chosen(text: str, choices: Sequence[str], params: SamplingParams) -> int | None:
+    """The number of the choice that an answer is, or the longest that a free one begins with."""
+    if params.json_schema is not None:
+        try:
+            text = str(json.loads(text)["choice"])
+        except (ValueError, TypeError, KeyError):
+            return None
+    exact = [i for i, choice in enumerate(choices) if choice == text]
+    said = text.strip().strip("\"'").casefold()
+    begun = [i for i, choice in enumerate(choices) if said.startswith(choice.strip().casefold())]
+    return exact[0] if exact else max(begun, key=lambda i: len(choices[i]), default=None)

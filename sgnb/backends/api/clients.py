@@ -1,0 +1,62 @@
+"""Clients of the package `openai`, which all services here that speak HTTP are reached through."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ...errors import OptionError, ServiceError
+from .failures import failure_of, missing
+
+
+def package() -> Any:
+    try:
+        import openai
+    except ImportError as error:
+        missing("openai", error)
+    return openai
+
+
+def make_client(
+    base_url: str | None, api_key: str | None, options: dict[str, Any], is_azure: bool = False
+) -> Any:
+    """An async client that tries once, and waits as long as it is let. OptionError."""
+    openai = package()
+    if base_url is not None and api_key is None and "OPENAI_API_KEY" not in os.environ:
+        api_key = "none"  # a server of one's own wants no key, its client does
+    make = openai.AsyncAzureOpenAI if is_azure else openai.AsyncOpenAI
+    place = {} if base_url is None else {"base_url": base_url}
+    try:
+        client = make(api_key=api_key, max_retries=0, timeout=None, **place, **options)
+        assert client.base_url.host
+    except (openai.OpenAIError, TypeError, AssertionError, ValueError) as error:
+        hint = "give api_key=, or set OPENAI_API_KEY; other options are those of openai.AsyncOpenAI"
+        raise OptionError(f"no client can be made: {error or 'no address'}", hint) from None
+    return client
+
+
+def get(base_url: str, api_key: str | None, path: str, seconds: float, **options: Any) -> Any:
+    """The JSON at a path, now. ServiceError where nobody answers with any."""
+    openai = package()
+    client = openai.OpenAI(
+        base_url=base_url, api_key=api_key or "none", max_retries=0, timeout=seconds, **options
+    )
+    try:
+        return client.get(path, cast_to=object)
+    except Exception as error:
+        failure = failure_of(error, f"the server at {place_of(client)}", secrets_of(client))
+    raise ServiceError(failure.error.message, "is the server up, and is this its address?")
+
+
+def secrets_of(client: Any) -> list[str]:
+    """What no message may quote: the key, and what headers and the address say."""
+    url, headers = client.base_url, getattr(client, "_custom_headers", {})
+    said = [client.api_key, *headers.values(), url.password, url.query.decode()]
+    return [text for text in said if isinstance(text, str) and text and text != "none"]
+
+
+def place_of(client: Any) -> str:
+    """The address, without a user, a password or a query."""
+    url = client.base_url
+    port = f":{url.port}" if url.port else ""
+    return f"{url.scheme}://{url.host}{port}{url.path}".rstrip("/")

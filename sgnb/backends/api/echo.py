@@ -1,0 +1,83 @@
+"""Choices scored by a completion service that gives back its prompt with log-probabilities
+(`echo`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from ...errors import RequestError, ServiceError
+from ...lang.executor import ChoiceScore, ScoreCall
+
+Token = tuple[float | None, str, int]
+"""Log-probability, text, and where in its text it begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """The tokens of the prompt with each choice, and of one more after it."""
+
+    call: ScoreCall
+    rows: tuple[tuple[Token, ...], ...]
+    start: int  # in characters: where the first token begins that has a part of any choice
+
+    @classmethod
+    def read(cls, call: ScoreCall, answer: Any) -> Echo | None:
+        """None where the service did not give the prompts back, with values."""
+        texts = [call.prompt + choice for choice in call.choices]
+        rows = _rows(answer, texts)
+        if rows is None:
+            return None
+        end = len(call.prompt)
+        start = min(at for row in rows for _, text, at in row if at + len(text) > end)
+        if start == 0:
+            message = f"select {call.name!r} has no text before its choices"
+            raise RequestError(message, "put some text before it")
+        return cls(call, rows, start)
+
+    def own_texts(self) -> list[str]:
+        """What is scored of each choice."""
+        return [(self.call.prompt + choice)[self.start :] for choice in self.call.choices]
+
+    def choices(
+        self, alone: list[tuple[float | None, ...]] | None = None
+    ) -> tuple[ChoiceScore, ...]:
+        """alone: the log-probabilities of each without the prompt."""
+        return tuple(
+            self._score(i, () if alone is None else alone[i]) for i in range(len(self.rows))
+        )
+
+    def _score(self, index: int, alone: tuple[float | None, ...]) -> ChoiceScore:
+        end = len(self.call.prompt + self.call.choices[index])
+        row = self.rows[index]
+        values, texts, _ = zip(*[one for one in row if self.start <= one[2] < end], strict=True)
+        after = tuple((value, -1, text) for value, text, at in row if at >= end)
+        return ChoiceScore((-1,) * len(texts), values, alone, texts, after[:1])
+
+
+def alone(call: ScoreCall, echo: Echo, answer: Any) -> list[tuple[float | None, ...]]:
+    """The log-probabilities of each choice without the prompt, which must be the same tokens."""
+    texts = echo.own_texts()
+    found = []
+    for own, row, text in zip(echo.choices(), _rows(answer, texts) or (), texts, strict=True):
+        values = [(value, token) for value, token, at in row if at < len(text)]
+        if tuple(token for _, token in values) != own.texts:
+            message = f"select {call.name!r}: without the prompt {text!r} is other tokens"
+            raise ServiceError(message, "choose by another choices_method")
+        found.append(tuple(value for value, _ in values))
+    return found
+
+
+def _rows(answer: Any, texts: list[str]) -> tuple[tuple[Token, ...], ...] | None:
+    choices = sorted(answer.choices, key=lambda choice: choice.index)
+    if len(choices) != len(texts):
+        return None
+    rows = []
+    for choice, text in zip(choices, texts, strict=True):
+        logprobs = choice.logprobs
+        if logprobs is None or not logprobs.tokens or not choice.text.startswith(text):
+            return None
+        begins = [0, *accumulate(map(len, logprobs.tokens))][:-1]
+        rows.append(tuple(zip(logprobs.token_logprobs, logprobs.tokens, begins, strict=True)))
+    return tuple(rows)

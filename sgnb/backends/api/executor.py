@@ -1,0 +1,242 @@
+"""Runs programs on a model behind an API: an `Executor` over an `Endpoint`."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from ...errors import Aborted, OptionError
+from ...events import EventLog, RequestQueued, TextStreamed
+from ...lang.executor import Call, Delta, Result, ScoreCall, Scores
+from ...sampling import SamplingParams
+from ...segment import Segment
+from .choosing import chosen, question
+from .conversation import conversation
+from .endpoint import Answer, Ask, Endpoint, Failure, Message, Sample
+from .flight import Flight
+from .formats import Mismatch, fitting
+from .limits import Gate, Limits
+from .loop import LoopThread
+from .usage import Price, Usage
+
+CHARACTERS_PER_TOKEN = 4
+"""Of a prompt that nobody has counted yet."""
+
+
+class ApiExecutor:
+    """An `Executor` (see `lang.executor`) over one model of one service.
+
+    Sinks are called on one thread of the executor's own, where its event loop runs. It ends with
+    `close`, or when the executor is no longer used.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, limits: Limits | None = None, price: Price = lambda tokens: None
+    ) -> None:
+        self.endpoint, self.limits = endpoint, limits or Limits()
+        self.chat, self.marks, self.log = endpoint.chat, None, EventLog()
+        self._usage = Usage(endpoint.model, price)
+        self._gate = Gate(self.limits)
+        self._numbers = itertools.count(1)  # of calls
+        self._loop = LoopThread("sgnb-api", endpoint.close)
+        self.close = self._loop.close
+
+    def usage(self) -> Usage:
+        """What the calls so far took: tokens, requests and money, for each run and for all."""
+        return self._usage
+
+    def ask_of(self, call: Call) -> Ask:
+        """The request that a call becomes. RequestError for what is no conversation, OptionError
+        for an argument that the service does not take."""
+        self.endpoint.check(call.params, call.location)
+        if not self.endpoint.is_chat:
+            return Ask(call.params, call.prompt, stream=call.stream)
+        turns = conversation(call.name, call.prompt, call.segments, self.endpoint.continues)
+        return Ask(call.params, messages=turns, stream=call.stream)
+
+    def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
+        return self.send(self.ask_of(call), call, sink)
+
+    def send(
+        self, ask: Ask, call: Call, sink: Callable[[Delta | Result], None]
+    ) -> Callable[[], None]:
+        """Send `ask` for `call`: the same as `generate`, which asks for what the call says."""
+
+        def tell(piece: Delta) -> None:
+            self.log.emit(TextStreamed(call.run, call.branch, piece.text))
+            sink(piece)
+
+        flight = Flight(call, tell if ask.stream else None)
+        return self._start(partial(self._generate, ask, flight), flight, Result, sink)
+
+    def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
+        flight = Flight(call)
+        return self._start(partial(self._score, call, flight), flight, Scores, sink)
+
+    def _start(
+        self,
+        work: Callable[[], Any],
+        flight: Flight,
+        kind: type[Result] | type[Scores],
+        sink: Callable[[Any], None],
+    ) -> Callable[[], None]:
+        request, call = next(self._numbers), flight.call
+        purpose = "generate" if kind is Result else "score"
+        place = call.location or ("", 0)
+        event = RequestQueued(request, call.run, call.branch, call.name, purpose, (), *place)
+
+        def ended(task: asyncio.Task[Any]) -> None:
+            error: BaseException | None = Aborted("the call was stopped")
+            if not task.cancelled():
+                error = task.exception()
+            made = task.result() if error is None else kind(error=error)  # type: ignore[arg-type]
+            if error is not None and isinstance(made, Result):
+                made = replace(made, texts=(flight.told,), meta=(flight.meta(None),))
+            self._usage.add(call.run, flight.count(error))
+            self.log.emit(flight.finished(request, error, made))
+            sink(made)
+
+        self.log.emit(event)
+        return self._loop.start(work, ended)
+
+    async def _generate(self, ask: Ask, flight: Flight) -> Result:
+        answers: list[Answer] = []
+        if ask.params.n == 1 or self.endpoint.samples:
+            answers = [await self._fitting(ask, flight)]
+        have = sum(len(answer.samples) for answer in answers)  # some services take no n
+        missing = [_single(ask, i) for i in range(have, ask.params.n)]
+        tasks = [asyncio.create_task(self._fitting(one, flight)) for one in missing]
+        try:
+            answers += await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:  # of an error, or a call that is stopped, none goes on
+                task.cancel()
+        samples = [(answer, sample) for answer in answers for sample in answer.samples]
+        return Result(
+            tuple(sample.text for _, sample in samples),
+            tuple(flight.meta(answer, sample) for answer, sample in samples),
+        )
+
+    async def _fitting(self, ask: Ask, flight: Flight) -> Answer:
+        """An answer whose texts are in the format that was asked for."""
+        grammar, stops = ask.params.grammar, ask.params.stop
+        if grammar is not None and grammar.kind not in self.endpoint.enforces:
+            # A free answer may begin with a blank, which would end it at once.
+            params = replace(ask.params, stop=tuple(stop for stop in stops if stop.strip()))
+            ask = replace(ask, params=params, stream=False)
+        for attempt in range(1, self.limits.format_tries + 1):
+            answer = await self._ask(ask, flight)
+            try:
+                texts = [await self._format(sample, ask.params) for sample in answer.samples]
+            except Mismatch as mismatch:
+                if attempt == self.limits.format_tries or mismatch.cut or flight.told:
+                    raise mismatch.error(attempt) from None
+                flight.used.again["format"] += 1
+                continue
+            pairs = zip(answer.samples, texts, strict=True)
+            fitted = (replace(sample, text=text) for sample, text in pairs)
+            return replace(answer, samples=tuple(_cut(sample, stops) for sample in fitted))
+        raise AssertionError("the last try returns or raises")
+
+    async def _format(self, sample: Sample, params: SamplingParams) -> str:
+        """The text in its format; JSON is checked where the service binds it too: some only say
+        so, and all stop at max_tokens."""
+        kind = "" if params.grammar is None else params.grammar.kind
+        if not kind or (kind in self.endpoint.enforces and kind != "json_schema"):
+            return sample.text
+        return await asyncio.to_thread(fitting, sample, params)
+
+    async def _ask(self, ask: Ask, flight: Flight) -> Answer:
+        """The service's answer. Stops cut it here too: some services take only a few, others leave
+        them in the text."""
+        stops = () if ask.params.min_new_tokens else ask.params.stop
+
+        async def request() -> Answer:
+            flight.begin(stops)
+            return await self.endpoint.ask(ask, flight.piece)
+
+        answer = await self._send(request, ask, flight)
+        flight.count_tokens(answer.tokens)
+        samples = tuple(_cut(sample, stops) for sample in answer.samples)
+        if ask.stream:
+            flight.finish(samples[0].text)
+        return replace(answer, samples=samples)
+
+    async def _send(self, request: Callable[[], Any], ask: Ask, flight: Flight) -> Any:
+        def failed(failure: Failure, again: bool) -> None:
+            if again:
+                flight.used.again[failure.reason] += 1
+
+        async def counted() -> Any:
+            flight.used.requests += 1
+            return await request()
+
+        characters = len(ask.prompt) + sum(len(turn["content"]) for turn in ask.messages)
+        tokens = characters / CHARACTERS_PER_TOKEN + ask.params.max_new_tokens * ask.params.n
+        return await self._gate.send(counted, tokens, failed)
+
+    async def _score(self, call: ScoreCall, flight: Flight) -> Scores:
+        if self.endpoint.scores:
+            ask = Ask(SamplingParams(max_new_tokens=0), call.prompt + "".join(call.choices))
+            scores, tokens = await self._send(partial(self.endpoint.score, call), ask, flight)
+            flight.count_tokens(tokens)
+            if scores:
+                return Scores(scores, flight.meta(None))
+        return await self._choose(call, flight)
+
+    async def _choose(self, call: ScoreCall, flight: Flight) -> Scores:
+        """The service chooses itself, where it scores nothing."""
+        turns: tuple[Message, ...] = ()
+        if self.endpoint.is_chat:
+            turns = conversation(call.name, call.prompt, call.segments)
+        ask = question(call, turns, self.endpoint.enforces)
+        for attempt in range(1, self.limits.format_tries + 1):
+            answer = await self._ask(ask, flight)
+            index = chosen(answer.samples[0].text, call.choices, ask.params)
+            if index is not None:
+                values = tuple(float(i == index) for i in range(len(call.choices)))
+                return Scores(meta=flight.meta(answer), values=values, chosen=index)
+            if attempt < self.limits.format_tries:
+                flight.used.again["format"] += 1
+        raise Mismatch(answer.samples[0], f"one of {list(call.choices)}").error(attempt)
+
+    @property
+    def tokenizer_id(self) -> str:
+        return f"{type(self.endpoint).__name__} {self.endpoint.model}"
+
+    def encode(self, segments: Sequence[Segment]) -> list[int]:
+        """OptionError: the service keeps its tokens to itself."""
+        hint = "s.text() is the text; a local engine gives tokens too"
+        raise OptionError(f"{self!r} gives no tokens of a text", hint)
+
+    def flush_cache(self) -> int:
+        """Have an SGLang server forget what it has cached; other services keep theirs. 0: how much
+        that was, nobody says."""
+        self._loop.run(self.endpoint.flush_cache())
+        return 0
+
+    def server_info(self) -> dict[str, Any]:
+        """The model, and what the service says of itself."""
+        return dict(self._loop.run(self.endpoint.info()))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.endpoint.model!r}>"
+
+
+def _single(ask: Ask, index: int) -> Ask:
+    """The ask for one of several samples; the first is the one that is streamed."""
+    params = ask.params
+    seed = None if params.seed is None else params.seed + index
+    return replace(ask, params=replace(params, n=1, seed=seed), stream=ask.stream and index == 0)
+
+
+def _cut(sample: Sample, stops: Sequence[str]) -> Sample:
+    found = [(at, stop) for stop in stops if (at := sample.text.find(stop)) >= 0]
+    if not found:
+        return sample
+    at, stop = min(found)
+    return replace(sample, text=sample.text[:at], finish="stop", matched=stop)

@@ -1,0 +1,108 @@
+"""What the errors of a service's client mean. Every message is of our own or without its keys."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
+from typing import Any, NoReturn
+
+from ...errors import OptionError, ServiceError, SgnbError
+from .endpoint import Failure
+
+LONGEST_QUOTE = 300
+"""Characters of what a service says."""
+
+
+class HalfAnswer(Exception):
+    """A stream that ended without saying why its text does."""
+
+
+@contextmanager
+def translated(service: str, secrets: Collection[str]) -> Iterator[None]:
+    """Whatever a client raises inside becomes a `Failure`, without the client's error: that knows
+    the request and its headers."""
+    try:
+        yield
+    except (Failure, SgnbError):
+        raise
+    except Exception as error:
+        failure = failure_of(error, service, secrets)
+    else:
+        return
+    raise failure
+
+
+def failure_of(error: Exception, service: str, secrets: Collection[str]) -> Failure:
+    """The failure that an error of openai, litellm or what lies below them stands for."""
+    status = getattr(error, "status_code", None)
+    said = _said(error, secrets)
+    if "Timeout" in type(error).__name__:
+        return _passing("timeout", f"{service} did not answer in time")
+    if "Connection" in type(error).__name__:
+        cause = _without(str(error.__cause__ or error), secrets)
+        return _passing("connection", f"{service} cannot be reached: {cause}")
+    if isinstance(status, int) and status >= 400:
+        return _refused(error, status, service, said)
+    if isinstance(error, HalfAnswer):
+        return _passing("half answer", f"{service} broke off in the middle of its answer")
+    if hasattr(error, "body"):  # an error in the middle of a stream
+        return _passing("error", f"{service} broke off: {said}")
+    if type(error).__module__.startswith(("http", "aiohttp", "ssl", "anyio")):
+        return _passing("connection", f"the connection to {service} broke off: {said}")
+    return _passing("bad answer", f"{service} answered with what is none: {said}")
+
+
+def _passing(reason: str, message: str, hint: str = "", wait: float | None = None) -> Failure:
+    return Failure(reason, ServiceError(message, hint), again=True, wait=wait)
+
+
+def _refused(error: Exception, status: int, service: str, said: str) -> Failure:
+    spent = getattr(error, "code", None) == "insufficient_quota"
+    if status == 429 and not spent:
+        hint = "requests_per_minute=, tokens_per_minute= and max_parallel= ask more slowly"
+        return _passing("429", f"{service} wants fewer requests (429): {said}", hint, _wait(error))
+    if status in (408, 409) or status >= 500:
+        return _passing(str(status), f"{service} failed ({status}): {said}", wait=_wait(error))
+    hint = "see what it says"
+    if status in (401, 403):
+        said, hint = "the key is missing or wrong", "give api_key=, or set it in the environment"
+    elif status == 404:
+        hint = "is the model's name right, and the address?"
+    elif spent:
+        hint = "the account has no money left"
+    message = f"{service} refused the request ({status}): {said}"
+    return Failure(str(status), ServiceError(message, hint), again=False)
+
+
+def _wait(error: Exception) -> float | None:
+    """Seconds that the service asks to wait."""
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            return max(0.0, float(headers[name]) * scale)
+        except (KeyError, ValueError):
+            pass
+    try:
+        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def _said(error: Exception, secrets: Collection[str]) -> str:
+    body: Any = getattr(error, "body", None)
+    text = body.get("message") or body.get("detail") if isinstance(body, dict) else body
+    return _without(str(text or error), secrets)[:LONGEST_QUOTE]
+
+
+def _without(text: str, secrets: Collection[str]) -> str:
+    for secret in secrets:
+        text = text.replace(secret, "…")
+    return text
+
+
+def missing(package: str, error: ImportError) -> NoReturn:
+    """OptionError for a package that is not installed."""
+    hint = 'pip install "sgnb[api]"'
+    raise OptionError(f"this backend needs the package {package}: {error}", hint) from None

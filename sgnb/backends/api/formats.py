@@ -1,0 +1,84 @@
+"""Whether an answer is in the format that a call asked for, where the service did not see to it."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from ...errors import GrammarError, ServiceError, shown
+from ...grammar.compiler import TokenGrammar, compile_spec
+from ...grammar.spec import GrammarSpec
+from ...grammar.vocabulary import Vocabulary
+from ...sampling import SamplingParams
+from .endpoint import Sample
+
+
+class Mismatch(Exception):
+    """A sample that is not in its format. wanted: the format, for people."""
+
+    def __init__(self, sample: Sample, wanted: str) -> None:
+        super().__init__(wanted)
+        self.text, self.wanted = sample.text, wanted
+        self.cut = sample.finish == "length"  # it may have begun well
+
+    def error(self, tries: int) -> ServiceError:
+        what = f"the answer {shown(self.text)} is not {self.wanted} ({tries} tries)"
+        hint = "say in the prompt what is wanted, or ask a model that obeys it"
+        return ServiceError(what, "max_tokens= ended it: give it room" if self.cut else hint)
+
+
+def fitting(sample: Sample, params: SamplingParams) -> str:
+    """A text in its format: JSON without the blanks around it; of a regex or a grammar
+    the longest beginning that it takes, with or without these blanks, as if it had bound the text.
+    Mismatch if there is none. May take long: grammars are compiled."""
+    text, grammar = sample.text.strip(), params.grammar
+    if grammar is None:
+        return sample.text
+    if grammar.kind == "json_schema":
+        _check_json(sample, grammar.text)
+        return text
+    found = [_longest_match(grammar, candidate) for candidate in (sample.text, text)]
+    fits = [one for one in found if one is not None]
+    if not fits:
+        raise Mismatch(sample, f"what {grammar.kind}={shown(grammar.text)} takes")
+    return max(fits, key=len)
+
+
+def _check_json(sample: Sample, schema: str) -> None:
+    try:
+        value = json.loads(sample.text)
+    except ValueError as error:
+        raise Mismatch(sample, f"JSON: {error}") from None
+    if wrong := next(_validator(schema).iter_errors(value), None):
+        raise Mismatch(sample, f"what its JSON schema allows: {wrong.message}")
+
+
+@lru_cache(maxsize=64)
+def _validator(schema: str) -> Any:
+    jsonschema = import_module("jsonschema")
+    read = json.loads(schema)
+    return jsonschema.validators.validator_for(read)(read)
+
+
+def _longest_match(spec: GrammarSpec, text: str) -> str | None:
+    """The longest beginning of `text` that the grammar takes."""
+    matcher, longest, data = _grammar(spec).matcher(), None, text.encode()
+    for at in range(len(data) + 1):
+        if matcher.is_final:
+            longest = at
+        try:
+            if at < len(data):
+                matcher.accept_token(data[at])
+        except GrammarError:
+            break
+    return None if longest is None else data[:longest].decode(errors="ignore")
+
+
+_BYTES = Vocabulary(bytes([byte]) for byte in range(256))
+
+
+@lru_cache(maxsize=64)
+def _grammar(spec: GrammarSpec) -> TokenGrammar:
+    return TokenGrammar(compile_spec(spec), _BYTES)

@@ -1,0 +1,119 @@
+"""How many requests go to a service, how fast, and how often one is sent again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from ...errors import OptionError, ServiceError, shown
+from .endpoint import Failure
+
+FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0
+"""Seconds before the second try, and at most before any."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Options of every backend of this package."""
+
+    max_parallel: int = 16  # requests that wait for an answer at a time
+    tries: int = 5  # of one request, the first included
+    timeout: float = 600.0  # seconds for one try
+    format_tries: int = 3  # requests for a text in a format that the service does not enforce
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = (
+        None  # of prompts, at 4 characters, and of the longest answers
+    )
+
+    def __post_init__(self) -> None:
+        for name, least in (("max_parallel", 1), ("tries", 1), ("format_tries", 1)):
+            if not isinstance(value := getattr(self, name), int) or value < least:
+                raise OptionError(f"{name}={shown(value)} is not allowed", "give 1 or more")
+        for name in ("timeout", "requests_per_minute", "tokens_per_minute"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise OptionError(f"{name}={shown(value)} is not allowed", "give more than 0")
+
+    @classmethod
+    def split(cls, options: dict[str, Any]) -> tuple[Limits, dict[str, Any]]:
+        """Limits from those of `options` that are theirs, and the others."""
+        names = {f.name for f in fields(cls)}
+        own = {name: value for name, value in options.items() if name in names}
+        return cls(**own), {name: v for name, v in options.items() if name not in names}
+
+
+class Pace:
+    """So much a minute: whoever comes waits until what came before has had its share of time. Up
+    to a tenth of a minute's amount may come at once after a pause."""
+
+    def __init__(self, per_minute: float | None) -> None:
+        self._seconds = 0.0 if per_minute is None else 60.0 / per_minute  # for each one
+        self._free_at = 0.0
+
+    async def wait(self, amount: float) -> None:
+        if not self._seconds:
+            return
+        now = asyncio.get_running_loop().time()
+        begin = max(self._free_at, now - 6.0)
+        self._free_at = begin + amount * self._seconds
+        await asyncio.sleep(max(0.0, begin - now))
+
+
+class Gate:
+    """Lets requests through to one service as its `Limits` say. Belongs to one event loop."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._slots = asyncio.Semaphore(limits.max_parallel)
+        self._requests = Pace(limits.requests_per_minute)
+        self._tokens = Pace(limits.tokens_per_minute)
+
+    async def send(
+        self,
+        request: Callable[[], Awaitable[T]],
+        tokens: float,
+        failed: Callable[[Failure, bool], None],
+    ) -> T:
+        """What `request` gives, which takes about so many `tokens`. After a `Failure` that may pass
+        it is sent again: exponentially later, with jitter, or when the service said. The last one
+        raises its error; `failed(failure, again)` is told of each."""
+        for attempt in range(1, self.limits.tries + 1):
+            await self._requests.wait(1)
+            await self._tokens.wait(tokens)
+            try:
+                async with self._slots, asyncio.timeout(self.limits.timeout):
+                    return await request()
+            except TimeoutError:
+                failure = _late(self.limits.timeout)
+            except Failure as known:
+                failure = known
+            again = failure.again and attempt < self.limits.tries
+            failed(failure, again)
+            if not again:
+                raise _final(failure, attempt)
+            await asyncio.sleep(_pause(attempt, failure.wait))
+        raise AssertionError("the last try returns or raises")
+
+
+def _pause(attempt: int, told: float | None) -> float:
+    """Seconds before the next try."""
+    if told is not None:
+        return min(told, LONGEST_WAIT) * random.uniform(1.0, 1.1)
+    return min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1)) * random.uniform(0.5, 1.5)
+
+
+def _late(seconds: float) -> Failure:
+    message = f"the service did not answer within {seconds:g} s"
+    return Failure("timeout", ServiceError(message, "timeout= gives it longer"), again=True)
+
+
+def _final(failure: Failure, tries: int) -> Exception:
+    error = failure.error
+    if tries > 1 and isinstance(error, ServiceError):
+        return type(error)(f"{error.message} ({tries} tries)", error.hint)
+    return error

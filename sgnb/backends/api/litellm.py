@@ -1,0 +1,198 @@
+"""Anthropic, Vertex AI and a hundred other services, through the package litellm."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Collection
+from typing import Any
+
+from ...lang.chat import ChatTemplate
+from ...lang.executor import ScoreCall
+from ...lang.location import Location
+from ...sampling import SamplingParams
+from .collecting import Collected
+from .endpoint import Answer, Ask, Scored, Tokens, ignore, refuse
+from .executor import ApiExecutor
+from .failures import HalfAnswer, missing, translated
+from .limits import Limits
+from .openai import LARGEST_BIAS, ROLES_AS_TEXT, bias_of, response_format
+from .usage import fixed_price, listed_price
+
+_OPENAI_NAMES = {
+    "stop": "stop",
+    "seed": "seed",
+    "top_p": "top_p",
+    "frequency_penalty": "frequency_penalty",
+    "presence_penalty": "presence_penalty",
+    "logit_bias": "logit_bias",
+    "return_logprob": "logprobs",
+    "top_logprobs_num": "top_logprobs",
+}
+"""Sampling parameters -> their names at OpenAI, which litellm translates for each service."""
+
+_REFUSED = (
+    "min_new_tokens",
+    "stop_token_ids",
+    "stop_regex",
+    "ignore_eos",
+    "thinking",
+    "logprob_start_len",
+)
+_IGNORED = ("top_k", "min_p", "repetition_penalty", "json_whitespace")
+_CONTINUE = ("anthropic/", "claude", "vertex_ai/claude", "bedrock/anthropic")
+"""Services that go on with an assistant's turn: their models' names begin so."""
+
+
+class LiteLLMEndpoint:
+    """An `Endpoint` through litellm. options: of `litellm.acompletion`, such as `api_key`."""
+
+    is_chat = True
+    samples = scores = False
+
+    def __init__(self, model: str, chat: ChatTemplate, options: dict[str, Any]) -> None:
+        self.model, self.chat, self._options = model, chat, options
+        self._litellm = package()
+        self._takes = frozenset(self._litellm.get_supported_openai_params(model=model) or ())
+        binds = self._litellm.supports_response_schema(model=model)
+        self.enforces = frozenset({"json_schema"} if binds else ())
+        self.continues = model.startswith(_CONTINUE)
+        self._service = f"the service of {model!r}"
+        self._secrets = secrets_in(options)
+
+    def check(self, params: SamplingParams, location: Location | None) -> None:
+        unknown = [name for name, own in _OPENAI_NAMES.items() if own not in self._takes]
+        soft = ("seed", "frequency_penalty", "presence_penalty", "top_p")
+        hard = [name for name in unknown if name not in soft]
+        refuse(self._service, params, (*_REFUSED, *hard), "leave it out for this model")
+        soft_unknown = [name for name in unknown if name in soft]
+        ignore(self._service, params, (*_IGNORED, *soft_unknown), location)
+
+    async def ask(self, ask: Ask, piece: Callable[[str], None]) -> Answer:
+        with translated(self._service, self._secrets):
+            answer = await self._litellm.acompletion(**self._body(ask), **self._options)
+            if not ask.stream:
+                return Collected(answer).answer(ask.params)
+            collected = Collected()
+            async for chunk in answer:
+                piece(collected.add(chunk))
+            if answer.received_finish_reason is None:  # it writes an end that was not there
+                raise HalfAnswer
+            return collected.answer(ask.params)
+
+    def _body(self, ask: Ask) -> dict[str, Any]:
+        params = ask.params
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": list(ask.messages),
+            "max_tokens": params.max_new_tokens,
+            "temperature": params.temperature,
+            "max_retries": 0,
+            "num_retries": 0,
+        }
+        for name, own in _OPENAI_NAMES.items():
+            value = getattr(params, name)
+            if value != getattr(_DEFAULT, name) and own in self._takes:
+                body[own] = list(value) if name == "stop" else value
+        if params.logit_bias:
+            body["logit_bias"] = bias_of(params, LARGEST_BIAS)
+        if params.json_schema is not None and self.enforces:
+            body["response_format"] = response_format(json.loads(params.json_schema))
+        if ask.stream:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        return body
+
+    async def score(self, call: ScoreCall) -> Scored:
+        """Nothing, of no choice."""
+        return (), Tokens()
+
+    async def info(self) -> dict[str, Any]:
+        return {"model": self.model, "chat": True}
+
+    async def flush_cache(self) -> None:
+        """Nothing: the service keeps its cache to itself."""
+
+    async def close(self) -> None:
+        """Nothing: litellm shares its clients."""
+
+
+class LiteLLM(ApiExecutor):
+    """Any model that the package litellm reaches, by its name there: "anthropic/claude-...",
+    "gemini/...", "mistral/...".
+
+    chat_template: how `s.text()` shows roles. api_key: by default that of the environment, as
+    litellm names it. organization, base_url: where the service has them. prices, and options as
+    for `OpenAI`; all others are those of `litellm.acompletion`.
+    """
+
+    def __init__(
+        self,
+        model_name: str,
+        chat_template: ChatTemplate | None = None,
+        api_key: str | None = None,
+        organization: str | None = None,
+        base_url: str | None = None,
+        *,
+        prices: tuple[float, float] | None = None,
+        **options: Any,
+    ) -> None:
+        limits, rest = Limits.split(options)
+        headers = rest.pop("default_headers", None)
+        own = {
+            "api_key": api_key,
+            "organization": organization,
+            "base_url": base_url,
+            "extra_headers": headers,
+        }
+        given = {name: value for name, value in own.items() if value is not None}
+        endpoint = LiteLLMEndpoint(model_name, chat_template or ROLES_AS_TEXT, given | rest)
+        super().__init__(endpoint, limits, fixed_price(prices, listed_price(model_name)))
+
+
+class Anthropic(LiteLLM):
+    """A model of Anthropic's, by its `model_name`. Arguments as for `LiteLLM`; the key is that of
+    ANTHROPIC_API_KEY."""
+
+    def __init__(self, model_name: str, **options: Any) -> None:
+        super().__init__(f"anthropic/{model_name.removeprefix('anthropic/')}", **options)
+
+
+class VertexAI(LiteLLM):
+    """A model on Google's Vertex AI, by its `model_name`, of the project GCP_PROJECT_ID at
+    GCP_LOCATION in the environment. safety_settings: Google's. Arguments as for `LiteLLM`."""
+
+    def __init__(self, model_name: str, safety_settings: Any = None, **options: Any) -> None:
+        places = {"vertex_project": "GCP_PROJECT_ID", "vertex_location": "GCP_LOCATION"}
+        found = {name: os.environ[env] for name, env in places.items() if env in os.environ}
+        if safety_settings is not None:
+            found["safety_settings"] = safety_settings
+        name = f"vertex_ai/{model_name.removeprefix('vertex_ai/')}"
+        super().__init__(name, **{**found, **options})
+
+
+_DEFAULT = SamplingParams()
+
+
+def package() -> Any:
+    """The package, which at its import asks the network for a table unless it is told not to."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    try:
+        import litellm
+    except ImportError as error:
+        missing("litellm", error)
+    litellm.suppress_debug_info = True
+    return litellm
+
+
+def secrets_in(options: dict[str, Any]) -> Collection[str]:
+    """What no message may quote: keys among the options and in the environment."""
+    named = {**os.environ, **options, **(options.get("extra_headers") or {})}
+    return [
+        value
+        for name, value in named.items()
+        if isinstance(value, str) and len(value) >= 8 and _is_secret(name)
+    ]
+
+
+def _is_secret(name: str) -> bool:
+    return any(word in name.lower() for word in ("key", "token", "secret", "authorization"))

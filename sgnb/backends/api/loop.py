@@ -1,0 +1,58 @@
+"""An event loop on a thread of its own, for clients that are async."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import weakref
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from ...errors import EngineError
+
+
+class LoopThread:
+    """Runs coroutines. Ends with `close`, or when it is no longer used; `last` runs then."""
+
+    def __init__(self, name: str, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=_serve, args=(self._loop, last), name=name, daemon=True).start()
+        self.close = weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
+
+    def start(
+        self,
+        work: Callable[[], Coroutine[Any, Any, Any]],
+        ended: Callable[[asyncio.Task[Any]], None],
+    ) -> Callable[[], None]:
+        """Run `work()`, then `ended(its task)`, both on the loop's thread. Returns at once, with
+        what cancels it; `ended` is called all the same."""
+        if not self.close.alive:
+            raise EngineError("this backend is closed", "make it again")
+        tasks: list[asyncio.Task[Any]] = []
+
+        def begin() -> None:
+            tasks.append(task := self._loop.create_task(work()))
+            task.add_done_callback(ended)
+
+        def cancel() -> None:
+            if self.close.alive:
+                self._loop.call_soon_threadsafe(lambda: tasks[0].cancel())
+
+        self._loop.call_soon_threadsafe(begin)
+        return cancel
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """The value of `work`, waited for. Not on the loop's own thread."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+def _serve(loop: asyncio.AbstractEventLoop, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Until the loop is stopped; what still runs is cancelled, and ends."""
+    loop.run_forever()
+    if left := asyncio.all_tasks(loop):
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.wait(left))
+    loop.run_until_complete(last())
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()

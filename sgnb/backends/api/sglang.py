@@ -1,0 +1,222 @@
+"""An SGLang server, by its own protocol: `/generate` takes text, and scores it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+from typing import Any
+
+from ...errors import RequestError, ServiceError
+from ...lang.chat import ChatTemplate
+from ...lang.executor import ChoiceScore, ScoreCall
+from ...lang.location import Location
+from ...sampling import SamplingParams
+from .clients import get, make_client, package, secrets_of
+from .endpoint import Answer, Ask, Sample, Scored, Tokens, refuse
+from .executor import ApiExecutor
+from .failures import HalfAnswer, translated
+from .limits import Limits
+from .openai import bias_of
+from .template import template_of
+from .usage import fixed_price, no_price
+
+_TOLD = (
+    "max_new_tokens",
+    "min_new_tokens",
+    "stop",
+    "stop_token_ids",
+    "stop_regex",
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "frequency_penalty",
+    "presence_penalty",
+    "repetition_penalty",
+    "ignore_eos",
+    "skip_special_tokens",
+    "regex",
+    "json_schema",
+    "ebnf",
+)
+_LOGPROBS = (
+    "return_logprob",
+    "logprob_start_len",
+    "top_logprobs_num",
+    "return_text_in_logprobs",
+)
+FIRST_ANSWER_SECONDS = 30.0
+LARGEST_BIAS = 1e6
+HEALED = 4
+"""Of a prompt's last tokens so many may change with a choice after them."""
+
+Row = tuple[float | None, int, str | None]
+
+
+class SGLangEndpoint:
+    """An `Endpoint` over a client of the `openai` package, whose transport it uses."""
+
+    is_chat = continues = samples = False
+    scores = True
+    enforces = frozenset({"regex", "json_schema", "ebnf"})
+
+    def __init__(self, client: Any, model: str, chat: ChatTemplate) -> None:
+        self.client, self.model, self.chat = client, model, chat
+        self._secrets = secrets_of(client)
+        self._service = f"the SGLang server of {model!r}"
+
+    def check(self, params: SamplingParams, location: Location | None) -> None:
+        hint = "a local engine takes it; leave it out for a server"
+        refuse(self._service, params, ("thinking", "json_whitespace", "json_strict"), hint)
+
+    async def ask(self, ask: Ask, piece: Callable[[str], None]) -> Answer:
+        body = {"text": ask.prompt, **_said(ask.params)}
+        with translated(self._service, self._secrets):
+            if not ask.stream:
+                return _answer(await self._post("/generate", body))
+            return await self._streamed(body, piece)
+
+    async def _streamed(self, body: dict[str, Any], piece: Callable[[str], None]) -> Answer:
+        """Each chunk has the whole text so far."""
+        chunk: Any = {"text": "", "meta_info": {}}
+        stream = await self.client.post(
+            "/generate",
+            body=body | {"stream": True},
+            cast_to=object,
+            stream=True,
+            stream_cls=package().AsyncStream[object],
+        )
+        async with stream:
+            async for later in stream:
+                piece(later["text"][len(chunk["text"]) :])
+                chunk = later
+        return _answer(chunk)
+
+    async def score(self, call: ScoreCall) -> Scored:
+        with translated(self._service, self._secrets):
+            [prefix] = await self._scored(text=[call.prompt])  # computed once for all choices
+            texts = [call.prompt, *[call.prompt + choice for choice in call.choices]]
+            start = max(0, prefix["prompt_tokens"] - HEALED)
+            found = await self._scored(logprob_start_len=start, text=texts)
+            if _first_own(found) == 0 and start > 0:
+                found = await self._scored(logprob_start_len=0, text=texts)
+            own = _first_own(found)
+            if own == 0:
+                message = f"select {call.name!r} has no text before its choices"
+                raise RequestError(message, "put some text before it")
+            rows = [meta["input_token_logprobs"][own:] for meta in found[1:]]
+            alone: Sequence[Any] = [{}] * len(rows)
+            if call.unconditional:
+                ids = [[token for _, token, _ in row] for row in rows]
+                alone = await self._scored(logprob_start_len=0, input_ids=ids)
+        metas = [prefix, *found, *(meta for meta in alone if meta)]
+        tokens = sum((_tokens(meta) for meta in metas), Tokens())
+        scores = [_score(*each) for each in zip(rows, found[1:], alone, strict=True)]
+        return tuple(scores), tokens
+
+    async def _scored(self, logprob_start_len: int = -1, **prompts: Any) -> list[dict[str, Any]]:
+        """The meta information of prompts, with log-probabilities from a place on."""
+        body: dict[str, Any] = {
+            **prompts,
+            "sampling_params": {"max_new_tokens": 0, "temperature": 0},
+        }
+        if logprob_start_len >= 0:
+            body |= {"return_logprob": True, "logprob_start_len": logprob_start_len}
+            body |= {"return_text_in_logprobs": True}
+        return [one["meta_info"] for one in await self._post("/generate", body)]
+
+    async def info(self) -> dict[str, Any]:
+        with translated(self._service, self._secrets):
+            return {"model": self.model, **await self.client.get("/server_info", cast_to=object)}
+
+    async def flush_cache(self) -> None:
+        with translated(self._service, self._secrets):
+            await self._post("/flush_cache", {}, cast_to=str)
+
+    async def close(self) -> None:
+        await self.client.close()
+
+    async def _post(self, path: str, body: dict[str, Any], cast_to: type = object) -> Any:
+        return await self.client.post(path, body=body, cast_to=cast_to)
+
+
+class RuntimeEndpoint(ApiExecutor):
+    """A model on an SGLang server: `RuntimeEndpoint("http://localhost:30000")`.
+
+    chat_template: of its model, or the folder or hub id of a tokenizer that has it; by default the
+    model's own, where this machine has it. verify: a file of certificates. prices, and options as
+    for `OpenAI`.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str | None = None,
+        verify: str | None = None,
+        chat_template: ChatTemplate | str | None = None,
+        *,
+        prices: tuple[float, float] | None = None,
+        **options: Any,
+    ) -> None:
+        limits, options = Limits.split(options)
+        trusted = {} if verify is None else {"verify": verify}
+        sync = {"http_client": package().DefaultHttpxClient(**trusted)} if trusted else {}
+        found = get(base_url, api_key, "/get_model_info", FIRST_ANSWER_SECONDS, **sync)
+        if not isinstance(found, dict) or "model_path" not in found:
+            hint = "for a server that speaks OpenAI's: sgnb.OpenAI(model, base_url=...)"
+            raise ServiceError("the server does not speak SGLang's protocol", hint)
+        if trusted:
+            options["http_client"] = package().DefaultAsyncHttpxClient(**trusted)
+        client = make_client(base_url, api_key, options)
+        name = found["model_path"]
+        chosen = chat_template or found.get("tokenizer_path") or name
+        template = chosen if isinstance(chosen, ChatTemplate) else template_of(chosen)
+        endpoint = SGLangEndpoint(client, name, template)
+        super().__init__(endpoint, limits, fixed_price(prices, no_price))
+
+
+def _said(params: SamplingParams) -> dict[str, Any]:
+    """What a request says of its sampling: what differs from the server's own defaults."""
+    told = {name: getattr(params, name) for name in _TOLD}
+    told |= {"logit_bias": bias_of(params, LARGEST_BIAS) or None}
+    told |= {"sampling_seed": params.seed}
+    logprobs = {name: getattr(params, name) for name in _LOGPROBS if params.return_logprob}
+    given = {name: value for name, value in told.items() if value not in (None, ())}
+    return {"sampling_params": given, **logprobs}
+
+
+def _answer(said: Any) -> Answer:
+    meta = said["meta_info"]
+    finish = meta.get("finish_reason")
+    if not finish:
+        raise HalfAnswer
+    kind = finish["type"] if finish["type"] != "abort" else str(finish.get("message"))
+    sample = Sample(said["text"], kind, finish.get("matched"), meta)
+    return Answer((sample,), _tokens(meta), str(meta.get("id", "")))
+
+
+def _tokens(meta: dict[str, Any]) -> Tokens:
+    prompt, cached, made = (
+        meta.get(f"{kind}_tokens") or 0 for kind in ("prompt", "cached", "completion")
+    )
+    return Tokens(prompt, cached, made)
+
+
+def _first_own(found: Sequence[dict[str, Any]]) -> int:
+    """Where the choices begin: the first place at which a token of one differs from the prompt's,
+    which comes first."""
+    prompt, *texts = ([row[1] for row in meta["input_token_logprobs"]] for meta in found)
+    return min(_agreeing(prompt, text) for text in texts)
+
+
+def _agreeing(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many tokens at their beginnings are the same."""
+    same = (x == y for x, y in zip(a, b, strict=False))
+    return sum(1 for _ in takewhile(bool, same))
+
+
+def _score(rows: Sequence[Row], meta: dict[str, Any], alone: dict[str, Any]) -> ChoiceScore:
+    values, tokens, texts = zip(*rows, strict=True)
+    unconditional = (value for value, *_ in alone.get("input_token_logprobs", ()))
+    after = tuple(tuple(row) for row in meta.get("output_token_logprobs") or ())
+    return ChoiceScore(tokens, values, tuple(unconditional), texts, after)
