@@ -37,6 +37,7 @@ NAMES = (
     "models",
     "hybrid",
     "planning",
+    "bounds",
     "soak_cpu",
     "paper",
     "gpu.ablations",

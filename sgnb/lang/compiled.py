@@ -9,7 +9,9 @@ from typing import Any
 from ..errors import TraceError
 from .code import GraphCode
 from .core.state import ProgramState
+from .graph.bounds import Bound, bound
 from .graph.graph import Graph
+from .graph.rehearsal import Rehearsal
 from .graph.replay import Plan
 from .graph.tracer import Tracer, TracingState
 from .runnable import Runnable
@@ -38,6 +40,14 @@ class CompiledProgram(Runnable):
         code = GraphCode(func, own.source, graph.print_graph_dfs(), own.location)
         super().__init__(func, bound, own.marks, own.keep_tokens, code)
         self.graph, self.original = graph, original
+
+    def bounds(self, *args: Any, backend: Any = None, **kwargs: Any) -> Bound:
+        """What a run with these arguments takes at most, of the KV cache above all. Runs nothing;
+        arguments are those of `run`. ProgramError for a program that is interpreted, or calls
+        tools: nobody knows what they will ask for."""
+        arguments, defaults = self._split(args, kwargs)
+        rehearsal = Rehearsal(self.graph, executor_for(backend))
+        return bound(self.graph, rehearsal.run(arguments.arguments, defaults))
 
     def print_graph(self) -> None:
         """Print the graph, a line for each node."""
