@@ -38,6 +38,7 @@ NAMES = (
     "hybrid",
     "planning",
     "bounds",
+    "static_planning",
     "soak_cpu",
     "paper",
     "gpu.ablations",

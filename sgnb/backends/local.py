@@ -27,7 +27,8 @@ from ..engine.request.tokenizer import common_tokens
 from ..errors import Aborted, EngineError, RequestError, SgnbError, printable
 from ..lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_render
 from ..lang.chat.tool_format import with_tools
-from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
+from ..lang.executor import Call, ChoiceScore, Delta, Result, Room, ScoreCall, Scores
+from ..reservation import Reservation
 from ..sampling import SamplingParams
 from ..segment import Segment
 
@@ -142,7 +143,9 @@ class LocalExecutor:
         origins = [_origin(pending.call, "generate") for pending, *_ in samples]
         _, inputs, params, sinks = zip(*samples, strict=True)
         sharing = [
-            pending.executor._apart.sharing._replace(forked=self._forked(pending.call, prompt))
+            pending.executor._apart.sharing._replace(
+                forked=self._forked(pending.call, prompt), reservation=pending.call.reservation
+            )
             for pending, prompt, *_ in samples
         ]
         ids = self.engine.submit(
@@ -205,7 +208,7 @@ class LocalExecutor:
         origin = _origin(call, "score")
         sinks = [partial(gather.put, i) for i in range(len(params))]
         origins = [origin] * len(params)
-        sharing = [self._apart.sharing] * len(params)
+        sharing = [self._apart.sharing._replace(reservation=call.reservation)] * len(params)
         prompts = [*continued, *alone]
         ids = self.engine.submit(prompts, params, sinks, origins=origins, sharing=sharing)
         return partial(self.engine.abort, ids)
@@ -233,6 +236,18 @@ class LocalExecutor:
             "e2e_latency": max(o.e2e_latency for o in outputs),
         }
         return Scores(tuple(choices), meta)
+
+    @property
+    def room(self) -> Room | None:
+        """None with recurrent layers, whose states no reservation counts."""
+        engine = self.engine
+        requests = engine.options.max_running_requests or 1
+        most = Room(engine.pool_tokens, engine.context_length, requests, engine.shared_prefix)
+        return None if engine.state_bytes else most
+
+    def release(self, reservation: Reservation) -> None:
+        """After what is on its way to the engine."""
+        self._mail.put(partial(self.engine.release, reservation))
 
     @property
     def tokenizer_id(self) -> str:

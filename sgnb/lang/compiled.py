@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from inspect import BoundArguments
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from ..errors import TraceError
+from ..errors import SgnbError, TraceError
 from .code import GraphCode
+from .core.holding import Holding
 from .core.state import ProgramState
-from .graph.bounds import Bound, bound
+from .executor import Executor, room_of
+from .graph.bounds import Bound
 from .graph.graph import Graph
-from .graph.rehearsal import Rehearsal
 from .graph.replay import Plan
 from .graph.tracer import Tracer, TracingState
+from .planning import Planner
 from .runnable import Runnable
 from .words.config import executor_for
 
@@ -40,14 +43,34 @@ class CompiledProgram(Runnable):
         code = GraphCode(func, own.source, graph.print_graph_dfs(), own.location)
         super().__init__(func, bound, own.marks, own.keep_tokens, code)
         self.graph, self.original = graph, original
+        self._planners: WeakKeyDictionary[Executor, Planner | None] = WeakKeyDictionary()
 
     def bounds(self, *args: Any, backend: Any = None, **kwargs: Any) -> Bound:
         """What a run with these arguments takes at most, of the KV cache above all. Runs nothing;
         arguments are those of `run`. ProgramError for a program that is interpreted, or calls
         tools: nobody knows what they will ask for."""
         arguments, defaults = self._split(args, kwargs)
-        rehearsal = Rehearsal(self.graph, executor_for(backend))
-        return bound(self.graph, rehearsal.run(arguments.arguments, defaults))
+        return Planner(self.graph, executor_for(backend)).bound(arguments.arguments, defaults)
+
+    def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
+        program = state.program
+        planner = self._planner(program.executor)
+        if planner is not None:
+            reservation = planner.reserve(arguments.arguments, program.run)
+            if reservation is not None:
+                program.hold(Holding(reservation, program.executor.release))
+        super()._work(state, arguments)
+
+    def _planner(self, executor: Executor) -> Planner | None:
+        """None where the executor admits all, or nobody knows what the graph takes."""
+        if room_of(executor) is None:
+            return None
+        if executor not in self._planners:
+            try:
+                self._planners[executor] = Planner(self.graph, executor)
+            except SgnbError:
+                self._planners[executor] = None
+        return self._planners[executor]
 
     def print_graph(self) -> None:
         """Print the graph, a line for each node."""

@@ -65,7 +65,8 @@ def _parts(calls: Sequence[Rehearsed]) -> Parts:
     paths: defaultdict[bytes, int] = defaultdict(int)
     for i, call in enumerate(calls):
         for request in call.requests:
-            parts[1 << i] += len(request.prompt) - request.reusable + request.new
+            own = len(request.prompt) - request.reusable + request.new
+            parts[1 << i] += own + request.again
             paths[_as_bytes(request.prompt[: request.reusable])] |= 1 << i
 
     way: list[tuple[int, int]] = [(0, 0)]  # to the last path: ends of edges, and who needs them

@@ -4,6 +4,7 @@ requests that its calls would make. Asks no model, and an executor for tokens on
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -23,7 +24,17 @@ from ..core.choices import (
 )
 from ..core.run import Run
 from ..core.snapshot import Snapshot
-from ..executor import Call, ChoiceScore, Delta, Executor, Result, ScoreCall, Scores, executor_of
+from ..executor import (
+    Call,
+    ChoiceScore,
+    Delta,
+    Executor,
+    Result,
+    ScoreCall,
+    Scores,
+    executor_of,
+    room_of,
+)
 from ..ir import Gen, Select
 from .graph import Graph
 from .nodes import Node
@@ -44,6 +55,7 @@ class Requested(NamedTuple):
     prompt: tuple[int, ...]  # token ids; below 0 those that a model is to write
     reusable: int  # leading tokens that may come from the cache
     new: int  # tokens, at most
+    again: int = 0  # of the reusable, those that it may compute beside others that do
 
 
 class Rehearsed(NamedTuple):
@@ -55,7 +67,7 @@ class Rehearsed(NamedTuple):
 
 class Rehearsal:
     """A graph made ready to be rehearsed on an executor, any number of times, from any thread.
-    ProgramError for one of which nobody knows what calls it makes."""
+    Keeps no executor from being let go. ProgramError for one whose calls nobody knows."""
 
     def __init__(self, graph: Graph, executor: Executor) -> None:
         own = graph.called.run
@@ -65,7 +77,7 @@ class Rehearsal:
         self._asking = [node for node in graph.nodes if isinstance(node.what, Gen | Select)]
         self._asked: list[tuple[Requested, ...]] = []
         self._lock = threading.Lock()  # of `_asked`
-        self._executor = executor
+        self._executor = weakref.ref(executor)
         self._here = StandIn(executor, self._asked)
         nodes = tuple(replace(node, what=self._rehearsed(node.what)) for node in graph.nodes)
         self._plan = Plan(replace(graph, nodes=nodes))
@@ -97,8 +109,9 @@ class Rehearsal:
 
     def _stand_in(self, backend: Any) -> StandIn:
         """For an executor, by default the run's own."""
-        executor = self._executor if backend is None else executor_of(backend)
-        return self._here if executor is self._executor else StandIn(executor, self._asked, False)
+        if backend is None or executor_of(backend) is self._executor():
+            return self._here
+        return StandIn(executor_of(backend), self._asked, counts=False)
 
     def _rehearsed(self, what: Any) -> Any:
         """What a node is in place of `what`: on a stand-in, and chosen by no code of the user's."""
@@ -123,9 +136,12 @@ class StandIn:
         """executor: that it stands for. asked: where each call's requests are put, if they count
         there, and else an empty tuple."""
         self.chat, self.marks, self.log = executor.chat, executor.marks, EventLog()
-        self.encode, self.tokenizer_id = executor.encode, executor.tokenizer_id
+        self.tokenizer_id = executor.tokenizer_id
+        self._executor = weakref.ref(executor)
         self._asked, self._counts = asked, counts
-        self._context: float = getattr(executor, "context_length", inf)
+        room = room_of(executor)
+        self._context = inf if room is None else room.context
+        self._again = 0 if room is None else room.shared - 1
         sizes = {unit: len(self.encode([Segment(unit * _REPEATED)])) for unit in _UNITS}
         self._unit = min((u for u in _UNITS if sizes[u] >= _REPEATED), key=sizes.__getitem__)
 
@@ -134,7 +150,8 @@ class StandIn:
         new = new_tokens(params, self._context - len(prompt))
         scored = params.return_logprob and params.logprob_start_len >= 0
         reusable = max(params.logprob_start_len, 1) if scored else len(prompt)
-        self._note([Requested(prompt, max(0, min(reusable, len(prompt)) - 1), new)] * params.n)
+        reusable = max(0, min(reusable, len(prompt)) - 1)
+        self._note([self._request(prompt, reusable, new)] * params.n)
         texts = [self._text(f"{len(self._asked)}.{i}", new) for i in range(params.n)]
         first = -1 - sum(request.new for call in self._asked for request in call)
         made = Segment(texts[0], "output", tuple(range(first, first - new, -1)))
@@ -147,13 +164,18 @@ class StandIn:
         after = [tuple(self.encode([*before, Segment(c, call.kind)])) for c in call.choices]
         start = min(_common(prompt, tokens) for tokens in after)
         own = [tokens[start:] for tokens in after]
-        requests = [Requested(tokens, max(0, start - 1), 0) for tokens in after]
+        requests = [self._request(tokens, max(0, start - 1), 0) for tokens in after]
         requests += [Requested(tokens, 0, 0) for tokens in own if call.unconditional]
         self._note(requests)
         longest = max(own, key=len)
         scores = [_score(tokens, 0.0 if tokens is longest else -1e9) for tokens in own]
         sink(Scores(tuple(scores)))
         return lambda: None
+
+    def encode(self, segments: Sequence[Segment]) -> list[int]:
+        executor = self._executor()
+        assert executor is not None, "its caller holds it"
+        return executor.encode(segments)
 
     def flush_cache(self) -> int:
         """Nothing."""
@@ -164,6 +186,9 @@ class StandIn:
 
     def _note(self, requests: list[Requested]) -> None:
         self._asked.append(tuple(requests) if self._counts else ())
+
+    def _request(self, prompt: tuple[int, ...], reusable: int, new: int) -> Requested:
+        return Requested(prompt, reusable, new, min(self._again, reusable))
 
     def _tokens(self, call: Call | ScoreCall) -> tuple[int, ...]:
         return tuple(self.encode(call.segments or (Segment(call.prompt),)))

@@ -1,0 +1,89 @@
+"""A batch of compiled programs in a small KV cache, admitted by what they hold at most, and by the
+engine's guess alone: requests retracted, cached share of prompts, and time.
+
+Each program writes, forks, and writes again. Their generations go on to their limit, or end before
+it, which the bound does not know.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import Any
+from unittest.mock import patch
+
+import sgnb
+from sgnb.events import RequestRetracted
+from sgnb.lang import CompiledProgram
+from sgnb.lang.planning import Planner
+
+from .common import Report, alternate, median_ratio
+
+POOL = 1500
+ROWS = 24
+ROUNDS = 5
+MADE = 60
+"""Tokens of each generation."""
+LIMITS = {"what they make": 1, "twice that": 2, "five times that": 5}
+
+
+@sgnb.function
+def program(s: Any, text: str, tokens: int) -> None:
+    def write(name: str) -> Any:
+        return sgnb.gen(name, max_tokens=tokens, temperature=0, ignore_eos=True)
+
+    s += text + "\nFirst:" + write("first")
+    forks = s.fork(2)
+    forks += lambda i: f"\nReason {i}:" + write("reason")
+    forks.join()
+    s += "\nEnd:" + write("end")
+
+
+def run() -> Report:
+    columns = ("limit", "admission", "slots of a program", "retracted", "hit rate", "s", "ratio")
+    report = Report(f"{ROWS} programs in a pool of {POOL:,} tokens", columns)
+    rows = [(f"Document {i}. " + "The cat sat and looked at the moon. " * 4,) for i in range(ROWS)]
+    good = []
+    with sgnb.Engine("tiny", max_total_tokens=POOL) as engine:
+        for limit, times in LIMITS.items():
+            compiled = program.compile(tokens=MADE)
+            # The bound is that of the same program with longer generations.
+            compiled.graph = program.trace(tokens=MADE * times)
+            slots = compiled.bounds(*rows[0], backend=engine).slots
+            found = compare(engine, compiled, rows)
+            ratio = median_ratio(found["by bounds"][0], found["by guess"][0])
+            for way, (seconds, retracted, hits) in found.items():
+                median = f"{statistics.median(seconds):.2f}"
+                shown = f"{ratio:.2f}" if way == "by bounds" else "1"
+                report.rows.append((limit, way, slots, retracted, f"{hits:.2f}", median, shown))
+            good.append(found["by guess"][1] > 0 == found["by bounds"][1])
+    report.bar = "retracted by guess, and never by bounds"
+    report.met = all(good)
+    report.note = f"Medians of {ROUNDS} rounds in turns, from an empty cache."
+    return report
+
+
+def compare(
+    engine: sgnb.Engine, compiled: CompiledProgram, rows: list[tuple[str]]
+) -> dict[str, tuple[list[float], int, float]]:
+    """Each way's seconds, and of its last round the requests retracted and the hit rate."""
+    last: dict[str, tuple[int, float]] = {}
+
+    def way(name: str) -> Callable[[], None]:
+        def work() -> None:
+            engine.flush_cache()
+            seq, before = engine.log.read().records[-1].seq, engine.stats()
+            compiled.run_batch(rows, backend=engine)
+            events = [record.event for record in engine.log.read(seq).records]
+            after = engine.stats()
+            prompt, cached = (after[k] - before[k] for k in ("prompt_tokens", "cached_tokens"))
+            last[name] = sum(isinstance(e, RequestRetracted) for e in events), cached / prompt
+
+        def by_guess() -> None:
+            with patch.object(Planner, "reserve", lambda *_: None):
+                work()
+
+        return by_guess if name == "by guess" else work
+
+    times = alternate({name: way(name) for name in ("by guess", "by bounds")}, ROUNDS)
+    return {name: (seconds, *last[name]) for name, seconds in times.items()}

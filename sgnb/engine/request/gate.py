@@ -1,0 +1,97 @@
+"""Programs that have reserved what they hold of the KV cache at most, and which of them may run: so
+many that all fit into the pool at once, and none is retracted for want of memory.
+
+In the order in which their first requests came, none overtaken: a large one waits for those before
+it, and is admitted alone where it is larger than the pool. An admitted program waits for nothing
+but the engine, so that each ends, and gives its share back. What programs begin with counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+
+import numpy as np
+
+from ...reservation import Reservation
+from ..cache.radix import Node, RadixTree
+from .request import Request
+
+
+class ProgramGate:
+    """capacity: gives the slots that programs may hold together."""
+
+    def __init__(self, capacity: Callable[[], int]) -> None:
+        self._capacity = capacity
+        self._prefixes = RadixTree()  # of the admitted, locked; its slots mean nothing
+        self._admitted: dict[Reservation, tuple[Node, int]] = {}  # where its prefix ends, and own
+        self._own = 0  # slots of the admitted beside their prefixes
+        self._held: dict[Reservation, list[Request]] = {}  # the others, in their order
+
+    def __len__(self) -> int:
+        """Requests that are held."""
+        return sum(map(len, self._held.values()))
+
+    @property
+    def reserved(self) -> int:
+        """Slots of the admitted."""
+        return self._prefixes.locked + self._own
+
+    def enter(self, request: Request) -> list[Request]:
+        """The request, if its program is admitted, or can be now. Else it is held, and nothing
+        comes of it yet."""
+        reservation = request.sharing.reservation
+        assert reservation is not None
+        if reservation in self._admitted:
+            return [request]
+        self._held.setdefault(reservation, []).append(request)
+        return self._admit()
+
+    def release(self, reservation: Reservation) -> list[Request]:
+        """The program is over. The requests that may run for that."""
+        self._held.pop(reservation, None)
+        if reservation in self._admitted:
+            node, own = self._admitted.pop(reservation)
+            self._own -= own
+            self._forget(node)
+        return self._admit()
+
+    def drop(self, request: Request) -> list[Request]:
+        """The request ended, held or not. Those that may run for that."""
+        reservation = request.sharing.reservation
+        held = self._held.get(reservation, []) if reservation is not None else []
+        if request not in held:
+            return []
+        held.remove(request)
+        if held or reservation is None:
+            return []
+        del self._held[reservation]
+        return self._admit()
+
+    def _admit(self) -> list[Request]:
+        """Admit the first programs in line, as many as fit; their requests."""
+        entered = []
+        while self._held:
+            reservation, requests = next(iter(self._held.items()))
+            if not self._take(reservation, requests[0].sharing.namespace):
+                break
+            entered.append(self._held.pop(reservation))
+        return [*chain.from_iterable(entered)]
+
+    def _take(self, reservation: Reservation, namespace: str | None) -> bool:
+        """Admit a program if it fits beside the others, or there is none. namespace: in which it
+        shares its prefix; None: it shares none."""
+        tokens = np.array(() if namespace is None else reservation.prefix, np.int32)
+        own = reservation.own + len(reservation.prefix) - len(tokens)
+        node = self._prefixes.insert(tokens, tokens, namespace or "").node
+        self._prefixes.lock(node)
+        if self._admitted and self.reserved + own > self._capacity():
+            self._forget(node)
+            return False
+        self._own += own
+        self._admitted[reservation] = node, own
+        return True
+
+    def _forget(self, node: Node) -> None:
+        self._prefixes.unlock(node)
+        self._prefixes.evict(self._prefixes.evictable)
