@@ -19,10 +19,10 @@ from sgnb.lang.planning import Planner
 
 from .common import Report, alternate, median_ratio
 
-POOL = 1500
-ROWS = 24
-ROUNDS = 5
-MADE = 60
+POOL = 700
+ROWS = 12
+ROUNDS = 3
+MADE = 30
 """Tokens of each generation."""
 LIMITS = {"what they make": 1, "twice that": 2, "five times that": 5}
 

@@ -12,3 +12,4 @@ class Reservation:
 
     prefix: tuple[int, ...]  # tokens that all of its requests begin with
     own: int  # slots beside those
+    new: int = 0  # tokens that its generations may write, which some of those slots are for

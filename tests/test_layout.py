@@ -95,7 +95,7 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"ir"},
         {"core"},
         {"batches", "words", "graph"},
-        {"code", "planning"},
+        {"code", "explaining", "planning"},
         {"runnable"},
         {"compiled"},
         {"decorator"},

@@ -57,6 +57,7 @@ class DryCall:
     warnings: tuple[str, ...]
     answer: str  # the stand-in
     forced: bool = False  # the grammar's only text, which takes no forward pass
+    requests: int = 1  # the samples, or the choices, with and without the prompt
 
     @property
     def computed_tokens(self) -> int:
@@ -163,6 +164,7 @@ class DryExecutor:
         warnings += self._seam(params, found, tokens)
         figures = len(tokens) * params.n, cached, shared, limit, params.n, 0
         dry = DryCall(call.name, call.location, *figures, grammar, warnings, answer, forced)
+        dry = replace(dry, requests=params.n)
         self.calls.append(dry)
         return answer
 
@@ -214,6 +216,7 @@ class DryExecutor:
         figures = prompts, cached, shared, 0, 1, sum(map(len, own))
         stand_in = call.choices[0]
         dry = DryCall(call.name, call.location, *figures, None, tuple(warnings), stand_in)
+        dry = replace(dry, requests=len(continued) + len(alone))
         self.calls.append(dry)
         return own
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..engine.device.background import Background
 from ..engine.engine import Engine
@@ -31,6 +31,9 @@ from ..lang.executor import Call, ChoiceScore, Delta, Result, Room, ScoreCall, S
 from ..reservation import Reservation
 from ..sampling import SamplingParams
 from ..segment import Segment
+
+if TYPE_CHECKING:
+    from .dry import DryExecutor
 
 _log = logging.getLogger(__name__)
 
@@ -239,15 +242,25 @@ class LocalExecutor:
 
     @property
     def room(self) -> Room | None:
-        """None with recurrent layers, whose states no reservation counts."""
+        """None with recurrent layers, whose states no reservation counts, and without a cache."""
         engine = self.engine
         requests = engine.options.max_running_requests or 1
         most = Room(engine.pool_tokens, engine.context_length, requests, engine.shared_prefix)
-        return None if engine.state_bytes else most
+        return most if engine.options.prefix_cache and not engine.state_bytes else None
 
-    def release(self, reservation: Reservation) -> None:
+    def cached_length(self, tokens: Sequence[int]) -> int:
+        """How many leading tokens of a prompt the cache has now, and a call would find."""
+        return self.engine.cached_length(tokens) if self.engine.options.prefix_cache else 0
+
+    def dry_executor(self) -> DryExecutor:
+        """Another executor, for one run, that asks the engine for no token; to be closed."""
+        from .dry import DryExecutor
+
+        return DryExecutor(self.engine)
+
+    def release(self, reservation: Reservation, made: int | None) -> None:
         """After what is on its way to the engine."""
-        self._mail.put(partial(self.engine.release, reservation))
+        self._mail.put(partial(self.engine.release, reservation, made))
 
     @property
     def tokenizer_id(self) -> str:

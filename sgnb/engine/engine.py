@@ -225,10 +225,10 @@ class Engine:
         """
         self._loop.abort(request if isinstance(request, Iterable) else [request])
 
-    def release(self, reservation: Reservation) -> None:
+    def release(self, reservation: Reservation, made: int | None = None) -> None:
         """A program is over whose requests had a reservation: see `Sharing`. Harmless for one that
-        is not known."""
-        self._loop.release(reservation)
+        is not known. made: the tokens that it wrote, if it ended as it was to."""
+        self._loop.release(reservation, made)
 
     def flush_cache(self, namespace: str | None = None) -> int:
         """Forget every cached prefix that no running request uses and nobody has pinned, of one

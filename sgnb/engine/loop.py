@@ -130,9 +130,9 @@ class EngineLoop:
 
         self._send_quietly(end)
 
-    def release(self, reservation: Reservation) -> None:
+    def release(self, reservation: Reservation, made: int | None) -> None:
         """See `Scheduler.release`."""
-        self._send_quietly(lambda: self._scheduler.release(reservation))
+        self._send_quietly(lambda: self._scheduler.release(reservation, made))
 
     def call(self, function: Callable[[], Any], at_once: bool = True) -> Any:
         """Run `function` on the engine's thread between two steps and return its result.

@@ -110,9 +110,9 @@ class Scheduler:
         else:
             self._wait(*self.gate.enter(request))
 
-    def release(self, reservation: Reservation) -> None:
-        """A program is over that had reserved its slots. Harmless when repeated."""
-        self._wait(*self.gate.release(reservation))
+    def release(self, reservation: Reservation, made: int | None = None) -> None:
+        """A program is over that had reserved its slots: see `ProgramGate.release`."""
+        self._wait(*self.gate.release(reservation, made))
 
     def _wait(self, *requests: Request) -> None:
         for request in requests:

@@ -12,7 +12,9 @@ from .code import GraphCode
 from .core.holding import Holding
 from .core.state import ProgramState
 from .executor import Executor, room_of
+from .explaining import explain_graph
 from .graph.bounds import Bound
+from .graph.explanation import Explanation
 from .graph.graph import Graph
 from .graph.replay import Plan
 from .graph.tracer import Tracer, TracingState
@@ -51,6 +53,14 @@ class CompiledProgram(Runnable):
         tools: nobody knows what they will ask for."""
         arguments, defaults = self._split(args, kwargs)
         return Planner(self.graph, executor_for(backend)).bound(arguments.arguments, defaults)
+
+    def explain(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
+        """What a run with these arguments will take, call by call: prompt tokens, those that the
+        cache has or will have by then, new and forced tokens, passes, slots of the cache, and the
+        longest chain of calls. Runs nothing; arguments are those of `run`. What a run took beside
+        it: `.after(state)`."""
+        arguments, defaults = self._split(args, kwargs)
+        return explain_graph(self.graph, executor_for(backend), arguments.arguments, defaults)
 
     def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
         program = state.program

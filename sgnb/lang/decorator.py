@@ -9,11 +9,14 @@ from typing import Any
 from ..errors import TraceError
 from .compiled import CompiledProgram
 from .executor import executor_of
+from .explaining import explain_dry, explain_graph
+from .graph.explanation import Explanation
 from .graph.graph import Graph
 from .graph.nodes import Called
 from .graph.tracer import trace
 from .location import caller, warn_once
 from .runnable import Runnable
+from .words.config import executor_for
 
 
 def function(
@@ -57,6 +60,24 @@ class SglFunction(Runnable):
         executor = None if backend is None else executor_of(backend)
         called = Called(self.func.__name__, tuple(given.items()), self._own_run(0))
         return trace(called, self.func, self._signature, given, executor, partial)
+
+    def explain(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
+        """What a run with these arguments will take: see `CompiledProgram.explain`. Of a program
+        that cannot be traced, not even with its arguments, what a dry run tells: its code runs with
+        stand-ins for answers."""
+        executor = executor_for(backend)
+        try:
+            return self.explain_graph(*args, backend=executor, **kwargs)
+        except TraceError as why:
+            call = functools.partial(self.run, *args, **kwargs)
+            return explain_dry(self.func.__name__, executor, lambda dry: call(backend=dry), why)
+
+    def explain_graph(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
+        """`explain`, and a TraceError of a program that cannot be traced."""
+        arguments, defaults = self._split(args, kwargs)
+        executor = executor_for(backend)
+        graph = self.trace(backend=executor, **arguments.arguments)
+        return explain_graph(graph, executor, {}, defaults)
 
     def compile(
         self, *, backend: Any = None, partial: bool = False, **arguments: Any

@@ -131,7 +131,8 @@ class Admitting(Executor, Protocol):
 
     room: Room | None
 
-    def release(self, reservation: Reservation) -> None: ...  # its program is over
+    # Its program is over; made: the tokens that its generations wrote, None after an error.
+    def release(self, reservation: Reservation, made: int | None) -> None: ...
 
 
 def room_of(executor: Executor) -> Room | None:

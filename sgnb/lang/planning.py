@@ -45,4 +45,4 @@ class Planner:
         self._largest = max(self._largest, (size, own))
         if len(most.prefix) + own * at_once <= self._room.slots:
             return None
-        return Reservation(most.prefix, own)
+        return Reservation(most.prefix, own, most.new_tokens)

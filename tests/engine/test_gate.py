@@ -140,6 +140,24 @@ def run_chains(lengths: list[int], reserves: bool, **options: Any) -> Simulation
     return sim
 
 
+def test_what_programs_do_not_write_is_left_to_others() -> None:
+    """As much as the last ones did not use, of what they had room for."""
+    gate = ProgramGate(lambda: 100)
+    programs = [Reservation((1, 2), 38, 30) for _ in range(8)]
+
+    def enter(number: int) -> int:
+        sharing = Sharing(reservation=programs[number])
+        return len(gate.enter(Request(number, [1], SamplingParams(), 1, sharing)))
+
+    assert [enter(i) for i in range(6)] == [1, 1, 0, 0, 0, 0]
+    assert gate.reserved == 2 + 2 * 38
+    assert len(gate.release(programs[0], made=15)) == 3  # half of 30: 23 slots each
+    assert gate.reserved == 2 + 4 * 23
+    assert len(gate.release(programs[1])) == 1  # it failed
+    assert len(gate.release(programs[2], made=30)) == 0
+    assert gate.reserved == 2 + 3 * 38
+
+
 def retracted(sim: Simulation) -> int:
     return sum(isinstance(event, RequestRetracted) for event in sim.events)
 

@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 from unittest.mock import patch
 
-from sgnb.backends import executor_of
 from sgnb.lang import CompiledProgram, SglFunction
 from sgnb.lang.core.program import inside
 from sgnb.lang.graph.bounds import Bound
+from sgnb.lang.graph.explanation import Explanation
 from sgnb.lang.graph.graph import Graph
 from sgnb.lang.ir import Gen
 
@@ -31,7 +31,7 @@ GRAMMARS = {"regex", "json_schema", "ebnf"}
 class Noted(SglFunction):
     """A program whose runs are noted: with which arguments and defaults."""
 
-    runs: ClassVar[list[tuple[SglFunction, dict[str, Any], dict[str, Any]]]]
+    runs: ClassVar[list[Any]]
 
     def run(self, *args: Any, **kwargs: Any) -> Any:
         if inside.get() is None:
@@ -100,19 +100,43 @@ class Measured(NamedTuple):
     used: int
 
 
-def measure(name: str, engine: Any) -> Iterator[Measured]:
-    """Each run of a program of the zoo that can be traced. The engine is the default one."""
+NotedRun = tuple[SglFunction, dict[str, Any], dict[str, Any]]
+
+
+def runs_of(name: str) -> list[NotedRun]:
+    """Of a program of the zoo: the program, arguments and defaults of each of its runs."""
     Noted.runs = []
     with patch.object(zoo, "function", Noted):
         zoo.ZOO[name]()
-    for program, arguments, defaults in Noted.runs:
+    return [(SglFunction(program.func), *how) for program, *how in Noted.runs]
+
+
+def limited(name: str) -> Iterator[tuple[CompiledProgram, dict[str, Any]]]:
+    """Each run of a program of the zoo that can be traced, as a program that goes on to its limits,
+    and what it is run with. An engine is the default one."""
+    for program, arguments, defaults in runs_of(name):
         known = {key: arguments.pop(key) for key in WITH_VALUES.get(name, ())[:1]}
-        graph = SglFunction(program.func).trace(**known)
+        graph = program.trace(**known)
         state = CompiledProgram(graph).run(**arguments, **defaults)
         state.sync()
-        compiled = CompiledProgram(to_the_limit(graph, tokens_made(state)))
+        yield CompiledProgram(to_the_limit(graph, tokens_made(state))), {**arguments, **defaults}
+
+
+def measure(name: str, engine: Any) -> Iterator[Measured]:
+    """Each run of a program of the zoo that can be traced. The engine is the default one."""
+    for program, how in limited(name):
         engine.flush_cache()
         with slots_used(engine) as used:
-            compiled.run(**arguments, **defaults).sync()
-        bound = compiled.bounds(**arguments, **defaults, backend=executor_of(engine))
-        yield Measured(bound, max(used))
+            program.run(**how).sync()
+        yield Measured(program.bounds(**how), max(used))
+
+
+def explain(name: str, engine: Any, limits: bool = False) -> Iterator[Explanation]:
+    """Each run of a program of the zoo, as it was explained and with what it took, from an empty
+    cache. limits: of one that can be traced, with generations that go on to theirs."""
+    written = ((program, {**given, **how}) for program, given, how in runs_of(name))
+    for program, how in limited(name) if limits else written:
+        engine.flush_cache()
+        before = program.explain(**how)
+        engine.flush_cache()
+        yield before.after(program.run(**how))

@@ -4,10 +4,14 @@ many that all fit into the pool at once, and none is retracted for want of memor
 In the order in which their first requests came, none overtaken: a large one waits for those before
 it, and is admitted alone where it is larger than the pool. An admitted program waits for nothing
 but the engine, so that each ends, and gives its share back. What programs begin with counts once.
+
+How much of what they may write programs do write is seen at their ends. Of the slots that are for
+that, as large a share counts as any of the last few has used: where answers are short, more run.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from itertools import chain
 
@@ -17,6 +21,9 @@ from ...reservation import Reservation
 from ..cache.radix import Node, RadixTree
 from .request import Request
 
+RECENT = 16
+"""Programs that ended last: the others are taken to write no larger share of what they may."""
+
 
 class ProgramGate:
     """capacity: gives the slots that programs may hold together."""
@@ -25,7 +32,9 @@ class ProgramGate:
         self._capacity = capacity
         self._prefixes = RadixTree()  # of the admitted, locked; its slots mean nothing
         self._admitted: dict[Reservation, tuple[Node, int]] = {}  # where its prefix ends, and own
-        self._own = 0  # slots of the admitted beside their prefixes
+        self._own = 0  # slots of the admitted beside their prefixes, and of those
+        self._open = 0  # for what is to be written
+        self._shares: deque[float] = deque(maxlen=RECENT)  # of that, used by who ended
         self._held: dict[Reservation, list[Request]] = {}  # the others, in their order
 
     def __len__(self) -> int:
@@ -35,7 +44,7 @@ class ProgramGate:
     @property
     def reserved(self) -> int:
         """Slots of the admitted."""
-        return self._prefixes.locked + self._own
+        return self._prefixes.locked + self._own - self._unused(self._open)
 
     def enter(self, request: Request) -> list[Request]:
         """The request, if its program is admitted, or can be now. Else it is held, and nothing
@@ -47,12 +56,16 @@ class ProgramGate:
         self._held.setdefault(reservation, []).append(request)
         return self._admit()
 
-    def release(self, reservation: Reservation) -> list[Request]:
-        """The program is over. The requests that may run for that."""
+    def release(self, reservation: Reservation, made: int | None = None) -> list[Request]:
+        """The program is over. The requests that may run for that. made: the tokens that its
+        generations wrote, if it ended as it was to."""
+        if made is not None and reservation.new:
+            self._shares.append(min(1.0, made / reservation.new))
         self._held.pop(reservation, None)
         if reservation in self._admitted:
             node, own = self._admitted.pop(reservation)
             self._own -= own
+            self._open -= _open(reservation)
             self._forget(node)
         return self._admit()
 
@@ -85,13 +98,23 @@ class ProgramGate:
         own = reservation.own + len(reservation.prefix) - len(tokens)
         node = self._prefixes.insert(tokens, tokens, namespace or "").node
         self._prefixes.lock(node)
-        if self._admitted and self.reserved + own > self._capacity():
+        more = own - self._unused(_open(reservation))
+        if self._admitted and self.reserved + more > self._capacity():
             self._forget(node)
             return False
         self._own += own
+        self._open += _open(reservation)
         self._admitted[reservation] = node, own
         return True
+
+    def _unused(self, open: int) -> int:
+        """Of slots for what is to be written, those that are left to others."""
+        return int(open * (1 - max(self._shares, default=1.0)))
 
     def _forget(self, node: Node) -> None:
         self._prefixes.unlock(node)
         self._prefixes.evict(self._prefixes.evictable)
+
+
+def _open(reservation: Reservation) -> int:
+    return min(reservation.own, reservation.new)

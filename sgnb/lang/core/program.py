@@ -69,6 +69,7 @@ class Program:
         outer = run.outer
         if outer is not None and outer.holding is not None and outer.executor is run.executor:
             self.hold(outer.holding)
+        self.called: list[str] = []  # the ids of the runs that began in it, and in those
         self.data = KnownData(run.executor.marks)
         self.root = Branch(self, str(number), Scope())
         self.branches = [self.root]
@@ -289,7 +290,7 @@ class Program:
             branch.finish()
         self._notify()
         if self.holding is not None:
-            self.holding.leave()
+            self.holding.leave(self.num_tokens if self.root.error is None else None)
         self.run.count_finished(self)
 
     def __del__(self) -> None:

@@ -16,10 +16,9 @@ from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from .graph import Graph
 from .rehearsal import Rehearsed
+from .tokens import as_bytes, common, common_tokens
 
 Parts = Mapping[int, int]
 """The calls that need a part, as bits -> its tokens."""
@@ -40,7 +39,7 @@ def bound(graph: Graph, calls: Sequence[Rehearsed]) -> Bound:
     requests = [request for call in calls for request in call.requests]
     common = [request.prompt[: request.reusable] for request in requests]
     return Bound(
-        _heaviest(_parts(calls), _calls_before(graph, calls)),
+        _heaviest(_parts(calls), calls_before(graph, calls)),
         _common_prefix(common),
         len(calls),
         len(requests),
@@ -48,7 +47,7 @@ def bound(graph: Graph, calls: Sequence[Rehearsed]) -> Bound:
     )
 
 
-def _calls_before(graph: Graph, calls: Sequence[Rehearsed]) -> list[int]:
+def calls_before(graph: Graph, calls: Sequence[Rehearsed]) -> list[int]:
     """For each call those that end before it begins, as bits."""
     bit = {call.node.id: 1 << i for i, call in enumerate(calls)}
     known: dict[int, int] = {}
@@ -67,12 +66,12 @@ def _parts(calls: Sequence[Rehearsed]) -> Parts:
         for request in call.requests:
             own = len(request.prompt) - request.reusable + request.new
             parts[1 << i] += own + request.again
-            paths[_as_bytes(request.prompt[: request.reusable])] |= 1 << i
+            paths[as_bytes(request.prompt[: request.reusable])] |= 1 << i
 
     way: list[tuple[int, int]] = [(0, 0)]  # to the last path: ends of edges, and who needs them
     last = b""
     for path in [*sorted(paths), b""]:
-        shared = _common(last, path)
+        shared = common(last, path)
         while way[-1][0] > shared:
             end, users = way.pop()
             begin, above = way[-1]
@@ -158,16 +157,5 @@ def _way(
 def _common_prefix(prompts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     if not prompts:
         return ()
-    first, last = min(prompts), max(prompts)
-    return first[: _common(_as_bytes(first), _as_bytes(last))]
-
-
-def _as_bytes(tokens: Sequence[int]) -> bytes:
-    return np.array(tokens, ">i4").tobytes()
-
-
-def _common(a: bytes, b: bytes) -> int:
-    """How many leading tokens agree."""
-    size = min(len(a), len(b)) // 4
-    same = np.frombuffer(a, ">i4", size) == np.frombuffer(b, ">i4", size)
-    return size if same.all() else int(same.argmin())
+    first = min(prompts)
+    return first[: common_tokens(first, max(prompts))]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ...errors import GrammarError, ProgramError
 from ...events import EventLog
+from ...grammar.automaton.automaton import START
 from ...grammar.compiler import compile_spec
 from ...grammar.spec import GrammarSpec
 from ...sampling import SamplingParams
@@ -39,6 +40,7 @@ from ..ir import Gen, Select
 from .graph import Graph
 from .nodes import Node
 from .replay import Plan
+from .tokens import common_tokens
 
 SLACK = 8
 """A text of n generated tokens that a program appends again is taken for n + n / SLACK: in another
@@ -56,6 +58,8 @@ class Requested(NamedTuple):
     reusable: int  # leading tokens that may come from the cache
     new: int  # tokens, at most
     again: int = 0  # of the reusable, those that it may compute beside others that do
+    made: tuple[int, ...] = ()  # the new tokens, where later prompts go on from them
+    forced: int = 0  # of the new tokens, about those that its grammar leaves no choice about
 
 
 class Rehearsed(NamedTuple):
@@ -93,6 +97,7 @@ class Rehearsal:
         own = self._own
         with self._lock:
             self._asked.clear()
+            self._here.written = 0
             run = Run(
                 self._here,
                 defaults=defaults,
@@ -139,6 +144,7 @@ class StandIn:
         self.tokenizer_id = executor.tokenizer_id
         self._executor = weakref.ref(executor)
         self._asked, self._counts = asked, counts
+        self.written = 0  # tokens
         room = room_of(executor)
         self._context = inf if room is None else room.context
         self._again = 0 if room is None else room.shared - 1
@@ -151,18 +157,20 @@ class StandIn:
         scored = params.return_logprob and params.logprob_start_len >= 0
         reusable = max(params.logprob_start_len, 1) if scored else len(prompt)
         reusable = max(0, min(reusable, len(prompt)) - 1)
-        self._note([self._request(prompt, reusable, new)] * params.n)
-        texts = [self._text(f"{len(self._asked)}.{i}", new) for i in range(params.n)]
-        first = -1 - sum(request.new for call in self._asked for request in call)
-        made = Segment(texts[0], "output", tuple(range(first, first - new, -1)))
-        sink(Result(tuple(texts), ({},) * params.n, segments=(made,)))
+        request = self._request(prompt, reusable, new, forced=min(new, self._forced(params)))
+        first = -1 - self.written
+        self.written += new
+        made = tuple(range(first, first - new, -1))
+        self._note([request._replace(made=made), *[request] * (params.n - 1)])
+        texts = tuple([self._text(f"{self.written}.{i}", new) for i in range(params.n)])
+        sink(Result(texts, ({},) * params.n, segments=(Segment(texts[0], "output", made),)))
         return lambda: None
 
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
         before = call.segments or (Segment(call.prompt),)
         prompt = self._tokens(call)
         after = [tuple(self.encode([*before, Segment(c, call.kind)])) for c in call.choices]
-        start = min(_common(prompt, tokens) for tokens in after)
+        start = min(common_tokens(prompt, tokens) for tokens in after)
         own = [tokens[start:] for tokens in after]
         requests = [self._request(tokens, max(0, start - 1), 0) for tokens in after]
         requests += [Requested(tokens, 0, 0) for tokens in own if call.unconditional]
@@ -187,8 +195,18 @@ class StandIn:
     def _note(self, requests: list[Requested]) -> None:
         self._asked.append(tuple(requests) if self._counts else ())
 
-    def _request(self, prompt: tuple[int, ...], reusable: int, new: int) -> Requested:
-        return Requested(prompt, reusable, new, min(self._again, reusable))
+    def _request(
+        self, prompt: tuple[int, ...], reusable: int, new: int, forced: int = 0
+    ) -> Requested:
+        return Requested(prompt, reusable, new, min(self._again, reusable), forced=forced)
+
+    def _forced(self, params: SamplingParams) -> int:
+        """Of a shortest text the tokens, as many as its share of bytes without a choice."""
+        grammar = params.grammar
+        if grammar is None or params.thinking or params.return_logprob or not params.jump_forward:
+            return 0
+        text, forced = _shortest(grammar)
+        return len(self.encode([Segment(text)])) * forced // max(1, len(text.encode()))
 
     def _tokens(self, call: Call | ScoreCall) -> tuple[int, ...]:
         return tuple(self.encode(call.segments or (Segment(call.prompt),)))
@@ -216,6 +234,24 @@ def _longest(spec: GrammarSpec, most: int) -> int:
     return most if automaton is None else automaton.longest(most)
 
 
+@lru_cache(maxsize=256)
+def _shortest(spec: GrammarSpec) -> tuple[str, int]:
+    """A grammar's shortest text, and how many of its bytes are forced; nothing where nobody
+    knows."""
+    try:
+        grammar = compile_spec(spec)
+    except GrammarError:
+        return "", 0
+    automaton = grammar.automaton
+    if automaton is None:
+        return "", 0
+    text, state, forced = automaton.completion(START), START, 0
+    for at in range(len(text)):
+        forced += bool(grammar.compressed.singular[state])
+        state = automaton.step(state, text[at : at + 1])
+    return text.decode(errors="replace"), forced
+
+
 def _check_known(graph: Graph) -> None:
     if graph.stopped:
         raise ProgramError(f"{graph!r} is not the whole program", graph.stopped)
@@ -223,12 +259,6 @@ def _check_known(graph: Graph) -> None:
         if isinstance(node.what, Gen) and node.what.tools is not None:
             what = "how often tools are called is not known before the run"
             raise ProgramError(f"{node.location}: {what}", "run the program to see")
-
-
-def _common(a: Sequence[int], b: Sequence[int]) -> int:
-    """How many leading elements agree."""
-    pairs = zip(a, b, strict=False)
-    return next((i for i, (x, y) in enumerate(pairs) if x != y), min(len(a), len(b)))
 
 
 def _score(tokens: tuple[int, ...], logprob: float) -> ChoiceScore:
