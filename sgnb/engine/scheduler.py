@@ -70,7 +70,7 @@ class Scheduler:
             prefix_cache=prefix_cache,
             by_checkpoint=checkpoints is not None,
         )
-        self.gate = ProgramGate(lambda: pool.total - hand.pinned_tokens(tree))
+        self.gate = ProgramGate(lambda: pool.total - hand.pinned_tokens(tree), self.waiting.rank)
         self.running: list[Request] = []
         self.step = 0
         self._max_step_tokens = self._step_tokens = max_step_tokens
@@ -105,6 +105,7 @@ class Scheduler:
         return self.pool.total - self.pool.free - self.tree.size
 
     def add(self, request: Request) -> None:
+        request.arrival = self.step
         if request.sharing.reservation is None:
             self._wait(request)
         else:
@@ -116,7 +117,6 @@ class Scheduler:
 
     def _wait(self, *requests: Request) -> None:
         for request in requests:
-            request.arrival = self.step
             self.waiting[request.id] = request
             self._blocked = None
 

@@ -90,7 +90,7 @@ MOVES = st.lists(
 @given(PROGRAMS, MOVES)
 def test_the_gate_admits_what_an_oracle_admits(programs: Any, moves: Any) -> None:
     sharings = [Sharing(space, reservation=Reservation(p, own)) for p, own, space in programs]
-    gate, oracle = ProgramGate(lambda: CAPACITY), Oracle()
+    gate, oracle = ProgramGate(lambda: CAPACITY, lambda request: 0), Oracle()
     requests: list[Request] = []
     for move, number in moves:
         sharing = sharings[number % len(sharings)]
@@ -140,9 +140,26 @@ def run_chains(lengths: list[int], reserves: bool, **options: Any) -> Simulation
     return sim
 
 
+def test_a_program_whose_prefix_is_cached_comes_first_but_not_for_ever() -> None:
+    sim = Simulation(100, context_length=1024, max_overtaking=8)  # a step outweighs 128 tokens
+    first = sim.add([1] * 20, 2, Sharing(reservation=Reservation((), 60)))
+    other = sim.add([2] * 20, 2, Sharing(reservation=Reservation((), 60)))
+    alike = sim.add([*[1] * 20, 3], 2, Sharing(reservation=Reservation((), 60)))
+    for _ in sim.run():
+        pass
+    sim.scheduler.release(first.sharing.reservation)  # type: ignore[arg-type]
+    assert [*sim.scheduler.waiting.values()] == [alike]
+    late = sim.add([*[1] * 20, 4], 2, Sharing(reservation=Reservation((), 60)))
+    for _ in sim.run():
+        pass
+    sim.scheduler.release(alike.sharing.reservation)  # type: ignore[arg-type]
+    assert [*sim.scheduler.waiting.values()] == [other]
+    assert sim.scheduler.num_waiting == 2 and late not in sim.scheduler.waiting.values()
+
+
 def test_what_programs_do_not_write_is_left_to_others() -> None:
     """As much as the last ones did not use, of what they had room for."""
-    gate = ProgramGate(lambda: 100)
+    gate = ProgramGate(lambda: 100, lambda request: 0)
     programs = [Reservation((1, 2), 38, 30) for _ in range(8)]
 
     def enter(number: int) -> int:

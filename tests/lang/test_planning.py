@@ -15,6 +15,8 @@ from sgnb.errors import SgnbError
 from sgnb.events import RequestRetracted
 from sgnb.lang import function
 
+from .fake import FakeExecutor
+
 POOL = 300
 TEXTS = [f"Document {i}. The cat sat on the mat." for i in range(8)]
 
@@ -136,6 +138,24 @@ def test_a_stopped_batch_gives_its_shares_back(engine: Any) -> None:
     states.close()
     wait_until_free(engine)
     assert compiled.run(TEXTS[0], backend=engine)["choice"]
+
+
+def test_rows_that_begin_alike_begin_next_to_one_another() -> None:
+    @function
+    def ask(s: Any, question: str, text: str) -> None:
+        s += text + "\nQ: " + question + "\nA:" + sgl.gen("answer")
+
+    executor = FakeExecutor()
+    rows = [(question, text) for question in ("who?", "why?", "how?") for text in ("b", "a", "c")]
+    states = ask.compile().run_batch(rows, backend=executor)
+    begun = [call.prompt[0] for call in executor.calls]
+    assert begun == [*"bbbaaaccc"]
+    assert [state.text()[: state.text().index("?") + 1] for state in states] == [
+        f"{text}\nQ: {question}" for question, text in rows
+    ]
+    executor.calls.clear()
+    list(ask.compile().run_batch(rows, backend=executor, generator_style=True))
+    assert [call.prompt[0] for call in executor.calls] == [*"bacbacbac"]
 
 
 def test_where_all_fit_nothing_is_reserved(engine: Any) -> None:

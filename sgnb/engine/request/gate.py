@@ -1,9 +1,10 @@
 """Programs that have reserved what they hold of the KV cache at most, and which of them may run: so
 many that all fit into the pool at once, and none is retracted for want of memory.
 
-In the order in which their first requests came, none overtaken: a large one waits for those before
-it, and is admitted alone where it is larger than the pool. An admitted program waits for nothing
-but the engine, so that each ends, and gives its share back. What programs begin with counts once.
+In the order of their first requests' ranks, and while the first does not fit none is admitted: a
+large one is not overtaken for ever, and runs alone where it is larger than the pool. An admitted
+program waits for nothing but the engine, so that each ends, and gives its share back. What programs
+begin with counts once.
 
 How much of what they may write programs do write is seen at their ends. Of the slots that are for
 that, as large a share counts as any of the last few has used: where answers are short, more run.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from itertools import chain
+from itertools import islice
 
 import numpy as np
 
@@ -21,21 +22,26 @@ from ...reservation import Reservation
 from ..cache.radix import Node, RadixTree
 from .request import Request
 
+RANKED = 256
+"""Programs that wait, of which the first is looked for: the oldest."""
+
 RECENT = 16
 """Programs that ended last: the others are taken to write no larger share of what they may."""
 
 
 class ProgramGate:
-    """capacity: gives the slots that programs may hold together."""
+    """capacity: gives the slots that programs may hold together. rank: of a first request; the
+    smallest comes first, of equal ones the oldest."""
 
-    def __init__(self, capacity: Callable[[], int]) -> None:
-        self._capacity = capacity
+    def __init__(self, capacity: Callable[[], int], rank: Callable[[Request], float]) -> None:
+        self._capacity, self._rank = capacity, rank
         self._prefixes = RadixTree()  # of the admitted, locked; its slots mean nothing
         self._admitted: dict[Reservation, tuple[Node, int]] = {}  # where its prefix ends, and own
         self._own = 0  # slots of the admitted beside their prefixes, and of those
         self._open = 0  # for what is to be written
         self._shares: deque[float] = deque(maxlen=RECENT)  # of that, used by who ended
-        self._held: dict[Reservation, list[Request]] = {}  # the others, in their order
+        self._held: dict[Reservation, list[Request]] = {}  # the others, the oldest first
+        self._full = False  # the first of them does not fit, and nothing has changed since
 
     def __len__(self) -> int:
         """Requests that are held."""
@@ -54,7 +60,7 @@ class ProgramGate:
         if reservation in self._admitted:
             return [request]
         self._held.setdefault(reservation, []).append(request)
-        return self._admit()
+        return [] if self._full else self._admit()
 
     def release(self, reservation: Reservation, made: int | None = None) -> list[Request]:
         """The program is over. The requests that may run for that. made: the tokens that its
@@ -83,13 +89,15 @@ class ProgramGate:
 
     def _admit(self) -> list[Request]:
         """Admit the first programs in line, as many as fit; their requests."""
-        entered = []
-        while self._held:
-            reservation, requests = next(iter(self._held.items()))
-            if not self._take(reservation, requests[0].sharing.namespace):
+        oldest = islice(self._held.items(), RANKED)
+        entered: list[Request] = []
+        self._full = False
+        for reservation, requests in sorted(oldest, key=lambda one: self._rank(one[1][0])):
+            self._full = not self._take(reservation, requests[0].sharing.namespace)
+            if self._full:
                 break
-            entered.append(self._held.pop(reservation))
-        return [*chain.from_iterable(entered)]
+            entered += self._held.pop(reservation)
+        return entered
 
     def _take(self, reservation: Reservation, namespace: str | None) -> bool:
         """Admit a program if it fits beside the others, or there is none. namespace: in which it
