@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 import statistics
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -19,7 +18,7 @@ from sgnb.events import RequestRetracted
 from sgnb.lang import CompiledProgram
 from sgnb.lang.planning import Planner
 
-from .common import Report, alternate, median_ratio, seconds
+from .common import Report, alternate, median_ratio
 
 POOL = 700
 ROWS = 12
@@ -66,25 +65,28 @@ def order() -> Report:
     texts = [f"Document {i}. " + 8 * story for i in range(DOCUMENTS)]
     rows = [(text, f"What is {i}?") for text in texts for i in range(QUESTIONS)]
     random.Random(0).shuffle(rows)
-    columns = ("way", "hit rate", "tokens computed", "s")
+    columns = ("schedule_policy", "way", "hit rate", "tokens computed")
     report = Report(f"{len(rows)} questions to {DOCUMENTS} documents, shuffled", columns)
-    rates = []
-    with sgnb.Engine("tiny", max_total_tokens=POOL) as engine:
-        for name, one in (
-            ("interpreted, longest cached prefix first", answer),
-            ("compiled, in the order of rows", InOrder(answer.trace())),
-            ("compiled, arranged", answer.compile()),
-        ):
-            engine.flush_cache()
-            before = engine.stats()
-            took = seconds(partial(one.run_batch, rows, backend=engine))
-            after = engine.stats()
-            counts = "prompt_tokens", "cached_tokens", "computed_tokens"
-            prompt, cached, computed = (after[count] - before[count] for count in counts)
-            rates.append(cached / prompt)
-            report.rows.append((name, f"{rates[-1]:.3f}", f"{computed:,}", f"{took:.1f}"))
-    report.bar = "no lower hit rate than interpreted, and than in the order of rows"
-    report.met = rates[2] >= max(rates)
+    good = []
+    for policy in ("lpm", "fcfs"):
+        rates = []
+        with sgnb.Engine("tiny", max_total_tokens=POOL, schedule_policy=policy) as engine:
+            for name, one in (
+                ("interpreted", answer),
+                ("compiled, in the order of rows", InOrder(answer.trace())),
+                ("compiled, arranged", answer.compile()),
+            ):
+                engine.flush_cache()
+                before = engine.stats()
+                one.run_batch(rows, backend=engine)
+                after = engine.stats()
+                counts = "prompt_tokens", "cached_tokens", "computed_tokens"
+                prompt, cached, computed = (after[count] - before[count] for count in counts)
+                rates.append(round(cached / prompt, 3))
+                report.rows.append((policy, name, f"{rates[-1]:.3f}", f"{computed:,}"))
+        good.append(rates[-1] >= max(rates) - 0.01)
+    report.bar = "arranged no lower hit rate than the others, up to 0.01"
+    report.met = all(good)
     report.note = f"A pool of {POOL:,} tokens. Once each."
     return report
 

@@ -11,7 +11,7 @@ from ..errors import SgnbError, TraceError
 from .code import GraphCode
 from .core.holding import Holding
 from .core.state import ProgramState
-from .executor import Executor, room_of
+from .executor import Executor, admitting
 from .explaining import explain_graph
 from .graph.bounds import Bound
 from .graph.explanation import Explanation
@@ -76,17 +76,16 @@ class CompiledProgram(Runnable):
 
     def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
         program = state.program
-        planner = self._planner(program.executor)
-        if planner is not None:
+        executor = admitting(program.executor)
+        planner = None if executor is None else self._planner(executor)
+        if executor is not None and planner is not None:
             reservation = planner.reserve(arguments.arguments, program.run)
             if reservation is not None:
-                program.hold(Holding(reservation, program.executor.release))
+                program.hold(Holding(reservation, executor.release))
         super()._work(state, arguments)
 
     def _planner(self, executor: Executor) -> Planner | None:
-        """None where the executor admits all, or nobody knows what the graph takes."""
-        if room_of(executor) is None:
-            return None
+        """None where nobody knows what the graph takes."""
         if executor not in self._planners:
             try:
                 self._planners[executor] = Planner(self.graph, executor)

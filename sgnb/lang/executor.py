@@ -135,6 +135,11 @@ class Admitting(Executor, Protocol):
     def release(self, reservation: Reservation, made: int | None) -> None: ...
 
 
+def admitting(executor: Executor) -> Admitting | None:
+    """The executor itself, if it admits programs by their reservations."""
+    return None if room_of(executor) is None else cast(Admitting, executor)
+
+
 def room_of(executor: Executor) -> Room | None:
     """Of an executor that admits programs by their reservations; None for another one."""
     return getattr(executor, "room", None)
