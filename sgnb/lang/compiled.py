@@ -49,16 +49,16 @@ class CompiledProgram(Runnable):
 
     def bounds(self, *args: Any, backend: Any = None, **kwargs: Any) -> Bound:
         """What a run with these arguments takes at most, of the KV cache above all. Runs nothing;
-        arguments are those of `run`. ProgramError for a program that is interpreted, or calls
-        tools: nobody knows what they will ask for."""
+        arguments are those of `run`, `backend` among them. ProgramError for a program that is
+        interpreted, or calls tools: nobody knows what they will ask for."""
         arguments, defaults = self._split(args, kwargs)
         return Planner(self.graph, executor_for(backend)).bound(arguments.arguments, defaults)
 
     def explain(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
         """What a run with these arguments will take, call by call: prompt tokens, those that the
         cache has or will have by then, new and forced tokens, passes, slots of the cache, and the
-        longest chain of calls. Runs nothing; arguments are those of `run`. What a run took beside
-        it: `.after(state)`."""
+        longest chain of calls. Runs nothing; arguments are those of `run`, `backend` among them.
+        What a run took beside it: `.after(state)`."""
         arguments, defaults = self._split(args, kwargs)
         return explain_graph(self.graph, executor_for(backend), arguments.arguments, defaults)
 

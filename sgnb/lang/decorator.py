@@ -62,9 +62,9 @@ class SglFunction(Runnable):
         return trace(called, self.func, self._signature, given, executor, partial)
 
     def explain(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
-        """What a run with these arguments will take: see `CompiledProgram.explain`. Of a program
-        that cannot be traced, not even with its arguments, what a dry run tells: its code runs with
-        stand-ins for answers."""
+        """What a run with these arguments, on `backend`, will take: as `CompiledProgram.explain`.
+        Of a program that cannot be traced, not even with its arguments, what a dry run tells: its
+        code runs with stand-ins for answers."""
         executor = executor_for(backend)
         try:
             return self.explain_graph(*args, backend=executor, **kwargs)
@@ -73,7 +73,7 @@ class SglFunction(Runnable):
             return explain_dry(self.func.__name__, executor, lambda dry: call(backend=dry), why)
 
     def explain_graph(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
-        """`explain`, and a TraceError of a program that cannot be traced."""
+        """As `explain`, on `backend`; of a program that cannot be traced a TraceError."""
         arguments, defaults = self._split(args, kwargs)
         executor = executor_for(backend)
         graph = self.trace(backend=executor, **arguments.arguments)

@@ -85,6 +85,18 @@ def test_what_the_cache_has_now(engine: Any) -> None:
     assert first.hit_tokens == first.prompt_tokens - 1
 
 
+def test_a_row_of_a_batch_has_its_own_figures(engine: Any) -> None:
+    engine.flush_cache()
+    compiled = program.compile()
+    texts = ["five", "six and a half"]
+    before = [compiled.explain(text) for text in texts]
+    states = compiled.run_batch([(text,) for text in texts])
+    for one, state in zip(before, states, strict=True):
+        after = one.after(state)
+        assert after.totals["requests"] == 4 == sum(took is not None for took in after.took or ())
+        assert after.rows[0]["prompt took"] == after.rows[0]["prompt"]
+
+
 def test_as_text_data_and_picture(engine: Any) -> None:
     before = program.explain("three", temperature=0)
     after = before.after(program.run("three", temperature=0))

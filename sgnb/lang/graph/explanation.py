@@ -55,8 +55,9 @@ class Explanation:
         """The same with what a run took that was begun after it was explained, by what is still in
         the log of its executor. Waits for its end."""
         state.program.wait_finished()
-        runs = {state.program.run.id, *state.program.called}
-        took = observe(state.program.executor.log, runs)
+        program = state.program
+        runs = {program.run.id: program.root.id, **dict.fromkeys(program.called, "")}
+        took = observe(program.executor.log, runs)
         return Explanation(self.title, self.calls, self.bound, took, self.note)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -66,15 +66,17 @@ class RunObserved:
         return found
 
 
-def observe(log: EventLog, runs: Collection[str]) -> RunObserved:
-    """What is still in the log of these runs."""
+def observe(log: EventLog, runs: Mapping[str, str]) -> RunObserved:
+    """What is still in the log of these runs: of all programs of one, or of that whose branch is
+    given."""
     requests: dict[int, _Request] = {}
     running: set[int] = set()
     shared: dict[frozenset[int], int] = {}  # running requests -> tokens of their prompts
     slots = passes = 0
     for _, _, event in log.read().records:
-        if isinstance(event, RequestQueued) and event.run in runs:
-            requests[event.request] = _Request(event, Observed(len(event.prompt)))
+        if isinstance(event, RequestQueued):
+            if runs.get(event.run) in ("", event.branch.partition(".")[0]):
+                requests[event.request] = _Request(event, Observed(len(event.prompt)))
         elif isinstance(event, StepRan):
             mine = [row for row in event.extended if row.request in requests]
             passes += bool(mine)

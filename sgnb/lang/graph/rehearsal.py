@@ -140,7 +140,7 @@ class StandIn:
     ) -> None:
         """executor: that it stands for. asked: where each call's requests are put, if they count
         there, and else an empty tuple."""
-        self.chat, self.marks, self.log = executor.chat, executor.marks, EventLog()
+        self.chat, self.marks, self.log = executor.chat, executor.marks, EventLog(0)
         self.tokenizer_id = executor.tokenizer_id
         self._executor = weakref.ref(executor)
         self._asked, self._counts = asked, counts
