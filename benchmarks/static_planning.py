@@ -92,7 +92,10 @@ def order() -> Report:
 
 
 def admission() -> Report:
-    columns = ("limit", "admission", "slots of a program", "retracted", "hit rate", "s", "ratio")
+    columns = (
+        "limit", "admission", "slots of a program", "retracted", "hit rate", "tokens computed",
+        "steps", "s", "ratio",
+    )  # fmt: skip
     report = Report(f"{ROWS} programs in a pool of {POOL:,} tokens", columns)
     rows = [(f"Document {i}. " + "The cat sat and looked at the moon. " * 4,) for i in range(ROWS)]
     good = []
@@ -104,10 +107,10 @@ def admission() -> Report:
             slots = compiled.bounds(*rows[0], backend=engine).slots
             found = compare(engine, compiled, rows)
             ratio = median_ratio(found["by bounds"][0], found["by guess"][0])
-            for way, (taken, retracted, hits) in found.items():
+            for way, (taken, *counts) in found.items():
                 median = f"{statistics.median(taken):.2f}"
                 shown = f"{ratio:.2f}" if way == "by bounds" else "1"
-                report.rows.append((limit, way, slots, retracted, f"{hits:.2f}", median, shown))
+                report.rows.append((limit, way, slots, *counts, median, shown))
             good.append(found["by guess"][1] > 0 == found["by bounds"][1])
     report.bar = "retracted by guess, and never by bounds"
     report.met = all(good)
@@ -117,9 +120,10 @@ def admission() -> Report:
 
 def compare(
     engine: sgnb.Engine, compiled: CompiledProgram, rows: list[tuple[str]]
-) -> dict[str, tuple[list[float], int, float]]:
-    """Each way's seconds, and of its last round the requests retracted and the hit rate."""
-    last: dict[str, tuple[int, float]] = {}
+) -> dict[str, tuple[Any, ...]]:
+    """Each way's seconds, and of its last round the requests retracted, the hit rate, the tokens
+    computed and the steps."""
+    last: dict[str, tuple[Any, ...]] = {}
 
     def way(name: str) -> Callable[[], None]:
         def work() -> None:
@@ -128,8 +132,10 @@ def compare(
             compiled.run_batch(rows, backend=engine)
             events = [record.event for record in engine.log.read(seq).records]
             after = engine.stats()
-            prompt, cached = (after[k] - before[k] for k in ("prompt_tokens", "cached_tokens"))
-            last[name] = sum(isinstance(e, RequestRetracted) for e in events), cached / prompt
+            counts = "prompt_tokens", "cached_tokens", "computed_tokens", "steps"
+            prompt, cached, computed, steps = (after[count] - before[count] for count in counts)
+            retracted = sum(isinstance(event, RequestRetracted) for event in events)
+            last[name] = retracted, f"{cached / prompt:.2f}", f"{computed:,}", f"{steps:,}"
 
         def by_guess() -> None:
             with patch.object(Planner, "reserve", lambda *_: None):
