@@ -39,6 +39,8 @@ NAMES = (
     "models",
     "hybrid",
     "planning",
+    "bounds",
+    "static_planning",
     "soak_cpu",
     "paper",
     "gpu.ablations",
