@@ -173,8 +173,10 @@ def test_the_picture_of_a_graph() -> None:
     assert titles[:2] == ["every_kind: every_kind()", "every_kind: system_begin()"]
     assert len(titles) == 35, "all but those that return"
     assert root.attrib["aria-label"] == "The graph of every_kind: 35 nodes in 4 streams"
-    xs = {rect.attrib["x"] for rect in root.iter(f"{kind}rect")}
-    assert len(xs) == 4, "a column for each stream"
+    card, *boxes = root.iter(f"{kind}rect")
+    assert card.attrib["class"] == "card", "a light ground, also on a dark page"
+    assert len({box.attrib["x"] for box in boxes}) == 4, "a column for each stream"
+    assert root.attrib["viewBox"] == "0 0 1076 1072" and root.attrib["width"] == "840", "shrunk"
 
 
 # The programs with which SGLang tests its own tracer, as they stand there.

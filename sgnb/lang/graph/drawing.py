@@ -13,10 +13,12 @@ from .nodes import Node, Returned
 WIDTH, HEIGHT, GAP, STEP, MARGIN = 232, 22, 40, 36, 14
 LETTERS = 30
 """Of a label that a box has room for."""
+ROOM, SMALLEST = 840, 0.7
+"""Pixels that a notebook has for it; a wider picture shrinks to them, but not below that share."""
 
 STYLE = """
 text{font:12px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f2328}
-rect{fill:#fff;stroke:#8c959f}.made rect{fill:#0072b22e;stroke:#0072b2}
+rect{fill:#fff;stroke:#8c959f}.card{stroke:#d0d7de}.made rect{fill:#0072b22e;stroke:#0072b2}
 .given rect{fill:#e69f0033;stroke:#c98a00}
 path{fill:none;stroke:#8c959f;stroke-width:1.3}.across{stroke-dasharray:4 3}
 """
@@ -43,11 +45,19 @@ def picture(nodes: Sequence[Node], title: str) -> str:
             if i == 0 or before.stream != node.stream:  # else its text names the variable
                 lines.append(_line(*place(before), x, y))
     told = f"The graph of {title}: {len(drawn)} nodes in {len(columns)} streams"
+    scale = max(min(1, ROOM / width), SMALLEST)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
+        '<svg xmlns="http://www.w3.org/2000/svg"'
+        f' width="{scale * width:.0f}" height="{scale * height:.0f}"'
         f' viewBox="0 0 {width} {height}" role="img" aria-label={_attribute(told)}>'
-        f"<style>{STYLE}</style>{''.join(lines)}{''.join(boxes)}</svg>"
+        f"<style>{STYLE}</style>{card(width, height)}{''.join(lines)}{''.join(boxes)}</svg>"
     )
+
+
+def card(width: float, height: float) -> str:
+    """The ground of a picture: what is drawn is for a light one, also where the page is dark."""
+    size = f'width="{width - 1}" height="{height - 1}"'
+    return f'<rect class="card" x="0.5" y="0.5" {size} rx="8"/>'
 
 
 def _box(node: Node, x: float, y: float) -> str:

@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape, quoteattr
 from ...errors import shown
 from ..core.state import ProgramState
 from .bounds import Bound
+from .drawing import card
 from .forecast import Forecast
 from .observed import Observed, RunObserved, observe
 
@@ -27,6 +28,7 @@ LETTERS = 32
 
 STYLE = """
 text{font:12px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f2328}
+.card{fill:#fff;stroke:#d0d7de}
 .call{fill:#0072b22e;stroke:#0072b2}.critical .call{fill:#e69f0055;stroke:#c98a00}
 .hits{fill:#0072b2}.took{stroke:#1f2328;stroke-width:2}.path{stroke:#d0d7de}
 """
@@ -127,7 +129,7 @@ class Explanation:
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
             f' viewBox="0 0 {width} {height}" role="img" aria-label={quoteattr(told)}>'
-            f"<style>{STYLE}</style>{''.join(bars)}</svg>"
+            f"<style>{STYLE}</style>{card(width, height)}{''.join(bars)}</svg>"
         )
 
 
