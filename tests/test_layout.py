@@ -76,6 +76,9 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"ir"},
         {"core"},
         {"batches", "words", "graph"},
+        {"code"},
+        {"runnable"},
+        {"compiled"},
         {"decorator"},
     ),
     "benchmark": (

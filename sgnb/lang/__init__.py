@@ -10,6 +10,7 @@ Knows no engine, no notebook and no views: see `executor.py` for what it asks of
 
 from .batches.saved import SavedState
 from .chat.tools import Tool, ToolCall
+from .compiled import CompiledProgram
 from .core.choices import (
     ChoicesDecision,
     ChoicesSamplingMethod,
@@ -21,12 +22,13 @@ from .core.choices import (
 from .core.run import Run, watch
 from .core.snapshot import Snapshot
 from .core.state import ForkGroup, ProgramState
-from .decorator import CompiledProgram, SglFunction, function, set_default_executor
+from .decorator import SglFunction, function
 from .graph.graph import Graph
 from .ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
 from .location import name_cells
+from .runnable import Runnable
 from .words.agents import agent
-from .words.config import global_config
+from .words.config import global_config, set_default_executor
 from .words.patterns import (
     beam_search,
     best_of_n,
@@ -71,6 +73,7 @@ __all__ = [
     "Graph",
     "ProgramState",
     "Run",
+    "Runnable",
     "SavedState",
     "SglFunction",
     "Snapshot",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import SgnbError
 from ..grammar.report import cut
-from ..lang import SglFunction
+from ..lang import Runnable
 from ..lang.location import Location
 from ..viz.plain_text import counted
 from .table import Printed, Table, html_lines, one_line
@@ -61,7 +61,7 @@ class DryReport(Printed):
 
 
 def dry_run(
-    program: SglFunction, engine: Engine, args: tuple[Any, ...], kwargs: dict[str, Any]
+    program: Runnable, engine: Engine, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> DryReport:
     """Run a program's code with stand-ins for the model's answers. A SgnbError is raised as in a
     run; other errors, of code that cannot use a stand-in, end the run there, with a note."""
@@ -96,7 +96,7 @@ def _row(call: DryCall) -> dict[str, Any]:
     }
 
 
-def _stopped(error: Exception, program: SglFunction) -> str:
+def _stopped(error: Exception, program: Runnable) -> str:
     """Where and why the program's own code could not go on."""
     file, trace, line = program.func.__code__.co_filename, error.__traceback__, 0
     while trace is not None:

@@ -16,6 +16,7 @@ from ..errors import OptionError, nearest
 from ..lang import Run, SglFunction
 from ..lang.batches.rows import Rows
 from ..lang.chat import tools
+from ..lang.code import Code
 from ..lang.core import choices
 from ..lang.words import agents, patterns, primitives
 from .body import CELL_LINES_BEFORE_BODY, compile_body
@@ -102,9 +103,8 @@ class SglangMagics:
         taken = {*self.shell.user_ns, line.name}
         words = {k: word for k, word in PATTERNS.items() if k not in taken} | PRIMITIVES
         function = compile_body(body, name, line.params, file, self.shell.user_ns, words)
-        program = SglFunction(function, marks=line.marks)
-        program.source, program.body = cell, body
-        program.first_line = 1 + CELL_LINES_BEFORE_BODY
+        code = Code(function, cell, body, 1 + CELL_LINES_BEFORE_BODY)
+        program = SglFunction(function, marks=line.marks, code=code)
         return CellProgram(program, line, self.session)
 
     def _work(self, program: CellProgram, line: CellLine) -> Any:

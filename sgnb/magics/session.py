@@ -106,7 +106,7 @@ class Session:
 
     def dry(self, program: Any, /, *args: Any, **kwargs: Any) -> DryReport:
         """What running a program so would ask of the current engine. Generates nothing."""
-        if isinstance(program, lang.SglFunction):
+        if isinstance(program, lang.Runnable):
             return dry_run(program, self.engines.get().engine, args, kwargs)
         if not hasattr(program, "dry"):
             hint = "give what @sgnb.function made, or a cell's name"

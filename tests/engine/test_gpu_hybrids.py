@@ -1,9 +1,13 @@
-"""Models with recurrent layers on an NVIDIA GPU against transformers on the CPU: the same greedy
-tokens, with CUDA graphs, overlap, chunks, retraction, few states and grammars."""
+"""Models with recurrent layers on an NVIDIA GPU against transformers: the same greedy tokens, with
+CUDA graphs, overlap, chunks, retraction, few states and grammars.
+
+transformers computes on the CPU, unless its fast kernels of such layers are installed, with which
+it cannot: then both are on the GPU, with layers as wide as the kernels want them."""
 
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -15,6 +19,7 @@ from ..hybrid_models import THREE, hybrid_model
 from .test_hybrids import (
     BRANCHES,
     FAMILIES,
+    GREEDY,
     PATTERNS,
     PROMPTS,
     TIGHT,
@@ -37,7 +42,35 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no graphs": {"cuda_graphs": False},
 }
 
+KERNELS = [name for name in ("fla", "causal_conv1d", "mamba_ssm") if find_spec(name) is not None]
+on_the_cpu = pytest.mark.skipif(bool(KERNELS), reason="transformers' kernels need the GPU")
 
+WIDE: dict[str, dict[str, Any]] = {
+    "qwen3_next": {
+        "hidden_size": 128, "head_dim": 32, "linear_key_head_dim": 64, "linear_value_head_dim": 64,
+    },
+    "mamba2": {
+        "hidden_size": 128, "head_dim": 64, "num_heads": 4, "state_size": 64, "chunk_size": 64,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.skipif(not KERNELS, reason="none of transformers' kernels is installed")
+@pytest.mark.parametrize("family", WIDE)
+def test_log_probabilities_with_kernels(family: str) -> None:
+    model = hybrid_model(family, **WIDE[family]).to("cuda")
+    with Engine(model, device="cuda", dtype="float32", **POOL) as engine:
+        every = [*PROMPTS, *BRANCHES, *PROMPTS]
+        outputs = engine.generate(every, return_logprob=True, **GREEDY)
+        outputs += engine.generate(every, return_logprob=True, **GREEDY)
+        assert engine.stats()["cached_tokens"] > 0
+        assert all_there(engine)
+    for prompt, out in zip(every * 2, outputs, strict=True):
+        right = scores(model, prompt, out.token_ids)
+        assert out.logprobs == pytest.approx(right, abs=2e-2)
+
+
+@on_the_cpu
 @pytest.mark.parametrize("family", FAMILIES)
 def test_greedy_tokens(family: str) -> None:
     first, second = expected(family)
@@ -48,6 +81,7 @@ def test_greedy_tokens(family: str) -> None:
         assert all_there(engine)
 
 
+@on_the_cpu
 @pytest.mark.parametrize("family", THREE)
 @pytest.mark.parametrize("name", VARIANTS)
 def test_greedy_tokens_in_every_way_to_run_it(family: str, name: str) -> None:
@@ -62,6 +96,7 @@ def test_greedy_tokens_in_every_way_to_run_it(family: str, name: str) -> None:
             assert any(isinstance(event, RequestRetracted) for event in events)
 
 
+@on_the_cpu
 @pytest.mark.parametrize("family", THREE)
 def test_jumps_go_back_to_a_state(family: str) -> None:
     tokenizer, model = bundled(), model_with_text(family)

@@ -82,7 +82,8 @@ def expected(family: str) -> tuple[list[list[int]], list[list[int]]]:
 def logits_of(model: PreTrainedModel, prompt: list[int], answer: list[int]) -> Tensor:
     """transformers' own before each token of the answer, all in one pass: [answer, vocab]."""
     with torch.no_grad():
-        logits = model(torch.tensor([prompt + answer]), use_cache=False).logits[0]
+        ids = torch.tensor([prompt + answer], device=model.device)
+        logits = model(ids, use_cache=False).logits[0]
     return logits[len(prompt) - 1 : -1]
 
 
@@ -266,7 +267,7 @@ def model_with_text(family: str) -> PreTrainedModel:
 
 def scores(model: PreTrainedModel, prompt: list[int], answer: list[int]) -> list[float]:
     """transformers' log-probabilities of the answer's tokens."""
-    rows = logits_of(model, prompt, answer).double().log_softmax(-1)
+    rows = logits_of(model, prompt, answer).double().log_softmax(-1).cpu()
     return rows.gather(1, torch.tensor(answer)[:, None])[:, 0].tolist()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import OptionError, nearest
+from ..executor import Executor, executor_of
 from ..location import caller, warn_once
 
 _WITHOUT_EFFECT = {
@@ -42,3 +43,17 @@ class GlobalConfig:
 
 
 global_config = GlobalConfig()
+
+
+def set_default_executor(executor: Any) -> None:
+    """What runs programs that name no backend: an executor, or an engine."""
+    global_config.default_backend = executor
+
+
+def executor_for(backend: Any) -> Executor:
+    """Of `backend`, or else of the default one. OptionError where there is none."""
+    chosen = global_config.default_backend if backend is None else backend
+    if chosen is None:
+        hint = "load a model, or call sgnb.set_default_backend(...)"
+        raise OptionError("there is nothing to run programs on", hint)
+    return executor_of(chosen)

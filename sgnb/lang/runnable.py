@@ -1,0 +1,402 @@
+"""What runs: a function of a state, once, over a batch, on an event loop, or in another program."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import functools
+import inspect
+import os
+import threading
+from collections.abc import Callable, Mapping
+from inspect import BoundArguments
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from ..errors import OptionError, ProgramError, TraceError, nearest
+from ..events import ProgramCalled
+from ..sampling import SamplingParams, scalar
+from .batches.batch import Batch, States, frame
+from .batches.rows import Rows
+from .batches.saved import SavedRows
+from .code import Code, arguments_of, signature_without_state
+from .core.program import inside
+from .core.run import Run
+from .core.snapshot import Snapshot
+from .core.state import AsyncProgramState, ProgramState
+from .executor import Executor, executor_of
+from .graph.holes import plain
+from .graph.nodes import Called, OwnRun
+from .graph.replay import shown_arguments
+from .graph.tracer import Tracer, TracingState
+from .location import caller
+from .pool import LoopThread, WorkerPool
+from .words.config import executor_for
+
+_OF_ONE_CALL = ("regex", "json_schema", "ebnf", "json_whitespace", "json_strict", "thinking")
+_DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE_CALL)
+"""What a run may set for all of its generations."""
+
+MAX_WORKERS = 64
+"""num_threads="auto": programs of a batch that may wait for a value, or run a tool, at once."""
+
+
+class Runnable:
+    """`func` with some of its arguments bound.
+
+    Arguments of `func` and sampling defaults are given together, by name; a name that is both is
+    the function's.
+    """
+
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        bound: Mapping[str, Any] | None = None,
+        marks: bool = False,  # see `function`
+        keep_tokens: bool = True,
+        code: Code | None = None,  # where it is not that of `func`
+    ) -> None:
+        self.func = func
+        self.bound = dict(bound or {})
+        self.marks, self.keep_tokens = marks, keep_tokens
+        self.is_async = inspect.iscoroutinefunction(func)
+        self._code = code or Code(func)
+        self._signature = signature_without_state(func, _OF_RUN)
+        self._names = tuple(self._signature.parameters)
+        kinds = [parameter.kind for parameter in self._signature.parameters.values()]
+        self._open_ended = inspect.Parameter.VAR_KEYWORD in kinds
+        functools.update_wrapper(self, func)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """With a state first: run inside that program; what the function returns. Else `run`, or
+        for an `async def` `arun`."""
+        if args and isinstance(args[0], ProgramState):
+            if self.is_async and not isinstance(args[0], AsyncProgramState):
+                what = f"{self.func.__name__} is an async def, and the program that calls it is not"
+                raise ProgramError(f"{caller()}: {what}", "make that an async def, and await this")
+            self._code.check()
+            arguments = self._arguments(args[1:], kwargs)
+            if isinstance(args[0], TracingState):
+                return self._trace_inside(args[0], arguments)
+            return self._call(args[0], arguments)
+        return self.arun(*args, **kwargs) if self.is_async else self.run(*args, **kwargs)
+
+    def run(
+        self,
+        *args: Any,
+        stream: bool = False,
+        backend: Any = None,
+        use_thread: bool = True,
+        continue_from: ProgramState | Snapshot | None = None,
+        **kwargs: Any,
+    ) -> ProgramState:
+        """Run the program's code, and return its state as soon as that has run: what it appended
+        goes on beside what comes next, and reading a value waits for it. An error of the code is
+        raised here, one of what it appended by the first read; an error that nobody reads is logged
+        once. With `stream` the code runs on a thread of its own, and the state comes at once.
+
+        The program goes on from what `continue_from` holds, its text, messages and variables: a
+        state of another run, or a snapshot of one. `backend`, an engine or an executor, runs it in
+        place of the current engine. `use_thread` changes nothing: what was appended goes on in any
+        case.
+        """
+        arguments, defaults = self._split(args, kwargs)
+        if isinstance(tracer := inside.get(), Tracer):
+            self._refuse_in_trace(continue_from is not None, "run(continue_from=...)")
+            return self._trace_call(tracer, arguments, defaults, backend, stream)
+        run = self._run(executor_for(backend), defaults, stream=stream, held=_held(continue_from))
+        if stream:
+            return self._on_a_thread(run, arguments)
+        try:
+            if not self.is_async:
+                made = run.state(start=False)
+                self._work(made, arguments)
+                return made
+            made = self._on_a_thread(run, arguments)
+            program = made.program
+            program.wait(lambda: program.closed)
+            program.raise_failure()
+        except BaseException as error:
+            run.finish(error)
+            raise
+        return made
+
+    async def arun(
+        self,
+        *args: Any,
+        backend: Any = None,
+        continue_from: ProgramState | Snapshot | None = None,
+        **kwargs: Any,
+    ) -> ProgramState:
+        """As `run` with `backend` and `continue_from`, on an event loop, to the end of all that the
+        program appended. Cancelling the task stops the program's calls.
+
+        The code of an `async def` runs as part of the calling task; that of a `def` on a thread of
+        its own.
+        """
+        self._refuse_in_trace(True, "arun(...)")
+        arguments, defaults = self._split(args, kwargs)
+        run = self._run(executor_for(backend), defaults, held=_held(continue_from))
+        try:
+            if self.is_async:
+                made = run.state(start=False)
+                await self._awork(made, arguments)
+            else:
+                made = self._on_a_thread(run, arguments)
+            program = made.program
+            await program.wait_async(lambda: program.finished)
+        except BaseException:
+            run.mark_read()
+            run.cancel()
+            raise
+        made.raise_error()
+        return made
+
+    def run_batch(
+        self,
+        batch: Any,
+        *,
+        backend: Any = None,
+        num_threads: int | Literal["auto"] = "auto",
+        progress_bar: bool = False,
+        generator_style: bool = False,
+        continue_from: ProgramState | Snapshot | None = None,
+        save: str | os.PathLike[str] | None = None,
+        as_frame: bool = False,
+        **defaults: Any,
+    ) -> Any:
+        """Run the program once for each row of arguments; states in the same order.
+
+        `batch`: dicts or tuples of arguments, in a list, a tuple, or an iterator, which is read as
+        rows are needed; a dict with a list for each argument; or a data frame, whose columns that
+        are no arguments are left alone.
+
+        `backend` and `continue_from` are those of `run`. `progress_bar` shows tqdm's bar.
+
+        Programs share `num_threads` worker threads, of which only those that wait for a value need
+        one of their own. With `generator_style` the states come as they finish, in order. A program
+        that failed raises its error when its state is read; this call does if all have failed. An
+        error of the call, such as an interrupt, has the states so far as its `states`.
+
+        save: a file to which each row is written when it is finished. A row that an earlier call
+        wrote there without an error is not run: its state is read from it, a `SavedState`.
+        as_frame: a data frame of the rows, their variables, error, tokens and seconds instead of
+        states.
+        """
+        self._refuse_in_trace(True, "run_batch(...)")
+        limit = MAX_WORKERS if num_threads == "auto" else scalar(num_threads)
+        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+            message = f"num_threads={num_threads!r} is not allowed"
+            raise OptionError(message, 'give "auto" or an integer of 1 or more')
+        if as_frame and generator_style:
+            hint = "a frame is there when all rows are; leave out one of them"
+            raise OptionError("as_frame and generator_style exclude each other", hint)
+        self._refuse_unknown(defaults, _DEFAULTS)
+        rows = Rows(batch, None if self._open_ended else self._names)
+        if rows.total == 0:
+            empty = States()
+            return frame(rows, [], empty) if as_frame else iter(()) if generator_style else empty
+
+        executor, params = executor_for(backend), SamplingParams.make(defaults)
+        held = _held(continue_from)
+        saved = None
+        if save is not None:
+            saved = SavedRows(Path(save), self._identity(executor, params, held))
+        programs = Batch(
+            (self._arguments(*row) for row in rows),
+            rows.total,
+            lambda total: self._run(executor, params, total=total, held=held),
+            self._task,
+            LoopThread() if self.is_async else WorkerPool(limit),
+            saved,
+            progress_bar,
+        )
+        if generator_style:
+            return programs.stream()
+        states = programs.all()
+        return frame(rows, programs.arguments, states) if as_frame else states
+
+    def bind(self, **kwargs: Any) -> Self:
+        """The same program with these arguments fixed."""
+        self._refuse_unknown(kwargs, self._names)
+        fixed = copy.copy(self)
+        fixed.bound = {**self.bound, **kwargs}
+        return fixed
+
+    @property
+    def arg_names(self) -> list[str]:
+        """Of the function, without `s`."""
+        return list(self._names)
+
+    @property
+    def bind_arguments(self) -> dict[str, Any]:
+        """Those that `bind` has fixed."""
+        return dict(self.bound)
+
+    def __repr__(self) -> str:
+        return f"<sgnb program {self.__name__}{self._signature}>"  # type: ignore[attr-defined]
+
+    def _run(self, executor: Executor, defaults: Any, **options: Any) -> Run:
+        """options: of `Run`."""
+        self._code.check()
+        return Run(
+            executor,
+            self.func.__name__,
+            self._code.source,
+            location=self._code.location,
+            defaults=defaults,
+            marks=self.marks,
+            keep_tokens=self.keep_tokens,
+            **options,
+        )
+
+    def _own_run(
+        self, caller: int, backend: Any = None, stream: bool = False, **defaults: Any
+    ) -> OwnRun:
+        """What a graph needs to run the program."""
+        options = tuple((k, tuple(v) if isinstance(v, list) else v) for k, v in defaults.items())
+        executor = None if backend is None else executor_of(backend)
+        return OwnRun(
+            caller,
+            self._code.source,
+            self._code.location,
+            self.marks,
+            self.keep_tokens,
+            options,
+            executor,
+            stream,
+        )
+
+    def _trace_call(
+        self,
+        tracer: Tracer,
+        arguments: BoundArguments,
+        defaults: dict[str, Any],
+        backend: Any,
+        stream: bool,
+    ) -> ProgramState:
+        """As a program that a traced one runs."""
+        self._refuse_in_trace(self.is_async, "an async def")
+        self._code.check()
+        own = self._own_run(tracer.trace.number(tracer.root), backend, stream, **defaults)
+        called = Called(self.func.__name__, _plain_items(arguments), own)
+        run = Run(tracer.executor, called.title, defaults=defaults, traced=True)
+        return tracer.trace.call(called, self.func, arguments.args, arguments.kwargs, run)
+
+    def _trace_inside(self, state: TracingState, arguments: BoundArguments) -> Any:
+        """As a part of a traced program."""
+        called = Called(self.func.__name__, _plain_items(arguments))
+        given = arguments.args, arguments.kwargs
+        return state.tracer.trace.call_inside(state, called, self.func, *given)
+
+    def _refuse_in_trace(self, refused: bool, what: str) -> None:
+        if refused and isinstance(inside.get(), Tracer):
+            message = f"{caller()}: {what} in a program that is traced"
+            raise TraceError(message, f"write {self.func.__name__}.run(...)")
+
+    def _on_a_thread(self, run: Run, arguments: BoundArguments) -> ProgramState:
+        """Run the program's code on a thread of its own; its errors are raised by reading the
+        state."""
+        state = run.state(start=False)
+        task = self._task(state, arguments)
+        target = (lambda: asyncio.run(task())) if self.is_async else task
+        name = f"sgnb-{self.func.__name__}"
+        threading.Thread(target=target, name=name, daemon=True).start()
+        return state
+
+    def _task(self, state: ProgramState, arguments: BoundArguments) -> Callable[[], Any]:
+        """What runs the program's code elsewhere, for an `async def` as a coroutine. Its errors are
+        the state's."""
+
+        def work() -> None:
+            with contextlib.suppress(BaseException):
+                if state.program.cancelled:
+                    state.program.close()
+                else:
+                    self._work(state, arguments)
+
+        async def awork() -> None:
+            with contextlib.suppress(BaseException):
+                await self._awork(state, arguments)
+
+        return awork if self.is_async else work
+
+    def _identity(
+        self, executor: Executor, params: SamplingParams, held: Snapshot | None
+    ) -> list[Any]:
+        """What besides the arguments decides what a run gives."""
+        if not self._code.body:
+            hint = "write the program into a file or a cell"
+            raise OptionError(f"save= cannot tell versions of {self!r} apart: no source", hint)
+        model = executor.server_info().get("model", "")
+        how = f"{params} marks={self.marks} keep_tokens={self.keep_tokens}"
+        before = "" if held is None else f"{held.segments} {held.variables}"
+        constants = self._code.constants()
+        return [self._code.body, str(self._signature), how, str(model), before, constants]
+
+    def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
+        """Run the program's code here."""
+        with state.program.code():
+            self._tell(state, arguments)
+            own = ProgramState(state.program.root, inside=True)
+            state.program.value = self._call(own, arguments)
+
+    async def _awork(self, state: ProgramState, arguments: BoundArguments) -> None:
+        """The same for an `async def`."""
+        with state.program.code():
+            self._tell(state, arguments)
+            own = AsyncProgramState(state.program.root, inside=True)
+            state.program.value = await self._call(own, arguments)
+
+    def _tell(self, state: ProgramState, arguments: BoundArguments) -> None:
+        run, branch = state.program.run, state.program.root.id
+        run.emit(ProgramCalled(run.id, branch, shown_arguments(arguments.arguments)))
+
+    def _call(self, state: ProgramState, arguments: BoundArguments) -> Any:
+        state.program.know(arguments.arguments)
+        return self.func(state, *arguments.args, **arguments.kwargs)
+
+    def _split(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[BoundArguments, dict[str, Any]]:
+        """The function's arguments, and the sampling defaults among `kwargs`."""
+        keys = [key for key in kwargs if key in _DEFAULTS and key not in self._names]
+        defaults = {key: kwargs[key] for key in keys}
+        own = {key: value for key, value in kwargs.items() if key not in defaults}
+        return self._arguments(args, own, _DEFAULTS), defaults
+
+    def _arguments(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], also_known: tuple[str, ...] = ()
+    ) -> BoundArguments:
+        self._refuse_unknown(kwargs, (*self._names, *also_known))
+        try:
+            return self._signature.bind(*args, **{**self.bound, **kwargs})
+        except TypeError as error:
+            message = f"{caller()}: {self.func.__name__}: {error}"
+            raise OptionError(message, f"its arguments are {self._signature}") from None
+
+    def _refuse_unknown(self, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+        for name in given:
+            if name not in known and not self._open_ended:
+                one = f"it belongs to one generation: gen(..., {name}=...)"
+                hint = one if name in _OF_ONE_CALL else nearest(name, known)
+                message = f"{caller()}: {self.func.__name__} has no argument {name!r}"
+                raise OptionError(message, hint)
+
+
+def _plain_items(arguments: BoundArguments) -> tuple[tuple[str, Any], ...]:
+    return tuple((name, plain(value)) for name, value in arguments.arguments.items())
+
+
+def _held(state: ProgramState | Snapshot | None) -> Snapshot | None:
+    if state is None or isinstance(state, Snapshot):
+        return state
+    if isinstance(state, ProgramState):
+        return state.snapshot()
+    hint = "give a program's state, or what its snapshot() gave"
+    raise OptionError(f"continue_from={state!r} is no state", hint)
+
+
+_OF_RUN = arguments_of(Runnable.run)
+"""What a program's own arguments cannot be called: `run` would take them."""
