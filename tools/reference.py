@@ -18,6 +18,7 @@ from typing import Any
 
 import sgnb
 import sgnb.lang
+from sgnb.backends.api.usage import Usage
 from sgnb.engine.options import EngineOptions
 from sgnb.engine.request.output import Output
 from sgnb.magics.bench import BenchReport
@@ -41,11 +42,14 @@ RESULTS = (
     FsmReport,
     WhyReport,
     Background,
+    Usage,
 )
 """What public functions give back."""
 
 OTHERS = {kind.__name__: kind for kind in (EngineOptions, Output, *RESULTS)}
 """What has an entry and no public name."""
+
+API = ("OpenAI", "Anthropic", "VertexAI", "LiteLLM", "RuntimeEndpoint")
 
 PAGES = {
     "words": (
@@ -77,6 +81,11 @@ PAGES = {
         "Without programs: prompts in, texts out.",
         "Engine EngineOptions SamplingParams Output verify_jump_forward",
     ),
+    "api": (
+        "Models behind an API",
+        "Backends that need no engine: `set_default_backend`, or `backend=` of a run.",
+        "OpenAI Anthropic VertexAI LiteLLM RuntimeEndpoint Usage",
+    ),
     "session": (
         "Session",
         "The Python twins of `%sglang`: engines, runs, the cache, and what is to be seen of them.",
@@ -98,7 +107,8 @@ PAGES = {
 
 INTERNAL = {
     "Engine": "submit compiled_grammar",
-    "Engines": "get adopt name_of",
+    **dict.fromkeys(API, "generate score send ask_of tokenizer_id encode"),
+    "Engines": "get backend adopt adopt_remote name_of",
     "Runs": "",
     "SamplingParams": "ignored scores_next penalises adjusts_logits filters is_plain thinking_end "
     "grammar names",

@@ -101,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         service = self.service
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        request = Request(self.path, body, dict(self.headers))
+        request = Request(self.path, body, {k.lower(): v for k, v in self.headers.items()})
         with service.lock:
             service.requests.append(request)
             fault = service.faults.popleft() if service.faults else None

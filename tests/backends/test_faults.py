@@ -190,7 +190,7 @@ def test_keys_are_never_printed(service, capsys, tmp_path) -> None:
     service.fail(Fault("status", 500))
     ask.run_batch([{}, {}], backend=backend(service, tries=1), save=str(file))
     assert KEY not in file.read_text()
-    assert all(request.headers["Authorization"] == f"Bearer {KEY}" for request in service.requests)
+    assert all(request.headers["authorization"] == f"Bearer {KEY}" for request in service.requests)
 
 
 def test_an_address_keeps_its_password_to_itself(service) -> None:

@@ -57,7 +57,7 @@ def test_anthropics_own_protocol(service) -> None:
     ask.run(backend=claude(service), temperature=0.5, stop=["x"]).sync()
     [request] = service.requests
     assert request.path == "/v1/messages"
-    assert request.headers["x-api-key"] == KEY or request.headers["X-Api-Key"] == KEY
+    assert request.headers["x-api-key"] == KEY
     assert request.body["max_tokens"] == 16
     assert request.body["stop_sequences"] == ["x"]
     assert [turn["role"] for turn in request.body["messages"]] == ["user"]

@@ -40,7 +40,7 @@ class ApiExecutor:
         self.chat, self.marks, self.log = endpoint.chat, None, EventLog()
         self._usage = Usage(endpoint.model, price)
         self._gate = Gate(self.limits)
-        self._loop = LoopThread("sgnb-api")
+        self._loop = LoopThread("sgnb-api", endpoint.close)
         self.close = self._loop.close
 
     def usage(self) -> Usage:
@@ -195,10 +195,13 @@ class ApiExecutor:
         raise OptionError(f"{self!r} gives no tokens of a text", hint)
 
     def flush_cache(self) -> int:
+        """Have an SGLang server forget what it has cached; other services keep theirs. 0: how much
+        that was, nobody says."""
         self._loop.run(self.endpoint.flush_cache())
         return 0
 
     def server_info(self) -> dict[str, Any]:
+        """The model, and what the service says of itself."""
         return self._loop.run(self.endpoint.info())  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:

@@ -122,8 +122,9 @@ class LiteLLM(ApiExecutor):
     """Any model that the package litellm reaches, by its name there: "anthropic/claude-...",
     "gemini/...", "mistral/...".
 
-    api_key: by default that of the environment, as litellm names it. prices, and options as for
-    `OpenAI`; all others are those of `litellm.acompletion`.
+    chat_template: how `s.text()` shows roles. api_key: by default that of the environment, as
+    litellm names it. organization, base_url: where the service has them. prices, and options as
+    for `OpenAI`; all others are those of `litellm.acompletion`.
     """
 
     def __init__(
@@ -151,15 +152,15 @@ class LiteLLM(ApiExecutor):
 
 
 class Anthropic(LiteLLM):
-    """A model of Anthropic's. Arguments as for `LiteLLM`; the key is that of ANTHROPIC_API_KEY."""
+    """A model of Anthropic's, by its `model_name`. Arguments as for `LiteLLM`; the key is that of ANTHROPIC_API_KEY."""
 
     def __init__(self, model_name: str, **options: Any) -> None:
         super().__init__(f"anthropic/{model_name.removeprefix('anthropic/')}", **options)
 
 
 class VertexAI(LiteLLM):
-    """A model on Google's Vertex AI, of the project GCP_PROJECT_ID at GCP_LOCATION in the
-    environment. Arguments as for `LiteLLM`."""
+    """A model on Google's Vertex AI, by its `model_name`, of the project GCP_PROJECT_ID at
+    GCP_LOCATION in the environment. safety_settings: Google's. Arguments as for `LiteLLM`."""
 
     def __init__(self, model_name: str, safety_settings: Any = None, **options: Any) -> None:
         places = {"vertex_project": "GCP_PROJECT_ID", "vertex_location": "GCP_LOCATION"}

@@ -12,11 +12,11 @@ from ...errors import EngineError
 
 
 class LoopThread:
-    """Runs coroutines. Ends with `close`, or when it is no longer used."""
+    """Runs coroutines. Ends with `close`, or when it is no longer used; `last` runs then."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=_serve, args=(self._loop,), name=name, daemon=True).start()
+        threading.Thread(target=_serve, args=(self._loop, last), name=name, daemon=True).start()
         self.close = weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
 
     def start(
@@ -46,12 +46,13 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
 
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
+def _serve(loop: asyncio.AbstractEventLoop, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Until the loop is stopped; what still runs is cancelled, and ends."""
     loop.run_forever()
     if left := asyncio.all_tasks(loop):
         for task in left:
             task.cancel()
         loop.run_until_complete(asyncio.wait(left))
+    loop.run_until_complete(last())
     loop.run_until_complete(loop.shutdown_asyncgens())
     loop.close()

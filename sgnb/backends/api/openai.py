@@ -161,7 +161,8 @@ class OpenAI(ApiExecutor):
 
     model_name: as the service knows it. is_chat_model: whether it is asked by
     `/chat/completions`, else by `/completions`; by default by its name. base_url: the server, by
-    default OpenAI's own. api_key: by default the environment's OPENAI_API_KEY. prices: money for a
+    default OpenAI's own; is_azure: it is Azure's. chat_template: how `s.text()` shows roles, and
+    what a completion is sent for them. api_key: by default the environment's OPENAI_API_KEY. prices: money for a
     million tokens, of the prompt and of the answer. extra_body: what every request also says.
     options: see `Limits`; all others are the `openai` client's.
     """

@@ -46,6 +46,7 @@ class Usage:
         self._lock = threading.Lock()
 
     def add(self, run: str, used: Used) -> None:
+        """Count what a call of the run `run` has `used`."""
         with self._lock:
             self.runs.setdefault(run, Used()).add(used)
             self.total.add(used)
