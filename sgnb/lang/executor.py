@@ -16,6 +16,14 @@ from .chat import ChatTemplate
 from .location import Location
 
 
+@dataclass(slots=True, eq=False)
+class Ahead:
+    """What a branch's next call may be answered from, without asking the model again."""
+
+    num_tokens: int  # that an answer may go on for beyond what its call asked for
+    kept: Any = None  # the executor's own: what the model wrote beyond
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One generation."""
@@ -31,6 +39,8 @@ class Call:
     segments: tuple[Segment, ...] = field(default=(), compare=False)
     # Of the segments those that the branch began with: its parent and the other forks have them.
     forked: int = field(default=0, compare=False)
+    # The branch's own, the same in all its calls; None: each call is sent.
+    ahead: Ahead | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,7 @@ class ScoreCall:
     location: Location | None = field(default=None, compare=False)  # the line that asked for it
     segments: tuple[Segment, ...] = field(default=(), compare=False)  # as in `Call`
     kind: Kind = field(default="raw", compare=False)  # of the choices' text
+    ahead: Ahead | None = field(default=None, compare=False)  # as in `Call`
 
 
 @dataclass(frozen=True, slots=True)

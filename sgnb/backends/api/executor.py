@@ -20,7 +20,8 @@ from .flight import Flight
 from .formats import Mismatch, fitting
 from .limits import Gate, Limits
 from .loop import LoopThread
-from .usage import Price, Usage
+from .speculation import Speculation
+from .usage import Price, TokenUsage, Usage
 
 CHARACTERS_PER_TOKEN = 4
 """Of a prompt that nobody has counted yet."""
@@ -39,6 +40,7 @@ class ApiExecutor:
         self.endpoint, self.limits = endpoint, limits or Limits()
         self.chat, self.marks, self.log = endpoint.chat, None, EventLog()
         self._usage = Usage(endpoint.model, price)
+        self._token_usage = TokenUsage(self._usage)
         self._gate = Gate(self.limits)
         self._loop = LoopThread("sgnb-api", endpoint.close)
         self.close = self._loop.close
@@ -46,6 +48,11 @@ class ApiExecutor:
     def usage(self) -> Usage:
         """What the calls so far took: tokens, requests and money, for each run and for all."""
         return self._usage
+
+    @property
+    def token_usage(self) -> TokenUsage:
+        """SGLang's: the tokens of all calls since its `reset`."""
+        return self._token_usage
 
     def ask_of(self, call: Call) -> Ask:
         """The request that a call becomes. RequestError for what is no conversation, OptionError
@@ -57,7 +64,18 @@ class ApiExecutor:
         return Ask(call.params, messages=turns, stream=call.stream)
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
-        return self.send(self.ask_of(call), call, sink)
+        if call.ahead is None:
+            return self.send(self.ask_of(call), call, sink)
+        self.endpoint.check(call.params, call.location)
+        flight = Flight(call, sink if call.stream else None)
+        return self._start(partial(self._generate_ahead, call, flight), flight, Result, sink)
+
+    async def _generate_ahead(self, call: Call, flight: Flight) -> Result:
+        found = await self._speculation(flight).generate(call)
+        return found or await self._generate(self.ask_of(call), flight)
+
+    def _speculation(self, flight: Flight) -> Speculation:
+        return Speculation(self.endpoint, self.ask_of, self._send, flight)
 
     def send(
         self, ask: Ask, call: Call, sink: Callable[[Delta | Result], None]
@@ -160,6 +178,10 @@ class ApiExecutor:
         return await self._gate.send(counted, tokens, failed)
 
     async def _score(self, call: ScoreCall, flight: Flight) -> Scores:
+        if call.ahead is not None:
+            scores = self._speculation(flight).choose(call)
+            if scores is not None:
+                return scores
         if not self.endpoint.is_chat:
             ask = Ask(SamplingParams(max_new_tokens=0), call.prompt + "".join(call.choices))
             found = await self._send(partial(self.endpoint.score, call), ask, flight)
