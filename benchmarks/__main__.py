@@ -37,6 +37,7 @@ NAMES = (
     "models",
     "hybrid",
     "planning",
+    "api_speculation",
     "soak_cpu",
     "paper",
     "gpu.ablations",
