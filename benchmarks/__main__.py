@@ -34,6 +34,8 @@ NAMES = (
     "turns",
     "views",
     "compile",
+    "compiler",
+    "code_motion",
     "models",
     "hybrid",
     "planning",

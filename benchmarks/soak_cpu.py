@@ -95,7 +95,7 @@ class Soak:
 
         def show(run: Run) -> None:
             nonlocal state
-            state = RunState(run.id, self._emitter.tree.vocabulary)
+            state = RunState(run.id, self._emitter.trees)
             self._emitter.follow(state, after)
 
         unwatch = watch(show)

@@ -21,7 +21,7 @@ from sgnb.grammar.compiler import compile_spec
 from sgnb.grammar.layout import layout
 from sgnb.grammar.spec import GrammarSpec
 from sgnb.magics.automaton import drawing
-from sgnb.viz import Emitter, Feed, TreeState
+from sgnb.viz import Emitter, Feed, Trees
 from sgnb.viz.widget import standalone
 
 from .common import Report
@@ -168,7 +168,7 @@ def words() -> Iterator[Any]:
 
 
 def lines(made: Iterator[Any]) -> list[str]:
-    feed = Feed(TreeState(), 0.0)
+    feed = Feed(Trees(), 0.0)
     feed.push([Record(i, i / 1000, event) for i, event in enumerate(made, 1)], 0)
     return feed.lines
 

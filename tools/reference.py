@@ -21,6 +21,7 @@ import sgnb.lang
 from sgnb.backends.api.usage import Usage
 from sgnb.engine.options import EngineOptions
 from sgnb.engine.request.output import Output
+from sgnb.lang.graph.motion import Motion
 from sgnb.magics.bench import BenchReport
 from sgnb.magics.compare import CompareReport
 from sgnb.magics.dry import DryReport
@@ -46,7 +47,7 @@ RESULTS = (
 )
 """What public functions give back."""
 
-OTHERS = {kind.__name__: kind for kind in (EngineOptions, Output, *RESULTS)}
+OTHERS = {kind.__name__: kind for kind in (EngineOptions, Motion, Output, *RESULTS)}
 """What has an entry and no public name."""
 
 API = ("OpenAI", "Anthropic", "VertexAI", "LiteLLM", "RuntimeEndpoint")
@@ -73,8 +74,8 @@ PAGES = {
     "programs": (
         "Programs and states",
         "What `function` makes, and what a run of it gives.",
-        "function SglFunction CompiledProgram Graph ProgramState ForkGroup Snapshot SavedState Run "
-        "watch name_cells set_default_backend set_default_executor global_config",
+        "function SglFunction CompiledProgram Graph Motion ProgramState ForkGroup Snapshot "
+        "SavedState Run watch name_cells set_default_backend set_default_executor global_config",
     ),
     "engine": (
         "Engine",
@@ -128,6 +129,7 @@ MADE_HERE = {
     *(
         "ForkGroup",
         "Graph",
+        "Motion",
         "Output",
         "ProgramState",
         "Run",

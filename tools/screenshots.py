@@ -27,6 +27,7 @@ CELLS = (
     ("04_structured_output.ipynb", "json_schema=Country", ("grammar",)),
     ("compare.ipynb", "--vs", ("compare", "branches")),
     ("states.ipynb", ".fork(", ("tree",)),
+    ("models.ipynb", "backend=judge", ("branches",)),
 )
 """A notebook, what its cell begins to be known by, and the views of it that are photographed."""
 
@@ -70,13 +71,36 @@ forks += gen("thing", max_tokens=6)
 forks.join()
 s += "Of these, the best is" + gen("best", max_tokens=6)
 """
+JUDGE = """%load_ext sgnb
+%sglang load tiny
+import sgnb as sgl
+judge = sgl.Engine("tiny")
+examples = "Q: What is the capital of Japan?\\nA: Tokyo\\n"
+examples += "Q: What is the capital of Italy?\\nA: Rome\\n"
+"""
+JUDGED = """%%sglang drafts --temperature 0.9 --seed 1
+s += examples
+forks = s.fork(3)
+forks += lambda i: f"Q: What is the capital of {['France', 'Spain', 'Germany'][i]}?\\nA:"
+forks += gen("draft", stop="\\n", max_tokens=12)
+forks.join()
+s += f"Q: Is{s['draft'][0]} the capital of France?\\nA:"
+s += select("right", [" Yes", " No"], backend=judge) + f"\\nQ: Where is{s['draft'][1]}?\\nA:"
+s += gen("where", stop="\\n", max_tokens=12, backend=judge) + "\\nQ: And Berlin?\\nA:"
+s += gen("there", stop="\\n", max_tokens=12)
+"""
 OWN = {
+    "models.ipynb": (JUDGE, JUDGED),
     "compare.ipynb": ("%load_ext sgnb", COMPARED),
     "states.ipynb": (RECURRENT, ASKED, FORKED),
 }
 """Notebooks that are made for the pictures."""
 
-TITLES = {("compare.ipynb", "branches"): "pair", ("states.ipynb", "tree"): "states"}
+TITLES = {
+    ("compare.ipynb", "branches"): "pair",
+    ("states.ipynb", "tree"): "states",
+    ("models.ipynb", "branches"): "models",
+}
 """Names of pictures that are not their view's."""
 
 PAIR = "0.0", "0.1"

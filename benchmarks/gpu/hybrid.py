@@ -174,6 +174,7 @@ def main(arguments: list[str] | None = None) -> Report:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--toy", action="store_true", help="tiny shapes, on the CPU")
     parser.add_argument("--only", choices=SHAPES, help="one of the models")
+    parser.add_argument("--layers", type=int, help="of Qwen3-Next; else as many as fit")
     given = parser.parse_args(arguments)
     device = "cpu" if given.toy else "cuda"
     if given.toy:
@@ -182,7 +183,7 @@ def main(arguments: list[str] | None = None) -> Report:
     else:
         sizes = {"prompt": 4096, "short": 256, "new": 64, "prefix": 4000}
         free = torch.cuda.mem_get_info()[0]
-        layers = max(4, int(free * 0.75 / LAYER_BYTES) // 4 * 4)
+        layers = given.layers or max(4, int(free * 0.75 / LAYER_BYTES) // 4 * 4)
         shapes = {"Qwen3-Next": QWEN3_NEXT | {"num_hidden_layers": layers}, "Mamba2-2.7B": MAMBA2}
     rows = []
     for title, config in shapes.items():

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import accumulate, compress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -24,11 +24,20 @@ from ..grammar.automaton.dfa import START
 from ..grammar.compiler import CompiledGrammar, TokenGrammar, compile_spec
 from ..grammar.report import GrammarReport, explain
 from ..grammar.spec import GrammarSpec
-from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
+from ..lang.executor import (
+    Call,
+    ChoiceScore,
+    Delta,
+    Executor,
+    Result,
+    ScoreCall,
+    Scores,
+    model_name,
+)
 from ..lang.location import Location
 from ..sampling import SamplingParams
 from ..segment import Segment
-from .local import chat_template, encode_choices, executor_of, marks
+from .local import LocalExecutor, chat_template, encode_choices, executor_of, marks
 
 STAND_IN = "…"
 """The text of a generation whose grammar names none."""
@@ -57,6 +66,7 @@ class DryCall:
     warnings: tuple[str, ...]
     answer: str  # the stand-in
     forced: bool = False  # the grammar's only text, which takes no forward pass
+    model: str = ""  # another one than the run's own
 
     @property
     def computed_tokens(self) -> int:
@@ -78,14 +88,33 @@ class DryExecutor:
 
     dry = True
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, of: DryExecutor | None = None) -> None:
+        """of: that of the run, which asks this engine too."""
         self.chat, self.marks, self.log = chat_template(engine), marks(engine), EventLog()
-        self.calls: list[DryCall] = []  # in the order in which they were asked for
+        # In the order in which they were asked for, those of other models too.
+        self.calls: list[DryCall] = [] if of is None else of.calls
+        self._model = "" if of is None else model_name(executor_of(engine))
+        self._others: dict[int, Executor] = {}  # by the id of the log of those that they stand for
         self._engine = engine
         self._tree = RadixTree(lambda event: None)
         self._scored: set[tuple[int, ...]] = set()  # choices that were, without a prompt
         self._reports: dict[tuple[GrammarSpec, int | None, tuple[str, ...]], _Grammar] = {}
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="sgnb-dry")
+        self._thread: ThreadPoolExecutor = (
+            ThreadPoolExecutor(1, thread_name_prefix="sgnb-dry") if of is None else of._thread
+        )
+
+    def stand_in(self, backend: Executor) -> Executor:
+        """Who answers calls to another model, without asking it."""
+        if isinstance(backend, LocalExecutor) and backend.engine is self._engine:
+            return self
+        made = self._others.get(id(backend.log))
+        if made is None:
+            if isinstance(backend, LocalExecutor):
+                made = DryExecutor(backend.engine, self)
+            else:
+                made = cast(Executor, _Unknown(backend, self))
+            self._others[id(backend.log)] = made
+        return made
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
         def answer() -> Result:
@@ -162,7 +191,8 @@ class DryExecutor:
         warnings += grammar.warnings if grammar else ()
         warnings += self._seam(params, found, tokens)
         figures = len(tokens) * params.n, cached, shared, limit, params.n, 0
-        dry = DryCall(call.name, call.location, *figures, grammar, warnings, answer, forced)
+        own = grammar, warnings, answer, forced, self._model
+        dry = DryCall(call.name, call.location, *figures, *own)
         self.calls.append(dry)
         return answer
 
@@ -212,9 +242,8 @@ class DryExecutor:
         warnings = [] if start == len(prompt) else [JOINED]
         warnings += compare(texts, own, self._engine.tokenizer, scored=True)
         figures = prompts, cached, shared, 0, 1, sum(map(len, own))
-        stand_in = call.choices[0]
-        dry = DryCall(call.name, call.location, *figures, None, tuple(warnings), stand_in)
-        self.calls.append(dry)
+        answer = None, tuple(warnings), call.choices[0], False, self._model
+        self.calls.append(DryCall(call.name, call.location, *figures, *answer))
         return own
 
     def _is_known(self, tokens: tuple[int, ...]) -> bool:
@@ -246,6 +275,41 @@ class DryExecutor:
         assert self._engine.tokenizer is not None, "there is a grammar"
         ends = accumulate(map(len, self._engine.tokenizer.pieces(tokens)))
         return list(compress(tokens, (end <= size for end in ends)))
+
+
+class _Unknown:
+    """Stands for a model that is no engine here: its calls are listed, and not counted."""
+
+    def __init__(self, backend: Executor, of: DryExecutor) -> None:
+        self._backend, self._of = backend, of
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
+        def answer() -> Result:
+            text = self._note(call, _stand_in(call.params, None), call.params.n)
+            meta = {"finish_reason": {"type": "dry"}}
+            return Result((text,) * call.params.n, (meta,) * call.params.n)
+
+        return self._of._answer(answer, Result, sink)
+
+    def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
+        def answer() -> Scores:
+            self._note(call, call.choices[0], 1)
+            own = range(len(call.choices))
+            return Scores(tuple(_first_wins(i, (0,), call.unconditional) for i in own))
+
+        return self._of._answer(answer, Scores, sink)
+
+    def _note(self, call: Call | ScoreCall, answer: str, samples: int) -> str:
+        new = call.params.max_new_tokens if isinstance(call, Call) else 0
+        model = model_name(self._backend)
+        warnings = (f"{model} is no engine here: what its prompt takes is not known",)
+        figures = 0, 0, 0, new, samples, 0
+        own = None, warnings, answer, False, model
+        self._of.calls.append(DryCall(call.name, call.location, *figures, *own))
+        return answer
 
 
 def _choices(grammar: CompiledGrammar, text: bytes) -> tuple[int, int]:

@@ -235,6 +235,10 @@ class LocalExecutor:
         return Scores(tuple(choices), meta)
 
     @property
+    def model_name(self) -> str:
+        return str(self.engine.model_name)
+
+    @property
     def tokenizer_id(self) -> str:
         return "" if self.engine.tokenizer is None else self.engine.tokenizer.fingerprint
 

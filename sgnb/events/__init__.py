@@ -2,7 +2,8 @@
 
 The engine and the language emit; views, recorders and tests read. Emitting does no I/O and never
 waits for a reader: the log is bounded, and a reader that falls behind is told how many records it
-lost. One log belongs to one engine. Imports nothing of ours.
+lost. One log belongs to one engine; that of another engine, which programs on this one ask too, can
+join it. Imports nothing of ours.
 
 Tokens are ids everywhere; `TokensNamed` gives each id's bytes once, before its first use, so that a
 recorded log can be shown without the tokenizer. A branch is one stream of a program: "0", and for
@@ -30,6 +31,8 @@ from .kinds import (
     GrammarReady,
     Jumped,
     Masked,
+    ModelAnswered,
+    ModelAsked,
     NodeAdded,
     NodeEvicted,
     NodeLocked,
@@ -47,10 +50,13 @@ from .kinds import (
     Sampled,
     StepRan,
     TextAppended,
+    TextStreamed,
     TokensNamed,
     VariantRan,
+    model_letter,
 )
 from .log import EventLog, Read, Record
+from .reader import Reader
 from .recording import Recorder, decode, encode, load, replay
 
 __all__ = [
@@ -73,6 +79,8 @@ __all__ = [
     "GrammarReady",
     "Jumped",
     "Masked",
+    "ModelAnswered",
+    "ModelAsked",
     "NodeAdded",
     "NodeEvicted",
     "NodeLocked",
@@ -81,6 +89,7 @@ __all__ = [
     "NodeTouched",
     "ProgramCalled",
     "Read",
+    "Reader",
     "Record",
     "Recorder",
     "RecordsLost",
@@ -93,11 +102,13 @@ __all__ = [
     "Sampled",
     "StepRan",
     "TextAppended",
+    "TextStreamed",
     "Tokens",
     "TokensNamed",
     "VariantRan",
     "decode",
     "encode",
     "load",
+    "model_letter",
     "replay",
 ]

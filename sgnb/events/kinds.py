@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass
+from string import ascii_uppercase
 from typing import NamedTuple
 
 
@@ -48,7 +49,7 @@ class RequestQueued:
     branch: str  # the branch it generates for
     name: str  # the variable it sets
     purpose: str  # "generate", or "score" for a choice that is only scored
-    prompt: Sequence[int]  # token ids
+    prompt: Sequence[int]  # token ids; none of a backend that does not tell them
     file: str = ""  # where the program asked for it
     line: int = 0
     namespace: str = ""  # in the cache it finds only what others of the same one left
@@ -312,6 +313,38 @@ class TextAppended:
 
 
 @dataclass(frozen=True, slots=True)
+class TextStreamed:
+    """New text of a generation, of a backend that tells text and no tokens."""
+
+    run: str
+    branch: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAsked:
+    """A call of a program goes to another model than its run's own."""
+
+    run: str
+    branch: str
+    name: str  # the variable it sets
+    number: int  # of the model in this run, from 1; 0 is the run's own
+    model: str  # its name
+    engine: int  # what `Record.engine` is for its requests
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnswered:
+    """The call of the last `ModelAsked` of this branch is over."""
+
+    run: str
+    branch: str
+    prompt_tokens: int  # as the model's backend counts; 0 where it does not
+    cached_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class GenerationDone:
     """A generation ended."""
 
@@ -364,6 +397,11 @@ class ComparisonDone:
 
     comparison: str
     lines: tuple[str, ...]  # what was found, for people
+
+
+def model_letter(number: int) -> str:
+    """What stands for a run's models wherever people see them: A for its own, then B, C ..."""
+    return ascii_uppercase[number % len(ascii_uppercase)]
 
 
 EVENT_KINDS: dict[str, type] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+import weakref
 from collections import deque
 from dataclasses import fields
 from operator import attrgetter
@@ -21,6 +22,7 @@ class Record(NamedTuple):
     seq: int
     t: float
     event: Any
+    engine: int = 0  # whose record it is: 0, the log's own, or that of a log that joined it
 
 
 class Read(NamedTuple):
@@ -66,6 +68,8 @@ class EventLog:
         self._lock = threading.Lock()
         self._begin = time.perf_counter()
         self.last = 0
+        self.joined: list[tuple[weakref.ref[EventLog], int]] = []
+        """The logs of other engines, each with the last record that it had when it joined."""
 
     def emit(self, event: Any) -> None:
         """Append `event`. Drops the oldest records when full. Does no I/O."""
@@ -89,9 +93,23 @@ class EventLog:
             while self._spare < 0:
                 self._spare += self._records.popleft()[1]
 
+    def join(self, other: EventLog) -> int:
+        """Whoever follows this log follows `other` too from now on, see `Reader`. The number of its
+        engine, from 1; the same one each time."""
+        with self._lock:
+            for number, (log, _) in enumerate(self.joined, 1):
+                if log() is other:
+                    return number
+            self.joined.append((weakref.ref(other), other.last))
+            return len(self.joined)
+
     def now(self) -> float:
         """Seconds since the log began."""
         return time.perf_counter() - self._begin
+
+    def ahead_of(self, other: EventLog) -> float:
+        """Seconds to add to the other's times for those of this log."""
+        return other._begin - self._begin
 
     def read(self, after: int = 0) -> Read:
         """The records with seq > `after`, oldest first. Changes nothing."""

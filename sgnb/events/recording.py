@@ -17,15 +17,17 @@ from ..latch import Latch
 from .columns import Columns
 from .kinds import EVENT_KINDS, Extended, Masked, Sampled, StepRan
 from .log import EventLog, Record
+from .reader import Reader
 
 
 class Recorder:
-    """Writes a log to a JSON Lines file, on a thread of its own. Close it, or use `with`."""
+    """Writes a log, with those that joined it, to a JSON Lines file, on a thread of its own. Close
+    it, or use `with`."""
 
     def __init__(self, log: EventLog, path: str | Path, after: int = 0) -> None:
         self.path = Path(path)
         self.lost = 0
-        self._log, self._after = log, after
+        self._reader = Reader(log, after)
         self._file = self.path.open("w", encoding="utf-8")
         self._stop = Latch()
         self._thread = threading.Thread(target=self._run, name="sgnb-recorder", daemon=True)
@@ -36,11 +38,9 @@ class Recorder:
             self._drain()
 
     def _drain(self) -> None:
-        records, lost = self._log.read(self._after)
+        records, lost = self._reader.read()
         self.lost += lost
-        self._file.writelines(encode(record) + "\n" for record in records)
-        if records:
-            self._after = records[-1].seq
+        self._file.writelines(encode(one) + "\n" for one in (*self._reader.before, *records))
 
     def close(self) -> None:
         """Write what is left and close the file. Harmless when repeated."""
@@ -63,6 +63,8 @@ def encode(record: Record) -> str:
     event = record.event
     kind = type(event)
     line = {"seq": record.seq, "t": round(record.t, 6), "kind": kind.__name__}
+    if record.engine:
+        line["of_engine"] = record.engine
     for name in _NAMES[kind]:
         line[name] = getattr(event, name)
     if kind is StepRan:
@@ -89,12 +91,13 @@ def decode(line: str) -> Record:
     """The inverse of `encode`. An unknown kind is a KeyError; `load` skips such lines."""
     body = json.loads(line)
     seq, t, kind = body.pop("seq"), body.pop("t"), body.pop("kind")
+    engine = body.pop("of_engine", 0)
     cls = EVENT_KINDS[kind]
     values = {name: _tuples(value) for name, value in body.items()}
     if cls is StepRan:
         for name, row in ROWS.items():
             values[name] = Columns(row, *body[name].values())
-    return Record(seq, t, cls(**values))
+    return Record(seq, t, cls(**values), engine)
 
 
 def load(path: str | Path) -> Iterator[Record]:

@@ -26,7 +26,6 @@ from .decorator import SglFunction, function
 from .graph.graph import Graph
 from .ir import REGEX_BOOL, REGEX_FLOAT, REGEX_INT, REGEX_STR
 from .location import name_cells
-from .runnable import Runnable
 from .words.agents import agent
 from .words.config import global_config, set_default_executor
 from .words.patterns import (
@@ -73,7 +72,6 @@ __all__ = [
     "Graph",
     "ProgramState",
     "Run",
-    "Runnable",
     "SavedState",
     "SglFunction",
     "Snapshot",

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import ProgramError
 from .location import Location, caller
-from .words import mistakes
+from .words import frozen, mistakes
 
 
 class Code:
@@ -61,6 +61,11 @@ class Code:
         if not self._checked:
             mistakes.check(self.func, self.body, self.first_line)
             self._checked = True
+
+    def check_trace(self, arguments: Set[str]) -> None:
+        """See `frozen.check`."""
+        if self._file is not None:
+            frozen.check(self._file, self.body, self.first_line, arguments)
 
     def constants(self) -> dict[str, str]:
         """The texts, numbers and tuples outside of `func` that its code reads and does not set."""

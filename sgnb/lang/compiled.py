@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from inspect import BoundArguments
+from contextvars import ContextVar
 from typing import Any
 
 from ..errors import TraceError
 from .code import GraphCode
 from .core.state import ProgramState
 from .graph.graph import Graph
+from .graph.inline import inline
+from .graph.prefix import cache_prefix
 from .graph.replay import Plan
-from .graph.tracer import Tracer, TracingState
+from .graph.tracer import TracingState
 from .runnable import Runnable
 from .words.config import executor_for
 
 
 class CompiledProgram(Runnable):
-    """A program that runs a graph: all that `Runnable` does, without the code that was traced.
+    """A program that runs a graph: as `SglFunction`, without the code that was traced.
 
         compiled = program.compile()
         compiled.run(question="...")["answer"]
 
-    Of a graph that was stopped it runs the `original` program, which is also what becomes a part
-    of another program's graph.
+    Of a graph that was stopped it runs the `original` program, and the programs that this one calls
+    as graphs where they have one.
     """
 
     def __init__(self, graph: Graph, original: Runnable | None = None) -> None:
@@ -33,26 +36,35 @@ class CompiledProgram(Runnable):
         if graph.stopped and original is None:
             raise TraceError(f"{graph!r} is not the whole program", graph.stopped)
         interpreted = original if graph.stopped else None
-        func = _code_of(graph) if interpreted is None else interpreted.func
+        func = _code_of(graph) if interpreted is None else _with_graphs_inside(interpreted.func)
         bound = {} if interpreted is None else interpreted.bound
         code = GraphCode(func, own.source, graph.print_graph_dfs(), own.location)
         super().__init__(func, bound, own.marks, own.keep_tokens, own.num_api_spec_tokens, code)
-        self.graph, self.original = graph, original
+        self.graph = graph
+
+    def cache(self, backend: Any = None) -> int:
+        """Compute what every run begins with, on `backend`; see `SglFunction.cache`."""
+        return cache_prefix(self.graph, executor_for(backend))
 
     def print_graph(self) -> None:
         """Print the graph, a line for each node."""
         self.graph.print_graph()
 
-    def _trace_call(self, tracer: Tracer, arguments: BoundArguments, *how: Any) -> ProgramState:
-        if self.original is None:
-            return super()._trace_call(tracer, arguments, *how)
-        own = self.original._arguments((), arguments.arguments)
-        return self.original._trace_call(tracer, own, *how)
 
-    def _trace_inside(self, state: TracingState, arguments: BoundArguments) -> Any:
-        if self.original is None:
-            return super()._trace_inside(state, arguments)
-        return self.original(state, **arguments.arguments)
+graphs_inside: ContextVar[bool] = ContextVar("graphs_inside", default=False)
+"""Whether programs that are called run as graphs, where they have one."""
+
+
+def _with_graphs_inside(func: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(func)
+    def code(s: ProgramState, *args: Any, **kwargs: Any) -> Any:
+        token = graphs_inside.set(True)
+        try:
+            return func(s, *args, **kwargs)
+        finally:
+            graphs_inside.reset(token)
+
+    return code
 
 
 def _code_of(graph: Graph) -> Callable[..., Any]:
@@ -60,7 +72,10 @@ def _code_of(graph: Graph) -> Callable[..., Any]:
     plan, names = Plan(graph), list(graph.signature.parameters)[1:]
 
     def code(s: ProgramState, *args: Any, **kwargs: Any) -> Any:
-        return plan.run(s, dict(zip(names, args, strict=False)) | kwargs, executor_for)
+        values = dict(zip(names, args, strict=False)) | kwargs
+        if isinstance(s, TracingState):
+            return inline(plan, s, values)
+        return plan.run(s, values, executor_for)
 
     code.__name__ = code.__qualname__ = graph.title
     code.__signature__ = graph.signature  # type: ignore[attr-defined]

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from inspect import BoundArguments
 from typing import Any
 
-from ..errors import OptionError, TraceError, shown
+from ..errors import OptionError, SgnbError, TraceError, shown
 from ..sampling import scalar
-from .compiled import CompiledProgram
+from .compiled import CompiledProgram, graphs_inside
+from .core.state import ProgramState
 from .executor import executor_of
 from .graph.graph import Graph
+from .graph.motion import Motion, moved
 from .graph.nodes import Called
-from .graph.tracer import trace
+from .graph.prefix import cache_prefix
+from .graph.tracer import is_open, trace
 from .location import caller, warn_once
 from .runnable import Runnable
+from .words.config import executor_for
+
+MAX_GRAPHS = 16
+"""Of a program, for values of its arguments that are no texts: each costs about what running its
+code does."""
+_PLAIN = str, int, float, bool, type(None)
 
 
 def function(
@@ -52,7 +62,41 @@ def _checked(tokens: Any) -> int | None:
 
 
 class SglFunction(Runnable):
-    """A program: all that `Runnable` does, and its graph."""
+    """A program: runs, and becomes a graph."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._graphs: dict[Any, CompiledProgram | None] = {}  # of `_graph_for`; None: has none
+
+    def _call(self, state: ProgramState, arguments: BoundArguments) -> Any:
+        if graphs_inside.get():
+            given = self._fixed(arguments)
+            if (graph := self._graph_for(given)) is not None:
+                texts = {k: v for k, v in arguments.arguments.items() if k not in given}
+                return graph._call(state, graph._arguments((), texts))
+        return super()._call(state, arguments)
+
+    def _fixed(self, arguments: BoundArguments) -> dict[str, Any]:
+        """The arguments of a call whose values a trace is given: all but texts."""
+        parameters = self._signature.parameters
+        return {
+            name: value
+            for name, value in arguments.arguments.items()
+            if not (isinstance(value, str) and is_open(parameters[name], self.bound))
+        }
+
+    def _graph_for(self, given: Mapping[str, Any]) -> CompiledProgram | None:
+        """The program with these values of arguments as a graph; None where it has none, and for
+        values that cannot be told apart by what they are."""
+        key = tuple((name, repr(value)) for name, value in given.items())
+        if self._open_ended or not all(type(value) in _PLAIN for value in given.values()):
+            return None
+        if key not in self._graphs and len(self._graphs) < MAX_GRAPHS:
+            try:
+                self._graphs[key] = self.compile(**given)
+            except SgnbError:
+                self._graphs[key] = None
+        return self._graphs.get(key)
 
     def trace(self, *, backend: Any = None, partial: bool = False, **arguments: Any) -> Graph:
         """The program as a graph. Its code runs once and asks no model: `arguments` have the values
@@ -69,17 +113,42 @@ class SglFunction(Runnable):
             what = f"{self.func.__name__} is an async def, which has no graph"
             raise TraceError(f"{self._code.location}: {what}", "trace a def")
         given = {**self.bound, **arguments}
+        parameters = self._signature.parameters.items()
+        self._code.check_trace({name for name, one in parameters if is_open(one, given)})
         executor = None if backend is None else executor_of(backend)
         called = Called(self.func.__name__, tuple(given.items()), self._own_run(0))
         return trace(called, self.func, self._signature, given, executor, partial)
 
+    def cache(self, backend: Any = None, **arguments: Any) -> int:
+        """Compute what every run begins with, up to the first argument or generation, so that runs
+        find it in the cache. Its tokens; 0 where there is none, or where `backend` has no cache of
+        its own. `arguments` are those of `trace`."""
+        executor = executor_for(backend)
+        return cache_prefix(self.trace(backend=executor, partial=True, **arguments), executor)
+
+    def moved(self, *, by: Any = None, backend: Any = None, **arguments: Any) -> Motion:
+        """The graph of `trace` with constant blocks of its prompt before those with arguments, so
+        that more of the prompt is the same in all runs: by rule, where the words of a block show
+        that its place does not matter, or in the order that a model gives, `by` an engine or an
+        executor.
+
+        What moved is in `diff`, and in `gained` the tokens by which the constant prefix is longer,
+        on `backend`. TraceError, with the line and the reason, where nothing moves.
+        """
+        executor = executor_for(backend)
+        graph = self.trace(backend=executor, **arguments)
+        return moved(graph, executor, None if by is None else executor_of(by))
+
     def compile(
-        self, *, backend: Any = None, partial: bool = False, **arguments: Any
+        self, *, backend: Any = None, partial: bool = False, move: bool = False, **arguments: Any
     ) -> CompiledProgram:
-        """A program that runs the graph of `trace`, without this one's code; `backend` and
-        `arguments` are those of `trace`. With `partial`, a program that cannot be traced to its end
-        runs as it is, and says so."""
-        graph = self.trace(backend=backend, partial=partial, **arguments)
+        """A program that runs the graph of `trace`, or with `move` of `moved`, without this one's
+        code; `backend` and `arguments` are theirs. With `partial`, a program that cannot be traced
+        to its end runs as it is, which is said, and what it calls as graphs where that can be."""
+        if move:
+            graph = self.moved(backend=backend, **arguments).graph
+        else:
+            graph = self.trace(backend=backend, partial=partial, **arguments)
         if graph.stopped:
             what = f"{graph.title} is interpreted, not run as a graph: {graph.stopped}"
             warn_once(what, caller())

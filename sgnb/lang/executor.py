@@ -105,7 +105,8 @@ class Scores:
 class Executor(Protocol):
     """Both calls return at once with a function that cancels the call. `sink` gets any `Delta`s and
     then exactly one `Result` or `Scores`, on a thread that is the executor's own; it must not
-    block. A cancelled call still ends with one, whose error is `Aborted`."""
+    block. A cancelled call still ends with one, whose error is `Aborted`. There may be more: see
+    `model_name` and `instead_of`."""
 
     chat: ChatTemplate
     log: EventLog
@@ -125,6 +126,23 @@ class Executor(Protocol):
     def flush_cache(self) -> int: ...  # tokens freed
 
     def server_info(self) -> dict[str, Any]: ...
+
+
+def model_name(executor: Executor) -> str:
+    """That of an executor's model, as its `model_name` or else its class says."""
+    name = getattr(executor, "model_name", "") or type(executor).__name__
+    return str(name).rstrip("/").rpartition("/")[2]
+
+
+def instead_of(executor: Executor, backend: Executor) -> Executor:
+    """Who answers calls to `backend` in a run on `executor`: `backend`, unless nothing is asked."""
+    stand_in: Callable[[Executor], Executor] | None = getattr(executor, "stand_in", None)
+    return backend if stand_in is None else stand_in(backend)
+
+
+def is_own(executor: Executor, backend: Executor) -> bool:
+    """Whether calls to `backend` in a run on `executor` are calls to the run's own model."""
+    return backend.log is executor.log or instead_of(executor, backend) is executor
 
 
 def executor_of(backend: Any) -> Executor:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import SgnbError
 from ..grammar.report import cut
-from ..lang import Runnable
 from ..lang.location import Location
+from ..lang.runnable import Runnable
 from ..viz.plain_text import counted
 from .table import Printed, Table, html_lines, one_line
 
@@ -37,7 +37,9 @@ class DryReport(Printed):
 
     def table(self) -> Table:
         """A row for each call."""
-        return Table(map(_row, self.calls), empty="the program asks the model for nothing")
+        of_others = any(call.model for call in self.calls)
+        rows = (_row(call, of_others) for call in self.calls)
+        return Table(rows, empty="the program asks the model for nothing")
 
     def line(self) -> str:
         """The sums, over all requests that go through the model: as a run's figures count."""
@@ -80,11 +82,13 @@ def dry_run(
     return DryReport(executor.calls, notes)
 
 
-def _row(call: DryCall) -> dict[str, Any]:
+def _row(call: DryCall, of_others: bool) -> dict[str, Any]:
+    """of_others: with the model, where it is not the run's own."""
     several = f" x {call.samples}" if call.samples > 1 else ""
     choices = f"{call.scored_tokens} scored" if call.scored_tokens else ""
     return {
         "call": call.name,
+        **({"model": call.model} if of_others else {}),
         "line": str(call.place or ""),
         "prompt": call.prompt_tokens,
         "cached": call.cached_tokens,

@@ -75,11 +75,12 @@ class Runs:
         return Table(rows, empty="no program has run yet")
 
     def running(self, executor: Executor | None = None) -> list[str]:
-        """The ids of the runs in progress, all or those on one executor."""
+        """The ids of the runs in progress, all or those that ask one executor."""
         return [
             run.id
             for run in self._running()
-            if executor is None or run.executor.log is executor.log
+            if executor is None
+            or any(one.log is executor.log for one in (run.executor, *run.others.backends))
         ]
 
     def stop(self, which: str = "all") -> list[str]:

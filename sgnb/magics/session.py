@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from ..benchmark.workload import ONE_ROW
 from ..errors import OptionError, nearest, shown
 from ..events import RequestQueued, TokensNamed
 from ..lang.executor import Executor, executor_of
+from ..lang.runnable import Runnable
 from ..viz import ABLATIONS, VIEWS, Display, Trace
 from ..viz.tokens import Vocabulary
 from ..viz.why import difference, lookups
@@ -106,7 +108,7 @@ class Session:
 
     def dry(self, program: Any, /, *args: Any, **kwargs: Any) -> DryReport:
         """What running a program so would ask of the current engine. Generates nothing."""
-        if isinstance(program, lang.Runnable):
+        if isinstance(program, Runnable):
             return dry_run(program, self.engines.get().engine, args, kwargs)
         if not hasattr(program, "dry"):
             hint = "give what @sgnb.function made, or a cell's name"
@@ -215,8 +217,12 @@ class Session:
             if not isinstance(prompt, lang.ProgramState):
                 hint = "give a program's state, or two prompts to compare"
                 raise OptionError(f"{shown(prompt)} is no state of a program", hint)
-            branch, log = prompt._branch, prompt.program.executor.log
-            return WhyReport(lookups(log.read().records, prompt.run_id, branch.id))
+            branch, run = prompt._branch.id, prompt.program.run
+            found = lookups(run.executor.log.read().records, run.id, branch)
+            for other in run.others.backends:
+                of_other = lookups(other.log.read().records, run.id, branch)
+                found += [replace(one, model=run.others.title(other)) for one in of_other]
+            return WhyReport(found)
         here, there = self._tokens(prompt), self._tokens(other)
         return WhyReport(difference=difference(here, there, self._vocabulary({*here, *there})))
 

@@ -17,10 +17,12 @@ class WhyReport(Printed):
         self.lookups, self.difference = list(lookups), difference
 
     def table(self) -> Table:
-        """A row for each reason."""
+        """A row for each reason; with the model, where others than the run's own were asked."""
+        of_others = any(found.model for found in self.lookups)
         rows = (
             {
                 "call": f"{found.name} [{found.branch}]" if found.run else "",
+                **({"model": found.model} if of_others else {}),
                 "request": found.request,
                 "prompt": found.prompt_tokens,
                 "cached": found.cached_tokens,

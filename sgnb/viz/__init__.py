@@ -12,7 +12,7 @@ from .compare import ABLATIONS, AS_IS, Comparison
 from .display import VIEWS, Display, in_kernel
 from .emitter import Emitter
 from .feed import Feed
-from .state import Figures, LogState, RunState, TreeState
+from .state import Figures, LogState, RunState, Trees, TreeState
 from .trace import Trace
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ __all__ = [
     "RunState",
     "Trace",
     "TreeState",
+    "Trees",
     "in_kernel",
     "print_tree",
     "render_text",

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .models import letter_of
+
 
 @dataclass(slots=True, eq=False)
 class Branch:
@@ -22,6 +24,8 @@ class Branch:
     shared: int = 0  # the first characters of `segments`, which the parent shows already
     forked_at: int = 0  # characters of the parent before the fork
     variables: dict[str, str] = field(default_factory=dict)
+    makers: dict[str, str] = field(default_factory=dict)
+    """Of a variable the letter of the model that made it, "" for the run's own."""
     status: str = "running"
     error: str = ""
     generated_from: int | None = None  # where the generation begins that is shown now
@@ -47,15 +51,18 @@ class Branch:
         if length < self.length:
             self.segments = take(self.segments, length)
 
-    def prompt(self, pieces: list[list[str]], generates: bool) -> None:
+    def prompt(self, pieces: list[list[str]], generates: bool, of_other: bool = False) -> None:
         """Show a request's prompt; the prefix that it shares with text already coloured keeps its
-        colour. A request that only scores holds text that may never be chosen: no more of it is
-        shown than the branch has."""
+        colour, and what another model made its mark. A request that only scores holds text that may
+        never be chosen: no more of it is shown than the branch has. of_other: to another model,
+        whose chat template may write the same roles in other words: those are not shown."""
         old, new = self.text, "".join(text for _, text in pieces)
+        at = new.find(old)
+        if at < 0 and (of_other or not generates):
+            return
+        marked = self._made_by_others() if at >= 0 else []
         if not generates:
-            if old not in new:
-                return
-            new = new[: new.find(old) + len(old)]
+            new = new[: at + len(old)]
             pieces = take(pieces, len(new))
         common = common_length(old, new)
         done = itertools.takewhile(lambda segment: segment[0] != "text", self.segments)
@@ -64,7 +71,17 @@ class Branch:
         self.cut(coloured)
         for kind, text in drop(pieces, coloured):
             self.append(kind, text)
+        for begin, segment in marked:
+            end = at + begin + len(segment[1])
+            before, after = take(self.segments, at + begin), drop(self.segments, end)
+            self.segments = [*before, segment, *after]
         self.generated_from = len(new) if generates else None
+
+    def _made_by_others(self) -> list[tuple[int, list[str]]]:
+        """What other models than the run's own made, each with where it begins."""
+        ends = itertools.accumulate(len(text) for _, text in self.segments)
+        begun = [(end - len(one[1]), one) for end, one in zip(ends, self.segments, strict=True)]
+        return [(begin, [*one]) for begin, one in begun if letter_of(one[0])]
 
     def sent(self, pieces: list[list[str]]) -> None:
         """Colour text that stands here and was sent by a fork, with that prompt's pieces."""

@@ -21,7 +21,8 @@ from ..events import (
     VariantRan,
 )
 from .branch import common_length
-from .run import Figures, RunState, duration
+from .figures import Figures, duration
+from .run import RunState
 from .tokens import visible
 
 AS_IS = "as it is"
@@ -88,12 +89,13 @@ class Comparison:
         self.left = 0  # measured runs to come
         self.lost = 0
         self._runs = runs
-        self._bars: dict[int, Bar] = {}  # by request
+        self._engine = 0  # whose record is applied
+        self._bars: dict[tuple[int, int], Bar] = {}  # by engine and request
         self._of_run: dict[str, list[Bar]] = {}
         self._outputs: dict[str, dict[str, list[tuple[str, str]]]] = {}  # by run and branch
 
     def apply(self, record: Record) -> None:
-        handler = self._handlers.get(type(record.event))
+        handler, self._engine = self._handlers.get(type(record.event)), record.engine
         if handler is not None:
             handler(self, record.event, record.t)
 
@@ -148,26 +150,28 @@ class Comparison:
 
     def _queued(self, event: RequestQueued, t: float) -> None:
         if event.run:
-            bar = self._bars[event.request] = Bar(event.branch, event.name, t)
+            bar = Bar(event.branch, event.name, t)
+            self._bars[self._engine, event.request] = bar
             self._of_run.setdefault(event.run, []).append(bar)
 
     def _admitted(self, event: RequestAdmitted, t: float) -> None:
-        bar = self._bars.get(event.request)
+        bar = self._bars.get((self._engine, event.request))
         if bar is not None and bar.admitted is None:
             bar.admitted = t
 
     def _stepped(self, event: StepRan, t: float) -> None:
         for row in event.sampled if self._bars else ():
-            bar = self._bars.get(row.request)
+            bar = self._bars.get((self._engine, row.request))
             if bar is not None and bar.first is None:
                 bar.first = t
 
     def _jumped(self, event: Jumped, t: float) -> None:
-        if event.request in self._bars:
-            self._bars[event.request].jumps.append(t)
+        bar = self._bars.get((self._engine, event.request))
+        if bar is not None:
+            bar.jumps.append(t)
 
     def _finished(self, event: RequestFinished, t: float) -> None:
-        bar = self._bars.pop(event.request, None)
+        bar = self._bars.pop((self._engine, event.request), None)
         if bar is not None:
             bar.finished = t
 

@@ -68,7 +68,7 @@ class Display:
         if not self._names:
             return
         if run:
-            self.run = RunState(run, self._emitter.tree.vocabulary)
+            self.run = RunState(run, self._emitter.trees)
             self._emitter.follow(self.run, self._after)
         states: dict[str, Shown | None] = {"text": self.run, "tree": self._emitter.tree}
         if compared is not None:
@@ -84,6 +84,7 @@ class Display:
     def tick(self) -> None:
         """Redraw what is due, and say when a view has stopped. Call it often."""
         self._report()
+        self._add_trees()
         if self._view is not None and not self.live:
             self._view.refresh()
         elif self._twin is not None and time.monotonic() >= self._twin_due:
@@ -93,6 +94,7 @@ class Display:
         """Send what is left, freeze the view, refresh the twin. Harmless when repeated."""
         self._emitter.flush()
         self._report()
+        self._add_trees()
         if self.feed is not None:
             self._emitter.detach(self.feed)
         if self._view is not None:
@@ -110,6 +112,14 @@ class Display:
         """The same as plain text."""
         with self._emitter.lock:
             return plain_text(self._states)
+
+    def _add_trees(self) -> None:
+        """Show the trees of the other engines that the run has asked, too."""
+        if self.run is None or "tree" not in self._names:
+            return
+        with self._emitter.lock:
+            trees = self.run.trees()
+        self._states += [tree for tree in trees if all(tree is not one for one in self._states)]
 
     def _open_live(self, run: str) -> None:
         if self.live and self.feed is not None:
@@ -148,7 +158,7 @@ class Display:
             self._say(error)
 
     def _report(self) -> None:
-        things: list[Any] = [*self._states, self.feed]
+        things: list[Any] = [*self._states, self._emitter.trees, self.feed]
         for thing in things:
             error = self._emitter.failure(thing) if thing is not None else None
             if error is not None and id(thing) not in self._said:

@@ -14,10 +14,10 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Protocol
 
-from ..events import AutomatonDrawn, EventLog, GrammarReady, Record
+from ..events import AutomatonDrawn, EventLog, GrammarReady, Reader, Record
 from ..latch import Latch
 from .feed import Feed
-from .tree import TreeState
+from .tree import Trees, TreeState
 
 INTERVAL = 0.034
 IDLE_INTERVAL = 0.5
@@ -46,8 +46,8 @@ class View(Protocol):
 
 
 class Emitter:
-    """Follows a log from its first record. `lock` guards the states: hold it to read one from
-    another thread.
+    """Follows a log, and those that join it, from the first record. `lock` guards the states: hold
+    it to read one from another thread.
 
     Nothing that holds the lock may call `flush`, `follow` or `close`: they wait for the thread.
     """
@@ -59,10 +59,10 @@ class Emitter:
         one."""
         self.log = log
         self._drawing = lru_cache(KEPT_DRAWINGS)(drawing)
-        self.tree = TreeState()
+        self.trees = Trees()
         self.lock = threading.RLock()
-        self._place = 0
-        self._states: list[State] = [self.tree]
+        self._reader = Reader(log)
+        self._states: list[State] = [self.trees]
         self._views: list[View] = []
         self._failures = weakref.WeakKeyDictionary[State | View, Exception]()
         self._waiting: list[Latch] = []
@@ -73,14 +73,18 @@ class Emitter:
         self._thread = threading.Thread(target=feed, name="sgnb-emitter", daemon=True)
         self._thread.start()
 
+    @property
+    def tree(self) -> TreeState:
+        """That of the log's own engine."""
+        return self.trees[0]
+
     def follow(self, state: State, after: int = 0) -> None:
         """Feed `state` from the record after `after` on."""
         self.flush()
         with self.lock:
-            records, state.lost = self.log.read(after)
+            records, state.lost = self._reader.again(after)
             for record in records:
-                if record.seq <= self._place:
-                    state.apply(record)
+                state.apply(record)
             self._states.append(state)
 
     def unfollow(self, state: State) -> None:
@@ -97,7 +101,7 @@ class Emitter:
         """What a page needs from now on; attached."""
         self.flush()
         with self.lock:
-            feed = Feed(self.tree, self.log.now())
+            feed = Feed(self.trees, self.log.now())
             self.attach(feed)
         return feed
 
@@ -135,9 +139,9 @@ class Emitter:
     def _drain(self) -> None:
         with self.lock:
             waiting, self._waiting = self._waiting, []
-            records, lost = self.log.read(self._place)
-            if records:
-                self._place = records[-1].seq
+            records, lost = self._reader.read()
+            for record in self._reader.before:
+                self.trees.apply(record)
             for view in self._views:
                 self._guard(view, partial(self._push, view, records, lost))
             for state in self._states:
@@ -146,10 +150,12 @@ class Emitter:
                 done.set()
 
     def _push(self, view: View, records: list[Record], lost: int) -> None:
-        """With the drawing of each automaton before the record that it is ready."""
+        """With the drawing of each automaton of the log's own engine before the record that it is
+        ready."""
         told: list[Record] = []
         for record in records:
-            if isinstance(record.event, GrammarReady) and record.event.automaton:
+            ready = isinstance(record.event, GrammarReady) and not record.engine
+            if ready and record.event.automaton:
                 drawing = self._drawing(record.event.automaton)
                 told += [record._replace(event=drawing)] if drawing else []
             told.append(record)

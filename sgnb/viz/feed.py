@@ -2,11 +2,13 @@
 
 A page knows nothing but what it is told: the tree as it is begins the feed, as records like those
 that made it, and a token is named, or an older node told, before the first record that needs it.
+What another engine does is told from the first call on that goes to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..events import (
@@ -16,6 +18,7 @@ from ..events import (
     CheckpointKept,
     Columns,
     Jumped,
+    ModelAsked,
     NodeAdded,
     NodeEvicted,
     NodeLocked,
@@ -29,7 +32,7 @@ from ..events import (
     TokensNamed,
     encode,
 )
-from .tree import ROOT, Node, TreeState
+from .tree import ROOT, Node, Trees, TreeState
 
 KEPT_CHARACTERS = 64 << 20
 """What is kept for pages that come late, and for saving."""
@@ -48,52 +51,26 @@ class Feed:
     """A view (see `Emitter`). `lines` are what was told so far, each a record as JSON, without the
     `dropped` oldest; `size` is their characters. `on_push` is called after each drain."""
 
-    def __init__(self, tree: TreeState, t: float) -> None:
-        """t: seconds of the log's clock. tree: as it is before the first record that is pushed."""
+    def __init__(self, trees: Trees, t: float) -> None:
+        """t: seconds of the log's clock. trees: as they are before the first record that is
+        pushed."""
         self.lines: list[str] = []
         self.dropped = self.size = 0
         self.on_push: Callable[[], None] = lambda: None
-        self._tree = tree
-        self._tokens: set[int] = set()
-        self._nodes = {ROOT}
-        self._automata: set[int] = set()
-        if tree.engine is not None:
-            self._tell(t, tree.engine)
-        nodes = sorted(tree.nodes.values(), key=lambda node: (node.locks > 0, node.tick))
-        told = max(TOLD_NODES, sum(node.locks > 0 for node in nodes))
-        for node in sorted(nodes[-told:], key=lambda node: node.order):
-            self._tell_node(t, node)
-        for node in sorted((tree.nodes[id] for id in self._nodes), key=lambda node: node.tick):
-            held = node.locks - sum(child.locks for child in tree.children(node))
-            if node.id != ROOT:
-                self._tell(t, NodeTouched(node.id, node.tick))
-                if held:
-                    self._tell(t, NodeLocked(node.id, held))
-                for owner in tree.pins.get(node.id, ()):
-                    self._tell(t, NodePinned(node.id, owner, 1))
+        self._trees = trees
+        self._told: dict[int, _Told] = {}
+        self._begin(0, t)
 
     def push(self, records: list[Record], lost: int) -> None:
-        """Tell these records, which the tree has not seen yet."""
+        """Tell these records, which the trees have not seen yet."""
         if lost:
             self._tell(records[0].t if records else 0.0, RecordsLost(lost))
         for record in records:
-            event = record.event
-            if isinstance(event, TokensNamed):
-                self._tree.vocabulary.learn(event)
-                continue
-            if isinstance(event, AutomatonDrawn):
-                if event.automaton in self._automata:
-                    continue
-                self._automata.add(event.automaton)
-            for node in _nodes(event):
-                if node not in self._nodes and node in self._tree.nodes:
-                    self._tell_old(record.t, self._tree.nodes[node])
-            if isinstance(event, NodeAdded):
-                self._nodes.add(event.node)
-            elif isinstance(event, NodeSplit):
-                self._nodes.add(event.upper)
-            self._name(record.t, _tokens(event))
-            self._tell(record.t, event)
+            if isinstance(record.event, ModelAsked) and record.event.engine not in self._told:
+                self._begin(record.event.engine, records[0].t)
+        for record in records:
+            if record.engine in self._told:
+                self._told[record.engine].push(record, self._tell)
         self.on_push()
         while self.size > KEPT_CHARACTERS:
             self.drop(len(self.lines) // 4 + 1)
@@ -104,36 +81,93 @@ class Feed:
         self.dropped += count
         del self.lines[:count]
 
-    def _tell(self, t: float, event: Any) -> None:
-        self.lines.append(encode(Record(self.dropped + len(self.lines) + 1, t, event)))
+    def _begin(self, engine: int, t: float) -> None:
+        """Tell an engine's tree as it is."""
+        self._told[engine] = told = _Told(engine, self._trees[engine])
+        told.begin(t, self._tell)
+
+    def _tell(self, t: float, event: Any, engine: int = 0) -> None:
+        seq = self.dropped + len(self.lines) + 1
+        self.lines.append(encode(Record(seq, t, event, engine)))
         self.size += len(self.lines[-1])
 
-    def _tell_node(self, t: float, node: Node) -> None:
-        path = []
-        while node.id not in self._nodes:
-            path.append(node)
-            node = self._tree.nodes[node.parent]
-        for node in reversed(path):
-            self._nodes.add(node.id)
-            self._name(t, node.tokens)
-            self._tell(t, NodeAdded(node.id, node.parent, node.tokens, node.namespace))
-            if node.checkpoint:
-                self._tell(t, CheckpointKept(node.id))
 
-    def _tell_old(self, t: float, node: Node) -> None:
+Tell = Callable[[float, Any, int], None]
+
+
+@dataclass(slots=True)
+class _Told:
+    """What a page knows of one engine."""
+
+    engine: int
+    tree: TreeState
+    tokens: set[int] = field(default_factory=set)
+    nodes: set[int] = field(default_factory=lambda: {ROOT})
+    automata: set[int] = field(default_factory=set)
+
+    def begin(self, t: float, tell: Tell) -> None:
+        tree = self.tree
+        if tree.engine is not None:
+            tell(t, tree.engine, self.engine)
+        nodes = sorted(tree.nodes.values(), key=lambda node: (node.locks > 0, node.tick))
+        told = max(TOLD_NODES, sum(node.locks > 0 for node in nodes))
+        for node in sorted(nodes[-told:], key=lambda node: node.order):
+            self._tell_node(t, node, tell)
+        for node in sorted((tree.nodes[id] for id in self.nodes), key=lambda node: node.tick):
+            held = node.locks - sum(child.locks for child in tree.children(node))
+            if node.id != ROOT:
+                tell(t, NodeTouched(node.id, node.tick), self.engine)
+                if held:
+                    tell(t, NodeLocked(node.id, held), self.engine)
+                for owner in tree.pins.get(node.id, ()):
+                    tell(t, NodePinned(node.id, owner, 1), self.engine)
+
+    def push(self, record: Record, tell: Tell) -> None:
+        event = record.event
+        if isinstance(event, TokensNamed):
+            self.tree.vocabulary.learn(event)
+            return
+        if isinstance(event, AutomatonDrawn):
+            if event.automaton in self.automata:
+                return
+            self.automata.add(event.automaton)
+        for node in _nodes(event):
+            if node not in self.nodes and node in self.tree.nodes:
+                self._tell_old(record.t, self.tree.nodes[node], tell)
+        if isinstance(event, NodeAdded):
+            self.nodes.add(event.node)
+        elif isinstance(event, NodeSplit):
+            self.nodes.add(event.upper)
+        self._name(record.t, _tokens(event), tell)
+        tell(record.t, event, self.engine)
+
+    def _tell_node(self, t: float, node: Node, tell: Tell) -> None:
+        path = []
+        while node.id not in self.nodes:
+            path.append(node)
+            node = self.tree.nodes[node.parent]
+        for node in reversed(path):
+            self.nodes.add(node.id)
+            self._name(t, node.tokens, tell)
+            added = NodeAdded(node.id, node.parent, node.tokens, node.namespace)
+            tell(t, added, self.engine)
+            if node.checkpoint:
+                tell(t, CheckpointKept(node.id), self.engine)
+
+    def _tell_old(self, t: float, node: Node, tell: Tell) -> None:
         """A node that was left out. It was not used since, so that nothing holds it; those above
         it, which are touched with it, are as young at least."""
-        self._tell_node(t, node)
+        self._tell_node(t, node, tell)
         while node.id != ROOT:
-            self._tell(t, NodeTouched(node.id, node.tick))
-            node = self._tree.nodes[node.parent]
+            tell(t, NodeTouched(node.id, node.tick), self.engine)
+            node = self.tree.nodes[node.parent]
 
-    def _name(self, t: float, tokens: Iterable[int]) -> None:
-        new = set(tokens) - self._tokens
+    def _name(self, t: float, tokens: Iterable[int], tell: Tell) -> None:
+        new = set(tokens) - self.tokens
         if new:
-            self._tokens |= new
-            pieces = [self._tree.vocabulary.bytes((token,)).decode("latin-1") for token in new]
-            self._tell(t, TokensNamed(tuple(new), tuple(pieces)))
+            self.tokens |= new
+            pieces = [self.tree.vocabulary.bytes((token,)).decode("latin-1") for token in new]
+            tell(t, TokensNamed(tuple(new), tuple(pieces)), self.engine)
 
 
 def _tokens(event: Any) -> Iterable[int]:

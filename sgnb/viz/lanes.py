@@ -9,6 +9,7 @@ from math import floor, log10
 from typing import Any, NamedTuple
 
 from .compare import Bar, Comparison
+from .figures import duration
 from .plain_text import (
     COMPARE_HEAD,
     compare_cells,
@@ -18,7 +19,7 @@ from .plain_text import (
     label,
     losses,
 )
-from .run import RunState, duration
+from .run import RunState
 
 LANE, LANES = 15, 6
 """Pixels of a lane, and lanes of a variant at most."""

@@ -1,7 +1,7 @@
 """Records as the trace events that ui.perfetto.dev and chrome://tracing read.
 
 Format: "Trace Event Format", the JSON that Chromium's tracing defines. A run is a process there and
-a branch a thread; what an engine does for all is process 0.
+a branch a thread; what an engine does for all is a process too, the first one's number 0.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from ..events import (
     EngineStarted,
     Jumped,
+    ModelAsked,
     NodeEvicted,
     Record,
     RequestAdmitted,
@@ -20,9 +21,12 @@ from ..events import (
     RequestQueued,
     RunStarted,
     StepRan,
+    model_letter,
 )
 
 MICRO = 1_000_000
+ENGINE_PROCESSES = 1_000_000
+"""Processes of other engines are numbered from here on, after those of runs."""
 
 
 @dataclass(slots=True)
@@ -38,10 +42,11 @@ def trace_events(records: Iterable[Record]) -> list[dict[str, Any]]:
     """Slices for what each request did (waiting, prefill, decode), counters for pools and batch,
     instants for jumps and evictions. Times are microseconds of the log."""
     events: list[dict[str, Any]] = [_name("process_name", {"pid": 0, "tid": 0}, "engine")]
+    engines: dict[int, str] = {}  # other ones, by number
     runs: dict[str, int] = {}
     branches: dict[tuple[str, str], int] = {}
-    calls: dict[int, _Call] = {}
-    states = 0  # of recurrent layers that the engine has room for
+    calls: dict[tuple[int, int], _Call] = {}  # by engine and request
+    states: dict[int, int] = {}  # of recurrent layers that an engine has room for
 
     def end_phase(call: _Call, t: float, phase: str) -> None:
         name = f"{call.queued.name or call.queued.purpose} · {call.phase}"
@@ -51,9 +56,16 @@ def trace_events(records: Iterable[Record]) -> list[dict[str, Any]]:
         call.phase, call.since = phase, t
 
     for record in records:
-        event, t = record.event, record.t
+        event, t, of = record.event, record.t, record.engine
+        pid = ENGINE_PROCESSES + of if of else 0
         if isinstance(event, EngineStarted):
-            states = event.states
+            states[of] = event.states
+        elif isinstance(event, ModelAsked):
+            if event.engine not in engines:
+                engines[event.engine] = event.model
+                place = {"pid": ENGINE_PROCESSES + event.engine, "tid": 0}
+                title = f"{model_letter(event.number)} {event.model}"
+                events.append(_name("process_name", place, title))
         elif isinstance(event, RunStarted):
             runs[event.run] = len(runs) + 2
             place = {"pid": runs[event.run], "tid": 0}
@@ -66,36 +78,40 @@ def trace_events(records: Iterable[Record]) -> list[dict[str, Any]]:
                 place = {"pid": process, "tid": branches[key]}
                 events.append(_name("thread_name", place, f"branch {event.branch}"))
             place = {"pid": process, "tid": branches[key]}
-            facts = {"request": event.request, "prompt tokens": len(event.prompt)}
-            calls[event.request] = _Call(event, place, t, facts=facts)
+            facts: dict[str, Any] = {"request": event.request, "prompt tokens": len(event.prompt)}
+            if of in engines:
+                facts["model"] = engines[of]
+            calls[of, event.request] = _Call(event, place, t, facts=facts)
         elif isinstance(event, StepRan):
             for sampled in event.sampled:
-                call = calls.get(sampled.request)
+                call = calls.get((of, sampled.request))
                 if call is not None and call.phase == "prefill":
                     end_phase(call, t, "decode")
             pool = {"free": event.free, "cached": event.cached, "in flight": event.in_flight}
             rows = {"running": event.running, "waiting": event.waiting}
             counters = {"KV pool": pool, "requests": rows}
-            if states:
+            if states.get(of):
                 free, kept = event.free_states, event.kept_states
-                in_flight = states - free - kept
+                in_flight = states[of] - free - kept
                 counters["states"] = {"free": free, "kept": kept, "in flight": in_flight}
             for name, values in counters.items():
-                events.append({"ph": "C", "name": name, "pid": 0, "ts": MICRO * t, "args": values})
+                at = {"pid": pid, "ts": MICRO * t}
+                events.append({"ph": "C", "name": name} | at | {"args": values})
             span = {"ts": MICRO * (t - event.seconds), "dur": MICRO * event.seconds}
             tokens = sum(row.length for row in event.extended)
-            own = {"pid": 0, "tid": 0, "args": {"step": event.step, "tokens": tokens}}
+            own = {"pid": pid, "tid": 0, "args": {"step": event.step, "tokens": tokens}}
             events.append({"ph": "X", "name": "step", "cat": "step"} | span | own)
         elif isinstance(event, NodeEvicted):
             name = f"evicted: {event.reason}"
-            events.append({"ph": "i", "s": "p", "name": name, "pid": 0, "tid": 0, "ts": MICRO * t})
+            place = {"pid": pid, "tid": 0}
+            events.append({"ph": "i", "s": "p", "name": name} | place | {"ts": MICRO * t})
         elif isinstance(event, RequestAdmitted | Jumped | RequestFinished):
-            call = calls.get(event.request)
+            call = calls.get((of, event.request))
             if call is None:
                 continue
             if isinstance(event, Jumped):
-                at: dict[str, Any] = {"ts": MICRO * t, "args": {"tokens": len(event.tokens)}}
-                events.append({"ph": "i", "s": "t", "name": "jump"} | call.place | at)
+                jump: dict[str, Any] = {"ts": MICRO * t, "args": {"tokens": len(event.tokens)}}
+                events.append({"ph": "i", "s": "t", "name": "jump"} | call.place | jump)
             elif isinstance(event, RequestAdmitted):
                 end_phase(call, t, "prefill")
                 call.facts["cached tokens"] = event.cached
@@ -103,7 +119,7 @@ def trace_events(records: Iterable[Record]) -> list[dict[str, Any]]:
                     call.facts["computed again"] = event.again
             else:
                 call.facts |= {"output tokens": event.output_tokens, "ended by": event.reason}
-                end_phase(calls.pop(event.request), t, "")
+                end_phase(calls.pop((of, event.request)), t, "")
     return events
 
 

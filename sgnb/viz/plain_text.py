@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 from .branch import Branch, common_length, take
 from .compare import AS_IS, Comparison
-from .run import Row, RunState, duration
+from .figures import Row, duration
+from .models import Model
+from .run import RunState
 from .tokens import visible
 from .tree import ROOT, Node, TreeState
 
@@ -33,20 +35,28 @@ class Line(NamedTuple):
 
 
 def plain_text(states: Sequence[Shown]) -> str:
-    return "\n\n".join(map(_text, states))
+    run = run_of(states)
+
+    def text(state: Shown) -> str:
+        if isinstance(state, RunState):
+            return run_text(state)
+        if isinstance(state, TreeState):
+            return tree_text(state, run=run)
+        return compare_text(state)
+
+    return "\n\n".join(map(text, states))
 
 
-def _text(state: Shown) -> str:
-    if isinstance(state, RunState):
-        return run_text(state)
-    return tree_text(state) if isinstance(state, TreeState) else compare_text(state)
+def run_of(states: Sequence[Shown]) -> RunState | None:
+    """The last run among them, whose trees are shown."""
+    return next((state for state in reversed(states) if isinstance(state, RunState)), None)
 
 
 def run_text(state: RunState, batch_rows: int = BATCH_ROWS) -> str:
     """The run's heading, what the cache saved, its figures, and the text of every branch that is
     kept; of a batch a line for each row."""
     lines = [run_heading(state), *([state.gain()] if state.gain() else []), state.line()]
-    lines += losses(state)
+    lines += [*model_lines(state), *losses(state)]
     lines += batch_lines(state, batch_rows) if state.is_batch else _branch_lines(state)
     return "\n".join(lines)
 
@@ -56,12 +66,30 @@ def _branch_lines(state: RunState) -> Iterator[str]:
         yield from ("", f"[{branch.name}]", visible("".join(text for _, text in segments)))
         if last:
             for name, value in branch.variables.items():
-                yield f"{visible(name)} = {visible(value)!r}"
+                by = f"  (by {branch.makers[name]})" if branch.makers[name] else ""
+                yield f"{visible(name)} = {visible(value)!r}{by}"
             error = own_error(state, branch)
             if error:
                 yield f"error: {visible(error)}"
     if state.hidden:
         yield from ("", f"and {state.hidden} more branches, counted but not shown")
+
+
+def model_lines(state: RunState) -> list[str]:
+    """What each model did, where the run has asked more than its own."""
+    models = state.models.values() if len(state.models) > 1 else ()
+    return [f"{model_title(model)}: {_did(model)}" for model in models]
+
+
+def model_title(model: Model) -> str:
+    return f"{model.letter} {visible(model.name)}".rstrip()
+
+
+def _did(model: Model) -> str:
+    found = f" ({model.cached_tokens:,} found in its cache)" if model.cached_tokens else ""
+    tokens = f"{model.prompt_tokens:,} prompt{found} + {model.output_tokens:,} new tokens"
+    counted = model.prompt_tokens or model.output_tokens
+    return f"{tokens if counted else 'no tokens counted'} · {duration(model.seconds)}"
 
 
 def batch_lines(state: RunState, most: int) -> Iterator[str]:
@@ -168,7 +196,8 @@ def shared_prefix(state: RunState) -> list[list[str]]:
         return []
     first = branches[0]
     length = min(common_length(first.text, branch.text) for branch in branches[1:])
-    prompt = takewhile(lambda segment: segment[0] not in WRITTEN, take(first.segments, length))
+    segments = take(first.segments, length)
+    prompt = takewhile(lambda segment: segment[0].partition(" ")[0] not in WRITTEN, segments)
     return list(prompt)
 
 
@@ -194,9 +223,12 @@ def losses(state: Shown) -> list[str]:
     return [f"incomplete: {state.lost} records were lost"] if state.lost else []
 
 
-def tree_heading(tree: TreeState) -> str:
+def tree_heading(tree: TreeState, run: RunState | None = None) -> str:
+    """run: says whose tree it is, if it has asked several models."""
     nodes = counted(len(tree.nodes) - 1, "node")
-    parts = [f"radix tree: {nodes}", counted(tree.tokens, "token"), f"{tree.locked} locked"]
+    model = run.model_of(tree) if run is not None else None
+    whose = f" of {model_title(model)}" if model is not None else ""
+    parts = [f"radix tree{whose}: {nodes}", counted(tree.tokens, "token"), f"{tree.locked} locked"]
     if tree.pins:
         parts.append(f"{len(tree.pins)} pinned")
     if tree.evicted:
@@ -208,8 +240,8 @@ def tree_heading(tree: TreeState) -> str:
     return " · ".join(parts)
 
 
-def tree_text(tree: TreeState, budget: int = TREE_ROWS) -> str:
-    lines = [tree_heading(tree), *losses(tree)]
+def tree_text(tree: TreeState, budget: int = TREE_ROWS, run: RunState | None = None) -> str:
+    lines = [tree_heading(tree, run), *losses(tree)]
     for stem, node, hidden in rows(tree, budget):
         if node is None:
             lines.append(f"{stem}… {hidden} more nodes")

@@ -3,7 +3,8 @@
 What a piece of text means: "text" is constant and has not reached the engine yet; "cached" was
 found in the tree; "computed" went through the model as prompt; "again" did too, although it is in
 the tree, because no states of the model's recurrent layers were kept there; "sampled" was chosen by
-the model; "jumped" was forced by a grammar. Of a large batch only the first branches keep their
+the model; "jumped" was forced by a grammar. Where another model than the run's own made it the
+kind ends with that one's letter: "sampled B". Of a large batch only the first branches keep their
 text; the others are rows and counts. The live page does the same with the same records
 (`page/reduce.js`).
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import codecs
 import itertools
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
@@ -22,6 +24,8 @@ from ..events import (
     ChoiceMade,
     GenerationDone,
     Jumped,
+    ModelAnswered,
+    ModelAsked,
     ProgramCalled,
     Record,
     RequestAdmitted,
@@ -31,95 +35,20 @@ from ..events import (
     RunStarted,
     StepRan,
     TextAppended,
+    TextStreamed,
     TokensNamed,
 )
 from .branch import Branch, common_length, drop, take
+from .figures import Figures, Row, duration
+from .models import Model, OpenCall, made_by
 from .tokens import Vocabulary
+from .tree import Trees, TreeState
 
 KEPT_BRANCHES = 12
 LEAST_PREFILL = 8
 """Prompt tokens of a step from which on its time says what a token of a prompt takes."""
 
 _utf8 = codecs.getincrementaldecoder("utf-8")
-
-
-@dataclass(slots=True)
-class Figures:
-    """Counts over a run's requests, those that only score included."""
-
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    again_tokens: int = 0  # of those computed
-    output_tokens: int = 0
-    jumped_tokens: int = 0
-    passes: int = 0  # forward passes
-    seconds: float = 0.0  # from the first record to the last
-    finished: int = 0
-    total: int = 1
-
-    @property
-    def computed_tokens(self) -> int:
-        return self.prompt_tokens - self.cached_tokens
-
-    @property
-    def sampled_tokens(self) -> int:
-        return self.output_tokens - self.jumped_tokens
-
-    def by_kind(self) -> dict[str, int]:
-        """Tokens of each kind of text that there is; "again" are some of those computed."""
-        counts = {
-            "cached": self.cached_tokens,
-            "computed": self.computed_tokens,
-            "again": self.again_tokens,
-            "sampled": self.sampled_tokens,
-            "jumped": self.jumped_tokens,
-        }
-        return {k: n for k, n in counts.items() if n or k not in ("again", "jumped")}
-
-    @property
-    def hit_rate(self) -> float:
-        return self.cached_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
-
-    @property
-    def tokens_per_second(self) -> float:
-        return self.output_tokens / self.seconds if self.seconds else 0.0
-
-    def line(self) -> str:
-        """All of it in one line, for people."""
-        parts = [f"{self.finished}/{self.total} runs"] if self.total > 1 else []
-        parts.append(f"{self.prompt_tokens} prompt + {self.output_tokens} new tokens")
-        parts.append(f"hit rate {self.hit_rate:.0%}")
-        parts += [f"{self.jumped_tokens} jumped"] if self.jumped_tokens else []
-        parts += [f"{self.tokens_per_second:.0f} tok/s"] if self.output_tokens else []
-        parts.append(f"{self.passes} pass" + "es" * (self.passes != 1))
-        parts.append(duration(self.seconds))
-        return " · ".join(parts)
-
-
-KIND_NAMES = {"again": "of these again"}
-"""In a legend, where a kind's own name does not say it."""
-
-
-def duration(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"
-
-
-@dataclass(slots=True)
-class Row:
-    """A program of a batch, with its forks."""
-
-    branch: str  # the program's own
-    began: float  # in seconds of the log's clock
-    ended: float | None = None
-    status: str = "running"
-    error: str = ""
-    arguments: str = ""
-    name: str = ""  # of the variable set last
-    answer: str = ""  # its value
-    prompt: int = 0  # tokens of all requests
-    cached: int = 0
-    again: int = 0
-    output: int = 0
 
 
 class Passage(NamedTuple):
@@ -136,6 +65,8 @@ class _Request:
     branch: Branch | None  # None: its text is not shown
     prompt: Sequence[int]
     generates: bool
+    model: Model
+    vocabulary: Vocabulary
     admitted: bool = False
     written: int = 0  # output tokens
     forced: bytes = b""  # what the grammar wrote before the request was admitted
@@ -143,9 +74,10 @@ class _Request:
 
 
 class RunState:
-    def __init__(self, run: str, vocabulary: Vocabulary | None = None) -> None:
+    def __init__(self, run: str, trees: Trees | None = None) -> None:
+        """trees: where tokens have their names from, by engine; fed by the caller."""
         self.run = run
-        self.vocabulary = vocabulary or Vocabulary()
+        self._trees = Trees() if trees is None else trees
         self.title = self.message = ""
         self.status = "waiting"  # then "running", then that of `RunFinished`
         self.branches: dict[str, Branch] = {}
@@ -156,8 +88,12 @@ class RunState:
         self.figures = Figures()
         self.began: float | None = None  # in seconds of the log's clock
         self._now = 0.0
-        self._prefill: float | None = None  # seconds a token, in the step that was fastest at it
-        self._requests: dict[int, _Request] = {}
+        self._prefill: dict[int, float] = {}  # of an engine, seconds a token in its fastest step
+        self.models = {0: Model(0)}  # by number; 0 is the run's own, others come as they are asked
+        self._by_engine = {0: self.models[0]}
+        self._calls: dict[str, OpenCall] = {}  # to other models, by branch
+        self._engine = 0  # whose record is applied
+        self._requests = defaultdict[int, dict[int, _Request]](dict)  # by engine and number
 
     def line(self) -> str:
         """The figures, and how long the rest of a batch may take."""
@@ -166,6 +102,16 @@ class RunState:
             left = figures.seconds / figures.finished * (figures.total - figures.finished)
             line += f" · ETA {left:.0f} s"
         return line
+
+    def trees(self) -> list[TreeState]:
+        """Those of the engines that were asked, the run's own first."""
+        trees = [self._trees[model.engine] for model in self.models.values()]
+        return [trees[0], *(tree for tree in trees[1:] if tree.engine is not None)]
+
+    def model_of(self, tree: TreeState) -> Model | None:
+        """Whose engine has this tree; None where the run has asked no other model."""
+        models = self.models.values() if len(self.models) > 1 else ()
+        return next((model for model in models if self._trees[model.engine] is tree), None)
 
     @property
     def is_batch(self) -> bool:
@@ -178,15 +124,17 @@ class RunState:
             return ""
         line = f"{figures.cached_tokens:,} of {figures.prompt_tokens:,} prompt tokens"
         line += " found in the cache"
-        if figures.cached_tokens and self._prefill is not None:
-            line += f": about {duration(self._prefill * figures.cached_tokens)}"
+        models = self.models.values()
+        seconds = sum(self._prefill.get(one.engine, 0.0) * one.cached_tokens for one in models)
+        if seconds:
+            line += f": about {duration(seconds)}"
         if figures.again_tokens:
             line += f"; {figures.again_tokens:,} more computed again for want of a state"
         return line
 
     def apply(self, record: Record) -> None:
         event = record.event
-        self._now = record.t
+        self._now, self._engine = record.t, record.engine
         handler = self._handlers.get(type(event))
         if handler is None or getattr(event, "run", self.run) != self.run:
             return
@@ -199,7 +147,7 @@ class RunState:
         self.figures.seconds = t - self.began
 
     def _name(self, event: TokensNamed) -> bool:
-        self.vocabulary.learn(event)
+        self._trees[self._engine].vocabulary.learn(event)
         return False
 
     def _start(self, event: RunStarted) -> None:
@@ -232,6 +180,7 @@ class RunState:
             row.arguments = event.arguments
 
     def _branch_finish(self, event: BranchFinished) -> None:
+        self._calls.pop(event.branch, None)
         self.figures.finished += "." not in event.branch
         if event.error:
             self.failed += 1
@@ -249,6 +198,55 @@ class RunState:
             branch.generated_from = None
             branch.append("text", event.text)
 
+    def _streamed(self, event: TextStreamed) -> None:
+        branch, call = self.branches.get(event.branch), self._calls.get(event.branch)
+        if branch is not None:
+            if branch.generated_from is None:
+                branch.generated_from = branch.length
+            branch.append(made_by("sampled", call.model if call else None), event.text)
+
+    def _asked(self, event: ModelAsked) -> None:
+        own = self._trees[0].engine
+        if own is not None:
+            self.models[0].name = own.model.rpartition("/")[2]
+        model = self.models.setdefault(event.number, Model(event.number, event.model, event.engine))
+        self._by_engine[event.engine] = model
+        self._calls[event.branch] = OpenCall(model)
+        model.begin(self._now)
+        branch = self.branches.get(event.branch)
+        if branch is not None:
+            branch.generated_from = branch.length
+
+    def _answered(self, event: ModelAnswered) -> None:
+        call = self._calls.get(event.branch)
+        if call is None:
+            return
+        call.model.end(self._now)
+        if not call.counted:
+            row = self._row(event.branch)
+            self._found(call.model, row, event.prompt_tokens, event.cached_tokens)
+            self._wrote(call.model, row, event.output_tokens)
+
+    def _found(
+        self, model: Model, row: Row | None, prompt: int, cached: int, again: int = 0
+    ) -> None:
+        """Count a prompt."""
+        self.figures.again_tokens += again
+        for counts in (self.figures, model):
+            counts.prompt_tokens += prompt
+            counts.cached_tokens += cached
+        if row is not None:
+            row.prompt += prompt
+            row.cached += cached
+            row.again += again
+
+    def _wrote(self, model: Model, row: Row | None, count: int) -> None:
+        """Count output tokens."""
+        self.figures.output_tokens += count
+        model.output_tokens += count
+        if row is not None:
+            row.output += count
+
     def _generated(self, event: GenerationDone) -> None:
         self._finish_text(event.branch, event.name, event.text)
 
@@ -260,7 +258,7 @@ class RunState:
         row = self._row(name)
         if row is not None:
             row.name, row.answer = variable, text
-        branch = self.branches.get(name)
+        branch, call = self.branches.get(name), self._calls.pop(name, None)
         if branch is None:
             return
         if branch.generated_from is not None:
@@ -270,8 +268,10 @@ class RunState:
             branch.generated_from = None
         else:
             same = 0
-        branch.append("sampled", text[same:])
+        model = call.model if call is not None else None
+        branch.append(made_by("sampled", model), text[same:])
         branch.variables[variable] = text
+        branch.makers[variable] = model.letter if model is not None else ""
 
     def _row(self, branch: str) -> Row | None:
         """That of the program to which a branch belongs."""
@@ -279,27 +279,28 @@ class RunState:
 
     def _queued(self, event: RequestQueued) -> None:
         branch = self.branches.get(event.branch)
-        if any(request.branch is branch for request in self._requests.values()):
+        if any(request.branch is branch for request in self._requests[self._engine].values()):
             branch = None  # of several samples or choices of a prompt the first is shown
         row = self._row(event.branch)
         generates = event.purpose == "generate"
-        self._requests[event.request] = _Request(row, branch, event.prompt, generates)
+        model = self._by_engine.get(self._engine, self.models[0])
+        call = self._calls.get(event.branch)
+        if self._engine and call is not None:
+            call.counted = True
+        model.begin(self._now)
+        vocabulary = self._trees[self._engine].vocabulary
+        request = _Request(row, branch, event.prompt, generates, model, vocabulary)
+        self._requests[self._engine][event.request] = request
 
     def _admitted(self, event: RequestAdmitted) -> bool:
-        request = self._requests.get(event.request)
+        request = self._requests[self._engine].get(event.request)
         if request is None or request.admitted:
             return False
         request.admitted = True
-        self.figures.prompt_tokens += len(request.prompt)
-        self.figures.cached_tokens += event.cached
-        self.figures.again_tokens += event.again
-        if request.row is not None:
-            request.row.prompt += len(request.prompt)
-            request.row.cached += event.cached
-            request.row.again += event.again
+        self._found(request.model, request.row, len(request.prompt), event.cached, event.again)
         if request.branch is not None:
-            pieces = self._pieces(request.prompt, event.cached, event.again)
-            request.branch.prompt(pieces, request.generates)
+            pieces = self._pieces(request, event.cached, event.again)
+            request.branch.prompt(pieces, request.generates, request.model.number > 0)
             above = self.branches.get(request.branch.parent)
             while above is not None:
                 above.sent(pieces)
@@ -307,16 +308,18 @@ class RunState:
             self._stream(request, "jumped", request.forced)
         return True
 
-    def _pieces(self, prompt: Sequence[int], cached: int, again: int) -> list[list[str]]:
+    @staticmethod
+    def _pieces(request: _Request, cached: int, again: int) -> list[list[str]]:
         """A prompt's text, by what became of its tokens."""
-        decoder, bytes_of = _utf8("replace"), self.vocabulary.bytes
+        prompt, bytes_of, decoder = request.prompt, request.vocabulary.bytes, _utf8("replace")
         found = decoder.decode(bytes_of(prompt[:cached]))
         repeated = decoder.decode(bytes_of(prompt[cached : cached + again]))
         computed = decoder.decode(bytes_of(prompt[cached + again :]), True)
         return [["cached", found], ["again", repeated], ["computed", computed]]
 
     def _stepped(self, event: StepRan) -> bool:
-        requests, involved = self._requests, False
+        engine, involved = self._engine, False
+        requests = self._requests[engine]
         if not requests:
             return False
         for number, token, _ in event.sampled:
@@ -324,29 +327,25 @@ class RunState:
             if request is not None:
                 involved = True
                 request.written += 1
-                self.figures.output_tokens += 1
-                if request.row is not None:
-                    request.row.output += 1
-                self._stream(request, "sampled", self.vocabulary.bytes((token,)))
+                self._wrote(request.model, request.row, 1)
+                self._stream(request, "sampled", request.vocabulary.bytes((token,)))
         involved = involved or any(number in requests for number, _, _ in event.extended)
         self.figures.passes += involved
         if involved:
             lengths = [length for _, _, length in event.extended]
             if sum(length for length in lengths if length > 1) >= LEAST_PREFILL:
                 each = event.seconds / sum(lengths)
-                self._prefill = min(each, self._prefill or each)
+                self._prefill[engine] = min(each, self._prefill.get(engine, each))
         return involved
 
     def _jumped(self, event: Jumped) -> bool:
-        request = self._requests.get(event.request)
+        request = self._requests[self._engine].get(event.request)
         if request is None:
             return False
         count, data = len(event.tokens) - event.dropped, event.data.encode("latin-1")
         request.written += count
-        self.figures.output_tokens += count
+        self._wrote(request.model, request.row, count)
         self.figures.jumped_tokens += count
-        if request.row is not None:
-            request.row.output += count
         if request.admitted:
             self._stream(request, "jumped", data)
         else:
@@ -357,13 +356,19 @@ class RunState:
         """Show a request's new bytes, while its branch shows this generation."""
         branch = request.branch
         if branch is not None and branch.generated_from is not None:
+            kind = made_by(kind, request.model if request.model.number else None)
             branch.append(kind, request.pending.decode(new, final))
 
     def _request_finished(self, event: RequestFinished) -> bool:
-        request = self._requests.pop(event.request, None)
+        request = self._requests[self._engine].pop(event.request, None)
         if request is None:
             return False
-        self.figures.output_tokens += event.output_tokens - request.written
+        untold = not request.prompt  # its tokens were counted elsewhere
+        row = request.row if untold else None
+        if untold:
+            self._found(request.model, row, event.prompt_tokens, event.cached_tokens)
+        self._wrote(request.model, row, event.output_tokens - request.written)
+        request.model.end(self._now)
         self._stream(request, "sampled", b"", final=True)
         return True
 
@@ -375,6 +380,9 @@ class RunState:
         ProgramCalled: _called,
         BranchFinished: _branch_finish,
         TextAppended: _text,
+        TextStreamed: _streamed,
+        ModelAsked: _asked,
+        ModelAnswered: _answered,
         GenerationDone: _generated,
         ChoiceMade: _chosen,
         RequestQueued: _queued,

@@ -6,28 +6,34 @@ from collections.abc import Iterable
 
 from ..events import Record, RunStarted
 from .compare import Comparison
-from .run import Figures, RunState
-from .tree import TreeState
+from .figures import Figures
+from .run import RunState
+from .tree import Trees, TreeState
 
-__all__ = ["Comparison", "Figures", "LogState", "RunState", "TreeState"]
+__all__ = ["Comparison", "Figures", "LogState", "RunState", "TreeState", "Trees"]
 
 
 class LogState:
     """The tree and every run of a log, and its last comparison."""
 
     def __init__(self, records: Iterable[Record] = ()) -> None:
-        self.tree = TreeState()
+        self.trees = Trees()
         self.runs: dict[str, RunState] = {}
         self.comparison = Comparison(self.runs)
         self.lost = 0
         for record in records:
             self.apply(record)
 
+    @property
+    def tree(self) -> TreeState:
+        """That of the log's own engine."""
+        return self.trees[0]
+
     def apply(self, record: Record) -> None:
         event = record.event
         if isinstance(event, RunStarted):
-            self.runs[event.run] = RunState(event.run, self.tree.vocabulary)
-        self.tree.apply(record)
+            self.runs[event.run] = RunState(event.run, self.trees)
+        self.trees.apply(record)
         for run in self.runs.values():
             run.apply(record)
         self.comparison.apply(record)

@@ -8,13 +8,16 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
+from .figures import KIND_NAMES
 from .lanes import draw
+from .models import with_marks
 from .plain_text import (
     Shown,
     counted,
     in_line,
     label,
     losses,
+    model_lines,
     row_cells,
     row_head,
     run_heading,
@@ -22,7 +25,7 @@ from .plain_text import (
     shown_rows,
     tree_heading,
 )
-from .run import KIND_NAMES, RunState
+from .run import RunState
 from .tokens import visible, visible_segments
 from .tree import ROOT, Node, TreeState
 
@@ -57,11 +60,11 @@ fill:#1f2328}
 .h{font:600 13px system-ui,sans-serif}.m,.g,.r{font:12px system-ui,sans-serif;fill:#57606a}
 .g{fill:#00724f;font-weight:500}.r{text-anchor:end}.x{fill:#c0392b}
 .cached{fill:#009e7333}.computed{fill:#e69f0033}.sampled{fill:#0072b22e}.jumped{fill:#b8568f2e}
-.again{fill:#e69f0018}
-.text{fill:none}
+.again{fill:#e69f0018}.sampled.other{fill:#6f42c12e}
+.text{fill:none}.model{fill:#1f2328;stroke:#1f2328}.model+path+text{fill:#fff;font-weight:700}
 .u{stroke-width:2;fill:none}.u.cached{stroke:#009e73;stroke-dasharray:2 2}
 .u.computed{stroke:#c98a00;stroke-dasharray:7 3}.u.again{stroke:#c98a00;stroke-dasharray:2 5}
-.u.sampled{stroke:#0072b2}
+.u.sampled{stroke:#0072b2}.u.sampled.other{stroke:#6f42c1}
 .u.jumped{stroke:#b8568f;stroke-dasharray:10 2 2 2}.u.text{stroke:none}
 .l{stroke:#d8dee4}
 .n{stroke:#8c959f;fill:#8c959f18}.n.f{stroke:#009e73;fill:#009e7333}.n.o{stroke:#c98a00;fill:#e69f0033}
@@ -120,7 +123,7 @@ def _run(state: RunState, rows: int) -> tuple[str, float]:
     gain = state.gain()
     style = "g" if state.figures.cached_tokens else "m"
     heads = [(run_heading(state), "h"), *([(gain, style)] if gain else []), (state.line(), "m")]
-    heads += [(loss, "m") for loss in losses(state)]
+    heads += [(line, "m") for line in (*model_lines(state), *losses(state))]
     out, y = [], 0.0
     for text, style in heads:
         out.append(text_at(0, y + 12, label(text, 120), style))
@@ -152,7 +155,7 @@ def _passages(state: RunState, rows: int) -> tuple[str, float]:
 def _wrapped(segments: Sequence[Sequence[str]], most: int) -> tuple[str, float]:
     """At most `most` lines of coloured text, the beginning and more of the end, where the answer
     is; and their height."""
-    lines = list(wrap(segments, COLUMNS))
+    lines = list(wrap(with_marks(segments), COLUMNS))
     left_out = max(0, len(lines) - most)
     before = most // 3 if left_out else len(lines)
     out, y = [], 0.0
@@ -213,8 +216,10 @@ def _legend(state: RunState, y: float) -> str:
 def _line(runs: Sequence[Run], y: float, x: float = 0) -> str:
     """Runs side by side, their widths forced, so that marks and letters agree in any font."""
     out = []
-    for kind, text in runs:
+    for whole, text in runs:
         width = columns(text) * CHAR
+        kind, _, letter = whole.partition(" ")
+        kind += " other" * bool(letter)
         out += [
             tag("rect", class_=kind, x=x, y=y, width=width, height=LINE - 2),
             tag("path", class_=f"u {kind}", d=f"M{x:.1f} {y + LINE - 2:.1f}h{width:.1f}"),
@@ -290,7 +295,7 @@ class Box(NamedTuple):
 
 def _tree(tree: TreeState, run: RunState | None, leaves: int) -> tuple[str, float]:
     """The radix tree as an icicle, a prefix once, and its height."""
-    out = [text_at(0, 12, label(tree_heading(tree), 110), "h")]
+    out = [text_at(0, 12, label(tree_heading(tree, run), 110), "h")]
     kept = shown_nodes(tree, run, max(1, leaves // 2))
     if not kept:
         return "".join(out), 20

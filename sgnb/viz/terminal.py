@@ -11,6 +11,8 @@ from rich.segment import Segment
 from rich.text import Text
 
 from .compare import Comparison
+from .figures import KIND_NAMES
+from .models import with_marks
 from .plain_text import (
     BATCH_ROWS,
     Shown,
@@ -19,13 +21,15 @@ from .plain_text import (
     counted,
     in_line,
     losses,
+    model_lines,
     node_marks,
     own_error,
     rows,
     run_heading,
+    run_of,
     tree_heading,
 )
-from .run import KIND_NAMES, RunState
+from .run import RunState
 from .tokens import visible, visible_segments
 from .tree import TreeState
 
@@ -36,6 +40,7 @@ STYLES = {
     "again": "yellow underline",
     "sampled": "bold blue",
     "jumped": "magenta italic",
+    "model": "reverse",
 }
 REDRAW_SECONDS = 0.1
 
@@ -44,7 +49,8 @@ def render_text(state: RunState) -> RenderableType:
     """The coloured text of a run, or the rows of a batch; then its legend and its figures."""
     out = Text(run_heading(state) + "\n", style="bold", end="")
     text = Text("\n".join(batch_lines(state, BATCH_ROWS))) if state.is_batch else _text(state)
-    figures = [Text(line) for line in (state.gain(), state.line(), *losses(state)) if line]
+    lines = state.gain(), state.line(), *model_lines(state), *losses(state)
+    figures = [Text(line) for line in lines if line]
     return Group(out, text, _legend(state), *figures)
 
 
@@ -56,8 +62,9 @@ def _text(state: RunState) -> Text:
             continue
         if len(state.branches) > 1:
             body.append(f"[{branch.name}] ", "cyan")
-        for kind, text in visible_segments(segments):
-            body.append(text, STYLES[kind])
+        for kind, text in visible_segments(with_marks(segments)):
+            shown = f"[{text}]" if kind == "model" else text  # seen without colours too
+            body.append(shown, STYLES[kind.partition(" ")[0]])
         body.append(f"\nerror: {visible(error)}\n" if error else "\n", "red")
     if state.hidden:
         body.append(f"and {state.hidden} more branches\n", "dim")
@@ -70,9 +77,10 @@ def _legend(state: RunState) -> Text:
     return Text(" · ").join(items)
 
 
-def print_tree(tree: TreeState, height: int = 30) -> RenderableType:
-    """The radix tree in at most about `height` lines, the most recently used nodes first."""
-    out = Text("\n".join([tree_heading(tree), *losses(tree)]), style="bold")
+def print_tree(tree: TreeState, height: int = 30, run: RunState | None = None) -> RenderableType:
+    """The radix tree in at most about `height` lines, the most recently used nodes first. run: says
+    whose it is."""
+    out = Text("\n".join([tree_heading(tree, run), *losses(tree)]), style="bold")
     body = Text(no_wrap=True, overflow="ellipsis")
     for stem, node, hidden in rows(tree, height):
         body.append("\n" + stem, "dim") if body else body.append(stem, "dim")
@@ -98,14 +106,14 @@ class Tail:
 
 
 class TerminalView:
-    """Redraws `states` when told to; prints them a last time at the end.
+    """Redraws `states`, as they are then, when told to; prints them a last time at the end.
 
     Where the output is no terminal, only the last one is printed. Made and closed on the main
     thread.
     """
 
     def __init__(self, states: Sequence[Shown], console: Console | None = None) -> None:
-        self._states = list(states)
+        self._states = states
         self._console = console or Console()
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._due = 0.0
@@ -125,9 +133,13 @@ class TerminalView:
     def _render(self) -> RenderableType:
         height = max(5, self._console.height // 2)
 
+        run = run_of(self._states)
+
         def one(state: Shown) -> RenderableType:
             if isinstance(state, Comparison):
                 return Text(compare_text(state))
-            return render_text(state) if isinstance(state, RunState) else print_tree(state, height)
+            if isinstance(state, RunState):
+                return render_text(state)
+            return print_tree(state, height, run)
 
         return Group(*map(one, self._states))

@@ -17,7 +17,7 @@ from .feed import Feed
 from .perfetto import trace_events
 from .plain_text import Shown, plain_text
 from .state import LogState
-from .tree import TreeState
+from .tree import Trees
 from .twin import twin_bundle
 
 FORMATS = {
@@ -75,7 +75,9 @@ class Trace:
         if self.states.comparison.variants:
             return [self.states.comparison]
         runs = self.states.runs
-        return [*([runs[self.run]] if self.run in runs else runs.values()), self.states.tree]
+        shown = [runs[self.run]] if self.run in runs else list(runs.values())
+        trees = [tree for run in shown[-1:] for tree in run.trees()]
+        return [*shown, *(trees or [self.states.tree])]
 
     def text(self) -> str:
         """The views as text."""
@@ -92,7 +94,7 @@ class Trace:
     def widget_of(self, uid: str) -> Any:
         from .widget import Dashboard
 
-        feed = Feed(TreeState(), 0.0)
+        feed = Feed(Trees(), 0.0)
         feed.lines = self.lines
         return Dashboard(feed, threading.RLock(), self.run, uid, list(VIEWS), live=False)
 

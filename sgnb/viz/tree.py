@@ -5,7 +5,7 @@ The live page does the same with the same records (`page/reduce.js`).
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -263,3 +263,24 @@ class TreeState:
         NodePinned: _pin,
         NodeTouched: _touch,
     }
+
+
+class Trees:
+    """The trees of a log, by engine: 0 is its own, the others are those of logs that joined it."""
+
+    def __init__(self) -> None:
+        self._trees = defaultdict[int, TreeState](TreeState)
+
+    def __getitem__(self, engine: int) -> TreeState:
+        return self._trees[engine]
+
+    @property
+    def lost(self) -> int:
+        return self[0].lost
+
+    @lost.setter
+    def lost(self, count: int) -> None:
+        self[0].lost = count
+
+    def apply(self, record: Record) -> None:
+        self[record.engine].apply(record)

@@ -83,6 +83,7 @@ class Lookup:
     reasons: tuple[Reason, ...]  # their tokens and `cached_tokens` make up the prompt
     nearest: int | None  # the earlier request with the longest common prefix
     difference: Difference | None  # from that one's prompt
+    model: str = ""  # another one than the run's own
 
     def line(self) -> str:
         """One line, for people."""

@@ -28,7 +28,7 @@ from .feed import Feed
 
 PAGE = Path(__file__).parent / "page"
 FILES = (
-    *("dom", "branch", "reduce", "store", "draw"),
+    *("dom", "branch", "models", "reduce", "store", "draw"),
     *(
         "text",
         "layout",

@@ -57,6 +57,7 @@ class Service:
     ) -> None:
         self.answer, self.delay = answer, delay
         self.samples = True  # takes n
+        self.refuses = ""  # requests with this argument
         self.scores = True  # gives log-probabilities of prompts
         self.requests: list[Request] = []
         self.faults: deque[Fault | None] = deque()
@@ -116,6 +117,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _reply(self, request: Request, fault: Fault | None) -> None:
         time.sleep(self.service.delay)
+        if (name := self.service.refuses) in request.body:
+            return self._send(400, json.dumps({"error": {"message": f"no {name} here"}}))
         if fault is not None and not request.body.get("stream"):
             return self._fail(fault)
         if fault is not None and fault.kind in ("status", "hang", "wrong type"):
@@ -182,9 +185,9 @@ class _Handler(BaseHTTPRequestHandler):
             if fault is not None and i == fault.after:
                 return self._fail_in_stream(fault)
             time.sleep(self.service.delay)
-            part = {"delta": {"content": piece}} if chat else {"text": piece}
+            part: dict[str, Any] = {"delta": {"content": piece}} if chat else {"text": piece}
             self._event({"id": "a1", "choices": [{"index": 0, "finish_reason": None, **part}]})
-        end = {"delta": {}} if chat else {"text": ""}
+        end: dict[str, Any] = {"delta": {}} if chat else {"text": ""}
         last = {"index": 0, "finish_reason": texts[0][1], **end}
         self._event({"id": "a1", "choices": [last]})
         self._event({"id": "a1", "choices": [], "usage": usage})
@@ -193,7 +196,12 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer_as_anthropic(self, request: Request, fault: Fault | None) -> None:
         text = self.service.answer(request)
         usage = {"input_tokens": 7, "output_tokens": len(words(text)), "cache_read_input_tokens": 2}
-        message = {"id": "m1", "type": "message", "role": "assistant", "model": "claude-x"}
+        message: dict[str, Any] = {
+            "id": "m1",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-x",
+        }
         message |= {"stop_reason": "end_turn", "stop_sequence": None, "usage": usage}
         if not request.body.get("stream"):
             said = message | {"content": [{"type": "text", "text": text}]}

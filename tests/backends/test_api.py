@@ -20,7 +20,7 @@ from sgnb.events import GenerationDone
 from sgnb.lang import Run, gen
 from sgnb.lang.executor import Call
 
-from .service import KEY, Request, Service, logprob
+from .service import KEY, Fault, Request, Service, logprob
 
 
 def by_last_turn(request: Request) -> str:
@@ -90,6 +90,7 @@ def test_streams(service, make) -> None:
     def ask(s):
         s += sgl.user("hello you") + sgl.assistant(sgl.gen("a", max_tokens=16))
 
+    service.delay = 0.1
     state = ask.run(backend=make(service), stream=True)
     pieces = list(state.text_iter("a"))
     assert len(pieces) > 1
@@ -219,6 +220,8 @@ class TestFormats:
             ({"dtype": float}, "4.5e", "4.5"),
             ({"dtype": bool}, "True, of course", "True"),
             ({"regex": "(ab)+"}, "abababx", "ababab"),
+            ({"regex": " (yes|no)"}, " yes, it is", " yes"),
+            ({"regex": "[a-z]*"}, " abc", "abc"),
             ({"regex": "ä*"}, "äää!", "äää"),
             ({"ebnf": 'root ::= "a" root? "b"'}, "aabbc", "aabb"),
         ],
@@ -226,6 +229,21 @@ class TestFormats:
     def test_what_a_pattern_takes_is_kept(self, service, options, answer, expected) -> None:
         service.answer = lambda request: answer
         assert ask.run(**options, backend=chat(service))["a"] == expected
+
+    def test_an_answer_that_is_cut_is_not_asked_for_again(self, service) -> None:
+        service.answer = lambda request: '{"age": 3, "name": "no end'
+        with pytest.raises(ServiceError, match="max_tokens= ended it"):
+            ask.run(json_schema={"type": "object"}, max_tokens=2, backend=chat(service))["a"]
+        assert len(service.requests) == 1
+
+    def test_a_service_that_refuses_schemas_is_asked_without(self, service) -> None:
+        service.answer = lambda request: '{"age": 3}'
+        service.refuses = "response_format"
+        model = chat(service)
+        for _ in range(2):
+            assert ask.run(json_schema={"type": "object"}, backend=model)["a"] == '{"age": 3}'
+        assert ["response_format" in request.body for request in service.requests] == [1, 0, 0]
+        assert dict(model.usage().total.again) == {"400": 1}
 
     def test_it_is_not_streamed_before_it_fits(self, service) -> None:
         answers = iter(["no", "42"])
@@ -301,6 +319,12 @@ class TestOptions:
         assert sorted(state["a"]) == ["a", "b", "c"]
         assert len(service.requests) == (1 if own else 3)
         assert len(state.get_meta_info("a")) == 3
+
+    def test_one_of_several_samples_that_fails(self, service) -> None:
+        service.samples = False
+        service.fail(None, Fault("status", 400))
+        with pytest.raises(ServiceError, match="refused"):
+            ask.run(n=3, backend=chat(service))["a"]
 
     @pytest.mark.parametrize("make", [chat, text])
     def test_log_probabilities(self, service, make) -> None:

@@ -56,6 +56,7 @@ def test_a_program_gives_what_it_gives_here(engine, backend, stream) -> None:
     "options",
     [
         {"regex": "[A-Z][a-z]+"},
+        {"regex": " [A-Z][a-z]+ "},
         {"json_schema": {"type": "object", "properties": {"a": {"type": "integer"}}}},
         {"ebnf": 'root ::= "yes" | "no"'},
         {"return_logprob": True, "top_logprobs_num": 2, "return_text_in_logprobs": True},

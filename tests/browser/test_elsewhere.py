@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from sgnb import events
 from sgnb.events import EventLog
-from sgnb.viz import Feed, Trace, TreeState
+from sgnb.viz import Feed, Trace, Trees
 from tests.browser.lab import Lab, Notebook, findings
 from tests.viz.make_log import HOSTILE, Program, WordEngine, demo
 
@@ -63,7 +63,7 @@ def hostile_trace() -> Trace:
 
 
 def kept(log: EventLog) -> Trace:
-    feed = Feed(TreeState(), 0.0)
+    feed = Feed(Trees(), 0.0)
     feed.push(log.read().records, 0)
     return Trace(feed.lines, "r1")
 
@@ -162,7 +162,7 @@ def test_checkpoints_are_seen_and_said(page: Page, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_tree_of_50000_nodes_moves(page: Page, tmp_path: Path) -> None:
     log = EventLog()
-    engine, feed, place = WordEngine(log), Feed(TreeState(), 0.0), 0
+    engine, feed, place = WordEngine(log), Feed(Trees(), 0.0), 0
     for i in range(500):
         for j in range(100):
             engine.insert(engine.encode(f"subject {i} has the question {j} of many"))

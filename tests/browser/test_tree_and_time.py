@@ -18,7 +18,7 @@ from sgnb.events import (
     RunStarted,
     VariantRan,
 )
-from sgnb.viz import VIEWS, Feed, TreeState
+from sgnb.viz import VIEWS, Feed, Trees
 from sgnb.viz.widget import standalone
 from tests.browser.lab import Lab, Notebook, findings
 from tests.viz.make_log import WordEngine, demo
@@ -42,7 +42,7 @@ def page(browser: Browser) -> Iterator[Page]:
 
 def show(page: Page, log: EventLog) -> None:
     """All of the log, a record every 10 ms."""
-    feed = Feed(TreeState(), 0.0)
+    feed = Feed(Trees(), 0.0)
     records = enumerate(log.read().records, 1)
     feed.push([Record(i, i / 100, record.event) for i, record in records], 0)
     page.set_content(standalone(feed.lines, ""))
@@ -265,7 +265,7 @@ def test_an_answer_of_the_kernel_is_kept_after_the_run(page: Page) -> None:
     engine = WordEngine(log)
     for text in ("a text", "another text"):
         engine.insert(engine.encode(text))
-    feed = Feed(TreeState(), 0.0)
+    feed = Feed(Trees(), 0.0)
     feed.push(list(log.read().records), 0)
     answers = "({ text: node === 2 ? 'closed\\n  hint: load it' : action, failed: node === 2 })"
     ask = f'{{"ask": async (action, node) => {answers}, "run"'
@@ -308,7 +308,7 @@ def test_views_that_are_named_are_open(page: Page, views: tuple[str, ...]) -> No
     log.emit(RunStarted("r1", "small", "", 1))
     log.emit(BranchStarted("r1", "0", "", ""))
     log.emit(RunFinished("r1", "done", ""))
-    feed = Feed(TreeState(), 0.0)
+    feed = Feed(Trees(), 0.0)
     feed.push(log.read().records, 0)
     every = standalone(feed.lines, "r1")
     page.set_content(every.replace(json.dumps(VIEWS), json.dumps(views)))

@@ -50,7 +50,7 @@ WIDE: dict[str, dict[str, Any]] = {
         "hidden_size": 128, "head_dim": 32, "linear_key_head_dim": 64, "linear_value_head_dim": 64,
     },
     "mamba2": {
-        "hidden_size": 128, "head_dim": 64, "num_heads": 4, "state_size": 64, "chunk_size": 64,
+        "hidden_size": 256, "head_dim": 64, "num_heads": 8, "state_size": 64, "chunk_size": 64,
     },
 }  # fmt: skip
 

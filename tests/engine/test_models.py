@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from sgnb.engine.engine import Engine
-from sgnb.engine.model import decoder, interface
+from sgnb.engine.model import decoder, interface, proof
 from sgnb.engine.model.decoder import load_decoder
 from sgnb.errors import EngineError, ModelError
 from sgnb.magics.session import Session
@@ -165,6 +165,17 @@ def test_a_model_with_other_logits_is_refused_and_the_proof_remembered(
     load_decoder(random_model(), "cpu").release()
     with pytest.raises(ModelError, match="it is proved"):
         load_decoder(random_model(hidden_size=32), "cpu")
+
+
+def test_a_proof_allows_as_much_as_the_model_is_from_itself() -> None:
+    expected = torch.randn(8, 32, generator=torch.Generator().manual_seed(0))
+    near, other = expected * 0.9 + 0.1 * expected.roll(1, 0), expected.roll(1, 0)
+    proof._compare(expected, expected, 0.0, False)
+    with pytest.raises(ValueError, match=r"at most 0\.01 in float32"):
+        proof._compare(near, expected, 0.0, False)
+    proof._compare(near, expected, 0.2, False)
+    with pytest.raises(ValueError, match=r"beside another text, .*at most 0\.7"):
+        proof._compare(other, expected, 5.0, True)
 
 
 def test_code_of_the_users_is_proved_each_time() -> None:

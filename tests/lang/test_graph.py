@@ -1005,3 +1005,69 @@ def test_what_a_node_costs() -> None:
 
     own = min(seconds(compiled) - seconds(program) for _ in range(7))
     assert own / len(compiled.graph.nodes) < 20e-6
+
+
+@pytest.mark.parametrize("stop", ["x", None, ["x", "yy"], ("x",)])
+def test_an_option_may_be_of_any_kind(stop: Any, make: type[FakeExecutor]) -> None:
+    @function
+    def program(s: Any, word: str, stop: Any) -> None:
+        s += word + sgl.gen("a", stop=stop, max_tokens=4)
+
+    same(program, make, word="w", stop=stop)
+
+
+def test_an_option_that_no_generation_takes(make: type[FakeExecutor]) -> None:
+    @function
+    def program(s: Any, stop: Any) -> None:
+        s += "a" + sgl.gen("a", stop=stop)
+
+    with pytest.raises(OptionError, match="stop=3 is not allowed"):
+        program.compile().run(3, backend=make())
+
+
+@pytest.mark.parametrize("read_back", [False, True], ids=["compiled", "from JSON"])
+def test_a_graph_of_every_kind_in_another_one(read_back: bool, make: type[FakeExecutor]) -> None:
+    compiled = every_kind.compile()
+    if read_back:
+        compiled = CompiledProgram(Graph.from_json(compiled.graph.to_json()))
+
+    @function
+    def outer(s: Any, word: str, program: Any = compiled) -> str:
+        s += "(" + word + ")"
+        first = program(s, question=word)
+        s += "|" + s["answer"] + first
+        other = program.run("b" + s["copy"])
+        s += other["part"] + other.ret_value
+        return str(first)
+
+    graph = outer.trace()
+    assert {node.program for node in graph.nodes} == {"outer", "every_kind", "part"}
+
+    @function
+    def as_code(s: Any, word: str) -> str:
+        return str(outer.func(s, word, every_kind))
+
+    mine, theirs = make(), make()
+    state = CompiledProgram(graph).run("x", backend=mine)
+    expected = as_code.run("x", backend=theirs)
+    assert state.text() == expected.text()
+    assert state.ret_value == expected.ret_value
+    assert state._branch.variables == expected._branch.variables
+    assert seen(mine) == seen(theirs)
+
+
+def test_what_a_graph_returned_to_another_one_cannot_be_decided_on() -> None:
+    @function
+    def inner(s: Any, word: str) -> Any:
+        s += word + sgl.gen("a")
+        return {"a": s["a"], "all": [word]}
+
+    compiled = CompiledProgram(Graph.from_json(inner.trace().to_json()))
+
+    @function
+    def outer(s: Any, word: str, key: str = "", program: Any = compiled) -> None:
+        if program(s, word=word)[key or "a"] == "b":
+            s += "c"
+
+    with pytest.raises(TraceError, match=r"== of s\['a'\]"):
+        outer.trace(key="a")

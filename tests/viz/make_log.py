@@ -229,6 +229,33 @@ class Program:
         self.log.emit(events.ChoiceMade(self.run, branch, name, choices, scores, chosen))
         yield
 
+    def gen_by(
+        self, other: WordEngine, number: int, branch: str, name: str, text: str, before: str = ""
+    ) -> Iterator[None]:
+        """By another engine, that reads the text so far after a mark of its own."""
+        asked = self.run, branch, name, number, f"words-{number}", self.log.join(other.log)
+        self.log.emit(events.ModelAsked(*asked))
+        prompt = before + self.texts[branch]
+        yield from other.generate(prompt, text, run=self.run, branch=branch, name=name)
+        yield from self._answered(branch, name, text, 0)
+
+    def gen_far(
+        self, log: EventLog, number: int, branch: str, name: str, text: str, tokens: int
+    ) -> Iterator[None]:
+        """By a model that is no engine here, which counts so many tokens in its answer."""
+        asked = self.run, branch, name, number, "far away", self.log.join(log)
+        self.log.emit(events.ModelAsked(*asked))
+        yield
+        yield from self._answered(branch, name, text, tokens)
+
+    def _answered(self, branch: str, name: str, text: str, tokens: int) -> Iterator[None]:
+        counts = 3 * tokens, tokens, tokens
+        self.log.emit(events.ModelAnswered(self.run, branch, *counts))
+        yield
+        self.texts[branch] += text
+        self.log.emit(events.GenerationDone(self.run, branch, name, text))
+        yield
+
     def end(self, branch: str, error: str = "") -> None:
         self.log.emit(events.BranchFinished(self.run, branch, error))
 

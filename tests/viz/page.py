@@ -15,8 +15,9 @@ from sgnb.viz.tree import TreeState
 from sgnb.viz.widget import PAGE
 
 CANONICAL = """
-function canonical(state) {
-  const merged = (pieces) => pieces.reduce((all, { kind, text }) => {
+function canonical(state, engine = 0) {
+  const merged = (pieces) => pieces.reduce((all, { kind: own, text, by }) => {
+    const kind = by ? `${own} ${by}` : own;
     if (all.length && all.at(-1)[0] === kind) all.at(-1)[1] += text;
     else all.push([kind, text]);
     return all;
@@ -24,21 +25,26 @@ function canonical(state) {
   const runs = {};
   for (const run of state.runs.values()) {
     const branches = [...run.branches.values()].map((b) =>
-      [b.name, b.parent, merged(b.pieces), b.shared, b.forkedAt, b.variables, b.status, b.error]);
+      [b.name, b.parent, merged(b.pieces), b.shared, b.forkedAt, b.variables, b.status, b.error,
+       b.makers]);
     const { title, status, message, hidden, failed, firstError, figures, seconds } = run;
     const counts = { ...figures, seconds };
     const rows = [...run.rows.values()].map((r) => [
       r.branch, r.began, r.ended, r.status, r.error, r.arguments, r.name, r.answer, r.prompt,
       r.cached, r.again, r.output,
     ]);
-    runs[run.run] = [title, status, message, hidden, failed, firstError, counts, branches, rows];
+    const models = [...run.models.values()].map((m) =>
+      [m.number, m.name, m.engine, m.prompt, m.cached, m.output, m.seconds, m.open]);
+    runs[run.run] =
+      [title, status, message, hidden, failed, firstError, counts, branches, rows, models];
   }
+  const own = stateOf(state, engine);
   const sorted = (ids) => [...ids].sort((a, b) => a - b);
-  const nodes = sorted(state.nodes.keys()).map((id) => state.nodes.get(id)).map((n) =>
-    [n.id, n.parent, n.tokens, n.namespace, n.locks, n.tick, n.hits,
+  const nodes = sorted(own.nodes.keys()).map((id) => own.nodes.get(id)).map((n) =>
+    [n.id, n.parent, n.tokens.map(ownNumber), n.namespace, n.locks, n.tick, n.hits,
      n.checkpoint, state.requests.get(n.request)?.run ?? "", sorted(n.children.values())]);
-  const { cachedTokens: tokens, evicted, missing, checkpoints } = state;
-  const pins = Object.fromEntries(state.pins);
+  const { cachedTokens: tokens, evicted, missing, checkpoints } = own;
+  const pins = Object.fromEntries(own.pins);
   return { runs, nodes, tokens, evicted, missing, checkpoints, pins };
 }
 """
@@ -75,12 +81,14 @@ def canonical(tree: TreeState, runs: Sequence[RunState]) -> Any:
                 branch.variables,
                 branch.status,
                 branch.error,
+                branch.makers,
             ]
             for branch in run.branches.values()
         ]
         found[run.run] = [
             run.title, run.status, run.message, run.hidden, run.failed, run.first_error, figures,
             branches, [list(astuple(row)) for row in run.rows.values()],
+            [list(astuple(model)[:-1]) for model in run.models.values()],
         ]  # fmt: skip
     nodes = [
         [*(n.id, n.parent, list(n.tokens), n.namespace, n.locks, n.tick, n.hits),

@@ -15,7 +15,18 @@ from sgnb.viz.twin import LIMIT
 from tests.viz.make_log import HOSTILE
 from tests.viz.page import node
 
-FILES = ["dom", "branch", "reduce", "store", "draw", "text", "tree", "automaton", "inspect"]
+FILES = [
+    "dom",
+    "branch",
+    "models",
+    "reduce",
+    "store",
+    "draw",
+    "text",
+    "tree",
+    "automaton",
+    "inspect",
+]
 
 
 def drawn(

@@ -18,7 +18,7 @@ from sgnb.viz.twin import size, twin_bundle
 from .make_log import HOSTILE, SYSTEM, Program, WordEngine
 from .page import node
 
-FILES = ("dom", "branch", "reduce", "store", "draw", "text", "branches", "compare")
+FILES = ("dom", "branch", "models", "reduce", "store", "draw", "text", "branches", "compare")
 HOW = "median of 2 runs of each, in turns"
 
 

@@ -317,7 +317,7 @@ def test_a_live_terminal_streams_and_cannot_be_steered(
 
     monkeypatch.setattr(terminal, "REDRAW_SECONDS", 0.0)
     out = io.StringIO()
-    run = RunState("r1", emitter.tree.vocabulary)
+    run = RunState("r1", emitter.trees)
     emitter.follow(run)
     view = TerminalView(
         [run, emitter.tree], Console(file=out, force_terminal=True, width=100, height=40)

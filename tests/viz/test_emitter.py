@@ -100,7 +100,7 @@ def test_records_come_without_a_flush(log: EventLog, emitter: Emitter) -> None:
 
 
 def test_following_late_gives_the_same_state(log: EventLog, emitter: Emitter) -> None:
-    early, late = RunState("r1", emitter.tree.vocabulary), RunState("r1", emitter.tree.vocabulary)
+    early, late = RunState("r1", emitter.trees), RunState("r1", emitter.trees)
     emitter.follow(early)
     list(demo(log))
     emitter.follow(late)
@@ -137,7 +137,7 @@ def test_a_failing_state_stops_alone(log: EventLog, emitter: Emitter) -> None:
 def test_lost_records_are_told() -> None:
     log = EventLog(memory=10 * RECORD_BYTES)
     slow = Emitter(log)
-    view, feed = View(), Feed(slow.tree, 0.0)
+    view, feed = View(), Feed(slow.trees, 0.0)
     slow.attach(view)
     slow.attach(feed)
     with slow.lock:

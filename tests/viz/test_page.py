@@ -12,17 +12,18 @@ from typing import Any
 import pytest
 
 from sgnb import events
-from sgnb.events import EventLog, decode, encode
+from sgnb.events import EventLog, Reader, decode, encode
 from sgnb.viz.feed import Feed
 from sgnb.viz.run import RunState
+from sgnb.viz.state import LogState
 from sgnb.viz.tokens import visible
-from sgnb.viz.tree import TreeState
+from sgnb.viz.tree import Trees, TreeState
 from sgnb.viz.widget import module
 
 from .make_log import HOSTILE, Program, WordEngine, demo
 from .page import canonical, node
 
-REDUCERS = ("branch", "reduce", "store")
+REDUCERS = ("branch", "models", "reduce", "store")
 
 WORDS = ["the", " cat", " sat", "\n", " \N{FOX FACE}", " é", "🦊🐶", " on", " mat.", HOSTILE]
 
@@ -83,15 +84,8 @@ def jump(engine: WordEngine, rng: random.Random, request: int, text: str) -> Non
 
 
 def states(lines: list[str]) -> tuple[TreeState, list[RunState]]:
-    tree = TreeState()
-    runs: list[RunState] = []
-    for record in map(decode, lines):
-        if isinstance(record.event, events.RunStarted):
-            runs.append(RunState(record.event.run, tree.vocabulary))
-        tree.apply(record)
-        for run in runs:
-            run.apply(record)
-    return tree, runs
+    state = LogState(map(decode, lines))
+    return state.tree, list(state.runs.values())
 
 
 def logs() -> list[EventLog]:
@@ -100,7 +94,24 @@ def logs() -> list[EventLog]:
         log.emit(events.ProgramCalled("r0", "0", f"text={HOSTILE!r}"))
     whole = EventLog()
     list(demo(whole))
-    return [*made, whole]
+    return [*made, whole, without_tokens()]
+
+
+def without_tokens() -> EventLog:
+    """Of a backend that tells texts: two calls of a batch side by side, one of them streamed."""
+    log = EventLog()
+    calls = [events.RequestQueued(i, "r1", str(i), "a", "generate", ()) for i in range(2)]
+    made: list[Any] = [events.RunStarted("r1", "api", "", 2)]
+    for name in ("0", "1"):
+        made.append(events.BranchStarted("r1", name, "", ""))
+        made.append(events.TextAppended("r1", name, "Say"))
+    made += calls
+    made += [events.TextStreamed("r1", "0", text) for text in (" hi", " you", " sto")]
+    made += [events.RequestFinished(i, "stop", 7, 2, 3) for i in range(2)]
+    made += [events.GenerationDone("r1", str(i), "a", " hi you") for i in range(2)]
+    for event in made:
+        log.emit(event)
+    return log
 
 
 def test_the_page_comes_to_the_same_states() -> None:
@@ -114,6 +125,97 @@ def test_the_page_comes_to_the_same_states() -> None:
     found = node(script, REDUCERS, lines)
     for one, page in zip(lines, found, strict=True):
         assert page == canonical(*states(one))
+
+
+def log_of_several_models(rng: random.Random) -> EventLog:
+    """A run whose calls go to its own engine, to two others and to a model that is no engine."""
+    log, far = EventLog(), EventLog()
+    own, *others = WordEngine(log), WordEngine(EventLog()), WordEngine(EventLog(), states=3)
+    for engine in others:
+        list(engine.generate("said before", " and after"))
+    program = Program(own, "r0", "several", total=1)
+    program.branch("0")
+    program.add("0", "".join(rng.choices(WORDS, k=5)))
+    branches = ["0", *(f"0.{i}" for i in range(rng.randint(0, 3)))]
+    lanes: list[Iterator[None]] = []
+    for name in branches:
+        if name != "0":
+            program.branch(name, "0")
+
+        def lane(name: str = name) -> Iterator[None]:
+            for _ in range(rng.randint(1, 4)):
+                program.add(name, "".join(rng.choices(WORDS, k=rng.randint(0, 3))))
+                text, number = "".join(rng.choices(WORDS, k=4)), rng.randint(0, 3)
+                before = rng.choice(["", "", "mark: "])
+                variable = rng.choice("xy")
+                if number == 0:
+                    yield from program.gen(name, variable, text)
+                elif number == 3:
+                    tokens = rng.randint(0, 9)
+                    yield from program.gen_far(far, number, name, variable, text, tokens)
+                else:
+                    other = others[number - 1]
+                    yield from program.gen_by(other, number, name, variable, text, before)
+
+        lanes.append(lane())
+    list(own.generate("beside it", " too"))
+    while lanes:
+        one = rng.choice(lanes)
+        if next(one, StopIteration) is StopIteration:
+            lanes.remove(one)
+    for name in reversed(branches):
+        program.end(name, rng.choice(["", "", "ValueError: no"]))
+    program.finish()
+    return log
+
+
+def test_the_page_tells_several_engines_apart() -> None:
+    """In a recording of all of them, at any place in it, and as a view is fed."""
+    recorded, fed = [], []
+    for seed in range(40):
+        rng = random.Random(seed)
+        log = log_of_several_models(rng)
+        reader = Reader(log)
+        records = reader.read().records
+        assert {record.engine for record in records} <= {0, 1, 2}
+        recorded.append([encode(record) for record in (*reader.before, *records)])
+        trees = Trees()
+        for record in reader.before:
+            trees.apply(record)
+        feed = Feed(trees, 0.0)
+        for start in range(0, len(records), 5):
+            feed.push(records[start : start + 5], 0)
+            for record in records[start : start + 5]:
+                trees.apply(record)
+        fed.append(feed.lines)
+    script = """
+      return given.map((lines) => {
+        const store = newStore();
+        store.add(parseLines(lines.join("\\n")));
+        const half = Math.floor(lines.length / 2), direct = newState();
+        for (const record of store.records.slice(0, half)) apply(direct, record);
+        store.seek(half);
+        const all = (state) => [0, 1, 2].map((engine) => canonical(state, engine));
+        const same = JSON.stringify(all(store.shown())) === JSON.stringify(all(direct));
+        return [same, ...all(store.state)];
+      });"""
+    for lines, (same, *pages) in zip(recorded, node(script, REDUCERS, recorded), strict=True):
+        state = LogState(map(decode, lines))
+        assert same
+        for engine, page in enumerate(pages):
+            assert page == canonical(state.trees[engine], list(state.runs.values()))
+        models = state.runs["r0"].models.values()
+        figures = state.runs["r0"].figures
+        assert figures.prompt_tokens == sum(model.prompt_tokens for model in models)
+        assert figures.output_tokens == sum(model.output_tokens for model in models)
+    for lines, whole, pages in zip(fed, recorded, node(script, REDUCERS, fed), strict=True):
+        state = LogState(map(decode, lines))
+        expected = LogState(map(decode, whole)).runs
+        assert pages[1] == canonical(state.tree, list(state.runs.values()))
+        for run, (name, other) in zip(state.runs.values(), expected.items(), strict=True):
+            assert (run.run, run.figures.prompt_tokens) == (name, other.figures.prompt_tokens)
+            texts = [[branch.segments for branch in one.branches.values()] for one in (run, other)]
+            assert texts[0] == texts[1]
 
 
 def test_an_earlier_state_is_the_one_that_was() -> None:
@@ -148,10 +250,11 @@ def test_a_feed_tells_what_a_page_that_joins_late_needs(
         rng = random.Random(seed)
         records = random_log(rng).read().records
         join = rng.randrange(len(records))
-        tree = TreeState()
+        trees = Trees()
+        tree = trees[0]
         for record in records[:join]:
             tree.apply(record)
-        feed = Feed(tree, 0.0)
+        feed = Feed(trees, 0.0)
         for start in range(join, len(records), 7):
             feed.push(records[start : min(start + 7, len(records))], 0)
             for record in records[start : start + 7]:
@@ -190,7 +293,7 @@ def test_a_feed_tells_what_a_page_that_joins_late_needs(
 
 def test_what_is_kept_for_late_pages_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sgnb.viz.feed.KEPT_CHARACTERS", 20_000)
-    feed, told = Feed(TreeState(), 0.0), 0
+    feed, told = Feed(Trees(), 0.0), 0
     for seed in range(12):
         records = random_log(random.Random(seed)).read().records
         feed.push(records, 0)

@@ -206,6 +206,26 @@ def test_without_an_engine_the_programs_events_are_enough(log: EventLog) -> None
     assert follow(log).branches["0"].segments == [["text", "Say"], ["sampled", " hi"]]
 
 
+def test_a_backend_that_tells_no_tokens_tells_text_and_counts(log: EventLog) -> None:
+    for event in (
+        events.RunStarted("r1", "api", "", 1),
+        events.BranchStarted("r1", "0", "", ""),
+        events.TextAppended("r1", "0", "Say"),
+        events.RequestQueued(1, "r1", "0", "a", "generate", ()),
+        events.TextStreamed("r1", "0", " hi"),
+        events.TextStreamed("r1", "0", " you sto"),
+    ):
+        log.emit(event)
+    assert follow(log).branches["0"].segments == [["text", "Say"], ["sampled", " hi you sto"]]
+    log.emit(events.RequestFinished(1, "stop", 7, 2, 3))
+    log.emit(events.GenerationDone("r1", "0", "a", " hi you"))
+    state = follow(log)
+    assert state.branches["0"].segments == [["text", "Say"], ["sampled", " hi you"]]
+    figures, row = state.figures, state.rows["0"]
+    assert (figures.prompt_tokens, figures.cached_tokens, figures.output_tokens) == (7, 2, 3)
+    assert (row.prompt, row.cached, row.output) == (7, 2, 3)
+
+
 def test_errors_and_interrupts_are_kept(program: Program) -> None:
     program.end("0", "ValueError: 3")
     program.finish("interrupted", "stopped by you")

@@ -9,7 +9,7 @@ import pytest
 
 from sgnb.errors import OptionError
 from sgnb.events import EventLog
-from sgnb.viz import Feed, LogState, Trace, TreeState
+from sgnb.viz import Feed, LogState, Trace, Trees
 
 from .make_log import HOSTILE, demo
 from .page import canonical
@@ -19,7 +19,7 @@ def make_trace() -> tuple[Trace, LogState]:
     log = EventLog()
     list(demo(log))
     records = log.read().records
-    feed = Feed(TreeState(), 0.0)
+    feed = Feed(Trees(), 0.0)
     feed.push(records, 0)
     return Trace(feed.lines, "r1"), LogState(records)
 
@@ -68,7 +68,7 @@ def test_perfetto_gets_slices_that_nest(tmp_path: Path) -> None:
 
 def test_lost_records_are_said() -> None:
     trace, _ = make_trace()
-    feed = Feed(TreeState(), 0.0)
+    feed = Feed(Trees(), 0.0)
     feed.push([], 7)
     assert Trace([*feed.lines, *trace.lines]).states.tree.lost == 7
 

@@ -15,10 +15,9 @@ def question(call: ScoreCall, turns: Sequence[Message], enforces: frozenset[str]
     longest = max(len(choice.encode()) for choice in call.choices)
     schema = None
     if turns and "json_schema" in enforces:
-        choice = {"type": "string", "enum": list(call.choices)}
-        schema = json.dumps(
-            {"type": "object", "properties": {"choice": choice}, "required": ["choice"]}
-        )
+        properties = {"choice": {"type": "string", "enum": list(call.choices)}}
+        closed = {"required": ["choice"], "additionalProperties": False}
+        schema = json.dumps({"type": "object", "properties": properties, **closed})
     elif turns:
         named = ", ".join(json.dumps(choice, ensure_ascii=False) for choice in call.choices)
         told = f"{turns[-1]['content']}\n\nAnswer with one of these and nothing else: {named}"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from ...errors import RequestError, ServiceError
@@ -14,7 +15,7 @@ Token = tuple[float | None, str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class Echo:
     """The tokens of the prompt with each choice, and of one more after it."""
 
     call: ScoreCall
@@ -22,7 +23,7 @@ class Scored:
     start: int  # in characters: where the first token begins that has a part of any choice
 
     @classmethod
-    def read(cls, call: ScoreCall, answer: Any) -> Scored | None:
+    def read(cls, call: ScoreCall, answer: Any) -> Echo | None:
         """None where the service did not give the prompts back, with values."""
         texts = [call.prompt + choice for choice in call.choices]
         rows = _rows(answer, texts)
@@ -55,11 +56,11 @@ class Scored:
         return ChoiceScore((-1,) * len(texts), values, alone, texts, after[:1])
 
 
-def alone(call: ScoreCall, scored: Scored, answer: Any) -> list[tuple[float | None, ...]]:
+def alone(call: ScoreCall, echo: Echo, answer: Any) -> list[tuple[float | None, ...]]:
     """The log-probabilities of each choice without the prompt, which must be the same tokens."""
-    texts = scored.own_texts()
+    texts = echo.own_texts()
     found = []
-    for own, row, text in zip(scored.choices(), _rows(answer, texts) or (), texts, strict=True):
+    for own, row, text in zip(echo.choices(), _rows(answer, texts) or (), texts, strict=True):
         values = [(value, token) for value, token, at in row if at < len(text)]
         if tuple(token for _, token in values) != own.texts:
             message = f"select {call.name!r}: without the prompt {text!r} is other tokens"
@@ -77,9 +78,6 @@ def _rows(answer: Any, texts: list[str]) -> tuple[tuple[Token, ...], ...] | None
         logprobs = choice.logprobs
         if logprobs is None or not logprobs.tokens or not choice.text.startswith(text):
             return None
-        ends, at = [], 0
-        for token in logprobs.tokens:
-            ends.append(at)
-            at += len(token)
-        rows.append(tuple(zip(logprobs.token_logprobs, logprobs.tokens, ends, strict=True)))
+        begins = [0, *accumulate(map(len, logprobs.tokens))][:-1]
+        rows.append(tuple(zip(logprobs.token_logprobs, logprobs.tokens, begins, strict=True)))
     return tuple(rows)

@@ -70,6 +70,10 @@ class Answer:
     id: str = ""
 
 
+Scored = tuple[tuple[ChoiceScore, ...], Tokens]
+"""The choices' log-probabilities, and what scoring took."""
+
+
 class Failure(Exception):
     """A request that was not answered. reason: in two words, as the usage table counts it."""
 
@@ -93,6 +97,7 @@ class Endpoint(Protocol):
     chat: ChatTemplate  # how a program's text shows roles
     is_chat: bool  # asks are conversations, else texts
     continues: bool  # a conversation may end with the assistant's own turn, which is gone on with
+    scores: bool  # it may give log-probabilities of a prompt
     samples: bool  # one request may ask for several texts
     enforces: frozenset[str]  # kinds of grammars, such as "json_schema", that it binds texts by
 
@@ -102,8 +107,8 @@ class Endpoint(Protocol):
 
     async def ask(self, ask: Ask, piece: Callable[[str], None]) -> Answer: ...
 
-    async def score(self, call: ScoreCall) -> tuple[tuple[ChoiceScore, ...], Tokens] | None:
-        """Of a text's choices; None where the service gives no log-probabilities of a prompt."""
+    async def score(self, call: ScoreCall) -> Scored:
+        """Of a text's choices; of none where the service shows that it scores no prompt."""
 
     async def info(self) -> dict[str, Any]: ...
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ...errors import Aborted, OptionError
-from ...events import EventLog
+from ...events import EventLog, RequestQueued, TextStreamed
 from ...lang.executor import Call, Delta, Result, ScoreCall, Scores
 from ...sampling import SamplingParams
 from ...segment import Segment
 from .choosing import chosen, question
 from .conversation import conversation
-from .endpoint import Answer, Ask, Endpoint, Failure, Sample
+from .endpoint import Answer, Ask, Endpoint, Failure, Message, Sample
 from .flight import Flight
 from .formats import Mismatch, fitting
 from .limits import Gate, Limits
@@ -42,6 +43,7 @@ class ApiExecutor:
         self._usage = Usage(endpoint.model, price)
         self._token_usage = TokenUsage(self._usage)
         self._gate = Gate(self.limits)
+        self._numbers = itertools.count(1)  # of calls
         self._loop = LoopThread("sgnb-api", endpoint.close)
         self.close = self._loop.close
 
@@ -81,7 +83,12 @@ class ApiExecutor:
         self, ask: Ask, call: Call, sink: Callable[[Delta | Result], None]
     ) -> Callable[[], None]:
         """Send `ask` for `call`: the same as `generate`, which asks for what the call says."""
-        flight = Flight(call, sink if ask.stream else None)
+
+        def tell(piece: Delta) -> None:
+            self.log.emit(TextStreamed(call.run, call.branch, piece.text))
+            sink(piece)
+
+        flight = Flight(call, tell if ask.stream else None)
         return self._start(partial(self._generate, ask, flight), flight, Result, sink)
 
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
@@ -95,6 +102,11 @@ class ApiExecutor:
         kind: type[Result] | type[Scores],
         sink: Callable[[Any], None],
     ) -> Callable[[], None]:
+        request, call = next(self._numbers), flight.call
+        purpose = "generate" if kind is Result else "score"
+        place = call.location or ("", 0)
+        event = RequestQueued(request, call.run, call.branch, call.name, purpose, (), *place)
+
         def ended(task: asyncio.Task[Any]) -> None:
             error: BaseException | None = Aborted("the call was stopped")
             if not task.cancelled():
@@ -102,9 +114,11 @@ class ApiExecutor:
             made = task.result() if error is None else kind(error=error)  # type: ignore[arg-type]
             if error is not None and isinstance(made, Result):
                 made = replace(made, texts=(flight.told,), meta=(flight.meta(None),))
-            self._usage.add(flight.call.run, flight.count(error))
+            self._usage.add(call.run, flight.count(error))
+            self.log.emit(flight.finished(request, error, made))
             sink(made)
 
+        self.log.emit(event)
         return self._loop.start(work, ended)
 
     async def _generate(self, ask: Ask, flight: Flight) -> Result:
@@ -113,9 +127,12 @@ class ApiExecutor:
             answers = [await self._fitting(ask, flight)]
         have = sum(len(answer.samples) for answer in answers)  # some services take no n
         missing = [_single(ask, i) for i in range(have, ask.params.n)]
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._fitting(one, flight)) for one in missing]
-        answers += [task.result() for task in tasks]
+        tasks = [asyncio.create_task(self._fitting(one, flight)) for one in missing]
+        try:
+            answers += await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:  # of an error, or a call that is stopped, none goes on
+                task.cancel()
         samples = [(answer, sample) for answer in answers for sample in answer.samples]
         return Result(
             tuple(sample.text for _, sample in samples),
@@ -134,7 +151,7 @@ class ApiExecutor:
             try:
                 texts = [await self._format(sample, ask.params) for sample in answer.samples]
             except Mismatch as mismatch:
-                if attempt == self.limits.format_tries or flight.told:
+                if attempt == self.limits.format_tries or mismatch.cut or flight.told:
                     raise mismatch.error(attempt) from None
                 flight.used.again["format"] += 1
                 continue
@@ -144,7 +161,10 @@ class ApiExecutor:
         raise AssertionError("the last try returns or raises")
 
     async def _format(self, sample: Sample, params: SamplingParams) -> str:
-        if params.grammar is None:
+        """The text in its format; JSON is checked where the service binds it too: some only say
+        so, and all stop at max_tokens."""
+        kind = "" if params.grammar is None else params.grammar.kind
+        if not kind or (kind in self.endpoint.enforces and kind != "json_schema"):
             return sample.text
         return await asyncio.to_thread(fitting, sample, params)
 
@@ -182,20 +202,19 @@ class ApiExecutor:
             scores = self._speculation(flight).choose(call)
             if scores is not None:
                 return scores
-        if not self.endpoint.is_chat:
+        if self.endpoint.scores:
             ask = Ask(SamplingParams(max_new_tokens=0), call.prompt + "".join(call.choices))
-            found = await self._send(partial(self.endpoint.score, call), ask, flight)
-            if found is not None:
-                scores, tokens = found
-                flight.count_tokens(tokens)
+            scores, tokens = await self._send(partial(self.endpoint.score, call), ask, flight)
+            flight.count_tokens(tokens)
+            if scores:
                 return Scores(scores, flight.meta(None))
         return await self._choose(call, flight)
 
     async def _choose(self, call: ScoreCall, flight: Flight) -> Scores:
         """The service chooses itself, where it scores nothing."""
-        turns = ()
+        turns: tuple[Message, ...] = ()
         if self.endpoint.is_chat:
-            turns = conversation(call.name, call.prompt, call.segments, self.endpoint.continues)
+            turns = conversation(call.name, call.prompt, call.segments)
         ask = question(call, turns, self.endpoint.enforces)
         for attempt in range(1, self.limits.format_tries + 1):
             answer = await self._ask(ask, flight)
@@ -205,7 +224,7 @@ class ApiExecutor:
                 return Scores(meta=flight.meta(answer), values=values, chosen=index)
             if attempt < self.limits.format_tries:
                 flight.used.again["format"] += 1
-        raise Mismatch(answer.samples[0].text, f"one of {list(call.choices)}").error(attempt)
+        raise Mismatch(answer.samples[0], f"one of {list(call.choices)}").error(attempt)
 
     @property
     def tokenizer_id(self) -> str:
@@ -224,7 +243,7 @@ class ApiExecutor:
 
     def server_info(self) -> dict[str, Any]:
         """The model, and what the service says of itself."""
-        return self._loop.run(self.endpoint.info())  # type: ignore[no-any-return]
+        return dict(self._loop.run(self.endpoint.info()))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.endpoint.model!r}>"

@@ -93,7 +93,7 @@ def _wait(error: Exception) -> float | None:
 def _said(error: Exception, secrets: Collection[str]) -> str:
     body: Any = getattr(error, "body", None)
     text = body.get("message") or body.get("detail") if isinstance(body, dict) else body
-    return _without(str(text or error)[:LONGEST_QUOTE], secrets)
+    return _without(str(text or error), secrets)[:LONGEST_QUOTE]
 
 
 def _without(text: str, secrets: Collection[str]) -> str:

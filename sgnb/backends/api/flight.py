@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...errors import Aborted, ServiceError, shown
-from ...lang.executor import Call, Delta, ScoreCall
+from ...events import RequestFinished
+from ...lang.executor import Call, Delta, Result, ScoreCall, Scores
 from .endpoint import Answer, Failure, Sample, Tokens
 from .usage import Used
 
@@ -74,6 +75,18 @@ class Flight:
         self.used.stopped = int(isinstance(error, Aborted))
         self.used.failed = int(error is not None and not self.used.stopped)
         return self.used
+
+    def finished(
+        self, request: int, error: BaseException | None, made: Result | Scores
+    ) -> RequestFinished:
+        """What the log is told of its end, as the request of that number."""
+        metas = made.meta if isinstance(made, Result) else ()
+        reason = (metas[0]["finish_reason"] or {}).get("type", "stop") if metas else "stop"
+        if error is not None:
+            reason = "abort" if self.used.stopped else "error"
+        tokens = self.used.tokens
+        counts = tokens.prompt, tokens.cached, tokens.completion
+        return RequestFinished(request, reason, *counts, "" if error is None else str(error))
 
     def meta(self, answer: Answer | None, sample: Sample | None = None) -> dict[str, Any]:
         """The meta information so far, in SGLang's shapes."""

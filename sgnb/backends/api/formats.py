@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from importlib import import_module
+from typing import Any
 
 from ...errors import GrammarError, ServiceError, shown
 from ...grammar.compiler import TokenGrammar, compile_spec
@@ -15,51 +16,54 @@ from .endpoint import Sample
 
 
 class Mismatch(Exception):
-    """A text that is not in its format. wanted: the format, for people."""
+    """A sample that is not in its format. wanted: the format, for people."""
 
-    def __init__(self, text: str, wanted: str) -> None:
+    def __init__(self, sample: Sample, wanted: str) -> None:
         super().__init__(wanted)
-        self.text, self.wanted = text, wanted
+        self.text, self.wanted = sample.text, wanted
+        self.cut = sample.finish == "length"  # it may have begun well
 
     def error(self, tries: int) -> ServiceError:
         what = f"the answer {shown(self.text)} is not {self.wanted} ({tries} tries)"
-        return ServiceError(what, "say in the prompt what is wanted, or ask a model that obeys it")
+        hint = "say in the prompt what is wanted, or ask a model that obeys it"
+        return ServiceError(what, "max_tokens= ended it: give it room" if self.cut else hint)
 
 
 def fitting(sample: Sample, params: SamplingParams) -> str:
-    """The text of a sample in its format, without the blanks around it; of a regex or a grammar the
-    longest beginning that it takes, as if it had bound the text. Mismatch if there is none. May
-    take long: grammars are compiled."""
+    """A text in its format: JSON without the blanks around it; of a regex or a grammar
+    the longest beginning that it takes, with or without these blanks, as if it had bound the text.
+    Mismatch if there is none. May take long: grammars are compiled."""
     text, grammar = sample.text.strip(), params.grammar
     if grammar is None:
         return sample.text
     if grammar.kind == "json_schema":
-        _check_json(text, grammar.text)
+        _check_json(sample, grammar.text)
         return text
-    end = _longest_match(grammar, text)
-    if end is None:
-        raise Mismatch(text, f"what {grammar.kind}={shown(grammar.text)} takes")
-    return text[:end]
+    found = [_longest_match(grammar, candidate) for candidate in (sample.text, text)]
+    fits = [one for one in found if one is not None]
+    if not fits:
+        raise Mismatch(sample, f"what {grammar.kind}={shown(grammar.text)} takes")
+    return max(fits, key=len)
 
 
-def _check_json(text: str, schema: str) -> None:
+def _check_json(sample: Sample, schema: str) -> None:
     try:
-        value = json.loads(text)
+        value = json.loads(sample.text)
     except ValueError as error:
-        raise Mismatch(text, f"JSON: {error}") from None
-    if error := next(_validator(schema).iter_errors(value), None):
-        raise Mismatch(text, f"what its JSON schema allows: {error.message}")
+        raise Mismatch(sample, f"JSON: {error}") from None
+    if wrong := next(_validator(schema).iter_errors(value), None):
+        raise Mismatch(sample, f"what its JSON schema allows: {wrong.message}")
 
 
 @lru_cache(maxsize=64)
-def _validator(schema: str):  # type: ignore[no-untyped-def]
+def _validator(schema: str) -> Any:
     jsonschema = import_module("jsonschema")
     read = json.loads(schema)
     return jsonschema.validators.validator_for(read)(read)
 
 
-def _longest_match(spec: GrammarSpec, text: str) -> int | None:
-    """How many characters of `text` its longest beginning has that the grammar takes."""
+def _longest_match(spec: GrammarSpec, text: str) -> str | None:
+    """The longest beginning of `text` that the grammar takes."""
     matcher, longest, data = _grammar(spec).matcher(), None, text.encode()
     for at in range(len(data) + 1):
         if matcher.is_final:
@@ -69,7 +73,7 @@ def _longest_match(spec: GrammarSpec, text: str) -> int | None:
                 matcher.accept_token(data[at])
         except GrammarError:
             break
-    return None if longest is None else len(data[:longest].decode(errors="ignore"))
+    return None if longest is None else data[:longest].decode(errors="ignore")
 
 
 _BYTES = Vocabulary(bytes([byte]) for byte in range(256))

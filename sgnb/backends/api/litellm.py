@@ -8,15 +8,15 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from ...lang.chat import ChatTemplate
-from ...lang.executor import ChoiceScore, ScoreCall
+from ...lang.executor import ScoreCall
 from ...lang.location import Location
 from ...sampling import SamplingParams
 from .collecting import Collected
-from .endpoint import Answer, Ask, Tokens, ignore, refuse
+from .endpoint import Answer, Ask, Scored, Tokens, ignore, refuse
 from .executor import ApiExecutor
 from .failures import HalfAnswer, missing, translated
 from .limits import Limits
-from .openai import ROLES_AS_TEXT, response_format
+from .openai import LARGEST_BIAS, ROLES_AS_TEXT, bias_of, response_format
 from .usage import fixed_price, listed_price
 
 _OPENAI_NAMES = {
@@ -39,8 +39,8 @@ _REFUSED = (
     "thinking",
     "logprob_start_len",
 )
-_IGNORED = ("top_k", "min_p", "repetition_penalty")
-_CONTINUE = ("anthropic/", "claude", "vertex_ai/claude", "bedrock/anthropic", "mistral/")
+_IGNORED = ("top_k", "min_p", "repetition_penalty", "json_whitespace")
+_CONTINUE = ("anthropic/", "claude", "vertex_ai/claude", "bedrock/anthropic")
 """Services that go on with an assistant's turn: their models' names begin so."""
 
 
@@ -48,20 +48,17 @@ class LiteLLMEndpoint:
     """An `Endpoint` through litellm. options: of `litellm.acompletion`, such as `api_key`."""
 
     is_chat = True
-    samples = False
+    samples = scores = False
 
     def __init__(self, model: str, chat: ChatTemplate, options: dict[str, Any]) -> None:
         self.model, self.chat, self._options = model, chat, options
         self._litellm = package()
         self._takes = frozenset(self._litellm.get_supported_openai_params(model=model) or ())
-        self.enforces = frozenset({"json_schema"} & self._formats())
+        binds = self._litellm.supports_response_schema(model=model)
+        self.enforces = frozenset({"json_schema"} if binds else ())
         self.continues = model.startswith(_CONTINUE)
         self._service = f"the service of {model!r}"
         self._secrets = secrets_in(options)
-
-    def _formats(self) -> frozenset[str]:
-        known = self._litellm.supports_response_schema(model=self.model)
-        return frozenset({"json_schema"} if known else ())
 
     def check(self, params: SamplingParams, location: Location | None) -> None:
         unknown = [name for name, own in _OPENAI_NAMES.items() if own not in self._takes]
@@ -98,15 +95,16 @@ class LiteLLMEndpoint:
             if value != getattr(_DEFAULT, name) and own in self._takes:
                 body[own] = list(value) if name == "stop" else value
         if params.logit_bias:
-            body["logit_bias"] = {str(token): bias for token, bias in params.logit_bias}
+            body["logit_bias"] = bias_of(params, LARGEST_BIAS)
         if params.json_schema is not None and self.enforces:
             body["response_format"] = response_format(json.loads(params.json_schema))
         if ask.stream:
             body |= {"stream": True, "stream_options": {"include_usage": True}}
         return body
 
-    async def score(self, call: ScoreCall) -> tuple[tuple[ChoiceScore, ...], Tokens] | None:
-        return None
+    async def score(self, call: ScoreCall) -> Scored:
+        """Nothing, of no choice."""
+        return (), Tokens()
 
     async def info(self) -> dict[str, Any]:
         return {"model": self.model, "chat": True}
@@ -152,7 +150,8 @@ class LiteLLM(ApiExecutor):
 
 
 class Anthropic(LiteLLM):
-    """A model of Anthropic's, by its `model_name`. Arguments as for `LiteLLM`; the key is that of ANTHROPIC_API_KEY."""
+    """A model of Anthropic's, by its `model_name`. Arguments as for `LiteLLM`; the key is that of
+    ANTHROPIC_API_KEY."""
 
     def __init__(self, model_name: str, **options: Any) -> None:
         super().__init__(f"anthropic/{model_name.removeprefix('anthropic/')}", **options)

@@ -8,13 +8,13 @@ from typing import Any
 
 from ...errors import OptionError
 from ...lang.chat import PLAIN, ChatTemplate
-from ...lang.executor import ChoiceScore, ScoreCall
+from ...lang.executor import ScoreCall
 from ...lang.location import Location
 from ...sampling import SamplingParams
 from .clients import make_client, place_of, secrets_of
 from .collecting import Collected, tokens_of
-from .echo import Scored, alone
-from .endpoint import Answer, Ask, Failure, Tokens, ignore, refuse
+from .echo import Echo, alone
+from .endpoint import Answer, Ask, Failure, Scored, Tokens, ignore, refuse
 from .executor import ApiExecutor
 from .failures import translated
 from .limits import Limits
@@ -27,7 +27,8 @@ COMPLETION_MODELS = ("gpt-3.5-turbo-instruct", "davinci-002", "babbage-002")
 MOST_STOPS = 4
 
 _REFUSED = ("min_new_tokens", "stop_token_ids", "stop_regex", "ignore_eos", "thinking")
-_IGNORED = ("top_k", "min_p", "repetition_penalty")
+_IGNORED = ("top_k", "min_p", "repetition_penalty", "json_whitespace")
+LARGEST_BIAS = 100.0
 
 
 class OpenAIEndpoint:
@@ -48,7 +49,7 @@ class OpenAIEndpoint:
         self.client, self.model, self.is_chat, self.chat = client, model, is_chat, chat
         self.enforces = frozenset({"json_schema"} if is_chat else ())
         self._own, self._extra, self._secrets = own, dict(extra_body or {}), secrets_of(client)
-        self._scores = not is_chat  # until it refuses
+        self.scores = not is_chat  # until it shows that it does not
         self._service = f"the service of {model!r}"
 
     def check(self, params: SamplingParams, location: Location | None) -> None:
@@ -93,7 +94,7 @@ class OpenAIEndpoint:
         body |= {"messages": list(ask.messages)} if self.is_chat else {"prompt": ask.prompt}
         newer = self.is_chat and self._own
         body["max_completion_tokens" if newer else "max_tokens"] = params.max_new_tokens
-        given = {
+        given: dict[str, tuple[Any, Any]] = {
             "temperature": (params.temperature, 1.0),
             "top_p": (params.top_p, 1.0),
             "n": (params.n, 1),
@@ -101,7 +102,7 @@ class OpenAIEndpoint:
             "presence_penalty": (params.presence_penalty, 0.0),
             "seed": (params.seed, None),
             "stop": (list(params.stop[:MOST_STOPS]), []),
-            "logit_bias": ({str(token): bias for token, bias in params.logit_bias}, {}),
+            "logit_bias": (bias_of(params, LARGEST_BIAS), {}),
         }
         body |= {name: value for name, (value, default) in given.items() if value != default}
         if not self._own:
@@ -113,26 +114,24 @@ class OpenAIEndpoint:
             body["response_format"] = response_format(json.loads(params.json_schema))
         return body
 
-    async def score(self, call: ScoreCall) -> tuple[tuple[ChoiceScore, ...], Tokens] | None:
-        if not self._scores:
-            return None
+    async def score(self, call: ScoreCall) -> Scored:
         try:
-            return await self._score(call)
+            scored = await self._score(call)
         except Failure as failure:
             if failure.again:
                 raise
-            self._scores = False  # it has refused to
-            return None
+            scored = (), Tokens()
+        self.scores = bool(scored[0])
+        return scored
 
-    async def _score(self, call: ScoreCall) -> tuple[tuple[ChoiceScore, ...], Tokens] | None:
+    async def _score(self, call: ScoreCall) -> Scored:
         with translated(self._service, self._secrets):
             answer = await self._echoed([call.prompt + choice for choice in call.choices])
-            tokens = tokens_of(answer.usage)
-            scored = Scored.read(call, answer)
-            if scored is None or not call.unconditional:
-                return scored and (scored.choices(), tokens)
-            answer = await self._echoed(scored.own_texts())
-            return scored.choices(alone(call, scored, answer)), tokens + tokens_of(answer.usage)
+            tokens, echo = tokens_of(answer.usage), Echo.read(call, answer)
+            if echo is None or not call.unconditional:
+                return () if echo is None else echo.choices(), tokens
+            answer = await self._echoed(echo.own_texts())
+            return echo.choices(alone(call, echo, answer)), tokens + tokens_of(answer.usage)
 
     async def _echoed(self, texts: Sequence[str]) -> Any:
         """Texts with the log-probabilities of their tokens, from a service that gives them."""
@@ -162,9 +161,9 @@ class OpenAI(ApiExecutor):
     model_name: as the service knows it. is_chat_model: whether it is asked by
     `/chat/completions`, else by `/completions`; by default by its name. base_url: the server, by
     default OpenAI's own; is_azure: it is Azure's. chat_template: how `s.text()` shows roles, and
-    what a completion is sent for them. api_key: by default the environment's OPENAI_API_KEY. prices: money for a
-    million tokens, of the prompt and of the answer. extra_body: what every request also says.
-    options: see `Limits`; all others are the `openai` client's.
+    what a completion is sent for them. api_key: by default the environment's OPENAI_API_KEY.
+    prices: money for a million tokens, of the prompt and of the answer. extra_body: what every
+    request also says. options: see `Limits`; all others are the `openai` client's.
     """
 
     def __init__(
@@ -185,11 +184,16 @@ class OpenAI(ApiExecutor):
         chat = is_chat_model
         if chat is None:
             chat = model_name not in COMPLETION_MODELS
-        own = base_url is None and client.base_url.host.endswith("openai.com")
+        own = is_azure or (base_url is None and client.base_url.host.endswith("openai.com"))
         template = chat_template or (ROLES_AS_TEXT if chat else PLAIN)
         endpoint = OpenAIEndpoint(client, model_name, chat, template, own, extra_body)
         listed = listed_price(model_name) if own else no_price
         super().__init__(endpoint, limits, fixed_price(prices, listed))
+
+
+def bias_of(params: SamplingParams, most: float) -> dict[str, float]:
+    """As JSON has it, which knows no infinity."""
+    return {str(token): max(-most, min(most, bias)) for token, bias in params.logit_bias}
 
 
 def response_format(schema: Any) -> dict[str, Any]:

@@ -12,10 +12,11 @@ from ...lang.executor import ChoiceScore, ScoreCall
 from ...lang.location import Location
 from ...sampling import SamplingParams
 from .clients import get, make_client, package, secrets_of
-from .endpoint import Answer, Ask, Sample, Tokens, refuse
+from .endpoint import Answer, Ask, Sample, Scored, Tokens, refuse
 from .executor import ApiExecutor
 from .failures import HalfAnswer, translated
 from .limits import Limits
+from .openai import bias_of
 from .template import template_of
 from .usage import fixed_price, no_price
 
@@ -45,6 +46,7 @@ _LOGPROBS = (
     "return_text_in_logprobs",
 )
 FIRST_ANSWER_SECONDS = 30.0
+LARGEST_BIAS = 1e6
 HEALED = 4
 """Of a prompt's last tokens so many may change with a choice after them."""
 
@@ -55,6 +57,7 @@ class SGLangEndpoint:
     """An `Endpoint` over a client of the `openai` package, whose transport it uses."""
 
     is_chat = continues = samples = False
+    scores = True
     enforces = frozenset({"regex", "json_schema", "ebnf"})
 
     def __init__(self, client: Any, model: str, chat: ChatTemplate) -> None:
@@ -75,15 +78,13 @@ class SGLangEndpoint:
 
     async def _streamed(self, body: dict[str, Any], piece: Callable[[str], None]) -> Answer:
         """Each chunk has the whole text so far."""
-        import openai
-
         chunk: Any = {"text": "", "meta_info": {}}
         stream = await self.client.post(
             "/generate",
             body=body | {"stream": True},
             cast_to=object,
             stream=True,
-            stream_cls=openai.AsyncStream[object],
+            stream_cls=package().AsyncStream[object],
         )
         async with stream:
             async for later in stream:
@@ -91,7 +92,7 @@ class SGLangEndpoint:
                 chunk = later
         return _answer(chunk)
 
-    async def score(self, call: ScoreCall) -> tuple[tuple[ChoiceScore, ...], Tokens]:
+    async def score(self, call: ScoreCall) -> Scored:
         with translated(self._service, self._secrets):
             [prefix] = await self._scored(text=[call.prompt])  # computed once for all choices
             texts = [call.prompt, *[call.prompt + choice for choice in call.choices]]
@@ -142,8 +143,9 @@ class SGLangEndpoint:
 class RuntimeEndpoint(ApiExecutor):
     """A model on an SGLang server: `RuntimeEndpoint("http://localhost:30000")`.
 
-    chat_template: of its model; by default read from the model's tokenizer, where this machine has
-    it. verify: a file of certificates. prices, and options as for `OpenAI`.
+    chat_template: of its model, or the folder or hub id of a tokenizer that has it; by default the
+    model's own, where this machine has it. verify: a file of certificates. prices, and options as
+    for `OpenAI`.
     """
 
     def __init__(
@@ -151,7 +153,7 @@ class RuntimeEndpoint(ApiExecutor):
         base_url: str,
         api_key: str | None = None,
         verify: str | None = None,
-        chat_template: ChatTemplate | None = None,
+        chat_template: ChatTemplate | str | None = None,
         *,
         prices: tuple[float, float] | None = None,
         **options: Any,
@@ -167,7 +169,8 @@ class RuntimeEndpoint(ApiExecutor):
             options["http_client"] = package().DefaultAsyncHttpxClient(**trusted)
         client = make_client(base_url, api_key, options)
         name = found["model_path"]
-        template = chat_template or template_of(found.get("tokenizer_path") or name)
+        chosen = chat_template or found.get("tokenizer_path") or name
+        template = chosen if isinstance(chosen, ChatTemplate) else template_of(chosen)
         endpoint = SGLangEndpoint(client, name, template)
         super().__init__(endpoint, limits, fixed_price(prices, no_price))
 
@@ -175,7 +178,7 @@ class RuntimeEndpoint(ApiExecutor):
 def _said(params: SamplingParams) -> dict[str, Any]:
     """What a request says of its sampling: what differs from the server's own defaults."""
     told = {name: getattr(params, name) for name in _TOLD}
-    told |= {"logit_bias": {str(token): bias for token, bias in params.logit_bias} or None}
+    told |= {"logit_bias": bias_of(params, LARGEST_BIAS) or None}
     told |= {"sampling_seed": params.seed}
     logprobs = {name: getattr(params, name) for name in _LOGPROBS if params.return_logprob}
     given = {name: value for name, value in told.items() if value not in (None, ())}
@@ -193,8 +196,10 @@ def _answer(said: Any) -> Answer:
 
 
 def _tokens(meta: dict[str, Any]) -> Tokens:
-    counts = (meta.get(name) or 0 for name in ("prompt_tokens", "cached_tokens"))
-    return Tokens(*counts, meta.get("completion_tokens") or 0)
+    prompt, cached, made = (
+        meta.get(f"{kind}_tokens") or 0 for kind in ("prompt", "cached", "completion")
+    )
+    return Tokens(prompt, cached, made)
 
 
 def _first_own(found: Sequence[dict[str, Any]]) -> int:

@@ -18,8 +18,7 @@ def template_of(name: str) -> ChatTemplate:
         tokenizer = AutoTokenizer.from_pretrained(name, local_files_only=True)
 
         def render(messages: Messages, tools: Any = None) -> str:
-            text: str = tokenizer.apply_chat_template(list(messages), tokenize=False)
-            return text
+            return str(tokenizer.apply_chat_template(list(messages), tokenize=False))
 
         return from_render(name, render)
     except Exception as error:  # a file that is missing, or a template, which may raise anything

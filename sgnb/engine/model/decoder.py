@@ -154,12 +154,12 @@ def _decoder(
         texts = draw_texts(module, context)
         expected = probe = None
         try:
-            if proof is None or not proof.exists():
-                stage("computing the model's own logits, for the proof")
-                expected = own_logits(module, texts)
             stage("looking at its layers")
             mixers = find_mixers(module)
             _check_options(name, module, setup, bool(mixers))
+            if proof is None or not proof.exists():
+                stage("computing the model's own logits, for the proof")
+                expected = own_logits(module, texts, mixers)
             use_pool(mixers, undo)
             states = shapes_of(mixers)
             probe, hooks = run_probe(module, set(states))

@@ -129,7 +129,8 @@ def serving(states: StepStates | None) -> Iterator[None]:
 def find_mixers(model: PreTrainedModel) -> list[Mixer]:
     """The model's mixers, by layer; none of a model without such layers. Raises ValueError for a
     state that is not in transformers' cache, and what a model's own code raises."""
-    cache = DynamicCache(config=model.config.get_text_config(decoder=True))
+    given = own_cache(model)
+    (cache,) = given.values()
     stateful = {
         layer: states
         for layer, states in enumerate(cache.layers)
@@ -150,8 +151,7 @@ def find_mixers(model: PreTrainedModel) -> list[Mixer]:
             _watch(states, partial(_note, found, running, layer))
         ids = torch.zeros(1, TOKENS, dtype=torch.long, device=model.device)
         with torch.inference_mode():
-            name = "cache_params" if _takes(model, "cache_params") else "past_key_values"
-            model(input_ids=ids, use_cache=True, **{name: cache})
+            model(input_ids=ids, use_cache=True, **given)
     mixers = []
     continues: dict[type, bool] = {}
     for layer, module in sorted(found.items()):
@@ -161,6 +161,12 @@ def find_mixers(model: PreTrainedModel) -> list[Mixer]:
             continues[kind] = _continues(module, name, shapes)
         mixers.append(Mixer(module, layer, name, shapes, continues[kind]))
     return mixers
+
+
+def own_cache(model: PreTrainedModel) -> dict[str, DynamicCache]:
+    """An empty one of transformers', under the name by which the model takes it."""
+    name = "cache_params" if _takes(model, "cache_params") else "past_key_values"
+    return {name: DynamicCache(config=model.config.get_text_config(decoder=True))}
 
 
 def shapes_of(mixers: list[Mixer]) -> States:

@@ -40,6 +40,10 @@ class Choose:
     name: str
     select: Select
 
+    @property
+    def backend(self) -> Executor | None:
+        return self.select.backend
+
 
 @dataclass(frozen=True, slots=True)
 class Assign:

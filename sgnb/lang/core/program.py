@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import Aborted, ProgramError
 from ...latch import Latch
-from ..executor import Call, Delta, Result, ScoreCall, Scores
-from ..ir import Expr, Select, Text, parts
+from ..executor import Call, Delta, Result, ScoreCall, Scores, is_own
+from ..ir import Expr, Gen, Select, Text, parts
 from ..location import caller, warn_once
 from ..pool import blocking
 from .branch import Branch
@@ -113,7 +113,11 @@ class Program:
 
     def _tell_apart(self, node: Expr, role: str | None) -> list[Expr]:
         """`node` with its text as data or raw: what stands in a role is data, and so is what an
-        argument brought or a model wrote; what else the program appends is raw."""
+        argument brought or a model wrote; what else the program appends is raw. A call that names
+        the run's own backend names none."""
+        other = node.backend if isinstance(node, Gen | Select) else None
+        if other is not None and is_own(self.executor, other):
+            node = replace(node, backend=None)  # type: ignore[type-var]
         if isinstance(node, Text) and node.kind is None:
             if role is not None:
                 self._warn_of_marks(node.text, role)
@@ -205,8 +209,10 @@ class Program:
 
     def _send(self, branch: Branch, op: Op, call: Call | ScoreCall) -> None:
         sink = partial(self._receive, branch, op)
-        own = op.select.backend if isinstance(op, Choose) else getattr(op, "backend", None)
-        executor = own or self.executor
+        assert isinstance(op, Generate | Choose)
+        executor = self.executor
+        if op.backend is not None:
+            executor = self.run.others.ask(branch.id, op, op.backend)
         send: Any = executor.generate if isinstance(call, Call) else executor.score
         try:
             cancel = send(call, sink)
@@ -222,6 +228,9 @@ class Program:
             cancel()
 
     def _receive(self, branch: Branch, op: Op, message: Delta | Result | Scores) -> None:
+        assert isinstance(op, Generate | Choose)
+        if op.backend is not None and not isinstance(message, Delta):
+            self.run.others.answered(branch.id, message)
         if not isinstance(message, Scores) or message.error is not None:
             self._deliver(branch, op, message)
             return

@@ -27,6 +27,7 @@ from ...events import RunFinished, RunStarted
 from ...sampling import SamplingParams
 from ..executor import Executor
 from ..location import Location
+from .other_models import OtherModels
 from .program import Program, inside
 from .snapshot import Snapshot
 from .state import ProgramState
@@ -72,6 +73,7 @@ class Run:
         self.status: Status = "running"
         self.message = ""  # of `RunFinished`
         self.executor, self.stream = executor, stream
+        self.others = OtherModels(self.id, executor)
         self.marks, self.keep_tokens, self.held = marks, keep_tokens, held
         self.num_api_spec_tokens = num_api_spec_tokens
         self.defaults = SamplingParams.make(defaults)

@@ -189,6 +189,17 @@ def plain(value: Any) -> Any:
     return value
 
 
+def placed(value: Any, holes: Holes) -> Any:
+    """The other way round: texts with marks as placeholders."""
+    if isinstance(value, str):
+        return Placeholder(value, holes) if _OPEN in value else value
+    if type(value) in (list, tuple, set, frozenset):
+        return type(value)(placed(one, holes) for one in value)
+    if type(value) is dict:
+        return {placed(key, holes): placed(one, holes) for key, one in value.items()}
+    return value
+
+
 def is_marked(text: str) -> bool:
     """Whether a mark, or what is left of one, is in `text`."""
     return _BROKEN.search(text) is not None

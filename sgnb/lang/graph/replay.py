@@ -27,7 +27,7 @@ from ..executor import Executor
 from ..ir import ExpressionError, Gen, Select, Text
 from ..location import standing
 from .graph import Graph
-from .holes import Argument, Hole, Variable, fill
+from .holes import Argument, Hole, Variable, cut, fill
 from .nodes import Called, Constant, Forked, ForkItem, Joined, Node, OwnRun, Returned
 
 _short = reprlib.Repr()  # of each program's arguments: looks at the beginning of a long one only
@@ -88,11 +88,11 @@ class Plan:
     ) -> Any:
         """Append everything to `state`; what the program returned. `executor_of` gives the one for
         a `backend`, as of the programs that this one calls."""
-        return _Replay(self, state, arguments, executor_of).run()
+        return Replay(self, state, arguments, executor_of).run()
 
 
-class _Replay:
-    """One run of a plan."""
+class Replay:
+    """One run of a plan. `inline.py` has one for programs that are traced."""
 
     def __init__(
         self,
@@ -140,11 +140,14 @@ class _Replay:
                 still.append((order, stream))
                 continue
             standing.set(step.node.location)
-            _DO.get(type(step.node.what), _Replay._expr)(self, step)
+            self._do(step)
             self.left[stream].pop()
             moved = True
             if self.left[stream]:
                 heappush(heap, (self._next(stream), stream))
+
+    def _do(self, step: Step) -> None:
+        getattr(self, _DO.get(type(step.node.what), "_expr"))(step)
 
     def _next(self, stream: int) -> float:
         """The order of a stream's next step."""
@@ -226,8 +229,19 @@ class _Replay:
     def _gen(self, step: Step) -> None:
         gen: Any = step.node.what
         if step.node.holes:
-            gen = replace(gen, options=self._fill(gen.options, step.node))
+            given = [(name, self._option(value, step.node)) for name, value in gen.options]
+            gen = replace(gen, options=tuple(one for one in given if one[1] is not None))
         self._append(step, gen)
+
+    def _option(self, value: Any, node: Node) -> Any:
+        """The value of a generation's option: of one that is an argument, what that is."""
+        match cut(value) if isinstance(value, str) else ():
+            case [int(number)]:
+                hole = dict(node.holes)[number]
+                if isinstance(hole, Argument) and hole.how is None:
+                    given = self.arguments[hole.name]
+                    return tuple(given) if isinstance(given, list) else given
+        return self._fill(value, node)
 
     def _select(self, step: Step) -> None:
         select: Any = step.node.what
@@ -306,18 +320,18 @@ def _formatted(value: Any, how: str | None) -> str:
     return repr(value) if how == "r" else format(value, how[1:])
 
 
-_DO: dict[type, Callable[[_Replay, Step], None]] = {
-    Constant: _Replay._text,
-    Argument: _Replay._text,
-    Variable: _Replay._text,
-    Gen: _Replay._gen,
-    Select: _Replay._select,
-    Assign: _Replay._op,
-    VarScopeBegin: _Replay._op,
-    VarScopeEnd: _Replay._op,
-    Forked: _Replay._fork,
-    Joined: _Replay._join,
-    Called: _Replay._call,
-    Returned: _Replay._return,
+_DO = {
+    Constant: "_text",
+    Argument: "_text",
+    Variable: "_text",
+    Gen: "_gen",
+    Select: "_select",
+    Assign: "_op",
+    VarScopeBegin: "_op",
+    VarScopeEnd: "_op",
+    Forked: "_fork",
+    Joined: "_join",
+    Called: "_call",
+    Returned: "_return",
 }
-"""What is done for a node; all others are appended as they are."""
+"""The method of `Replay` for a node; all others are appended as they are."""

@@ -7,17 +7,14 @@ they are written, as in a run.
 
 from __future__ import annotations
 
-import re
+import contextlib
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
 from typing import Any, NoReturn
 
-from ...errors import Aborted, SgnbError, TraceError
-from ...events import EventLog
-from ...segment import Segment
-from ..chat import PLAIN, ChatTemplate
+from ...errors import SgnbError, TraceError
 from ..chat.reasoning import reasoning_name
 from ..core.branch import Branch
 from ..core.ops import Assign, Generate, GenerateCalls, Join, Op, VarScopeBegin, VarScopeEnd
@@ -29,32 +26,8 @@ from ..ir import Expr, Gen, Select, Text, ToolResults, UseTools, parts
 from ..location import Location, caller
 from .graph import Graph
 from .holes import Argument, Holes, Placeholder, Variable, cut, is_marked, numbers, plain
+from .no_executor import NoExecutor
 from .nodes import Called, Constant, Forked, ForkItem, Joined, Node, Returned, What
-
-
-class NoExecutor:
-    """Of programs that are only traced: it has a chat template and is never asked."""
-
-    tokenizer_id = ""
-    marks: re.Pattern[str] | None = None
-
-    def __init__(self) -> None:
-        self.chat: ChatTemplate = PLAIN
-        self.log = EventLog()
-
-    def generate(self, call: Any, sink: Any) -> NoReturn:
-        raise Aborted("a traced program asks no model")
-
-    score = generate
-
-    def encode(self, segments: Sequence[Segment]) -> list[int]:
-        return []
-
-    def flush_cache(self) -> int:
-        return 0
-
-    def server_info(self) -> dict[str, Any]:
-        return {}
 
 
 class Tracer(Program):
@@ -173,18 +146,15 @@ class Trace:
         run: Run,
     ) -> TracingState:
         """Trace a program on a stream of its own."""
-        tracer = Tracer(self, run)
-        self._begin(tracer.root)
+        tracer = self.begin(run)
         token = inside.set(tracer)
         try:
             value = self.call_inside(TracingState(tracer.root, True), called, func, args, kwargs)
         finally:
             inside.reset(token)
         _check_returned(value)
-        self._titles.append(called.title)
-        self._add(tracer.root, Returned(plain(value)))
-        self._titles.pop()
-        tracer.value, tracer.closed = value, True
+        with self.titled(called.title):
+            self.end(tracer, value)
         return TracingState(tracer.root)
 
     def call_inside(
@@ -197,10 +167,10 @@ class Trace:
     ) -> Any:
         """Trace a program's code on a `state`, such as that of a program that calls it. What it
         returned."""
-        self._titles.append(called.title)
-        self._add(state._branch, called)
         try:
-            return func(state, *args, **kwargs)
+            with self.titled(called.title):
+                self.record_call(state._branch, called)
+                return func(state, *args, **kwargs)
         except SgnbError as error:
             if not is_marked(str(error)):
                 raise
@@ -210,8 +180,34 @@ class Trace:
             what = f"{called.title} raised {type(error).__name__} while it was traced: {error}"
             hint = "an argument without a value may be the cause: f.trace(name=value) gives it one"
             raise TraceError(f"{_line_of(error)}: {what}", hint) from error
+
+    @contextlib.contextmanager
+    def titled(self, title: str) -> Iterator[None]:
+        """The nodes that are added are those of a program's code."""
+        self._titles.append(title)
+        try:
+            yield
         finally:
             self._titles.pop()
+
+    def begin(self, run: Run) -> Tracer:
+        """Begin a program's stream."""
+        tracer = Tracer(self, run)
+        self._begin(tracer.root)
+        return tracer
+
+    def end(self, tracer: Tracer, value: Any) -> None:
+        """Its code is over, and has returned `value`."""
+        self._add(tracer.root, Returned(plain(value)))
+        tracer.value, tracer.closed = value, True
+
+    def record_call(self, branch: Branch, called: Called) -> None:
+        """Take the beginning of a program's code."""
+        self._add(branch, called)
+
+    def variable(self, branch: Branch, name: str, later: int, item: int | None) -> Placeholder:
+        """What a name had before it was set `later` times more."""
+        return self._variable(branch, name, self._versions[branch][name] - 1 - later, item)
 
     def number(self, branch: Branch) -> int:
         """Of a stream."""

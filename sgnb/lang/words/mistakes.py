@@ -24,16 +24,21 @@ def check(func: Callable[..., Any], source: str, first_line: int) -> None:
     if not isinstance(func, FunctionType):
         return
     source = textwrap.dedent(source)
-    try:
-        statements = ast.parse(source).body
-    except SyntaxError:
-        return
-    match statements:
-        case [ast.FunctionDef(body=body) | ast.AsyncFunctionDef(body=body)]:
-            statements = body
     finder = _Finder(func, source.splitlines(), first_line)
-    for statement in statements:
+    for statement in statements(source):
         finder.visit(statement)
+
+
+def statements(source: str) -> list[ast.stmt]:
+    """Of a function or its body; none of what cannot be parsed."""
+    try:
+        found = ast.parse(textwrap.dedent(source)).body
+    except SyntaxError:
+        return []
+    match found:
+        case [ast.FunctionDef(body=body) | ast.AsyncFunctionDef(body=body)]:
+            return body
+    return found
 
 
 class _Finder(ast.NodeVisitor):

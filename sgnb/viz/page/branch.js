@@ -1,11 +1,11 @@
-// The text of a branch, in pieces: {kind, text, request, from, to, skip} with the tokens it comes from, if any, and how much of their text it leaves out before.
+// The text of a branch, in pieces: {kind, text, request, from, to, skip, by} with the tokens it comes from, if any, how much of their text it leaves out before, and the letter of another model than the run's own that made it.
 // Twin of sgnb/viz/branch.py.
 
 const textOf = (pieces) => pieces.map((piece) => piece.text).join("");
 const lengthOf = (pieces) => pieces.reduce((sum, piece) => sum + piece.text.length, 0);
 
 function newBranch(name, parent) {
-  return { name, parent, pieces: [], shared: 0, forkedAt: 0, variables: {}, status: "running", error: "", generatedFrom: null };
+  return { name, parent, pieces: [], shared: 0, forkedAt: 0, variables: {}, makers: {}, status: "running", error: "", generatedFrom: null };
 }
 
 function take(pieces, length) {
@@ -38,7 +38,7 @@ function commonPrefix(a, b) {
 // Tokens that follow one another make one piece.
 function append(pieces, piece) {
   const last = pieces.at(-1);
-  const goesOn = last && last.kind === piece.kind && last.request === piece.request && last.to === piece.from && !piece.skip;
+  const goesOn = last && last.kind === piece.kind && last.request === piece.request && last.to === piece.from && !piece.skip && (last.by ?? "") === (piece.by ?? "");
   if (goesOn) {
     last.text += piece.text;
     last.to = piece.to;
@@ -51,13 +51,14 @@ function cut(branch, length) {
   if (length < lengthOf(branch.pieces)) branch.pieces = take(branch.pieces, length);
 }
 
-// Show a request's prompt; what was coloured already keeps its colour. Of a request that only scores no more is shown than the branch has.
-function showPrompt(branch, pieces, generates) {
+// Show a request's prompt; what was coloured already keeps its colour, and what another model made its mark. Of a request that only scores no more is shown than the branch has. ofOther: to another model, whose chat template may write the same roles in other words: those are not shown.
+function showPrompt(branch, pieces, generates, ofOther) {
   const old = textOf(branch.pieces);
   let text = textOf(pieces);
+  const at = text.indexOf(old);
+  if (at < 0 && (ofOther || !generates)) return;
+  const marked = at < 0 ? [] : madeByOthers(branch.pieces);
   if (!generates) {
-    const at = text.indexOf(old);
-    if (at < 0) return;
     text = text.slice(0, at + old.length);
     pieces = take(pieces, text.length);
   }
@@ -68,7 +69,20 @@ function showPrompt(branch, pieces, generates) {
   branch.shared = Math.min(branch.shared, common);
   cut(branch, kept);
   for (const piece of drop(pieces, kept)) append(branch.pieces, piece);
+  for (const { begin, piece } of marked) {
+    const end = at + begin + piece.text.length;
+    branch.pieces = [...take(branch.pieces, at + begin), piece, ...drop(branch.pieces, end)];
+  }
   branch.generatedFrom = generates ? text.length : null;
+}
+
+// What other models than the run's own made, each with where it begins.
+function madeByOthers(pieces) {
+  let begin = 0;
+  return pieces.map((piece) => {
+    begin += piece.text.length;
+    return { begin: begin - piece.text.length, piece };
+  }).filter(({ piece }) => piece.by);
 }
 
 // Text that stands here and was sent by a fork.

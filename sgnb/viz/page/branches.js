@@ -11,6 +11,11 @@ function lanesOf(state, run) {
     if (!lanes.has(request.branch)) lanes.set(request.branch, { name: request.branch, requests: [] });
     lanes.get(request.branch).requests.push(request);
   }
+  for (const call of run.asked.filter(({ counted }) => !counted)) {
+    if (!lanes.has(call.branch)) lanes.set(call.branch, { name: call.branch, requests: [] });
+    lanes.get(call.branch).requests.push(call);
+  }
+  for (const { requests } of lanes.values()) requests.sort((a, b) => a.queued - b.queued);
   const order = (name) => name.split(".").map((part) => part.padStart(6, "0")).join(".");
   return [...lanes.values()].sort((a, b) => (order(a.name) < order(b.name) ? -1 : 1));
 }
@@ -51,6 +56,14 @@ function drawRequest(context, colours, surface, request, now, place, y, tall, be
   bar(colours.sampled, 0.75, first, end);
   for (const token of request.output) if (token.kind === "jumped") fillTinted(context, colours.jumped, 1, place(token.t) - 1, y - 1, 2.5, tall + 2);
   surface.region({ x: place(request.queued), y, width: Math.max(3, place(end) - place(request.queued)), height: tall, of: request, begin });
+}
+
+// The letter of another model, where its request begins.
+function drawMark(context, colours, mark, x, y, tall) {
+  if (!mark) return;
+  fillTinted(context, colours.fg, 1, x, y, 11, tall);
+  context.fillStyle = colours.bg;
+  context.fillText(mark, x + 2, y + tall / 2 + 1);
 }
 
 function newBranchesPanel(host, page) {
@@ -156,6 +169,7 @@ function newBranchesPanel(host, page) {
     context.rect(GUTTER, 0, width - GUTTER - 92, y + LANE);
     context.clip();
     for (const request of requests) drawRequest(context, colours, surface, request, shown.state.t, place, y, tall, shown.run.t);
+    for (const request of requests) drawMark(context, colours, markOf(shown.run, request.model), place(request.queued), y, tall);
     context.restore();
     surface.region({ x: 0, y, width: GUTTER - 1, height: tall, lane: name });
     context.fillStyle = colours.muted;

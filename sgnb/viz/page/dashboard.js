@@ -12,6 +12,8 @@ const STATE_HINT = "Point at a state to see what leads on from it; a click keeps
 
 const PANELS = { compare: ["comparison", newComparePanel], tree: ["radix tree", newTreePanel], source: ["program", newSourcePanel], branches: ["branches", newBranchesPanel], time: ["cache and batch", newTimePanel], grammar: ["grammar", newGrammarPanel] };
 
+const OF_ONE_ENGINE = new Set(["tree", "time"]);
+
 // `ask`, where there is an engine: does something to a node of its cache, and promises what came of it.
 function newDashboard(host, store, { run: wanted, views, ask = null }) {
   const card = el("div", "sgnb sgnb-card", "", { role: "group", "aria-label": "what the engine does" });
@@ -21,10 +23,11 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   const progress = el("div", "sgnb-progress", "", { role: "progressbar", "aria-valuemin": "0", "aria-label": "programs done" });
   progress.hidden = true;
   const bar = el("div");
-  const note = el("div", "sgnb-note");
+  const note = el("div", "sgnb-note"), models = el("div", "sgnb-note sgnb-models");
   const body = el("div", "sgnb-body"), main = el("div", "sgnb-main"), side = el("div", "sgnb-side");
   const tabs = el("div", "sgnb-tabs", "", { role: "tablist", "aria-label": "views" });
   const stage = el("div", "sgnb-panel", "", { role: "tabpanel", tabindex: "-1" });
+  const engines = el("select", "sgnb-select sgnb-engines", "", { "aria-label": "engine whose cache is shown" });
   const inspector = el("div", "sgnb-inspector", "", { "aria-live": "polite" });
   const actions = el("div", "sgnb-actions", "", { role: "group", "aria-label": "what can be done to this node" });
   const foot = el("div", "sgnb-foot");
@@ -35,14 +38,14 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   const chosenRange = button("", "let go of this range of time", () => brush(null));
   progress.append(bar);
   head.append(title, status, gain, figures);
-  side.append(tabs, stage, inspector, actions);
+  side.append(tabs, engines, stage, inspector, actions);
   body.append(main, side);
   foot.append(legend, el("span", "sgnb-space"), chosenRange, slider, clock, now);
-  card.append(head, progress, note, body, foot);
+  card.append(head, progress, models, note, body, foot);
   host.append(card);
 
-  // `range`: the times that all views show, or null; `within`: the nodes that were made or used then.
-  const page = { hover, pin, keep, brush, showRun, range: null, within: null, repaint: () => paint(true), seekTime: (t) => seek(store.placeAt(t)) };
+  // `range`: the times that all views show, or null; `within`: the nodes that were made or used then. `engine`: the one whose cache is shown.
+  const page = { hover, pin, keep, brush, showRun, range: null, within: null, engine: 0, repaint: () => paint(true), seekTime: (t) => seek(store.placeAt(t)) };
   const textPanel = newTextPanel(el("div", "sgnb-panel"), page), rowsPanel = newRowsPanel(el("div", "sgnb-panel"), page);
   let picked = null; // the run of a comparison that the other views show
   let panel = null, chosen = null, pinned = null, hovered = null, painted = -1, wasSilent = false, mainPanel = null;
@@ -53,6 +56,11 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     store.seek(place);
     paint(true);
   }
+  engines.addEventListener("change", () => {
+    page.engine = Number(engines.value);
+    keep(null);
+    paint(true);
+  });
   let due = false;
   function brush(range) {
     page.range = range && range.to > range.from ? range : null;
@@ -96,17 +104,17 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     const selection = hovered ?? pinned;
     mainPanel?.highlight(selection);
     panel?.highlight(selection);
-    const state = store.shown();
-    if (selection?.node !== undefined) lightNode(state, selection.node);
-    paintActions(state);
-    const found = describe(state, selection);
+    const state = store.shown(), own = stateOf(state, page.engine);
+    if (selection?.node !== undefined) lightNode(own, selection.node);
+    paintActions(own);
+    const found = describe(selection?.node === undefined ? state : own, selection);
     if (found && selection.node !== undefined && selection.node === answer?.node) found.facts.push(["kernel", answer.text]);
     if (JSON.stringify(found) === said) return;
     said = JSON.stringify(found);
     if (!found) inspector.replaceChildren(el("span", "sgnb-label sgnb-hint", isBare(store.state) ? STATE_HINT : HINT));
     else {
       inspector.classList.add("sgnb-used");
-      inspector.replaceChildren(...(found.text ? [el("pre", "sgnb-inspected", visible(found.text))] : []), ...found.facts.flatMap(([name, value]) => [el("span", "sgnb-label", name), el("span", "", value)]));
+      inspector.replaceChildren(...(found.text ? [el("pre", "sgnb-inspected", visible(found.text), { tabindex: "0", role: "group", "aria-label": "its text" })] : []), ...found.facts.flatMap(([name, value]) => [el("span", "sgnb-label", name), el("span", "", value)]));
     }
   }
   // The tokens of the text that a node of the tree holds.
@@ -136,7 +144,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     if (id === undefined || !state.nodes.has(id)) return [];
     const held = pinnedSince.get(id) ?? state.pins.has(id);
     const asked = (action, title) => [action, title, () => askKernel(action, id)];
-    const cache = !ask || store.place !== null || state.stopped ? [] : [held ? asked("unpin", "let the cache evict it again") : asked("pin", "keep it, and all above it, from eviction"), asked("evict", "free what nobody uses of it, and of all below it")];
+    const cache = !ask || page.engine || store.place !== null || state.stopped ? [] : [held ? asked("unpin", "let the cache evict it again") : asked("pin", "keep it, and all above it, from eviction"), asked("evict", "free what nobody uses of it, and of all below it")];
     return [...cache, ...(panel?.actions?.(id) ?? [])]; // fold comes and goes with children: no other moves for it
   }
   async function askKernel(action, node) {
@@ -216,6 +224,19 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     event.stopPropagation();
   });
 
+  // Which caches can be looked at: that of the engine itself, and of those that the run has asked too.
+  function paintEngines(state, run) {
+    const asked = [...(run?.models.values() ?? [])].filter(({ engine }) => engine && state.others.get(engine)?.engine);
+    if (!asked.some(({ engine }) => engine === page.engine)) page.engine = 0;
+    engines.hidden = !asked.length || !OF_ONE_ENGINE.has(chosen);
+    const all = asked.length ? [run.models.get(0), ...asked] : [];
+    list(engines, all, () => el("option"), (option, model) => {
+      setText(option, `cache of ${titleOf(model)}`);
+      option.value = String(model.engine);
+    });
+    engines.value = String(page.engine);
+  }
+
   const isSilent = () => store.live && performance.now() - store.heard > SILENT_AFTER;
   function paintHead(run, state, silent) {
     const said = silent ? ["error", `no word from the kernel for ${Math.round((performance.now() - store.heard) / 1000)} s`] : run ? [run.status, run.status] : store.live ? ["running", "live"] : ["done", "as it was"];
@@ -230,8 +251,8 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     setText(status, said[1]);
     status.className = `sgnb-status sgnb-is-${said[0]}`;
     if (!run) return;
-    const f = run.figures, each = secondsPerToken(store.steps);
-    const saved = each && f.cached_tokens ? `: about ${duration(each * f.cached_tokens)}` : "";
+    const f = run.figures, seconds = [...run.models.values()].reduce((sum, { engine, cached }) => sum + cached * (secondsPerToken(store.of(engine).steps) ?? 0), 0);
+    const saved = seconds ? `: about ${duration(seconds)}` : "";
     gain.classList.toggle("sgnb-nothing", !f.cached_tokens);
     const again = f.again_tokens ? `; ${grouped(f.again_tokens)} more computed again for want of a state` : "";
     setText(gain, f.prompt_tokens ? `${grouped(f.cached_tokens)} of ${plural(f.prompt_tokens, "prompt token")} found in the cache${saved}${again}` : "");
@@ -244,6 +265,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     bar.style.width = percent(f.finished, f.total).replace(" ", "");
     const notes = [run.message, !run.message && run.failed && f.total > 1 && `${run.failed} failed${run.failed === 1 ? "" : ", the first with"}: ${run.firstError}`, state.lost && `incomplete: ${plural(state.lost, "record")} lost`, state.stopped && `the engine has stopped: ${state.stopped}`];
     setText(note, visible(notes.filter(Boolean).join("\n")));
+    setText(models, wordsOfModels(run).join("\n"));
     list(legend, Object.keys(KINDS).filter((kind) => COUNTS[kind]?.(f)), () => {
       const item = el("span", "sgnb-legend-item");
       item.append(el("span"), el("b"));
@@ -271,10 +293,12 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     [painted, wasSilent] = [store.version, silent];
     chooseMain(run);
     paintTabs(run, state);
-    page.within = page.range && nodesWithin(store, state, page.range);
+    paintEngines(state, run);
+    page.within = page.range && nodesWithin(store, state, page.range, page.engine);
     mainPanel?.paint(state, run, store.live && !silent && store.place === null, store);
     markRange(state);
-    if (panel && (run || chosen !== "branches")) panel.paint(state, run, store.live, store);
+    const engine = OF_ONE_ENGINE.has(chosen) ? page.engine : 0;
+    if (panel && (run || chosen !== "branches")) panel.paint(stateOf(state, engine), run, store.live, store.of(engine));
     side.hidden = !tabs.childElementCount;
     body.classList.toggle("sgnb-alone", panel === null || mainPanel === null);
     paintFoot(state, run);
@@ -292,7 +316,7 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     const state = store.state, run = runOf(state);
     const characters = run ? [...run.branches.values()].reduce((sum, branch) => sum + lengthOf(branch.pieces), 0) : 0;
     return {
-      records: store.records.length, nodes: state.nodes.size - 1, cached: state.cachedTokens, evicted: state.evicted, checkpoints: state.checkpoints, missing: state.missing, lost: state.lost,
+      records: store.records.length, engines: 1 + state.others.size, nodes: state.nodes.size - 1, cached: state.cachedTokens, evicted: state.evicted, checkpoints: state.checkpoints, missing: state.missing, lost: state.lost,
       locked: [...state.nodes.values()].filter((node) => node.locks > 0).length, characters, view: chosen,
       ...(run ? { status: run.status, ...run.figures, hit_rate: run.figures.cached_tokens / Math.max(1, run.figures.prompt_tokens) } : {}),
     };

@@ -10,7 +10,9 @@ function describeToken(state, { request: id, position }) {
   const request = state.requests.get(id), token = request && tokenAt(request, position);
   if (!token) return null;
   const before = tokenAt(request, position - 1);
-  const facts = [["origin", KINDS[token.kind].join(": ")], ["token", `${token.token}, position ${position}`], ["of", `branch ${request.branch}${request.name ? `, ${visible(request.name)}` : ""}`]];
+  const facts = [["origin", KINDS[token.kind].join(": ")], ["token", `${ownNumber(token.token)}, position ${position}`], ["of", `branch ${request.branch}${request.name ? `, ${visible(request.name)}` : ""}`]];
+  const run = state.runs.get(request.run);
+  if (request.model) facts.push(["model", titleOf(run.models.get(request.model))]);
   if (request.line) facts.push(["line", placeOf(state, request)]);
   if (token.logprob !== null && token.logprob !== undefined) facts.push(["probability", `${(100 * Math.exp(token.logprob)).toFixed(1)} % (log ${token.logprob.toFixed(2)})`]);
   if (token.t !== undefined && before?.t !== undefined) facts.push(["time", `${duration(token.t - before.t)} after the token before`]);
@@ -20,7 +22,7 @@ function describeToken(state, { request: id, position }) {
   if (token.mask) facts.push(["grammar", `${plural(token.mask.allowed, "token")} allowed, ${(100 * Math.exp(token.mask.kept)).toFixed(1)} % of the probability${token.mask.before >= 0 ? `, state ${token.mask.before} → ${token.mask.after}` : ""}`]);
   if (token.alternatives) facts.push(["likeliest", alternativesOf(state, token)]);
   if (token.jump) facts.push(["grammar", `forced${token.jump.labels.length ? ` by ${visible(token.jump.labels.join(" "))}` : ""}${token.jump.before >= 0 ? `, state ${token.jump.before} → ${token.jump.after}` : ""}`]);
-  const node = [...(nodesOf(state, { request: id, position }) ?? [])][0];
+  const node = [...(nodesOf(stateOf(state, request.engine), { request: id, position }) ?? [])][0];
   if (node !== undefined) facts.push(["cache", `node ${node}`]);
   return { text: textOfTokens(state.vocabulary, [token.token]), facts };
 }

@@ -9,26 +9,26 @@ function newState() {
   return {
     t: 0, lost: 0, missing: 0, engine: null, stopped: "", added: 0, evicted: 0, cachedTokens: 0, checkpoints: 0, pins: new Map(),
     vocabulary: new Map(), nodes: new Map([[ROOT, newNode(ROOT, -1, [], "", 0, 0)]]), ghosts: [], runs: new Map(), requests: new Map(), live: new Set(),
-    comparison: null, automata: new Map(),
+    comparison: null, automata: new Map(), others: new Map(),
   };
 }
 
 // Everything that later records may change is copied.
 function copyState(state) {
   const copied = (map, copy) => new Map([...map].map(([key, value]) => [key, copy(value)]));
-  const branch = (b) => ({ ...b, pieces: b.pieces.map((piece) => ({ ...piece })), variables: { ...b.variables } });
-  const run = (r) => ({ ...r, figures: { ...r.figures }, branches: copied(r.branches, branch), rows: copied(r.rows, (row) => ({ ...row })) });
-  return {
-    ...state,
+  const branch = (b) => ({ ...b, pieces: b.pieces.map((piece) => ({ ...piece })), variables: { ...b.variables }, makers: { ...b.makers } });
+  const same = (one) => ({ ...one });
+  const run = (r) => ({ ...r, figures: { ...r.figures }, branches: copied(r.branches, branch), rows: copied(r.rows, same), models: copied(r.models, same), calls: copied(r.calls, same), asked: r.asked.map(same) });
+  const tree = (own) => ({ ...own, pins: new Map(own.pins), nodes: copied(own.nodes, (node) => ({ ...node, children: new Map(node.children) })), ghosts: [...own.ghosts], live: new Set(own.live) });
+  const copy = {
+    ...tree(state),
     vocabulary: new Map(state.vocabulary),
-    pins: new Map(state.pins),
-    nodes: copied(state.nodes, (node) => ({ ...node, children: new Map(node.children) })),
-    ghosts: [...state.ghosts],
     runs: copied(state.runs, run),
     requests: copied(state.requests, (request) => ({ ...request, output: [...request.output] })),
-    live: new Set(state.live),
     automata: new Map(state.automata),
   };
+  copy.others = copied(state.others, (own) => shareWith(copy, tree(own)));
+  return copy;
 }
 
 function newNode(id, parent, tokens, namespace, order, t) {
@@ -71,6 +71,7 @@ function newRun(event, t) {
   return {
     run: event.run, title: event.title, source: event.source, file: event.file, firstLine: event.first_line, status: "running", message: "", began: null, seconds: 0, t,
     branches: new Map(), rows: new Map(), hidden: 0, failed: 0, firstError: "",
+    models: new Map([[0, newModel(0)]]), calls: new Map(), asked: [], // of other models: calls that are open, by branch, and those without requests
     figures: { prompt_tokens: 0, cached_tokens: 0, again_tokens: 0, output_tokens: 0, jumped_tokens: 0, passes: 0, finished: 0, total: event.total },
   };
 }
@@ -129,14 +130,16 @@ function stream(state, request, kind, bytes, final = false) {
   const from = Math.min(request.told, to);
   // Forced text may begin inside the first of its tokens: retokenizing has replaced the last ones.
   const whole = kind === "jumped" ? textOfTokens(state.vocabulary, request.output.slice(from - request.prompt.length).map(({ token }) => token)) : text;
-  append(branch.pieces, { kind, text, request: request.id, from, to, ...(whole.length > text.length && { skip: whole.length - text.length }) });
+  const by = markOf(state.runs.get(request.run), request.model);
+  append(branch.pieces, { kind, text, request: request.id, from, to, by, ...(whole.length > text.length && { skip: whole.length - text.length }) });
   if (text) request.told = to;
 }
 
 function finishText(run, event, text) {
   const row = rowOf(run, event.branch);
   if (row) Object.assign(row, { answer: text, name: event.name });
-  const branch = run.branches.get(event.branch);
+  const branch = run.branches.get(event.branch), by = markOf(run, run.calls.get(event.branch)?.model);
+  run.calls.delete(event.branch);
   if (!branch) return;
   let same = 0;
   if (branch.generatedFrom !== null) {
@@ -145,8 +148,9 @@ function finishText(run, event, text) {
     cut(branch, branch.generatedFrom + same);
     branch.generatedFrom = null;
   }
-  append(branch.pieces, { kind: "sampled", text: text.slice(same) });
+  append(branch.pieces, { kind: "sampled", text: text.slice(same), by });
   branch.variables[event.name] = text;
+  branch.makers[event.name] = by;
 }
 
 // Handlers of records that name a run.
@@ -177,6 +181,7 @@ const OF_RUNS = {
     if (row) row.arguments = event.arguments;
   },
   BranchFinished(run, event, state, t) {
+    run.calls.delete(event.branch);
     if (!event.branch.includes(".")) run.figures.finished += 1;
     if (event.error) {
       run.failed += 1;
@@ -192,6 +197,16 @@ const OF_RUNS = {
     if (!branch) return;
     branch.generatedFrom = null;
     append(branch.pieces, { kind: "text", text: event.text });
+  },
+  TextStreamed(run, event) {
+    const branch = run.branches.get(event.branch), by = markOf(run, run.calls.get(event.branch)?.model);
+    if (!branch) return;
+    branch.generatedFrom ??= lengthOf(branch.pieces);
+    append(branch.pieces, { kind: "sampled", text: event.text, by });
+  },
+  ModelAsked: askModel,
+  ModelAnswered(run, event, state, t) {
+    answerModel(run, event, rowOf(run, event.branch), t);
   },
   GenerationDone(run, event) {
     finishText(run, event, event.text);
@@ -309,8 +324,12 @@ const OF_ENGINE = {
     const run = state.runs.get(event.run);
     const live = [...state.live].map((id) => state.requests.get(id)).filter((request) => request.finished === null);
     const busy = live.some((request) => request.shown && request.run === event.run && request.branch === event.branch);
+    const engine = event.of_engine ?? 0, model = run ? [...run.models.values()].find((one) => one.engine === engine)?.number ?? 0 : 0;
+    const call = engine ? run?.calls.get(event.branch) : undefined;
+    if (call) call.counted = run.asked[call.place].counted = true;
+    if (run) beginUse(run.models.get(model), t);
     state.requests.set(event.request, {
-      id: event.request, run: event.run, branch: event.branch, name: event.name, purpose: event.purpose, file: event.file, line: event.line, prompt: event.prompt, namespace: event.namespace, output: [],
+      id: event.request, engine, model, run: event.run, branch: event.branch, name: event.name, purpose: event.purpose, file: event.file, line: event.line, prompt: event.prompt, namespace: event.namespace, output: [],
       queued: t, admitted: null, first: null, finished: null, cached: 0, again: 0, written: 0, told: event.prompt.length, pending: NO_BYTES, forced: NO_BYTES,
       leaves: null, grammar: "", states: 0, automaton: 0, bound: false, shown: Boolean(run?.branches.has(event.branch)) && !busy,
     });
@@ -326,22 +345,14 @@ const OF_ENGINE = {
     const run = state.runs.get(request.run);
     if (!run) return;
     timed(run, t);
-    run.figures.prompt_tokens += request.prompt.length;
-    run.figures.cached_tokens += cached;
-    run.figures.again_tokens += again;
-    const row = rowOf(run, request.branch);
-    if (row) {
-      row.prompt += request.prompt.length;
-      row.cached += cached;
-      row.again += again;
-    }
+    countFound(run, request.model, rowOf(run, request.branch), request.prompt.length, cached, again);
     if (!request.shown) return;
     const piece = (kind, text, from, to) => ({ kind, text, request: request.id, from, to });
     const whole = textOfTokens(state.vocabulary, request.prompt), found = cached + again;
     const [before, within] = [cached, found].map((end) => decodeMore(NO_BYTES, bytesOf(state.vocabulary, request.prompt.slice(0, end)))[0].length);
     const pieces = [piece("cached", whole.slice(0, before), 0, cached), piece("again", whole.slice(before, within), cached, found), piece("computed", whole.slice(within), found, request.prompt.length)];
     const branch = run.branches.get(request.branch);
-    showPrompt(branch, pieces, request.purpose === "generate");
+    showPrompt(branch, pieces, request.purpose === "generate", request.model > 0);
     for (let above = run.branches.get(branch.parent); above; above = run.branches.get(above.parent)) showSent(above, pieces);
     stream(state, request, "jumped", request.forced);
   },
@@ -365,9 +376,7 @@ const OF_ENGINE = {
       const run = state.runs.get(request.run);
       if (!run) return;
       involved.add(run);
-      run.figures.output_tokens += 1;
-      const row = rowOf(run, request.branch);
-      if (row) row.output += 1;
+      countWritten(run, request.model, rowOf(run, request.branch), 1);
       stream(state, request, "sampled", bytesOf(state.vocabulary, [token]));
     });
     event.masked.request.forEach((id, i) => {
@@ -404,10 +413,8 @@ const OF_ENGINE = {
     const run = state.runs.get(request.run);
     if (!run) return;
     timed(run, t);
-    run.figures.output_tokens += count;
+    countWritten(run, request.model, rowOf(run, request.branch), count);
     run.figures.jumped_tokens += count;
-    const row = rowOf(run, request.branch);
-    if (row) row.output += count;
     if (request.admitted !== null) stream(state, request, "jumped", bytes);
     else request.forced = new Uint8Array([...request.forced, ...bytes]);
   },
@@ -418,16 +425,19 @@ const OF_ENGINE = {
     const run = state.runs.get(request.run);
     if (!run) return;
     timed(run, t);
-    run.figures.output_tokens += event.output_tokens - request.written;
+    const untold = !request.prompt.length; // its tokens were counted elsewhere
+    if (untold) countFound(run, request.model, rowOf(run, request.branch), event.prompt_tokens, event.cached_tokens);
+    countWritten(run, request.model, untold ? rowOf(run, request.branch) : null, event.output_tokens - request.written);
+    endUse(run.models.get(request.model), t);
     stream(state, request, "sampled", NO_BYTES, true);
   },
 };
 
 function apply(state, record) {
-  const { kind, t } = record;
-  state.t = Math.max(state.t, t);
-  if (OF_ENGINE[kind]) OF_ENGINE[kind](state, record, t);
-  else if (OF_TREE[kind]) OF_TREE[kind](state, record, t);
+  const { kind, t } = record, own = stateOf(state, record.of_engine);
+  state.t = own.t = Math.max(state.t, t);
+  if (OF_ENGINE[kind]) OF_ENGINE[kind](own, record, t);
+  else if (OF_TREE[kind]) OF_TREE[kind](own, record, t);
   else if (OF_RUNS[kind] && state.runs.has(record.run)) {
     const run = state.runs.get(record.run);
     OF_RUNS[kind](run, record, state, t);

@@ -59,7 +59,7 @@ function newSourcePanel(host, page) {
     });
   }
   function highlight(selection) {
-    const request = selection && shown?.state.requests.get(selection.request ?? shown.state.nodes.get(selection.node)?.request);
+    const request = selection && shown?.state.requests.get(selection.request ?? stateOf(shown.state, page.engine).nodes.get(selection.node)?.request);
     for (const row of body.children) row.classList.toggle("sgnb-lit", Boolean(request) && request.file === shown.run.file && Number(row.dataset.line) === request.line);
   }
   return { paint, highlight };

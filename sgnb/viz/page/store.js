@@ -3,17 +3,23 @@
 const KEYFRAME = 2000; // records between the copies from which an earlier state is made again
 
 function newStore() {
-  const store = { records: [], state: newState(), place: null, version: 0, live: true, heard: performance.now(), steps: newSteps(), admissions: [], evictions: [], drops: [], prefixes: newPrefixes() };
+  const store = { records: [], state: newState(), place: null, version: 0, live: true, heard: performance.now(), ...newColumns() }, others = new Map();
   const keyframes = [];
 
   // `place`: how many records the shown state has seen; null follows the newest.
   store.add = (records) => {
     for (const record of records) {
       store.records.push(record);
-      collect(store, record);
+      collect(store.of(record.of_engine), store.state, record);
       apply(store.state, record);
     }
     store.version += 1;
+  };
+  // The columns of an engine, in place of those of the first one.
+  store.of = (engine) => {
+    if (!engine) return store;
+    if (!others.has(engine)) others.set(engine, Object.assign(Object.create(store), newColumns()));
+    return others.get(engine);
   };
   store.shown = () => (store.place === null ? store.state : store.at(store.place));
 
@@ -53,7 +59,9 @@ function newStore() {
 
 const newSteps = () => ({ t: [], seconds: [], prefill: [], decode: [], waiting: [], free: [], cached: [], inFlight: [], freeStates: [], keptStates: [] });
 
-function collect({ steps, admissions, evictions, drops, prefixes, state }, record) {
+const newColumns = () => ({ steps: newSteps(), admissions: [], evictions: [], drops: [], prefixes: newPrefixes() });
+
+function collect({ steps, admissions, evictions, drops, prefixes }, state, record) {
   const request = state.requests.get(record.request);
   if (record.kind === "StepRan") {
     const { request: ids, start, length } = record.extended;
@@ -68,7 +76,7 @@ function collect({ steps, admissions, evictions, drops, prefixes, state }, recor
   } else if (record.kind === "RequestFinished") {
     if (request) prefixes.add([...request.prompt, ...request.output.map(({ token }) => token)], request.namespace);
   } else if (record.kind === "NodeEvicted") {
-    evictions.push({ t: record.t, tokens: state.nodes.get(record.node)?.tokens.length ?? 0 });
+    evictions.push({ t: record.t, tokens: stateOf(state, record.of_engine).nodes.get(record.node)?.tokens.length ?? 0 });
   } else if (record.kind === "CheckpointDropped") {
     drops.push({ t: record.t });
   }
@@ -124,12 +132,12 @@ function figuresWithin({ steps, admissions, evictions, drops }, { from, to }) {
   };
 }
 
-// The nodes that were made or used then, of those that the state has.
-function nodesWithin(store, state, { from, to }) {
+// The nodes of an engine that were made or used then, of those that its state has.
+function nodesWithin(store, state, { from, to }, engine = 0) {
   const found = new Set();
   for (let i = store.placeAt(from); i < store.placeAt(to); i += 1) {
-    const { kind, node } = store.records[i];
-    if (kind !== "NodeAdded" && kind !== "NodeTouched") continue;
+    const { kind, node, of_engine: of = 0 } = store.records[i];
+    if (of !== engine || (kind !== "NodeAdded" && kind !== "NodeTouched")) continue;
     for (let one = state.nodes.get(node); one && one.id !== ROOT && !found.has(one.id); one = state.nodes.get(one.parent)) found.add(one.id);
   }
   return found;
@@ -141,4 +149,4 @@ function secondsPerToken(steps) {
   return each.length ? each.reduce((least, one) => Math.min(least, one)) : null;
 }
 
-const parseLines = (text) => text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+const parseLines = (text) => text.split("\n").filter(Boolean).map(parseLine);

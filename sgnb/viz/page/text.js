@@ -165,6 +165,8 @@ function newBranchPainter(name) {
     };
     list(variables, Object.entries(branch.variables), made, (chip, [key, value]) => {
       setText(chip.firstChild, `${visible(key)} = `);
+      chip.dataset.by = branch.makers[key] ?? "";
+      chip.classList.toggle("sgnb-by", Boolean(branch.makers[key]));
       setText(chip.lastChild, inLine(String(value), 60));
       chip.title = visible(String(value).slice(0, 2000));
     });
@@ -188,11 +190,12 @@ function newPassage(caret, label = "text") {
 
 function paintPiece(state, span, piece, shade) {
   const split = piece.request !== undefined && (piece.kind === "sampled" || piece.kind === "jumped" || (shade !== "origin" && piece.to - piece.from < SPLIT_AT_MOST));
-  const key = `${piece.kind} ${piece.request} ${piece.from} ${piece.skip} ${split} ${shade}`;
+  const key = `${piece.kind} ${piece.by} ${piece.request} ${piece.from} ${piece.skip} ${split} ${shade}`;
   if (span.sgnbKey === key && span.sgnbText === piece.text) return;
   if (span.sgnbKey !== key) {
     span.sgnbKey = key;
-    span.className = `sgnb-k-${piece.kind}`;
+    span.className = `sgnb-k-${piece.kind}${piece.by ? " sgnb-by" : ""}`;
+    span.dataset.by = piece.by ?? "";
     span.title = split ? "" : KINDS[piece.kind].join(": ");
     span.sgnbSplit = null;
     span.replaceChildren();

@@ -38,7 +38,7 @@ const widget = () => {
 
   // Lines from number `from` on; those that the page has already are passed over.
   function take(from, lines) {
-    if (from + lines.length > have) store.add(lines.slice(have - from).map((line) => JSON.parse(line)));
+    if (from + lines.length > have) store.add(lines.slice(have - from).map(parseLine));
     have = Math.max(have, from + lines.length);
     schedule();
   }

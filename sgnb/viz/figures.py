@@ -1,0 +1,84 @@
+"""The figures of a run, and of each program of a batch. Knows no events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Figures:
+    """Counts over a run's requests, those that only score included."""
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    again_tokens: int = 0  # of those computed
+    output_tokens: int = 0
+    jumped_tokens: int = 0
+    passes: int = 0  # forward passes
+    seconds: float = 0.0  # from the first record to the last
+    finished: int = 0
+    total: int = 1
+
+    @property
+    def computed_tokens(self) -> int:
+        return self.prompt_tokens - self.cached_tokens
+
+    @property
+    def sampled_tokens(self) -> int:
+        return self.output_tokens - self.jumped_tokens
+
+    def by_kind(self) -> dict[str, int]:
+        """Tokens of each kind of text that there is; "again" are some of those computed."""
+        counts = {
+            "cached": self.cached_tokens,
+            "computed": self.computed_tokens,
+            "again": self.again_tokens,
+            "sampled": self.sampled_tokens,
+            "jumped": self.jumped_tokens,
+        }
+        return {k: n for k, n in counts.items() if n or k not in ("again", "jumped")}
+
+    @property
+    def hit_rate(self) -> float:
+        return self.cached_tokens / self.prompt_tokens if self.prompt_tokens else 0.0
+
+    @property
+    def tokens_per_second(self) -> float:
+        return self.output_tokens / self.seconds if self.seconds else 0.0
+
+    def line(self) -> str:
+        """All of it in one line, for people."""
+        parts = [f"{self.finished}/{self.total} runs"] if self.total > 1 else []
+        parts.append(f"{self.prompt_tokens} prompt + {self.output_tokens} new tokens")
+        parts.append(f"hit rate {self.hit_rate:.0%}")
+        parts += [f"{self.jumped_tokens} jumped"] if self.jumped_tokens else []
+        parts += [f"{self.tokens_per_second:.0f} tok/s"] if self.output_tokens else []
+        parts.append(f"{self.passes} pass" + "es" * (self.passes != 1))
+        parts.append(duration(self.seconds))
+        return " · ".join(parts)
+
+
+KIND_NAMES = {"again": "of these again"}
+"""In a legend, where a kind's own name does not say it."""
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"
+
+
+@dataclass(slots=True)
+class Row:
+    """A program of a batch, with its forks."""
+
+    branch: str  # the program's own
+    began: float  # in seconds of the log's clock
+    ended: float | None = None
+    status: str = "running"
+    error: str = ""
+    arguments: str = ""
+    name: str = ""  # of the variable set last
+    answer: str = ""  # its value
+    prompt: int = 0  # tokens of all requests
+    cached: int = 0
+    again: int = 0
+    output: int = 0

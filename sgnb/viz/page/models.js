@@ -1,0 +1,103 @@
+// The models of a run: its own, and others that its calls named. Twin of sgnb/viz/models.py. And how records of several engines are told apart: all numbers of another engine's requests, tokens and automata are made unique, its nodes stand in a tree of their own.
+
+const OF_ENGINE_FROM = 2 ** 40; // what numbers of engine 1 begin at
+
+const ownNumber = (number) => number % OF_ENGINE_FROM;
+
+// A line of JSON as a record, its numbers unique among engines.
+function parseLine(line) {
+  const record = JSON.parse(line), from = (record.of_engine ?? 0) * OF_ENGINE_FROM;
+  if (!from) return record;
+  const move = (holder, ...names) => {
+    for (const name of names) {
+      const value = holder?.[name];
+      if (Array.isArray(value)) holder[name] = value.map((one) => one + from);
+      else if (value !== undefined) holder[name] = value + from;
+    }
+  };
+  move(record, "request", "prompt", "tokens", "ids");
+  if (record.automaton) move(record, "automaton");
+  move(record.extended, "request");
+  move(record.sampled, "request", "token");
+  move(record.masked, "request");
+  return record;
+}
+
+// The part of a state that is an engine's own: `state` itself, or that of another one, which shares runs and requests.
+function stateOf(state, engine) {
+  if (!engine) return state;
+  if (!state.others.has(engine)) state.others.set(engine, shareWith(state, newState()));
+  return state.others.get(engine);
+}
+
+const shareWith = ({ runs, requests, vocabulary, automata, t }, other) => Object.assign(other, { runs, requests, vocabulary, automata, t });
+
+function newModel(number, name = "", engine = 0) {
+  return { number, name, engine, prompt: 0, cached: 0, output: 0, seconds: 0, open: 0, since: 0 };
+}
+
+const letterOf = ({ number }) => String.fromCharCode(65 + (number % 26));
+const titleOf = (model) => `${letterOf(model)} ${visible(model.name)}`.trimEnd();
+
+// "" for the run's own.
+const markOf = (run, number) => (number ? letterOf(run.models.get(number)) : "");
+
+function beginUse(model, t) {
+  if (!model.open) model.since = t;
+  model.open += 1;
+}
+
+function endUse(model, t) {
+  model.open -= 1;
+  if (!model.open) model.seconds += t - model.since;
+}
+
+function countFound(run, number, row, prompt, cached, again = 0) {
+  const model = run.models.get(number);
+  run.figures.prompt_tokens += prompt;
+  run.figures.cached_tokens += cached;
+  run.figures.again_tokens += again;
+  model.prompt += prompt;
+  model.cached += cached;
+  if (!row) return;
+  row.prompt += prompt;
+  row.cached += cached;
+  row.again += again;
+}
+
+function countWritten(run, number, row, count) {
+  run.figures.output_tokens += count;
+  run.models.get(number).output += count;
+  if (row) row.output += count;
+}
+
+// A call goes to another model. It counts its requests or, where the log has none of it, what `answerModel` is told.
+function askModel(run, { branch: name, name: variable, number, model, engine }, state, t) {
+  if (state.engine) run.models.get(0).name = String(state.engine.model).split("/").at(-1);
+  if (!run.models.has(number)) run.models.set(number, newModel(number, model, engine));
+  beginUse(run.models.get(number), t);
+  run.calls.set(name, { model: number, counted: false, place: run.asked.length });
+  run.asked.push({ branch: name, name: variable, model: number, prompt: [], output: [], cached: 0, again: 0, queued: t, admitted: null, first: null, finished: null, counted: false });
+  const branch = run.branches.get(name);
+  if (branch) branch.generatedFrom = lengthOf(branch.pieces);
+}
+
+function answerModel(run, event, row, t) {
+  const call = run.calls.get(event.branch);
+  if (!call) return;
+  endUse(run.models.get(call.model), t);
+  run.asked[call.place].finished = t;
+  if (call.counted) return;
+  countFound(run, call.model, row, event.prompt_tokens, event.cached_tokens);
+  countWritten(run, call.model, row, event.output_tokens);
+}
+
+// What each did, of a run that asked several.
+function wordsOfModels(run) {
+  if (!run || run.models.size < 2) return [];
+  return [...run.models.values()].map((model) => {
+    const found = model.cached ? ` (${grouped(model.cached)} found in its cache)` : "";
+    const tokens = model.prompt || model.output ? `${grouped(model.prompt)} prompt${found} + ${grouped(model.output)} new tokens` : "no tokens counted";
+    return `${titleOf(model)}: ${tokens} · ${duration(model.seconds)}`;
+  });
+}

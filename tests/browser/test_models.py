@@ -1,0 +1,90 @@
+"""A program over two engines and a model that is no engine, in JupyterLab: whose each answer is,
+what each model did, and the cache of each; its trace, and the notebook without a kernel."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.lab import Lab, Notebook, findings
+
+CELLS = (
+    """%load_ext sgnb
+%sglang load tiny
+import sgnb
+from tests.lang.fake import FakeExecutor
+judge = sgnb.Engine("tiny")
+far = FakeExecutor("Both are short.", delay=0.3)
+far.model_name = "far-away"
+""",
+    """%%sglang duel --temperature 0
+s += user("Name an animal, and say in a few words what it does.")
+drafts = s.fork(2)
+for i, draft in enumerate(drafts):
+    draft += assistant("Draft: the " + ["fox", "owl"][i] + gen("draft", max_tokens=24))
+drafts.join()
+s += user("One: " + s["draft"][0] + "\\nTwo: " + s["draft"][1] + "\\nWhich is better?")
+s += assistant(select("best", ["One", "Two"], backend=judge) + ", for it"
+    + gen("why", max_tokens=12, backend=judge))
+s += user("And in short?") + assistant(gen("short", max_tokens=8, backend=far))
+""",
+    "%sglang trace",
+    "[row['call'] for row in sgnb.why_no_hit(s).table()], sgnb.why_no_hit(s)",
+)
+
+
+@pytest.mark.slow
+def test_a_program_over_several_models(notebook: Notebook, lab: Lab) -> None:
+    path = lab.write("models.ipynb", *CELLS)
+    notebook.open(path.name)
+    notebook.run_cell(0)
+    seen = notebook.watch_cell(1)
+    assert not notebook.failed(1), notebook.output(1)
+    assert any(state.get("engines") == 2 and state["live"] for state in seen), "while it runs"
+    page = notebook.page
+    card = notebook.cell(1).locator(".sgnb-card")
+    lines = card.locator(".sgnb-models").inner_text().splitlines()
+    assert [line.split(":")[0] for line in lines] == ["A tiny", "B tiny", "C far-away"]
+    made = card.locator(".sgnb-branches .sgnb-k-sampled.sgnb-by")
+    assert [one.get_attribute("data-by") for one in made.all()][-1] == "C"
+    assert {one.get_attribute("data-by") for one in made.all()} == {"B", "C"}
+    assert card.locator(".sgnb-k-sampled.sgnb-by .sgnb-token").count() > 3, "B's, one by one"
+    chips = card.locator(".sgnb-chip.sgnb-by").all_inner_texts()
+    assert [chip.split(" = ")[0] for chip in chips] == ["best", "why", "short"]
+
+    engines = card.locator(".sgnb-engines")
+    card.locator(".sgnb-tab[data-view=tree]").click()
+    if not engines.is_visible():
+        card.locator(".sgnb-tab[data-view=tree]").click()
+    expect(engines.locator("option")).to_have_text(["cache of A tiny", "cache of B tiny"])
+    tree = card.locator(".sgnb-stage canvas")
+    before = tree.get_attribute("aria-label")
+    engines.select_option(label="cache of B tiny")
+    assert tree.get_attribute("aria-label") != before
+    tree.focus()
+    page.keyboard.press("ArrowDown")
+    assert "run run1, branch 0" in card.locator(".sgnb-inspector").inner_text()
+    assert card.locator(".sgnb-actions .sgnb-button", has_text="evict").count() == 0
+    for theme in ("Light", "Dark"):
+        notebook.theme(f"JupyterLab {theme}")
+        for view in ("branches", "time", "tree"):
+            card.locator(f".sgnb-tab[data-view={view}]").click()
+            page.locator(".sgnb-title").first.hover()
+            assert findings(page, ".sgnb-card") == []
+
+    notebook.run_cell(2)
+    again = notebook.cell(2).locator(".sgnb-card")
+    assert again.locator(".sgnb-models").inner_text() == "\n".join(lines)
+    notebook.run_cell(3)
+    assert "B tiny" in notebook.output(3)
+    notebook.save()
+    (text,) = [
+        output.data["text/plain"]
+        for output in nbformat.read(path, as_version=4).cells[1].outputs
+        if "image/svg+xml" in output.get("data", {})
+    ]
+    assert "radix tree of A tiny" in text and "radix tree of B tiny" in text
+    assert "(by B)" in text and "short = 'Both are short.'  (by C)" in text
+    notebook.open_without_kernel(path.name)
+    expect(notebook.cell(1).locator("img[src*=sgnb-twin]")).to_be_visible()
