@@ -203,7 +203,7 @@ def _make_scheduler(
     context_length: int,
     log: EventLog,
 ) -> Scheduler:
-    assert options.max_step_tokens and options.max_running_requests
+    assert options.max_step_tokens and options.max_running_requests and options.checkpoint_every
     tree = RadixTree(log.emit, options.eviction_policy)
     return Scheduler(
         tree,
