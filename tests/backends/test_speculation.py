@@ -165,6 +165,15 @@ def test_a_turn_that_goes_on_otherwise_is_told_how_it_began(service) -> None:
     assert (len(service.requests), model.usage().total.missed) == (2, {"other text": 1})
 
 
+def test_a_turn_that_ends_early_is_told_how_it_began(service) -> None:
+    answers = iter(["Name: Ada Lovelace.", CHARACTER])
+    service.answer = lambda request: next(answers)
+    model = chat(service)
+    assert fields(conversation.run(backend=model)) == ANSWERS
+    assert "exactly this text" in service.requests[1].prompt
+    assert not model.usage().total.missed  # nothing was left to miss
+
+
 def test_a_model_that_never_keeps_to_the_turn_is_an_error(service) -> None:
     service.answer = lambda request: "I would rather not."
     with pytest.raises(ServiceError, match=r"begins with 'Name:'.*I would rather not"):

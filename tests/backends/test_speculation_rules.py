@@ -26,7 +26,7 @@ class Model:
     to a `script` while the text does, and rambles elsewhere. A character is a token."""
 
     model, chat = "letters", PLAIN
-    is_chat = continues = samples = False
+    is_chat = continues = samples = scores = False
     enforces: frozenset[str] = frozenset()
 
     def __init__(self, script: str) -> None:

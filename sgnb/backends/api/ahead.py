@@ -93,17 +93,17 @@ class Written:
         raise Miss("too short")
 
     def _in_format(self, params: SamplingParams, ended: bool) -> Taken:
-        """Without the blanks before it, as of an answer that is only that."""
-        begin = len(self.text) - len(self.text.lstrip())
-        text = self.text[begin:]
+        """As of an answer that is only that: the blanks before it may be left out."""
+        text, blanks = self.text, len(self.text) - len(self.text.lstrip())
         if stopped := first_stop(text, [stop for stop in params.stop if stop.strip()]):
             text, ended = text[: stopped[0]], True
         try:
             if params.json_schema is not None:
-                text = text[: json.JSONDecoder().raw_decode(text)[1]]
+                text = text[: json.JSONDecoder().raw_decode(text, blanks)[1]]
             found = fitting(Sample(text, "stop"), params)
         except (Mismatch, ValueError):
             raise Miss("format") from None
+        begin = 0 if text.startswith(found) else blanks
         if not ended and begin + len(found) == len(self.text):
             raise Miss("too short")
         end, matched = first_stop(found, params.stop) or (len(found), None)

@@ -69,7 +69,7 @@ class ApiExecutor:
         if call.ahead is None:
             return self.send(self.ask_of(call), call, sink)
         self.endpoint.check(call.params, call.location)
-        flight = Flight(call, sink if call.stream else None)
+        flight = self._flight(call, call.stream, sink)
         return self._start(partial(self._generate_ahead, call, flight), flight, Result, sink)
 
     async def _generate_ahead(self, call: Call, flight: Flight) -> Result:
@@ -83,13 +83,15 @@ class ApiExecutor:
         self, ask: Ask, call: Call, sink: Callable[[Delta | Result], None]
     ) -> Callable[[], None]:
         """Send `ask` for `call`: the same as `generate`, which asks for what the call says."""
+        flight = self._flight(call, ask.stream, sink)
+        return self._start(partial(self._generate, ask, flight), flight, Result, sink)
 
+    def _flight(self, call: Call, stream: bool, sink: Callable[[Delta], None]) -> Flight:
         def tell(piece: Delta) -> None:
             self.log.emit(TextStreamed(call.run, call.branch, piece.text))
             sink(piece)
 
-        flight = Flight(call, tell if ask.stream else None)
-        return self._start(partial(self._generate, ask, flight), flight, Result, sink)
+        return Flight(call, tell if stream else None)
 
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
         flight = Flight(call)

@@ -45,15 +45,14 @@ class Speculation:
         written = self._left()
         if not _can_be_a_part(call.params):
             return None
-        is_asked = False  # the model has been asked for this turn, and wrote otherwise
-        if written is not None:
+        if written is not None and written.text.strip():
             try:
                 return self._result(await self._answer(written, call))
             except Miss as miss:
                 self._flight.used.missed[miss.reason] += 1
-                is_asked = written.prompt.startswith(self._before.prompt)
         if self._begun:
-            return await self._write_turn(call, is_asked)
+            asked = written is not None and written.prompt.startswith(self._before.prompt)
+            return await self._write_turn(call, is_told=asked)
         if self._may_go_on(call.params):
             return await self._write_on(call)
         return None
@@ -61,7 +60,7 @@ class Speculation:
     def choose(self, call: ScoreCall) -> Scores | None:
         """As `generate`, for a select; no request writes ahead for one."""
         written = self._left()
-        if written is None:
+        if written is None or not written.text.strip():
             return None
         try:
             if call.unconditional:
@@ -76,9 +75,9 @@ class Speculation:
         return Scores(meta=self._keep(taken), values=values, chosen=index)
 
     def _left(self) -> Written | None:
-        """What this model wrote last on the branch, if there is some of it left; it is let go."""
+        """What is left of what this model wrote last on the branch; it is let go."""
         written, self._ahead.kept = self._ahead.kept, None
-        own = isinstance(written, Written) and written.model is self._endpoint and written.text
+        own = isinstance(written, Written) and written.model is self._endpoint
         return written if own else None
 
     def _turn(self, call: Call | ScoreCall) -> tuple[str, Call | ScoreCall]:
@@ -109,7 +108,8 @@ class Speculation:
         return self._result(taken, answer)
 
     async def _write_turn(self, call: Call, is_told: bool) -> Result:
-        """The whole turn, which must begin with what the program has in it."""
+        """The whole turn, which must begin with what the program has in it. is_told: the model has
+        been asked for it, and wrote otherwise."""
         ask = self._ask(call)
         for attempt in range(TRIES):
             if attempt:
