@@ -39,6 +39,8 @@ NAMES = (
     "models",
     "hybrid",
     "planning",
+    "bounds",
+    "static_planning",
     "api_speculation",
     "soak_cpu",
     "paper",

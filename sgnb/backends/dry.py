@@ -67,6 +67,7 @@ class DryCall:
     answer: str  # the stand-in
     forced: bool = False  # the grammar's only text, which takes no forward pass
     model: str = ""  # another one than the run's own
+    requests: int = 1  # the samples, or the choices, with and without the prompt
 
     @property
     def computed_tokens(self) -> int:
@@ -191,9 +192,8 @@ class DryExecutor:
         warnings += grammar.warnings if grammar else ()
         warnings += self._seam(params, found, tokens)
         figures = len(tokens) * params.n, cached, shared, limit, params.n, 0
-        own = grammar, warnings, answer, forced, self._model
-        dry = DryCall(call.name, call.location, *figures, *own)
-        self.calls.append(dry)
+        own = grammar, warnings, answer, forced, self._model, params.n
+        self.calls.append(DryCall(call.name, call.location, *figures, *own))
         return answer
 
     def _seam(
@@ -242,7 +242,8 @@ class DryExecutor:
         warnings = [] if start == len(prompt) else [JOINED]
         warnings += compare(texts, own, self._engine.tokenizer, scored=True)
         figures = prompts, cached, shared, 0, 1, sum(map(len, own))
-        answer = None, tuple(warnings), call.choices[0], False, self._model
+        requests = len(continued) + len(alone)
+        answer = None, tuple(warnings), call.choices[0], False, self._model, requests
         self.calls.append(DryCall(call.name, call.location, *figures, *answer))
         return own
 

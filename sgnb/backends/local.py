@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import takewhile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..engine.device.background import Background
 from ..engine.engine import Engine
@@ -27,9 +27,13 @@ from ..engine.request.tokenizer import common_tokens
 from ..errors import Aborted, EngineError, RequestError, SgnbError, printable
 from ..lang.chat import PLAIN, ChatTemplate, Messages, TemplateError, from_render
 from ..lang.chat.tool_format import with_tools
-from ..lang.executor import Call, ChoiceScore, Delta, Result, ScoreCall, Scores
+from ..lang.executor import Call, ChoiceScore, Delta, Result, Room, ScoreCall, Scores
+from ..reservation import Reservation
 from ..sampling import SamplingParams
 from ..segment import Segment
+
+if TYPE_CHECKING:
+    from .dry import DryExecutor
 
 _log = logging.getLogger(__name__)
 
@@ -142,7 +146,9 @@ class LocalExecutor:
         origins = [_origin(pending.call, "generate") for pending, *_ in samples]
         _, inputs, params, sinks = zip(*samples, strict=True)
         sharing = [
-            pending.executor._apart.sharing._replace(forked=self._forked(pending.call, prompt))
+            pending.executor._apart.sharing._replace(
+                forked=self._forked(pending.call, prompt), reservation=pending.call.reservation
+            )
             for pending, prompt, *_ in samples
         ]
         ids = self.engine.submit(
@@ -205,7 +211,7 @@ class LocalExecutor:
         origin = _origin(call, "score")
         sinks = [partial(gather.put, i) for i in range(len(params))]
         origins = [origin] * len(params)
-        sharing = [self._apart.sharing] * len(params)
+        sharing = [self._apart.sharing._replace(reservation=call.reservation)] * len(params)
         prompts = [*continued, *alone]
         ids = self.engine.submit(prompts, params, sinks, origins=origins, sharing=sharing)
         return partial(self.engine.abort, ids)
@@ -237,6 +243,28 @@ class LocalExecutor:
     @property
     def model_name(self) -> str:
         return str(self.engine.model_name)
+
+    @property
+    def room(self) -> Room | None:
+        """None with recurrent layers, whose states no reservation counts, and without a cache."""
+        engine = self.engine
+        requests = engine.options.max_running_requests or 1
+        most = Room(engine.pool_tokens, engine.context_length, requests, engine.shared_prefix)
+        return most if engine.options.prefix_cache and not engine.state_bytes else None
+
+    def cached_length(self, tokens: Sequence[int]) -> int:
+        """How many leading tokens of a prompt the cache has now, and a call would find."""
+        return self.engine.cached_length(tokens) if self.engine.options.prefix_cache else 0
+
+    def dry_executor(self) -> DryExecutor:
+        """Another executor, for one run, that asks the engine for no token; to be closed."""
+        from .dry import DryExecutor
+
+        return DryExecutor(self.engine)
+
+    def release(self, reservation: Reservation, made: int | None) -> None:
+        """After what is on its way to the engine."""
+        self._mail.put(partial(self.engine.release, reservation, made))
 
     @property
     def tokenizer_id(self) -> str:

@@ -21,6 +21,7 @@ from transformers import PreTrainedModel
 from .. import models
 from ..errors import ModelError, OptionError, RequestError, shown
 from ..grammar.compiler import CompiledGrammar, GrammarCompiler, TokenGrammar
+from ..reservation import Reservation
 from ..sampling import SamplingParams
 from ..segment import Segment
 from .assembly import assemble, check_options
@@ -224,6 +225,11 @@ class Engine:
         """
         self._loop.abort(request if isinstance(request, Iterable) else [request])
 
+    def release(self, reservation: Reservation, made: int | None = None) -> None:
+        """A program is over whose requests had a reservation: see `Sharing`. Harmless for one that
+        is not known. made: the tokens that it wrote, if it ended as it was to."""
+        self._loop.release(reservation, made)
+
     def flush_cache(self, namespace: str | None = None) -> int:
         """Forget every cached prefix that no running request uses and nobody has pinned, of one
         `namespace` or by default of all. Returns the tokens freed; 0 when called on the engine's
@@ -308,7 +314,7 @@ class Engine:
                 "hit_rate": counts["cached_tokens"] / counts["prompt_tokens"]
                 if counts["prompt_tokens"]
                 else 0.0,
-                "waiting": len(scheduler.waiting),
+                "waiting": scheduler.num_waiting,
                 "running": len(scheduler.running),
                 "pool_tokens": self.pool_tokens,
                 "free": scheduler.pool.free,
@@ -400,6 +406,7 @@ class Engine:
         self.device, self.dtype, self.vocab_size = parts.device, parts.dtype, parts.vocab_size
         self.context_length, self.pool_tokens = parts.context_length, parts.pool_tokens
         self.token_bytes, self.state_bytes = parts.token_bytes, parts.state_bytes
+        self.shared_prefix = parts.scheduler.shared_prefix
         self._rounds_by_batch = parts.device == "cpu" and parts.dtype != "float32"
         self._eos, self._input_processor = parts.eos, parts.input_processor
         self._scheduler, self._grammars = parts.scheduler, parts.grammars

@@ -31,6 +31,7 @@ from ..events import (
     Tokens,
     TokensNamed,
 )
+from ..reservation import Reservation
 from .device.errors import forget_frames, hint_for, is_device_lost, is_out_of_memory
 from .device.memory import release_device_memory
 from .request.batch import Batch
@@ -128,6 +129,10 @@ class EngineLoop:
                     self._end(self._states[i], Finish("abort", error=_aborted()))
 
         self._send_quietly(end)
+
+    def release(self, reservation: Reservation, made: int | None) -> None:
+        """See `Scheduler.release`."""
+        self._send_quietly(lambda: self._scheduler.release(reservation, made))
 
     def call(self, function: Callable[[], Any], at_once: bool = True) -> Any:
         """Run `function` on the engine's thread between two steps and return its result.
@@ -411,7 +416,7 @@ class EngineLoop:
                 round(seconds, 6),
                 Columns(Extended, ids, batch.starts, batch.lengths),
                 Columns(Sampled, sampling, tokens, output.logprobs),
-                len(scheduler.waiting),
+                scheduler.num_waiting,
                 len(scheduler.running),
                 scheduler.pool.free,
                 scheduler.tree.size,

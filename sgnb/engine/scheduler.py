@@ -15,11 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..events import RequestAdmitted, RequestRetracted
+from ..reservation import Reservation
+from .cache import hand
 from .cache.checkpoints import GAP, Checkpoints, RequestStates
 from .cache.radix import Ints, Node, Prefix, RadixTree
 from .cache.slot_allocator import SlotAllocator
 from .request.batch import NO_ROW, Batch
 from .request.draft import Draft
+from .request.gate import ProgramGate
 from .request.request import Request
 from .request.waiting import SchedulePolicy, WaitingQueue
 
@@ -67,6 +70,7 @@ class Scheduler:
             prefix_cache=prefix_cache,
             by_checkpoint=checkpoints is not None,
         )
+        self.gate = ProgramGate(lambda: pool.total - hand.pinned_tokens(tree), self.waiting.rank)
         self.running: list[Request] = []
         self.step = 0
         self._max_step_tokens = self._step_tokens = max_step_tokens
@@ -74,7 +78,7 @@ class Scheduler:
         self.max_running = max_running
         self._prefix_cache = prefix_cache
         # For a checkpoint that another leaves: for fewer tokens there is none.
-        self._shared_prefix = shared_prefix if checkpoints is None else max(shared_prefix, GAP)
+        self.shared_prefix = shared_prefix if checkpoints is None else max(shared_prefix, GAP)
         self.checkpoints = checkpoints
         self._emit = emit
         # Of the tokens that running requests may still add, the share that is kept free: 1 after a
@@ -87,6 +91,11 @@ class Scheduler:
         self._decoding: list[Request] | None = None  # the requests that `_goes_on` found to do so
 
     @property
+    def num_waiting(self) -> int:
+        """Requests that have no slots, those of programs that are not admitted among them."""
+        return len(self.waiting) + len(self.gate)
+
+    @property
     def has_work(self) -> bool:
         return bool(self.waiting or self.running)
 
@@ -97,8 +106,19 @@ class Scheduler:
 
     def add(self, request: Request) -> None:
         request.arrival = self.step
-        self.waiting[request.id] = request
-        self._blocked = None
+        if request.sharing.reservation is None:
+            self._wait(request)
+        else:
+            self._wait(*self.gate.enter(request))
+
+    def release(self, reservation: Reservation, made: int | None = None) -> None:
+        """A program is over that had reserved its slots: see `ProgramGate.release`."""
+        self._wait(*self.gate.release(reservation, made))
+
+    def _wait(self, *requests: Request) -> None:
+        for request in requests:
+            self.waiting[request.id] = request
+            self._blocked = None
 
     def schedule(self) -> Batch:
         """Choose the next step's work, its slots and its states: decode, then running prefills,
@@ -174,6 +194,8 @@ class Scheduler:
             self._release(request)
         elif self.waiting.pop(request.id, None) is not None:
             self._blocked = None
+        else:
+            self._wait(*self.gate.drop(request))
         if spoilt:
             self._discard(request)
 
@@ -287,9 +309,7 @@ class Scheduler:
                 break
             if len(self.running) == 1 and self._undo_pin():
                 continue
-            self._retract(
-                min(self.running, key=lambda r: (r.num_output_tokens, -r.num_prompt_tokens))
-            )
+            self._retract(min(self.running, key=_loss))
 
         _grow(growing, self.pool.allocate(need))
         draft.begin()
@@ -301,7 +321,7 @@ class Scheduler:
 
     def _next_tokens(self, request: Request, prefix: Prefix) -> tuple[str | None, int, int, bytes]:
         """Equal for requests that will compute the same tokens after the same cached prefix."""
-        upcoming = request.tokens[prefix.length : prefix.length + self._shared_prefix]
+        upcoming = request.tokens[prefix.length : prefix.length + self.shared_prefix]
         return request.sharing.namespace, prefix.node.id, prefix.length, upcoming.tobytes()
 
     def _admit(self, draft: Draft) -> None:
@@ -330,7 +350,7 @@ class Scheduler:
             if draft.budget <= 0 or len(self.running) >= self.max_running:
                 break
             upcoming = self._next_tokens(request, prefix)
-            shares = prefix.length + self._shared_prefix <= request.reusable
+            shares = prefix.length + self.shared_prefix <= request.reusable
             if shares and self._caches(request) and upcoming in being_computed:
                 continue
             if not self._start(request, growth):
@@ -497,6 +517,13 @@ class _Decode(NamedTuple):
 
     requests: list[Request]
     starts: NDArray[np.int64]
+
+
+def _loss(request: Request) -> tuple[bool, int, int]:
+    """What is retracted first has the smallest: of what nobody has reserved, the shortest output,
+    and of these the longest prompt."""
+    reserved = request.sharing.reservation is not None
+    return reserved, request.num_output_tokens, -request.num_prompt_tokens
 
 
 def _grow(requests: list[Request], slots: Ints) -> None:

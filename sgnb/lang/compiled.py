@@ -5,16 +5,24 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from contextvars import ContextVar
+from inspect import BoundArguments
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from ..errors import TraceError
+from ..errors import SgnbError, TraceError
 from .code import GraphCode
+from .core.holding import Holding
 from .core.state import ProgramState
+from .executor import Executor, admitting
+from .explaining import explain_graph
+from .graph.bounds import Bound
+from .graph.explanation import Explanation
 from .graph.graph import Graph
 from .graph.inline import inline
 from .graph.prefix import cache_prefix
 from .graph.replay import Plan
 from .graph.tracer import TracingState
+from .planning import Planner
 from .runnable import Runnable
 from .words.config import executor_for
 
@@ -41,10 +49,57 @@ class CompiledProgram(Runnable):
         code = GraphCode(func, own.source, graph.print_graph_dfs(), own.location)
         super().__init__(func, bound, own.marks, own.keep_tokens, own.num_api_spec_tokens, code)
         self.graph = graph
+        self._planners: WeakKeyDictionary[Executor, Planner | None] = WeakKeyDictionary()
 
     def cache(self, backend: Any = None) -> int:
         """Compute what every run begins with, on `backend`; see `SglFunction.cache`."""
         return cache_prefix(self.graph, executor_for(backend))
+
+    def bounds(self, *args: Any, backend: Any = None, **kwargs: Any) -> Bound:
+        """What a run with these arguments takes at most, of the KV cache above all. Runs nothing;
+        arguments are those of `run`, `backend` among them. ProgramError for a program that is
+        interpreted, or calls tools: nobody knows what they will ask for."""
+        arguments, defaults = self._split(args, kwargs)
+        return Planner(self.graph, executor_for(backend)).bound(arguments.arguments, defaults)
+
+    def explain(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
+        """What a run with these arguments will take, call by call: prompt tokens, those that the
+        cache has or will have by then, new and forced tokens, passes, slots of the cache, and the
+        longest chain of calls. Runs nothing; arguments are those of `run`, `backend` among them.
+        What a run took beside it: `.after(state)`."""
+        arguments, defaults = self._split(args, kwargs)
+        return explain_graph(self.graph, executor_for(backend), arguments.arguments, defaults)
+
+    def _arranged(self, rows: list[BoundArguments]) -> list[int]:
+        """Rows that begin alike next to one another: the arguments are compared in the order in
+        which the graph's texts hold them. A small cache has what they share once, and in time."""
+        names = self.graph.arguments_in_texts
+        known: dict[tuple[str, ...], int] = {}  # beginnings, in the order in which they came up
+        places = []
+        for row in rows:
+            values = [str(row.arguments.get(name, "")) for name in names]
+            heads = (tuple(values[: i + 1]) for i in range(len(values)))
+            places.append([known.setdefault(head, len(known)) for head in heads])
+        return sorted(range(len(rows)), key=places.__getitem__)
+
+    def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
+        program = state.program
+        executor = admitting(program.executor)
+        planner = None if executor is None else self._planner(executor)
+        if executor is not None and planner is not None:
+            reservation = planner.reserve(arguments.arguments, program.run)
+            if reservation is not None:
+                program.hold(Holding(reservation, executor.release))
+        super()._work(state, arguments)
+
+    def _planner(self, executor: Executor) -> Planner | None:
+        """None where nobody knows what the graph takes."""
+        if executor not in self._planners:
+            try:
+                self._planners[executor] = Planner(self.graph, executor)
+            except SgnbError:
+                self._planners[executor] = None
+        return self._planners[executor]
 
     def print_graph(self) -> None:
         """Print the graph, a line for each node."""

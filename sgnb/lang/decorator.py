@@ -12,6 +12,8 @@ from ..sampling import scalar
 from .compiled import CompiledProgram, graphs_inside
 from .core.state import ProgramState
 from .executor import executor_of
+from .explaining import explain_dry, explain_graph
+from .graph.explanation import Explanation
 from .graph.graph import Graph
 from .graph.motion import Motion, moved
 from .graph.nodes import Called
@@ -138,6 +140,24 @@ class SglFunction(Runnable):
         executor = executor_for(backend)
         graph = self.trace(backend=executor, **arguments)
         return moved(graph, executor, None if by is None else executor_of(by))
+
+    def explain(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
+        """What a run with these arguments, on `backend`, will take: as `CompiledProgram.explain`.
+        Of a program that cannot be traced, not even with its arguments, what a dry run tells: its
+        code runs with stand-ins for answers."""
+        executor = executor_for(backend)
+        try:
+            return self.explain_graph(*args, backend=executor, **kwargs)
+        except TraceError as why:
+            call = functools.partial(self.run, *args, **kwargs)
+            return explain_dry(self.func.__name__, executor, lambda dry: call(backend=dry), why)
+
+    def explain_graph(self, *args: Any, backend: Any = None, **kwargs: Any) -> Explanation:
+        """As `explain`, on `backend`; of a program that cannot be traced a TraceError."""
+        arguments, defaults = self._split(args, kwargs)
+        executor = executor_for(backend)
+        graph = self.trace(backend=executor, **arguments.arguments)
+        return explain_graph(graph, executor, {}, defaults)
 
     def compile(
         self, *, backend: Any = None, partial: bool = False, move: bool = False, **arguments: Any

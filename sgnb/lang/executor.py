@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from ..errors import OptionError
 from ..events import EventLog
+from ..reservation import Reservation
 from ..sampling import SamplingParams
 from ..segment import Kind, Segment
 from .chat import ChatTemplate
@@ -20,8 +21,8 @@ from .location import Location
 class Ahead:
     """What a branch's next call may be answered from, without asking the model again."""
 
-    num_tokens: int  # that an answer may go on for beyond what its call asked for
-    kept: Any = None  # the executor's own: what the model wrote beyond
+    num_tokens: int  # the limit of what a model writes at once, where a call's own is not larger
+    kept: Any = None  # the executor's own: what the model wrote beyond its last call's text
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Call:
     segments: tuple[Segment, ...] = field(default=(), compare=False)
     # Of the segments those that the branch began with: its parent and the other forks have them.
     forked: int = field(default=0, compare=False)
+    reservation: Reservation | None = field(default=None, compare=False)  # of the program
     # The branch's own, the same in all its calls; None: each call is sent.
     ahead: Ahead | None = field(default=None, compare=False)
 
@@ -75,6 +77,7 @@ class ScoreCall:
     location: Location | None = field(default=None, compare=False)  # the line that asked for it
     segments: tuple[Segment, ...] = field(default=(), compare=False)  # as in `Call`
     kind: Kind = field(default="raw", compare=False)  # of the choices' text
+    reservation: Reservation | None = field(default=None, compare=False)  # as in `Call`
     ahead: Ahead | None = field(default=None, compare=False)  # as in `Call`
 
 
@@ -100,6 +103,15 @@ class Scores:
     # The choice, where the method itself decides, or a model that gives no log-probabilities:
     # then there are no `choices`.
     chosen: int | None = None
+
+
+class Room(NamedTuple):
+    """What an executor has room for, in tokens."""
+
+    slots: int  # of its KV cache
+    context: int  # of one request
+    requests: int  # that run at once
+    shared: int  # a common beginning of fewer may be computed by several requests at once
 
 
 class Executor(Protocol):
@@ -143,6 +155,25 @@ def instead_of(executor: Executor, backend: Executor) -> Executor:
 def is_own(executor: Executor, backend: Executor) -> bool:
     """Whether calls to `backend` in a run on `executor` are calls to the run's own model."""
     return backend.log is executor.log or instead_of(executor, backend) is executor
+
+
+class Admitting(Executor, Protocol):
+    """An executor that admits programs by their reservations; `room` is None while it does not."""
+
+    room: Room | None
+
+    # Its program is over; made: the tokens that its generations wrote, None after an error.
+    def release(self, reservation: Reservation, made: int | None) -> None: ...
+
+
+def admitting(executor: Executor) -> Admitting | None:
+    """The executor itself, if it admits programs by their reservations."""
+    return None if room_of(executor) is None else cast(Admitting, executor)
+
+
+def room_of(executor: Executor) -> Room | None:
+    """Of an executor that admits programs by their reservations; None for another one."""
+    return getattr(executor, "room", None)
 
 
 def executor_of(backend: Any) -> Executor:

@@ -213,6 +213,7 @@ class Runnable:
             LoopThread() if self.is_async else WorkerPool(limit),
             saved,
             progress_bar,
+            None if generator_style else self._arranged,
         )
         if generator_style:
             return programs.stream()
@@ -238,6 +239,9 @@ class Runnable:
 
     def __repr__(self) -> str:
         return f"<sgnb program {self.__name__}{self._signature}>"  # type: ignore[attr-defined]
+
+    _arranged: Callable[[list[BoundArguments]], list[int]] | None = None
+    """Of the rows of a batch, the order in which they begin: see `Batch`."""
 
     def _run(self, executor: Executor, defaults: Any, **options: Any) -> Run:
         """options: of `Run`."""

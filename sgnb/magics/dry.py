@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SgnbError
 from ..grammar.report import cut
+from ..lang import CompiledProgram, SglFunction
+from ..lang.graph.explanation import Explanation
 from ..lang.location import Location
 from ..lang.runnable import Runnable
 from ..viz.plain_text import counted
@@ -24,10 +27,17 @@ STATES = (
 
 
 class DryReport(Printed):
-    """`calls` in the order in which they would be made; `notes`: what else a person should know."""
+    """`calls` in the order in which they would be made; `notes`: what else a person should know;
+    `explanation`: what the program's graph tells, where it has one."""
 
-    def __init__(self, calls: Iterable[DryCall], notes: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        calls: Iterable[DryCall],
+        notes: Iterable[str] = (),
+        explanation: Explanation | None = None,
+    ) -> None:
         self.calls, self.notes = list(calls), list(notes)
+        self.explanation = explanation
 
     @property
     def warnings(self) -> list[str]:
@@ -52,14 +62,25 @@ class DryReport(Printed):
             f"at most {new:,} generated. Prompts after an answer hold a stand-in for it."
         )
 
+    def outlook(self) -> list[str]:
+        """What the graph tells: the longest chain of calls, and slots of the cache."""
+        if self.explanation is None or not self.calls:
+            return []
+        total = self.explanation.totals
+        chain = [call.name for call in self.explanation.calls if call.critical]
+        return [
+            f"at most {total['passes']:,} passes one after the other: {', '.join(chain)}; "
+            f"at most {total['slots']:,} slots of the KV cache at one time"
+        ]
+
     def __repr__(self) -> str:
         marked = [one_line(f"! {line}") for line in (*self.warnings, *self.notes)]
-        return "\n".join([repr(self.table()), *marked, self.line()])
+        return "\n".join([repr(self.table()), *marked, self.line(), *self.outlook()])
 
     def _html(self) -> str:
         marked = html_lines("li", (*self.warnings, *self.notes))
         listed = f"<ul>{marked}</ul>" if marked else ""
-        return self.table()._html() + listed + html_lines("p", [self.line()])
+        return self.table()._html() + listed + html_lines("p", [self.line(), *self.outlook()])
 
 
 def dry_run(
@@ -67,8 +88,9 @@ def dry_run(
 ) -> DryReport:
     """Run a program's code with stand-ins for the model's answers. A SgnbError is raised as in a
     run; other errors, of code that cannot use a stand-in, end the run there, with a note."""
-    from ..backends import DryExecutor
+    from ..backends import DryExecutor, executor_of
 
+    explanation = _explained(program, args, {**kwargs, "backend": executor_of(engine)})
     executor = DryExecutor(engine)
     notes = [STATES] if engine.state_bytes else []
     try:
@@ -76,10 +98,22 @@ def dry_run(
     except SgnbError:
         raise
     except Exception as error:
-        return DryReport(executor.calls, [*notes, _stopped(error, program)])
+        return DryReport(executor.calls, [*notes, _stopped(error, program)], explanation)
     finally:
         executor.close()
-    return DryReport(executor.calls, notes)
+    return DryReport(executor.calls, notes, explanation)
+
+
+def _explained(
+    program: Runnable, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Explanation | None:
+    """None for a program without a graph, and for one that fails: the dry run will say so."""
+    with suppress(Exception):
+        if isinstance(program, CompiledProgram):
+            return program.explain(*args, **kwargs)
+        if isinstance(program, SglFunction):
+            return program.explain_graph(*args, **kwargs)
+    return None
 
 
 def _row(call: DryCall, of_others: bool) -> dict[str, Any]:

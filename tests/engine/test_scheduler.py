@@ -80,7 +80,9 @@ class Simulation:
     def emit(self, event: Any) -> None:
         self.events.append(event)
         if isinstance(event, RequestRetracted):
-            rank = lambda r: (r.num_output_tokens, -r.num_prompt_tokens)  # noqa: E731
+            rank = lambda r: (  # noqa: E731
+                r.sharing.reservation is not None, r.num_output_tokens, -r.num_prompt_tokens
+            )  # fmt: skip
             assert self.scheduler.running, "the last running request was retracted"
             assert rank(self.requests[event.request]) <= min(map(rank, self.scheduler.running))
 

@@ -83,7 +83,7 @@ class AsGraph(SglFunction):
         self.checked.append(self.func.__name__)
         return states
 
-    def bind(self, **kwargs: Any) -> SglFunction:
+    def bind(self, **kwargs: Any) -> AsGraph:
         return type(self)(self.func, {**self.bound, **kwargs})
 
 

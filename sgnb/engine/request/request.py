@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ...reservation import Reservation
 from ...sampling import SamplingParams
 from ..cache.checkpoints import RequestStates
 from ..cache.radix import Ints, Node, Prefix
@@ -31,6 +32,7 @@ class Sharing(NamedTuple):
     reads: bool = True  # fork attention: a prefix that others of the step have too is read once
     # Tokens before the fork from which others go on too: with recurrent layers, a checkpoint.
     forked: int = 0
+    reservation: Reservation | None = None  # of its program, which runs when that fits
 
 
 SHARED = Sharing()

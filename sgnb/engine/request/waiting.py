@@ -49,6 +49,13 @@ class WaitingQueue(OrderedDict[int, Request]):
         self[request.id] = request
         self.move_to_end(request.id, last=False)
 
+    def rank(self, request: Request) -> float:
+        """The smallest is that of the first, in the order of `ranked`."""
+        if self.policy == "lpm" and self._prefix_cache:
+            length = min(self._look_up(request).length, request.reusable)
+            return request.arrival * self._ageing - length
+        return request.arrival
+
     def ranked(self) -> Iterable[tuple[Request, Prefix]]:
         """The oldest with what the cache has of them; longest aged prefix first, then by age.
 
@@ -56,6 +63,7 @@ class WaitingQueue(OrderedDict[int, Request]):
         """
         found = ((r, self._look_up(r)) for r in self._oldest() if not r.num_placeholders)
         if self.policy == "lpm" and self._prefix_cache:
+            # `rank`, without a call for each.
             return sorted(
                 found, key=lambda f: f[0].arrival * self._ageing - min(f[1].length, f[0].reusable)
             )

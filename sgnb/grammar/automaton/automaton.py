@@ -107,6 +107,16 @@ class Automaton:
             state = int(self.table[state, self.classes[byte]])
         return bytes(result)
 
+    def longest(self, most: int) -> int:
+        """Bytes of the longest text; `most` for a longer one, and where there is none."""
+        states = np.array([START])
+        for length in range(most):
+            states = np.unique(self.table[states])
+            states = states[states != DEAD]
+            if not len(states):
+                return length
+        return most
+
     def to_bytes(self) -> bytes:
         """Not as numpy's files: reading their heads takes Python's parser, which fails now and then
         when other threads parse at the same time (python/cpython#106905)."""

@@ -72,10 +72,14 @@ class Batch:
         workers: WorkerPool | LoopThread,  # which run tasks
         saved: SavedRows | None,
         progress_bar: bool,
+        arranged: Callable[[list[BoundArguments]], list[int]] | None = None,
     ) -> None:
+        """arranged: the places of rows, in the order in which these are to begin; by default their
+        own. States come in the rows' order in any case."""
         self.arguments: list[dict[str, Any]] = []  # of the rows that `all` has read
         self._total, self._start, self._task, self._workers = total, start, task, workers
         self._saved, self._progress_bar = saved, progress_bar
+        self._arranged = arranged
         self._rows = self._looked_up(rows)
         self._to_run: int | None = None
         if total is not None:
@@ -169,7 +173,7 @@ class Batch:
         rows: Iterable[tuple[BoundArguments, str, SavedState | None]],
         keep: bool,
     ) -> None:
-        tasks = []
+        begun, tasks = [], []
         for arguments, key, found in rows:
             if keep:
                 self.arguments.append(arguments.arguments)
@@ -180,7 +184,10 @@ class Batch:
             self._window.append(state)
             if self._saved is not None:
                 self._saved.expect(state.program, key, arguments)
+            begun.append(arguments)
             tasks.append(self._task(state, arguments))
+        if self._arranged is not None:
+            tasks = [tasks[place] for place in self._arranged(begun)]
         self._workers.add(tasks)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import Aborted
 from ...events import BranchFinished, BranchStarted, ChoiceMade, GenerationDone, TextAppended
+from ...reservation import Reservation
 from ...sampling import SamplingParams
 from ...segment import Kind, Segment
 from ..chat.reasoning import reasoning_name
@@ -201,6 +202,11 @@ class Branch:
     def _run(self) -> str:
         return self.program.run.id
 
+    @property
+    def _reservation(self) -> Reservation | None:
+        holding = self.program.holding
+        return None if holding is None else holding.reservation
+
     def _emit(self, event: Any) -> None:
         self.program.run.emit(event)
 
@@ -354,7 +360,7 @@ class Branch:
         forked = sum(_counts(segment) for segment in self.segments[: self.fork_at])
         call = Call(
             prompt, params, run.id, self.id, op.name, run.stream, op.location, segments, forked,
-            self.ahead,
+            self._reservation, self.ahead,
         )  # fmt: skip
         self.program.outbox.append((self, op, call))
 
@@ -364,7 +370,7 @@ class Branch:
         prompt, segments = self.prompt(select.backend)
         call = ScoreCall(
             prompt, select.choices, unconditional, self._run, self.id, op.name, select.location,
-            segments, self._kind(select.kind), self.ahead,
+            segments, self._kind(select.kind), self._reservation, self.ahead,
         )  # fmt: skip
         self.program.outbox.append((self, op, call))
         return False

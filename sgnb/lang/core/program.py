@@ -29,6 +29,7 @@ from ..pool import blocking
 from .branch import Branch
 from .choices import METHODS, apply_method
 from .data import KnownData
+from .holding import Holding
 from .ops import Assign, Choose, Fork, Generate, Join, Op
 from .scope import Scope
 from .snapshot import Snapshot
@@ -64,12 +65,22 @@ class Program:
         self._busy = 0  # branches with ops to run
         self._listeners: list[Callable[[], None]] = []
         self.nested: list[Run] = []  # begun by its code, and not over or with an error to be read
+        self.holding: Holding | None = None  # what it, or who called it, has reserved
+        outer = run.outer
+        if outer is not None and outer.holding is not None and outer.executor is run.executor:
+            self.hold(outer.holding)
+        self.called: list[str] = []  # the ids of the runs that began in it, and in those
         self.data = KnownData(run.executor.marks)
         self.root = Branch(self, str(number), Scope())
         self.branches = [self.root]
         if held is not None:
             self.data.add(held.variables)
             self.root.restore(held)
+
+    def hold(self, holding: Holding) -> None:
+        """Its calls belong to a reservation. Before it starts."""
+        holding.take()
+        self.holding = holding
 
     def start(self) -> None:
         """Begin the root branch."""
@@ -287,6 +298,8 @@ class Program:
         for branch in reversed(self.branches):
             branch.finish()
         self._notify()
+        if self.holding is not None:
+            self.holding.leave(self.num_tokens if self.root.error is None else None)
         self.run.count_finished(self)
 
     def __del__(self) -> None:

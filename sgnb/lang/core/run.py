@@ -94,6 +94,10 @@ class Run:
             return
         if self.outer is not None:
             self.outer.nested.append(self)
+            caller: Program | None = self.outer
+            while caller is not None:
+                caller.called.append(self.id)
+                caller = caller.run.outer
         elif threading.current_thread() is threading.main_thread():
             _foreground.add(self)
         self.emit(RunStarted(self.id, title, source, total or 0, *(location or ())))

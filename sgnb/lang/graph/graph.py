@@ -9,7 +9,7 @@ from typing import Any
 
 from ..ir import Gen, Select
 from .drawing import picture
-from .holes import Hole
+from .holes import Argument, Hole
 from .nodes import Called, Node, Returned
 from .saved import dumps, loads
 
@@ -42,6 +42,12 @@ class Graph:
         """What the program's own stream has appended last; SGLang's tracer calls it so."""
         own = [node for node in self.nodes if node.stream == 0]
         return [node for node in own if not isinstance(node.what, Returned)][-1]
+
+    @property
+    def arguments_in_texts(self) -> tuple[str, ...]:
+        """The names of those that its texts hold, in their order."""
+        held = (node.what.name for node in self.nodes if isinstance(node.what, Argument))
+        return tuple(dict.fromkeys(held))
 
     @property
     def edges(self) -> tuple[tuple[int, int], ...]:

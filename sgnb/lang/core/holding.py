@@ -1,0 +1,35 @@
+"""A program's reservation while it is in use."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from ...reservation import Reservation
+
+
+class Holding:
+    """Held by the program that reserved and by those that it calls; when the last of them is over
+    it is released."""
+
+    def __init__(
+        self, reservation: Reservation, release: Callable[[Reservation, int | None], None]
+    ) -> None:
+        self.reservation = reservation
+        self._release = release
+        self._holders = 0
+        self._made: int | None = 0
+        self._lock = threading.Lock()
+
+    def take(self) -> None:
+        with self._lock:
+            self._holders += 1
+
+    def leave(self, made: int | None) -> None:
+        """made: the tokens that a holder's generations wrote, None after an error."""
+        with self._lock:
+            self._holders -= 1
+            self._made = None if made is None or self._made is None else self._made + made
+            last = self._holders == 0
+        if last:
+            self._release(self.reservation, self._made)

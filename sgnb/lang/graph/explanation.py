@@ -1,0 +1,170 @@
+"""What a run will take, and beside it what one took: as data, as text and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+from ...errors import shown
+from ..core.state import ProgramState
+from .bounds import Bound
+from .forecast import Forecast
+from .observed import Observed, RunObserved, observe
+
+_COUNTS = {
+    "prompt": "prompt_tokens",
+    "hits": "hit_tokens",
+    "new": "new_tokens",
+    "forced": "forced_tokens",
+    "passes": "passes",
+}
+"""Of the table, by the names of fields of `Forecast` and `Observed`."""
+
+LEFT, RIGHT, ROW, MARGIN = 250, 560, 26, 14
+LETTERS = 32
+"""Of a label that there is room for."""
+
+STYLE = """
+text{font:12px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#1f2328}
+.call{fill:#0072b22e;stroke:#0072b2}.critical .call{fill:#e69f0055;stroke:#c98a00}
+.hits{fill:#0072b2}.took{stroke:#1f2328;stroke-width:2}.path{stroke:#d0d7de}
+"""
+
+
+class Explanation:
+    """The calls of a program before they are made; with `after`, what they took in a run.
+
+    Without a graph there is no bound, and nothing is known of the order of calls: each is taken to
+    come after those before it.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        calls: Sequence[Forecast],
+        bound: Bound | None,
+        after: RunObserved | None = None,
+        note: str = "",
+    ) -> None:
+        self.title, self.calls, self.bound, self.note = title, list(calls), bound, note
+        self.took = None if after is None else after.of(self.calls)
+        self._after = after
+
+    def after(self, state: ProgramState) -> Explanation:
+        """The same with what a run took that was begun after it was explained, by what is still in
+        the log of its executor. Waits for its end."""
+        state.program.wait_finished()
+        program = state.program
+        runs = {program.run.id: program.root.id, **dict.fromkeys(program.called, "")}
+        took = observe(program.executor.log, runs)
+        return Explanation(self.title, self.calls, self.bound, took, self.note)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """A dict for each call. Prompt tokens, hits, new and forced tokens are those of all its
+        requests; passes follow each other. What it took bears "took" in its name."""
+        if self.took is None:
+            return [_row(call) for call in self.calls]
+        pairs = zip(self.calls, self.took, strict=True)
+        return [_row(call, took or Observed()) for call, took in pairs]
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        """The sums; `passes` are those of the longest chain of calls, `slots` what the run holds of
+        the KV cache at one time."""
+        calls = self.calls
+        sums: dict[str, Any] = {"calls": len(calls), "requests": sum(c.requests for c in calls)}
+        for name, field in [*_COUNTS.items()][:-1]:
+            sums[name] = sum(getattr(call, field) for call in calls)
+        sums["passes"] = max((call.begins + call.passes for call in calls), default=0)
+        sums["slots"] = None if self.bound is None else self.bound.slots
+        if self._after is not None and self.took is not None:
+            for name, field in [*_COUNTS.items()][:-1]:
+                sums[f"{name}_took"] = sum(getattr(one, field) for one in self.took if one)
+            sums["passes_took"] = self._after.passes
+            sums["slots_took"] = self._after.slots
+        return sums
+
+    def __str__(self) -> str:
+        rows = self.rows
+        lines = [list(rows[0]), *([_cell(v) for v in row.values()] for row in rows)] if rows else []
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        told = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]
+        return "\n".join([*told, *self._summary()])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": str(self), "image/svg+xml": self.to_svg()}
+
+    def _summary(self) -> list[str]:
+        total = self.totals
+
+        def both(name: str, most: str = "") -> str:
+            took = f" (took {total[name + '_took']:,})" if f"{name}_took" in total else ""
+            return f"{most}{total[name]:,}{took}"
+
+        lines = [
+            f"{total['calls']} calls, {total['requests']} requests: prompts of {both('prompt')}"
+            f" tokens, {both('hits')} of them from the cache; {both('new', 'at most ')} new,"
+            f" {both('forced', 'about ')} of them forced",
+            f"the longest chain of calls (*): {both('passes', 'at most ')} passes",
+        ]
+        if total["slots"] is not None:
+            lines.append(f"of the KV cache at one time: {both('slots', 'at most ')} slots")
+        return [*lines, self.note] if self.note else lines
+
+    def to_svg(self) -> str:
+        """A bar for each call over the passes of the model: dark what the cache has of its prompt,
+        orange the longest chain, and a line below it as long as it took."""
+        total = max(1, self.totals["passes"], self.totals.get("passes_took", 0))
+        rows = zip(self.calls, self.took or [None] * len(self.calls), strict=True)
+        bars = [_bar(call, took, i, RIGHT / total) for i, (call, took) in enumerate(rows)]
+        width, height = LEFT + RIGHT + 2 * MARGIN, len(self.calls) * ROW + 2 * MARGIN
+        told = f"{self.title}: {' '.join(self._summary())}"
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
+            f' viewBox="0 0 {width} {height}" role="img" aria-label={quoteattr(told)}>'
+            f"<style>{STYLE}</style>{''.join(bars)}</svg>"
+        )
+
+
+def _row(call: Forecast, took: Observed | None = None) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "call": call.name + (" *" if call.critical else ""),
+        "line": str(call.location or ""),
+        "requests": call.requests,
+    }
+    for name, field in _COUNTS.items():
+        row[name] = getattr(call, field)
+        if took is not None:
+            row[f"{name} took"] = getattr(took, field)
+    return row
+
+
+def _cell(value: Any) -> str:
+    return shown(value)[1:-1] if isinstance(value, str) else f"{value:,}"
+
+
+def _bar(call: Forecast, took: Observed | None, row: int, scale: float) -> str:
+    y, x = MARGIN + row * ROW, MARGIN + LEFT + call.begins * scale
+    width = max(2.0, call.passes * scale)
+    share = call.hit_tokens / max(1, call.prompt_tokens)
+    name = call.name if len(call.name) <= LETTERS else call.name[: LETTERS - 1] + "…"
+    told = f"{call.name}: {call.hit_tokens} of {call.prompt_tokens} prompt tokens from the cache"
+    told += f", at most {call.new_tokens} new"
+    line = ""
+    if took is not None:
+        told += f"; took {took.hit_tokens} of {took.prompt_tokens}, {took.new_tokens} new"
+        end = x + max(2.0, took.passes * scale)
+        line = f'<path class="took" d="M{x:.1f},{y + 20}H{end:.1f}"/>'
+    return (
+        f'<g class="{"critical" if call.critical else ""}"><title>{escape(told)}</title>'
+        f'<path class="path" d="M{MARGIN},{y + ROW - 2}H{MARGIN + LEFT + RIGHT}"/>'
+        f'<text x="{MARGIN}" y="{y + 14}">{escape(name)}</text>'
+        f'<rect class="call" x="{x:.1f}" y="{y + 3}" width="{width:.1f}" height="14"/>'
+        f'<rect class="hits" x="{x:.1f}" y="{y + 3}" width="{share * width:.1f}" height="3"/>'
+        f"{line}</g>"
+    )

@@ -1,0 +1,24 @@
+"""Sequences of tokens compared, as bytes: four for each token, which order and share beginnings as
+the tokens do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def common_tokens(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many leading tokens agree."""
+    return common(as_bytes(a), as_bytes(b))
+
+
+def as_bytes(tokens: Sequence[int]) -> bytes:
+    return np.array(tokens, ">i4").tobytes()
+
+
+def common(a: bytes, b: bytes) -> int:
+    """How many leading tokens agree."""
+    size = min(len(a), len(b)) // 4
+    same = np.frombuffer(a, ">i4", size) == np.frombuffer(b, ">i4", size)
+    return size if same.all() else int(same.argmin())

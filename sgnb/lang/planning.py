@@ -1,0 +1,48 @@
+"""Reserves what the runs of a graph hold at most of an executor's KV cache, so that no more of them
+run at once than fit there: static planning. Where all fit anyway, nothing is reserved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import SgnbError
+from ..reservation import Reservation
+from .core.run import Run
+from .executor import Executor, room_of
+from .graph.bounds import Bound, bound
+from .graph.graph import Graph
+from .graph.rehearsal import Rehearsal
+
+
+class Planner:
+    """Of one graph on one executor. SgnbError for a graph of which nobody knows what it takes."""
+
+    def __init__(self, graph: Graph, executor: Executor) -> None:
+        self._graph, self._rehearsal = graph, Rehearsal(graph, executor)
+        self._room = room_of(executor)
+        self._largest = 0, 0  # characters of arguments, and the slots of that run beside its prefix
+
+    def bound(self, arguments: Mapping[str, Any], defaults: Any, held: Any = None) -> Bound:
+        """What a run takes at most; arguments are those of `Rehearsal.run`."""
+        return bound(self._graph, self._rehearsal.run(arguments, defaults, held))
+
+    def reserve(self, arguments: Mapping[str, Any], run: Run) -> Reservation | None:
+        """For the next program of a run; None where it needs none, and where the program fails on
+        these arguments: it will say so itself. A run of one program may be one of many."""
+        if self._room is None:
+            return None
+        programs = run.total if run.total and run.total > 1 else self._room.requests
+        at_once = min(programs, self._room.requests)
+        size = sum(len(str(value)) for value in arguments.values())
+        if size <= self._largest[0] and self._largest[1] * at_once <= self._room.slots:
+            return None
+        try:
+            most = self.bound(arguments, run.defaults, run.held)
+        except SgnbError:
+            return None
+        own = most.slots - len(most.prefix)
+        self._largest = max(self._largest, (size, own))
+        if len(most.prefix) + own * at_once <= self._room.slots:
+            return None
+        return Reservation(most.prefix, own, most.new_tokens)
