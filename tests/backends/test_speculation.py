@@ -180,6 +180,15 @@ def test_a_model_that_never_keeps_to_the_turn_is_an_error(service) -> None:
         conversation.run(backend=chat(service))["name"]
     assert len(service.requests) == 3
 
+    @sgl.function(num_api_spec_tokens=64)
+    def age(s):
+        s += sgl.user("How old?") + sgl.assistant("Age: " + sgl.gen("age", regex="[0-9]+"))
+
+    service.answer = lambda request: "Age: unknown"
+    with pytest.raises(ServiceError, match="in its format, and the model wrote 'Age: unknown'"):
+        age.run(backend=chat(service, format_tries=1))["age"]
+    assert len(service.requests) == 4
+
 
 def test_a_turn_is_gone_on_with_where_the_service_can(service) -> None:
     service.answer = lambda request: follows(CHARACTER)(

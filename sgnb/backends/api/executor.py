@@ -77,7 +77,8 @@ class ApiExecutor:
         return found or await self._generate(self.ask_of(call), flight)
 
     def _speculation(self, flight: Flight) -> Speculation:
-        return Speculation(self.endpoint, self.ask_of, self._send, flight)
+        tries = self.limits.format_tries
+        return Speculation(self.endpoint, self.ask_of, self._send, flight, tries)
 
     def send(
         self, ask: Ask, call: Call, sink: Callable[[Delta | Result], None]

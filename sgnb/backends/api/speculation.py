@@ -21,19 +21,20 @@ from .ahead import Miss, Taken, Written, first_stop, settings_of
 from .endpoint import Answer, Ask, Endpoint, Tokens
 from .flight import Flight
 
-TRIES = 3
-"""Answers that are asked for until one begins as the program's turn does."""
-
 AskOf = Callable[[Call], Ask]
 Send = Callable[[Callable[[], Awaitable[Answer]], Ask, Flight], Awaitable[Answer]]
 
 
 class Speculation:
-    """Of one call, by the methods of an `ApiExecutor`."""
+    """Of one call, by the methods of an `ApiExecutor`. tries: answers that are asked for until one
+    begins as the program's turn does."""
 
-    def __init__(self, endpoint: Endpoint, ask_of: AskOf, send: Send, flight: Flight) -> None:
+    def __init__(
+        self, endpoint: Endpoint, ask_of: AskOf, send: Send, flight: Flight, tries: int
+    ) -> None:
         assert flight.call.ahead is not None
         self._endpoint, self._ask_of, self._send, self._flight = endpoint, ask_of, send, flight
+        self._tries = tries
         self._ahead: Ahead = flight.call.ahead
         # What the program has in a turn that the service cannot go on with, and what comes before:
         # such a call cannot be asked for as it is, and `max_tokens` does not bound it.
@@ -111,7 +112,8 @@ class Speculation:
         """The whole turn, which must begin with what the program has in it. is_told: the model has
         been asked for it, and wrote otherwise."""
         ask = self._ask(call)
-        for attempt in range(TRIES):
+        wanted = f"a turn that begins with {shown(self._begun)}"
+        for attempt in range(self._tries):
             if attempt:
                 self._flight.used.again["other beginning"] += 1
             told = attempt > 0 or is_told
@@ -119,9 +121,10 @@ class Speculation:
             written, answer = await self._request(request, call)
             try:
                 return self._result(await self._answer(written, call), answer)
-            except Miss:
+            except Miss as miss:
                 self._flight.used.saved -= answer.tokens.prompt
-        raise self._lost(f"a turn that begins with {shown(self._begun)}", written.text)
+                after = " and goes on in its format" if miss.reason == "format" else ""
+        raise self._lost(wanted + after, written.text)
 
     def _ask(self, call: Call) -> Ask:
         params = replace(
