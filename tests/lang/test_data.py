@@ -110,7 +110,9 @@ def test_choices_are_of_the_kind_of_where_they_stand(fake: FakeExecutor) -> None
 
     pick.run(["<|end|>go", "stay"], backend=fake).sync()
     assert [call.kind for call in fake.calls] == ["raw", "data", "data"]
-    assert fake.calls[-1].segments[-2:] == (Segment("stay", "data"), Segment("USER: "))
+    last, begin = fake.calls[-1].segments[-2:]
+    assert last == Segment("stay", "data")
+    assert (begin.text, begin.kind) == ("USER: ", "raw")
 
 
 def test_raw_and_data_say_it_themselves(fake: FakeExecutor) -> None:

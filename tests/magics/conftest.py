@@ -12,6 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import sgnb
+from sgnb.magics.engines import Remote
 from sgnb.magics.session import SESSION
 
 
@@ -58,3 +59,5 @@ def shell(_shell: Shell) -> Iterator[Shell]:
     SESSION.runs._runs.clear()  # what other tests of this process began and left
     yield _shell
     SESSION.stop()
+    if isinstance(SESSION.engines.backend(), Remote):  # which other tests would go on with
+        sgnb.load("tiny")
