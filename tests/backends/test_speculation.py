@@ -3,8 +3,6 @@ requests and tokens."""
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -452,19 +450,3 @@ def test_token_usage_counts_since_its_reset(service) -> None:
     )
     usage.reset()
     assert (usage.prompt_tokens, usage.completion_tokens) == (0, 0)
-
-
-def test_many_programs_at_once_from_many_threads(service) -> None:
-    model, program, found = text(service), completion(64), []
-
-    def work() -> None:
-        found.append(fields(program.run(backend=model)))
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    deadline = time.monotonic() + 30
-    for thread in threads:
-        thread.join(deadline - time.monotonic())
-    assert found == [ANSWERS] * 8
-    assert len(service.requests) == 8
