@@ -41,6 +41,7 @@ NAMES = (
     "planning",
     "bounds",
     "static_planning",
+    "api_speculation",
     "soak_cpu",
     "paper",
     "gpu.ablations",

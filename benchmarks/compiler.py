@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -34,7 +35,12 @@ def run(rounds: int = ROUNDS) -> list[Report]:
     with sgnb.Engine("tiny") as engine:
         set_default_executor(engine)
         try:
-            return [node_cost(engine), zoo_times(rounds), prefix_ahead(engine)]
+            return [
+                node_cost(engine),
+                zoo_times(rounds),
+                prefix_ahead(engine),
+                called_ahead(engine),
+            ]
         finally:
             set_default_executor(None)
 
@@ -194,6 +200,48 @@ def prefix_ahead(engine: Any) -> Report:
             ("cache() before", computed[True], f"{statistics.median(times['ahead']):.2f}"),
         ],
         note=f"With cache() before {low:.2f} to {high:.2f} times as long.",
+    )
+
+
+@sgnb.function
+def judged(s: Any, draft: str) -> None:
+    s += "\n".join(f"Rule {i}: an answer says what it is about, and is short." for i in range(90))
+    s += f"\nDraft: {draft}\nVerdict:" + sgnb.gen("verdict", max_tokens=8, ignore_eos=True)
+
+
+@sgnb.function
+def drafted(s: Any, topic: str) -> None:
+    s += f"Write about {topic}:" + sgnb.gen("draft", max_tokens=48, ignore_eos=True)
+    s += judged.run(s["draft"])["verdict"]
+
+
+def called_ahead(engine: Any) -> Report:
+    """A program that calls one with a long constant prefix, which is computed when it is called, or
+    beside what comes before that."""
+    compiled, prefix = drafted.compile(), judged.compile()
+
+    def run(ahead: bool) -> None:
+        engine.flush_cache()
+        beside = threading.Thread(target=prefix.cache)
+        if ahead:
+            beside.start()
+        compiled.run("rain", temperature=0).sync()
+        if ahead:
+            beside.join()
+
+    times = alternate({"when": lambda: run(False), "ahead": lambda: run(True)}, NODE_ROUNDS)
+    ratios = paired_ratios(times["ahead"], times["when"])
+    low, high, _ = median_interval(ratios)
+    engine.flush_cache()
+    begun = time.perf_counter()
+    tokens = prefix.cache()
+    alone = time.perf_counter() - begun
+    seconds = (f"{statistics.median(times[way]):.2f}" for way in ("when", "ahead"))
+    return Report(
+        "A program that calls another after 48 tokens (CPU)",
+        ("prefix of the called one", "s alone", "when it is called, s", "beside, s", "ratio"),
+        [(tokens, f"{alone:.2f}", *seconds, f"{statistics.median(ratios):.2f}")],
+        note=f"The ratio's interval: {low:.2f} to {high:.2f}.",
     )
 
 

@@ -47,7 +47,7 @@ class CompiledProgram(Runnable):
         func = _code_of(graph) if interpreted is None else _with_graphs_inside(interpreted.func)
         bound = {} if interpreted is None else interpreted.bound
         code = GraphCode(func, own.source, graph.print_graph_dfs(), own.location)
-        super().__init__(func, bound, own.marks, own.keep_tokens, code)
+        super().__init__(func, bound, own.marks, own.keep_tokens, own.num_api_spec_tokens, code)
         self.graph = graph
         self._planners: WeakKeyDictionary[Executor, Planner | None] = WeakKeyDictionary()
 

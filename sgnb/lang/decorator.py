@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from inspect import BoundArguments
 from typing import Any
 
-from ..errors import SgnbError, TraceError
+from ..errors import OptionError, SgnbError, TraceError, shown
+from ..sampling import scalar
 from .compiled import CompiledProgram, graphs_inside
 from .core.state import ProgramState
 from .executor import executor_of
@@ -41,11 +42,25 @@ def function(
     With `marks`, special tokens written in the contents of its roles and in its arguments are read
     as such, and not as plain text, in every run of it. Without `keep_tokens`, what the model wrote
     is tokenized anew with the text around it, as a server would that is sent text.
-    `num_api_spec_tokens` is for models behind an API, of which there are none yet, and changes
-    nothing for an engine.
+    With `num_api_spec_tokens` a model behind an API is let write on beyond a stop, up to so many
+    tokens, and generations after it are taken from what it wrote where that is what the program
+    has (docs/API_MODELS.md). It changes nothing for an engine.
     """
-    make = functools.partial(SglFunction, marks=marks, keep_tokens=keep_tokens)
+    make = functools.partial(
+        SglFunction,
+        marks=marks,
+        keep_tokens=keep_tokens,
+        num_api_spec_tokens=_checked(num_api_spec_tokens),
+    )
     return make if func is None else make(func)
+
+
+def _checked(tokens: Any) -> int | None:
+    tokens = scalar(tokens)
+    if tokens is None or (isinstance(tokens, int) and not isinstance(tokens, bool) and tokens > 0):
+        return tokens
+    message = f"num_api_spec_tokens={shown(tokens)} is not allowed"
+    raise OptionError(message, "give an integer of 1 or more, or None")
 
 
 class SglFunction(Runnable):

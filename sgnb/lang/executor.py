@@ -17,6 +17,14 @@ from .chat import ChatTemplate
 from .location import Location
 
 
+@dataclass(slots=True, eq=False)
+class Ahead:
+    """What a branch's next call may be answered from, without asking the model again."""
+
+    num_tokens: int  # the limit of what a model writes at once, where a call's own is not larger
+    kept: Any = None  # the executor's own: what the model wrote beyond its last call's text
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One generation."""
@@ -33,6 +41,8 @@ class Call:
     # Of the segments those that the branch began with: its parent and the other forks have them.
     forked: int = field(default=0, compare=False)
     reservation: Reservation | None = field(default=None, compare=False)  # of the program
+    # The branch's own, the same in all its calls; None: each call is sent.
+    ahead: Ahead | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +78,7 @@ class ScoreCall:
     segments: tuple[Segment, ...] = field(default=(), compare=False)  # as in `Call`
     kind: Kind = field(default="raw", compare=False)  # of the choices' text
     reservation: Reservation | None = field(default=None, compare=False)  # as in `Call`
+    ahead: Ahead | None = field(default=None, compare=False)  # as in `Call`
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,11 +55,13 @@ class Runnable:
         bound: Mapping[str, Any] | None = None,
         marks: bool = False,  # see `function`
         keep_tokens: bool = True,
+        num_api_spec_tokens: int | None = None,
         code: Code | None = None,  # where it is not that of `func`
     ) -> None:
         self.func = func
         self.bound = dict(bound or {})
         self.marks, self.keep_tokens = marks, keep_tokens
+        self.num_api_spec_tokens = num_api_spec_tokens
         self.is_async = inspect.iscoroutinefunction(func)
         self._code = code or Code(func)
         self._signature = signature_without_state(func, _OF_RUN)
@@ -252,6 +254,7 @@ class Runnable:
             defaults=defaults,
             marks=self.marks,
             keep_tokens=self.keep_tokens,
+            num_api_spec_tokens=self.num_api_spec_tokens,
             **options,
         )
 
@@ -267,6 +270,7 @@ class Runnable:
             self._code.location,
             self.marks,
             self.keep_tokens,
+            self.num_api_spec_tokens,
             options,
             executor,
             stream,

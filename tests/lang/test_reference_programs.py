@@ -49,7 +49,9 @@ ON_ANSWERS: dict[str, dict[str, Any]] = {
     "test_react": {},
     "test_parallel_encoding": {},
 }
-LEFT_OUT = {"test_image_qa", "test_completion_speculative", "test_chat_completion_speculative"}
+ON_AN_API = {"test_completion_speculative": False, "test_chat_completion_speculative": True}
+"""Whether it is a chat model's."""
+LEFT_OUT = {"test_image_qa"}
 
 ANSWERS = {
     "United States": " Washington", "Japan": " Tokyo", "United Kingdom": " London",
@@ -134,7 +136,7 @@ def backend(engine: sgnb.Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lo
 
 def test_none_is_forgotten(programs: ModuleType) -> None:
     names = {name for name in vars(programs) if name.startswith("test_")}
-    assert names == {*ON_THE_MODEL, *ON_ANSWERS, *LEFT_OUT} and len(names) == 19
+    assert names == {*ON_THE_MODEL, *ON_ANSWERS, *ON_AN_API, *LEFT_OUT} and len(names) == 19
 
 
 @pytest.mark.parametrize("name", ON_THE_MODEL)
@@ -164,3 +166,31 @@ def test_on_scripted_answers(programs: ModuleType, make: Any, name: str) -> None
         getattr(programs, name)(**ON_ANSWERS[name])
     finally:
         sgnb.set_default_backend(None)
+
+
+@pytest.mark.parametrize("name", ON_AN_API)
+def test_on_a_service(programs: ModuleType, name: str) -> None:
+    """The model writes the format: what a request asks is the first line that is not there yet."""
+    pytest.importorskip("openai")
+    from tests.backends.service import KEY, Service
+
+    lines = "Name: Ada Lovelace.\nBirthday: December 10, 1815.\nJob: Countess.\n"
+
+    def answer(request: Any) -> str:
+        if "messages" in request.body:
+            return lines
+        begun = request.prompt.rpartition("Job.\n")[2]
+        return lines[lines.index(begun.splitlines()[-1]) + len(begun.splitlines()[-1]) :]
+
+    with Service(answer) as service:
+        chat = ON_AN_API[name]
+        executor = sgnb.OpenAI("model", chat, base_url=service.url, api_key=KEY)
+        sgnb.set_default_backend(executor)
+        try:
+            getattr(programs, name)()
+        finally:
+            sgnb.set_default_backend(None)
+            executor.close()
+        # Without speculation, which only the first asks for too, each field is a request.
+        assert len(service.requests) == (1 if chat else 1 + 3)
+        assert executor.usage().total.ahead == 2

@@ -47,7 +47,7 @@ def conversation(
         raise RequestError(
             f"gen {name!r} goes on with an assistant's turn that begins with {shown(text)}, and"
             " this service writes whole turns only",
-            "put that text into the user's turn",
+            "put that text into the user's turn, or give @function(num_api_spec_tokens=...)",
         )
     return (*turns, {"role": "assistant", "content": text})
 

@@ -49,6 +49,9 @@ class Tokens:
             self.completion + other.completion,
         )
 
+    def __sub__(self, other: Tokens) -> Tokens:
+        return self + Tokens(-other.prompt, -other.cached, -other.completion)
+
 
 @dataclass(frozen=True, slots=True)
 class Sample:

@@ -21,7 +21,8 @@ from .flight import Flight
 from .formats import Mismatch, fitting
 from .limits import Gate, Limits
 from .loop import LoopThread
-from .usage import Price, Usage
+from .speculation import Speculation
+from .usage import Price, TokenUsage, Usage
 
 CHARACTERS_PER_TOKEN = 4
 """Of a prompt that nobody has counted yet."""
@@ -40,6 +41,7 @@ class ApiExecutor:
         self.endpoint, self.limits = endpoint, limits or Limits()
         self.chat, self.marks, self.log = endpoint.chat, None, EventLog()
         self._usage = Usage(endpoint.model, price)
+        self._token_usage = TokenUsage(self._usage)
         self._gate = Gate(self.limits)
         self._numbers = itertools.count(1)  # of calls
         self._loop = LoopThread("sgnb-api", endpoint.close)
@@ -48,6 +50,11 @@ class ApiExecutor:
     def usage(self) -> Usage:
         """What the calls so far took: tokens, requests and money, for each run and for all."""
         return self._usage
+
+    @property
+    def token_usage(self) -> TokenUsage:
+        """SGLang's: the tokens of all calls since its `reset`."""
+        return self._token_usage
 
     def ask_of(self, call: Call) -> Ask:
         """The request that a call becomes. RequestError for what is no conversation, OptionError
@@ -59,19 +66,33 @@ class ApiExecutor:
         return Ask(call.params, messages=turns, stream=call.stream)
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
-        return self.send(self.ask_of(call), call, sink)
+        if call.ahead is None:
+            return self.send(self.ask_of(call), call, sink)
+        self.endpoint.check(call.params, call.location)
+        flight = self._flight(call, call.stream, sink)
+        return self._start(partial(self._generate_ahead, call, flight), flight, Result, sink)
+
+    async def _generate_ahead(self, call: Call, flight: Flight) -> Result:
+        found = await self._speculation(flight).generate(call)
+        return found or await self._generate(self.ask_of(call), flight)
+
+    def _speculation(self, flight: Flight) -> Speculation:
+        tries = self.limits.format_tries
+        return Speculation(self.endpoint, self.ask_of, self._send, flight, tries)
 
     def send(
         self, ask: Ask, call: Call, sink: Callable[[Delta | Result], None]
     ) -> Callable[[], None]:
         """Send `ask` for `call`: the same as `generate`, which asks for what the call says."""
+        flight = self._flight(call, ask.stream, sink)
+        return self._start(partial(self._generate, ask, flight), flight, Result, sink)
 
+    def _flight(self, call: Call, stream: bool, sink: Callable[[Delta], None]) -> Flight:
         def tell(piece: Delta) -> None:
             self.log.emit(TextStreamed(call.run, call.branch, piece.text))
             sink(piece)
 
-        flight = Flight(call, tell if ask.stream else None)
-        return self._start(partial(self._generate, ask, flight), flight, Result, sink)
+        return Flight(call, tell if stream else None)
 
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
         flight = Flight(call)
@@ -180,6 +201,10 @@ class ApiExecutor:
         return await self._gate.send(counted, tokens, failed)
 
     async def _score(self, call: ScoreCall, flight: Flight) -> Scores:
+        if call.ahead is not None:
+            scores = self._speculation(flight).choose(call)
+            if scores is not None:
+                return scores
         if self.endpoint.scores:
             ask = Ask(SamplingParams(max_new_tokens=0), call.prompt + "".join(call.choices))
             scores, tokens = await self._send(partial(self.endpoint.score, call), ask, flight)

@@ -22,17 +22,34 @@ class Flight:
         self.told = ""  # to the sink
         self._streamed = ""  # by this request
         self._stops: Sequence[str] = ()
-        self._begun = time.monotonic()
+        self._begun = ""
+        self._most_bytes: int | None = None
+        self._begun_at = time.monotonic()
 
-    def begin(self, stops: Sequence[str] = ()) -> None:
-        """A request begins, whose text ends before the first of `stops`."""
+    def begin(
+        self, stops: Sequence[str] = (), begun: str = "", most_bytes: int | None = None
+    ) -> None:
+        """A request begins, whose text goes from after `begun`, but for blanks before that, to the
+        first of `stops`. most_bytes: it is told only when a stop has come within so many."""
         self._streamed, self._stops = "", stops
+        self._begun, self._most_bytes = begun.lstrip(), most_bytes
 
     def piece(self, text: str) -> None:
         """Take new text of the first sample. A request that was sent again begins anew: what the
         program has is not told twice. Failure where it goes on otherwise."""
         self._streamed += text
-        self._tell(_before_stops(self._streamed, self._stops))
+        so_far = self._streamed
+        if self._begun:
+            so_far = so_far.lstrip()
+            if not so_far.startswith(self._begun):
+                return
+            so_far = so_far[len(self._begun) :]
+        text = _before_stops(so_far, self._stops)
+        if self._most_bytes is not None:
+            ends = [text + stop for stop in self._stops if so_far.startswith(text + stop)]
+            if not ends or len(max(ends, key=len).encode()) > self._most_bytes:
+                return
+        self._tell(text)
 
     def finish(self, text: str) -> None:
         """Take the whole text."""
@@ -84,7 +101,7 @@ class Flight:
             "prompt_tokens": tokens.prompt,
             "completion_tokens": made,
             "cached_tokens": tokens.cached,
-            "e2e_latency": time.monotonic() - self._begun,
+            "e2e_latency": time.monotonic() - self._begun_at,
             "requests": self.used.requests,
             **({} if sample is None else sample.meta),
         }

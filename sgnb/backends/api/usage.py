@@ -24,6 +24,11 @@ class Used:
     failed: int = 0  # calls that ended in an error
     stopped: int = 0  # calls that were stopped
     tokens: Tokens = field(default_factory=Tokens)
+    # Of programs with `num_api_spec_tokens`:
+    ahead: int = 0  # calls answered from what was written ahead
+    missed: Counter[str] = field(default_factory=Counter)  # reason -> calls that were not
+    saved: int = 0  # prompt tokens of the calls that were, less those sent for nothing; estimated
+    extra: int = 0  # completion tokens that are no part of a call's text; estimated
 
     def add(self, other: Used) -> None:
         self.calls += other.calls
@@ -32,6 +37,14 @@ class Used:
         self.failed += other.failed
         self.stopped += other.stopped
         self.tokens += other.tokens
+        self.ahead += other.ahead
+        self.missed.update(other.missed)
+        self.saved += other.saved
+        self.extra += other.extra
+
+    @property
+    def speculated(self) -> bool:
+        return bool(self.ahead or self.missed or self.extra)
 
 
 class Usage:
@@ -67,21 +80,61 @@ class Usage:
             "run": name,
             "calls": used.calls,
             "requests": used.requests,
-            "again": ", ".join(f"{n} {reason}" for reason, n in used.again.most_common()) or "0",
+            "again": _counted(used.again),
             "failed": used.failed,
             "stopped": used.stopped,
             "prompt": used.tokens.prompt,
             "cached": used.tokens.cached,
             "completion": used.tokens.completion,
             "cost": self._price(used.tokens),
+            "ahead": used.ahead,
+            "missed": _counted(used.missed),
+            "saved prompt": used.saved,
+            "extra completion": used.extra,
+            "saved cost": self._saved_cost(used),
         }
+
+    def _saved_cost(self, used: Used) -> float | None:
+        """Money that the same calls would have cost more if each had been sent."""
+        cost = self._price(used.tokens)
+        each = self._price(used.tokens + Tokens(used.saved, 0, -used.extra))
+        return None if cost is None or each is None else each - cost
 
     def __repr__(self) -> str:
         rows = self.rows()
+        if not self.total.speculated:
+            rows = [dict(list(row.items())[: -len(_OF_SPECULATION)]) for row in rows]
         lines = [list(rows[0]), *[[_cell(value) for value in row.values()] for row in rows]]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = ["  ".join(map(str.rjust, line, widths)) for line in lines]
         return "\n".join([self.model, *text])
+
+
+_OF_SPECULATION = ("ahead", "missed", "saved prompt", "extra completion", "saved cost")
+"""The last columns, which are left out where no program speculates."""
+
+
+class TokenUsage:
+    """The tokens of a backend's calls since `reset`, by SGLang's names."""
+
+    def __init__(self, usage: Usage) -> None:
+        self._usage = usage
+        self._before = Tokens()
+
+    def reset(self) -> None:
+        self._before = self._usage.total.tokens
+
+    @property
+    def prompt_tokens(self) -> int:
+        return (self._usage.total.tokens - self._before).prompt
+
+    @property
+    def completion_tokens(self) -> int:
+        return (self._usage.total.tokens - self._before).completion
+
+
+def _counted(reasons: Counter[str]) -> str:
+    return ", ".join(f"{n} {reason}" for reason, n in reasons.most_common()) or "0"
 
 
 def _cell(value: Any) -> str:

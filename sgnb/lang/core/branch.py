@@ -21,7 +21,7 @@ from ...reservation import Reservation
 from ...sampling import SamplingParams
 from ...segment import Kind, Segment
 from ..chat.reasoning import reasoning_name
-from ..executor import Call, Delta, Executor, Result, ScoreCall, Scores
+from ..executor import Ahead, Call, Delta, Executor, Result, ScoreCall, Scores
 from ..ir import RoleBegin, RoleEnd, Text, ToolResults, UseTools, role_text
 from ..location import add_location
 from .choices import describe, pick, wants_unconditional
@@ -62,6 +62,8 @@ class Branch:
         self.op_at = 0  # characters before the generation that runs now
         self.steps: Generator[Any, Any, Any] | None = None  # of a `GenerateCalls`
         self.chat = program.executor.chat  # with the tools that the program declared
+        tokens = program.run.num_api_spec_tokens
+        self.ahead = None if tokens is None else Ahead(tokens)
         self.variables: dict[str, Any] = {}
         self.earlier: dict[str, tuple[Any, ...]] = {}  # values that later ones of a name replaced
         self.meta: dict[str, Any] = {}
@@ -180,6 +182,8 @@ class Branch:
         """Say that the branch is over. Harmless when repeated."""
         if not self.finished:
             self.finished = True
+            if self.ahead is not None:
+                self.ahead.kept = None
             if self.done >= 0:
                 self._emit(BranchFinished(self._run, self.id, _message(self.error)))
 
@@ -356,7 +360,7 @@ class Branch:
         forked = sum(_counts(segment) for segment in self.segments[: self.fork_at])
         call = Call(
             prompt, params, run.id, self.id, op.name, run.stream, op.location, segments, forked,
-            self._reservation,
+            self._reservation, self.ahead,
         )  # fmt: skip
         self.program.outbox.append((self, op, call))
 
@@ -366,7 +370,7 @@ class Branch:
         prompt, segments = self.prompt(select.backend)
         call = ScoreCall(
             prompt, select.choices, unconditional, self._run, self.id, op.name, select.location,
-            segments, self._kind(select.kind), self._reservation,
+            segments, self._kind(select.kind), self._reservation, self.ahead,
         )  # fmt: skip
         self.program.outbox.append((self, op, call))
         return False

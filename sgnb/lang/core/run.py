@@ -64,6 +64,7 @@ class Run:
         stream: bool = False,  # ask the executor for text as it is made
         marks: bool = False,  # special tokens written in data are read as such
         keep_tokens: bool = True,  # outputs stay the tokens that they were made of
+        num_api_spec_tokens: int | None = None,  # see `Ahead`
         held: Snapshot | None = None,  # what its programs begin with
         traced: bool = False,  # it only becomes a graph: no view is told, and nobody waits for it
     ) -> None:
@@ -74,6 +75,7 @@ class Run:
         self.executor, self.stream = executor, stream
         self.others = OtherModels(self.id, executor)
         self.marks, self.keep_tokens, self.held = marks, keep_tokens, held
+        self.num_api_spec_tokens = num_api_spec_tokens
         self.defaults = SamplingParams.make(defaults)
         self.meanwhile: Callable[[], None] | None = None  # see `tick`
         self.emit = executor.log.emit

@@ -54,6 +54,7 @@ class OwnRun:
     location: Location | None
     marks: bool
     keep_tokens: bool
+    num_api_spec_tokens: int | None
     defaults: tuple[tuple[str, Any], ...] = ()  # of sampling
     backend: Executor | None = None  # None: the default one
     stream: bool = False

@@ -292,6 +292,7 @@ class Replay:
                 stream=own.stream,
                 marks=own.marks,
                 keep_tokens=own.keep_tokens,
+                num_api_spec_tokens=own.num_api_spec_tokens,
             )
         finally:
             inside.reset(token)
