@@ -79,17 +79,15 @@ FIELD = st.tuples(TEXT, TEXT, STOPS, st.integers(1, 24))
 
 @pytest.fixture(scope="module")
 def make():  # type: ignore[no-untyped-def]
-    made: list[ApiExecutor] = []
+    model = Model("")
+    executor = ApiExecutor(model)
 
     def one(script: str) -> ApiExecutor:
-        if not made:
-            made.append(ApiExecutor(Model(script)))
-        made[0].endpoint.script, made[0].endpoint.asked = script, []
-        return made[0]
+        model.script, model.asked = script, []
+        return executor
 
     yield one
-    for executor in made:
-        executor.close()
+    executor.close()
 
 
 @given(
