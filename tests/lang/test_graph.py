@@ -690,6 +690,18 @@ def test_what_cannot_be_traced_at_all() -> None:
         assert "/sgnb/lang/" not in e.value.message
 
 
+def test_a_call_to_another_model_is_shown_with_its_name() -> None:
+    other = FakeExecutor()
+
+    @function
+    def judged(s: Any) -> None:
+        s += "A:" + sgl.gen("draft", backend=other) + sgl.select("v", ["a"], backend=other)
+
+    lines = str(judged.trace()).splitlines()
+    assert lines[2].endswith("gen('draft', backend=FakeExecutor)")
+    assert lines[3].endswith("select('v', ['a'], backend=FakeExecutor)")
+
+
 def test_a_programs_own_mistakes_are_what_they_are() -> None:
     @function
     def unknown(s: Any) -> None:
