@@ -38,10 +38,10 @@ class Planner:
         programs = run.total if run.total and run.total > 1 else self._room.requests
         at_once = min(programs, self._room.requests)
         size = sum(len(str(value)) for value in arguments.values())
-        defaults, *largest = self._largest
+        defaults, length, slots = self._largest
         if run.held is not None or run.defaults != defaults:
-            largest = [0, 0]
-        if size <= largest[0] and largest[1] * at_once <= self._room.slots:
+            length = slots = 0
+        if size <= length and slots * at_once <= self._room.slots:
             return None
         try:
             most = self.bound(arguments, run.defaults, run.held)
@@ -49,7 +49,7 @@ class Planner:
             return None
         own = most.slots - len(most.prefix)
         if run.held is None:
-            self._largest = run.defaults, *max(largest, [size, own])
+            self._largest = run.defaults, *max((length, slots), (size, own))
         if len(most.prefix) + own * at_once <= self._room.slots:
             return None
         return Reservation(most.prefix, own, most.new_tokens)
