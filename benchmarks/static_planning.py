@@ -99,7 +99,7 @@ def admission() -> Report:
     report = Report(f"{ROWS} programs in a pool of {POOL:,} tokens", columns)
     rows = [(f"Document {i}. " + "The cat sat and looked at the moon. " * 4,) for i in range(ROWS)]
     good = []
-    with sgnb.Engine("tiny", max_total_tokens=POOL) as engine:
+    with sgnb.Engine("tiny", max_total_tokens=POOL, reserve=True) as engine:
         for limit, times in LIMITS.items():
             compiled = program.compile(tokens=MADE)
             # The bound is that of the same program with longer generations.

@@ -20,6 +20,7 @@ _SWITCHES = (
     "fuse",
     "compile",
     "deterministic",
+    "reserve",
 )
 
 
@@ -58,6 +59,9 @@ class EngineOptions:
     compile: bool = False  # run the model's layers through torch.compile; loading takes longer
     # The same tokens whatever is cached and whoever runs beside; slower, and on a GPU only.
     deterministic: bool = False
+    # Compiled programs that do not all fit into the KV cache reserve what they hold at most, so that
+    # none is retracted; fewer run at once.
+    reserve: bool = False
     schedule_policy: SchedulePolicy = "lpm"  # longest cached prefix first, aged; or first come
     # A waiting request is overtaken only by those that arrive at most this many steps after it.
     max_overtaking: int = 1024

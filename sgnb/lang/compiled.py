@@ -84,7 +84,8 @@ class CompiledProgram(Runnable):
 
     def _work(self, state: ProgramState, arguments: BoundArguments) -> None:
         program = state.program
-        executor = admitting(program.executor)
+        # Run by a select's method in a program that has reserved, it has that one's share.
+        executor = None if program.holding else admitting(program.executor)
         planner = None if executor is None else self._planner(executor)
         if executor is not None and planner is not None:
             reservation = planner.reserve(arguments.arguments, program.run)

@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from contextvars import ContextVar
+from types import FrameType
 from typing import Any, NamedTuple
 
 _OURS = (__name__.partition(".")[0] + ".", "contextlib", "IPython.")
@@ -45,9 +46,14 @@ def caller() -> Location:
     if (known := standing.get()) is not None:
         return known
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_OURS):
+    while frame.f_back is not None and is_ours(frame):
         frame = frame.f_back
     return Location(frame.f_code.co_filename, frame.f_lineno)
+
+
+def is_ours(frame: FrameType) -> bool:
+    """Whether its code is not the user's, nor of a library that the user calls."""
+    return str(frame.f_globals.get("__name__", "")).startswith(_OURS)
 
 
 _warned: dict[Any, Any] = {}

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import SgnbError
 from ..reservation import Reservation
+from ..sampling import SamplingParams
 from .core.run import Run
 from .executor import Executor, room_of
 from .graph.bounds import Bound, bound
@@ -21,7 +22,9 @@ class Planner:
     def __init__(self, graph: Graph, executor: Executor) -> None:
         self._graph, self._rehearsal = graph, Rehearsal(graph, executor)
         self._room = room_of(executor)
-        self._largest = 0, 0  # characters of arguments, and the slots of that run beside its prefix
+        # Defaults of the last runs, and of those the largest: characters of its arguments, and the
+        # slots that it takes beside its prefix.
+        self._largest = SamplingParams(), 0, 0
 
     def bound(self, arguments: Mapping[str, Any], defaults: Any, held: Any = None) -> Bound:
         """What a run takes at most; arguments are those of `Rehearsal.run`."""
@@ -35,14 +38,18 @@ class Planner:
         programs = run.total if run.total and run.total > 1 else self._room.requests
         at_once = min(programs, self._room.requests)
         size = sum(len(str(value)) for value in arguments.values())
-        if size <= self._largest[0] and self._largest[1] * at_once <= self._room.slots:
+        defaults, length, slots = self._largest
+        if run.held is not None or run.defaults != defaults:
+            length = slots = 0
+        if size <= length and slots * at_once <= self._room.slots:
             return None
         try:
             most = self.bound(arguments, run.defaults, run.held)
         except SgnbError:
             return None
         own = most.slots - len(most.prefix)
-        self._largest = max(self._largest, (size, own))
+        if run.held is None:
+            self._largest = run.defaults, *max((length, slots), (size, own))
         if len(most.prefix) + own * at_once <= self._room.slots:
             return None
         return Reservation(most.prefix, own, most.new_tokens)

@@ -87,6 +87,7 @@ LOAD_OPTIONS = (
     option("--precompile", "compile kernels while loading, not when needed", "on|off", on_off),
     option("--fuse", "faster twins of the model's modules", "on|off", on_off),
     option("--compile", "run the model's layers through torch.compile", "on|off", on_off),
+    option("--reserve", "compiled programs reserve what they hold of the cache", "on|off", on_off),
     option("--fork-attention", "read a prefix that is shared once", "on|off", on_off),
     option("--deterministic", "tokens never depend on cache and neighbours", "on|off", on_off),
 )

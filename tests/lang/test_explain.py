@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import sgnb as sgl
-from sgnb.errors import TraceError
+from sgnb.errors import OptionError, TraceError
 from sgnb.lang import function
 
 from . import test_zoo as zoo
@@ -112,6 +112,11 @@ def test_as_text_data_and_picture(engine: Any) -> None:
         picture = xml.dom.minidom.parseString(shown["image/svg+xml"])
         names = [text.firstChild.data for text in picture.getElementsByTagName("text")]
         assert names == ["a", "<i>", "c", "d"]
+
+
+def test_what_is_no_state_is_refused(engine: Any) -> None:
+    with pytest.raises(OptionError, match="after\\(None\\): this is no state"):
+        program.explain("three").after(None)  # type: ignore[arg-type]
 
 
 def test_without_a_graph_code_ends_where_a_stand_in_ends_it(engine: Any) -> None:

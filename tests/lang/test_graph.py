@@ -670,6 +670,11 @@ def test_what_cannot_be_traced_at_all() -> None:
     def returns(s: Any) -> Any:
         return s
 
+    @function
+    def calls_itself(s: Any, text: str) -> None:
+        s += text
+        calls_itself(s, text)
+
     messages = {
         waits: "waits is an async def",
         calls_a_batch: "run_batch(...) in a program that is traced",
@@ -678,11 +683,25 @@ def test_what_cannot_be_traced_at_all() -> None:
         cuts: "a text with an argument in it was changed",
         encodes: "a text with an argument in it was changed",
         reads: "reads raised JSONDecodeError while it was traced",
+        calls_itself: "calls_itself raised RecursionError while it was traced",
         returns: "a TracingState is returned",
     }
     for program, message in messages.items():
-        with pytest.raises(TraceError, match=message.replace("(", r"\(").replace(")", r"\)")):
+        with pytest.raises(TraceError, match=message.replace("(", r"\(").replace(")", r"\)")) as e:
             program.trace()
+        assert "/sgnb/lang/" not in e.value.message
+
+
+def test_a_call_to_another_model_is_shown_with_its_name() -> None:
+    other = FakeExecutor()
+
+    @function
+    def judged(s: Any) -> None:
+        s += "A:" + sgl.gen("draft", backend=other) + sgl.select("v", ["a"], backend=other)
+
+    lines = str(judged.trace()).splitlines()
+    assert lines[2].endswith("gen('draft', backend=FakeExecutor)")
+    assert lines[3].endswith("select('v', ['a'], backend=FakeExecutor)")
 
 
 def test_a_programs_own_mistakes_are_what_they_are() -> None:

@@ -23,7 +23,7 @@ TEXTS = [f"Document {i}. The cat sat on the mat." for i in range(8)]
 
 @pytest.fixture(scope="module")
 def engine() -> Iterator[Any]:
-    with sgl.Engine("tiny", max_total_tokens=POOL) as engine:
+    with sgl.Engine("tiny", max_total_tokens=POOL, reserve=True) as engine:
         yield engine
 
 
@@ -95,6 +95,58 @@ def test_called_programs_have_the_share_of_who_calls_them(engine: Any) -> None:
     )
     assert never == 0
     assert all(state["end"] for state in states)
+    wait_until_free(engine)
+
+
+def test_another_engine_knows_no_reservation(engine: Any) -> None:
+    """It is told of no program's end: its requests would wait for ever."""
+    with sgl.Engine("tiny", max_total_tokens=100, reserve=True) as other:
+
+        @function
+        def drafted(s: Any, text: str) -> None:
+            s += text + sgl.gen("draft", max_tokens=24, ignore_eos=True, backend=other)
+            s += write("final", 60) + sgl.select("choice", [" yes", " no"], backend=other)
+
+        states = drafted.compile().run_batch([(text,) for text in TEXTS], backend=engine)
+        assert all(state["choice"] for state in states)
+        wait_until_free(engine)
+        assert other._scheduler.gate.reserved == 0
+
+
+def test_a_method_that_runs_a_program_has_the_share_of_its_select(engine: Any) -> None:
+    """Else it would wait for the end of the programs that wait for it."""
+
+    @function
+    def judge(s: Any, text: str) -> None:
+        s += "How good is this? " + text + write("grade", 40)
+
+    judging = judge.compile()
+
+    def judged(choices: Any) -> list[float]:
+        assert judging.run("The dog.", backend=engine)["grade"]
+        return sgl.token_length_normalized(choices)
+
+    @function
+    def picked(s: Any, text: str) -> None:
+        s += text + write("first", 60)
+        s += sgl.select("choice", [" yes", " no"], choices_method=judged)
+
+    states = picked.compile().run_batch([(text,) for text in TEXTS], backend=engine)
+    assert all(state["choice"] for state in states)
+    wait_until_free(engine)
+
+
+def test_longer_generations_of_a_later_run_are_reserved(engine: Any) -> None:
+    @function
+    def short(s: Any, text: str) -> None:
+        s += text + sgl.gen("answer", ignore_eos=True)
+
+    compiled, rows = short.compile(), [(text,) for text in TEXTS]
+    compiled.run_batch(rows, backend=engine, max_new_tokens=4)
+    never, _ = retractions(
+        engine, lambda: compiled.run_batch(rows, backend=engine, max_new_tokens=60)
+    )
+    assert never == 0
     wait_until_free(engine)
 
 

@@ -3,8 +3,8 @@ many that all fit into the pool at once, and none is retracted for want of memor
 
 In the order of their first requests' ranks, and while the first does not fit none is admitted: a
 large one is not overtaken for ever, and runs alone where it is larger than the pool. An admitted
-program waits for nothing but the engine, so that each ends, and gives its share back. What programs
-begin with counts once.
+program waits for no program that is held: each ends, and gives its share back. What programs begin
+with counts once.
 
 How much of what they may write programs do write is seen at their ends. Of the slots that are for
 that, as large a share counts as any of the last few has used: where answers are short, more run.

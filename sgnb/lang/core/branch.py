@@ -202,10 +202,10 @@ class Branch:
     def _run(self) -> str:
         return self.program.run.id
 
-    @property
-    def _reservation(self) -> Reservation | None:
+    def _reservation(self, backend: Executor | None) -> Reservation | None:
+        """The program's, for a call to the run's own executor: no other one is told of its end."""
         holding = self.program.holding
-        return None if holding is None else holding.reservation
+        return None if holding is None or backend is not None else holding.reservation
 
     def _emit(self, event: Any) -> None:
         self.program.run.emit(event)
@@ -360,7 +360,7 @@ class Branch:
         forked = sum(_counts(segment) for segment in self.segments[: self.fork_at])
         call = Call(
             prompt, params, run.id, self.id, op.name, run.stream, op.location, segments, forked,
-            self._reservation, self.ahead,
+            self._reservation(op.backend), self.ahead,
         )  # fmt: skip
         self.program.outbox.append((self, op, call))
 
@@ -370,7 +370,7 @@ class Branch:
         prompt, segments = self.prompt(select.backend)
         call = ScoreCall(
             prompt, select.choices, unconditional, self._run, self.id, op.name, select.location,
-            segments, self._kind(select.kind), self._reservation, self.ahead,
+            segments, self._kind(select.kind), self._reservation(select.backend), self.ahead,
         )  # fmt: skip
         self.program.outbox.append((self, op, call))
         return False

@@ -252,6 +252,7 @@ class Program:
             return
 
         def work() -> None:
+            inside.set(self)  # of this thread alone
             self._deliver(branch, op, apply_method(op.select, message))
 
         # Of the user's, and perhaps slow: other programs wait for this thread.

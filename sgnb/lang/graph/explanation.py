@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
-from ...errors import shown
+from ...errors import OptionError, shown
 from ..core.state import ProgramState
 from .bounds import Bound
 from .drawing import card
@@ -56,6 +56,9 @@ class Explanation:
     def after(self, state: ProgramState) -> Explanation:
         """The same with what a run took that was begun after it was explained, by what is still in
         the log of its executor. Waits for its end."""
+        if not isinstance(state, ProgramState):
+            hint = "give what run(...) gave: .after(program.run(...))"
+            raise OptionError(f"after({shown(state)}): this is no state", hint)
         state.program.wait_finished()
         program = state.program
         runs = {program.run.id: program.root.id, **dict.fromkeys(program.called, "")}

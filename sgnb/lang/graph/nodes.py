@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import shown
 from ...segment import Kind
 from ..core.ops import Assign, VarScopeBegin, VarScopeEnd
-from ..executor import Executor
+from ..executor import Executor, model_name
 from ..ir import Gen, RoleBegin, RoleEnd, Select, ToolResults, UseTools
 from ..location import Location
 from .holes import Argument, Hole, Variable, fill
@@ -141,9 +141,11 @@ class Node:
             case Argument() | Variable():
                 return str(what)
             case Gen():
-                return f"gen({', '.join([repr(name), *self._given(what.options)])})"
+                told = *self._given(what.options), *_asked(what.backend)
+                return f"gen({', '.join([repr(name), *told])})"
             case Select():
-                return f"select({name!r}, {show(list(what.choices))})"
+                told = show(list(what.choices)), *_asked(what.backend)
+                return f"select({', '.join([repr(name), *told])})"
             case RoleBegin() | RoleEnd():
                 return f"{what.role}_{'begin' if isinstance(what, RoleBegin) else 'end'}()"
             case Assign():
@@ -175,3 +177,8 @@ class Node:
 
     def _given(self, values: Iterable[tuple[str, Any]]) -> list[str]:
         return [f"{name}={self._show(value)}" for name, value in values]
+
+
+def _asked(backend: Executor | None) -> list[str]:
+    """The model of a call that names one."""
+    return [] if backend is None else [f"backend={model_name(backend)}"]

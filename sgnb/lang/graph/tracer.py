@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
+from traceback import walk_tb
 from typing import Any, NoReturn
 
 from ...errors import SgnbError, TraceError
@@ -23,7 +24,7 @@ from ..core.run import Run
 from ..core.state import ForkGroup, ProgramState
 from ..executor import Executor
 from ..ir import Expr, Gen, Select, Text, ToolResults, UseTools, parts
-from ..location import Location, caller
+from ..location import Location, caller, is_ours
 from .graph import Graph
 from .holes import Argument, Holes, Placeholder, Variable, cut, is_marked, numbers, plain
 from .no_executor import NoExecutor
@@ -412,10 +413,10 @@ def _check_returned(value: Any) -> None:
 
 
 def _line_of(error: BaseException) -> Location:
-    """Where it was raised."""
-    traceback = error.__traceback__
-    while traceback is not None and traceback.tb_next is not None:
-        traceback = traceback.tb_next
-    if traceback is None:
-        return caller()
-    return Location(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)
+    """Where it was raised, or what is not ours led to it."""
+    lines = [
+        Location(frame.f_code.co_filename, line)
+        for frame, line in walk_tb(error.__traceback__)
+        if not is_ours(frame)
+    ]
+    return lines[-1] if lines else caller()
