@@ -46,7 +46,7 @@ def test_a_cell_draws_its_branches_and_calls(shell, service, capsys) -> None:
 def test_an_error_of_the_service_ends_the_cell(shell, service) -> None:
     service.fail(Fault("status", 400))
     lines = shell.fails(CELL)
-    assert lines[0].startswith("ServiceError: the service of 'model' refused the request (400)")
+    assert lines[0].startswith(f"ServiceError: the service of 'model' at {service.url} refused")
     assert KEY not in "".join(lines)
 
 

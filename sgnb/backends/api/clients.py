@@ -8,6 +8,9 @@ from typing import Any
 from ...errors import OptionError, ServiceError
 from .failures import failure_of, missing
 
+SHORTEST_SECRET = 8
+"""Characters of a word of a header that may be one: "Bearer" and names of languages are none."""
+
 
 def package() -> Any:
     try:
@@ -28,10 +31,14 @@ def make_client(
     place = {} if base_url is None else {"base_url": base_url}
     try:
         client = make(api_key=api_key, max_retries=0, timeout=None, **place, **options)
-        assert client.base_url.host
-    except (openai.OpenAIError, TypeError, AssertionError, ValueError) as error:
+    except Exception as error:  # of its options, or of proxies and certificates of the environment
         hint = "give api_key=, or set OPENAI_API_KEY; other options are those of openai.AsyncOpenAI"
-        raise OptionError(f"no client can be made: {error or 'no address'}", hint) from None
+        raise OptionError(f"no client can be made: {error}", hint) from None
+    if client.base_url.scheme not in ("http", "https") or not client.base_url.host:
+        message = f"base_url={place_of(client)!r} is no address"
+        raise OptionError(message, 'give it with its scheme: "http://localhost:8000/v1"')
+    if not (client.api_key.isascii() and client.api_key.isprintable()):
+        raise OptionError("the API key has characters that no key has", "is a line's end in it?")
     return client
 
 
@@ -50,8 +57,10 @@ def get(base_url: str, api_key: str | None, path: str, seconds: float, **options
 
 def secrets_of(client: Any) -> list[str]:
     """What no message may quote: the key, and what headers and the address say."""
-    url, headers = client.base_url, getattr(client, "_custom_headers", {})
-    said = [client.api_key, *headers.values(), url.password, url.query.decode()]
+    url, azure = client.base_url, getattr(client, "_azure_ad_token", None)
+    said = [client.api_key, azure, url.password, url.query.decode()]
+    for value in map(str, (client._custom_headers | client._custom_query).values()):
+        said += [word for word in (value, *value.split()) if len(word) >= SHORTEST_SECRET]
     return [text for text in said if isinstance(text, str) and text and text != "none"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...errors import shown
 from ...sampling import SamplingParams
 from .endpoint import Answer, Sample, Tokens, Triple
 from .failures import HalfAnswer
@@ -14,8 +15,10 @@ class Collected:
 
     def __init__(self, answer: Any = None) -> None:
         self.id = ""
+        self._other: Any = None  # the last chunk that is none
         self._texts: dict[int, str] = {}
         self._reasoning: dict[int, str] = {}
+        self._refusals: dict[int, str] = {}
         self._finish: dict[int, str] = {}
         self._logprobs: dict[int, list[Any]] = {}
         self._tokens = Tokens()
@@ -25,14 +28,20 @@ class Collected:
     def add(self, chunk: Any) -> str:
         """Take a chunk; the first text's new part."""
         first = ""
+        choices = getattr(chunk, "choices", None)
+        if choices is None:
+            self._other = chunk
+            return first
         self.id = chunk.id or self.id
-        for choice in chunk.choices:
-            at = choice.index
+        for choice in choices:
+            at = choice.index or 0
             part = _part(choice)
-            text = (choice.text if part is None else part.content) or ""
+            text = _text(getattr(choice, "text", None) if part is None else part.content)
             self._texts[at] = self._texts.get(at, "") + text
             thought = getattr(part, "reasoning_content", None) or ""
             self._reasoning[at] = self._reasoning.get(at, "") + thought
+            refusal = getattr(part, "refusal", None) or ""
+            self._refusals[at] = self._refusals.get(at, "") + refusal
             if choice.finish_reason:
                 self._finish[at] = choice.finish_reason
             self._logprobs.setdefault(at, []).extend(_rows(getattr(choice, "logprobs", None)))
@@ -42,7 +51,9 @@ class Collected:
         return first
 
     def answer(self, params: SamplingParams) -> Answer:
-        """All of it. HalfAnswer where a text has no end."""
+        """All of it. HalfAnswer where a text has no end, ValueError where none is there."""
+        if not self._texts and self._other is not None:
+            raise ValueError(str(getattr(self._other, "error", None) or self._other))
         if not self._texts or self._texts.keys() - self._finish.keys():
             raise HalfAnswer
         samples = (self._sample(at, params) for at in sorted(self._texts))
@@ -56,12 +67,22 @@ class Collected:
             meta["output_top_logprobs"] = [top for _, top in rows if params.top_logprobs_num]
         if self._reasoning[at]:
             meta["reasoning"] = self._reasoning[at]
-        return Sample(self._texts[at], self._finish[at], None, meta)
+        finish = self._finish[at]
+        if self._refusals[at]:
+            meta["refusal"], finish = self._refusals[at], "refusal"
+        return Sample(self._texts[at], finish, None, meta)
 
 
 def _part(choice: Any) -> Any:
     """Of a conversation the message or its new part; None of a completion."""
     return getattr(choice, "message", None) or getattr(choice, "delta", None)
+
+
+def _text(content: Any) -> str:
+    """With no half of a surrogate pair: no prompt could have it."""
+    if not isinstance(content, str | None):
+        raise ValueError(f"its content is {shown(content)}")
+    return (content or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def tokens_of(usage: Any) -> Tokens:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ...errors import Aborted, OptionError
+from ...errors import Aborted, OptionError, RequestError, shown
 from ...events import EventLog, RequestQueued, TextStreamed
 from ...lang.executor import Call, Delta, Result, ScoreCall, Scores
 from ...sampling import SamplingParams
@@ -42,7 +42,7 @@ class ApiExecutor:
         self.chat, self.marks, self.log = endpoint.chat, None, EventLog()
         self._usage = Usage(endpoint.model, price)
         self._token_usage = TokenUsage(self._usage)
-        self._gate = Gate(self.limits)
+        self._gate = Gate(self.limits, f"the service of {endpoint.model!r}")
         self._numbers = itertools.count(1)  # of calls
         self._loop = LoopThread("sgnb-api", endpoint.close)
         self.close = self._loop.close
@@ -106,6 +106,7 @@ class ApiExecutor:
         sink: Callable[[Any], None],
     ) -> Callable[[], None]:
         request, call = next(self._numbers), flight.call
+        _check_text(call.name, call.prompt)
         purpose = "generate" if kind is Result else "score"
         place = call.location or ("", 0)
         event = RequestQueued(request, call.run, call.branch, call.name, purpose, (), *place)
@@ -241,15 +242,28 @@ class ApiExecutor:
     def flush_cache(self) -> int:
         """Have an SGLang server forget what it has cached; other services keep theirs. 0: how much
         that was, nobody says."""
-        self._loop.run(self.endpoint.flush_cache())
+        self._ask_now(self.endpoint.flush_cache)
         return 0
 
     def server_info(self) -> dict[str, Any]:
         """The model, and what the service says of itself."""
-        return dict(self._loop.run(self.endpoint.info()))
+        return dict(self._ask_now(self.endpoint.info))
+
+    def _ask_now(self, request: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """The answer to a request of no call, waited for."""
+        return self._loop.run(lambda: self._gate.send(request, 0, lambda failure, again: None))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.endpoint.model!r}>"
+
+
+def _check_text(name: str, prompt: str) -> None:
+    try:
+        prompt.encode()
+    except UnicodeEncodeError as error:
+        where = shown(prompt[max(0, error.start - 20) : error.end])
+        message = f"the prompt of {name!r} has half of a surrogate pair: {where}"
+        raise RequestError(message, "write the whole character") from None
 
 
 def _single(ask: Ask, index: int) -> Ask:

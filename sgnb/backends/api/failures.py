@@ -42,7 +42,8 @@ def failure_of(error: Exception, service: str, secrets: Collection[str]) -> Fail
         return _passing("timeout", f"{service} did not answer in time")
     if "Connection" in type(error).__name__:
         cause = _without(str(error.__cause__ or error), secrets)
-        return _passing("connection", f"{service} cannot be reached: {cause}")
+        hint = "is the server up, and is this its address?"
+        return _passing("connection", f"{service} cannot be reached: {cause}", hint)
     if isinstance(status, int) and status >= 400:
         return _refused(error, status, service, said)
     if isinstance(error, HalfAnswer):
@@ -66,8 +67,10 @@ def _refused(error: Exception, status: int, service: str, said: str) -> Failure:
     if status in (408, 409) or status >= 500:
         return _passing(str(status), f"{service} failed ({status}): {said}", wait=_wait(error))
     hint = "see what it says"
-    if status in (401, 403):
+    if status == 401:
         said, hint = "the key is missing or wrong", "give api_key=, or set it in the environment"
+    elif status == 403:
+        hint = "may this key use this model, from here?"
     elif status == 404:
         hint = "is the model's name right, and the address?"
     elif spent:

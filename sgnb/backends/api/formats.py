@@ -20,7 +20,7 @@ class Mismatch(Exception):
 
     def __init__(self, sample: Sample, wanted: str) -> None:
         super().__init__(wanted)
-        self.text, self.wanted = sample.text, wanted
+        self.text, self.wanted = sample.text or sample.meta.get("refusal", ""), wanted
         self.cut = sample.finish == "length"  # it may have begun well
 
     def error(self, tries: int) -> ServiceError:

@@ -36,7 +36,7 @@ class Limits:
                 raise OptionError(f"{name}={shown(value)} is not allowed", "give 1 or more")
         for name in ("timeout", "requests_per_minute", "tokens_per_minute"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
+            if value is not None and not (isinstance(value, int | float) and value > 0):
                 raise OptionError(f"{name}={shown(value)} is not allowed", "give more than 0")
 
     @classmethod
@@ -67,8 +67,8 @@ class Pace:
 class Gate:
     """Lets requests through to one service as its `Limits` say. Belongs to one event loop."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
+    def __init__(self, limits: Limits, service: str) -> None:
+        self.limits, self._service = limits, service
         self._slots = asyncio.Semaphore(limits.max_parallel)
         self._requests = Pace(limits.requests_per_minute)
         self._tokens = Pace(limits.tokens_per_minute)
@@ -89,7 +89,7 @@ class Gate:
                 async with self._slots, asyncio.timeout(self.limits.timeout):
                     return await request()
             except TimeoutError:
-                failure = _late(self.limits.timeout)
+                failure = _late(self._service, self.limits.timeout)
             except Failure as known:
                 failure = known
             again = failure.again and attempt < self.limits.tries
@@ -107,8 +107,8 @@ def _pause(attempt: int, told: float | None) -> float:
     return min(LONGEST_WAIT, FIRST_WAIT * 2 ** (attempt - 1)) * random.uniform(0.5, 1.5)
 
 
-def _late(seconds: float) -> Failure:
-    message = f"the service did not answer within {seconds:g} s"
+def _late(service: str, seconds: float) -> Failure:
+    message = f"{service} did not answer within {seconds:g} s"
     return Failure("timeout", ServiceError(message, "timeout= gives it longer"), again=True)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import weakref
 from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError
 from typing import Any
 
-from ...errors import EngineError
+from ...errors import Aborted, EngineError
 
 
 class LoopThread:
@@ -17,7 +19,8 @@ class LoopThread:
     def __init__(self, name: str, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=_serve, args=(self._loop, last), name=name, daemon=True).start()
-        self.close = weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
+        self.close = weakref.finalize(self, _stop, self._loop)
+        self._process = os.getpid()
 
     def start(
         self,
@@ -26,8 +29,7 @@ class LoopThread:
     ) -> Callable[[], None]:
         """Run `work()`, then `ended(its task)`, both on the loop's thread. Returns at once, with
         what cancels it; `ended` is called all the same."""
-        if not self.close.alive:
-            raise EngineError("this backend is closed", "make it again")
+        self._check()
         tasks: list[asyncio.Task[Any]] = []
 
         def begin() -> None:
@@ -41,18 +43,38 @@ class LoopThread:
         self._loop.call_soon_threadsafe(begin)
         return cancel
 
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """The value of `work`, waited for. Not on the loop's own thread."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+    def run(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """The value of `work()`, waited for. Not on the loop's own thread."""
+        self._check()
+        try:
+            return asyncio.run_coroutine_threadsafe(work(), self._loop).result()
+        except CancelledError:
+            raise Aborted("the backend was closed") from None
+
+    def _check(self) -> None:
+        if self._process != os.getpid():  # threads are not forked
+            raise EngineError("this backend was made before the process forked", "make it again")
+        if not self.close.alive:
+            raise EngineError("this backend is closed", "make it again")
+
+
+def _stop(loop: asyncio.AbstractEventLoop) -> None:
+    loop.call_soon_threadsafe(loop.stop)
 
 
 def _serve(loop: asyncio.AbstractEventLoop, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Until the loop is stopped; what still runs is cancelled, and ends."""
     loop.run_forever()
-    if left := asyncio.all_tasks(loop):
+    _end_tasks(loop)
+    loop.run_until_complete(last())
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    _end_tasks(loop)
+    loop.close()
+
+
+def _end_tasks(loop: asyncio.AbstractEventLoop) -> None:
+    """Also those that begin while others end."""
+    while left := asyncio.all_tasks(loop):
         for task in left:
             task.cancel()
         loop.run_until_complete(asyncio.wait(left))
-    loop.run_until_complete(last())
-    loop.run_until_complete(loop.shutdown_asyncgens())
-    loop.close()

@@ -51,6 +51,8 @@ class OpenAIEndpoint:
         self._own, self._extra, self._secrets = own, dict(extra_body or {}), secrets_of(client)
         self.scores = not is_chat  # until it shows that it does not
         self._service = f"the service of {model!r}"
+        if not own:
+            self._service += f" at {place_of(client)}"
 
     def check(self, params: SamplingParams, location: Location | None) -> None:
         hint = "leave it out; extra_body= of the backend sends what a server takes beyond OpenAI's"

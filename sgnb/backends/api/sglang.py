@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
-from ...errors import RequestError, ServiceError
+from ...errors import OptionError, RequestError, ServiceError, shown
 from ...lang.chat import ChatTemplate
 from ...lang.executor import ChoiceScore, ScoreCall
 from ...lang.location import Location
@@ -159,6 +160,8 @@ class RuntimeEndpoint(ApiExecutor):
         **options: Any,
     ) -> None:
         limits, options = Limits.split(options)
+        if verify is not None and not Path(verify).exists():
+            raise OptionError(f"verify={shown(verify)} is no file", "give one of certificates")
         trusted = {} if verify is None else {"verify": verify}
         sync = {"http_client": package().DefaultHttpxClient(**trusted)} if trusted else {}
         found = get(base_url, api_key, "/get_model_info", FIRST_ANSWER_SECONDS, **sync)
@@ -186,6 +189,8 @@ def _said(params: SamplingParams) -> dict[str, Any]:
 
 
 def _answer(said: Any) -> Answer:
+    if not isinstance(said, dict) or not isinstance(said.get("text"), str):
+        raise ValueError(shown(said))
     meta = said["meta_info"]
     finish = meta.get("finish_reason")
     if not finish:

@@ -8,7 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...errors import OptionError, shown
 from .endpoint import Tokens
+
+SHOWN_RUNS = 50
+"""Of a printed table: the last ones."""
 
 Price = Callable[[Tokens], float | None]
 """Money for tokens; None where no price is known."""
@@ -102,12 +106,16 @@ class Usage:
 
     def __repr__(self) -> str:
         rows = self.rows()
+        head = self.model
+        if (left := len(rows) - SHOWN_RUNS - 1) > 0:
+            head += f", without the {left} first runs, which rows() has"
+            rows = rows[left:]
         if not self.total.speculated:
             rows = [dict(list(row.items())[: -len(_OF_SPECULATION)]) for row in rows]
         lines = [list(rows[0]), *[[_cell(value) for value in row.values()] for row in rows]]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = ["  ".join(map(str.rjust, line, widths)) for line in lines]
-        return "\n".join([self.model, *text])
+        return "\n".join([head, *text])
 
 
 _OF_SPECULATION = ("ahead", "missed", "saved prompt", "extra completion", "saved cost")
@@ -132,6 +140,10 @@ class TokenUsage:
     def completion_tokens(self) -> int:
         return (self._usage.total.tokens - self._before).completion
 
+    def __repr__(self) -> str:
+        counts = f"prompt_tokens={self.prompt_tokens}, completion_tokens={self.completion_tokens}"
+        return f"{type(self).__name__}({counts})"
+
 
 def _counted(reasons: Counter[str]) -> str:
     return ", ".join(f"{n} {reason}" for reason, n in reasons.most_common()) or "0"
@@ -145,7 +157,11 @@ def fixed_price(prices: tuple[float, float] | None, otherwise: Price) -> Price:
     """prices: for a million tokens of prompts, and of answers; None for `otherwise`."""
     if prices is None:
         return otherwise
-    prompt, completion = prices
+    try:
+        prompt, completion = map(float, prices)
+    except (TypeError, ValueError):
+        hint = "give two numbers: money for a million tokens of prompts, and of answers"
+        raise OptionError(f"prices={shown(prices)} is not allowed", hint) from None
     return lambda tokens: (tokens.prompt * prompt + tokens.completion * completion) / 1e6
 
 
