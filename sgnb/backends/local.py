@@ -246,13 +246,12 @@ class LocalExecutor:
 
     @property
     def room(self) -> Room | None:
-        """None unless the engine's option says so, with recurrent layers, whose states no
-        reservation counts, and without a cache."""
+        """None with recurrent layers, whose states no reservation counts, and without a cache."""
         engine, options = self.engine, self.engine.options
         requests = options.max_running_requests or 1
-        most = Room(engine.pool_tokens, engine.context_length, requests, engine.shared_prefix)
-        reserves = options.reserve and options.prefix_cache and not engine.state_bytes
-        return most if reserves else None
+        sizes = engine.pool_tokens, engine.context_length, requests, engine.shared_prefix
+        most = Room(*sizes, options.reserve)
+        return most if options.prefix_cache and not engine.state_bytes else None
 
     def cached_length(self, tokens: Sequence[int]) -> int:
         """How many leading tokens of a prompt the cache has now, and a call would find."""

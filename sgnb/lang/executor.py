@@ -112,6 +112,7 @@ class Room(NamedTuple):
     context: int  # of one request
     requests: int  # that run at once
     shared: int  # a common beginning of fewer may be computed by several requests at once
+    reserves: bool  # programs are admitted by what they reserve
 
 
 class Executor(Protocol):
@@ -158,7 +159,7 @@ def is_own(executor: Executor, backend: Executor) -> bool:
 
 
 class Admitting(Executor, Protocol):
-    """An executor that admits programs by their reservations; `room` is None while it does not."""
+    """An executor that admits programs by their reservations, where its `room` says so."""
 
     room: Room | None
 
@@ -168,11 +169,12 @@ class Admitting(Executor, Protocol):
 
 def admitting(executor: Executor) -> Admitting | None:
     """The executor itself, if it admits programs by their reservations."""
-    return None if room_of(executor) is None else cast(Admitting, executor)
+    room = room_of(executor)
+    return cast(Admitting, executor) if room is not None and room.reserves else None
 
 
 def room_of(executor: Executor) -> Room | None:
-    """Of an executor that admits programs by their reservations; None for another one."""
+    """Of an executor that knows what it has room for; None for another one."""
     return getattr(executor, "room", None)
 
 
