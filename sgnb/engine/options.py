@@ -59,8 +59,8 @@ class EngineOptions:
     compile: bool = False  # run the model's layers through torch.compile; loading takes longer
     # The same tokens whatever is cached and whoever runs beside; slower, and on a GPU only.
     deterministic: bool = False
-    # Compiled programs that do not all fit into the KV cache reserve what they hold at most: none is
-    # retracted, and fewer run at once.
+    # Compiled programs that do not all fit into the KV cache reserve what they hold at most: none
+    # is retracted, and fewer run at once.
     reserve: bool = False
     schedule_policy: SchedulePolicy = "lpm"  # longest cached prefix first, aged; or first come
     # A waiting request is overtaken only by those that arrive at most this many steps after it.
