@@ -12,7 +12,6 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 import sgnb
-from sgnb.magics.engines import Remote
 from sgnb.magics.session import SESSION
 
 
@@ -56,8 +55,8 @@ def _shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 @pytest.fixture
 def shell(_shell: Shell) -> Iterator[Shell]:
     _shell.ns.pop("s", None)
-    SESSION.runs._runs.clear()  # what other tests of this process began and left
+    SESSION.runs._runs.clear()  # what other tests of this process began and left,
+    if SESSION.engines._remote is not None:  # and chose
+        sgnb.load("tiny")
     yield _shell
     SESSION.stop()
-    if isinstance(SESSION.engines.backend(), Remote):  # which other tests would go on with
-        sgnb.load("tiny")

@@ -457,8 +457,9 @@ def test_an_interrupted_wait_can_be_repeated(shell: Any) -> None:
 
 def test_an_engine_can_be_unloaded_once_its_run_is_stopped(shell: Any) -> None:
     shell("%%sglang story --bg\n" + LONG)
+    before = sgnb.engines.names()
     shell("%sglang stop\n%sglang engine unload")
-    assert sgnb.engines.names() == []
+    assert len(sgnb.engines.names()) == len(before) - 1
     assert shell("%%sglang --show none\n" + QUESTION)["answer"]
 
 

@@ -220,7 +220,7 @@ def test_a_picture_of_the_engine_stays_as_it_was(
     monkeypatch.setenv("SGNB_STATIC", "1")
     monkeypatch.setattr("IPython.get_ipython", lambda: SimpleNamespace(kernel=object()))
     loaded = SimpleNamespace(emitter=emitter, act=None)
-    view = EngineView(SimpleNamespace(get=lambda: loaded), ["tree"])
+    view = EngineView(SimpleNamespace(backend=lambda: loaded), ["tree"])
     view()
     before = len(shown)
     list(demo(log))
