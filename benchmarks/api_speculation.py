@@ -117,7 +117,7 @@ def server() -> Iterator[str]:
     process = subprocess.Popen(
         [sys.executable, "-c", "from transformers.cli.transformers import main; main()", "serve",
          MODEL, "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"],
-        env={**os.environ, "HF_HUB_OFFLINE": "1"},
+        env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )  # fmt: skip

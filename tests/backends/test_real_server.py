@@ -37,7 +37,7 @@ class Server:
         options = ["--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
         self.process = subprocess.Popen(
             [sys.executable, "-c", code, "serve", MODEL, *options, "--log-level", "error"],
-            env={**os.environ, "HF_HUB_OFFLINE": "1"},
+            env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

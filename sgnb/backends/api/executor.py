@@ -231,6 +231,10 @@ class ApiExecutor:
         raise Mismatch(answer.samples[0], f"one of {list(call.choices)}").error(attempt)
 
     @property
+    def model_name(self) -> str:
+        return self.endpoint.model
+
+    @property
     def tokenizer_id(self) -> str:
         return f"{type(self.endpoint).__name__} {self.endpoint.model}"
 
