@@ -28,8 +28,8 @@ from traitlets.config import Config
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "notebooks"
 
-SECONDS = 60
-"""A notebook's time at most, loading the model included."""
+SECONDS = 120
+"""A notebook's time at most, loading the model included, and a server in one of them."""
 CELL_BYTES = 200_000
 """A cell's outputs at most, as the file stores them."""
 

@@ -85,7 +85,7 @@ PAGES = {
     "api": (
         "Models behind an API",
         "Backends that need no engine: `set_default_backend`, or `backend=` of a run.",
-        "OpenAI Anthropic VertexAI LiteLLM RuntimeEndpoint Usage",
+        "OpenAI Anthropic VertexAI LiteLLM RuntimeEndpoint",
     ),
     "session": (
         "Session",
@@ -108,7 +108,7 @@ PAGES = {
 
 INTERNAL = {
     "Engine": "submit compiled_grammar",
-    **dict.fromkeys(API, "generate score send ask_of tokenizer_id encode"),
+    **dict.fromkeys(API, "generate score send ask_of model_name tokenizer_id encode"),
     "Engines": "get backend adopt adopt_remote name_of",
     "Runs": "",
     "SamplingParams": "ignored scores_next penalises adjusts_logits filters is_plain thinking_end "
