@@ -7,24 +7,13 @@ Programs of three and of six fields, over rows with other examples before them.
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import sgnb as sgl
-from sgnb import models
+from tests.backends.transformers_serve import MODEL, Server
 
 from .common import Report
 
-MODEL = str(Path(models.__file__).parent / "tiny")
-START_SECONDS = 120.0
 NUM_TOKENS = 48
 EXAMPLES = [
     "Name: Lena. Age: 56. Job: night nurse. Traits: honest, curious. City: Paris. Hobby: hiking.",
@@ -68,10 +57,10 @@ def run() -> Report:
         ),
     )
     ratios = []
-    with server() as url:
+    with Server() as server:
         for program in (three, six):
-            alone, each = usage_of(url, program, None)
-            ahead, together = usage_of(url, program, NUM_TOKENS)
+            alone, each = usage_of(server.url, program, None)
+            ahead, together = usage_of(server.url, program, NUM_TOKENS)
             same = sum(a == b for a, b in zip(each, together, strict=True))
             ratios.append(ahead["prompt"] / alone["prompt"])
             report.rows.append(
@@ -106,38 +95,3 @@ def usage_of(url: str, program: Any, num_tokens: int | None) -> tuple[dict[str, 
     speculating = sgl.function(program, num_api_spec_tokens=num_tokens)
     texts = [state.text() for state in speculating.run_batch(ROWS, backend=model, **limit)]
     return model.usage().rows()[-1], texts
-
-
-@contextmanager
-def server() -> Iterator[str]:
-    """The address of a server that ends with the block."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from transformers.cli.transformers import main; main()", "serve",
-         MODEL, "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"],
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        wait_for(f"http://127.0.0.1:{port}/health", process)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.kill()
-        process.wait()
-
-
-def wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise RuntimeError("transformers serve ended; it needs fastapi and uvicorn")
-        try:
-            urllib.request.urlopen(url, timeout=5)
-        except OSError:
-            time.sleep(0.2)
-        else:
-            return
-    raise TimeoutError(f"no server after {START_SECONDS:g} s")

@@ -45,6 +45,14 @@ def words(text: str) -> list[str]:
     return re.findall(r"\s*\S+|\s+\Z", text)
 
 
+def started(handler: type[BaseHTTPRequestHandler]) -> ThreadingHTTPServer:
+    """A server on a free port of loopback, whose threads end with the process."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    return server
+
+
 class Service:
     """answer: the whole text that a model would write after a prompt; stops and limits cut it here.
 
@@ -71,9 +79,7 @@ class Service:
             pass
 
         Handler.service = service
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        self._server = started(Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
     def fail(self, *faults: Fault | None) -> None:

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -19,53 +13,15 @@ pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 
 import sgnb as sgl
-from sgnb import models
 from sgnb.errors import ServiceError
 
-MODEL = str(Path(models.__file__).parent / "tiny")
-START_SECONDS = 120.0
-
-
-class Server:
-    """A process of its own; `url` is its OpenAI-compatible address."""
-
-    def __init__(self) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        code = "from transformers.cli.transformers import main; main()"
-        options = ["--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", code, "serve", MODEL, *options, "--log-level", "error"],
-            env={**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        self.url = f"http://127.0.0.1:{port}/v1"
-        self._wait()
-
-    def _wait(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            assert self.process.poll() is None, "the server ended"
-            try:
-                urllib.request.urlopen(self.url.removesuffix("/v1") + "/health", timeout=5)
-            except OSError:
-                time.sleep(0.2)
-            else:
-                return
-        raise TimeoutError("the server did not start")
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
+from .transformers_serve import MODEL, Server
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    server = Server()
-    yield server
-    server.close()
+    with Server() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")

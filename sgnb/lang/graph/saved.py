@@ -26,7 +26,7 @@ from .nodes import (
     Returned,
 )
 
-FORMAT = 1
+FORMAT = 2
 """Of the JSON."""
 
 _KINDS: dict[str, Any] = {
@@ -54,9 +54,10 @@ def loads(text: str, make: Callable[..., T]) -> T:
     """What `make` makes of the parts in a text of `dumps`; ProgramError for another text."""
     nodes: dict[int, Node] = {}
     try:
-        held = {name: _read(value, nodes) for name, value in json.loads(text).items()}
-        if held.pop("format") != FORMAT:
-            raise ValueError(f"its format is not {FORMAT}")
+        saved = json.loads(text)
+        if saved.pop("format") != FORMAT:
+            raise ValueError(f"its format is not {FORMAT}, which this version of sgnb writes")
+        held = {name: _read(value, nodes) for name, value in saved.items()}
         if not nodes:
             raise ValueError("it has no nodes")
         return make(**held)
