@@ -47,9 +47,10 @@ lab: $(STAMP)  ## open the notebooks in JupyterLab
 	$(PY) -m jupyter trust notebooks/*.ipynb  # or JupyterLab shows their pictures as text
 	$(PY) -m jupyter lab notebooks/01_quickstart.ipynb
 
-lint: $(STAMP)  ## ruff and mypy
+lint: $(STAMP)  ## ruff, mypy, and the ceilings of names and prose
 	$(PY) -m ruff check .
 	$(PY) -m mypy
+	$(PY) -m tools.prose
 
 docs: $(STAMP)  ## build the documentation's site, docs/_site/index.html
 	$(PY) -c "import furo, myst_nb, sphinx_copybutton" 2>/dev/null || \
