@@ -23,7 +23,7 @@ from sgnb.backends import LocalExecutor
 from sgnb.events.log import LOG_MEMORY
 from sgnb.lang import Run, watch
 from sgnb.viz import Emitter, RunState
-from sgnb.viz import feed as feeds
+from sgnb.viz.live import feed as feeds
 
 from .common import Report
 from .gpu.memory_cycle import memory

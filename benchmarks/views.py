@@ -22,7 +22,7 @@ from sgnb.grammar.layout import layout
 from sgnb.grammar.spec import GrammarSpec
 from sgnb.magics.automaton import drawing
 from sgnb.viz import Emitter, Feed, Trees
-from sgnb.viz.widget import standalone
+from sgnb.viz.live.widget import standalone
 
 from .common import Report
 

@@ -100,6 +100,7 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"compiled"},
         {"decorator"},
     ),
+    "viz": ({"state"}, {"static"}, {"live"}),
     "benchmark": (
         {"stats", "work", "conditions"},
         {"variants", "workload"},
@@ -201,7 +202,9 @@ def parts_of(folder: Path) -> set[str]:
     return {p.stem for p in paths if p.suffix == ".py" or (p / "__init__.py").exists()}
 
 
-@pytest.mark.parametrize(("part", "at_least"), [("engine", 40), ("lang", 20), ("benchmark", 12)])
+@pytest.mark.parametrize(
+    ("part", "at_least"), [("engine", 40), ("lang", 20), ("viz", 2), ("benchmark", 12)]
+)
 def test_rooms_stand_on_floors(part: str, at_least: int) -> None:
     """at_least: arrows between them, so that the test finds what it is to look at."""
     floor = {room: i for i, rooms in enumerate(FLOORS[part]) for room in rooms}

@@ -11,7 +11,7 @@ import pytest
 from nbclient.exceptions import CellTimeoutError
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from sgnb.viz.twin import size
+from sgnb.viz.static.bundle import size
 from tools import demo, notebooks
 
 NOTEBOOKS = sorted(notebooks.FOLDER.glob("*.ipynb"))

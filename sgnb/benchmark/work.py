@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from ..lang.executor import Call, Delta, Executor, Result, ScoreCall, Scores
 from ..segment import Segment
-from ..viz.compare import in_order
+from ..viz.state.comparison import in_order
 
 AROUND = 24
 """Characters of two texts that are shown from where they differ."""

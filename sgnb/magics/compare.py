@@ -18,8 +18,8 @@ from ..events import ComparisonDone, RequestQueued, VariantRan
 from ..lang import Run
 from ..lang.executor import Executor
 from ..viz import AS_IS, Comparison, Display, Feed, LogState, Trace
-from ..viz.branch import common_length
-from ..viz.plain_text import compare_text
+from ..viz.state.branch import common_length
+from ..viz.static.plain_text import compare_text
 from .engines import Loaded
 from .runs import first_run
 from .table import Printed, Table, html_lines

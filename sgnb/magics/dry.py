@@ -12,7 +12,7 @@ from ..lang import CompiledProgram, SglFunction
 from ..lang.graph.explanation import Explanation
 from ..lang.location import Location
 from ..lang.runnable import Runnable
-from ..viz.plain_text import counted
+from ..viz.static.plain_text import counted
 from .table import Printed, Table, html_lines, one_line
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from ..grammar.outline import Allowed, Line, Tokenizer, allowed_tokens, lines
 from ..grammar.report import cut, explain
 from ..grammar.spec import GrammarSpec, schema_text
 from ..viz import in_kernel
-from ..viz.automaton import show_automaton
+from ..viz.live.trace import show_automaton
 from .automaton import drawing
 from .table import Facts, Printed, Table, html_lines, one_line
 

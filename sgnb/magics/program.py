@@ -11,7 +11,7 @@ from ..lang import ProgramState, Run, SglFunction
 from ..lang.batches.rows import is_frame
 from ..lang.executor import Executor
 from ..viz import Display
-from ..viz.display import in_kernel
+from ..viz.live.display import in_kernel
 from .compare import ROUNDS, CompareReport, compare
 from .dry import DryReport, dry_run
 from .engines import Loaded, Remote

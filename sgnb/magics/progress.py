@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..viz.display import in_kernel
+from ..viz.live.display import in_kernel
 
 
 class ChangingLine:

@@ -23,8 +23,8 @@ from ..events import RequestQueued, TokensNamed
 from ..lang.executor import Executor, executor_of
 from ..lang.runnable import Runnable
 from ..viz import ABLATIONS, VIEWS, Display, Trace
-from ..viz.tokens import Vocabulary
-from ..viz.why import difference, lookups
+from ..viz.state.cache_miss import difference, lookups
+from ..viz.state.tokens import Vocabulary
 from .bench import BenchReport, benchmark, claims
 from .compare import ROUNDS, CompareReport, compare
 from .dry import DryReport, dry_run

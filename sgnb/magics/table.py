@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
-from ..viz.plain_text import label
+from ..viz.static.plain_text import label
 
 ROWS_SHOWN = 100
 CELL_CHARACTERS = 120

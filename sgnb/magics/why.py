@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..viz.why import Difference, Lookup
+from ..viz.state.cache_miss import Difference, Lookup
 from .table import Printed, Table, html_lines, one_line
 
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .compare import ABLATIONS, AS_IS, Comparison
-from .display import VIEWS, Display, in_kernel
-from .emitter import Emitter
-from .feed import Feed
-from .state import Figures, LogState, RunState, Trees, TreeState
-from .trace import Trace
+from .live.display import VIEWS, Display, in_kernel
+from .live.emitter import Emitter
+from .live.feed import Feed
+from .live.trace import Trace
+from .state.comparison import ABLATIONS, AS_IS, Comparison
+from .state.log import Figures, LogState, RunState, Trees, TreeState
 
 if TYPE_CHECKING:
-    from .terminal import print_tree, render_text
+    from .live.terminal import print_tree, render_text
 
 __all__ = [
     "ABLATIONS",
@@ -40,7 +40,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in ("print_tree", "render_text"):
-        from . import terminal
+        from .live import terminal
 
         return getattr(terminal, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 from playwright.sync_api import Page, expect
 
-from sgnb.viz.twin import size
+from sgnb.viz.static.bundle import size
 from tests.browser.lab import Lab, Notebook, findings
 
 CELLS = (

@@ -19,7 +19,7 @@ from sgnb.events import (
     VariantRan,
 )
 from sgnb.viz import VIEWS, Feed, Trees
-from sgnb.viz.widget import standalone
+from sgnb.viz.live.widget import standalone
 from tests.browser.lab import Lab, Notebook, findings
 from tests.viz.make_log import WordEngine, demo
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from sgnb.viz.twin import size
+from sgnb.viz.static.bundle import size
 from tests.browser.lab import Lab, Notebook
 
 CELL = """

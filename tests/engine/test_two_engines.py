@@ -29,9 +29,9 @@ from sgnb.events import (
 )
 from sgnb.lang import assistant, user
 from sgnb.viz import Emitter, RunState, Trace
-from sgnb.viz.perfetto import trace_events
-from sgnb.viz.plain_text import plain_text
-from sgnb.viz.state import LogState
+from sgnb.viz.state.log import LogState
+from sgnb.viz.static.perfetto import trace_events
+from sgnb.viz.static.plain_text import plain_text
 
 QUESTION = "Name an animal, and say in a few words what it does."
 OTHER_ROLES = "{% for m in messages %}[{{ m.role }}] {{ m.content }} [/{{ m.role }}] {% endfor %}"

@@ -398,7 +398,7 @@ def test_interrupt_while_the_views_open(shell: Any, monkeypatch: pytest.MonkeyPa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("sgnb.viz.display.Display.open", interrupted)
+        patch.setattr("sgnb.viz.live.display.Display.open", interrupted)
         assert shell.fails("%%sglang\n" + LONG)[0] == "KeyboardInterrupt"
     last = sgnb.runs()[-1]
     assert last["status"] == "interrupted"

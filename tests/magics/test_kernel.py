@@ -89,7 +89,7 @@ def test_views_are_widgets_and_a_twin(kernel: Kernel) -> None:
 @pytest.mark.slow
 def test_the_twin_is_refreshed_while_the_run_goes_on(kernel: Kernel) -> None:
     kernel.run(
-        "import sgnb.viz.display as display; "
+        "import sgnb.viz.live.display as display; "
         "usual, display.TWIN_SECONDS = display.TWIN_SECONDS, 0.1"
     )
     messages = kernel.run(

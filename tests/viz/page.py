@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, astuple
 from typing import Any
 
-from sgnb.viz.branch import Branch
-from sgnb.viz.run import RunState
-from sgnb.viz.tree import TreeState
-from sgnb.viz.widget import PAGE
+from sgnb.viz.live.widget import PAGE
+from sgnb.viz.state.branch import Branch
+from sgnb.viz.state.run import RunState
+from sgnb.viz.state.tree import TreeState
 
 CANONICAL = """
 function canonical(state, engine = 0) {

@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 import pytest
 
 from sgnb.events import AutomatonDrawn, Record, decode, encode
-from sgnb.viz.automaton import PILL, Placed, automaton_picture
-from sgnb.viz.svg import INSIDE
-from sgnb.viz.twin import LIMIT
+from sgnb.viz.static.automaton import PILL, Placed, automaton_picture
+from sgnb.viz.static.bundle import LIMIT
+from sgnb.viz.static.svg import INSIDE
 from tests.viz.make_log import HOSTILE
 from tests.viz.page import node
 

@@ -10,10 +10,10 @@ import pytest
 from sgnb import events
 from sgnb.events import EventLog, encode
 from sgnb.viz import LogState
-from sgnb.viz.compare import AS_IS, Comparison
-from sgnb.viz.lanes import tick_of
-from sgnb.viz.plain_text import plain_text
-from sgnb.viz.twin import size, twin_bundle
+from sgnb.viz.state.comparison import AS_IS, Comparison
+from sgnb.viz.static.bundle import size, twin_bundle
+from sgnb.viz.static.plain_text import plain_text
+from sgnb.viz.static.timeline import tick_of
 
 from .make_log import HOSTILE, SYSTEM, Program, WordEngine
 from .page import node

@@ -15,7 +15,8 @@ from sgnb import events
 from sgnb.errors import OptionError
 from sgnb.events import EventLog, decode
 from sgnb.magics.session import EngineView
-from sgnb.viz import Display, Emitter, LogState, RunState, Trace, display, render_text
+from sgnb.viz import Display, Emitter, LogState, RunState, Trace, render_text
+from sgnb.viz.live import display
 from tests.viz.make_log import HOSTILE, Program, WordEngine, demo
 
 pytest.importorskip("anywidget")
@@ -165,7 +166,7 @@ def test_a_live_view_then_the_twin(log: EventLog, emitter: Emitter, shown: list[
 def test_a_view_says_that_it_lives(
     log: EventLog, emitter: Emitter, shown: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sgnb.viz import widget
+    from sgnb.viz.live import widget
 
     monkeypatch.setattr(widget, "HEARTBEAT", 0.0)
     run = Display(emitter)
@@ -258,7 +259,7 @@ def test_without_the_widget_packages_the_twin_still_comes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setitem(sys.modules, "anywidget", None)
-    monkeypatch.delitem(sys.modules, "sgnb.viz.widget", raising=False)
+    monkeypatch.delitem(sys.modules, "sgnb.viz.live.widget", raising=False)
     Display(emitter).open("r1")
     assert len(shown) == 1 and "view stopped: ModuleNotFoundError" in capsys.readouterr().err
 
@@ -298,7 +299,7 @@ def test_a_live_terminal_keeps_the_newest_lines_in_sight() -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from sgnb.viz.terminal import Tail
+    from sgnb.viz.live.terminal import Tail
 
     out = io.StringIO()
     Console(file=out, width=40, height=10).print(
@@ -312,8 +313,8 @@ def test_a_live_terminal_streams_and_cannot_be_steered(
 ) -> None:
     from rich.console import Console
 
-    from sgnb.viz import terminal
-    from sgnb.viz.terminal import TerminalView
+    from sgnb.viz.live import terminal
+    from sgnb.viz.live.terminal import TerminalView
 
     monkeypatch.setattr(terminal, "REDRAW_SECONDS", 0.0)
     out = io.StringIO()

@@ -14,7 +14,7 @@ from sgnb import events
 from sgnb.events import EventLog, Record
 from sgnb.events.log import RECORD_BYTES
 from sgnb.viz import Emitter, RunState, TreeState
-from sgnb.viz.feed import Feed
+from sgnb.viz.live.feed import Feed
 from tests.interrupts import LOCKS, in_time, interrupted_at
 from tests.viz.make_log import SYSTEM, Program, WordEngine, demo
 from tests.viz.page import canonical

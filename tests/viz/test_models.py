@@ -7,9 +7,9 @@ import io
 
 from sgnb.events import EventLog, Reader
 from sgnb.viz import LogState
-from sgnb.viz.models import Model, with_marks
-from sgnb.viz.plain_text import plain_text
-from sgnb.viz.svg import picture
+from sgnb.viz.state.models import Model, with_marks
+from sgnb.viz.static.plain_text import plain_text
+from sgnb.viz.static.svg import picture
 
 from .make_log import Program, WordEngine
 
@@ -62,7 +62,7 @@ def test_a_picture() -> None:
 def test_a_terminal() -> None:
     from rich.console import Console
 
-    from sgnb.viz.terminal import TerminalView
+    from sgnb.viz.live.terminal import TerminalView
 
     state = duel()
     run, out = state.runs["r1"], io.StringIO()

@@ -13,12 +13,12 @@ import pytest
 
 from sgnb import events
 from sgnb.events import EventLog, Reader, decode, encode
-from sgnb.viz.feed import Feed
-from sgnb.viz.run import RunState
-from sgnb.viz.state import LogState
-from sgnb.viz.tokens import visible
-from sgnb.viz.tree import Trees, TreeState
-from sgnb.viz.widget import module
+from sgnb.viz.live.feed import Feed
+from sgnb.viz.live.widget import module
+from sgnb.viz.state.log import LogState
+from sgnb.viz.state.run import RunState
+from sgnb.viz.state.tokens import visible
+from sgnb.viz.state.tree import Trees, TreeState
 
 from .make_log import HOSTILE, Program, WordEngine, demo
 from .page import canonical, node
@@ -243,7 +243,7 @@ def test_an_earlier_state_is_the_one_that_was() -> None:
 def test_a_feed_tells_what_a_page_that_joins_late_needs(
     told: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sgnb.viz.feed.TOLD_NODES", told)
+    monkeypatch.setattr("sgnb.viz.live.feed.TOLD_NODES", told)
     fed: list[list[str]] = []
     wanted: list[Any] = []
     for seed in range(20):
@@ -292,7 +292,7 @@ def test_a_feed_tells_what_a_page_that_joins_late_needs(
 
 
 def test_what_is_kept_for_late_pages_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sgnb.viz.feed.KEPT_CHARACTERS", 20_000)
+    monkeypatch.setattr("sgnb.viz.live.feed.KEPT_CHARACTERS", 20_000)
     feed, told = Feed(Trees(), 0.0), 0
     for seed in range(12):
         records = random_log(random.Random(seed)).read().records

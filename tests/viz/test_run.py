@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sgnb import events
 from sgnb.events import EventLog, Record
 from sgnb.viz import RunState
-from sgnb.viz.branch import drop, take
-from sgnb.viz.run import KEPT_BRANCHES
+from sgnb.viz.state.branch import drop, take
+from sgnb.viz.state.run import KEPT_BRANCHES
 from tests.counting import calls
 from tests.viz.make_log import SYSTEM, Program, WordEngine, demo
 

@@ -11,14 +11,14 @@ from rich.console import Console
 
 from sgnb import events
 from sgnb.events import EventLog, Record, encode
-from sgnb.viz.perfetto import trace_events
-from sgnb.viz.plain_text import plain_text, tree_text
-from sgnb.viz.state import LogState
-from sgnb.viz.svg import picture
-from sgnb.viz.terminal import print_tree, render_text
-from sgnb.viz.tree import TreeState
-from sgnb.viz.twin import twin_bundle
-from sgnb.viz.why import lookups
+from sgnb.viz.live.terminal import print_tree, render_text
+from sgnb.viz.state.cache_miss import lookups
+from sgnb.viz.state.log import LogState
+from sgnb.viz.state.tree import TreeState
+from sgnb.viz.static.bundle import twin_bundle
+from sgnb.viz.static.perfetto import trace_events
+from sgnb.viz.static.plain_text import plain_text, tree_text
+from sgnb.viz.static.svg import picture
 
 from .make_log import Program, WordEngine
 from .page import node

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sgnb import events
 from sgnb.events import EventLog, Record
 from sgnb.viz import LogState, TreeState
-from sgnb.viz.plain_text import plain_text, shown, tree_text
-from sgnb.viz.twin import twin_bundle
+from sgnb.viz.static.bundle import twin_bundle
+from sgnb.viz.static.plain_text import plain_text, shown, tree_text
 from tests.counting import calls
 from tests.viz.make_log import WordEngine
 

@@ -16,11 +16,11 @@ from nbconvert import HTMLExporter
 from sgnb import events
 from sgnb.events import EventLog
 from sgnb.viz import LogState, Trace
-from sgnb.viz.plain_text import in_line, plain_text, tree_text
-from sgnb.viz.svg import columns, layout, shown_nodes, wrap
-from sgnb.viz.tokens import visible, visible_segments
-from sgnb.viz.tree import Node
-from sgnb.viz.twin import LIMIT, STYLE_BUNDLE, size, twin_bundle
+from sgnb.viz.state.tokens import visible, visible_segments
+from sgnb.viz.state.tree import Node
+from sgnb.viz.static.bundle import LIMIT, STYLE_BUNDLE, size, twin_bundle
+from sgnb.viz.static.plain_text import in_line, plain_text, tree_text
+from sgnb.viz.static.svg import columns, layout, shown_nodes, wrap
 from tests.viz.make_log import HOSTILE, SYSTEM, Program, WordEngine, demo
 from tests.viz.page import canonical
 

@@ -8,8 +8,8 @@ import pytest
 
 from sgnb import events
 from sgnb.events import EventLog
-from sgnb.viz.tokens import Vocabulary
-from sgnb.viz.why import Lookup, difference, lookups
+from sgnb.viz.state.cache_miss import Lookup, difference, lookups
+from sgnb.viz.state.tokens import Vocabulary
 
 from .make_log import HOSTILE, WordEngine
 

@@ -1,5 +1,5 @@
 // The text of a branch, in pieces: {kind, text, request, from, to, skip, by} with the tokens it comes from, if any, how much of their text it leaves out before, and the letter of another model than the run's own that made it.
-// Twin of sgnb/viz/branch.py.
+// Twin of sgnb/viz/state/branch.py.
 
 const textOf = (pieces) => pieces.map((piece) => piece.text).join("");
 const lengthOf = (pieces) => pieces.reduce((sum, piece) => sum + piece.text.length, 0);

@@ -38,7 +38,7 @@ function list(host, items, make, update) {
   items.forEach((item, i) => update(host.children[i] ?? host.appendChild(make(item)), item, i));
 }
 
-// As in sgnb/viz/tokens.py: U+FFFD for what would act or hide rather than show.
+// As in sgnb/viz/state/tokens.py: U+FFFD for what would act or hide rather than show.
 const ACTS_OR_HIDES =
   /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufffe\uffff\p{Cs}\u{e0000}-\u{e007f}\u{e0100}-\u{e01ef}]/gu;
 const EMOJI = "[\\u2190-\\u21ff\\u2300-\\u23ff\\u2600-\\u27bf\\u2b00-\\u2bff\\u{1f000}-\\u{1faff}]";

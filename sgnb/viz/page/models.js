@@ -1,4 +1,4 @@
-// The models of a run: its own, and others that its calls named. Twin of sgnb/viz/models.py. And how records of several engines are told apart: all numbers of another engine's requests, tokens and automata are made unique, its nodes stand in a tree of their own.
+// The models of a run: its own, and others that its calls named. Twin of sgnb/viz/state/models.py. And how records of several engines are told apart: all numbers of another engine's requests, tokens and automata are made unique, its nodes stand in a tree of their own.
 
 const OF_ENGINE_FROM = 2 ** 40; // what numbers of engine 1 begin at
 

@@ -1,4 +1,4 @@
-// From records to states, as sgnb/viz/run.py and sgnb/viz/tree.py do it; a test compares the two. `apply` changes the state that it is given, nothing else, and
+// From records to states, as sgnb/viz/state/run.py and sgnb/viz/state/tree.py do it; a test compares the two. `apply` changes the state that it is given, nothing else, and
 // replaces arrays of tokens instead of changing them, so that copies may share them.
 
 const ROOT = 0;
@@ -303,7 +303,7 @@ const OF_ENGINE = {
   TokensNamed(state, event) {
     event.ids.forEach((id, i) => state.vocabulary.set(id, latin1(event.pieces[i])));
   },
-  // Twin of sgnb/viz/compare.py; the last comparison of a log.
+  // Twin of sgnb/viz/state/comparison.py; the last comparison of a log.
   VariantRan(state, event) {
     const { comparison: id, variant, run, note, left } = event;
     const before = state.comparison?.id === id ? state.comparison : { id, variants: [], lines: [] };

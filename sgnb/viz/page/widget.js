@@ -1,4 +1,4 @@
-// How lines of records reach a page: from a kernel (the protocol is in sgnb/viz/widget.py), or from the page itself.
+// How lines of records reach a page: from a kernel (the protocol is in sgnb/viz/live/widget.py), or from the page itself.
 
 // The static twin of a live view stays hidden for as long as the view is on the page.
 function hideTwin(uid) {

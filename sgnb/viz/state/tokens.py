@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ..events import TokensNamed
+from ...events import TokensNamed
 
 _UNNAMED = "\N{REPLACEMENT CHARACTER}".encode()
 

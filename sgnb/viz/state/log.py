@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..events import Record, RunStarted
-from .compare import Comparison
-from .figures import Figures
+from ...events import Record, RunStarted
+from .comparison import Comparison
+from .metrics import Figures
 from .run import RunState
 from .tree import Trees, TreeState
 

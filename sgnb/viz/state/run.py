@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
-from ..events import (
+from ...events import (
     BranchFinished,
     BranchStarted,
     ChoiceMade,
@@ -39,7 +39,7 @@ from ..events import (
     TokensNamed,
 )
 from .branch import Branch, common_length, drop, take
-from .figures import Figures, Row, duration
+from .metrics import Figures, Row, duration
 from .models import Model, OpenCall, made_by
 from .tokens import Vocabulary
 from .tree import Trees, TreeState

@@ -14,10 +14,10 @@ from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Protocol
 
-from ..events import AutomatonDrawn, EventLog, GrammarReady, Reader, Record
-from ..latch import Latch
+from ...events import AutomatonDrawn, EventLog, GrammarReady, Reader, Record
+from ...latch import Latch
+from ..state.tree import Trees, TreeState
 from .feed import Feed
-from .tree import Trees, TreeState
 
 INTERVAL = 0.034
 IDLE_INTERVAL = 0.5

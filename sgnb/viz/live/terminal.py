@@ -10,10 +10,13 @@ from rich.live import Live
 from rich.segment import Segment
 from rich.text import Text
 
-from .compare import Comparison
-from .figures import KIND_NAMES
-from .models import with_marks
-from .plain_text import (
+from ..state.comparison import Comparison
+from ..state.metrics import KIND_NAMES
+from ..state.models import with_marks
+from ..state.run import RunState
+from ..state.tokens import visible, visible_segments
+from ..state.tree import TreeState
+from ..static.plain_text import (
     BATCH_ROWS,
     Shown,
     batch_lines,
@@ -29,9 +32,6 @@ from .plain_text import (
     run_of,
     tree_heading,
 )
-from .run import RunState
-from .tokens import visible, visible_segments
-from .tree import TreeState
 
 STYLES = {
     "text": "dim",

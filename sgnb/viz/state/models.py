@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..events import model_letter
+from ...events import model_letter
 
 
 @dataclass(slots=True)

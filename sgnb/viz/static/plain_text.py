@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from .branch import Branch, common_length, take
-from .compare import AS_IS, Comparison
-from .figures import Row, duration
-from .models import Model
-from .run import RunState
-from .tokens import visible
-from .tree import ROOT, Node, TreeState
+from ..state.branch import Branch, common_length, take
+from ..state.comparison import AS_IS, Comparison
+from ..state.metrics import Row, duration
+from ..state.models import Model
+from ..state.run import RunState
+from ..state.tokens import visible
+from ..state.tree import ROOT, Node, TreeState
 
 TREE_ROWS = 40
 BATCH_ROWS = 60

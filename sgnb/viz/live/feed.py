@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..events import (
+from ...events import (
     Alternatives,
     AutomatonDrawn,
     CheckpointDropped,
@@ -32,7 +32,7 @@ from ..events import (
     TokensNamed,
     encode,
 )
-from .tree import ROOT, Node, Trees, TreeState
+from ..state.tree import ROOT, Node, Trees, TreeState
 
 KEPT_CHARACTERS = 64 << 20
 """What is kept for pages that come late, and for saving."""

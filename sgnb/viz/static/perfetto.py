@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..events import (
+from ...events import (
     EngineStarted,
     Jumped,
     ModelAsked,

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from math import floor, log10
 from typing import Any, NamedTuple
 
-from .compare import Bar, Comparison
-from .figures import duration
+from ..state.comparison import Bar, Comparison
+from ..state.metrics import duration
+from ..state.run import RunState
 from .plain_text import (
     COMPARE_HEAD,
     compare_cells,
@@ -19,7 +20,6 @@ from .plain_text import (
     label,
     losses,
 )
-from .run import RunState
 
 LANE, LANES = 15, 6
 """Pixels of a lane, and lanes of a variant at most."""

@@ -5,19 +5,15 @@ Of a large one the part at its start. Escapes all text.
 
 from __future__ import annotations
 
-import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import dist
 
-from ..events import AutomatonDrawn, Record, encode
-from .display import is_static
+from ...events import AutomatonDrawn
 from .plain_text import counted, in_line, label
 from .svg import INSIDE, LETTER, MARGIN, STYLE, WIDTH, tag, text_at
-from .trace import Trace
-from .twin import STYLE_BUNDLE
 
 WHOLE = 60
 """States up to which all are drawn."""
@@ -240,20 +236,6 @@ def _chosen(path: Sequence[str]) -> float:
     """The share of a path's bytes before those that are forced at its end."""
     bytes_ = sum(len(part) if i % 2 else bool(part) for i, part in enumerate(path))
     return 1 - len(path[-1]) / bytes_
-
-
-def show_automaton(drawn: AutomatonDrawn, text: str) -> None:
-    """In the running cell: live, and the picture that a saved notebook keeps, with `text` in its
-    place where there are none."""
-    from IPython.display import display
-
-    uid = uuid.uuid4().hex[:12]
-    if not is_static():
-        data, metadata = Trace([encode(Record(1, 0.0, drawn))]).widget_of(uid).bundle()
-        display(STYLE_BUNDLE, raw=True)
-        display(data, metadata=metadata, raw=True)
-    picture = automaton_picture(drawn, f"sgnb-twin sgnb-twin-{uid}")
-    display({"image/svg+xml": picture, "text/plain": text}, raw=True)
 
 
 def automaton_picture(drawn: AutomatonDrawn, name: str) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from ..events import (
+from ...events import (
     CheckpointDropped,
     NodeEvicted,
     Record,

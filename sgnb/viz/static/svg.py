@@ -8,9 +8,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-from .figures import KIND_NAMES
-from .lanes import draw
-from .models import with_marks
+from ..state.metrics import KIND_NAMES
+from ..state.models import with_marks
+from ..state.run import RunState
+from ..state.tokens import visible, visible_segments
+from ..state.tree import ROOT, Node, TreeState
 from .plain_text import (
     Shown,
     counted,
@@ -25,9 +27,7 @@ from .plain_text import (
     shown_rows,
     tree_heading,
 )
-from .run import RunState
-from .tokens import visible, visible_segments
-from .tree import ROOT, Node, TreeState
+from .timeline import draw
 
 WIDTH = 860
 COLUMNS, CHAR, LINE, MARGIN = 104, 7.8, 19, 18

@@ -10,15 +10,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..errors import OptionError, nearest
-from ..events import replay
+from ...errors import OptionError, nearest
+from ...events import AutomatonDrawn, Record, encode, replay
+from ..state.log import LogState
+from ..state.tree import Trees
+from ..static.automaton import automaton_picture
+from ..static.bundle import STYLE_BUNDLE, twin_bundle
+from ..static.perfetto import trace_events
+from ..static.plain_text import Shown, plain_text
 from .display import VIEWS, in_kernel, is_static
 from .feed import Feed
-from .perfetto import trace_events
-from .plain_text import Shown, plain_text
-from .state import LogState
-from .tree import Trees
-from .twin import twin_bundle
 
 FORMATS = {
     "jsonl": "the records, for `sgnb.open_trace`",
@@ -105,3 +106,21 @@ class Trace:
             return bundle
         data, metadata = self.widget_of(uid).bundle()
         return {**bundle, **data}, metadata
+
+
+def show_automaton(drawn: AutomatonDrawn, text: str) -> None:
+    """Display an automaton in the running cell: a live view, and a picture for the saved notebook.
+
+    Args:
+        drawn: The automaton with its layout.
+        text: The output of front ends without pictures.
+    """
+    from IPython.display import display
+
+    uid = uuid.uuid4().hex[:12]
+    if not is_static():
+        data, metadata = Trace([encode(Record(1, 0.0, drawn))]).widget_of(uid).bundle()
+        display(STYLE_BUNDLE, raw=True)
+        display(data, metadata=metadata, raw=True)
+    picture = automaton_picture(drawn, f"sgnb-twin sgnb-twin-{uid}")
+    display({"image/svg+xml": picture, "text/plain": text}, raw=True)

@@ -22,11 +22,11 @@ from typing import Any
 import anywidget
 import traitlets
 
-from ..errors import SgnbError
+from ...errors import SgnbError
 from .display import ACTIONS, VIEWS, Act
 from .feed import Feed
 
-PAGE = Path(__file__).parent / "page"
+PAGE = Path(__file__).parents[1] / "page"
 FILES = (
     *("dom", "branch", "models", "reduce", "store", "draw"),
     *(

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..errors import OptionError, nearest
-from .compare import Comparison
+from ...errors import OptionError, nearest
+from ..state.comparison import Comparison
+from ..state.run import RunState
+from ..static.bundle import STYLE_BUNDLE, twin_bundle
+from ..static.plain_text import Shown, plain_text
 from .emitter import Emitter
-from .plain_text import Shown, plain_text
-from .run import RunState
-from .twin import STYLE_BUNDLE, twin_bundle
 
 VIEWS = ("compare", "text", "tree", "source", "branches", "time", "grammar")
 ACTIONS = ("pin", "unpin", "evict")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
-from ..events import (
+from ...events import (
     ChoiceMade,
     ComparisonDone,
     GenerationDone,
@@ -21,7 +21,7 @@ from ..events import (
     VariantRan,
 )
 from .branch import common_length
-from .figures import Figures, duration
+from .metrics import Figures, duration
 from .run import RunState
 from .tokens import visible
 

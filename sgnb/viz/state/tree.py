@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from ..events import (
+from ...events import (
     CheckpointDropped,
     CheckpointKept,
     EngineStarted,

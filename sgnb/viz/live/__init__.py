@@ -1,0 +1,1 @@
+"""Views of a running engine: emitter thread, record feed, widget and terminal."""

@@ -1,0 +1,1 @@
+"""Pure reducers from events to the states that views show."""

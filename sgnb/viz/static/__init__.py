@@ -1,0 +1,1 @@
+"""States as plain text, SVG pictures and exported traces."""
