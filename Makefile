@@ -47,10 +47,16 @@ lab: $(STAMP)  ## open the notebooks in JupyterLab
 	$(PY) -m jupyter trust notebooks/*.ipynb  # or JupyterLab shows their pictures as text
 	$(PY) -m jupyter lab notebooks/01_quickstart.ipynb
 
-lint: $(STAMP)  ## ruff, mypy, and the ceilings of names and prose
+lint: $(STAMP)  ## ruff, mypy, ceilings of names and prose; prettier and eslint (with npm)
 	$(PY) -m ruff check .
 	$(PY) -m mypy
 	$(PY) -m tools.prose
+ifneq ($(shell command -v npm),)
+	npm ci --silent
+	npm run --silent lint
+else
+	@echo "npm not found: the JavaScript of the views was not checked"
+endif
 
 docs: $(STAMP)  ## build the documentation's site, docs/_site/index.html
 	$(PY) -c "import furo, myst_nb, sphinx_copybutton" 2>/dev/null || \

@@ -1,9 +1,16 @@
 // An automaton as `AutomatonDrawn` tells it: the way of a text through it, and its drawing. Columns and rows of states come from Python (sgnb/grammar/layout.py).
 
-const PILL = 18, ROW = 58, TRACK = 14, HEADER = 28, LOOP = 22; // pixels: height of a state, of a row, of a bus, of what stands above a band, of loops
-const LABEL = 19, FORCED_LABEL = 23; // characters of an edge's text at most
+const PILL = 18;
+const ROW = 58;
+const TRACK = 14;
+const HEADER = 28;
+const LOOP = 22; // pixels: height of a state, of a row, of a bus, of what stands above a band, of loops
+const LABEL = 19;
+const FORCED_LABEL = 23; // characters of an edge's text at most
 const SHOWN_WHOLE = 60; // states up to which all are shown
-const GAP = 44, CROWD = 12, CROWDED_GAP = 120; // pixels between columns; direct edges after a column from which on they have no texts, and the room of edges without
+const GAP = 44;
+const CROWD = 12;
+const CROWDED_GAP = 120; // pixels between columns; direct edges after a column from which on they have no texts, and the room of edges without
 const AROUND = 2; // rows above and below the current state of a larger one,
 const TALL = 400; // and pixels below one another that its columns may take
 
@@ -18,11 +25,26 @@ function graphOf(drawn) {
 function newGraph(drawn) {
   const { states, columns, starts, targets, texts, ways } = drawn;
   const index = new Map(states.map((state, i) => [state, i]));
-  const leads = states.map(() => []), arrows = [], known = new Map();
+  const leads = states.map(() => []),
+    arrows = [],
+    known = new Map();
   starts.forEach((start, edge) => {
-    const target = targets[edge], key = start * states.length + target;
+    const target = targets[edge],
+      key = start * states.length + target;
     leads[start].push(edge);
-    if (!known.has(key)) known.set(key, arrows.push({ start, target, edges: [], track: drawn.tracks[edge], chosen: 0, text: "", part: drawn.part_names[drawn.parts[edge]] }) - 1);
+    if (!known.has(key))
+      known.set(
+        key,
+        arrows.push({
+          start,
+          target,
+          edges: [],
+          track: drawn.tracks[edge],
+          chosen: 0,
+          text: "",
+          part: drawn.part_names[drawn.parts[edge]],
+        }) - 1,
+      );
     arrows[known.get(key)].edges.push(edge);
   });
   for (const arrow of arrows) {
@@ -30,14 +52,28 @@ function newGraph(drawn) {
     arrow.chosen = Math.max(...arrow.edges.map((edge) => chosenShare(drawn.paths[ways[edge]])));
   }
   const arrowOf = starts.map((start, edge) => known.get(start * states.length + targets[edge]));
-  return { index, leads, arrows, arrowOf, begun: [], bytes: drawn.paths.map((paths) => paths.map(bytesOfPath)), final: new Set(drawn.final), width: 1 + Math.max(...columns), height: 1 + Math.max(...drawn.rows) };
+  return {
+    index,
+    leads,
+    arrows,
+    arrowOf,
+    begun: [],
+    bytes: drawn.paths.map((paths) => paths.map(bytesOfPath)),
+    final: new Set(drawn.final),
+    width: 1 + Math.max(...columns),
+    height: 1 + Math.max(...drawn.rows),
+  };
 }
 
 // Which share of an edge, from its beginning, is chosen; what follows is forced.
-const chosenShare = (paths) => Math.max(...paths.map((path) => {
-  const end = path.at(-1).length, all = path.reduce((sum, part, i) => sum + (i % 2 ? part.length : part ? 1 : 0), 0);
-  return (all - end) / all;
-}));
+const chosenShare = (paths) =>
+  Math.max(
+    ...paths.map((path) => {
+      const end = path.at(-1).length,
+        all = path.reduce((sum, part, i) => sum + (i % 2 ? part.length : part ? 1 : 0), 0);
+      return (all - end) / all;
+    }),
+  );
 
 // For each byte of a path the ranges that it may be in: [low, high, low, high, ...].
 function bytesOfPath(path) {
@@ -49,8 +85,14 @@ const isIn = (ranges, byte) => ranges.some((low, i) => i % 2 === 0 && low <= byt
 
 // One byte on. `place`: {state, open}, where `open` are the edges that may have begun there: [edge, its bytes, how many of them are read]. Null where nothing leads on.
 function advance(drawn, graph, { state, open }, byte, crossed) {
-  const begun = open ?? (graph.begun[state] ??= graph.leads[state].flatMap((edge) => graph.bytes[drawn.ways[edge]].map((bytes) => [edge, bytes, 0])));
-  const left = begun.filter(([, bytes, read]) => isIn(bytes[read], byte)).map(([edge, bytes, read]) => [edge, bytes, read + 1]);
+  const begun =
+    open ??
+    (graph.begun[state] ??= graph.leads[state].flatMap((edge) =>
+      graph.bytes[drawn.ways[edge]].map((bytes) => [edge, bytes, 0]),
+    ));
+  const left = begun
+    .filter(([, bytes, read]) => isIn(bytes[read], byte))
+    .map(([edge, bytes, read]) => [edge, bytes, read + 1]);
   const done = left.find(([, bytes, read]) => read === bytes.length);
   if (!done) return left.length ? { state, open: left } : null;
   crossed.push(done[0]);
@@ -62,12 +104,15 @@ function walkOf(state, drawn, request) {
   const graph = graphOf(drawn);
   let place = { state: 0, open: null };
   return request.output.map((token, i) => {
-    const { jump } = token, known = jump ?? token.mask;
+    const { jump } = token,
+      known = jump ?? token.mask;
     if (known && known.before < 0) return null;
     const begins = known && !(jump && (jump.dropped || request.output[i - 1]?.jump === jump));
     // Where bytes and states do not agree, as after a lost record, the state is what is true.
-    if (begins && !place.open && drawn.states[place.state] !== known.before && graph.index.has(known.before)) place = { state: graph.index.get(known.before), open: null };
-    const from = place.state, edges = [];
+    if (begins && !place.open && drawn.states[place.state] !== known.before && graph.index.has(known.before))
+      place = { state: graph.index.get(known.before), open: null };
+    const from = place.state,
+      edges = [];
     let next = place;
     for (const byte of bytesOf(state.vocabulary, [token.token])) next &&= advance(drawn, graph, next, byte, edges);
     place = next ?? { state: graph.index.get(known?.after) ?? from, open: null };
@@ -89,23 +134,33 @@ function labelOf({ text, chosen }) {
 // Pixels: the columns that fit beside one another, in bands below one another. `columns` and `rows`: the first and the last that are shown.
 function placeAutomaton(drawn, { width, columns: [from, to], rows: [top, bottom] }) {
   const graph = graphOf(drawn);
-  const shown = (i) => drawn.columns[i] >= from && drawn.columns[i] <= to && drawn.rows[i] >= top && drawn.rows[i] <= bottom;
+  const shown = (i) =>
+    drawn.columns[i] >= from && drawn.columns[i] <= to && drawn.rows[i] >= top && drawn.rows[i] <= bottom;
   const arrows = graph.arrows.filter(({ start, target }) => shown(start) || shown(target));
   const pill = 14 + LETTER * Math.max(...drawn.states.map((state) => String(state).length));
-  const gaps = new Map(), many = new Map(), before = new Map();
+  const gaps = new Map(),
+    many = new Map(),
+    before = new Map();
   // Between two columns a text is in the lower row of its arrow's ends, where one has room.
   const lowerRow = ({ start, target }) => `${drawn.columns[start]} ${Math.max(drawn.rows[start], drawn.rows[target])}`;
   for (const arrow of arrows) {
     const { start, target, track } = arrow;
-    if (track < 0 && start !== target) for (const place of [drawn.columns[start], lowerRow(arrow)]) many.set(place, (many.get(place) ?? 0) + 1);
+    if (track < 0 && start !== target)
+      for (const place of [drawn.columns[start], lowerRow(arrow)]) many.set(place, (many.get(place) ?? 0) + 1);
   }
   const isCrowded = (arrow) => {
     const { start, target, track } = arrow;
-    return track < 0 && start !== target && (many.get(drawn.columns[start]) > CROWD || (drawn.rows[start] !== drawn.rows[target] && many.get(lowerRow(arrow)) > 1));
+    return (
+      track < 0 &&
+      start !== target &&
+      (many.get(drawn.columns[start]) > CROWD ||
+        (drawn.rows[start] !== drawn.rows[target] && many.get(lowerRow(arrow)) > 1))
+    );
   };
   const widen = (column, room) => gaps.set(column, Math.max(gaps.get(column) ?? GAP, room));
   for (const arrow of arrows) {
-    const room = LETTER * labelOf(arrow).length, column = drawn.columns[arrow.start];
+    const room = LETTER * labelOf(arrow).length,
+      column = drawn.columns[arrow.start];
     if (arrow.start === arrow.target) {
       for (const side of [column - 1, column]) widen(side, room / 2 + 12);
       before.set(column, Math.max(before.get(column) ?? 0, (room - pill) / 2));
@@ -115,7 +170,9 @@ function placeAutomaton(drawn, { width, columns: [from, to], rows: [top, bottom]
   }
   const gap = (column) => gaps.get(column) ?? GAP;
 
-  const bands = [], x = new Map(), bandOf = new Map();
+  const bands = [],
+    x = new Map(),
+    bandOf = new Map();
   for (let column = from, end = 0; column <= to; column += 1) {
     end += pill + gap(column);
     if (!bands.length || end > width) {
@@ -131,7 +188,10 @@ function placeAutomaton(drawn, { width, columns: [from, to], rows: [top, bottom]
   let y = 0;
   for (const band of bands) {
     const rows = members.get(band).map((i) => drawn.rows[i]);
-    const crosses = ({ start, target, track }) => track >= 0 && Math.min(drawn.columns[start], drawn.columns[target]) <= band.to && Math.max(drawn.columns[start], drawn.columns[target]) >= band.from;
+    const crosses = ({ start, target, track }) =>
+      track >= 0 &&
+      Math.min(drawn.columns[start], drawn.columns[target]) <= band.to &&
+      Math.max(drawn.columns[start], drawn.columns[target]) >= band.from;
     const tracks = new Set(arrows.filter(crosses).map(({ track }) => track));
     band.first = Math.min(...rows);
     const looped = arrows.some(({ start, target }) => start === target && bandOf.get(drawn.columns[start]) === band);
@@ -153,34 +213,114 @@ function placeAutomaton(drawn, { width, columns: [from, to], rows: [top, bottom]
 function linesOf(drawn, placed, arrow) {
   const { start, target, track } = arrow;
   const { bands, pill, width } = placed;
-  const a = placed.shown(start) ? placed.at(start) : null, b = placed.shown(target) ? placed.at(target) : null;
-  if (start === target) return [[[a.x - 7, a.y - PILL / 2], [a.x - 13, a.y - 23], [a.x + 13, a.y - 23], [a.x + 7, a.y - PILL / 2]]];
-  const right = a && a.x + pill / 2, left = b && b.x - pill / 2;
+  const a = placed.shown(start) ? placed.at(start) : null,
+    b = placed.shown(target) ? placed.at(target) : null;
+  if (start === target)
+    return [
+      [
+        [a.x - 7, a.y - PILL / 2],
+        [a.x - 13, a.y - 23],
+        [a.x + 13, a.y - 23],
+        [a.x + 7, a.y - PILL / 2],
+      ],
+    ];
+  const right = a && a.x + pill / 2,
+    left = b && b.x - pill / 2;
   if (track < 0) {
-    if (!a) return [[[left - 22, b.y], [left, b.y]]];
-    if (!b && drawn.columns[target] <= bands.at(-1).to) return [[[right, a.y], [right + 22, a.y]]];
+    if (!a)
+      return [
+        [
+          [left - 22, b.y],
+          [left, b.y],
+        ],
+      ];
+    if (!b && drawn.columns[target] <= bands.at(-1).to)
+      return [
+        [
+          [right, a.y],
+          [right + 22, a.y],
+        ],
+      ];
     // The long piece is in the lower of two rows, so that texts of edges from or to one state are apart.
-    const elbow = !b || placed.isCrowded(arrow) ? [] : a.y < b.y ? [[right + 6, a.y], [right + 18, b.y]] : a.y > b.y ? [[left - 24, a.y], [left - 12, b.y]] : [];
+    const elbow =
+      !b || placed.isCrowded(arrow)
+        ? []
+        : a.y < b.y
+          ? [
+              [right + 6, a.y],
+              [right + 18, b.y],
+            ]
+          : a.y > b.y
+            ? [
+                [left - 24, a.y],
+                [left - 12, b.y],
+              ]
+            : [];
     if (a.band === b?.band) return [[[right, a.y], ...elbow, [left, b.y]]];
-    const level = a.band.top + ROW * Math.min(a.band.rows - 1, Math.max(0, drawn.rows[target] - a.band.first)) + PILL / 2;
-    return [[[right, a.y], ...(level === a.y ? [] : [[right + 6, a.y], [right + 18, level]]), [width, level]], ...(b ? [[[0, b.y], [left, b.y]]] : [])];
+    const level =
+      a.band.top + ROW * Math.min(a.band.rows - 1, Math.max(0, drawn.rows[target] - a.band.first)) + PILL / 2;
+    return [
+      [
+        [right, a.y],
+        ...(level === a.y
+          ? []
+          : [
+              [right + 6, a.y],
+              [right + 18, level],
+            ]),
+        [width, level],
+      ],
+      ...(b
+        ? [
+            [
+              [0, b.y],
+              [left, b.y],
+            ],
+          ]
+        : []),
+    ];
   }
   const forward = drawn.columns[target] > drawn.columns[start];
-  const begin = a?.band ?? (forward ? bands[0] : bands.at(-1)), end = b?.band ?? (forward ? bands.at(-1) : bands[0]);
+  const begin = a?.band ?? (forward ? bands[0] : bands.at(-1)),
+    end = b?.band ?? (forward ? bands.at(-1) : bands[0]);
   // Upright lines of states below one another are beside one another.
   const aside = (i, { band }) => 3 * ((drawn.rows[i] - band.first) % 4);
-  const turn = forward ? 4 : -4, down = a && right + 9 + aside(start, a), up = b && left - 12 - aside(target, b), lines = [];
+  const turn = forward ? 4 : -4,
+    down = a && right + 9 + aside(start, a),
+    up = b && left - 12 - aside(target, b),
+    lines = [];
   for (let i = bands.indexOf(begin); ; i += forward ? 1 : -1) {
     const y = bands[i].tracks.get(track);
-    const here = a && bands[i] === begin ? [[right, a.y], [down - 4, a.y], [down, a.y + 4], [down, y - 4], [down + turn, y]] : [[forward ? 0 : width, y]];
-    const there = b && bands[i] === end ? [[up - turn, y], [up, y - 4], [up, b.y + 4], [up + 4, b.y], [left, b.y]] : [[forward ? width : 0, y]];
+    const here =
+      a && bands[i] === begin
+        ? [
+            [right, a.y],
+            [down - 4, a.y],
+            [down, a.y + 4],
+            [down, y - 4],
+            [down + turn, y],
+          ]
+        : [[forward ? 0 : width, y]];
+    const there =
+      b && bands[i] === end
+        ? [
+            [up - turn, y],
+            [up, y - 4],
+            [up, b.y + 4],
+            [up + 4, b.y],
+            [left, b.y],
+          ]
+        : [[forward ? width : 0, y]];
     lines.push([...here, ...there]);
     if (bands[i] === end) return lines;
   }
 }
 
 const span = ([a, b]) => Math.hypot(b[0] - a[0], b[1] - a[1]);
-const spanOf = (lines) => lines.flatMap((line) => line.slice(1).map((point, i) => span([line[i], point]))).reduce((sum, length) => sum + length, 0);
+const spanOf = (lines) =>
+  lines
+    .flatMap((line) => line.slice(1).map((point, i) => span([line[i], point])))
+    .reduce((sum, length) => sum + length, 0);
 
 // What follows after a share of the lines.
 function restOf(lines, share) {
@@ -189,9 +329,11 @@ function restOf(lines, share) {
   for (const line of lines) {
     const points = [];
     for (let i = 1; i < line.length; i += 1) {
-      const [a, b] = [line[i - 1], line[i]], length = span([a, b]);
+      const [a, b] = [line[i - 1], line[i]],
+        length = span([a, b]);
       if (skip < length) {
-        if (!points.length) points.push([a[0] + ((b[0] - a[0]) * skip) / length, a[1] + ((b[1] - a[1]) * skip) / length]);
+        if (!points.length)
+          points.push([a[0] + ((b[0] - a[0]) * skip) / length, a[1] + ((b[1] - a[1]) * skip) / length]);
         points.push(b);
       }
       skip = Math.max(0, skip - length);
@@ -204,7 +346,14 @@ function restOf(lines, share) {
 // Up to token `last` of a walk: how often arrows were taken, where tokens end on them, what each state allowed, and where one is.
 function wayUpTo(drawn, request, walk, last) {
   const graph = graphOf(drawn);
-  const way = { taken: new Map(), allowed: new Map(), visited: new Map(), borders: new Map(), edges: [], place: { state: 0, open: null } };
+  const way = {
+    taken: new Map(),
+    allowed: new Map(),
+    visited: new Map(),
+    borders: new Map(),
+    edges: [],
+    place: { state: 0, open: null },
+  };
   for (let i = 0; i <= last && i < walk.length; i += 1) {
     const step = walk[i];
     if (!step) continue;
@@ -218,7 +367,9 @@ function wayUpTo(drawn, request, walk, last) {
     }
     const on = onEdge(step);
     if (on) {
-      const arrow = graph.arrowOf[on.edge], pass = way.taken.get(arrow) ?? 0, known = way.borders.get(arrow);
+      const arrow = graph.arrowOf[on.edge],
+        pass = way.taken.get(arrow) ?? 0,
+        known = way.borders.get(arrow);
       const shares = known?.pass === pass ? known.shares : [];
       way.borders.set(arrow, { pass, shares: [...shares, on.read / on.length] });
     }
@@ -230,10 +381,13 @@ function wayUpTo(drawn, request, walk, last) {
 // The columns and rows that are shown: all of a small automaton, else those around a state.
 function windowOf(drawn, graph, around, width) {
   if (drawn.states.length <= SHOWN_WHOLE) return { columns: [0, graph.width - 1], rows: [0, graph.height - 1] };
-  const row = Math.max(AROUND, Math.min(graph.height - 1 - AROUND, drawn.rows[around])), rows = [Math.max(0, row - AROUND), row + AROUND];
+  const row = Math.max(AROUND, Math.min(graph.height - 1 - AROUND, drawn.rows[around])),
+    rows = [Math.max(0, row - AROUND), row + AROUND];
   const isLow = ({ bands, height }) => bands.length === 1 || height <= TALL;
-  const fits = (from, to) => from >= 0 && to < graph.width && isLow(placeAutomaton(drawn, { width, columns: [from, to], rows }));
-  let from = drawn.columns[around], to = from;
+  const fits = (from, to) =>
+    from >= 0 && to < graph.width && isLow(placeAutomaton(drawn, { width, columns: [from, to], rows }));
+  let from = drawn.columns[around],
+    to = from;
   if (fits(from - 1, to)) from -= 1;
   while (fits(from, to + 1)) to += 1;
   while (fits(from - 1, to)) from -= 1;
@@ -241,17 +395,32 @@ function windowOf(drawn, graph, around, width) {
 }
 
 function drawAutomaton(surface, colours, drawn, placed, way, lit) {
-  const graph = graphOf(drawn), context = surface.begin(placed.width, Math.max(1, placed.height));
-  const open = onEdge(way.place)?.edge, current = graph.arrowOf[open];
+  const graph = graphOf(drawn),
+    context = surface.begin(placed.width, Math.max(1, placed.height));
+  const open = onEdge(way.place)?.edge,
+    current = graph.arrowOf[open];
   drawParts(context, colours, placed);
-  const drawnArrows = placed.arrows.map((arrow) => ({ arrow, lines: linesOf(drawn, placed, arrow), number: graph.arrowOf[arrow.edges[0]] }));
+  const drawnArrows = placed.arrows.map((arrow) => ({
+    arrow,
+    lines: linesOf(drawn, placed, arrow),
+    number: graph.arrowOf[arrow.edges[0]],
+  }));
   const taken = ({ number }) => way.taken.has(number) || number === current;
   for (const one of [...drawnArrows.filter((one) => !taken(one)), ...drawnArrows.filter(taken)]) {
-    const { arrow, lines, number } = one, isTaken = taken(one);
-    const forced = arrow.chosen < 1, faint = (colour) => (isTaken ? colour : `color-mix(in srgb, ${colour} 50%, ${colours.bg})`);
+    const { arrow, lines, number } = one,
+      isTaken = taken(one);
+    const forced = arrow.chosen < 1,
+      faint = (colour) => (isTaken ? colour : `color-mix(in srgb, ${colour} 50%, ${colours.bg})`);
     strokeLines(context, lines, isTaken ? colours.sampled : faint(colours.muted), isTaken ? 2.2 : 1.1);
-    if (forced) strokeLines(context, restOf(lines, arrow.chosen), faint(colours.jumped), placed.isCrowded(arrow) ? 1.2 : arrow.track >= 0 ? 3 : 5);
-    if (placed.shown(arrow.target)) drawHead(context, lines.at(-1), forced ? faint(colours.jumped) : isTaken ? colours.sampled : colours.muted);
+    if (forced)
+      strokeLines(
+        context,
+        restOf(lines, arrow.chosen),
+        faint(colours.jumped),
+        placed.isCrowded(arrow) ? 1.2 : arrow.track >= 0 ? 3 : 5,
+      );
+    if (placed.shown(arrow.target))
+      drawHead(context, lines.at(-1), forced ? faint(colours.jumped) : isTaken ? colours.sampled : colours.muted);
     for (const share of (placed.shown(arrow.start) && way.borders.get(number)?.shares) || []) {
       const [x, y] = restOf(lines, share)[0]?.[0] ?? lines.at(-1).at(-1);
       fillTinted(context, colours.fg, 1, x - 1, y - 6, 2, 12);
@@ -262,8 +431,11 @@ function drawAutomaton(surface, colours, drawn, placed, way, lit) {
   drawn.states.forEach((_, i) => placed.shown(i) && drawState(i));
 
   function drawState(i) {
-    const { x, y } = placed.at(i), left = x - placed.pill / 2, top = y - PILL / 2;
-    const here = i === way.place.state, visited = way.visited.has(i) || here;
+    const { x, y } = placed.at(i),
+      left = x - placed.pill / 2,
+      top = y - PILL / 2;
+    const here = i === way.place.state,
+      visited = way.visited.has(i) || here;
     const allowed = way.allowed.get(i) ?? drawn.allowed?.[i];
     surface.region({ x: left - 4, y: top - 6, width: placed.pill + 8, height: PILL + 24, state: i });
     context.beginPath();
@@ -308,7 +480,8 @@ function strokeLines(context, lines, colour, width) {
 }
 
 function drawHead(context, line, colour) {
-  const [[x0, y0], [x, y]] = line.slice(-2), angle = Math.atan2(y - y0, x - x0);
+  const [[x0, y0], [x, y]] = line.slice(-2),
+    angle = Math.atan2(y - y0, x - x0);
   context.fillStyle = colour;
   context.beginPath();
   context.moveTo(x, y);
@@ -318,12 +491,28 @@ function drawHead(context, line, colour) {
 
 // An edge's text above it; on a bus once for each text and target, at its beginning.
 function drawLabel(context, colours, placed, { arrow, lines }, taken, said) {
-  const text = labelOf(arrow), key = `${arrow.target} ${text}`, loop = arrow.start === arrow.target;
+  const text = labelOf(arrow),
+    key = `${arrow.target} ${text}`,
+    loop = arrow.start === arrow.target;
   const beyond = arrow.track < 0 && !placed.shown(arrow.target) && lines[0].at(-1)[0] < placed.width;
-  if (!placed.shown(arrow.start) || beyond || (arrow.track >= 0 && said.has(key)) || (placed.isCrowded(arrow) && !taken)) return;
+  if (
+    !placed.shown(arrow.start) ||
+    beyond ||
+    (arrow.track >= 0 && said.has(key)) ||
+    (placed.isCrowded(arrow) && !taken)
+  )
+    return;
   if (arrow.track >= 0) said.add(key);
-  const room = LETTER * text.length, [a, b] = longestPiece(lines[0]);
-  const middle = (a[0] + b[0] - room) / 2, x = loop ? middle : arrow.track >= 0 ? Math.min(a[0], b[0]) + 6 : lines.length > 1 || !placed.shown(arrow.target) ? a[0] + 8 : middle - 4;
+  const room = LETTER * text.length,
+    [a, b] = longestPiece(lines[0]);
+  const middle = (a[0] + b[0] - room) / 2,
+    x = loop
+      ? middle
+      : arrow.track >= 0
+        ? Math.min(a[0], b[0]) + 6
+        : lines.length > 1 || !placed.shown(arrow.target)
+          ? a[0] + 8
+          : middle - 4;
   const y = b[1] - (loop ? 7 : arrow.track >= 0 ? 0 : arrow.chosen < 1 ? 11 : 8);
   const left = Math.min(x, placed.width - room);
   if (arrow.track >= 0) fillTinted(context, colours.bg, 1, left - 2, y - 6, room + 4, 12);
@@ -333,7 +522,8 @@ function drawLabel(context, colours, placed, { arrow, lines }, taken, said) {
 
 // The piece of a line that goes furthest to one side.
 function longestPiece(line) {
-  const pieces = line.slice(1).map((point, i) => [line[i], point]), across = ([a, b]) => Math.abs(b[0] - a[0]);
+  const pieces = line.slice(1).map((point, i) => [line[i], point]),
+    across = ([a, b]) => Math.abs(b[0] - a[0]);
   return pieces.reduce((best, piece) => (across(piece) > across(best) ? piece : best));
 }
 
@@ -342,11 +532,15 @@ function drawParts(context, colours, placed) {
   context.font = "10.5px system-ui, sans-serif";
   for (const band of placed.bands) {
     const parts = new Map();
-    for (const { start, part, track } of placed.arrows) if (track < 0 && part && placed.shown(start) && placed.at(start).band === band && !parts.has(placed.at(start).x)) parts.set(placed.at(start).x, part);
-    let last = "", end = -Infinity;
+    for (const { start, part, track } of placed.arrows)
+      if (track < 0 && part && placed.shown(start) && placed.at(start).band === band && !parts.has(placed.at(start).x))
+        parts.set(placed.at(start).x, part);
+    let last = "",
+      end = -Infinity;
     for (const [x, part] of [...parts].sort(([a], [b]) => a - b)) {
       if (part === last) continue;
-      const left = Math.max(x - placed.pill / 2, end + 14), room = Math.floor((placed.width - left - 5) / LETTER) - 1;
+      const left = Math.max(x - placed.pill / 2, end + 14),
+        room = Math.floor((placed.width - left - 5) / LETTER) - 1;
       if (room < 3) continue;
       const text = inLine(part, Math.min(32, room));
       context.fillStyle = colours.line;
@@ -361,20 +555,34 @@ function drawParts(context, colours, placed) {
 
 // All states of a large automaton, small, with the way and what is shown of it.
 function drawMinimap(surface, colours, drawn, shown, way, width) {
-  const graph = graphOf(drawn), height = Math.max(16, Math.min(56, 6 * graph.height)) + 8;
-  const context = surface.begin(width, height), across = (width - 12) / graph.width, down = (height - 8) / graph.height;
-  const left = (column) => 6 + across * column, top = (row) => 4 + down * row;
-  const dot = Math.max(1, Math.min(4, across - 0.5)), tall = Math.max(1, Math.min(4, down - 0.5));
+  const graph = graphOf(drawn),
+    height = Math.max(16, Math.min(56, 6 * graph.height)) + 8;
+  const context = surface.begin(width, height),
+    across = (width - 12) / graph.width,
+    down = (height - 8) / graph.height;
+  const left = (column) => 6 + across * column,
+    top = (row) => 4 + down * row;
+  const dot = Math.max(1, Math.min(4, across - 0.5)),
+    tall = Math.max(1, Math.min(4, down - 0.5));
   context.fillStyle = colours.muted;
   context.globalAlpha = 0.55;
   drawn.states.forEach((_, i) => context.fillRect(left(drawn.columns[i]), top(drawn.rows[i]), dot, tall));
   context.globalAlpha = 1;
   context.fillStyle = colours.sampled;
-  for (const i of way.visited.keys()) context.fillRect(left(drawn.columns[i]), top(drawn.rows[i]) - 1, Math.max(2, dot), tall + 2);
+  for (const i of way.visited.keys())
+    context.fillRect(left(drawn.columns[i]), top(drawn.rows[i]) - 1, Math.max(2, dot), tall + 2);
   context.strokeStyle = colours.fg;
   context.lineWidth = 1;
-  const { columns: [from, to], rows: [first, last] } = shown;
-  context.strokeRect(left(from) - 2.5, top(first) - 2.5, across * (to - from + 1) + 4, down * (Math.min(last, graph.height - 1) - first + 1) + 4);
+  const {
+    columns: [from, to],
+    rows: [first, last],
+  } = shown;
+  context.strokeRect(
+    left(from) - 2.5,
+    top(first) - 2.5,
+    across * (to - from + 1) + 4,
+    down * (Math.min(last, graph.height - 1) - first + 1) + 4,
+  );
   return (x, y) => {
     const far = (i) => Math.hypot(left(drawn.columns[i]) - x, top(drawn.rows[i]) - y);
     return drawn.states.reduce((best, _, i) => (far(i) < far(best) ? i : best), 0);

@@ -5,7 +5,18 @@ const textOf = (pieces) => pieces.map((piece) => piece.text).join("");
 const lengthOf = (pieces) => pieces.reduce((sum, piece) => sum + piece.text.length, 0);
 
 function newBranch(name, parent) {
-  return { name, parent, pieces: [], shared: 0, forkedAt: 0, variables: {}, makers: {}, status: "running", error: "", generatedFrom: null };
+  return {
+    name,
+    parent,
+    pieces: [],
+    shared: 0,
+    forkedAt: 0,
+    variables: {},
+    makers: {},
+    status: "running",
+    error: "",
+    generatedFrom: null,
+  };
 }
 
 function take(pieces, length) {
@@ -21,7 +32,8 @@ function take(pieces, length) {
 function drop(pieces, length) {
   const rest = [];
   for (const piece of pieces) {
-    if (piece.text.length > length) rest.push({ ...piece, text: piece.text.slice(length), skip: (piece.skip ?? 0) + length });
+    if (piece.text.length > length)
+      rest.push({ ...piece, text: piece.text.slice(length), skip: (piece.skip ?? 0) + length });
     length = Math.max(0, length - piece.text.length);
   }
   return rest;
@@ -38,7 +50,13 @@ function commonPrefix(a, b) {
 // Tokens that follow one another make one piece.
 function append(pieces, piece) {
   const last = pieces.at(-1);
-  const goesOn = last && last.kind === piece.kind && last.request === piece.request && last.to === piece.from && !piece.skip && (last.by ?? "") === (piece.by ?? "");
+  const goesOn =
+    last &&
+    last.kind === piece.kind &&
+    last.request === piece.request &&
+    last.to === piece.from &&
+    !piece.skip &&
+    (last.by ?? "") === (piece.by ?? "");
   if (goesOn) {
     last.text += piece.text;
     last.to = piece.to;
@@ -79,10 +97,12 @@ function showPrompt(branch, pieces, generates, ofOther) {
 // What other models than the run's own made, each with where it begins.
 function madeByOthers(pieces) {
   let begin = 0;
-  return pieces.map((piece) => {
-    begin += piece.text.length;
-    return { begin: begin - piece.text.length, piece };
-  }).filter(({ piece }) => piece.by);
+  return pieces
+    .map((piece) => {
+      begin += piece.text.length;
+      return { begin: begin - piece.text.length, piece };
+    })
+    .filter(({ piece }) => piece.by);
 }
 
 // Text that stands here and was sent by a fork.

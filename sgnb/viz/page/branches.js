@@ -16,7 +16,11 @@ function lanesOf(state, run) {
     lanes.get(call.branch).requests.push(call);
   }
   for (const { requests } of lanes.values()) requests.sort((a, b) => a.queued - b.queued);
-  const order = (name) => name.split(".").map((part) => part.padStart(6, "0")).join(".");
+  const order = (name) =>
+    name
+      .split(".")
+      .map((part) => part.padStart(6, "0"))
+      .join(".");
   return [...lanes.values()].sort((a, b) => (order(a.name) < order(b.name) ? -1 : 1));
 }
 
@@ -43,19 +47,37 @@ function tokenBeside(request, position) {
 
 function newLaneLegend() {
   const legend = el("div", "sgnb-legend");
-  legend.append(...[["wait", "waiting"], ["prefill", "prompt computed"], ["decode", "tokens sampled"], ["jump", "forced by the grammar"]].map(([name, text]) => legendItem(name, text)));
+  legend.append(
+    ...[
+      ["wait", "waiting"],
+      ["prefill", "prompt computed"],
+      ["decode", "tokens sampled"],
+      ["jump", "forced by the grammar"],
+    ].map(([name, text]) => legendItem(name, text)),
+  );
   return legend;
 }
 
 // A request's waiting, prefill, decode and jumps; one that is not over reaches to `now`. `begin`: the time of x 0, for whoever is told of the region.
 function drawRequest(context, colours, surface, request, now, place, y, tall, begin) {
-  const end = request.finished ?? now, admitted = request.admitted ?? end, first = request.first ?? end;
-  const bar = (colour, alpha, from, to) => to > from && fillTinted(context, colour, alpha, place(from), y, Math.max(1, place(to) - place(from)), tall);
+  const end = request.finished ?? now,
+    admitted = request.admitted ?? end,
+    first = request.first ?? end;
+  const bar = (colour, alpha, from, to) =>
+    to > from && fillTinted(context, colour, alpha, place(from), y, Math.max(1, place(to) - place(from)), tall);
   bar(colours.muted, 0.3, request.queued, admitted);
   bar(colours.computed, 0.85, admitted, first);
   bar(colours.sampled, 0.75, first, end);
-  for (const token of request.output) if (token.kind === "jumped") fillTinted(context, colours.jumped, 1, place(token.t) - 1, y - 1, 2.5, tall + 2);
-  surface.region({ x: place(request.queued), y, width: Math.max(3, place(end) - place(request.queued)), height: tall, of: request, begin });
+  for (const token of request.output)
+    if (token.kind === "jumped") fillTinted(context, colours.jumped, 1, place(token.t) - 1, y - 1, 2.5, tall + 2);
+  surface.region({
+    x: place(request.queued),
+    y,
+    width: Math.max(3, place(end) - place(request.queued)),
+    height: tall,
+    of: request,
+    begin,
+  });
 }
 
 // The letter of another model, where its request begins.
@@ -69,16 +91,23 @@ function drawMark(context, colours, mark, x, y, tall) {
 function newBranchesPanel(host, page) {
   const surface = newSurface(host, "branches over time");
   const note = el("div", "sgnb-note");
-  const tools = el("div", "sgnb-tools"), pair = newPair(page);
-  const choices = ["compare branch", "with branch"].map((label) => el("select", "sgnb-select", "", { "aria-label": label }));
+  const tools = el("div", "sgnb-tools"),
+    pair = newPair(page);
+  const choices = ["compare branch", "with branch"].map((label) =>
+    el("select", "sgnb-select", "", { "aria-label": label }),
+  );
   tools.append(el("span", "sgnb-label", "compare"), choices[0], el("span", "sgnb-label", "with"), choices[1]);
   host.append(note, newLaneLegend(), tools, pair.root);
-  let shown = null, lit = null, compared = ["", ""];
+  let shown = null,
+    lit = null;
+  const compared = ["", ""];
 
-  choices.forEach((choice, i) => choice.addEventListener("change", () => {
-    compared[i] = choice.value;
-    page.repaint();
-  }));
+  choices.forEach((choice, i) =>
+    choice.addEventListener("change", () => {
+      compared[i] = choice.value;
+      page.repaint();
+    }),
+  );
   // Takes a lane into the comparison in place of the second, or out of it.
   function compare(name) {
     if (compared.includes(name)) compared[compared.indexOf(name)] = "";
@@ -89,7 +118,8 @@ function newBranchesPanel(host, page) {
     tools.hidden = lanes.length < 2;
     const options = ["", ...lanes.map(({ name }) => name)];
     choices.forEach((choice, i) => {
-      if (choice.childElementCount !== options.length) choice.replaceChildren(...options.map((name) => el("option", "", name || "–", { value: name })));
+      if (choice.childElementCount !== options.length)
+        choice.replaceChildren(...options.map((name) => el("option", "", name || "–", { value: name })));
       choice.value = compared[i];
     });
     const [one, other] = compared.map((name) => lanes.find((lane) => lane.name === name));
@@ -111,8 +141,12 @@ function newBranchesPanel(host, page) {
     if (!shown?.few.length) return;
     const at = shown.few.findIndex(({ requests }) => requests.some((request) => request.id === lit?.request));
     const of = shown.few[at]?.requests.find((request) => request.id === lit.request);
-    const up = { ArrowDown: 1, ArrowUp: -1 }[event.key], along = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (up) page.keep(tokenBefore(shown.few[Math.max(0, Math.min(shown.few.length - 1, at < 0 ? 0 : at + up))].requests[0], Infinity));
+    const up = { ArrowDown: 1, ArrowUp: -1 }[event.key],
+      along = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (up)
+      page.keep(
+        tokenBefore(shown.few[Math.max(0, Math.min(shown.few.length - 1, at < 0 ? 0 : at + up))].requests[0], Infinity),
+      );
     else if (along && of) page.keep(tokenBeside(of, lit.position + along));
     else if (event.key === "c" && of) compare(of.branch);
     else if (event.key === "Escape") page.keep(null);
@@ -121,20 +155,43 @@ function newBranchesPanel(host, page) {
     event.stopPropagation();
   });
   function paint(state, run) {
-    const lanes = lanesOf(state, run), few = lanes.slice(0, SHOWN_LANES);
-    const width = Math.max(260, host.clientWidth - 2 * MARGIN), begin = page.range?.from ?? run.t, end = page.range?.to ?? Math.max(begin + 1e-4, run.began + run.seconds);
+    const lanes = lanesOf(state, run),
+      few = lanes.slice(0, SHOWN_LANES);
+    const width = Math.max(260, host.clientWidth - 2 * MARGIN),
+      begin = page.range?.from ?? run.t,
+      end = page.range?.to ?? Math.max(begin + 1e-4, run.began + run.seconds);
     const room = width - GUTTER - 92;
     const place = (t) => GUTTER + (room * (t - begin)) / (end - begin);
     shown = { state, run, few, time: (x) => begin + ((x - GUTTER) / room) * (end - begin), place, width };
-    setText(note, lanes.length ? (lanes.length > few.length ? `and ${plural(lanes.length - few.length, "more lane")}` : "") : "no request yet");
-    surface.say(`${few.map(({ name, requests }) => `branch ${name}: ${plural(requests.reduce((sum, { output }) => sum + output.length, 0), "new token")}, ${foundOf(requests)} prompt tokens found${againOf(requests)}`).join("; ") || "no request yet"}. Arrow keys go from lane to lane and from token to token; c, or a click on its name, compares a lane with another.`);
+    setText(
+      note,
+      lanes.length
+        ? lanes.length > few.length
+          ? `and ${plural(lanes.length - few.length, "more lane")}`
+          : ""
+        : "no request yet",
+    );
+    surface.say(
+      `${
+        few
+          .map(
+            ({ name, requests }) =>
+              `branch ${name}: ${plural(
+                requests.reduce((sum, { output }) => sum + output.length, 0),
+                "new token",
+              )}, ${foundOf(requests)} prompt tokens found${againOf(requests)}`,
+          )
+          .join("; ") || "no request yet"
+      }. Arrow keys go from lane to lane and from token to token; c, or a click on its name, compares a lane with another.`,
+    );
     draw();
     paintPair(state, run, lanes);
   }
   function draw() {
     if (!shown) return;
     const { few, place, width, state } = shown;
-    const context = surface.begin(width, (few.length + 1) * LANE + 18), colours = coloursOf(host);
+    const context = surface.begin(width, (few.length + 1) * LANE + 18),
+      colours = coloursOf(host);
     context.fillStyle = colours.muted;
     context.fillText("branch, variable", 4, LANE / 2);
     context.fillText("found of", width - 86, LANE / 2);
@@ -158,7 +215,8 @@ function newBranchesPanel(host, page) {
     if (state.t && lit) drawLit(context, colours);
   }
   function drawLane(context, colours, { name, requests }, i, place, width) {
-    const y = (i + 1) * LANE + 3, tall = LANE - 7;
+    const y = (i + 1) * LANE + 3,
+      tall = LANE - 7;
     const chosen = compared.indexOf(name);
     context.fillStyle = chosen < 0 ? colours.fg : colours.sampled;
     if (chosen >= 0) context.fillText("◂", GUTTER - 9, y + tall / 2);
@@ -168,15 +226,18 @@ function newBranchesPanel(host, page) {
     context.beginPath();
     context.rect(GUTTER, 0, width - GUTTER - 92, y + LANE);
     context.clip();
-    for (const request of requests) drawRequest(context, colours, surface, request, shown.state.t, place, y, tall, shown.run.t);
-    for (const request of requests) drawMark(context, colours, markOf(shown.run, request.model), place(request.queued), y, tall);
+    for (const request of requests)
+      drawRequest(context, colours, surface, request, shown.state.t, place, y, tall, shown.run.t);
+    for (const request of requests)
+      drawMark(context, colours, markOf(shown.run, request.model), place(request.queued), y, tall);
     context.restore();
     surface.region({ x: 0, y, width: GUTTER - 1, height: tall, lane: name });
     context.fillStyle = colours.muted;
     context.fillText(foundOf(requests), width - 86, y + tall / 2);
   }
   function drawLit(context, colours) {
-    const request = shown.state.requests.get(lit.request), token = request && tokenAt(request, lit.position);
+    const request = shown.state.requests.get(lit.request),
+      token = request && tokenAt(request, lit.position);
     if (!token?.t) return;
     const lane = shown.few.findIndex((one) => one.name === request.branch);
     if (lane < 0) return;

@@ -13,41 +13,75 @@ function shownRun(state, variant) {
 
 // A row for each variant, as `Comparison.rows` makes them.
 function comparedRows(state) {
-  const { variants } = state.comparison ?? NOT_YET, base = variants.length ? shownRun(state, variants[0]) : null;
+  const { variants } = state.comparison ?? NOT_YET,
+    base = variants.length ? shownRun(state, variants[0]) : null;
   return variants.map((variant) => {
     const run = shownRun(state, variant);
     if (!run) return { variant: variant.name, note: variant.note };
-    const f = run.figures, seconds = variant.runs.map((id) => state.runs.get(id).seconds);
+    const f = run.figures,
+      seconds = variant.runs.map((id) => state.runs.get(id).seconds);
     return {
-      variant: variant.name, seconds: run.seconds, fastest: Math.min(...seconds), slowest: Math.max(...seconds), times: base ? run.seconds / base.seconds : 1,
-      prompt_tokens: f.prompt_tokens, cached_tokens: f.cached_tokens, computed_tokens: f.prompt_tokens - f.cached_tokens, again_tokens: f.again_tokens, passes: f.passes,
-      sampled_tokens: f.output_tokens - f.jumped_tokens, jumped_tokens: f.jumped_tokens, same_text: !variant.note, run: run.run, note: variant.note,
+      variant: variant.name,
+      seconds: run.seconds,
+      fastest: Math.min(...seconds),
+      slowest: Math.max(...seconds),
+      times: base ? run.seconds / base.seconds : 1,
+      prompt_tokens: f.prompt_tokens,
+      cached_tokens: f.cached_tokens,
+      computed_tokens: f.prompt_tokens - f.cached_tokens,
+      again_tokens: f.again_tokens,
+      passes: f.passes,
+      sampled_tokens: f.output_tokens - f.jumped_tokens,
+      jumped_tokens: f.jumped_tokens,
+      same_text: !variant.note,
+      run: run.run,
+      note: variant.note,
     };
   });
 }
 
 // Between the marks of an axis so long: a round number of seconds, so that there are at most six, and a millisecond or more.
 function tickOf(seconds) {
-  const least = Math.max(seconds / 6, 1e-3), power = 10 ** Math.floor(Math.log10(least));
+  const least = Math.max(seconds / 6, 1e-3),
+    power = 10 ** Math.floor(Math.log10(least));
   return [1, 2, 5, 10].map((times) => times * power).find((step) => step >= least);
 }
 
 const COMPARED = [
   ["", "the program as it is, and without a technique", (row) => row.variant],
   ["time", "of the run of median time", (row) => duration(row.seconds)],
-  ["all runs", "the fastest and the slowest", (row) => (row.fastest < row.slowest ? `${duration(row.fastest)} – ${duration(row.slowest)}` : "")],
-  ["computed", "prompt tokens that went through the model; again: found in the cache without a state to go on from", (row) => `${grouped(row.computed_tokens)}${row.again_tokens ? ` (${grouped(row.again_tokens)} again)` : ""}`],
+  [
+    "all runs",
+    "the fastest and the slowest",
+    (row) => (row.fastest < row.slowest ? `${duration(row.fastest)} – ${duration(row.slowest)}` : ""),
+  ],
+  [
+    "computed",
+    "prompt tokens that went through the model; again: found in the cache without a state to go on from",
+    (row) => `${grouped(row.computed_tokens)}${row.again_tokens ? ` (${grouped(row.again_tokens)} again)` : ""}`,
+  ],
   ["found", "prompt tokens found in the cache", (row) => grouped(row.cached_tokens)],
   ["passes", "forward passes", (row) => grouped(row.passes)],
   ["sampled", "tokens chosen by the model", (row) => grouped(row.sampled_tokens)],
   ["forced", "tokens forced by the grammar", (row) => grouped(row.jumped_tokens)],
-  ["text", "whether it is that of the program as it is", (row) => (!row.same_text ? "differs" : row.variant === "as it is" ? "" : "the same")],
+  [
+    "text",
+    "whether it is that of the program as it is",
+    (row) => (!row.same_text ? "differs" : row.variant === "as it is" ? "" : "the same"),
+  ],
 ];
 
 function newComparePanel(host, page) {
   const lines = el("div", "sgnb-found");
-  const frame = el("div", "sgnb-rows sgnb-compared", "", { tabindex: "0", role: "group", "aria-label": "figures of each variant; the arrow keys choose whose run the other views show" });
-  const table = el("table"), head = el("tr"), thead = el("thead"), body = el("tbody");
+  const frame = el("div", "sgnb-rows sgnb-compared", "", {
+    tabindex: "0",
+    role: "group",
+    "aria-label": "figures of each variant; the arrow keys choose whose run the other views show",
+  });
+  const table = el("table"),
+    head = el("tr"),
+    thead = el("thead"),
+    body = el("tbody");
   for (const [name, title] of COMPARED) head.append(el("th", "", name || "variant", { scope: "col", title }));
   thead.append(head);
   table.append(thead, body);
@@ -55,21 +89,30 @@ function newComparePanel(host, page) {
   host.append(lines, frame);
   const surface = newSurface(host, "variants over time");
   host.append(newLaneLegend());
-  let shown = null, lit = null;
+  let shown = null,
+    lit = null;
 
   const runOf = (row) => row?.dataset.run || null;
   body.addEventListener("click", ({ target }) => page.showRun(runOf(target.closest("tr"))));
-  walkByKeys(frame, () => body.querySelectorAll("[data-run]"), (row) => runOf(row) === shown?.run?.run, (row) => row && page.showRun(runOf(row)));
+  walkByKeys(
+    frame,
+    () => body.querySelectorAll("[data-run]"),
+    (row) => runOf(row) === shown?.run?.run,
+    (row) => row && page.showRun(runOf(row)),
+  );
   surface.canvas.addEventListener("mousemove", (event) => page.hover(selectionAt(event)));
   surface.canvas.addEventListener("mouseleave", () => page.hover(null));
   surface.canvas.addEventListener("click", (event) => {
-    const { box } = surface.at(event), selection = selectionAt(event);
+    const { box } = surface.at(event),
+      selection = selectionAt(event);
     if (box) page.showRun(box.of.run);
     if (selection) page.pin(selection);
   });
   surface.canvas.addEventListener("keydown", (event) => {
-    const all = shown?.bars ?? [], at = all.findIndex(({ request }) => request.id === lit?.request);
-    const up = { ArrowDown: 1, ArrowUp: -1 }[event.key], along = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const all = shown?.bars ?? [],
+      at = all.findIndex(({ request }) => request.id === lit?.request);
+    const up = { ArrowDown: 1, ArrowUp: -1 }[event.key],
+      along = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (up && all.length) {
       const { request } = all[Math.max(0, Math.min(all.length - 1, at < 0 ? 0 : at + up))];
       page.keep(tokenBefore(request, Infinity));
@@ -89,19 +132,36 @@ function newComparePanel(host, page) {
   }
 
   function paint(state, run) {
-    const comparison = state.comparison ?? NOT_YET, rows = comparedRows(state);
-    list(lines, comparison.lines, () => el("div"), (line, text) => {
-      setText(line, visible(text));
-      line.className = / times as fast with .*the same text$/.test(text) ? "sgnb-gain" : "";
-    });
-    if (!comparison.lines.length) list(lines, [comparison.left ? `measuring, ${plural(comparison.left, "run")} to come` : "measuring"], () => el("div"), setText);
+    const comparison = state.comparison ?? NOT_YET,
+      rows = comparedRows(state);
+    list(
+      lines,
+      comparison.lines,
+      () => el("div"),
+      (line, text) => {
+        setText(line, visible(text));
+        line.className = / times as fast with .*the same text$/.test(text) ? "sgnb-gain" : "";
+      },
+    );
+    if (!comparison.lines.length)
+      list(
+        lines,
+        [comparison.left ? `measuring, ${plural(comparison.left, "run")} to come` : "measuring"],
+        () => el("div"),
+        setText,
+      );
     const newRow = () => {
       const line = el("tr");
       for (const [name] of COMPARED) line.append(el("td", name ? "" : "sgnb-code"));
       return line;
     };
     list(body, rows, newRow, (line, row) => {
-      COMPARED.forEach(([name, , value], i) => setText(line.children[i], row.run ? value(row) : i === 0 ? row.variant : name === "text" && row.note ? "not run" : ""));
+      COMPARED.forEach(([name, , value], i) =>
+        setText(
+          line.children[i],
+          row.run ? value(row) : i === 0 ? row.variant : name === "text" && row.note ? "not run" : "",
+        ),
+      );
       line.title = visible(row.note);
       if (row.run) line.dataset.run = row.run;
       line.classList.toggle("sgnb-lit", Boolean(row.run) && row.run === run?.run);
@@ -109,17 +169,23 @@ function newComparePanel(host, page) {
     });
     const longest = Math.max(1e-4, ...rows.filter((row) => row.run).map((row) => row.seconds));
     const width = Math.max(260, host.clientWidth - 2 * MARGIN);
-    const groups = rows.filter((row) => row.run).map((row) => ({ row, run: state.runs.get(row.run), lanes: lanesOf(state, state.runs.get(row.run)) }));
+    const groups = rows
+      .filter((row) => row.run)
+      .map((row) => ({ row, run: state.runs.get(row.run), lanes: lanesOf(state, state.runs.get(row.run)) }));
     shown = { state, run, groups, width, scale: (width - GUTTER - 60) / longest, bars: [] };
-    surface.say(`${rows.map((row) => (row.run ? `${row.variant} ${duration(row.seconds)}` : `${row.variant} not run`)).join(", ")}. Arrow keys go from request to request and from token to token.`);
+    surface.say(
+      `${rows.map((row) => (row.run ? `${row.variant} ${duration(row.seconds)}` : `${row.variant} not run`)).join(", ")}. Arrow keys go from request to request and from token to token.`,
+    );
     draw();
   }
   function draw() {
     if (!shown) return;
-    const { groups } = shown, kept = ({ lanes }) => (lanes.length <= COMPARED_LANES + 1 ? lanes.length : COMPARED_LANES);
+    const { groups } = shown,
+      kept = ({ lanes }) => (lanes.length <= COMPARED_LANES + 1 ? lanes.length : COMPARED_LANES);
     const tall = (group) => COMPARED_LANE * (1 + kept(group) + (group.lanes.length > kept(group))) + 6;
     const height = groups.reduce((sum, group) => sum + tall(group), 20);
-    const context = surface.begin(shown.width, height), colours = coloursOf(host);
+    const context = surface.begin(shown.width, height),
+      colours = coloursOf(host);
     const base = groups.length ? GUTTER + shown.scale * groups[0].row.seconds : 0;
     shown.bars = [];
     let top = 2;
@@ -163,7 +229,17 @@ function newComparePanel(host, page) {
       context.fillText(inLine(`${name} ${requests.at(-1).name}`, 17), 10, y + COMPARED_LANE / 2, GUTTER - 14);
       for (const request of requests) {
         const place = (t) => GUTTER + shown.scale * (t - run.began);
-        drawRequest(context, colours, surface, request, Math.min(run.began + run.seconds, shown.state.t), place, y + 1, COMPARED_LANE - 4, run.began);
+        drawRequest(
+          context,
+          colours,
+          surface,
+          request,
+          Math.min(run.began + run.seconds, shown.state.t),
+          place,
+          y + 1,
+          COMPARED_LANE - 4,
+          run.began,
+        );
         shown.bars.push({ request });
         const token = lit?.request === request.id ? tokenAt(request, lit.position) : null;
         if (!token?.t) continue;

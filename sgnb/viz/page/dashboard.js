@@ -8,9 +8,17 @@ const TRIVIAL = 64; // tokens of a program without forks, below which only its t
 
 const HINT = "Point at a token, a node or a lane to see what is known of it; a click keeps it, Escape lets go.";
 
-const STATE_HINT = "Point at a state to see what leads on from it; a click keeps it, the arrow keys go from state to state, Escape lets go.";
+const STATE_HINT =
+  "Point at a state to see what leads on from it; a click keeps it, the arrow keys go from state to state, Escape lets go.";
 
-const PANELS = { compare: ["comparison", newComparePanel], tree: ["radix tree", newTreePanel], source: ["program", newSourcePanel], branches: ["branches", newBranchesPanel], time: ["cache and batch", newTimePanel], grammar: ["grammar", newGrammarPanel] };
+const PANELS = {
+  compare: ["comparison", newComparePanel],
+  tree: ["radix tree", newTreePanel],
+  source: ["program", newSourcePanel],
+  branches: ["branches", newBranchesPanel],
+  time: ["cache and batch", newTimePanel],
+  grammar: ["grammar", newGrammarPanel],
+};
 
 const OF_ONE_ENGINE = new Set(["tree", "time"]);
 
@@ -18,20 +26,32 @@ const OF_ONE_ENGINE = new Set(["tree", "time"]);
 function newDashboard(host, store, { run: wanted, views, ask = null }) {
   const card = el("div", "sgnb sgnb-card", "", { role: "group", "aria-label": "what the engine does" });
   const head = el("div", "sgnb-head");
-  const title = el("span", "sgnb-title"), status = el("span", "sgnb-status", "", { role: "status" });
-  const gain = el("span", "sgnb-gain"), figures = el("span", "sgnb-figures");
-  const progress = el("div", "sgnb-progress", "", { role: "progressbar", "aria-valuemin": "0", "aria-label": "programs done" });
+  const title = el("span", "sgnb-title"),
+    status = el("span", "sgnb-status", "", { role: "status" });
+  const gain = el("span", "sgnb-gain"),
+    figures = el("span", "sgnb-figures");
+  const progress = el("div", "sgnb-progress", "", {
+    role: "progressbar",
+    "aria-valuemin": "0",
+    "aria-label": "programs done",
+  });
   progress.hidden = true;
   const bar = el("div");
-  const note = el("div", "sgnb-note"), models = el("div", "sgnb-note sgnb-models");
-  const body = el("div", "sgnb-body"), main = el("div", "sgnb-main"), side = el("div", "sgnb-side");
+  const note = el("div", "sgnb-note"),
+    models = el("div", "sgnb-note sgnb-models");
+  const body = el("div", "sgnb-body"),
+    main = el("div", "sgnb-main"),
+    side = el("div", "sgnb-side");
   const tabs = el("div", "sgnb-tabs", "", { role: "tablist", "aria-label": "views" });
   const stage = el("div", "sgnb-panel", "", { role: "tabpanel", tabindex: "-1" });
   const engines = el("select", "sgnb-select sgnb-engines", "", { "aria-label": "engine whose cache is shown" });
   const inspector = el("div", "sgnb-inspector", "", { "aria-live": "polite" });
   const actions = el("div", "sgnb-actions", "", { role: "group", "aria-label": "what can be done to this node" });
   const foot = el("div", "sgnb-foot");
-  const legend = el("span", "sgnb-legend", "", { role: "group", "aria-label": "tokens of the text, by where they come from" });
+  const legend = el("span", "sgnb-legend", "", {
+    role: "group",
+    "aria-label": "tokens of the text, by where they come from",
+  });
   const slider = el("input", "sgnb-slider", "", { type: "range", min: "0", max: "0", step: "1", "aria-label": "time" });
   const clock = el("span", "sgnb-label");
   const now = button("now", "follow the newest", () => seek(null));
@@ -45,10 +65,28 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   host.append(card);
 
   // `range`: the times that all views show, or null; `within`: the nodes that were made or used then. `engine`: the one whose cache is shown.
-  const page = { hover, pin, keep, brush, showRun, range: null, within: null, engine: 0, repaint: () => paint(true), seekTime: (t) => seek(store.placeAt(t)) };
-  const textPanel = newTextPanel(el("div", "sgnb-panel"), page), rowsPanel = newRowsPanel(el("div", "sgnb-panel"), page);
+  const page = {
+    hover,
+    pin,
+    keep,
+    brush,
+    showRun,
+    range: null,
+    within: null,
+    engine: 0,
+    repaint: () => paint(true),
+    seekTime: (t) => seek(store.placeAt(t)),
+  };
+  const textPanel = newTextPanel(el("div", "sgnb-panel"), page),
+    rowsPanel = newRowsPanel(el("div", "sgnb-panel"), page);
   let picked = null; // the run of a comparison that the other views show
-  let panel = null, chosen = null, pinned = null, hovered = null, painted = -1, wasSilent = false, mainPanel = null;
+  let panel = null,
+    chosen = null,
+    pinned = null,
+    hovered = null,
+    painted = -1,
+    wasSilent = false,
+    mainPanel = null;
   const hosts = new Map();
 
   slider.addEventListener("input", () => seek(Number(slider.value)));
@@ -76,7 +114,8 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     main.classList.toggle("sgnb-ranged", page.range !== null);
     if (!page.range) return;
     for (const part of main.querySelectorAll("[data-request]")) {
-      const request = state.requests.get(Number(part.dataset.request)), { position } = part.dataset;
+      const request = state.requests.get(Number(part.dataset.request)),
+        { position } = part.dataset;
       const t = (position && request && tokenAt(request, Number(position))?.t) ?? request?.admitted;
       part.classList.toggle("sgnb-within", !part.firstElementChild && t > page.range.from && t <= page.range.to);
     }
@@ -104,17 +143,30 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     const selection = hovered ?? pinned;
     mainPanel?.highlight(selection);
     panel?.highlight(selection);
-    const state = store.shown(), own = stateOf(state, page.engine);
+    const state = store.shown(),
+      own = stateOf(state, page.engine);
     if (selection?.node !== undefined) lightNode(own, selection.node);
     paintActions(own);
     const found = describe(selection?.node === undefined ? state : own, selection);
-    if (found && selection.node !== undefined && selection.node === answer?.node) found.facts.push(["kernel", answer.text]);
+    if (found && selection.node !== undefined && selection.node === answer?.node)
+      found.facts.push(["kernel", answer.text]);
     if (JSON.stringify(found) === said) return;
     said = JSON.stringify(found);
     if (!found) inspector.replaceChildren(el("span", "sgnb-label sgnb-hint", isBare(store.state) ? STATE_HINT : HINT));
     else {
       inspector.classList.add("sgnb-used");
-      inspector.replaceChildren(...(found.text ? [el("pre", "sgnb-inspected", visible(found.text), { tabindex: "0", role: "group", "aria-label": "its text" })] : []), ...found.facts.flatMap(([name, value]) => [el("span", "sgnb-label", name), el("span", "", value)]));
+      inspector.replaceChildren(
+        ...(found.text
+          ? [
+              el("pre", "sgnb-inspected", visible(found.text), {
+                tabindex: "0",
+                role: "group",
+                "aria-label": "its text",
+              }),
+            ]
+          : []),
+        ...found.facts.flatMap(([name, value]) => [el("span", "sgnb-label", name), el("span", "", value)]),
+      );
     }
   }
   // The tokens of the text that a node of the tree holds.
@@ -130,10 +182,15 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   // The buttons stay the same elements while records come, or no click would reach them.
   function paintActions(state) {
     const can = actionsOf(state, pinned?.node);
-    list(actions, can, () => button("", "", () => {}), (one, [name, title, act]) => {
-      setText(one, name);
-      Object.assign(one, { title, onclick: act });
-    });
+    list(
+      actions,
+      can,
+      () => button("", "", () => {}),
+      (one, [name, title, act]) => {
+        setText(one, name);
+        Object.assign(one, { title, onclick: act });
+      },
+    );
     actions.hidden = !can.length;
     actions.style.visibility = hovered && hovered.node !== pinned?.node ? "hidden" : "";
   }
@@ -144,7 +201,15 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     if (id === undefined || !state.nodes.has(id)) return [];
     const held = pinnedSince.get(id) ?? state.pins.has(id);
     const asked = (action, title) => [action, title, () => askKernel(action, id)];
-    const cache = !ask || page.engine || store.place !== null || state.stopped ? [] : [held ? asked("unpin", "let the cache evict it again") : asked("pin", "keep it, and all above it, from eviction"), asked("evict", "free what nobody uses of it, and of all below it")];
+    const cache =
+      !ask || page.engine || store.place !== null || state.stopped
+        ? []
+        : [
+            held
+              ? asked("unpin", "let the cache evict it again")
+              : asked("pin", "keep it, and all above it, from eviction"),
+            asked("evict", "free what nobody uses of it, and of all below it"),
+          ];
     return [...cache, ...(panel?.actions?.(id) ?? [])]; // fold comes and goes with children: no other moves for it
   }
   async function askKernel(action, node) {
@@ -153,7 +218,10 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     const { text, failed } = await ask(action, node);
     const later = !failed && !store.live;
     if (later && action !== "evict") pinnedSince.set(node, action === "pin");
-    answer = { node, text: visible(text) + (later ? ". This view shows the tree as it was at the end of the run" : "") };
+    answer = {
+      node,
+      text: visible(text) + (later ? ". This view shows the tree as it was at the end of the run" : ""),
+    };
     select();
   }
   function open(name) {
@@ -172,7 +240,8 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   function runOf(state) {
     const named = state.runs.get(picked ?? wanted);
     if (named || wanted) return named ?? null;
-    const last = [...state.runs.values()].at(-1) ?? null, compared = state.comparison;
+    const last = [...state.runs.values()].at(-1) ?? null,
+      compared = state.comparison;
     const over = last && compared?.lines.length && compared.variants.some(({ runs }) => runs.includes(last.run));
     return over ? shownRun(state, compared.variants[0]) : last;
   }
@@ -188,7 +257,16 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   }
   function paintTabs(run, state) {
     const bound = boundBy(state, run).length > 0;
-    const names = isBare(state) ? ["grammar"] : Object.keys(PANELS).filter((name) => views.includes(name) && (name !== "compare" || store.state.comparison) && (name !== "grammar" || bound) && (name !== "branches" || run) && (name !== "source" || run?.source));
+    const names = isBare(state)
+      ? ["grammar"]
+      : Object.keys(PANELS).filter(
+          (name) =>
+            views.includes(name) &&
+            (name !== "compare" || store.state.comparison) &&
+            (name !== "grammar" || bound) &&
+            (name !== "branches" || run) &&
+            (name !== "source" || run?.source),
+        );
     const newTab = () => el("button", "sgnb-tab", "", { type: "button", role: "tab" });
     list(tabs, names, newTab, (tab, name) => {
       setText(tab, PANELS[name][0]);
@@ -202,12 +280,18 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     }
     if (!decided && (!run || run.status !== "running" || run.branches.size > 1 || run.seconds > 1)) decide(run, names);
   }
-  let decided = false, compared = false;
+  let decided = false,
+    compared = false;
   // A trivial program shows its text, with the rest a click away; views that were asked for by name are open.
   function decide(run, names) {
     decided = true;
     const named = views.length <= Object.keys(PANELS).length;
-    const trivial = !named && run && run.branches.size === 1 && run.figures.total <= 1 && run.figures.prompt_tokens + run.figures.output_tokens < TRIVIAL;
+    const trivial =
+      !named &&
+      run &&
+      run.branches.size === 1 &&
+      run.figures.total <= 1 &&
+      run.figures.prompt_tokens + run.figures.output_tokens < TRIVIAL;
     if (!trivial && names.length) open(names[0]);
   }
   tabs.addEventListener("click", ({ target }) => {
@@ -217,7 +301,9 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     open(name === chosen ? null : name);
   });
   tabs.addEventListener("keydown", (event) => {
-    const all = [...tabs.children], at = all.indexOf(document.activeElement), by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const all = [...tabs.children],
+      at = all.indexOf(document.activeElement),
+      by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (at < 0 || !by) return;
     all[(at + by + all.length) % all.length].focus();
     event.preventDefault();
@@ -230,16 +316,27 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     if (!asked.some(({ engine }) => engine === page.engine)) page.engine = 0;
     engines.hidden = !asked.length || !OF_ONE_ENGINE.has(chosen);
     const all = asked.length ? [run.models.get(0), ...asked] : [];
-    list(engines, all, () => el("option"), (option, model) => {
-      setText(option, `cache of ${titleOf(model)}`);
-      option.value = String(model.engine);
-    });
+    list(
+      engines,
+      all,
+      () => el("option"),
+      (option, model) => {
+        setText(option, `cache of ${titleOf(model)}`);
+        option.value = String(model.engine);
+      },
+    );
     engines.value = String(page.engine);
   }
 
   const isSilent = () => store.live && performance.now() - store.heard > SILENT_AFTER;
   function paintHead(run, state, silent) {
-    const said = silent ? ["error", `no word from the kernel for ${Math.round((performance.now() - store.heard) / 1000)} s`] : run ? [run.status, run.status] : store.live ? ["running", "live"] : ["done", "as it was"];
+    const said = silent
+      ? ["error", `no word from the kernel for ${Math.round((performance.now() - store.heard) / 1000)} s`]
+      : run
+        ? [run.status, run.status]
+        : store.live
+          ? ["running", "live"]
+          : ["done", "as it was"];
     if (isBare(state)) {
       const [{ grammar, source }] = state.automata.values();
       setText(title, `${grammar} ${inLine(source, 200)}`);
@@ -247,35 +344,72 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
       return;
     }
     const variant = run && state.comparison?.variants.find(({ runs }) => runs.includes(run.run));
-    setText(title, run ? `${visible(run.title) || "run"}${variant ? `, ${variant.name}` : ""}` : state.engine ? visible(String(state.engine.model).split("/").at(-1)) : "engine");
+    setText(
+      title,
+      run
+        ? `${visible(run.title) || "run"}${variant ? `, ${variant.name}` : ""}`
+        : state.engine
+          ? visible(String(state.engine.model).split("/").at(-1))
+          : "engine",
+    );
     setText(status, said[1]);
     status.className = `sgnb-status sgnb-is-${said[0]}`;
     if (!run) return;
-    const f = run.figures, seconds = [...run.models.values()].reduce((sum, { engine, cached }) => sum + cached * (secondsPerToken(store.of(engine).steps) ?? 0), 0);
+    const f = run.figures,
+      seconds = [...run.models.values()].reduce(
+        (sum, { engine, cached }) => sum + cached * (secondsPerToken(store.of(engine).steps) ?? 0),
+        0,
+      );
     const saved = seconds ? `: about ${duration(seconds)}` : "";
     gain.classList.toggle("sgnb-nothing", !f.cached_tokens);
     const again = f.again_tokens ? `; ${grouped(f.again_tokens)} more computed again for want of a state` : "";
-    setText(gain, f.prompt_tokens ? `${grouped(f.cached_tokens)} of ${plural(f.prompt_tokens, "prompt token")} found in the cache${saved}${again}` : "");
-    const parts = [f.total > 1 && `${f.finished}/${f.total} done`, f.output_tokens && plural(f.output_tokens, "new token"), f.jumped_tokens && `${f.jumped_tokens} forced`, f.output_tokens && run.seconds && `${Math.round(f.output_tokens / run.seconds)} tok/s`, plural(f.passes, "pass", "passes"), duration(run.seconds)];
-    if (run.status === "running" && f.finished && f.finished < f.total) parts.push(`${duration((run.seconds / f.finished) * (f.total - f.finished))} left`);
+    setText(
+      gain,
+      f.prompt_tokens
+        ? `${grouped(f.cached_tokens)} of ${plural(f.prompt_tokens, "prompt token")} found in the cache${saved}${again}`
+        : "",
+    );
+    const parts = [
+      f.total > 1 && `${f.finished}/${f.total} done`,
+      f.output_tokens && plural(f.output_tokens, "new token"),
+      f.jumped_tokens && `${f.jumped_tokens} forced`,
+      f.output_tokens && run.seconds && `${Math.round(f.output_tokens / run.seconds)} tok/s`,
+      plural(f.passes, "pass", "passes"),
+      duration(run.seconds),
+    ];
+    if (run.status === "running" && f.finished && f.finished < f.total)
+      parts.push(`${duration((run.seconds / f.finished) * (f.total - f.finished))} left`);
     setText(figures, parts.filter(Boolean).join(" · "));
     progress.hidden = f.total <= 1;
     progress.setAttribute("aria-valuemax", Math.max(1, f.total));
     progress.setAttribute("aria-valuenow", f.finished);
     bar.style.width = percent(f.finished, f.total).replace(" ", "");
-    const notes = [run.message, !run.message && run.failed && f.total > 1 && `${run.failed} failed${run.failed === 1 ? "" : ", the first with"}: ${run.firstError}`, state.lost && `incomplete: ${plural(state.lost, "record")} lost`, state.stopped && `the engine has stopped: ${state.stopped}`];
+    const notes = [
+      run.message,
+      !run.message &&
+        run.failed &&
+        f.total > 1 &&
+        `${run.failed} failed${run.failed === 1 ? "" : ", the first with"}: ${run.firstError}`,
+      state.lost && `incomplete: ${plural(state.lost, "record")} lost`,
+      state.stopped && `the engine has stopped: ${state.stopped}`,
+    ];
     setText(note, visible(notes.filter(Boolean).join("\n")));
     setText(models, wordsOfModels(run).join("\n"));
-    list(legend, Object.keys(KINDS).filter((kind) => COUNTS[kind]?.(f)), () => {
-      const item = el("span", "sgnb-legend-item");
-      item.append(el("span"), el("b"));
-      return item;
-    }, (item, kind) => {
-      item.title = KINDS[kind][1];
-      item.firstChild.className = `sgnb-k-${kind}`;
-      setText(item.firstChild, kind === "again" ? "of these again" : KINDS[kind][0]);
-      setText(item.lastChild, ` ${COUNTS[kind](f).toLocaleString("en")}`);
-    });
+    list(
+      legend,
+      Object.keys(KINDS).filter((kind) => COUNTS[kind]?.(f)),
+      () => {
+        const item = el("span", "sgnb-legend-item");
+        item.append(el("span"), el("b"));
+        return item;
+      },
+      (item, kind) => {
+        item.title = KINDS[kind][1];
+        item.firstChild.className = `sgnb-k-${kind}`;
+        setText(item.firstChild, kind === "again" ? "of these again" : KINDS[kind][0]);
+        setText(item.lastChild, ` ${COUNTS[kind](f).toLocaleString("en")}`);
+      },
+    );
   }
   function paintFoot(state, run) {
     slider.max = String(store.records.length);
@@ -283,10 +417,15 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
     setText(clock, store.place === null ? "" : duration(Math.max(0, state.t - (run?.t ?? 0))));
     now.hidden = store.place === null;
     chosenRange.hidden = !page.range;
-    if (page.range) setText(chosenRange, `${[page.range.from, page.range.to].map((t) => duration(Math.max(0, t - (run?.t ?? store.steps.t[0] ?? 0)))).join(" to ")} ×`);
+    if (page.range)
+      setText(
+        chosenRange,
+        `${[page.range.from, page.range.to].map((t) => duration(Math.max(0, t - (run?.t ?? store.steps.t[0] ?? 0)))).join(" to ")} ×`,
+      );
   }
   function paint(force) {
-    const state = store.shown(), run = runOf(state);
+    const state = store.shown(),
+      run = runOf(state);
     const silent = isSilent();
     paintHead(run, state, silent);
     if (!force && painted === store.version && wasSilent === silent) return;
@@ -313,12 +452,28 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
   return { paint: () => paint(false), stats, close: () => resized.disconnect() };
 
   function stats() {
-    const state = store.state, run = runOf(state);
+    const state = store.state,
+      run = runOf(state);
     const characters = run ? [...run.branches.values()].reduce((sum, branch) => sum + lengthOf(branch.pieces), 0) : 0;
     return {
-      records: store.records.length, engines: 1 + state.others.size, nodes: state.nodes.size - 1, cached: state.cachedTokens, evicted: state.evicted, checkpoints: state.checkpoints, missing: state.missing, lost: state.lost,
-      locked: [...state.nodes.values()].filter((node) => node.locks > 0).length, characters, view: chosen,
-      ...(run ? { status: run.status, ...run.figures, hit_rate: run.figures.cached_tokens / Math.max(1, run.figures.prompt_tokens) } : {}),
+      records: store.records.length,
+      engines: 1 + state.others.size,
+      nodes: state.nodes.size - 1,
+      cached: state.cachedTokens,
+      evicted: state.evicted,
+      checkpoints: state.checkpoints,
+      missing: state.missing,
+      lost: state.lost,
+      locked: [...state.nodes.values()].filter((node) => node.locks > 0).length,
+      characters,
+      view: chosen,
+      ...(run
+        ? {
+            status: run.status,
+            ...run.figures,
+            hit_rate: run.figures.cached_tokens / Math.max(1, run.figures.prompt_tokens),
+          }
+        : {}),
     };
   }
 }

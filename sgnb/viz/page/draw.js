@@ -24,8 +24,13 @@ function newSurface(host, label) {
   }
   function at(event) {
     const frame = canvas.getBoundingClientRect();
-    const x = event.clientX - frame.left, y = event.clientY - frame.top;
-    return { x, y, box: boxes.findLast((box) => x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height) };
+    const x = event.clientX - frame.left,
+      y = event.clientY - frame.top;
+    return {
+      x,
+      y,
+      box: boxes.findLast((box) => x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height),
+    };
   }
   // A region that the pointer finds: {x, y, width, height, ...}.
   const region = (box) => boxes.push(box);

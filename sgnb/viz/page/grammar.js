@@ -3,7 +3,8 @@
 const SHOWN_STEPS = 400;
 
 // The generations of a run, or of all, that a grammar binds.
-const boundBy = (state, run) => [...state.requests.values()].filter((request) => request.bound && (!run || request.run === run.run));
+const boundBy = (state, run) =>
+  [...state.requests.values()].filter((request) => request.bound && (!run || request.run === run.run));
 
 // Whether there is nothing but an automaton, as `%sglang fsm` shows it.
 const isBare = (state) => state.automata.size > 0 && !state.requests.size;
@@ -13,7 +14,11 @@ function newGrammarPanel(host, page) {
   const which = el("select", "sgnb-select", "", { "aria-label": "generation" });
   which.addEventListener("change", () => page.repaint());
   tools.append(el("span", "sgnb-label", "generation"), which);
-  const walk = el("div", "sgnb-walk", "", { tabindex: "0", role: "group", "aria-label": "the walk through the grammar; the arrow keys go from step to step" });
+  const walk = el("div", "sgnb-walk", "", {
+    tabindex: "0",
+    role: "group",
+    "aria-label": "the walk through the grammar; the arrow keys go from step to step",
+  });
   const note = el("div", "sgnb-note");
   const figure = newFigure(page);
   host.append(tools, walk, note, figure.host);
@@ -26,17 +31,27 @@ function newGrammarPanel(host, page) {
   walk.addEventListener("click", (event) => page.pin(selected(event)));
 
   let kept = null;
-  walkByKeys(walk, () => walk.querySelectorAll(".sgnb-step-token"), (token) => token === kept, (token) => {
-    kept = token;
-    page.keep(token && selected({ target: token }));
-  });
+  walkByKeys(
+    walk,
+    () => walk.querySelectorAll(".sgnb-step-token"),
+    (token) => token === kept,
+    (token) => {
+      kept = token;
+      page.keep(token && selected({ target: token }));
+    },
+  );
 
   function paint(state, run) {
     const bound = boundBy(state, run);
-    list(which, bound, () => el("option"), (option, request) => {
-      option.value = request.id;
-      setText(option, inLine(`${request.branch} ${request.name} (${request.grammar || "grammar"})`, 60));
-    });
+    list(
+      which,
+      bound,
+      () => el("option"),
+      (option, request) => {
+        option.value = request.id;
+        setText(option, inLine(`${request.branch} ${request.name} (${request.grammar || "grammar"})`, 60));
+      },
+    );
     tools.hidden = bound.length < 2;
     const request = state.requests.get(Number(which.value)) ?? bound[0];
     const steps = request ? stepsOf(state, request) : [];
@@ -47,23 +62,41 @@ function newGrammarPanel(host, page) {
   }
   function noteOf(request, steps) {
     const jumps = new Set(request.output.map((token) => token.jump).filter(Boolean));
-    const jumped = request.output.filter((token) => token.kind === "jumped").length - [...jumps].reduce((sum, jump) => sum + jump.dropped, 0);
-    const parts = [`${plural(request.output.length, "token")}, ${jumped} of them forced: ${percent(jumped, request.output.length)} without a choice`];
+    const jumped =
+      request.output.filter((token) => token.kind === "jumped").length -
+      [...jumps].reduce((sum, jump) => sum + jump.dropped, 0);
+    const parts = [
+      `${plural(request.output.length, "token")}, ${jumped} of them forced: ${percent(jumped, request.output.length)} without a choice`,
+    ];
     if (steps > SHOWN_STEPS) parts.push(`the first ${SHOWN_STEPS} steps`);
     if (request.grammar && !request.states) parts.push("this grammar has no automaton: llguidance follows it");
     return parts.join(" · ");
   }
   function stepsOf(state, request) {
     const steps = [];
-    let pending = NO_BYTES, text = "";
+    let pending = NO_BYTES,
+      text = "";
     request.output.forEach((token, i) => {
-      const position = request.prompt.length + i, own = bytesOf(state.vocabulary, [token.token]), begun = pending.length;
+      const position = request.prompt.length + i,
+        own = bytesOf(state.vocabulary, [token.token]),
+        begun = pending.length;
       [text, pending] = decodeMore(pending, own);
       // A token that begins or ends inside a character has no text of its own.
-      const piece = { request: request.id, position, text: begun || pending.length ? [...own].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("") : text };
+      const piece = {
+        request: request.id,
+        position,
+        text:
+          begun || pending.length ? [...own].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("") : text,
+      };
       const last = steps.at(-1);
       if (token.kind === "jumped" && last?.jump === token.jump) last.tokens.push(piece);
-      else steps.push({ tokens: [piece], jump: token.jump ?? null, mask: token.mask, state: token.jump ? token.jump.after : (token.mask?.after ?? null) });
+      else
+        steps.push({
+          tokens: [piece],
+          jump: token.jump ?? null,
+          mask: token.mask,
+          state: token.jump ? token.jump.after : (token.mask?.after ?? null),
+        });
     });
     return steps;
   }
@@ -75,17 +108,33 @@ function newGrammarPanel(host, page) {
   function paintStep(step, { tokens, jump, mask, state }) {
     Object.assign(step.dataset, { request: tokens[0].request, position: tokens[0].position });
     step.className = `sgnb-step ${jump ? "sgnb-step-jump" : mask ? "" : "sgnb-step-free"}`;
-    list(step.children[0], tokens, () => el("span", "sgnb-step-token"), (one, { request, position, text }) => {
-      Object.assign(one.dataset, { request, position });
-      setText(one, inLine(text, 80) || "·");
-    });
+    list(
+      step.children[0],
+      tokens,
+      () => el("span", "sgnb-step-token"),
+      (one, { request, position, text }) => {
+        Object.assign(one.dataset, { request, position });
+        setText(one, inLine(text, 80) || "·");
+      },
+    );
     step.children[1].style.setProperty("--kept", mask ? `${Math.round(100 * Math.exp(mask.kept))}%` : "100%");
-    setText(step.children[2], jump ? `forced${jump.labels.length ? ` · ${inLine(jump.labels.join(" "), 24)}` : ""}` : mask ? `${grouped(mask.allowed)} allowed` : "free");
+    setText(
+      step.children[2],
+      jump
+        ? `forced${jump.labels.length ? ` · ${inLine(jump.labels.join(" "), 24)}` : ""}`
+        : mask
+          ? `${grouped(mask.allowed)} allowed`
+          : "free",
+    );
     step.title = state === null || state < 0 ? "" : `to state ${state}`;
   }
   function highlight(selection) {
     for (const old of walk.querySelectorAll(".sgnb-lit")) old.classList.remove("sgnb-lit");
-    if (selection?.position !== undefined) for (const token of walk.querySelectorAll(`.sgnb-step-token[data-request="${selection.request}"][data-position="${selection.position}"]`)) token.classList.add("sgnb-lit");
+    if (selection?.position !== undefined)
+      for (const token of walk.querySelectorAll(
+        `.sgnb-step-token[data-request="${selection.request}"][data-position="${selection.position}"]`,
+      ))
+        token.classList.add("sgnb-lit");
     figure.highlight(selection);
   }
   return { paint, highlight };
@@ -93,18 +142,29 @@ function newGrammarPanel(host, page) {
 
 // The automaton, with the way up to the selected token or the last one.
 function newFigure(page) {
-  const own = el("div", "sgnb-figure"), stage = el("div", "sgnb-automaton", "", { tabindex: "-1" });
-  const surface = newSurface(stage, "automaton"), map = newSurface(own, "the whole automaton");
+  const own = el("div", "sgnb-figure"),
+    stage = el("div", "sgnb-automaton", "", { tabindex: "-1" });
+  const surface = newSurface(stage, "automaton"),
+    map = newSurface(own, "the whole automaton");
   const where = el("div", "sgnb-note sgnb-where");
   const legend = el("div", "sgnb-legend");
   const counts = el("span", "sgnb-legend-item", "below a state: tokens allowed there");
-  const ofWalk = [["here", "state one is in"], ["way", "way taken"], ["border", "token ends inside an edge"]].map(([name, text]) => legendItem(name, text));
+  const ofWalk = [
+    ["here", "state one is in"],
+    ["way", "way taken"],
+    ["border", "token ends inside an edge"],
+  ].map(([name, text]) => legendItem(name, text));
   legend.append(...ofWalk, legendItem("forced", "forced text"), legendItem("final", "text may end"), counts);
   own.prepend(where, stage);
   own.append(legend);
   map.canvas.tabIndex = -1;
-  let shown = null, selection = null, nearest = null, focus = null, followed = "";
-  let pointed = false, part = null; // nothing moves away below the pointer
+  let shown = null,
+    selection = null,
+    nearest = null,
+    focus = null,
+    followed = "";
+  let pointed = false,
+    part = null; // nothing moves away below the pointer
 
   surface.canvas.addEventListener("mousemove", (event) => {
     pointed = true;
@@ -137,13 +197,22 @@ function newFigure(page) {
   function selectionAt(i) {
     const token = shown.way.visited.get(i);
     const { request, drawn } = shown;
-    return token === undefined || token === null ? { automaton: drawn.automaton, state: drawn.states[i] } : { request: request.id, position: request.prompt.length + token };
+    return token === undefined || token === null
+      ? { automaton: drawn.automaton, state: drawn.states[i] }
+      : { request: request.id, position: request.prompt.length + token };
   }
   function beside(by) {
     const { request, drawn, last } = shown;
-    if (request?.output.length) return { request: request.id, position: request.prompt.length + Math.max(0, Math.min(request.output.length - 1, last + by)) };
+    if (request?.output.length)
+      return {
+        request: request.id,
+        position: request.prompt.length + Math.max(0, Math.min(request.output.length - 1, last + by)),
+      };
     const at = drawn.states.indexOf(selection?.state);
-    return { automaton: drawn.automaton, state: drawn.states[at < 0 ? 0 : Math.max(0, Math.min(drawn.states.length - 1, at + by))] };
+    return {
+      automaton: drawn.automaton,
+      state: drawn.states[at < 0 ? 0 : Math.max(0, Math.min(drawn.states.length - 1, at + by))],
+    };
   }
 
   function paint(state, request, drawn) {
@@ -152,7 +221,8 @@ function newFigure(page) {
     own.hidden = !shown && !request?.states;
     for (const part of [stage, legend]) part.hidden = !shown;
     map.canvas.hidden = !shown || drawn.states.length <= SHOWN_WHOLE;
-    if (!shown && request?.states) setText(where, `the automaton has ${plural(request.states, "state")} and no drawing here`);
+    if (!shown && request?.states)
+      setText(where, `the automaton has ${plural(request.states, "state")} and no drawing here`);
     for (const item of ofWalk) item.hidden = !request;
     counts.hidden = !request && !drawn?.allowed.length;
     draw();
@@ -164,7 +234,9 @@ function newFigure(page) {
   }
   function draw() {
     if (!shown) return;
-    const { state, request, drawn, walk } = shown, graph = graphOf(drawn), colours = coloursOf(own);
+    const { state, request, drawn, walk } = shown,
+      graph = graphOf(drawn),
+      colours = coloursOf(own);
     const chosen = request && selection?.request === request.id ? selection.position - request.prompt.length : -1;
     shown.last = chosen >= 0 ? Math.min(chosen, walk.length - 1) : walk.length - 1;
     const way = (shown.way = wayUpTo(drawn, request, walk, shown.last));
@@ -177,8 +249,12 @@ function newFigure(page) {
     nearest = map.canvas.hidden ? null : drawMinimap(map, colours, drawn, part, way, width);
     const words = whereOf(state, shown, lit);
     setText(where, words);
-    surface.say(`${plural(drawn.states.length, "state")}, ${plural(graph.arrows.length, "edge")}. ${words}. Arrow keys go along.`);
-    map.say(`columns ${part.columns[0] + 1} to ${part.columns[1] + 1} of ${graph.width} are shown; a click shows others`);
+    surface.say(
+      `${plural(drawn.states.length, "state")}, ${plural(graph.arrows.length, "edge")}. ${words}. Arrow keys go along.`,
+    );
+    map.say(
+      `columns ${part.columns[0] + 1} to ${part.columns[1] + 1} of ${graph.width} are shown; a click shows others`,
+    );
     if (!pointed) follow(placed, lit ?? way.place.state);
   }
   function follow(placed, i) {
@@ -192,14 +268,31 @@ function newFigure(page) {
 }
 
 // Where one is in the pattern or schema, in words.
-function whereOf(state, { request, drawn, way, walk, last }, lit) {
-  const graph = graphOf(drawn), of = `${plural(drawn.states.length, "state")}${drawn.complete ? "" : " and more, of which these are nearest to the start"}`;
-  if (!request || lit !== undefined) return lit === undefined ? of : describeState(state, { automaton: drawn.automaton, state: drawn.states[lit] }).facts.map(([name, value]) => `${name} ${value}`).join(" · ");
-  const { place, edges } = way, on = onEdge(place), at = drawn.states[place.state];
-  const parts = [place.open ? (on ? `after state ${at}, byte ${on.read} of ${on.length} of ${inLine(graph.arrows[graph.arrowOf[on.edge]].text, 40)}` : `after state ${at}, inside a character`) : `state ${at}`];
+function whereOf(state, { request, drawn, way, last }, lit) {
+  const graph = graphOf(drawn),
+    of = `${plural(drawn.states.length, "state")}${drawn.complete ? "" : " and more, of which these are nearest to the start"}`;
+  if (!request || lit !== undefined)
+    return lit === undefined
+      ? of
+      : describeState(state, { automaton: drawn.automaton, state: drawn.states[lit] })
+          .facts.map(([name, value]) => `${name} ${value}`)
+          .join(" · ");
+  const { place, edges } = way,
+    on = onEdge(place),
+    at = drawn.states[place.state];
+  const parts = [
+    place.open
+      ? on
+        ? `after state ${at}, byte ${on.read} of ${on.length} of ${inLine(graph.arrows[graph.arrowOf[on.edge]].text, 40)}`
+        : `after state ${at}, inside a character`
+      : `state ${at}`,
+  ];
   const token = request.output[last];
-  if (token && edges.length > 1) parts.push(`“${inLine(textOfTokens(state.vocabulary, [token.token]), 30)}” went along ${edges.length} edges`);
-  const from = (on ? [on.edge] : graph.leads[place.state]).map((edge) => drawn.part_names[drawn.parts[edge]]).filter(Boolean);
+  if (token && edges.length > 1)
+    parts.push(`“${inLine(textOfTokens(state.vocabulary, [token.token]), 30)}” went along ${edges.length} edges`);
+  const from = (on ? [on.edge] : graph.leads[place.state])
+    .map((edge) => drawn.part_names[drawn.parts[edge]])
+    .filter(Boolean);
   const names = [...new Set(from.flatMap((part) => part.split(", ")))];
   if (names.length) parts.push(`in ${inLine(names.slice(0, 3).join(", "), 80)}`);
   if (graph.final.has(at) && !place.open) parts.push("the text may end");

@@ -7,21 +7,37 @@ function describe(state, selection) {
 }
 
 function describeToken(state, { request: id, position }) {
-  const request = state.requests.get(id), token = request && tokenAt(request, position);
+  const request = state.requests.get(id),
+    token = request && tokenAt(request, position);
   if (!token) return null;
   const before = tokenAt(request, position - 1);
-  const facts = [["origin", KINDS[token.kind].join(": ")], ["token", `${ownNumber(token.token)}, position ${position}`], ["of", `branch ${request.branch}${request.name ? `, ${visible(request.name)}` : ""}`]];
+  const facts = [
+    ["origin", KINDS[token.kind].join(": ")],
+    ["token", `${ownNumber(token.token)}, position ${position}`],
+    ["of", `branch ${request.branch}${request.name ? `, ${visible(request.name)}` : ""}`],
+  ];
   const run = state.runs.get(request.run);
   if (request.model) facts.push(["model", titleOf(run.models.get(request.model))]);
   if (request.line) facts.push(["line", placeOf(state, request)]);
-  if (token.logprob !== null && token.logprob !== undefined) facts.push(["probability", `${(100 * Math.exp(token.logprob)).toFixed(1)} % (log ${token.logprob.toFixed(2)})`]);
-  if (token.t !== undefined && before?.t !== undefined) facts.push(["time", `${duration(token.t - before.t)} after the token before`]);
+  if (token.logprob !== null && token.logprob !== undefined)
+    facts.push(["probability", `${(100 * Math.exp(token.logprob)).toFixed(1)} % (log ${token.logprob.toFixed(2)})`]);
+  if (token.t !== undefined && before?.t !== undefined)
+    facts.push(["time", `${duration(token.t - before.t)} after the token before`]);
   else if (token.t !== undefined) facts.push(["time", `${duration(token.t - request.queued)} after it was asked for`]);
-  if (request.again && position >= request.cached && position < request.cached + request.again) facts.push(["computed again", whyAgain(request)]);
+  if (request.again && position >= request.cached && position < request.cached + request.again)
+    facts.push(["computed again", whyAgain(request)]);
   if (position === request.cached + request.again && request.leaves) facts.push(["not found", whyNot(state, request)]);
-  if (token.mask) facts.push(["grammar", `${plural(token.mask.allowed, "token")} allowed, ${(100 * Math.exp(token.mask.kept)).toFixed(1)} % of the probability${token.mask.before >= 0 ? `, state ${token.mask.before} → ${token.mask.after}` : ""}`]);
+  if (token.mask)
+    facts.push([
+      "grammar",
+      `${plural(token.mask.allowed, "token")} allowed, ${(100 * Math.exp(token.mask.kept)).toFixed(1)} % of the probability${token.mask.before >= 0 ? `, state ${token.mask.before} → ${token.mask.after}` : ""}`,
+    ]);
   if (token.alternatives) facts.push(["likeliest", alternativesOf(state, token)]);
-  if (token.jump) facts.push(["grammar", `forced${token.jump.labels.length ? ` by ${visible(token.jump.labels.join(" "))}` : ""}${token.jump.before >= 0 ? `, state ${token.jump.before} → ${token.jump.after}` : ""}`]);
+  if (token.jump)
+    facts.push([
+      "grammar",
+      `forced${token.jump.labels.length ? ` by ${visible(token.jump.labels.join(" "))}` : ""}${token.jump.before >= 0 ? `, state ${token.jump.before} → ${token.jump.after}` : ""}`,
+    ]);
   const node = [...(nodesOf(stateOf(state, request.engine), { request: id, position }) ?? [])][0];
   if (node !== undefined) facts.push(["cache", `node ${node}`]);
   return { text: textOfTokens(state.vocabulary, [token.token]), facts };
@@ -30,10 +46,12 @@ function describeToken(state, { request: id, position }) {
 // With their probabilities before the grammar's mask and, where there is one, after it.
 function alternativesOf(state, { alternatives, mask }) {
   const share = (logprob) => `${(100 * Math.exp(logprob)).toFixed(1)} %`;
-  return alternatives.map(({ token, logprob, allowed }) => {
-    const after = !mask ? "" : allowed ? ` → ${share(logprob - mask.kept)}` : " → not allowed";
-    return `“${inLine(textOfTokens(state.vocabulary, [token]), 20)}” ${share(logprob)}${after}`;
-  }).join(", ");
+  return alternatives
+    .map(({ token, logprob, allowed }) => {
+      const after = !mask ? "" : allowed ? ` → ${share(logprob - mask.kept)}` : " → not allowed";
+      return `“${inLine(textOfTokens(state.vocabulary, [token]), 20)}” ${share(logprob)}${after}`;
+    })
+    .join(", ");
 }
 
 // Why tokens were not read from the tree that has them.
@@ -43,34 +61,46 @@ function whyAgain({ cached, again }) {
 
 // Why the prompt's prefix in the cache ends where it does.
 function whyNot(state, { prompt, cached, again, leaves: { others } }) {
-  if (cached + again === prompt.length - 1) return "the last token of a prompt is always computed: its logits give the next one";
+  if (cached + again === prompt.length - 1)
+    return "the last token of a prompt is always computed: its logits give the next one";
   const texts = others.map((token) => `“${inLine(textOfTokens(state.vocabulary, [token]), 20)}”`);
-  return texts.length ? `from here on: the tree went on with ${texts.join(", ")}` : "from here on: nothing in the tree went further";
+  return texts.length
+    ? `from here on: the tree went on with ${texts.join(", ")}`
+    : "from here on: nothing in the tree went further";
 }
 
 // Where the program asked for it: the text of the line, or its number in another file.
 function placeOf(state, { run: name, file, line }) {
-  const run = state.runs.get(name), own = run && run.file === file ? run.source.split("\n")[line - run.firstLine] : undefined;
-  return own === undefined ? `${line} of ${visible(file.split("/").at(-1))}` : `${line - run.firstLine + 1}: ${inLine(own.trim(), 80)}`;
+  const run = state.runs.get(name),
+    own = run && run.file === file ? run.source.split("\n")[line - run.firstLine] : undefined;
+  return own === undefined
+    ? `${line} of ${visible(file.split("/").at(-1))}`
+    : `${line - run.firstLine + 1}: ${inLine(own.trim(), 80)}`;
 }
 
 // A state of an automaton, by its number.
 function describeState(state, { automaton, state: number }) {
-  const drawn = state.automata.get(automaton), at = drawn?.states.indexOf(number) ?? -1;
+  const drawn = state.automata.get(automaton),
+    at = drawn?.states.indexOf(number) ?? -1;
   if (at < 0) return null;
-  const graph = graphOf(drawn), ways = graph.arrows.filter((arrow) => arrow.start === at);
+  const graph = graphOf(drawn),
+    ways = graph.arrows.filter((arrow) => arrow.start === at);
   const facts = [["state", `${number}${graph.final.has(number) ? ": the text may end here" : ""}`]];
   if (drawn.allowed?.[at] !== undefined) facts.push(["allowed", plural(drawn.allowed[at], "token")]);
   const parts = [...new Set(ways.flatMap(({ part }) => part.split(", ")).filter(Boolean))];
   if (parts.length) facts.push(["part", inLine(parts.slice(0, 3).join(", "), 120)]);
   const shown = ways.slice(0, 6).map(({ text, target }) => `${inLine(text, 60)} to ${drawn.states[target]}`);
-  facts.push(["leads on", shown.length ? `${shown.join(", ")}${ways.length > 6 ? ` and ${ways.length - 6} more ways` : ""}` : "nowhere"]);
+  facts.push([
+    "leads on",
+    shown.length ? `${shown.join(", ")}${ways.length > 6 ? ` and ${ways.length - 6} more ways` : ""}` : "nowhere",
+  ]);
   return { text: "", facts };
 }
 
 // Whether a request can go on from a node's end or, if not, what it computes again.
 function checkpointOf(state, node) {
-  if (node.checkpoint) return `a request can go on from here: its states are kept, ${bytesIn(state.engine.state_bytes)}`;
+  if (node.checkpoint)
+    return `a request can go on from here: its states are kept, ${bytesIn(state.engine.state_bytes)}`;
   let again = 0;
   for (; node && node.id !== ROOT && !node.checkpoint; node = state.nodes.get(node.parent)) again += node.tokens.length;
   const from = node && node.id !== ROOT ? `goes on from node ${node.id}` : "begins at the first token";
@@ -82,17 +112,26 @@ function describeNode(state, id) {
   if (!node) return null;
   const maker = node.request === null ? null : state.requests.get(node.request);
   let depth = 0;
-  for (let above = state.nodes.get(node.parent); above && above.id !== ROOT; above = state.nodes.get(above.parent)) depth += above.tokens.length;
-  const facts = [["node", `${id}: ${plural(node.tokens.length, "token")}, positions ${depth} to ${depth + node.tokens.length}`]];
+  for (let above = state.nodes.get(node.parent); above && above.id !== ROOT; above = state.nodes.get(above.parent))
+    depth += above.tokens.length;
+  const facts = [
+    ["node", `${id}: ${plural(node.tokens.length, "token")}, positions ${depth} to ${depth + node.tokens.length}`],
+  ];
   facts.push(["found", node.hits ? `${plural(node.hits, "time")} since this view began` : "not since this view began"]);
   facts.push(["last used", `${duration(Math.max(0, state.t - node.used))} before`]);
-  if (state.engine?.token_bytes) facts.push(["keys and values", bytesIn(node.tokens.length * state.engine.token_bytes)]);
+  if (state.engine?.token_bytes)
+    facts.push(["keys and values", bytesIn(node.tokens.length * state.engine.token_bytes)]);
   if (state.engine?.states) facts.push(["checkpoint", checkpointOf(state, node)]);
-  const pinned = pinsAbove(state).get(id) ?? 0, owners = state.pins.get(id);
+  const pinned = pinsAbove(state).get(id) ?? 0,
+    owners = state.pins.get(id);
   if (node.locks > pinned) facts.push(["in use", `by ${plural(node.locks - pinned, "request")}`]);
   if (pinned) facts.push(["pinned", owners ? `by ${owners.map(visible).join(", ")}` : "with a node below it"]);
   if (maker?.line) facts.push(["line", placeOf(state, maker)]);
-  if (maker) facts.push(["made by", `${maker.run ? `run ${visible(maker.run)}, ` : ""}branch ${maker.branch}${maker.name ? `, ${visible(maker.name)}` : ""}`]);
+  if (maker)
+    facts.push([
+      "made by",
+      `${maker.run ? `run ${visible(maker.run)}, ` : ""}branch ${maker.branch}${maker.name ? `, ${visible(maker.name)}` : ""}`,
+    ]);
   facts.push(["goes on", plural(node.children.size, "way")]);
   return { text: textOfTokens(state.vocabulary, node.tokens.slice(0, 600)), facts };
 }

@@ -6,7 +6,8 @@ const ownNumber = (number) => number % OF_ENGINE_FROM;
 
 // A line of JSON as a record, its numbers unique among engines.
 function parseLine(line) {
-  const record = JSON.parse(line), from = (record.of_engine ?? 0) * OF_ENGINE_FROM;
+  const record = JSON.parse(line),
+    from = (record.of_engine ?? 0) * OF_ENGINE_FROM;
   if (!from) return record;
   const move = (holder, ...names) => {
     for (const name of names) {
@@ -30,7 +31,8 @@ function stateOf(state, engine) {
   return state.others.get(engine);
 }
 
-const shareWith = ({ runs, requests, vocabulary, automata, t }, other) => Object.assign(other, { runs, requests, vocabulary, automata, t });
+const shareWith = ({ runs, requests, vocabulary, automata, t }, other) =>
+  Object.assign(other, { runs, requests, vocabulary, automata, t });
 
 function newModel(number, name = "", engine = 0) {
   return { number, name, engine, prompt: 0, cached: 0, output: 0, seconds: 0, open: 0, since: 0 };
@@ -77,7 +79,20 @@ function askModel(run, { branch: name, name: variable, number, model, engine }, 
   if (!run.models.has(number)) run.models.set(number, newModel(number, model, engine));
   beginUse(run.models.get(number), t);
   run.calls.set(name, { model: number, counted: false, place: run.asked.length });
-  run.asked.push({ branch: name, name: variable, model: number, prompt: [], output: [], cached: 0, again: 0, queued: t, admitted: null, first: null, finished: null, counted: false });
+  run.asked.push({
+    branch: name,
+    name: variable,
+    model: number,
+    prompt: [],
+    output: [],
+    cached: 0,
+    again: 0,
+    queued: t,
+    admitted: null,
+    first: null,
+    finished: null,
+    counted: false,
+  });
   const branch = run.branches.get(name);
   if (branch) branch.generatedFrom = lengthOf(branch.pieces);
 }
@@ -97,7 +112,10 @@ function wordsOfModels(run) {
   if (!run || run.models.size < 2) return [];
   return [...run.models.values()].map((model) => {
     const found = model.cached ? ` (${grouped(model.cached)} found in its cache)` : "";
-    const tokens = model.prompt || model.output ? `${grouped(model.prompt)} prompt${found} + ${grouped(model.output)} new tokens` : "no tokens counted";
+    const tokens =
+      model.prompt || model.output
+        ? `${grouped(model.prompt)} prompt${found} + ${grouped(model.output)} new tokens`
+        : "no tokens counted";
     return `${titleOf(model)}: ${tokens} · ${duration(model.seconds)}`;
   });
 }

@@ -7,19 +7,54 @@ const KEPT_GHOSTS = 12;
 
 function newState() {
   return {
-    t: 0, lost: 0, missing: 0, engine: null, stopped: "", added: 0, evicted: 0, cachedTokens: 0, checkpoints: 0, pins: new Map(),
-    vocabulary: new Map(), nodes: new Map([[ROOT, newNode(ROOT, -1, [], "", 0, 0)]]), ghosts: [], runs: new Map(), requests: new Map(), live: new Set(),
-    comparison: null, automata: new Map(), others: new Map(),
+    t: 0,
+    lost: 0,
+    missing: 0,
+    engine: null,
+    stopped: "",
+    added: 0,
+    evicted: 0,
+    cachedTokens: 0,
+    checkpoints: 0,
+    pins: new Map(),
+    vocabulary: new Map(),
+    nodes: new Map([[ROOT, newNode(ROOT, -1, [], "", 0, 0)]]),
+    ghosts: [],
+    runs: new Map(),
+    requests: new Map(),
+    live: new Set(),
+    comparison: null,
+    automata: new Map(),
+    others: new Map(),
   };
 }
 
 // Everything that later records may change is copied.
 function copyState(state) {
   const copied = (map, copy) => new Map([...map].map(([key, value]) => [key, copy(value)]));
-  const branch = (b) => ({ ...b, pieces: b.pieces.map((piece) => ({ ...piece })), variables: { ...b.variables }, makers: { ...b.makers } });
+  const branch = (b) => ({
+    ...b,
+    pieces: b.pieces.map((piece) => ({ ...piece })),
+    variables: { ...b.variables },
+    makers: { ...b.makers },
+  });
   const same = (one) => ({ ...one });
-  const run = (r) => ({ ...r, figures: { ...r.figures }, branches: copied(r.branches, branch), rows: copied(r.rows, same), models: copied(r.models, same), calls: copied(r.calls, same), asked: r.asked.map(same) });
-  const tree = (own) => ({ ...own, pins: new Map(own.pins), nodes: copied(own.nodes, (node) => ({ ...node, children: new Map(node.children) })), ghosts: [...own.ghosts], live: new Set(own.live) });
+  const run = (r) => ({
+    ...r,
+    figures: { ...r.figures },
+    branches: copied(r.branches, branch),
+    rows: copied(r.rows, same),
+    models: copied(r.models, same),
+    calls: copied(r.calls, same),
+    asked: r.asked.map(same),
+  });
+  const tree = (own) => ({
+    ...own,
+    pins: new Map(own.pins),
+    nodes: copied(own.nodes, (node) => ({ ...node, children: new Map(node.children) })),
+    ghosts: [...own.ghosts],
+    live: new Set(own.live),
+  });
   const copy = {
     ...tree(state),
     vocabulary: new Map(state.vocabulary),
@@ -32,7 +67,20 @@ function copyState(state) {
 }
 
 function newNode(id, parent, tokens, namespace, order, t) {
-  return { id, parent, tokens, namespace, order, locks: 0, tick: 0, children: new Map(), used: t, hits: 0, request: null, checkpoint: false };
+  return {
+    id,
+    parent,
+    tokens,
+    namespace,
+    order,
+    locks: 0,
+    tick: 0,
+    children: new Map(),
+    used: t,
+    hits: 0,
+    request: null,
+    checkpoint: false,
+  };
 }
 
 const keyOf = (node) => `${node.namespace} ${node.tokens[0]}`;
@@ -69,10 +117,34 @@ const textOfTokens = (vocabulary, tokens) => utf8.decode(bytesOf(vocabulary, tok
 
 function newRun(event, t) {
   return {
-    run: event.run, title: event.title, source: event.source, file: event.file, firstLine: event.first_line, status: "running", message: "", began: null, seconds: 0, t,
-    branches: new Map(), rows: new Map(), hidden: 0, failed: 0, firstError: "",
-    models: new Map([[0, newModel(0)]]), calls: new Map(), asked: [], // of other models: calls that are open, by branch, and those without requests
-    figures: { prompt_tokens: 0, cached_tokens: 0, again_tokens: 0, output_tokens: 0, jumped_tokens: 0, passes: 0, finished: 0, total: event.total },
+    run: event.run,
+    title: event.title,
+    source: event.source,
+    file: event.file,
+    firstLine: event.first_line,
+    status: "running",
+    message: "",
+    began: null,
+    seconds: 0,
+    t,
+    branches: new Map(),
+    rows: new Map(),
+    hidden: 0,
+    failed: 0,
+    firstError: "",
+    models: new Map([[0, newModel(0)]]),
+    calls: new Map(),
+    asked: [], // of other models: calls that are open, by branch, and those without requests
+    figures: {
+      prompt_tokens: 0,
+      cached_tokens: 0,
+      again_tokens: 0,
+      output_tokens: 0,
+      jumped_tokens: 0,
+      passes: 0,
+      finished: 0,
+      total: event.total,
+    },
   };
 }
 
@@ -94,7 +166,8 @@ function* pathOf(state, id) {
 
 // Which nodes a prompt finds, those that it computes again but not as hits. Returns where it leaves the tree: the last node found, and the tokens that follow that one.
 function markHits(state, prompt, cached, again, t, namespace = "") {
-  let node = state.nodes.get(ROOT), at = 0;
+  let node = state.nodes.get(ROOT),
+    at = 0;
   while (at < cached + again) {
     const found = state.nodes.get(node.children.get(`${namespace} ${prompt[at]}`));
     if (!found) break;
@@ -103,11 +176,14 @@ function markHits(state, prompt, cached, again, t, namespace = "") {
     found.used = t;
     [node, namespace] = [found, ""];
   }
-  const after = [...node.children.values()].map((id) => state.nodes.get(id)).filter((child) => child.namespace === namespace);
+  const after = [...node.children.values()]
+    .map((id) => state.nodes.get(id))
+    .filter((child) => child.namespace === namespace);
   return { node: node.id, others: after.slice(0, 4).map(({ tokens }) => tokens[0]) };
 }
 
-const tokenIdAt = (request, i) => (i < request.prompt.length ? request.prompt[i] : request.output[i - request.prompt.length]?.token);
+const tokenIdAt = (request, i) =>
+  i < request.prompt.length ? request.prompt[i] : request.output[i - request.prompt.length]?.token;
 
 // The request whose tokens a new node holds.
 function makerOf(state, parent, tokens) {
@@ -123,22 +199,37 @@ function makerOf(state, parent, tokens) {
 function stream(state, request, kind, bytes, final = false) {
   const branch = request.shown && state.runs.get(request.run).branches.get(request.branch);
   if (!branch || branch.generatedFrom === null) return;
-  let text = "";
+  let text;
   [text, request.pending] = decodeMore(request.pending, bytes);
   if (final && request.pending.length) text += "\ufffd";
   const to = request.prompt.length + request.output.length;
   const from = Math.min(request.told, to);
   // Forced text may begin inside the first of its tokens: retokenizing has replaced the last ones.
-  const whole = kind === "jumped" ? textOfTokens(state.vocabulary, request.output.slice(from - request.prompt.length).map(({ token }) => token)) : text;
+  const whole =
+    kind === "jumped"
+      ? textOfTokens(
+          state.vocabulary,
+          request.output.slice(from - request.prompt.length).map(({ token }) => token),
+        )
+      : text;
   const by = markOf(state.runs.get(request.run), request.model);
-  append(branch.pieces, { kind, text, request: request.id, from, to, by, ...(whole.length > text.length && { skip: whole.length - text.length }) });
+  append(branch.pieces, {
+    kind,
+    text,
+    request: request.id,
+    from,
+    to,
+    by,
+    ...(whole.length > text.length && { skip: whole.length - text.length }),
+  });
   if (text) request.told = to;
 }
 
 function finishText(run, event, text) {
   const row = rowOf(run, event.branch);
   if (row) Object.assign(row, { answer: text, name: event.name });
-  const branch = run.branches.get(event.branch), by = markOf(run, run.calls.get(event.branch)?.model);
+  const branch = run.branches.get(event.branch),
+    by = markOf(run, run.calls.get(event.branch)?.model);
   run.calls.delete(event.branch);
   if (!branch) return;
   let same = 0;
@@ -160,7 +251,21 @@ const OF_RUNS = {
     run.message = event.message;
   },
   BranchStarted(run, event, state, t) {
-    if (!event.branch.includes(".")) run.rows.set(event.branch, { branch: event.branch, status: "running", error: "", arguments: "", name: "", answer: "", prompt: 0, cached: 0, again: 0, output: 0, began: t, ended: null });
+    if (!event.branch.includes("."))
+      run.rows.set(event.branch, {
+        branch: event.branch,
+        status: "running",
+        error: "",
+        arguments: "",
+        name: "",
+        answer: "",
+        prompt: 0,
+        cached: 0,
+        again: 0,
+        output: 0,
+        began: t,
+        ended: null,
+      });
     if (run.branches.size >= KEPT_BRANCHES) {
       run.hidden += 1;
       return;
@@ -188,7 +293,8 @@ const OF_RUNS = {
       run.firstError ||= event.error;
     }
     const status = { status: event.error ? "error" : "done", error: event.error };
-    const row = run.rows.get(event.branch), branch = run.branches.get(event.branch);
+    const row = run.rows.get(event.branch),
+      branch = run.branches.get(event.branch);
     if (row) Object.assign(row, status, { ended: t });
     if (branch) Object.assign(branch, status);
   },
@@ -199,7 +305,8 @@ const OF_RUNS = {
     append(branch.pieces, { kind: "text", text: event.text });
   },
   TextStreamed(run, event) {
-    const branch = run.branches.get(event.branch), by = markOf(run, run.calls.get(event.branch)?.model);
+    const branch = run.branches.get(event.branch),
+      by = markOf(run, run.calls.get(event.branch)?.model);
     if (!branch) return;
     branch.generatedFrom ??= lengthOf(branch.pieces);
     append(branch.pieces, { kind: "sampled", text: event.text, by });
@@ -246,7 +353,13 @@ const OF_TREE = {
       state.missing += 1;
       return;
     }
-    const upper = { ...node, id: event.upper, tokens: node.tokens.slice(0, event.length), children: new Map(), checkpoint: false };
+    const upper = {
+      ...node,
+      id: event.upper,
+      tokens: node.tokens.slice(0, event.length),
+      children: new Map(),
+      checkpoint: false,
+    };
     state.nodes.set(upper.id, upper);
     state.nodes.get(node.parent).children.set(keyOf(upper), upper.id);
     Object.assign(node, { parent: upper.id, tokens: node.tokens.slice(event.length), namespace: "" });
@@ -279,7 +392,8 @@ const OF_TREE = {
       state.missing += 1;
       return;
     }
-    const owners = state.pins.get(event.node) ?? [], at = owners.indexOf(event.owner);
+    const owners = state.pins.get(event.node) ?? [],
+      at = owners.indexOf(event.owner);
     const now = event.delta > 0 ? [...owners, event.owner] : owners.filter((_, i) => i !== at);
     if (now.length) state.pins.set(event.node, now);
     else state.pins.delete(event.node);
@@ -309,7 +423,9 @@ const OF_ENGINE = {
     const before = state.comparison?.id === id ? state.comparison : { id, variants: [], lines: [] };
     const old = before.variants.find((one) => one.name === variant) ?? { name: variant, note: "", runs: [] };
     const next = { ...old, note: old.note || note, runs: state.runs.has(run) ? [...old.runs, run] : old.runs };
-    const variants = before.variants.includes(old) ? before.variants.map((one) => (one === old ? next : one)) : [...before.variants, next];
+    const variants = before.variants.includes(old)
+      ? before.variants.map((one) => (one === old ? next : one))
+      : [...before.variants, next];
     state.comparison = { ...before, variants, left };
   },
   ComparisonDone(state, event) {
@@ -324,14 +440,40 @@ const OF_ENGINE = {
     const run = state.runs.get(event.run);
     const live = [...state.live].map((id) => state.requests.get(id)).filter((request) => request.finished === null);
     const busy = live.some((request) => request.shown && request.run === event.run && request.branch === event.branch);
-    const engine = event.of_engine ?? 0, model = run ? [...run.models.values()].find((one) => one.engine === engine)?.number ?? 0 : 0;
+    const engine = event.of_engine ?? 0,
+      model = run ? ([...run.models.values()].find((one) => one.engine === engine)?.number ?? 0) : 0;
     const call = engine ? run?.calls.get(event.branch) : undefined;
     if (call) call.counted = run.asked[call.place].counted = true;
     if (run) beginUse(run.models.get(model), t);
     state.requests.set(event.request, {
-      id: event.request, engine, model, run: event.run, branch: event.branch, name: event.name, purpose: event.purpose, file: event.file, line: event.line, prompt: event.prompt, namespace: event.namespace, output: [],
-      queued: t, admitted: null, first: null, finished: null, cached: 0, again: 0, written: 0, told: event.prompt.length, pending: NO_BYTES, forced: NO_BYTES,
-      leaves: null, grammar: "", states: 0, automaton: 0, bound: false, shown: Boolean(run?.branches.has(event.branch)) && !busy,
+      id: event.request,
+      engine,
+      model,
+      run: event.run,
+      branch: event.branch,
+      name: event.name,
+      purpose: event.purpose,
+      file: event.file,
+      line: event.line,
+      prompt: event.prompt,
+      namespace: event.namespace,
+      output: [],
+      queued: t,
+      admitted: null,
+      first: null,
+      finished: null,
+      cached: 0,
+      again: 0,
+      written: 0,
+      told: event.prompt.length,
+      pending: NO_BYTES,
+      forced: NO_BYTES,
+      leaves: null,
+      grammar: "",
+      states: 0,
+      automaton: 0,
+      bound: false,
+      shown: Boolean(run?.branches.has(event.branch)) && !busy,
     });
     state.live.add(event.request);
     if (run) timed(run, t);
@@ -348,12 +490,20 @@ const OF_ENGINE = {
     countFound(run, request.model, rowOf(run, request.branch), request.prompt.length, cached, again);
     if (!request.shown) return;
     const piece = (kind, text, from, to) => ({ kind, text, request: request.id, from, to });
-    const whole = textOfTokens(state.vocabulary, request.prompt), found = cached + again;
-    const [before, within] = [cached, found].map((end) => decodeMore(NO_BYTES, bytesOf(state.vocabulary, request.prompt.slice(0, end)))[0].length);
-    const pieces = [piece("cached", whole.slice(0, before), 0, cached), piece("again", whole.slice(before, within), cached, found), piece("computed", whole.slice(within), found, request.prompt.length)];
+    const whole = textOfTokens(state.vocabulary, request.prompt),
+      found = cached + again;
+    const [before, within] = [cached, found].map(
+      (end) => decodeMore(NO_BYTES, bytesOf(state.vocabulary, request.prompt.slice(0, end)))[0].length,
+    );
+    const pieces = [
+      piece("cached", whole.slice(0, before), 0, cached),
+      piece("again", whole.slice(before, within), cached, found),
+      piece("computed", whole.slice(within), found, request.prompt.length),
+    ];
     const branch = run.branches.get(request.branch);
     showPrompt(branch, pieces, request.purpose === "generate", request.model > 0);
-    for (let above = run.branches.get(branch.parent); above; above = run.branches.get(above.parent)) showSent(above, pieces);
+    for (let above = run.branches.get(branch.parent); above; above = run.branches.get(above.parent))
+      showSent(above, pieces);
     stream(state, request, "jumped", request.forced);
   },
   AutomatonDrawn(state, event) {
@@ -361,7 +511,8 @@ const OF_ENGINE = {
   },
   GrammarReady(state, event) {
     const request = state.requests.get(event.request);
-    if (request) Object.assign(request, { grammar: event.grammar, states: event.states, automaton: event.automaton, bound: true });
+    if (request)
+      Object.assign(request, { grammar: event.grammar, states: event.states, automaton: event.automaton, bound: true });
   },
   StepRan(state, event, t) {
     for (const id of state.live) if (state.requests.get(id).finished !== null) state.live.delete(id);
@@ -380,10 +531,16 @@ const OF_ENGINE = {
       stream(state, request, "sampled", bytesOf(state.vocabulary, [token]));
     });
     event.masked.request.forEach((id, i) => {
-      const request = state.requests.get(id), last = request?.output.at(-1);
+      const request = state.requests.get(id),
+        last = request?.output.at(-1);
       if (!last) return;
       request.bound = true;
-      last.mask = { allowed: event.masked.allowed[i], kept: event.masked.kept[i], before: event.masked.before[i], after: event.masked.after[i] };
+      last.mask = {
+        allowed: event.masked.allowed[i],
+        kept: event.masked.kept[i],
+        before: event.masked.before[i],
+        after: event.masked.after[i],
+      };
     });
     for (const id of event.extended.request) {
       const request = state.requests.get(id);
@@ -397,18 +554,24 @@ const OF_ENGINE = {
   },
   Alternatives(state, event) {
     const output = state.requests.get(event.request)?.output ?? [];
-    const alternatives = event.tokens.map((token, i) => ({ token, logprob: event.logprobs[i], allowed: event.allowed[i] }));
+    const alternatives = event.tokens.map((token, i) => ({
+      token,
+      logprob: event.logprobs[i],
+      allowed: event.allowed[i],
+    }));
     if (output.length) output[output.length - 1] = { ...output.at(-1), alternatives };
   },
   Jumped(state, event, t) {
     const request = state.requests.get(event.request);
     if (!request || request.finished !== null) return;
-    const count = event.tokens.length - event.dropped, bytes = latin1(event.data);
+    const count = event.tokens.length - event.dropped,
+      bytes = latin1(event.data);
     request.output.length = Math.max(0, request.output.length - event.dropped);
     request.told = Math.min(request.told, request.prompt.length + request.output.length);
     request.bound = true;
     const jump = { before: event.before, after: event.after, labels: event.labels, dropped: event.dropped };
-    for (const token of event.tokens) request.output.push({ token, t, kind: "jumped", logprob: null, mask: null, jump });
+    for (const token of event.tokens)
+      request.output.push({ token, t, kind: "jumped", logprob: null, mask: null, jump });
     request.written += count;
     const run = state.runs.get(request.run);
     if (!run) return;
@@ -434,7 +597,8 @@ const OF_ENGINE = {
 };
 
 function apply(state, record) {
-  const { kind, t } = record, own = stateOf(state, record.of_engine);
+  const { kind, t } = record,
+    own = stateOf(state, record.of_engine);
   state.t = own.t = Math.max(state.t, t);
   if (OF_ENGINE[kind]) OF_ENGINE[kind](own, record, t);
   else if (OF_TREE[kind]) OF_TREE[kind](own, record, t);

@@ -3,7 +3,16 @@
 const KEYFRAME = 2000; // records between the copies from which an earlier state is made again
 
 function newStore() {
-  const store = { records: [], state: newState(), place: null, version: 0, live: true, heard: performance.now(), ...newColumns() }, others = new Map();
+  const store = {
+      records: [],
+      state: newState(),
+      place: null,
+      version: 0,
+      live: true,
+      heard: performance.now(),
+      ...newColumns(),
+    },
+    others = new Map();
   const keyframes = [];
 
   // `place`: how many records the shown state has seen; null follows the newest.
@@ -29,7 +38,8 @@ function newStore() {
     const wanted = Math.floor(place / KEYFRAME);
     while (keyframes.length <= wanted) {
       const state = keyframes.length ? copyState(keyframes.at(-1)) : newState();
-      const from = Math.max(0, (keyframes.length - 1) * KEYFRAME), to = keyframes.length * KEYFRAME;
+      const from = Math.max(0, (keyframes.length - 1) * KEYFRAME),
+        to = keyframes.length * KEYFRAME;
       for (let i = from; i < to; i += 1) apply(state, store.records[i]);
       keyframes.push(state);
     }
@@ -46,7 +56,8 @@ function newStore() {
   };
   // The number of records up to a time, in seconds of the log.
   store.placeAt = (t) => {
-    let low = 0, high = store.records.length;
+    let low = 0,
+      high = store.records.length;
     while (low < high) {
       const middle = (low + high) >> 1;
       if (store.records[middle].t <= t) low = middle + 1;
@@ -57,7 +68,18 @@ function newStore() {
   return store;
 }
 
-const newSteps = () => ({ t: [], seconds: [], prefill: [], decode: [], waiting: [], free: [], cached: [], inFlight: [], freeStates: [], keptStates: [] });
+const newSteps = () => ({
+  t: [],
+  seconds: [],
+  prefill: [],
+  decode: [],
+  waiting: [],
+  free: [],
+  cached: [],
+  inFlight: [],
+  freeStates: [],
+  keptStates: [],
+});
 
 const newColumns = () => ({ steps: newSteps(), admissions: [], evictions: [], drops: [], prefixes: newPrefixes() });
 
@@ -65,18 +87,41 @@ function collect({ steps, admissions, evictions, drops, prefixes }, state, recor
   const request = state.requests.get(record.request);
   if (record.kind === "StepRan") {
     const { request: ids, start, length } = record.extended;
-    const decode = ids.filter((id, i) => length[i] === 1 && start[i] >= (state.requests.get(id)?.prompt.length ?? 0)).length;
+    const decode = ids.filter(
+      (id, i) => length[i] === 1 && start[i] >= (state.requests.get(id)?.prompt.length ?? 0),
+    ).length;
     const tokens = length.reduce((sum, one) => sum + one, 0);
-    const row = { t: record.t, seconds: record.seconds, prefill: tokens - decode, decode, waiting: record.waiting, free: record.free, cached: record.cached, inFlight: record.in_flight, freeStates: record.free_states ?? 0, keptStates: record.kept_states ?? 0 };
+    const row = {
+      t: record.t,
+      seconds: record.seconds,
+      prefill: tokens - decode,
+      decode,
+      waiting: record.waiting,
+      free: record.free,
+      cached: record.cached,
+      inFlight: record.in_flight,
+      freeStates: record.free_states ?? 0,
+      keptStates: record.kept_states ?? 0,
+    };
     for (const [name, value] of Object.entries(row)) steps[name].push(value);
   } else if (record.kind === "RequestAdmitted") {
     if (!request || request.admitted !== null) return;
     const most = Math.min(request.prompt.length - 1, prefixes.add(request.prompt, request.namespace));
-    admissions.push({ t: record.t, run: request.run, prompt: request.prompt.length, cached: record.cached, again: record.again ?? 0, optimal: Math.max(record.cached, most) });
+    admissions.push({
+      t: record.t,
+      run: request.run,
+      prompt: request.prompt.length,
+      cached: record.cached,
+      again: record.again ?? 0,
+      optimal: Math.max(record.cached, most),
+    });
   } else if (record.kind === "RequestFinished") {
     if (request) prefixes.add([...request.prompt, ...request.output.map(({ token }) => token)], request.namespace);
   } else if (record.kind === "NodeEvicted") {
-    evictions.push({ t: record.t, tokens: stateOf(state, record.of_engine).nodes.get(record.node)?.tokens.length ?? 0 });
+    evictions.push({
+      t: record.t,
+      tokens: stateOf(state, record.of_engine).nodes.get(record.node)?.tokens.length ?? 0,
+    });
   } else if (record.kind === "CheckpointDropped") {
     drops.push({ t: record.t });
   }
@@ -88,7 +133,8 @@ function newPrefixes() {
   // Keeps the tokens, and gives how many of the first of them the namespace had.
   function add(tokens, namespace = "") {
     if (!roots.has(namespace)) roots.set(namespace, { tokens: [], from: 0, to: 0, next: new Map() });
-    let node = roots.get(namespace), at = 0;
+    let node = roots.get(namespace),
+      at = 0;
     while (at < tokens.length) {
       const child = node.next.get(tokens[at]);
       if (!child) {
@@ -117,9 +163,17 @@ function newPrefixes() {
 function figuresWithin({ steps, admissions, evictions, drops }, { from, to }) {
   const inside = ({ t }) => t > from && t <= to;
   const sum = (rows, name) => rows.reduce((all, row) => all + row[name], 0);
-  const hits = (rows) => ({ requests: rows.length, prompt: sum(rows, "prompt"), cached: sum(rows, "cached"), again: sum(rows, "again"), optimal: sum(rows, "optimal") });
-  const admitted = admissions.filter(inside), evicted = evictions.filter(inside);
-  const runs = [...new Set(admitted.map(({ run }) => run))], computed = { steps: 0, prefill: 0, decode: 0 };
+  const hits = (rows) => ({
+    requests: rows.length,
+    prompt: sum(rows, "prompt"),
+    cached: sum(rows, "cached"),
+    again: sum(rows, "again"),
+    optimal: sum(rows, "optimal"),
+  });
+  const admitted = admissions.filter(inside),
+    evicted = evictions.filter(inside);
+  const runs = [...new Set(admitted.map(({ run }) => run))],
+    computed = { steps: 0, prefill: 0, decode: 0 };
   steps.t.forEach((t, i) => {
     if (!inside({ t })) return;
     computed.steps += 1;
@@ -127,7 +181,11 @@ function figuresWithin({ steps, admissions, evictions, drops }, { from, to }) {
     computed.decode += steps.decode[i];
   });
   return {
-    ...hits(admitted), ...computed, evicted: evicted.length, freed: sum(evicted, "tokens"), dropped: drops.filter(inside).length,
+    ...hits(admitted),
+    ...computed,
+    evicted: evicted.length,
+    freed: sum(evicted, "tokens"),
+    dropped: drops.filter(inside).length,
     runs: runs.map((run) => ({ run, ...hits(admitted.filter((row) => row.run === run)) })),
   };
 }
@@ -138,14 +196,21 @@ function nodesWithin(store, state, { from, to }, engine = 0) {
   for (let i = store.placeAt(from); i < store.placeAt(to); i += 1) {
     const { kind, node, of_engine: of = 0 } = store.records[i];
     if (of !== engine || (kind !== "NodeAdded" && kind !== "NodeTouched")) continue;
-    for (let one = state.nodes.get(node); one && one.id !== ROOT && !found.has(one.id); one = state.nodes.get(one.parent)) found.add(one.id);
+    for (
+      let one = state.nodes.get(node);
+      one && one.id !== ROOT && !found.has(one.id);
+      one = state.nodes.get(one.parent)
+    )
+      found.add(one.id);
   }
   return found;
 }
 
 // Seconds that a token of a prompt takes to compute, in the step so far that was fastest at it; null while none computed a prompt.
 function secondsPerToken(steps) {
-  const each = steps.seconds.map((seconds, i) => seconds / (steps.prefill[i] + steps.decode[i])).filter((_, i) => steps.prefill[i] >= 8);
+  const each = steps.seconds
+    .map((seconds, i) => seconds / (steps.prefill[i] + steps.decode[i]))
+    .filter((_, i) => steps.prefill[i] >= 8);
   return each.length ? each.reduce((least, one) => Math.min(least, one)) : null;
 }
 

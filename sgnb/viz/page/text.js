@@ -17,8 +17,12 @@ const COUNTS = {
 };
 const SPLIT_AT_MOST = 2000; // tokens of a prompt's piece that become elements
 
-const promptKind = (request, position) => (position < request.cached ? "cached" : position < request.cached + request.again ? "again" : "computed");
-const tokenAt = (request, position) => (position < request.prompt.length ? { token: request.prompt[position], kind: promptKind(request, position) } : request.output[position - request.prompt.length]);
+const promptKind = (request, position) =>
+  position < request.cached ? "cached" : position < request.cached + request.again ? "again" : "computed";
+const tokenAt = (request, position) =>
+  position < request.prompt.length
+    ? { token: request.prompt[position], kind: promptKind(request, position) }
+    : request.output[position - request.prompt.length];
 
 // The tokens of a piece, each with the text that it adds: {text, position}.
 function splitPiece(state, piece, split = newSplit(piece)) {
@@ -42,7 +46,10 @@ function splitGrown(state, piece, split) {
 
 // The tokens that `split` has not come to.
 function splitMore(state, piece, split) {
-  const request = state.requests.get(piece.request), begin = piece.skip ?? 0, end = begin + piece.text.length, parts = [];
+  const request = state.requests.get(piece.request),
+    begin = piece.skip ?? 0,
+    end = begin + piece.text.length,
+    parts = [];
   for (; split.position < piece.to; split.position += 1) {
     const token = tokenAt(request, split.position);
     if (!token) break;
@@ -68,7 +75,8 @@ const SHADES = {
 function newTextPanel(host, page) {
   const tools = el("div", "sgnb-tools");
   const shade = el("select", "sgnb-select", "", { "aria-label": "colour tokens by" });
-  for (const name of Object.keys(SHADES).filter((name) => name !== "tokens")) shade.append(el("option", "", name === "time" ? "milliseconds" : name, { value: name }));
+  for (const name of Object.keys(SHADES).filter((name) => name !== "tokens"))
+    shade.append(el("option", "", name === "time" ? "milliseconds" : name, { value: name }));
   shade.addEventListener("change", () => page.repaint());
   tools.append(el("span", "sgnb-label", "colour by"), shade);
   const flow = el("div", "sgnb-branches");
@@ -99,20 +107,30 @@ function newTextPanel(host, page) {
 
 // The tokens below `host` are told to the page, by pointer and keys.
 function linkTokens(host, page) {
-  const selectionOf = ({ dataset: { request, position } }) => (position === undefined ? null : { request: Number(request), position: Number(position) });
+  const selectionOf = ({ dataset: { request, position } }) =>
+    position === undefined ? null : { request: Number(request), position: Number(position) };
   host.addEventListener("mouseover", ({ target }) => page.hover(selectionOf(target)));
   host.addEventListener("mouseleave", () => page.hover(null));
   host.addEventListener("click", ({ target }) => page.pin(selectionOf(target)));
   let kept = null;
-  walkByKeys(host, () => host.querySelectorAll(".sgnb-token"), (token) => token === kept, (token) => {
-    kept = token;
-    page.keep(token && selectionOf(token));
-  });
+  walkByKeys(
+    host,
+    () => host.querySelectorAll(".sgnb-token"),
+    (token) => token === kept,
+    (token) => {
+      kept = token;
+      page.keep(token && selectionOf(token));
+    },
+  );
 }
 
 // Texts that stand scrolled to their ends go on doing so. Reads, writes, then scrolls: a page is laid out when it is read after a change.
 function keepEnds(host, write) {
-  const away = new Set([...host.querySelectorAll(".sgnb-text")].filter((text) => text.scrollTop + text.clientHeight < text.scrollHeight - 4));
+  const away = new Set(
+    [...host.querySelectorAll(".sgnb-text")].filter(
+      (text) => text.scrollTop + text.clientHeight < text.scrollHeight - 4,
+    ),
+  );
   write();
   for (const text of host.querySelectorAll(".sgnb-text")) if (!away.has(text)) text.scrollTop = text.scrollHeight;
 }
@@ -120,7 +138,10 @@ function keepEnds(host, write) {
 function lightTokens(host, selection) {
   for (const old of host.querySelectorAll(".sgnb-lit")) old.classList.remove("sgnb-lit");
   if (!selection || selection.position === undefined) return;
-  for (const token of host.querySelectorAll(`[data-request="${selection.request}"][data-position="${selection.position}"]`)) token.classList.add("sgnb-lit");
+  for (const token of host.querySelectorAll(
+    `[data-request="${selection.request}"][data-position="${selection.position}"]`,
+  ))
+    token.classList.add("sgnb-lit");
 }
 
 function newBranchPainter(name) {
@@ -155,7 +176,8 @@ function newBranchPainter(name) {
     const writing = running && branch.status === "running" && branch.generatedFrom !== null;
     if (!writing) caret.remove();
     passages.forEach((passage, i) => {
-      const from = Math.max(branch.shared, forks[i - 1]?.at ?? 0), to = forks[i]?.at ?? Infinity;
+      const from = Math.max(branch.shared, forks[i - 1]?.at ?? 0),
+        to = forks[i]?.at ?? Infinity;
       passage.paint(state, take(drop(branch.pieces, from), to - from), writing && i === passages.length - 1, shade);
     });
     const made = () => {
@@ -177,11 +199,21 @@ function newBranchPainter(name) {
 
 // One stretch of a branch's text, up to a fork or to the end.
 function newPassage(caret, label = "text") {
-  const body = el("div", "sgnb-text", "", { tabindex: "0", dir: "auto", role: "group", "aria-label": `${label}; the arrow keys go from token to token` });
+  const body = el("div", "sgnb-text", "", {
+    tabindex: "0",
+    dir: "auto",
+    role: "group",
+    "aria-label": `${label}; the arrow keys go from token to token`,
+  });
 
   function paint(state, pieces, writing, shade) {
     if (writing) caret.remove();
-    list(body, pieces, () => el("span"), (span, piece) => paintPiece(state, span, piece, shade));
+    list(
+      body,
+      pieces,
+      () => el("span"),
+      (span, piece) => paintPiece(state, span, piece, shade),
+    );
     if (writing) body.append(caret);
     body.hidden = pieces.length === 0;
   }
@@ -189,7 +221,11 @@ function newPassage(caret, label = "text") {
 }
 
 function paintPiece(state, span, piece, shade) {
-  const split = piece.request !== undefined && (piece.kind === "sampled" || piece.kind === "jumped" || (shade !== "origin" && piece.to - piece.from < SPLIT_AT_MOST));
+  const split =
+    piece.request !== undefined &&
+    (piece.kind === "sampled" ||
+      piece.kind === "jumped" ||
+      (shade !== "origin" && piece.to - piece.from < SPLIT_AT_MOST));
   const key = `${piece.kind} ${piece.by} ${piece.request} ${piece.from} ${piece.skip} ${split} ${shade}`;
   if (span.sgnbKey === key && span.sgnbText === piece.text) return;
   if (span.sgnbKey !== key) {
@@ -200,7 +236,8 @@ function paintPiece(state, span, piece, shade) {
     span.sgnbSplit = null;
     span.replaceChildren();
   }
-  const grown = span.sgnbSplit && piece.text.startsWith(span.sgnbText) ? splitGrown(state, piece, span.sgnbSplit) : null;
+  const grown =
+    span.sgnbSplit && piece.text.startsWith(span.sgnbText) ? splitGrown(state, piece, span.sgnbSplit) : null;
   span.sgnbText = piece.text;
   if (piece.request !== undefined) span.dataset.request = piece.request;
   if (!split) {

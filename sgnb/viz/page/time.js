@@ -13,14 +13,25 @@ const RUNS = 6; // whose figures are said one by one, the latest
 function newTimePanel(host, page) {
   const surface = newSurface(host, "cache and batch over time");
   const legend = el("div", "sgnb-legend");
-  legend.append(...[["cached", "in the tree"], ["decode", "of running requests; rows decoding"], ["prefill", "tokens of prompts and forced text"], ["wait", "requests waiting"], ["gone", "evicted"], ["optimal", "hit rate of a cache without limit"]].map(([name, text]) => legendItem(name, text)));
+  legend.append(
+    ...[
+      ["cached", "in the tree"],
+      ["decode", "of running requests; rows decoding"],
+      ["prefill", "tokens of prompts and forced text"],
+      ["wait", "requests waiting"],
+      ["gone", "evicted"],
+      ["optimal", "hit rate of a cache without limit"],
+    ].map(([name, text]) => legendItem(name, text)),
+  );
   const drops = legendItem("gone", "of states: checkpoints dropped");
   legend.append(drops);
   const figures = el("div", "sgnb-note");
   host.append(figures, legend);
   let range = null; // what is drawn: times, where they lie, and the moment that is shown
 
-  const timeAt = (event) => range.from + (Math.max(0, Math.min(range.room, surface.at(event).x - range.left)) / range.room) * (range.to - range.from);
+  const timeAt = (event) =>
+    range.from +
+    (Math.max(0, Math.min(range.room, surface.at(event).x - range.left)) / range.room) * (range.to - range.from);
   let began = null; // where a drag did
   surface.canvas.addEventListener("pointerdown", (event) => {
     if (!range) return;
@@ -56,11 +67,19 @@ function newTimePanel(host, page) {
   }
 
   function paint(state, run, live, store) {
-    const { steps } = store, width = Math.max(260, host.clientWidth - 2 * MARGIN), left = 64, room = width - left - 64;
-    const from = run ? run.t : steps.t.length ? steps.t[0] - steps.seconds[0] : 0, to = Math.max(from + 1e-4, store.records.at(-1)?.t ?? 0);
+    const { steps } = store,
+      width = Math.max(260, host.clientWidth - 2 * MARGIN),
+      left = 64,
+      room = width - left - 64;
+    const from = run ? run.t : steps.t.length ? steps.t[0] - steps.seconds[0] : 0,
+      to = Math.max(from + 1e-4, store.records.at(-1)?.t ?? 0);
     range = { from, to, left, room, at: store.place === null ? to : state.t };
     const strips = STRIPS.filter(({ name }) => name !== "states" || state.engine?.states);
-    const context = surface.begin(width, strips.reduce((sum, strip) => sum + strip.height + 8, 14)), colours = coloursOf(host);
+    const context = surface.begin(
+        width,
+        strips.reduce((sum, strip) => sum + strip.height + 8, 14),
+      ),
+      colours = coloursOf(host);
     const x = (t) => left + (room * (t - from)) / (to - from);
     const columns = bucket(steps, from, to, Math.max(1, Math.floor(room / 2)));
     let top = 2;
@@ -75,16 +94,33 @@ function newTimePanel(host, page) {
       if (name === "KV pool") drawPool(context, colours, columns, x, top, height);
       else if (name === "states") drawStates(context, colours, columns, x, top, height, state.engine.states);
       else if (name === "batch") drawBatch(context, colours, columns, x, top, height);
-      else drawHits(context, colours, store.admissions.filter(({ t }) => t >= from), run, x, top, height);
+      else
+        drawHits(
+          context,
+          colours,
+          store.admissions.filter(({ t }) => t >= from),
+          run,
+          x,
+          top,
+          height,
+        );
       top += height + 8;
     }
-    for (const { t } of store.evictions) if (t >= from) fillTinted(context, colours.bad, 0.9, x(t), 2, 1.5, STRIPS[0].height);
+    for (const { t } of store.evictions)
+      if (t >= from) fillTinted(context, colours.bad, 0.9, x(t), 2, 1.5, STRIPS[0].height);
     if (page.range) drawRange(context, colours, x, top - 8);
-    if (state.engine?.states) for (const { t } of store.drops) if (t >= from) fillTinted(context, colours.bad, 0.9, x(t), tops.get("states"), 1.5, STRIPS[1].height);
-    const words = wordsOf(figuresWithin(store, page.range ?? { from, to }), page.range ? page.range.to - page.range.from : to - from);
+    if (state.engine?.states)
+      for (const { t } of store.drops)
+        if (t >= from) fillTinted(context, colours.bad, 0.9, x(t), tops.get("states"), 1.5, STRIPS[1].height);
+    const words = wordsOf(
+      figuresWithin(store, page.range ?? { from, to }),
+      page.range ? page.range.to - page.range.from : to - from,
+    );
     setText(figures, words.join("\n"));
     const last = columns.at(-1);
-    surface.say(`${words[0]}${last ? `; at the end ${plural(last.cached, "token")} in the tree, ${last.inFlight} of running requests, ${last.free} free${state.engine?.states ? `; of states ${last.keptStates} in the tree, ${state.engine.states - last.keptStates - last.freeStates} of running requests, ${last.freeStates} free` : ""}` : ""}. A click or the arrow keys go to a moment, a drag or the arrow keys with shift choose a range.`);
+    surface.say(
+      `${words[0]}${last ? `; at the end ${plural(last.cached, "token")} in the tree, ${last.inFlight} of running requests, ${last.free} free${state.engine?.states ? `; of states ${last.keptStates} in the tree, ${state.engine.states - last.keptStates - last.freeStates} of running requests, ${last.freeStates} free` : ""}` : ""}. A click or the arrow keys go to a moment, a drag or the arrow keys with shift choose a range.`,
+    );
     context.fillStyle = colours.muted;
     context.fillText("0", left, top + 4);
     const end = duration(to - from);
@@ -95,17 +131,37 @@ function newTimePanel(host, page) {
     }
   }
   function drawRange(context, colours, x, height) {
-    const edges = [page.range.from, page.range.to].map((t) => Math.max(range.left, Math.min(range.left + range.room, x(t))));
+    const edges = [page.range.from, page.range.to].map((t) =>
+      Math.max(range.left, Math.min(range.left + range.room, x(t))),
+    );
     fillTinted(context, colours.bg, 0.6, range.left + 1, 2, edges[0] - range.left - 1, height);
     fillTinted(context, colours.bg, 0.6, edges[1], 2, range.left + range.room - edges[1], height);
     for (const edge of edges) fillTinted(context, colours.sampled, 1, edge - 1, 2, 2, height);
   }
   // A line for all, and where there are several runs one for each.
   function wordsOf({ requests, runs, steps, prefill, decode, evicted, freed, dropped, ...all }, seconds) {
-    const rate = ({ prompt, cached, again, optimal }) => `${percent(cached, prompt)} of ${plural(prompt, "prompt token")} found, ${again ? `${percent(again, prompt)} computed again for want of a state, ` : ""}${percent(optimal, prompt)} by a cache without limit`;
-    const parts = [plural(requests, "request"), requests && rate(all), `${plural(prefill, "token")} of prompts and forced text and ${grouped(decode)} sampled computed in ${plural(steps, "step")}`, evicted && `${plural(evicted, "node")} with ${plural(freed, "token")} evicted`, dropped && `${plural(dropped, "checkpoint")} dropped`];
-    const own = runs.length > 1 ? runs.slice(-RUNS).map((one) => `${visible(one.run) || "outside of programs"}: ${plural(one.requests, "request")}, ${rate(one)}`) : [];
-    return [`${page.range ? "in these" : "in"} ${duration(seconds)}: ${parts.filter(Boolean).join(" · ")}`, ...own, ...(runs.length > RUNS ? [`and ${plural(runs.length - RUNS, "run")} before`] : [])];
+    const rate = ({ prompt, cached, again, optimal }) =>
+      `${percent(cached, prompt)} of ${plural(prompt, "prompt token")} found, ${again ? `${percent(again, prompt)} computed again for want of a state, ` : ""}${percent(optimal, prompt)} by a cache without limit`;
+    const parts = [
+      plural(requests, "request"),
+      requests && rate(all),
+      `${plural(prefill, "token")} of prompts and forced text and ${grouped(decode)} sampled computed in ${plural(steps, "step")}`,
+      evicted && `${plural(evicted, "node")} with ${plural(freed, "token")} evicted`,
+      dropped && `${plural(dropped, "checkpoint")} dropped`,
+    ];
+    const own =
+      runs.length > 1
+        ? runs
+            .slice(-RUNS)
+            .map(
+              (one) => `${visible(one.run) || "outside of programs"}: ${plural(one.requests, "request")}, ${rate(one)}`,
+            )
+        : [];
+    return [
+      `${page.range ? "in these" : "in"} ${duration(seconds)}: ${parts.filter(Boolean).join(" · ")}`,
+      ...own,
+      ...(runs.length > RUNS ? [`and ${plural(runs.length - RUNS, "run")} before`] : []),
+    ];
   }
   const label = (context, colours, text, x, y) => {
     context.fillStyle = colours.muted;
@@ -114,12 +170,31 @@ function newTimePanel(host, page) {
   function drawPool(context, colours, columns, x, top, height) {
     const last = columns.at(-1);
     if (!last) return;
-    const most = drawUse(context, colours, columns.map(({ from, to, cached, inFlight }) => ({ from, to, cached, inFlight })), x, top, height);
+    const most = drawUse(
+      context,
+      colours,
+      columns.map(({ from, to, cached, inFlight }) => ({ from, to, cached, inFlight })),
+      x,
+      top,
+      height,
+    );
     label(context, colours, share(most, last.free + last.cached + last.inFlight), range.left + range.room, top + 7);
     label(context, colours, "used", range.left + range.room, top + 19);
   }
   function drawStates(context, colours, columns, x, top, height, size) {
-    const most = drawUse(context, colours, columns.map(({ from, to, keptStates, freeStates }) => ({ from, to, cached: keptStates, inFlight: size - keptStates - freeStates })), x, top, height);
+    const most = drawUse(
+      context,
+      colours,
+      columns.map(({ from, to, keptStates, freeStates }) => ({
+        from,
+        to,
+        cached: keptStates,
+        inFlight: size - keptStates - freeStates,
+      })),
+      x,
+      top,
+      height,
+    );
     label(context, colours, `${most} of`, range.left + range.room, top + 7);
     label(context, colours, `${size}`, range.left + range.room, top + 19);
   }
@@ -127,20 +202,54 @@ function newTimePanel(host, page) {
   function drawUse(context, colours, columns, x, top, height) {
     const most = Math.max(1, ...columns.map((c) => c.cached + c.inFlight));
     for (const c of columns) {
-      const cached = (height * c.cached) / most, flight = (height * c.inFlight) / most;
+      const cached = (height * c.cached) / most,
+        flight = (height * c.inFlight) / most;
       fillTinted(context, colours.cached, 0.5, x(c.from), top + height - cached, x(c.to) - x(c.from) + 0.6, cached);
-      fillTinted(context, colours.sampled, 0.7, x(c.from), top + height - cached - flight, x(c.to) - x(c.from) + 0.6, flight);
+      fillTinted(
+        context,
+        colours.sampled,
+        0.7,
+        x(c.from),
+        top + height - cached - flight,
+        x(c.to) - x(c.from) + 0.6,
+        flight,
+      );
     }
     return most;
   }
   function drawBatch(context, colours, columns, x, top, height) {
-    const rows = Math.max(1, ...columns.map((c) => Math.max(c.decode, c.waiting))), tokens = Math.max(1, ...columns.map((c) => c.prefill));
+    const rows = Math.max(1, ...columns.map((c) => Math.max(c.decode, c.waiting))),
+      tokens = Math.max(1, ...columns.map((c) => c.prefill));
     for (const c of columns) {
       const width = x(c.to) - x(c.from) + 0.6;
-      fillTinted(context, colours.sampled, 0.6, x(c.from), top + height * (1 - c.decode / rows), width, (height * c.decode) / rows);
+      fillTinted(
+        context,
+        colours.sampled,
+        0.6,
+        x(c.from),
+        top + height * (1 - c.decode / rows),
+        width,
+        (height * c.decode) / rows,
+      );
       const narrow = Math.max(1.5, width * 0.4); // at the end, when a step counts
-      fillTinted(context, colours.computed, 0.8, x(c.to) - narrow, top + height * (1 - c.prefill / tokens), narrow, (height * c.prefill) / tokens);
-      fillTinted(context, colours.muted, 0.8, x(c.from), top + height * (1 - c.waiting / rows) - 0.8, width, c.waiting ? 1.6 : 0);
+      fillTinted(
+        context,
+        colours.computed,
+        0.8,
+        x(c.to) - narrow,
+        top + height * (1 - c.prefill / tokens),
+        narrow,
+        (height * c.prefill) / tokens,
+      );
+      fillTinted(
+        context,
+        colours.muted,
+        0.8,
+        x(c.from),
+        top + height * (1 - c.waiting / rows) - 0.8,
+        width,
+        c.waiting ? 1.6 : 0,
+      );
     }
     label(context, colours, `${plural(rows, "row")}`, range.left + range.room, top + 7);
     label(context, colours, `${tokens} tok`, range.left + range.room, top + 19);
@@ -148,7 +257,9 @@ function newTimePanel(host, page) {
   function drawHits(context, colours, admissions, run, x, top, height) {
     const own = run ? admissions.filter((one) => one.run === run.run) : admissions;
     const line = (rows, name, colour, tall) => {
-      let prompt = 0, found = 0, before = range.left;
+      let prompt = 0,
+        found = 0,
+        before = range.left;
       const y = () => top + (height - tall) * (1 - (prompt ? found / prompt : 0));
       context.fillStyle = colour;
       for (const one of rows) {
@@ -169,11 +280,23 @@ function newTimePanel(host, page) {
 
 // Steps in at most `count` columns of time: the largest step of each stands for it.
 function bucket(steps, from, to, count) {
-  const columns = [], span = (to - from) / count;
+  const columns = [],
+    span = (to - from) / count;
   for (let i = 0; i < steps.t.length; i += 1) {
     const t = steps.t[i];
     if (t < from || t > to) continue;
-    const step = { from: Math.max(from, t - steps.seconds[i]), to: t, decode: steps.decode[i], prefill: steps.prefill[i], waiting: steps.waiting[i], free: steps.free[i], cached: steps.cached[i], inFlight: steps.inFlight[i], keptStates: steps.keptStates[i], freeStates: steps.freeStates[i] };
+    const step = {
+      from: Math.max(from, t - steps.seconds[i]),
+      to: t,
+      decode: steps.decode[i],
+      prefill: steps.prefill[i],
+      waiting: steps.waiting[i],
+      free: steps.free[i],
+      cached: steps.cached[i],
+      inFlight: steps.inFlight[i],
+      keptStates: steps.keptStates[i],
+      freeStates: steps.freeStates[i],
+    };
     const last = columns.at(-1);
     if (last && t - last.from < span) {
       for (const name of ["decode", "prefill", "waiting"]) step[name] = Math.max(step[name], last[name]);

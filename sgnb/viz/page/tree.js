@@ -1,19 +1,37 @@
 // The radix tree: a prefix once, what goes on from it below one another. As an icicle, where a node is as wide as it has tokens, or as nodes and links.
 
-const LOWEST = 22, HIGHEST = 44; // pixels of a row
+const LOWEST = 22;
+const HIGHEST = 44; // pixels of a row
 const TALLEST = 340; // pixels of the drawing, which scrolls beyond
 const MAPPED = 3; // times that height, from which on there is a map
 const SCROLLBAR = 16;
-const LINE = 15, LETTER = 6.65;
-const REASONS = { memory: "for lack of memory", flush: "by a flush", hand: "by hand", spoilt: "its logits were no numbers" };
+const LINE = 15;
+const LETTER = 6.65;
+const REASONS = {
+  memory: "for lack of memory",
+  flush: "by a flush",
+  hand: "by hand",
+  spoilt: "its logits were no numbers",
+};
 const FADE = 16; // pixels in which a drawing that goes on fades out
 
 function newTreePanel(host, page) {
   const tools = el("div", "sgnb-tools");
   const figures = el("span", "sgnb-label");
-  const search = el("input", "sgnb-search", "", { type: "search", placeholder: "find text", "aria-label": "find text in the tree" });
+  const search = el("input", "sgnb-search", "", {
+    type: "search",
+    placeholder: "find text",
+    "aria-label": "find text in the tree",
+  });
   const runs = el("select", "sgnb-select", "", { "aria-label": "show the nodes of" });
-  let whole = false, links = false, opened = new Set(), layout = null, selected = null, lit = null, found = new Set(), row = LOWEST;
+  let whole = false,
+    links = false,
+    opened = new Set(),
+    layout = null,
+    selected = null,
+    lit = null,
+    found = new Set(),
+    row = LOWEST;
   const folded = new Set();
   const all = button("all", "show every node, or only those of this run and the latest", () => {
     whole = !whole;
@@ -25,7 +43,8 @@ function newTreePanel(host, page) {
     page.repaint();
   });
   tools.append(figures, search, runs, all, form);
-  const frame = el("div", "sgnb-tree"), stage = el("div", "sgnb-stage");
+  const frame = el("div", "sgnb-tree"),
+    stage = el("div", "sgnb-stage");
   const spacer = el("div");
   const surface = newSurface(stage, "radix tree: prefixes in the cache");
   stage.append(spacer);
@@ -35,8 +54,19 @@ function newTreePanel(host, page) {
   map.canvas.hidden = true;
   frame.append(stage, map.canvas);
   const ghosts = el("div", "sgnb-note");
-  const legend = el("div", "sgnb-legend"), pins = legendItem("pin", "pinned"), checkpoints = legendItem("checkpoint", "checkpoint: a request can go on from its end");
-  legend.append(...[["found", "found since"], ["made", "made by this run"], ["other", "neither"], ["lock", "in use"]].map(([name, text]) => legendItem(name, text)), pins, checkpoints);
+  const legend = el("div", "sgnb-legend"),
+    pins = legendItem("pin", "pinned"),
+    checkpoints = legendItem("checkpoint", "checkpoint: a request can go on from its end");
+  legend.append(
+    ...[
+      ["found", "found since"],
+      ["made", "made by this run"],
+      ["other", "neither"],
+      ["lock", "in use"],
+    ].map(([name, text]) => legendItem(name, text)),
+    pins,
+    checkpoints,
+  );
   const scale = el("span", "sgnb-legend-item");
   legend.append(scale);
   host.append(tools, frame, ghosts, legend);
@@ -84,7 +114,8 @@ function newTreePanel(host, page) {
     if (!item) return;
     selected = item.node.id;
     const top = links ? middle(item) - row / 2 : item.row * row;
-    if (item.x < stage.scrollLeft || item.x + item.width > stage.scrollLeft + stage.clientWidth) stage.scrollLeft = item.x - 40;
+    if (item.x < stage.scrollLeft || item.x + item.width > stage.scrollLeft + stage.clientWidth)
+      stage.scrollLeft = item.x - 40;
     if (top < stage.scrollTop || top + row > stage.scrollTop + stage.clientHeight) stage.scrollTop = top - 40;
     page.keep({ node: selected });
     draw();
@@ -92,10 +123,14 @@ function newTreePanel(host, page) {
   // What can be done to a node in this view: [name, what it does, how].
   function actions(id) {
     if (!shownState?.nodes.get(id)?.children.size) return [];
-    return folded.has(id) ? [["unfold", "show what goes on from it", () => fold(id)]] : [["fold", "do not show what goes on from it", () => fold(id)]];
+    return folded.has(id)
+      ? [["unfold", "show what goes on from it", () => fold(id)]]
+      : [["fold", "do not show what goes on from it", () => fold(id)]];
   }
 
-  let shownState = null, shownRun = null, pinsOf = new Map();
+  let shownState = null,
+    shownRun = null,
+    pinsOf = new Map();
   const isMine = (node) => shownRun !== null && (node.used >= shownRun.t || ofRun(node));
   const ofRun = (node) => node.request !== null && shownState.requests.get(node.request)?.run === shownRun?.run;
 
@@ -107,7 +142,10 @@ function newTreePanel(host, page) {
     frame.hidden = !count;
     const wanted = search.value.toLowerCase();
     found = wanted ? findText(state, wanted) : new Set();
-    if (wanted && !whole) for (const id of found) for (let node = state.nodes.get(id); node && node.id !== ROOT; node = state.nodes.get(node.parent)) opened.add(node.parent);
+    if (wanted && !whole)
+      for (const id of found)
+        for (let node = state.nodes.get(id); node && node.id !== ROOT; node = state.nodes.get(node.parent))
+          opened.add(node.parent);
     const isTall = () => layout.rows * row + 6 > MAPPED * TALLEST;
     lay();
     if (isTall() === map.canvas.hidden) {
@@ -119,53 +157,100 @@ function newTreePanel(host, page) {
       layout = layoutTree(state, { mine: isMine, only, whole, opened, folded, links, width: Math.max(200, room) });
       row = Math.max(LOWEST, Math.min(HIGHEST, 300 / layout.rows));
     }
-    const height = layout.rows * row + 6, width = Math.max(200, stage.clientWidth - 2), beyond = layout.right > width;
+    const height = layout.rows * row + 6,
+      width = Math.max(200, stage.clientWidth - 2),
+      beyond = layout.right > width;
     stage.style.height = `${Math.min(height, TALLEST) + (beyond ? SCROLLBAR : 0)}px`;
     Object.assign(spacer.style, { height: `${height}px`, width: beyond ? `${layout.right + 6}px` : "" });
     all.hidden = !whole && !layout.hidden;
     setText(all, whole ? "fewer" : `all ${grouped(count)}`);
     setText(form, links ? "icicle" : "nodes and links");
-    setText(figures, state.nodes.size === 1 ? "nothing is cached" : `${plural(state.nodes.size - 1, "node")} · ${plural(state.cachedTokens, "token")}${state.engine ? ` · ${share(state.cachedTokens, state.engine.pool_tokens)} of the pool` : ""}${keptOf(state)}${only ? ` · ${only.size} of this run` : ""}${wanted ? ` · ${found.size} found` : ""}`);
-    setText(scale, links ? "a dot grows with its tokens" : `${Math.max(1, Math.round(60 / layout.scale))} tokens are as long as this line`);
+    setText(
+      figures,
+      state.nodes.size === 1
+        ? "nothing is cached"
+        : `${plural(state.nodes.size - 1, "node")} · ${plural(state.cachedTokens, "token")}${state.engine ? ` · ${share(state.cachedTokens, state.engine.pool_tokens)} of the pool` : ""}${keptOf(state)}${only ? ` · ${only.size} of this run` : ""}${wanted ? ` · ${found.size} found` : ""}`,
+    );
+    setText(
+      scale,
+      links
+        ? "a dot grows with its tokens"
+        : `${Math.max(1, Math.round(60 / layout.scale))} tokens are as long as this line`,
+    );
     pins.hidden = !state.pins.size;
     checkpoints.hidden = !state.engine?.states;
-    setText(ghosts, state.ghosts.length ? `last evicted: ${state.ghosts.slice(-3).reverse().map((ghost) => `“${inLine(textOfTokens(state.vocabulary, ghost.tokens), 30)}” (${plural(ghost.tokens.length, "token")}${state.engine?.token_bytes ? `, ${bytesIn(bytesOfNode(state, ghost))}` : ""}, ${REASONS[ghost.reason] ?? ghost.reason})`).join(", ")}` : "");
-    const ids = [...state.nodes.values()], used = ids.filter((node) => node.hits > 0).length;
-    surface.say(`${plural(ids.length - 1, "node")} with ${plural(state.cachedTokens, "token")}, ${used} of them found since this view began${state.pins.size ? `, ${state.pins.size} pinned` : ""}${state.engine?.states ? `, ${state.checkpoints} with a checkpoint, from whose end a request can go on` : ""}. Arrow keys go from node to node, the space bar folds what goes on from one.`);
+    setText(
+      ghosts,
+      state.ghosts.length
+        ? `last evicted: ${state.ghosts
+            .slice(-3)
+            .reverse()
+            .map(
+              (ghost) =>
+                `“${inLine(textOfTokens(state.vocabulary, ghost.tokens), 30)}” (${plural(ghost.tokens.length, "token")}${state.engine?.token_bytes ? `, ${bytesIn(bytesOfNode(state, ghost))}` : ""}, ${REASONS[ghost.reason] ?? ghost.reason})`,
+            )
+            .join(", ")}`
+        : "",
+    );
+    const ids = [...state.nodes.values()],
+      used = ids.filter((node) => node.hits > 0).length;
+    surface.say(
+      `${plural(ids.length - 1, "node")} with ${plural(state.cachedTokens, "token")}, ${used} of them found since this view began${state.pins.size ? `, ${state.pins.size} pinned` : ""}${state.engine?.states ? `, ${state.checkpoints} with a checkpoint, from whose end a request can go on` : ""}. Arrow keys go from node to node, the space bar folds what goes on from one.`,
+    );
     const colours = coloursOf(host);
-    if (!map.canvas.hidden) map.paint(layout.items.map((item) => [item.x, item.width, item.row, item.rows, item.node ? kindOf(item.node) : 1]), layout, stage.clientHeight, [null, colours.muted, colours.computed, colours.cached, colours.sampled]);
+    if (!map.canvas.hidden)
+      map.paint(
+        layout.items.map((item) => [item.x, item.width, item.row, item.rows, item.node ? kindOf(item.node) : 1]),
+        layout,
+        stage.clientHeight,
+        [null, colours.muted, colours.computed, colours.cached, colours.sampled],
+      );
     draw();
   }
   function paintRuns(state) {
     runs.hidden = !state.runs.size;
-    list(runs, [null, ...state.runs.values()], () => el("option"), (option, run) => {
-      setText(option, run ? `only ${run.run}${run.title ? `: ${inLine(run.title, 24)}` : ""}` : "every node");
-      option.value = run?.run ?? "";
-    });
+    list(
+      runs,
+      [null, ...state.runs.values()],
+      () => el("option"),
+      (option, run) => {
+        setText(option, run ? `only ${run.run}${run.title ? `: ${inLine(run.title, 24)}` : ""}` : "every node");
+        option.value = run?.run ?? "";
+      },
+    );
   }
   // Of recurrent layers, where there are some: how many states the tree keeps, and their memory.
   function keptOf({ engine, checkpoints: kept }) {
     if (!engine?.states) return "";
     return ` · ${grouped(kept)} of ${plural(engine.states, "state")} kept${kept ? `, ${bytesIn(kept * engine.state_bytes)}` : ""}`;
   }
-  const bytesOfNode = ({ engine }, { tokens, checkpoint }) => tokens.length * engine.token_bytes + checkpoint * engine.state_bytes;
+  const bytesOfNode = ({ engine }, { tokens, checkpoint }) =>
+    tokens.length * engine.token_bytes + checkpoint * engine.state_bytes;
   const kindOf = (node) => (found.has(node.id) ? 4 : shownRun !== null && node.hits > 0 ? 3 : ofRun(node) ? 2 : 1);
   // Where a dot lies: in the middle of its rows, of those that are seen if there are any.
   function middle(item) {
-    const first = (item.row + 0.5) * row + 2, last = first + (item.rows - 1) * row, from = view.top + row / 2;
+    const first = (item.row + 0.5) * row + 2,
+      last = first + (item.rows - 1) * row,
+      from = view.top + row / 2;
     return Math.max(first, Math.min(last, Math.max(from, Math.min(from + view.height - row, (first + last) / 2))));
   }
   let view = { top: 0, height: TALLEST };
 
   function draw() {
     if (!layout) return;
-    const colours = coloursOf(host), width = Math.max(200, stage.clientWidth - 2), height = stage.clientHeight, top = stage.scrollTop, left = stage.scrollLeft;
+    const colours = coloursOf(host),
+      width = Math.max(200, stage.clientWidth - 2),
+      height = stage.clientHeight,
+      top = stage.scrollTop,
+      left = stage.scrollLeft;
     view = { top, height };
     const context = surface.begin(width, height);
     // Items come from top to bottom, each before those below it: what is not seen is passed over.
     const seen = [];
     for (let i = 0; i < layout.items.length; i += 1) {
-      const item = layout.items[i], y = item.row * row + 2 - top, tall = item.rows * row - 3;
+      const item = layout.items[i],
+        y = item.row * row + 2 - top,
+        tall = item.rows * row - 3;
       if (y > height) break;
       if (y + tall < 0 && item.node) i = item.after - 1;
       if (y + tall >= 0 && item.x - left <= width) seen.push({ item, y: links ? middle(item) - top : y, tall });
@@ -184,26 +269,57 @@ function newTreePanel(host, page) {
       surface.region(links ? { ...item, x, y: y - row / 2, height: row } : { ...item, x, y, height: tall });
       if (!item.node) {
         context.fillStyle = colours.muted;
-        context.fillText(`… ${grouped(item.hidden)} ${folded.has(item.of) ? "folded" : "more"}`, x + 5, links ? y : y + 9);
+        context.fillText(
+          `… ${grouped(item.hidden)} ${folded.has(item.of) ? "folded" : "more"}`,
+          x + 5,
+          links ? y : y + 9,
+        );
       } else if (links) drawDot(context, colours, { ...item, x }, y);
       else drawNode(context, colours, { ...item, x }, y, tall, height);
     }
     drawEnds(context, colours, { left, top, width, height });
     spacer.style.marginTop = `${-height}px`;
     const high = layout.rows * row + 6;
-    if (!map.canvas.hidden) map.frame({ top: top / high, bottom: Math.min(1, (top + height) / high), left: left / layout.right, right: Math.min(1, (left + width) / layout.right) }, colours.fg);
+    if (!map.canvas.hidden)
+      map.frame(
+        {
+          top: top / high,
+          bottom: Math.min(1, (top + height) / high),
+          left: left / layout.right,
+          right: Math.min(1, (left + width) / layout.right),
+        },
+        colours.fg,
+      );
   }
   // Where the drawing goes on, its end fades out and has an arrow.
   function drawEnds(context, colours, { left, top, width, height }) {
-    const ends = { left: left > 1, right: left + width < layout.right, top: top > 1, bottom: top + height < layout.rows * row };
+    const ends = {
+      left: left > 1,
+      right: left + width < layout.right,
+      top: top > 1,
+      bottom: top + height < layout.rows * row,
+    };
     const seen = Object.keys(ends).filter((end) => ends[end]);
     stage.dataset.beyond = seen.join(" ");
     for (const end of seen) {
       for (let i = 0; i < FADE; i += 2) {
         const [x, y] = { left: [i, 0], right: [width - i - 2, 0], top: [0, i], bottom: [0, height - i - 2] }[end];
-        fillTinted(context, colours.bg, 0.9 * (1 - i / FADE), x, y, x || end === "left" ? 2 : width, y || end === "top" ? 2 : height);
+        fillTinted(
+          context,
+          colours.bg,
+          0.9 * (1 - i / FADE),
+          x,
+          y,
+          x || end === "left" ? 2 : width,
+          y || end === "top" ? 2 : height,
+        );
       }
-      const [x, y, sign] = { left: [8, height / 2, "←"], right: [width - 8, height / 2, "→"], top: [width / 2, 8, "↑"], bottom: [width / 2, height - 8, "↓"] }[end];
+      const [x, y, sign] = {
+        left: [8, height / 2, "←"],
+        right: [width - 8, height / 2, "→"],
+        top: [width / 2, 8, "↑"],
+        bottom: [width / 2, height - 8, "↓"],
+      }[end];
       fillTinted(context, colours.soft, 1, x - 8, y - 8, 16, 16);
       context.fillStyle = colours.fg;
       context.fillText(sign, x - LETTER / 2, y);
@@ -211,12 +327,22 @@ function newTreePanel(host, page) {
   }
   // A node's colour and frame, in both forms.
   function styleOf(colours, node) {
-    const made = ofRun(node), hit = shownRun !== null && node.hits > 0, pinned = pinsOf.get(node.id) ?? 0;
-    const marked = node.id === selected || lit?.has(node.id) || found.has(node.id), used = node.locks > pinned;
+    const made = ofRun(node),
+      hit = shownRun !== null && node.hits > 0,
+      pinned = pinsOf.get(node.id) ?? 0;
+    const marked = node.id === selected || lit?.has(node.id) || found.has(node.id),
+      used = node.locks > pinned;
     const colour = hit ? colours.cached : made ? colours.computed : colours.muted;
     return {
-      made, hit, colour, marked, dim: !marked && page.within && !page.within.has(node.id), pinned: shownState.pins.has(node.id),
-      line: marked ? colours.sampled : used || pinned ? colours.fg : colour, thick: marked || used ? 2 : 1, dashes: !marked && !used && pinned ? [3, 2] : [],
+      made,
+      hit,
+      colour,
+      marked,
+      dim: !marked && page.within && !page.within.has(node.id),
+      pinned: shownState.pins.has(node.id),
+      line: marked ? colours.sampled : used || pinned ? colours.fg : colour,
+      thick: marked || used ? 2 : 1,
+      dashes: !marked && !used && pinned ? [3, 2] : [],
     };
   }
   function drawNode(context, colours, { node, x, width, broken }, y, tall, height) {
@@ -230,13 +356,29 @@ function newTreePanel(host, page) {
     context.setLineDash([]);
     if (made) fillTinted(context, colours.computed, dim ? 0.3 : 1, x + 1, y, 3, tall);
     const above = Math.max(0, -y);
-    drawLabel(context, dim ? { ...colours, fg: colours.muted } : colours, node, x + 7, y + above + 1, width - (pinned ? 22 : 11), Math.min(tall - above, height) - 2, hit);
+    drawLabel(
+      context,
+      dim ? { ...colours, fg: colours.muted } : colours,
+      node,
+      x + 7,
+      y + above + 1,
+      width - (pinned ? 22 : 11),
+      Math.min(tall - above, height) - 2,
+      hit,
+    );
     if (pinned) drawPin(context, colours, x + width - 9, y + above + 9);
     if (broken) {
       fillTinted(context, colours.bg, 1, x + width * 0.8, y - 1, 5, tall + 2);
       for (const edge of [0, 5]) fillTinted(context, colours.muted, 1, x + width * 0.8 + edge, y, 1, tall);
     }
-    if (node.checkpoint) drawCheckpoint(context, colours, x + width - (pinned && tall < 2 * LINE ? 21 : 9), y + above + Math.min(tall - above, height - y - above) - 9, dim);
+    if (node.checkpoint)
+      drawCheckpoint(
+        context,
+        colours,
+        x + width - (pinned && tall < 2 * LINE ? 21 : 9),
+        y + above + Math.min(tall - above, height - y - above) - 9,
+        dim,
+      );
   }
   function drawPin(context, colours, x, y) {
     context.globalAlpha = 1;
@@ -256,14 +398,21 @@ function newTreePanel(host, page) {
     context.strokeStyle = colours.bg;
     context.lineWidth = 1.5;
     context.beginPath();
-    for (const [dx, dy] of [[-5, 0], [0, -5.5], [5, 0], [0, 5.5]]) context.lineTo(x + dx, y + dy);
+    for (const [dx, dy] of [
+      [-5, 0],
+      [0, -5.5],
+      [5, 0],
+      [0, 5.5],
+    ])
+      context.lineTo(x + dx, y + dy);
     context.closePath();
     context.stroke();
     context.fill();
   }
   const radius = (node) => 3 + Math.min(7, Math.sqrt(node.tokens.length) / 2);
   function drawEdge(context, { up, x }, y, left, top) {
-    const from = up.x - left + 27 + LETTER * labelOf(up).length, on = middle(up) - top;
+    const from = up.x - left + 27 + LETTER * labelOf(up).length,
+      on = middle(up) - top;
     context.moveTo(from, on);
     context.bezierCurveTo((from + x - left) / 2, on, (from + x - left) / 2, y, x - left + 3, y);
   }
@@ -296,15 +445,18 @@ function newTreePanel(host, page) {
   }
   // The text in as many lines as there is room for, and below it how long the node is and how often it was found.
   function drawLabel(context, colours, node, x, y, width, tall, hit) {
-    const own = tall >= 2 * LINE, beside = width - (node.checkpoint ? 11 : 0); // where the mark is
-    const letters = Math.floor((own ? width : beside) / LETTER), count = `${node.tokens.length}${hit ? ` · found ${node.hits}×` : ""}`;
+    const own = tall >= 2 * LINE,
+      beside = width - (node.checkpoint ? 11 : 0); // where the mark is
+    const letters = Math.floor((own ? width : beside) / LETTER),
+      count = `${node.tokens.length}${hit ? ` · found ${node.hits}×` : ""}`;
     const lines = Math.max(1, Math.floor(tall / LINE) - (own ? 1 : 0));
     const aside = own || letters < count.length + 8 ? 0 : count.length + 2;
     const text = inLine(textOfTokens(shownState.vocabulary, node.tokens.slice(0, 40 * lines)), 4000);
     const room = letters - aside;
     context.fillStyle = colours.fg;
     for (let i = 0; i < lines && room > 1; i += 1) {
-      const last = i === lines - 1, part = text.slice(i * room, (i + 1) * room);
+      const last = i === lines - 1,
+        part = text.slice(i * room, (i + 1) * room);
       const more = last && text.length > (i + 1) * room;
       context.fillText(more ? `${part.slice(0, -1)}…` : part, x, y + LINE * (i + 0.5) + (own ? 0 : (tall - LINE) / 2));
     }

@@ -3,14 +3,20 @@
 // The static twin of a live view stays hidden for as long as the view is on the page.
 function hideTwin(uid) {
   const rule = `img[src*="sgnb-twin-${uid}"]`; // the twin's svg is the image's address
-  const style = el("style", "", `${rule}, svg.sgnb-twin-${uid}, .jp-OutputArea-child:has(> .jp-OutputArea-output > ${rule}) { display: none !important; }`);
+  const style = el(
+    "style",
+    "",
+    `${rule}, svg.sgnb-twin-${uid}, .jp-OutputArea-child:has(> .jp-OutputArea-output > ${rule}) { display: none !important; }`,
+  );
   document.head.append(style);
   return () => style.remove();
 }
 
 // Paints when there is something new, and never so often that the page does nothing else.
 function newClock(dashboards, stats) {
-  let timer = null, cost = 0, last = 0;
+  let timer = null,
+    cost = 0,
+    last = 0;
   function tick() {
     timer = null;
     const begin = performance.now();
@@ -24,16 +30,21 @@ function newClock(dashboards, stats) {
     stats.slowest = Math.max(stats.slowest, cost);
   }
   return () => {
-    timer ??= setTimeout(() => requestAnimationFrame(tick), Math.max(0, last + Math.min(SLOWEST, Math.max(FASTEST, SHARE * cost)) - performance.now()));
+    timer ??= setTimeout(
+      () => requestAnimationFrame(tick),
+      Math.max(0, last + Math.min(SLOWEST, Math.max(FASTEST, SHARE * cost)) - performance.now()),
+    );
   };
 }
 
 const widget = () => {
-  const store = newStore(), dashboards = new Set();
+  const store = newStore(),
+    dashboards = new Set();
   const stats = { messages: 0, snapshots: 0, resyncs: 0, frames: 0, slowest: 0, live: true };
   const schedule = newClock(dashboards, stats);
   const asked = new Map(); // what the kernel has not answered, by number
-  let waiting = false, questions = 0;
+  let waiting = false,
+    questions = 0;
   let have = 0; // lines
 
   // Lines from number `from` on; those that the page has already are passed over.
@@ -52,11 +63,12 @@ const widget = () => {
       stats.resyncs += 1;
     }
   }
-  const ask = (link, action, node) => new Promise((answered) => {
-    const id = (questions += 1);
-    asked.set(id, answered);
-    link.send({ kind: "act", id, action, node });
-  });
+  const ask = (link, action, node) =>
+    new Promise((answered) => {
+      const id = (questions += 1);
+      asked.set(id, answered);
+      link.send({ kind: "act", id, action, node });
+    });
   function takeAll(link) {
     const { from, lines, live } = link.get("records");
     stats.snapshots += 1;
@@ -95,7 +107,11 @@ const widget = () => {
     },
     render({ model: link, el: host }) {
       const showTwin = hideTwin(link.get("uid"));
-      const dashboard = newDashboard(host, store, { run: link.get("run"), views: link.get("views"), ask: link.get("controls") ? (action, node) => ask(link, action, node) : null });
+      const dashboard = newDashboard(host, store, {
+        run: link.get("run"),
+        views: link.get("views"),
+        ask: link.get("controls") ? (action, node) => ask(link, action, node) : null,
+      });
       dashboards.add(dashboard);
       dashboard.paint();
       return () => {
