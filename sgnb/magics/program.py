@@ -1,38 +1,63 @@
-"""A program written in a cell: how it runs there, with views, over a batch, in the background."""
+"""A program of a cell: its Python twin, and the execution of the cell with views."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sized
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from functools import partial
 from typing import Any
 
-from ..errors import OptionError
+from IPython.core.interactiveshell import InteractiveShell
+
+from .. import lang
+from ..errors import OptionError, nearest
 from ..lang import ProgramState, Run, SglFunction
-from ..lang.batches.rows import is_frame
-from ..lang.executor import Executor
+from ..lang.batches.rows import Rows, is_frame
+from ..lang.chat import tools
+from ..lang.code import Code
+from ..lang.core import choices
+from ..lang.words import agents, patterns, primitives
 from ..viz import Display
 from ..viz.live.display import in_kernel
+from .body import CELL_LINES_BEFORE_BODY, compile_body
 from .compare import ROUNDS, CompareReport, compare
 from .dry import DryReport, dry_run
 from .engines import Loaded, Remote
 from .options import CellLine
+from .report import CellLabel, short_lines
 from .runs import Background, BackgroundState, first_run
 from .session import Session
 from .traces import Traces
 
 
+def _exported(*modules: Any) -> dict[str, Any]:
+    """Return the public names of the language that are defined in `modules`."""
+    homes = {module.__name__ for module in modules}
+    values = {name: getattr(lang, name) for name in lang.__all__}
+    return {k: value for k, value in values.items() if getattr(value, "__module__", "") in homes}
+
+
+PRIMITIVES = _exported(primitives, choices)
+PRIMITIVES.pop("needs_unconditional")
+"""Names of the language in a cell. A program cannot take one of them as its name."""
+
+PATTERNS = _exported(patterns, agents, tools)
+"""More names of the language in a cell. Variables of the notebook take precedence."""
+
+
 class CellProgram:
-    """`program` with its line's engine, sampling and views. Calling it shows the views."""
+    """A `SglFunction` with the engine, sampling options and views of its cell's line."""
 
     def __init__(self, program: SglFunction, line: CellLine, session: Session) -> None:
         self._program, self._line, self._session = program, line, session
         self.__name__: str = program.func.__name__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Inside another program (a state first): run there. Else run it and show the views."""
+        """Run with views; with a state as first argument, run as a part of that program."""
         if args and isinstance(args[0], ProgramState):
             return self._program(*args, **kwargs)
-        return self.in_cell(lambda: self.run(*args, **kwargs), [])
+        return self.show(lambda: self.run(*args, **kwargs), [])
 
     def run(self, *args: Any, **kwargs: Any) -> ProgramState:
         """Run the program without views, as `sgnb.function(...).run` does."""
@@ -43,79 +68,207 @@ class CellProgram:
         return self._program.run_batch(batch, **self._defaults(kwargs))
 
     async def arun(self, *args: Any, **kwargs: Any) -> ProgramState:
-        """Run the program without holding up the event loop."""
+        """Run the program without blocking the event loop."""
         return await self._program.arun(*args, **self._defaults(kwargs))
 
     def dry(self, *args: Any, **kwargs: Any) -> DryReport:
-        """What a run would ask of the engine: tokens, grammars, warnings. Generates nothing."""
+        """Return the tokens, grammars and warnings of a run, without generating."""
         kwargs = {**dict(self._line.sampling), **kwargs}
-        return dry_run(self._program, self._engine().engine, args, kwargs)
+        return dry_run(self._program, self.engine().engine, args, kwargs)
 
     def bind(self, **kwargs: Any) -> CellProgram:
-        """The same program with these arguments fixed."""
+        """Return the program with fixed arguments."""
         return CellProgram(self._program.bind(**kwargs), self._line, self._session)
 
-    def in_cell(self, work: Callable[[], Any], runs: list[Run]) -> Any:
-        """Do `work`, which starts a run, with views and time limit. The run is put into `runs`,
-        even if `work` fails."""
-        views = Views(self._backend(), self._line, self._session.traces)
+    def show(self, work: Callable[[], Any], runs: list[Run]) -> Any:
+        """Start a run by calling `work`, with views and time limit, and wait for the result.
 
-        def begun(run: Run) -> None:
+        Args:
+            work: Starts the run.
+            runs: Receives the run, also if `work` raises.
+        """
+        views = Views(self.backend(), self._line, self._session.traces)
+
+        def open_views(run: Run) -> None:
             runs.append(run)
             views.open(run)
 
         try:
-            with first_run(begun, self._line.timeout):
+            with first_run(open_views, self._line.timeout):
                 result = work()
                 for run in runs:
                     run.join()
                 return result
         except BaseException as error:
-            for run in runs:  # interrupted while the views open, its program has not begun
+            for run in runs:  # interrupted while the views open, before the program begins
                 run.finish(error)
             raise
         finally:
             views.close()
 
-    def compared(self, work: Callable[[Executor], Any]) -> CompareReport:
-        """Do `work`, which starts a run on an executor, as often as the line's comparison wants,
-        with views."""
-        line, loaded = self._line, self._engine()
-        display = Display(loaded.emitter, () if line.quiet else line.show, static=line.static)
-        rounds = ROUNDS if line.rounds is None else line.rounds
-        report = compare(loaded, work, line.vs, rounds, line.timeout, display)
-        self._session.traces.keep(report.rows[0]["run"], report.feed)
-        return report
-
-    def in_background(self, work: Callable[[], Any]) -> Background:
-        """As `in_cell`, on a thread of its own; in a terminal without views."""
-        backend = self._backend()
-        views = Views(backend, self._line, self._session.traces) if in_kernel() else None
-        close = views.closer() if views else lambda: None
-        kind = Background if self._line.over else BackgroundState
-        background = kind(work, self._line.timeout, close)
-        if views:
-            views.open(background.run)
-        return background
-
-    def _engine(self) -> Loaded:
-        """The engine it runs on now; loads or reloads it if need be."""
+    def engine(self) -> Loaded:
+        """Return the current engine; load or reload it if needed."""
         return self._session.engines.get(self._line.model)
 
-    def _backend(self) -> Loaded | Remote:
-        """What it runs on now."""
+    def backend(self) -> Loaded | Remote:
+        """Return the current backend; load or reload it if needed."""
         return self._session.engines.backend(self._line.model)
 
     def _defaults(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        backend = {} if "backend" in kwargs else {"backend": self._backend().executor}
+        backend = {} if "backend" in kwargs else {"backend": self.backend().executor}
         return {**dict(self._line.sampling), **backend, **kwargs}
 
     def __repr__(self) -> str:
         return repr(self._program)
 
 
+class CellRun:
+    """The execution of one `%%sglang` cell."""
+
+    def __init__(
+        self, shell: InteractiveShell, session: Session, line: CellLine, label: CellLabel
+    ) -> None:
+        self.namespace: dict[str, Any] = shell.user_ns
+        self.shell, self.session, self.line, self.label = shell, session, line, label
+
+    def execute(self, text: str, body: str) -> Any:
+        """Define the program and run it as the line demands. Returns the value of the cell.
+
+        Args:
+            text: The line after `%%sglang`.
+            body: The lines below.
+        """
+        line = self.line
+        program = self._define(text, body)
+        if line.dry:
+            return self._dry(program)
+        if line.name:
+            self.session.replace(line.name)
+            self.namespace[line.name] = program
+        if line.defines_only:
+            return None
+        if line.vs:
+            return self._compare(program)
+        return self._run_in_background(program) if line.bg else self._run(program)
+
+    def _define(self, text: str, body: str) -> CellProgram:
+        line = self.line
+        if line.name in PRIMITIVES:
+            message = f"{line.name!r} is a primitive of the language"
+            raise OptionError(message, "give the program another name")
+
+        cell = f"%%sglang {text}\n{body}"
+        # The count of the shell may be that of the next cell already.
+        result = self.shell.displayhook.exec_result
+        number = result.execution_count if result else self.shell.execution_count
+        file = self.shell.compile.cache(cell, number, raw_code=cell.rstrip("\n"))
+
+        name = line.name or f"cell_{number}"
+        names = {*self.namespace, line.name}
+        words = {k: value for k, value in PATTERNS.items() if k not in names} | PRIMITIVES
+        function = compile_body(body, name, line.params, file, self.namespace, words)
+        code = Code(function, cell, body, 1 + CELL_LINES_BEFORE_BODY)
+        return CellProgram(SglFunction(function, marks=line.marks, code=code), line, self.session)
+
+    def _work(self, program: CellProgram) -> Callable[..., Any]:
+        """Return a function that starts the run and takes further options of it."""
+        line, options = self.line, self._continue_from()
+        if not line.over:
+            return partial(program.run, **line.arguments(), **options)
+        batch = evaluate_rows(line.over, self.namespace)
+        options |= {"save": line.save or None, "as_frame": line.frame}
+        return partial(program.run_batch, batch, **options)
+
+    def _continue_from(self) -> dict[str, Any]:
+        """Return the argument of `run` for `--from`."""
+        source = self.line.source
+        if not source:
+            return {}
+        if source not in self.namespace:
+            message = f"--from {source}: there is no such variable"
+            raise OptionError(message, nearest(source, self.namespace))
+        return {"continue_from": self.namespace[source]}
+
+    def _dry(self, program: CellProgram) -> DryReport:
+        """Predict a run. Binds no name, and stops no run of the same name."""
+        line = self.line
+        if not line.over:
+            return program.dry(**line.arguments(), **self._continue_from())
+        batch = evaluate_rows(line.over, self.namespace)
+        first = next(iter(Rows(batch, [param.name for param in line.params])), None)
+        if first is None:
+            raise OptionError(f"--over {line.over} is empty", "a dry run takes the first row")
+        args, kwargs = first
+        return program.dry(*args, **kwargs)
+
+    def _run(self, program: CellProgram) -> Any:
+        line = self.line
+        runs: list[Run] = []
+        try:
+            value = program.show(self._work(program), runs)
+        except BaseException as error:
+            self._bind_partial(error, runs)
+            raise
+        self.namespace[line.out] = value
+
+        if line.over and runs and runs[0].status == "error":
+            states = value if isinstance(value, list) else runs[0].states
+            self._print_failed_rows(runs[0], states)
+        return None if line.show or line.quiet else value
+
+    def _bind_partial(self, error: BaseException, runs: list[Run]) -> None:
+        """Bind the states of an unfinished run, and add notes about them to the error."""
+        line = self.line
+        # A batch also knows rows that it read from a file.
+        states = getattr(error, "states", None) or (runs[0].states if runs else [])
+        if states:
+            self.namespace[line.out] = states if line.over else states[0]
+        if line.over and runs and any(error is s.program.root.error for s in runs[0].states):
+            error.add_note(f"all {len(runs[0].states)} rows failed; this is the first's error")
+        if states and isinstance(error, KeyboardInterrupt):
+            state = f"{line.out}[i]" if line.over else line.out
+            error.add_note(f"stopped; what it had produced: {state}.text()")
+
+    def _compare(self, program: CellProgram) -> CompareReport | None:
+        line, loaded, work = self.line, program.engine(), self._work(program)
+        display = Display(loaded.emitter, () if line.quiet else line.show, static=line.static)
+        rounds = ROUNDS if line.rounds is None else line.rounds
+        report = compare(
+            loaded,
+            lambda executor: work(backend=executor),
+            line.vs,
+            rounds,
+            line.timeout,
+            display,
+        )
+        self.session.traces.keep(report.rows[0]["run"], report.feed)
+        self.namespace[line.out] = report
+        return None if line.show or line.quiet else report
+
+    def _print_failed_rows(self, run: Run, states: Sequence[Any]) -> None:
+        """Print the number of failed rows and the first error, and mark the run as read."""
+        failed = [row for row, state in enumerate(states) if state.error() is not None]
+        block = short_lines(states[failed[0]].error(), self.label)
+        head = f"{len(failed)} of {len(states)} rows failed; first {self.line.out}[{failed[0]}]:"
+        print("\n".join([head, *block]), file=sys.stderr)
+        run.mark_read()
+
+    def _run_in_background(self, program: CellProgram) -> Background:
+        """Run on a thread of its own. A terminal shows no views."""
+        line, work = self.line, self._work(program)
+        views = Views(program.backend(), line, self.session.traces) if in_kernel() else None
+        kind = Background if line.over else BackgroundState
+        background = kind(work, line.timeout, views.closer() if views else lambda: None)
+        if views:
+            views.open(background.run)
+        self.namespace[line.out] = background
+        if line.name:
+            self.session.in_background(line.name, background)
+        return background
+
+
 class Views:
-    """The views of one run, as the cell's line wants them. Make it before the run begins."""
+    """The views of one run. Create before the run begins."""
 
     def __init__(self, loaded: Loaded | Remote, line: CellLine, traces: Traces) -> None:
         self._traces = traces
@@ -123,7 +276,7 @@ class Views:
         self._display = Display(loaded.emitter, views, static=line.static, act=loaded.act)
 
     def open(self, run: Run) -> None:
-        """Main thread only, as all that displays."""
+        """Open the views. Main thread only."""
         self._display.open(run.id)
         run.meanwhile = self._display.tick
 
@@ -134,7 +287,7 @@ class Views:
             self._traces.keep(display.run.run, display.feed)
 
     def closer(self) -> Callable[[], None]:
-        """A function for any thread that has the kernel's event loop close the views."""
+        """Return a function that closes the views on the kernel's event loop, from any thread."""
         loop = asyncio.get_running_loop()
 
         def close() -> None:
@@ -143,13 +296,22 @@ class Views:
         return close
 
 
-def rows(expression: str, value: Any) -> Any:
-    """What `--over` gave as a batch: scalars are rows of one argument."""
+def evaluate_rows(expression: str, namespace: dict[str, Any]) -> Any:
+    """Evaluate `--over` as a batch. A scalar becomes a row with one argument.
+
+    Raises:
+        OptionError: The expression fails, or its value is no batch.
+    """
+    try:
+        value = eval(expression, namespace)
+    except Exception as error:
+        message = f"--over {expression} cannot be evaluated"
+        raise OptionError(message, "give a Python expression") from error
     if is_frame(value) or isinstance(value, Mapping):
         return value
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         message = f"--over {expression} is of type {type(value).__name__}, which is no batch"
         hint = "give a list of dicts, tuples or scalars, a dict of lists, or a data frame"
         raise OptionError(message, hint)
-    read = (row if isinstance(row, (Mapping, tuple, list)) else (row,) for row in value)
-    return list(read) if isinstance(value, Sized) else read
+    batch = (row if isinstance(row, (Mapping, tuple, list)) else (row,) for row in value)
+    return list(batch) if isinstance(value, Sized) else batch

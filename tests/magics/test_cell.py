@@ -17,7 +17,7 @@ from sgnb.errors import Aborted, OptionError
 from sgnb.events import Alternatives
 from sgnb.lang import ProgramState
 from sgnb.magics.engines import BUNDLED
-from sgnb.magics.magic import PATTERNS
+from sgnb.magics.program import PATTERNS
 
 from ..interrupts import interrupt_in
 

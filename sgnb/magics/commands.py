@@ -1,0 +1,131 @@
+"""The commands of `%sglang`: one method per command, over the session and the notebook's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, get_origin
+
+from ..benchmark import OPPONENTS
+from ..errors import OptionError, nearest
+from .doctor import check
+from .options import LineCall
+from .program import evaluate_rows
+from .session import Session
+
+
+class Commands:
+    """Runs parsed commands. `namespace`: the notebook's variables."""
+
+    def __init__(self, namespace: dict[str, Any], session: Session) -> None:
+        self.namespace, self.session = namespace, session
+
+    def load(self, call: LineCall) -> None:
+        self.session.load(call.argument, **call.options)
+
+    def engine(self, call: LineCall) -> Any:
+        engines = self.session.engines
+        return engines.ls() if call.action == "ls" else getattr(engines, call.action)(call.argument)
+
+    def cache(self, call: LineCall) -> Any:
+        cache, say = self.session.cache, self.session.say
+        is_node = call.argument.isdecimal()
+        target: Any = int(call.argument) if is_node else call.argument or None
+        if target is not None and call.action not in ("pin", "unpin", "evict"):
+            message = f"%sglang cache {call.action} takes no {call.argument!r}"
+            raise OptionError(message, "pin, unpin and evict do")
+
+        match call.action:
+            case "flush":
+                say(f"freed {cache.flush():,} tokens")
+            case "pin":
+                say(f"{cache.pin(target):,} tokens are pinned")
+            case "unpin":
+                num_pins = cache.unpin(target)
+                say(f"undone: {num_pins} pin" + "s" * (num_pins != 1))
+            case "evict":
+                say(cache.evict(target).line())
+            case action:
+                return getattr(cache, action)()
+        return None
+
+    def fsm(self, call: LineCall) -> Any:
+        """Show a grammar. The argument may name a variable with a pattern or a schema."""
+        value = self.namespace.get(call.argument, call.argument)
+        is_grammar = isinstance(value, (str, dict, type)) or get_origin(value) is not None
+        return self.session.fsm(value if is_grammar else call.argument, **call.options)
+
+    def dashboard(self, call: LineCall) -> None:
+        self.session.dashboard()
+
+    def trace(self, call: LineCall) -> Any:
+        traces = self.session.traces
+        if call.argument == "on":
+            traces.on()
+            self.session.say("recording; %sglang trace off ends it and shows it")
+            return None
+        trace = traces.off() if call.argument == "off" else traces(call.argument or "last")
+        if not call.options.get("export"):
+            return trace
+        self.session.say(f"written: {trace.save(call.options['export'])}")
+        return None
+
+    def bench(self, call: LineCall) -> Any:
+        options = dict(call.options)
+        if options.pop("paper", False):
+            return self._bench_paper(call.argument, options)
+        if not call.argument:
+            raise OptionError("%sglang bench needs a program", "%sglang bench PROGRAM, or --paper")
+        if call.argument not in self.namespace:
+            message = f"%sglang bench {call.argument}: there is no such program"
+            raise OptionError(message, nearest(call.argument, self.namespace))
+
+        out, over = options.pop("out", ""), options.pop("over", "")
+        if over:
+            options["rows"] = evaluate_rows(over, self.namespace)
+        if "against" in options:
+            options["against"] = [self._opponent(name) for name in _split(options["against"])]
+        program = self.namespace[call.argument]
+        return self._report(partial(self.session.bench, program, **options), out)
+
+    def runs(self, call: LineCall) -> Any:
+        return self.session.runs()
+
+    def stop(self, call: LineCall) -> None:
+        stopped = self.session.stop(call.argument or "all")
+        self.session.say(f"stopped {', '.join(stopped)}" if stopped else "nothing was running")
+
+    def doctor(self, call: LineCall) -> Any:
+        return check()
+
+    def _bench_paper(self, argument: str, options: dict[str, Any]) -> Any:
+        if unused := options.keys() - {"repeats", "clock", "out"}:
+            flag = f"--{min(unused)}"
+            raise OptionError(f"{flag} has no effect with --paper", "the workloads define it")
+        out = options.pop("out", "")
+        return self._report(partial(self.session.bench_paper, *_split(argument), **options), out)
+
+    def _opponent(self, name: str) -> Any:
+        """Return the program of a variable, unless the name is a known library."""
+        value = self.namespace.get(name)
+        return value if name not in OPPONENTS and hasattr(value, "run_batch") else name
+
+    def _report(self, measure: Callable[[], Any], out: str) -> Any:
+        """Return the report and bind it to `out`. An interrupt prints and binds a partial one."""
+        report: Any = None
+        try:
+            report = measure()
+        except BaseException as error:
+            report = getattr(error, "report", None)
+            if report is not None:
+                self.session.say("\n".join(getattr(report, "lines", [repr(report)])))
+            raise
+        finally:
+            if out and report is not None:
+                self.namespace[out] = report
+        return report
+
+
+def _split(names: str) -> list[str]:
+    """Split names at commas."""
+    return [name.strip() for name in names.split(",") if name.strip()]
