@@ -37,6 +37,7 @@ NAMES = (
     "compiler",
     "code_motion",
     "models",
+    "damaged_files",
     "hybrid",
     "planning",
     "bounds",

@@ -34,6 +34,10 @@ class OptionError(SgnbError, ValueError):
     """An option that does not exist, or a value outside its range."""
 
 
+class RecordError(OptionError):
+    """A saved snapshot, graph, recording or row that is damaged, or from another version."""
+
+
 class ModelError(SgnbError):
     """A model that cannot be found, read, or run as a decoder."""
 

@@ -7,9 +7,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from sgnb.grammar.compiler import cache_folder
+from sgnb.cache_file import cache_folder
 
-ASK = "from sgnb.grammar.compiler import cache_folder; print(cache_folder())"
+ASK = "from sgnb.cache_file import cache_folder; print(cache_folder())"
 
 
 def test_the_users_cache_is_left_alone() -> None:

@@ -1,13 +1,13 @@
-"""Everything that happens, as small frozen values: how anyone learns what the engine does.
+"""Events of engine and language as small frozen values, and the log of an engine.
 
 The engine and the language emit; views, recorders and tests read. Emitting does no I/O and never
-waits for a reader: the log is bounded, and a reader that falls behind is told how many records it
-lost. One log belongs to one engine; that of another engine, which programs on this one ask too, can
-join it. Imports nothing of ours.
+waits for a reader. The log is bounded, and a slow reader gets the number of lost records. The log
+of another engine can join the log if programs ask both engines. Imports only `codec`, `errors` and
+`latch`.
 
-Tokens are ids everywhere; `TokensNamed` gives each id's bytes once, before its first use, so that a
-recorded log can be shown without the tokenizer. A branch is one stream of a program: "0", and for
-what it forks "0.0", "0.1"; the programs of a batch are the branches "0", "1", ... of one run.
+Events hold token ids. `TokensNamed` has the bytes of each id once, before the first use, for views
+without the tokenizer. A branch is a stream of a program: "0", and "0.0", "0.1" for forks of "0".
+The programs of a batch are the branches "0", "1", ... of one run.
 """
 
 from __future__ import annotations

@@ -8,8 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass
+from math import inf
 from string import ascii_uppercase
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from ..codec import Range
+
+Signed = Annotated[int, Range(-1)]
+"""At least -1: an absent number or a decrement. Integers of other fields are at least 0."""
+
+Logprob = Annotated[float, Range(-inf)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +104,17 @@ class Sampled(NamedTuple):
 
     request: int
     token: int
-    logprob: float  # the model's own, before temperature and filters
+    logprob: Logprob  # the model's own, before temperature and filters
 
 
 class Masked(NamedTuple):
     """The grammar mask of one token of `sampled`."""
 
     request: int
-    allowed: int  # tokens that the mask left
-    kept: float  # the natural logarithm of their probability by the model
-    before: int  # the grammar's state; -1 where states have no numbers
-    after: int  # its state after the token
+    allowed: int  # number of allowed tokens
+    kept: Logprob  # natural logarithm of the model's probability of all allowed tokens
+    before: Signed  # state of the grammar; -1 for a grammar without numbered states
+    after: Signed  # state after the token
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +142,7 @@ class Alternatives:
 
     request: int
     tokens: tuple[int, ...]
-    logprobs: tuple[float, ...]  # the model's own, as in `Sampled`
+    logprobs: tuple[Logprob, ...]  # the model's own, as in `Sampled`
     allowed: tuple[bool, ...]  # by the grammar
 
 
@@ -176,7 +184,7 @@ class AutomatonDrawn:
     targets: tuple[int, ...]  # that of the state it leads to,
     ways: tuple[int, ...]  # the index into `texts` and `paths`,
     parts: tuple[int, ...]  # the index into `part_names`,
-    tracks: tuple[int, ...]  # and that of the line below the states that it takes, or -1
+    tracks: tuple[Signed, ...]  # the line below the states, or -1
     texts: tuple[str, ...]  # for people: characters in brackets, forced ones in quotes; or ""
     paths: tuple[tuple[tuple[str, ...], ...], ...]  # bytes that lead to the target
     part_names: tuple[str, ...]  # parts of the pattern or schema
@@ -192,8 +200,8 @@ class Jumped:
     dropped: int  # last tokens of the output that retokenizing replaced
     tokens: tuple[int, ...]  # ids, those of the replaced ones included
     data: str  # the bytes appended, as latin-1
-    before: int  # the grammar's state; -1 where states have no numbers
-    after: int  # its state after the text
+    before: Signed  # state of the grammar; -1 for a grammar without numbered states
+    after: Signed  # state after the text
     labels: tuple[str, ...]  # parts of the pattern or schema that the text comes from
 
 
@@ -228,10 +236,10 @@ class NodeEvicted:
 
 @dataclass(frozen=True, slots=True)
 class NodeLocked:
-    """The lock count of the node and its ancestors changed, that of the root excepted."""
+    """The lock count of the node and its ancestors changed, except the root's."""
 
     node: int
-    delta: int  # 1 or -1
+    delta: Signed  # 1 or -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +248,7 @@ class NodePinned:
 
     node: int
     owner: str
-    delta: int  # 1 or -1
+    delta: Signed  # 1 or -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +370,7 @@ class ChoiceMade:
     branch: str
     name: str  # the variable it set
     choices: tuple[str, ...]
-    scores: tuple[float, ...]  # one for each choice; the largest wins
+    scores: tuple[Logprob, ...]  # one for each choice; the largest wins
     chosen: str  # what was appended
 
 

@@ -36,8 +36,10 @@ LOG_MEMORY = 32 << 20
 RECORD_BYTES = 200
 """What a record takes beside what grows with its event."""
 
+_NUMBERS = ("int", "Signed", "float", "bool")
+
 _GROWING = {
-    kind: tuple(f.name for f in fields(kind) if f.type not in ("int", "float", "bool"))
+    kind: tuple(f.name for f in fields(kind) if f.type not in _NUMBERS)
     for kind in EVENT_KINDS.values()
 }
 """The fields of an event that can be of any size."""
@@ -45,7 +47,7 @@ _GROWING = {
 _SCALAR = {
     kind: attrgetter(*names)
     for kind in EVENT_KINDS.values()
-    if len(names := [f.name for f in fields(kind) if f.type in ("int", "float", "str")])
+    if len(names := [f.name for f in fields(kind) if f.type in (*_NUMBERS, "str")])
     == len(fields(kind))
     > 1
 }

@@ -8,14 +8,30 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
+from dataclasses import dataclass, fields, replace
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from types import GenericAlias
+from typing import Any, get_type_hints
 
+from ..codec import build, parse, reading
+from ..errors import shown
 from ..latch import Latch
 from .columns import Columns
-from .kinds import EVENT_KINDS, Extended, Masked, Sampled, StepRan
+from .kinds import (
+    EVENT_KINDS,
+    Alternatives,
+    AutomatonDrawn,
+    BranchStarted,
+    ChoiceMade,
+    Extended,
+    Jumped,
+    Masked,
+    NodeAdded,
+    Sampled,
+    StepRan,
+    TokensNamed,
+)
 from .log import EventLog, Record
 from .reader import Reader
 
@@ -80,6 +96,14 @@ _encoder = json.JSONEncoder(default=list, separators=(",", ":"))
 ROWS = {"extended": Extended, "sampled": Sampled, "masked": Masked}
 """The fields of `StepRan` that hold rows."""
 
+_COLUMNS: dict[type, dict[str, Any]] = {
+    row: {
+        name: GenericAlias(tuple, (hint, ...))
+        for name, hint in get_type_hints(row, include_extras=True).items()
+    }
+    for row in ROWS.values()
+}
+
 
 def _columns(kind: Any, rows: Any) -> dict[str, tuple[Any, ...]]:
     if isinstance(rows, Columns):
@@ -87,30 +111,114 @@ def _columns(kind: Any, rows: Any) -> dict[str, tuple[Any, ...]]:
     return dict(zip(kind._fields, zip(*rows, strict=True) if rows else repeat(()), strict=False))
 
 
-def decode(line: str) -> Record:
-    """The inverse of `encode`. An unknown kind is a KeyError; `load` skips such lines."""
-    body = json.loads(line)
-    seq, t, kind = body.pop("seq"), body.pop("t"), body.pop("kind")
-    engine = body.pop("of_engine", 0)
-    cls = EVENT_KINDS[kind]
-    values = {name: _tuples(value) for name, value in body.items()}
-    if cls is StepRan:
-        for name, row in ROWS.items():
-            values[name] = Columns(row, *body[name].values())
-    return Record(seq, t, cls(**values), engine)
+@dataclass
+class _Head:
+    """The keys of a line before those of the event."""
+
+    seq: int
+    t: float
+    kind: str
+    of_engine: int = 0
+
+
+def decode(line: str | bytes) -> Record:
+    """Return the record of a line of `encode`.
+
+    Raises:
+        RecordError: the line is damaged, or its kind is unknown.
+    """
+    with reading("the line", _HINT):
+        record = _record(parse(line))
+        if record is None:
+            raise ValueError("its kind is unknown")
+    return record
 
 
 def load(path: str | Path) -> Iterator[Record]:
-    """The records of a file written by `Recorder`, without kinds that this version lacks."""
-    with Path(path).open(encoding="utf-8") as file:
-        yield from replay(file)
+    """Read a file of `Recorder`; skip unknown kinds.
+
+    Raises:
+        RecordError: a line is damaged.
+    """
+    with Path(path).open("rb") as file:
+        yield from replay(file, str(path))
 
 
-def replay(lines: Iterable[str]) -> Iterator[Record]:
-    for line in lines:
-        if json.loads(line)["kind"] in EVENT_KINDS:
-            yield decode(line)
+def replay(lines: Iterable[str | bytes], source: str = "the recording") -> Iterator[Record]:
+    """Decode lines; skip unknown kinds. Errors name `source` and the number of the line."""
+    for number, line in enumerate(lines, 1):
+        with reading(f"line {number} of {source}", _HINT):
+            record = _record(parse(line))
+        if record is not None:
+            yield record
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
+_HINT = "Use a file that events.Recorder or trace.save has written."
+
+
+def _record(line: Any) -> Record | None:
+    """Return None for an unknown kind. Raise ValueError for a damaged line."""
+    head = build(_Head, line)
+    kind = EVENT_KINDS.get(head.kind)
+    if kind is None:
+        return None
+    if kind is StepRan:
+        rows: dict[str, Any] = {name: _rows(row, line[name]) for name, row in ROWS.items()}
+        event = replace(build(StepRan, line | dict.fromkeys(ROWS, ())), **rows)
+    else:
+        event = build(kind, line)
+    _check(event)
+    return Record(head.seq, head.t, event, head.of_engine)
+
+
+def _rows(kind: Any, table: Any) -> Columns[Any]:
+    """table: the columns by name."""
+    columns = [build(column, table[name]) for name, column in _COLUMNS[kind].items()]
+    if len(set(map(len, columns))) > 1:
+        raise ValueError(f"the columns of {kind.__name__} have different lengths")
+    return Columns(kind, *columns)
+
+
+def _check(event: Any) -> None:
+    """Raise ValueError if fields of the event contradict each other."""
+    match event:
+        case TokensNamed():
+            _check_lengths(event, "ids", "pieces")
+            "".join(event.pieces).encode("latin-1")
+        case Jumped():
+            event.data.encode("latin-1")
+        case Alternatives():
+            _check_lengths(event, "tokens", "logprobs", "allowed")
+        case ChoiceMade():
+            _check_lengths(event, "choices", "scores")
+        case NodeAdded() if not event.tokens:
+            raise ValueError("a node without tokens")
+        case BranchStarted() if event.parent and not event.branch.startswith(f"{event.parent}."):
+            raise ValueError(f"{shown(event.parent)} is not the parent of {shown(event.branch)}")
+        case AutomatonDrawn():
+            _check_drawing(event)
+
+
+def _check_drawing(event: AutomatonDrawn) -> None:
+    _check_lengths(event, "states", "columns", "rows")
+    _check_lengths(event, "starts", "targets", "ways", "parts", "tracks")
+    _check_lengths(event, "texts", "paths")
+    sizes = {
+        "columns": len(event.states),
+        "rows": len(event.states),
+        "starts": len(event.states),
+        "targets": len(event.states),
+        "ways": len(event.texts),
+        "parts": len(event.part_names),
+        "tracks": len(event.starts),
+    }
+    for name, size in sizes.items():
+        if max(getattr(event, name), default=-1) >= size:
+            raise ValueError(f"{name}: {max(getattr(event, name))} is outside of {size}")
+    if not event.states or not all(paths and all(map(any, paths)) for paths in event.paths):
+        raise ValueError("a drawing without states, or an edge without a path")
+
+
+def _check_lengths(event: Any, *names: str) -> None:
+    if len({len(getattr(event, name)) for name in names}) > 1:
+        raise ValueError(f"{', '.join(names)} have different lengths")

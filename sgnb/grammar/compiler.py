@@ -6,24 +6,20 @@ long, cached on disk and shared by engines; the grammar library's part is for on
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import os
-import tempfile
 import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from threading import Lock
 from typing import Any
 from unicodedata import unidata_version
 from weakref import WeakValueDictionary
 
+from ..cache_file import CacheFile
 from ..errors import GrammarError
 from .automaton.automaton import Automaton
 from .automaton.compressed import Compressed
@@ -36,8 +32,9 @@ from .schema.suspects import suspects as schema_suspects
 from .spec import GrammarSpec
 from .vocabulary import Vocabulary
 
-FORMAT = 4
-"""Version of the disk cache: counts up when the same spec may give another automaton."""
+FORMAT = 5
+"""Version of the disk cache: counts up when the same spec may give another automaton or other
+bytes."""
 
 WORTH_KEEPING = 0.005
 """Seconds of compile time from which the disk cache pays."""
@@ -45,7 +42,6 @@ WORTH_KEEPING = 0.005
 THREADS = 4
 """Grammars compiled at a time: a hard one must not keep easy ones waiting."""
 
-KEPT_ON_DISK = 1024
 KEPT_IN_MEMORY = 256
 
 
@@ -153,29 +149,34 @@ def compile_spec(spec: GrammarSpec) -> CompiledGrammar:
     What may take long is compiled in another process. An interrupt ends only the wait for it.
     """
     began = time.perf_counter()
-    kept = _place(spec)
-    lowered = _read(kept)
-    from_cache = lowered is not None
-    if lowered is None:
-        with _one_at_a_time:
-            lowered = lower_if_small(spec)
-        lowered = lowered or processes.lower(spec)
+    file = cache_file(spec)
+    content = file.read()
+    lowered = _lower(spec) if content is None else Lowered.from_bytes(content)
     seconds = time.perf_counter() - began
+
+    from_cache = content is not None
     if not from_cache and seconds > WORTH_KEEPING:
-        _keep(lowered, kept)
+        file.write(lowered.to_bytes())
     return CompiledGrammar(
         spec, lowered.automaton, lowered.lark, seconds, from_cache, lowered.why, lowered.shortest
     )
+
+
+def _lower(spec: GrammarSpec) -> Lowered:
+    with _one_at_a_time:
+        lowered = lower_if_small(spec)
+    return lowered or processes.lower(spec)
 
 
 _one_at_a_time = Lock()
 """Threads that compute take Python's lock in turns: with one of them a turn comes soon."""
 
 
-def cache_folder() -> Path:
-    """Where automata are kept between kernels: SGNB_CACHE, else the user's cache folder."""
-    user = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "sgnb")
-    return Path(os.environ.get("SGNB_CACHE") or user).expanduser() / "grammars"
+def cache_file(spec: GrammarSpec) -> CacheFile:
+    """Return the file that keeps the compiled `spec` between kernels."""
+    return CacheFile(
+        "grammars", FORMAT, unidata_version, spec.kind, spec.whitespace, spec.strict, spec.text
+    )
 
 
 def _from_library(compiled: CompiledGrammar, vocabulary: Vocabulary) -> LibraryGrammar:
@@ -193,34 +194,3 @@ def _from_library(compiled: CompiledGrammar, vocabulary: Vocabulary) -> LibraryG
         )
     except GrammarError as error:
         raise library_error(compiled.why, error) from error
-
-
-def _place(spec: GrammarSpec) -> Path:
-    asked = (FORMAT, unidata_version, spec.kind, spec.whitespace, spec.strict, spec.text)
-    key = "\0".join(map(str, asked))
-    return cache_folder() / hashlib.sha256(key.encode()).hexdigest()[:40]
-
-
-def _read(place: Path) -> Lowered | None:
-    try:
-        return Lowered.from_bytes(place.read_bytes())
-    except OSError:
-        return None
-
-
-def _keep(lowered: Lowered, place: Path) -> None:
-    """Write it to the disk cache, never half a file, and evict the oldest files. A full disk is no
-    error."""
-    with suppress(OSError):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=place.parent, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(lowered.to_bytes())
-            os.replace(draft, place)
-        except BaseException:
-            Path(draft).unlink(missing_ok=True)
-            raise
-        files = sorted(place.parent.iterdir(), key=lambda file: file.stat().st_mtime)
-        for old in files[:-KEPT_ON_DISK]:
-            old.unlink(missing_ok=True)

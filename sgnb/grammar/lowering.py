@@ -52,15 +52,11 @@ class Lowered:
         return _LARK + json.dumps([self.lark, self.why, shortest]).encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Lowered | None:
-        """What `to_bytes` gave; None for anything else."""
+    def from_bytes(cls, data: bytes) -> Lowered:
+        """Return the object of which `to_bytes` returned `data`."""
         if not data.startswith(_LARK):
-            automaton = Automaton.from_bytes(data)
-            return None if automaton is None else cls(automaton, None)
-        try:
-            lark, why, shortest = json.loads(data.removeprefix(_LARK))
-        except ValueError:
-            return None
+            return cls(Automaton.from_bytes(data), None)
+        lark, why, shortest = json.loads(data.removeprefix(_LARK))
         return cls(None, lark, why, None if shortest is None else shortest.encode("latin-1"))
 
 

@@ -90,9 +90,7 @@ class _Process:
             raise self._failure(spec) from None
         if isinstance(answer, GrammarError):
             raise answer
-        lowered = Lowered.from_bytes(answer)
-        assert lowered is not None
-        return lowered
+        return Lowered.from_bytes(answer)
 
     def _read(self) -> Any:
         """The next answer; EOFError when it has not come in `PATIENCE` seconds."""

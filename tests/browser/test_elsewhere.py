@@ -104,6 +104,21 @@ def test_hostile_text_is_text_in_a_page_from_disk(page: Page, tmp_path: Path, wi
     assert page.evaluate("window.__sgnb.page.stats.missing") == 0
 
 
+def test_a_compared_run_that_asked_a_service_is_drawn(page: Page, tmp_path: Path) -> None:
+    """Calls of a service have no request number to select."""
+    log = EventLog()
+    list(demo(log))
+    log.emit(events.ModelAsked("r1", "0", "x", 1, "a service", 1))
+    log.emit(events.ModelAnswered("r1", "0", 3, 0, 2))
+    for variant in ("as it is", "nocache"):
+        log.emit(events.VariantRan("c", variant, "r1", ""))
+    page.goto(kept(log).save(tmp_path / "trace.html").as_uri())
+    tab = page.locator(".sgnb-tab[data-view=compare]")
+    if tab.get_attribute("aria-selected") != "true":
+        tab.click()
+    expect(page.locator(".sgnb-compared tbody tr")).to_have_count(2)
+
+
 def test_hostile_text_is_text_in_the_twin(page: Page, tmp_path: Path) -> None:
     """Where it has the least shelter: as a part of the page, as nbconvert places it."""
     path = tmp_path / "twin.html"

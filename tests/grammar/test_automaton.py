@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors import numpy as numpy_tensors
 
 from sgnb.errors import GrammarError
 from sgnb.grammar.automaton.automaton import DEAD, FAR, START, Automaton, build
@@ -441,7 +440,7 @@ def test_builds_are_repeatable() -> None:
 def test_bytes_and_back() -> None:
     found = automaton(EXAMPLE)
     loaded = Automaton.from_bytes(found.to_bytes())
-    assert loaded is not None and same(found, loaded)
+    assert same(found, loaded)
     assert accepts(loaded, "né1b".encode()) and not loaded.table.flags.writeable
 
 
@@ -455,40 +454,7 @@ def test_reading_takes_no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     data = found.to_bytes()
     monkeypatch.setattr(ast, "parse", fail)
     loaded = Automaton.from_bytes(data)
-    assert loaded is not None and same(found, loaded)
-
-
-def test_broken_bytes_are_not_read() -> None:
-    data = automaton(EXAMPLE).to_bytes()
-    for broken in (
-        b"",
-        b"text",
-        data[: len(data) // 2],
-        data[:200] + b"\xff" * 50 + data[250:],
-        data[:-30],
-    ):
-        assert Automaton.from_bytes(broken) is None
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("format", lambda array: array + 1),
-        ("table", lambda array: array + 100),
-        ("table", lambda array: array.astype(np.int64)),
-        ("table", lambda array: array[:, :1]),
-        ("classes", lambda array: array[:255]),
-        ("final", lambda array: array[1:]),
-        ("pairs", lambda array: array + 100),
-        ("names", lambda array: array[:-1]),
-        ("names", lambda array: np.frombuffer(b"[1]", np.uint8)),
-    ],
-)
-def test_parts_that_do_not_fit_are_not_read(name: str, change: object) -> None:
-    parts = numpy_tensors.load(automaton(EXAMPLE).to_bytes())
-    parts[name] = change(parts[name])  # type: ignore[operator]
-    data = numpy_tensors.save({key: np.ascontiguousarray(part) for key, part in parts.items()})
-    assert Automaton.from_bytes(data) is None
+    assert same(found, loaded)
 
 
 def test_random_bytes_agree_with_the_language() -> None:

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from sgnb import cache_file
 from sgnb.errors import GrammarError
 from sgnb.grammar import compiler
 from sgnb.grammar.compiler import GrammarCompiler, TokenGrammar, compile_spec
-from sgnb.grammar.lowering import lower
+from sgnb.grammar.lowering import Lowered, lower
 from sgnb.grammar.spec import GrammarSpec
 from sgnb.grammar.vocabulary import Vocabulary
 
@@ -68,6 +69,28 @@ def test_the_next_kernel_reads_from_disk(cache: Path) -> None:
         assert compile_spec(spec).from_cache
 
 
+@pytest.mark.parametrize("kind", ["regex", "json_schema"])
+def test_a_flipped_bit_of_the_cache_changes_no_grammar(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(compiler, "WORTH_KEEPING", 0.0)
+    spec = GrammarSpec(kind, json.dumps(TREE) if kind == "json_schema" else "(cat|dog)s?, [0-9]+")
+    rng = random.Random(3)
+
+    def lowered() -> bytes:
+        made = compile_spec(spec)
+        return Lowered(made.automaton, made.lark, made.why, made.shortest).to_bytes()
+
+    first = lowered()
+    [file] = (cache / "grammars").iterdir()
+    stored = file.read_bytes()
+    for _ in range(60):
+        flipped = bytearray(stored)
+        flipped[rng.randrange(len(stored))] ^= 1 << rng.randrange(8)
+        file.write_bytes(flipped)
+        assert lowered() == first and file.read_bytes() == stored
+
+
 def test_what_goes_to_the_library_is_kept_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiler, "WORTH_KEEPING", 0.0)
     spec = GrammarSpec("json_schema", json.dumps(TREE))
@@ -80,7 +103,7 @@ def test_a_failed_write_leaves_nothing(cache: Path, monkeypatch: pytest.MonkeyPa
     def fail(*_: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(compiler.os, "replace", fail)
+    monkeypatch.setattr(cache_file.os, "replace", fail)
     assert not compile_spec(GrammarSpec("regex", LONG)).from_cache
     assert list((cache / "grammars").iterdir()) == []
 
@@ -95,7 +118,7 @@ def test_engines_share_what_is_compiled() -> None:
 
 
 def test_the_disk_holds_a_bounded_number(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "KEPT_ON_DISK", 2)
+    monkeypatch.setattr(cache_file, "MAX_FILES", 2)
     monkeypatch.setattr(compiler, "WORTH_KEEPING", 0.0)
     for number in range(4):
         compile_spec(GrammarSpec("regex", f"x{{{number}}}y"))

@@ -20,7 +20,7 @@ import numpy as np
 import pandas
 import pytest
 
-from sgnb.errors import Aborted, OptionError, ProgramError
+from sgnb.errors import Aborted, OptionError, ProgramError, RecordError
 from sgnb.events import BranchStarted, RunFinished, RunStarted
 from sgnb.lang import SavedState, function, gen, pool, watch
 from sgnb.lang.batches import batch
@@ -547,6 +547,32 @@ def test_a_file_of_another_kind_is_left_alone(make: Any, tmp_path: Path, text: s
     with pytest.raises(OptionError, match="is no row of a batch"):
         simple.run_batch([("0",)], save=file, backend=make("x"))
     assert file.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("variables", ["a"]), ("meta", None), ("content", 5), ("roles", [{"role": 1}]),
+        ("tokens", "many"), ("tokens", -3), ("seconds", [1]), ("row", {}), ("error", 0),
+        ("arguments", []),
+    ],
+)  # fmt: skip
+def test_a_changed_row_is_refused(make: Any, tmp_path: Path, name: str, value: Any) -> None:
+    file = tmp_path / "rows.jsonl"
+    simple.run_batch([("0",), ("1",)], save=file, backend=make("x"))
+    first, second = file.read_text().splitlines()
+    file.write_text("\n".join([first, json.dumps(json.loads(second) | {name: value}), ""]))
+    with pytest.raises(RecordError, match=rf"line 2 of .*is no row of a batch.*{name}: "):
+        simple.run_batch([("0",)], save=file, backend=make("x"))
+
+
+@pytest.mark.parametrize("end", [b"\0", b"\xff\n", b"[" * 100_000 + b"\n", b'{"row": 1e999}\n'])
+def test_a_damaged_end_of_saved_rows_is_refused(make: Any, tmp_path: Path, end: bytes) -> None:
+    file = tmp_path / "rows.jsonl"
+    simple.run_batch([("0",)], save=file, backend=make("x"))
+    file.write_bytes(file.read_bytes() + end)
+    with pytest.raises(RecordError, match="is no row of a batch"):
+        simple.run_batch([("0",)], save=file, backend=make("x"))
 
 
 def test_a_file_that_cannot_be_made(fake: Any, tmp_path: Path) -> None:

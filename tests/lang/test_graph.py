@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 
 import sgnb as sgl
-from sgnb.errors import OptionError, ProgramError, TraceError
+from sgnb.errors import OptionError, ProgramError, RecordError, TraceError
 from sgnb.events import BranchStarted, GenerationDone, ProgramCalled, RunStarted, TextAppended
 from sgnb.lang import CompiledProgram, Graph, function, set_default_executor
 from sgnb.lang.executor import Call
@@ -937,8 +937,83 @@ def test_other_models_and_functions_run_and_are_not_saved(make: type[FakeExecuto
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 1}', '{"format": 2, "x": 1}'])
 def test_what_is_no_saved_graph(text: str) -> None:
-    with pytest.raises(ProgramError, match="no graph that can be read"):
+    with pytest.raises(RecordError, match="the graph cannot be read"):
         Graph.from_json(text)
+
+
+@function
+def forking(s: Any, word: str) -> None:
+    s += sgl.user("Say {" + word + "}") + sgl.gen("a", stop=word)
+    for fork in (forks := s.fork(2)):
+        fork += sgl.gen("tip", max_tokens=3)
+    forks.join()
+    s += s["a"]
+
+
+def changed_graph(path: str, value: Any) -> str:
+    """The saved graph with another value at `path`."""
+    whole = json.loads(forking.trace().to_json())
+    *above, last = [int(part) if part.isdigit() else part for part in path.split("/")]
+    parent = whole
+    for key in above:
+        parent = parent[key]
+    parent[last] = value
+    return json.dumps(whole)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("format", [2]), ("nodes", []), ("nodes", {"list": []}), ("nodes/1/Node/0", 0),
+        ("nodes/1/Node/0", "1"), ("nodes/1/Node/0", [1]), ("nodes/1/Node/1", 77),
+        ("nodes/1/Node/2", 5), ("nodes/1/Node/2", {"dict": [["text", "x"], ["y"]]}),
+        ("nodes/1/Node/3", None), ("nodes/1/Node/4", {"Location": ["file"]}),
+        ("nodes/1/Node/4", {"Location": [1, "file"]}), ("nodes/1/Node/5", [1]),
+        ("nodes/1/Node/5", [[]]), ("nodes/1/Node/6", [5]), ("nodes/0/Node/2", None),
+        ("nodes/2/Node", []), ("holes", [1]), ("parameters", ["class"]),
+        ("parameters", ["word", "word"]), ("parameters", "word"), ("stopped", 1),
+        ("defaults", [["word", 1]]), ("nodes/3/Node/2", {"Variable": [0, "b", 0, None, None]}),
+        ("nodes/3/Node/2", {"Argument": [[], None]}), ("nodes/3/Node/2", {"Nothing": []}),
+    ],
+)  # fmt: skip
+def test_a_changed_graph_is_refused(path: str, value: Any) -> None:
+    with pytest.raises(RecordError, match="the graph cannot be read"):
+        Graph.from_json(changed_graph(path, value))
+
+
+def test_a_text_with_the_mark_of_another_hole_is_refused() -> None:
+    text = forking.trace().to_json()
+    mark = json.dumps(chr(0x100000))[1:-1]
+    assert text.count(mark) == 1
+    with pytest.raises(RecordError, match="the graph cannot be read"):
+        Graph.from_json(text.replace(mark, json.dumps(chr(0x100007))[1:-1]))
+
+
+def test_odd_names_of_a_graph_are_printed_and_drawn() -> None:
+    graph = Graph.from_json(changed_graph("nodes/1/Node/3", "a\0\ud800\x1b[31m\u202e"))
+    options = Graph.from_json(changed_graph("nodes/6/Node/2/Gen/1/0/0", "a\0\ud800\x1b"))
+    labels = [node.label() for node in options.nodes]
+    for text in (str(graph), graph.to_dot(), graph.to_svg(), repr(graph), *labels):
+        assert "\0" not in text and "\x1b" not in text and text.encode()
+    ElementTree.fromstring(graph.to_svg())
+
+
+def test_a_graph_with_a_deep_value_is_saved_and_read_or_refused() -> None:
+    deep: Any = "x"
+    for levels in range(1, 400):
+        deep = [deep]
+        if levels in (50, 150, 399):
+
+            @function
+            def program(s: Any, value: Any = deep) -> None:
+                s["a"] = value
+
+            graph = program.trace()
+            if levels == 50:
+                assert Graph.from_json(graph.to_json()) == graph
+            else:
+                with pytest.raises(ProgramError, match="cannot be saved"):
+                    graph.to_json()
 
 
 def test_defaults_and_given_values(make: type[FakeExecutor]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sgnb.errors import OptionError
+from sgnb.errors import OptionError, RecordError
 from sgnb.lang import (
     Snapshot,
     assistant,
@@ -29,6 +29,11 @@ from .fake import answer_by_hash
 TEMPLATE = ChatTemplate(
     "other", {"system": ("[S]", "[/S]"), "user": ("[U]", "[/U]"), "assistant": ("[A]", "[/A]")}
 )
+
+
+EMPTY: dict[str, Any] = {
+    "sgnb": 1, "tokenizer": "", "segments": [], "messages": [], "earlier": {}, "variables": {},
+}  # fmt: skip
 
 
 @function
@@ -165,6 +170,43 @@ def test_after_an_error_what_there_was_goes_on(make: Any) -> None:
 def test_what_is_no_saved_state(text: str) -> None:
     with pytest.raises(OptionError):
         Snapshot.from_json(text)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"messages": {"a": 1}}, {"messages": [{"role": ["user"], "content": ""}]},
+        {"segments": [{"text": "a", "kind": "output", "tokens": [-5]}]},
+        {"segments": [{"text": "a", "kind": "output", "tokens": [2**70]}]},
+        {"segments": [{"text": "a", "mark": {"role": "user", "begins": 1, "previous": None}}]},
+        {"variables": [["a", 1]]}, {"earlier": {"a": "text"}}, {"tokenizer": None},
+    ],
+)  # fmt: skip
+def test_a_changed_state_is_refused(change: dict[str, Any]) -> None:
+    text = json.dumps(EMPTY | change)
+    with pytest.raises(RecordError, match=next(iter(change))):
+        Snapshot.from_json(text)
+
+
+@pytest.mark.parametrize("end", ["\0", "}", "\udc80", "[" * 100_000])
+def test_a_damaged_end_of_a_state_is_refused(end: str) -> None:
+    with pytest.raises(RecordError, match="the saved state cannot be read"):
+        Snapshot.from_json(json.dumps(EMPTY) + end)
+
+
+def test_a_variable_of_any_depth_is_saved_and_read_or_named() -> None:
+    deep: Any = "x"
+    for levels in range(1, 2_000):
+        deep = [deep]
+        if levels in (100, 250, 1_999):
+            snapshot = Snapshot((), variables={"fine": 1, "deep": deep})
+            if levels == 100:
+                assert Snapshot.from_json(snapshot.to_json()) == snapshot
+            else:
+                with pytest.raises(OptionError, match="'deep'"):
+                    snapshot.to_json()
+    with pytest.raises(RecordError, match="levels"):
+        Snapshot.from_json(json.dumps(EMPTY)[:-2] + '"x": ' + "[" * 900 + "]" * 900 + "}}")
 
 
 def test_what_cannot_be_saved_or_gone_on_from(make: Any) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sgnb.errors import OptionError
-from sgnb.events import EventLog
+from sgnb.errors import OptionError, RecordError
+from sgnb.events import EventLog, Record, VariantRan, encode
 from sgnb.viz import Feed, LogState, Trace, Trees
 
 from .make_log import HOSTILE, demo
@@ -73,11 +74,65 @@ def test_lost_records_are_said() -> None:
     assert Trace([*feed.lines, *trace.lines]).states.tree.lost == 7
 
 
+LINES: list[tuple[str, dict[str, Any]]] = [
+    ("NodeLocked", {"delta": [1]}), ("NodeAdded", {"tokens": []}), ("NodeAdded", {"parent": -1}),
+    ("StepRan", {"sampled": {"request": [1], "token": [], "logprob": []}}),
+    ("StepRan", {"extended": []}), ("StepRan", {"seconds": 1e200}), ("StepRan", {"t": "now"}),
+    ("TokensNamed", {"pieces": []}), ("TokensNamed", {"ids": [0], "pieces": ["\u4e00"]}),
+    ("BranchStarted", {"branch": "0", "parent": "0"}), ("RequestQueued", {"prompt": "123"}),
+    ("RequestFinished", {"output_tokens": None}), ("RunStarted", {"total": -1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "change"), LINES)
+def test_a_changed_record_is_refused_with_its_line(
+    tmp_path: Path, kind: str, change: dict[str, Any]
+) -> None:
+    trace, _ = make_trace()
+    lines = list(map(json.loads, trace.lines))
+    number = next(i for i, line in enumerate(lines) if line["kind"] == kind)
+    lines[number] |= change
+    (tmp_path / "run.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    with pytest.raises(RecordError, match=f"line {number + 1} of .*run.jsonl cannot be read"):
+        Trace.open(tmp_path / "run.jsonl")
+
+
+@pytest.mark.parametrize("end", [b"\0", b"\xff", b'{"seq": 1, "t": 0'])
+def test_a_damaged_end_of_a_trace_is_refused(tmp_path: Path, end: bytes) -> None:
+    trace, _ = make_trace()
+    file = trace.save(tmp_path / "run.jsonl")
+    file.write_bytes(file.read_bytes() + end)
+    with pytest.raises(RecordError, match=f"line {len(trace.lines) + 1} of"):
+        Trace.open(file)
+
+
+def test_a_comparison_of_runs_without_time_is_drawn(tmp_path: Path) -> None:
+    log = EventLog()
+    list(demo(log))
+    lines = [encode(record._replace(t=1.0)) for record in log.read().records]
+    for variant in ("as it is", "nocache"):
+        lines.append(encode(Record(1, 1.0, VariantRan("c", variant, "r1", ""))))
+    (tmp_path / "run.jsonl").write_text("\n".join(lines))
+    trace = Trace.open(tmp_path / "run.jsonl")
+    assert "nocache" in trace.text() and "nocache" in trace._repr_mimebundle_()["image/svg+xml"]
+
+
+def test_odd_names_are_printed_and_drawn(tmp_path: Path) -> None:
+    trace, _ = make_trace()
+    odd = json.dumps("0\0\ud800\x1b[31m")
+    lines = [line.replace('"branch":"0"', f'"branch":{odd}') for line in trace.lines]
+    (tmp_path / "run.jsonl").write_text("\n".join(line.replace('"parent":"0"', f'"parent":{odd}')
+        .replace('"branch":"0.', f'"branch":{odd[:-1]}.') for line in lines))  # fmt: skip
+    trace = Trace.open(tmp_path / "run.jsonl")
+    for text in (trace.text(), *trace._repr_mimebundle_().values()):
+        assert "\0" not in text and "\x1b" not in text and text.encode()
+
+
 def test_mistakes_name_the_cure(tmp_path: Path) -> None:
     trace, _ = make_trace()
     with pytest.raises(OptionError, match=r"(?s)'.htm'.*html"):
         trace.save(tmp_path / "run.htm")
-    for text in ("not json", '{"a": 1}', "[1]"):
+    for text in ("not json", '{"a": 1}', "[1]", "[" * 100_000, "\0"):
         (tmp_path / "other").write_text(text)
-        with pytest.raises(OptionError, match="holds no records"):
+        with pytest.raises(OptionError, match="cannot be read"):
             Trace.open(tmp_path / "other")

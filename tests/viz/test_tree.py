@@ -10,7 +10,7 @@ from sgnb import events
 from sgnb.events import EventLog, Record
 from sgnb.viz import LogState, TreeState
 from sgnb.viz.static.bundle import twin_bundle
-from sgnb.viz.static.plain_text import plain_text, shown, tree_text
+from sgnb.viz.static.plain_text import plain_text, shown, tree_text, walk
 from tests.counting import calls
 from tests.viz.make_log import WordEngine
 
@@ -69,6 +69,38 @@ def test_shown_nodes_are_a_tree_and_the_rest_is_counted(actions: Actions, budget
     assert all(tree.nodes[node].parent in kept for node in kept if node)
     assert len(kept) - 1 + sum(hidden.values()) == len(tree.nodes) - 1
     assert len(tree_text(tree, budget).splitlines()) <= 2 * budget + 2
+
+
+IDS = st.integers(0, 6)
+CONTRADICTING = st.lists(
+    st.one_of(
+        st.builds(events.NodeAdded, IDS, IDS, st.sampled_from([(1,), (1, 2), (2, 3, 4), (3,)])),
+        st.builds(events.NodeSplit, IDS, IDS, st.integers(0, 3)),
+        st.builds(events.NodeEvicted, IDS, st.just("memory")),
+        st.builds(events.NodeLocked, IDS, st.sampled_from([1, -1])),
+        st.builds(events.NodePinned, IDS, st.sampled_from("ab"), st.sampled_from([1, -1])),
+        st.builds(events.NodeTouched, IDS, st.integers(0, 9)),
+        st.builds(events.CheckpointKept, IDS),
+        st.builds(events.CheckpointDropped, IDS),
+        st.builds(events.RequestQueued, IDS, st.just("r"), st.just("0"), st.just("x"),
+                  st.just("generate"), st.sampled_from([(), (1,), (1, 2, 3)])),
+        st.builds(events.RequestAdmitted, IDS, st.integers(0, 9)),
+    ),
+    max_size=40,
+)  # fmt: skip
+
+
+@given(CONTRADICTING)
+@settings(max_examples=200, deadline=None)
+def test_contradicting_events_leave_a_tree_that_is_drawn(told: list[events.NodeAdded]) -> None:
+    tree = TreeState()
+    for seq, event in enumerate(told):
+        tree.apply(Record(seq, 0.0, event))
+    reached = {node.id for node in walk(tree)}
+    assert reached == tree.nodes.keys() - {0} and tree.pins.keys() <= tree.nodes.keys()
+    assert tree.tokens == sum(len(node.tokens) for node in tree.nodes.values())
+    assert tree.checkpoints == sum(node.checkpoint for node in tree.nodes.values())
+    assert twin_bundle([tree], "x")["text/plain"] == tree_text(tree)
 
 
 def test_namespaces_keep_children_of_the_root_apart() -> None:

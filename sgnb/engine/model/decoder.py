@@ -33,7 +33,7 @@ from .interface import ATTENTION
 from .lease import Setup, lease
 from .loading import first_line, load_module, pick_device, pick_dtype, place_module
 from .probe import NEITHER, Probe, check_cache, run_probe
-from .proof import check_logits, draw_texts, own_logits, proof_of, remember
+from .proof import check_logits, draw_texts, own_logits, proof_of
 from .recurrent import find_mixers, shapes_of, use_pool
 from .rope import fix_factors, fixed_length, warn_of_factors
 
@@ -157,7 +157,7 @@ def _decoder(
             stage("looking at its layers")
             mixers = find_mixers(module)
             _check_options(name, module, setup, bool(mixers))
-            if proof is None or not proof.exists():
+            if proof is None or proof.read() is None:
                 stage("computing the model's own logits, for the proof")
                 expected = own_logits(module, texts, mixers)
             use_pool(mixers, undo)
@@ -189,7 +189,8 @@ def _decoder(
                 check_logits(module, probe, states, texts, expected)
             except Exception as error:
                 raise _refusal(name, module, error) from error
-            remember(proof)
+            if proof is not None:
+                proof.write(b"proved")
         ready = undo.pop_all()
     return Decoder(
         module, name, probe, states, setup.device, context, int(vocab), eos, swaps, ready.close

@@ -7,9 +7,7 @@ What was proved is remembered on the disk, by architecture and versions.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +16,7 @@ import transformers
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from ...grammar.compiler import cache_folder
+from ...cache_file import CacheFile
 from ...sampling import SamplingParams
 from ..attention.torch_backend import TorchAttention
 from ..cache.checkpoints import StatePath
@@ -171,30 +169,22 @@ def _error(found: Tensor, expected: Tensor) -> float:
     return float(errors.median() if found.dtype in COARSE else errors.max())
 
 
-def proof_of(model: PreTrainedModel, *setup: object) -> Path | None:
-    """The file that says that a model of this architecture is proved, with these versions and this
-    setup; None for one with code or hooks that do not come with transformers or torch."""
+def proof_of(model: PreTrainedModel, *setup: object) -> CacheFile | None:
+    """Return the file that marks this architecture as proved, with these versions and this setup.
+
+    None for a model with code or hooks from outside transformers and torch.
+    """
     for module in model.modules():
         foreign = type(module).__module__.split(".")[0] not in ("transformers", "torch")
         if foreign or "forward" in vars(module) or module._forward_hooks:
             return None
     config = {k: v for k, v in model.config.to_dict().items() if k != "_name_or_path"}
     files = Path(__file__).parent.parent.rglob("*.py")
-    facts = (
+    return CacheFile(
+        "proofs",
         f"{type(model).__module__}.{type(model).__name__}",
         json.dumps(config, sort_keys=True, default=str),
         (transformers.__version__, torch.__version__),
         max(file.stat().st_mtime_ns for file in files),
         *setup,
     )
-    digest = hashlib.sha256(repr(facts).encode()).hexdigest()
-    return cache_folder().parent / "proofs" / digest
-
-
-def remember(proof: Path | None) -> None:
-    """That it holds; nothing where the disk cannot be written to."""
-    if proof is None:
-        return
-    with suppress(OSError):
-        proof.parent.mkdir(parents=True, exist_ok=True)
-        proof.touch()

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import queue
 import threading
 import warnings
 from collections import Counter
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from inspect import BoundArguments
 from pathlib import Path
 from typing import Any, TextIO
 
+from ...codec import build, dumps, parse, reading
 from ...errors import Aborted, OptionError, shown
 from ..core.program import Program
 from ..core.scope import Scope
@@ -81,6 +82,15 @@ class SavedState:
         return f"<SavedState, {shown(self.content)}>"
 
 
+@dataclass(frozen=True)
+class _RowJson:
+    """The keys of a line besides those of the state."""
+
+    row: str
+    error: str | None
+    arguments: dict[str, Any]
+
+
 @dataclass
 class SavedRows:
     """The file of a batch. Rows are known by what they depend on; those that failed are written
@@ -121,7 +131,7 @@ class SavedRows:
         """Of the call's next row with these arguments; equal rows have keys of their own."""
         try:
             given = [self.program, arguments.arguments]
-            text = json.dumps(given, sort_keys=True, default=_plain)
+            text = dumps(given, sort_keys=True, default=_plain)
         except (TypeError, ValueError) as error:
             message = f"{self._location}: a row cannot be known again: {error}"
             hint = "save= takes arguments of plain data: text, numbers, lists, dicts"
@@ -158,25 +168,22 @@ class SavedRows:
             return
         whole, torn = _split_last_line(self.path.read_bytes())
         for number, line in enumerate(whole.splitlines(), 1):
-            try:
-                row = json.loads(line)
-                key, error = row.pop("row"), row.pop("error")
-                row.pop("arguments")
-                state = None if error is not None else SavedState(**row)
-            except (ValueError, KeyError, TypeError, AttributeError):
-                raise self._foreign(f"line {number}") from None
-            if state is not None:
-                self._states[key] = state
+            with self._reading(f"line {number}"):
+                document = parse(line)
+                row = build(_RowJson, document)
+                if row.error is None:
+                    self._states[row.row] = build(SavedState, document)
         if torn:
             begin = _BEGIN.encode()
-            if not (torn.startswith(begin) or begin.startswith(torn)):
-                raise self._foreign("the last line")
+            with self._reading("the last line"):
+                if not (torn.startswith(begin) or begin.startswith(torn)):
+                    raise ValueError(f"it does not begin with {_BEGIN}")
             with self.path.open("r+b") as file:
                 file.truncate(len(whole))
 
-    def _foreign(self, where: str) -> OptionError:
-        message = f"{self._location}: {where} of {self.path} is no row of a batch"
-        return OptionError(message, "give save= a file of its own")
+    def _reading(self, line: str) -> AbstractContextManager[None]:
+        where = f"{self._location}: {line} of {self.path} is no row of a batch, and"
+        return reading(where, "Give save= a file of its own.")
 
     def _write_all(self, file: TextIO) -> None:
         with file:
@@ -204,8 +211,8 @@ class SavedRows:
             "error": None if error is None else f"{type(error).__name__}: {error}",
         }
         try:
-            row["meta"] = json.loads(json.dumps(state.meta, default=_described))
-            return json.dumps(row, ensure_ascii=False, default=_plain)
+            row["meta"] = parse(dumps(state.meta, default=_described))
+            return dumps(row, ensure_ascii=False, default=_plain)
         except Exception as reason:  # `_plain` calls methods of the user's
             message = f"{self._location}: a row is not saved, and will run again: {reason}"
             file, number = self._location

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
 
 from ...errors import ModelError
 from .tool_format import ToolFormat
 
-ROLES = ("system", "user", "assistant")
+Role = Literal["system", "user", "assistant"]
+ROLES: tuple[str, ...] = get_args(Role)
 
 
 class TemplateError(ModelError, ValueError):

@@ -3,13 +3,13 @@ Knows no execution."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
-from typing import Any, get_args
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any, Literal
 
+from ...codec import Range, build, dumps, parse, reading
 from ...errors import OptionError, shown
 from ...segment import Kind, Segment
-from ..chat import ROLES, ChatTemplate
+from ..chat import ChatTemplate, Role
 from ..chat.tools import ToolCall
 from ..ir import RoleBegin, RoleEnd, role_text
 
@@ -63,33 +63,67 @@ class Snapshot:
             "earlier": self.earlier,
         }
         try:
-            return json.dumps(held, ensure_ascii=False, default=_written)
+            return dumps(held, ensure_ascii=False, default=_written)
         except (TypeError, ValueError):
             values = [*self.variables.items()]
             values += [(name, value) for name, all in self.earlier.items() for value in all]
-            name, value = next(pair for pair in values if not _fits(dict([pair])))
+            name, value = next(pair for pair in values if not _fits([[dict([pair])]]))
             message = f"the variable {name!r} is {shown(value)}, which JSON cannot hold"
             raise OptionError(message, "set it to text, numbers or lists of them first") from None
 
     @classmethod
     def from_json(cls, text: str) -> Snapshot:
-        """Read `text`; OptionError for one that `to_json` has not made."""
-        try:
-            held = json.loads(text)
-            if held["sgnb"] != VERSION:
-                raise OptionError(
-                    f"this state has version {held['sgnb']!r} of the format", "update sgnb"
-                )
-            return cls(
-                tuple(map(_segment, held["segments"])),
-                tuple({"role": m["role"], "content": m["content"]} for m in held["messages"]),
-                dict(held["variables"]),
-                {name: tuple(values) for name, values in held["earlier"].items()},
-                tokenizer=str(held["tokenizer"]),
-            )
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            message = f"{shown(text)} is no saved state: {type(error).__name__}: {error}"
-            raise OptionError(message, "give what state.snapshot().to_json() has made") from error
+        """Return the snapshot of which `to_json` returned `text`.
+
+        Raises:
+            RecordError: `text` is damaged or from another version of the format.
+        """
+        with reading("the saved state", "Pass the text of state.snapshot().to_json()."):
+            document = parse(text)
+            if document["sgnb"] != VERSION:
+                raise ValueError(f"its version is {shown(document['sgnb'])}, not {VERSION}")
+            saved = build(_SnapshotJson, document)
+        return cls(
+            segments=tuple(map(_segment, saved.segments)),
+            messages=tuple(map(asdict, saved.messages)),
+            variables=saved.variables,
+            earlier=saved.earlier,
+            tokenizer=saved.tokenizer,
+        )
+
+
+@dataclass(frozen=True)
+class _MarkJson:
+    """A role's beginning or end."""
+
+    role: Role
+    begins: bool
+    previous: Role | Literal["tool"] | None
+
+
+@dataclass(frozen=True)
+class _SegmentJson:
+    text: str
+    kind: Kind = "data"
+    tokens: tuple[Annotated[int, Range(0, 2**31 - 1)], ...] = ()
+    mark: _MarkJson | None = None
+
+
+@dataclass(frozen=True)
+class _MessageJson:
+    role: str
+    content: str
+
+
+@dataclass(frozen=True)
+class _SnapshotJson:
+    """The JSON of a snapshot."""
+
+    tokenizer: str
+    segments: tuple[_SegmentJson, ...]
+    messages: tuple[_MessageJson, ...]
+    variables: dict[str, Any]
+    earlier: dict[str, tuple[Any, ...]]
 
 
 def _plain(segment: Segment) -> dict[str, Any]:
@@ -101,25 +135,11 @@ def _plain(segment: Segment) -> dict[str, Any]:
     return plain | ({"tokens": segment.tokens} if segment.kind == "output" else {})
 
 
-def _segment(plain: dict[str, Any]) -> Segment:
-    text, mark = plain["text"], plain.get("mark")
-    if not isinstance(text, str):
-        raise TypeError(f"{shown(text)} is no text")
-    if mark is not None:
-        op = (RoleBegin if mark["begins"] else RoleEnd)(_role(mark["role"]))
-        previous = mark["previous"]
-        known = previous if previous in (None, "tool") else _role(previous)
-        return Segment(text, "raw", (), (op, known))
-    kind, tokens = plain["kind"], tuple(plain.get("tokens", ()))
-    if kind not in get_args(Kind) or not all(type(token) is int for token in tokens):
-        raise ValueError(f"{shown(plain)} is no stretch of a prompt")
-    return Segment(text, kind, tokens)
-
-
-def _role(name: Any) -> str:
-    if name not in ROLES:
-        raise ValueError(f"there is no role {shown(name)}")
-    return str(name)
+def _segment(saved: _SegmentJson) -> Segment:
+    if saved.mark is None:
+        return Segment(saved.text, saved.kind, saved.tokens)
+    op = (RoleBegin if saved.mark.begins else RoleEnd)(saved.mark.role)
+    return Segment(saved.text, "raw", (), (op, saved.mark.previous))
 
 
 def _written(value: Any) -> Any:
@@ -131,7 +151,7 @@ def _written(value: Any) -> Any:
 
 def _fits(value: Any) -> bool:
     try:
-        json.dumps(value, default=_written)
+        dumps(value, default=_written)
     except (TypeError, ValueError):
         return False
     return True

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
+from ...errors import printable
 from ..ir import Gen, Select
 from .holes import Argument, Variable
 from .nodes import Node, Returned
@@ -44,7 +45,7 @@ def picture(nodes: Sequence[Node], title: str) -> str:
         for i, before in enumerate(node.before):
             if i == 0 or before.stream != node.stream:  # else its text names the variable
                 lines.append(_line(*place(before), x, y))
-    told = f"The graph of {title}: {len(drawn)} nodes in {len(columns)} streams"
+    told = f"The graph of {printable(title)}: {len(drawn)} nodes in {len(columns)} streams"
     scale = max(min(1, ROOM / width), SMALLEST)
     return (
         '<svg xmlns="http://www.w3.org/2000/svg"'
@@ -66,7 +67,7 @@ def _box(node: Node, x: float, y: float) -> str:
     made, given = isinstance(node.what, Gen | Select), isinstance(node.what, Argument | Variable)
     kind = "made" if made else "given" if given else ""
     return (
-        f'<g class="{kind}"><title>{escape(f"{node.program}: {label}")}</title>'
+        f'<g class="{kind}"><title>{escape(f"{printable(node.program)}: {label}")}</title>'
         f'<rect x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="4"/>'
         f'<text x="{x + 7}" y="{y + 15}">{escape(short)}</text></g>'
     )

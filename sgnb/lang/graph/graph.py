@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ...codec import reading
+from ...errors import printable
 from ..ir import Gen, Select
 from .drawing import picture
 from .holes import Argument, Hole
 from .nodes import Called, Node, Returned
-from .saved import dumps, loads
+from .saved import load, save
 
 
 @dataclass(frozen=True)
@@ -93,30 +95,39 @@ class Graph:
     def to_json(self) -> str:
         """A text of which `from_json` makes an equal graph. ProgramError, with the line, for what
         JSON cannot hold, such as a function of yours."""
-        return dumps(vars(self), self.title)
+        return save(vars(self), self.title)
 
     @classmethod
     def from_json(cls, text: str) -> Graph:
-        """The graph of a text that `to_json` made; ProgramError for another one."""
-        return loads(text, cls)
+        """Return the graph of which `to_json` returned `text`.
+
+        Raises:
+            RecordError: `text` is damaged or from another version of the format.
+        """
+        with reading("the graph", "Pass the text of Graph.to_json()."):
+            graph = load(text, cls)
+            _ = graph.signature  # ValueError for names that no function can have
+        return graph
 
     def __repr__(self) -> str:
         streams = len({node.stream for node in self.nodes})
         calls = sum(isinstance(node.what, Gen | Select) for node in self.nodes)
         counts = (len(self.nodes), "node"), (streams, "stream"), (calls, "call")
         told = ", ".join(f"{number} {what}{'s' * (number != 1)}" for number, what in counts)
-        return f"<Graph of {self.title}: {told}{', stopped' * bool(self.stopped)}>"
+        return f"<Graph of {printable(self.title)}: {told}{', stopped' * bool(self.stopped)}>"
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
         for node in self.nodes:
-            yield node.line() + (f"  # {node.program}" if node.program != self.title else "")
+            program = f"  # {node.program}" if node.program != self.title else ""
+            yield node.line() + printable(program)
         if self.stopped:
-            yield f"# stopped: {self.stopped}"
+            yield printable(f"# stopped: {self.stopped}")
 
 
 def _quoted(text: str) -> str:
     """As Graphviz writes a text."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    escaped = printable(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import shown
+from ...errors import printable, shown
 from ...segment import Kind
 from ..core.ops import Assign, VarScopeBegin, VarScopeEnd
 from ..executor import Executor, model_name
@@ -133,7 +133,10 @@ class Node:
         return f"%{self.id} = {' + '.join([*after[:1], self.label(), *after[1:]])}"
 
     def label(self) -> str:
-        """What it is, in a few words."""
+        """Describe the node in a few printable words."""
+        return printable(self._label())
+
+    def _label(self) -> str:
         name, what, show = self.sets[0][0] if self.sets else "", self.what, self._show
         match what:
             case Constant():

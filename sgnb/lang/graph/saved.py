@@ -3,11 +3,11 @@ functions of the user's, is refused with the reason."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
+from ...codec import build, dumps, parse
 from ...errors import ProgramError, shown
 from ..chat.reasoning import Reasoning
 from ..core.choices import METHODS
@@ -38,32 +38,34 @@ _KINDS: dict[str, Any] = {
     )
 }  # fmt: skip
 _LEFT_OUT = {"before"}  # of a node: `after` says the same
+_HINT = "a graph runs without being saved; JSON holds texts, numbers, lists and dicts"
 
 
 T = TypeVar("T")
 
 
-def dumps(held: Mapping[str, Any], title: str) -> str:
-    """`held`, the parts of the graph `title` by their names, as a text. ProgramError for what JSON
-    cannot hold."""
-    saved = {name: _saved(value, title) for name, value in held.items()}
-    return json.dumps({"format": FORMAT, **saved})
+def save(parts: Mapping[str, Any], title: str) -> str:
+    """Return the parts of the graph `title`, by their names, as JSON.
 
-
-def loads(text: str, make: Callable[..., T]) -> T:
-    """What `make` makes of the parts in a text of `dumps`; ProgramError for another text."""
-    nodes: dict[int, Node] = {}
+    Raises:
+        ProgramError: JSON cannot hold a part.
+    """
     try:
-        saved = json.loads(text)
-        if saved.pop("format") != FORMAT:
-            raise ValueError(f"its format is not {FORMAT}, which this version of sgnb writes")
-        held = {name: _read(value, nodes) for name, value in saved.items()}
-        if not nodes:
-            raise ValueError("it has no nodes")
-        return make(**held)
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        message = f"this is no graph that can be read: {type(error).__name__}: {error}"
-        raise ProgramError(message, "give what Graph.to_json() gave") from None
+        saved = {name: _saved(value, title) for name, value in parts.items()}
+        return dumps({"format": FORMAT, **saved})
+    except (ValueError, RecursionError) as error:
+        raise ProgramError(f"{title}: a value cannot be saved: {error}", _HINT) from None
+
+
+def load(text: str, kind: type[T]) -> T:
+    """Return the parts in a text of `save` as a `kind`. For use inside `codec.reading`."""
+    nodes: dict[int, Node] = {}
+    saved = parse(text)
+    if saved["format"] != FORMAT:
+        raise ValueError(f"its format is {shown(saved['format'])}, not {FORMAT}")
+    parts = {name: _read(value, nodes) for name, value in saved.items()}
+    _check(list(nodes.values()))
+    return build(kind, parts)
 
 
 def _saved(value: Any, where: str) -> Any:
@@ -85,8 +87,7 @@ def _saved(value: Any, where: str) -> Any:
     for name, method in METHODS.items():
         if value is method:
             return {"method": name}
-    hint = "a graph runs without being saved; JSON holds texts, numbers, lists and dicts"
-    raise ProgramError(f"{where}: {shown(value)} cannot be saved", hint)
+    raise ProgramError(f"{where}: {shown(value)} cannot be saved", _HINT)
 
 
 def _read(held: Any, nodes: dict[int, Node]) -> Any:
@@ -103,13 +104,42 @@ def _read(held: Any, nodes: dict[int, Node]) -> Any:
         return list(inner) if name == "list" else dict(inner)
     kind = _KINDS[name]
     if kind is Location:
-        return Location(*inner)
-    made = dict(zip(_names(kind), inner, strict=True))
-    if kind is Node:
-        made["before"] = tuple(nodes[id] for id in made["after"])
-        nodes[made["id"]] = Node(**made)
-        return nodes[made["id"]]
-    return kind(**made)
+        return build(Location, inner)
+    arguments = dict(zip(_names(kind), inner, strict=True))
+    if kind is not Node:
+        return build(kind, arguments)
+    arguments["before"] = tuple(nodes[id] for id in arguments["after"])
+    node = build(Node, arguments)
+    if nodes and node.id <= next(reversed(nodes)):
+        raise ValueError(f"node {node.id} is there twice, or too late")
+    nodes[node.id] = node
+    return node
+
+
+def _check(nodes: list[Node]) -> None:
+    """Raise ValueError if a node needs a stream or a variable without an earlier node for it."""
+    if not nodes or not isinstance(nodes[0].what, Called) or nodes[0].what.run is None:
+        raise ValueError("the first node is not the call of the program")
+    streams, variables = {0}, set[tuple[int, str, int]]()
+    for node in nodes:
+        needed_streams = {node.stream}
+        match node.what:
+            case Called(run=OwnRun(caller=caller)):
+                needed_streams = {caller}
+                streams.add(node.stream)
+            case Forked(streams=children):
+                streams.update(children)
+            case Joined(streams=children):
+                needed_streams.update(children)
+        if not needed_streams <= streams:
+            raise ValueError(f"node {node.id} is on a stream that nothing begins")
+
+        holes = (node.what, *(hole for _, hole in node.holes))
+        needed = {(h.stream, h.name, h.version) for h in holes if isinstance(h, Variable)}
+        if not needed <= variables:
+            raise ValueError(f"node {node.id} reads a variable that nothing sets")
+        variables.update((node.stream, name, version) for name, version in node.sets)
+        node.line()  # KeyError for a mark without its hole
 
 
 def _names(kind: Any) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import OptionError, nearest
-from ...events import AutomatonDrawn, Record, encode, replay
+from ...events import AutomatonDrawn, Record, RunStarted, encode, load, replay
 from ..state.log import LogState
 from ..state.tree import Trees
 from ..static.automaton import automaton_picture
@@ -39,14 +39,14 @@ class Trace:
 
     @classmethod
     def open(cls, path: str | Path) -> Trace:
-        """Read a file that `save` or `events.Recorder` wrote. OptionError where it is none."""
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-        try:
-            runs = [line["run"] for line in map(json.loads, lines) if line["kind"] == "RunStarted"]
-        except (ValueError, KeyError, TypeError) as error:
-            hint = "give a .jsonl file that trace.save has written"
-            raise OptionError(f"{path} holds no records", hint) from error
-        return cls(lines, runs[0] if len(runs) == 1 else "")
+        """Read a file that `save` or `events.Recorder` wrote, without unknown kinds of records.
+
+        Raises:
+            RecordError: a line of the file is damaged.
+        """
+        records = list(load(path))
+        runs = [record.event.run for record in records if isinstance(record.event, RunStarted)]
+        return cls(map(encode, records), runs[0] if len(runs) == 1 else "")
 
     def save(self, path: str | Path, format: str = "") -> Path:
         """Write it. format: one of `FORMATS`; by default that of the path's suffix: .jsonl, .html,

@@ -110,7 +110,7 @@ function newComparePanel(host, page) {
   });
   surface.canvas.addEventListener("keydown", (event) => {
     const all = shown?.bars ?? [],
-      at = all.findIndex(({ request }) => request.id === lit?.request);
+      at = lit ? all.findIndex(({ request }) => request.id === lit.request) : -1;
     const up = { ArrowDown: 1, ArrowUp: -1 }[event.key],
       along = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (up && all.length) {
@@ -241,7 +241,7 @@ function newComparePanel(host, page) {
           run.began,
         );
         shown.bars.push({ request });
-        const token = lit?.request === request.id ? tokenAt(request, lit.position) : null;
+        const token = lit && lit.request === request.id ? tokenAt(request, lit.position) : null;
         if (!token?.t) continue;
         context.fillStyle = colours.fg;
         context.fillRect(place(token.t) - 1, y - 1, 2, COMPARED_LANE);

@@ -333,15 +333,32 @@ function markCheckpoint(state, id, kept) {
   node.checkpoint = kept;
 }
 
+// Remove the subtree of an existing node, whose eviction is missing in the log.
+function cutSubtree(state, id) {
+  const top = state.nodes.get(id);
+  if (!top || id === ROOT) return;
+  state.nodes.get(top.parent).children.delete(keyOf(top));
+  const subtree = [top];
+  for (const node of subtree) {
+    subtree.push(...[...node.children.values()].map((child) => state.nodes.get(child)));
+    state.nodes.delete(node.id);
+    state.pins.delete(node.id);
+    state.cachedTokens -= node.tokens.length;
+    state.checkpoints -= node.checkpoint;
+  }
+}
+
 const OF_TREE = {
   NodeAdded(state, event, t) {
+    cutSubtree(state, event.node);
     const parent = state.nodes.get(event.parent);
-    if (!parent) {
+    if (!parent || event.node === ROOT) {
       state.missing += 1;
       return;
     }
+    const node = newNode(event.node, event.parent, event.tokens, event.namespace, state.added + 1, t);
+    cutSubtree(state, parent.children.get(keyOf(node)));
     state.added += 1;
-    const node = newNode(event.node, event.parent, event.tokens, event.namespace, state.added, t);
     node.request = makerOf(state, parent, event.tokens);
     state.nodes.set(node.id, node);
     parent.children.set(keyOf(node), node.id);
@@ -349,7 +366,7 @@ const OF_TREE = {
   },
   NodeSplit(state, event) {
     const node = state.nodes.get(event.node);
-    if (!node) {
+    if (!node || state.nodes.has(event.upper) || event.length < 1 || event.length >= node.tokens.length) {
       state.missing += 1;
       return;
     }
@@ -371,10 +388,7 @@ const OF_TREE = {
       state.missing += 1;
       return;
     }
-    state.nodes.delete(node.id);
-    state.nodes.get(node.parent).children.delete(keyOf(node));
-    state.cachedTokens -= node.tokens.length;
-    state.checkpoints -= node.checkpoint;
+    cutSubtree(state, node.id);
     state.evicted += 1;
     state.ghosts = [...state.ghosts.slice(1 - KEPT_GHOSTS), { ...node, reason: event.reason }];
   },

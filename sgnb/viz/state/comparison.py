@@ -203,11 +203,12 @@ def _row(variant: Variant, base: RunState | None) -> dict[str, Any]:
     run = variant.shown
     if run is not None:
         figures = run.figures
+        base_seconds = base.figures.seconds if base is not None else 0.0
         row |= {
             "seconds": figures.seconds,
             "fastest": min(variant.seconds),
             "slowest": max(variant.seconds),
-            "times": figures.seconds / base.figures.seconds if base is not None else 1.0,
+            "times": figures.seconds / base_seconds if base_seconds else 1.0,
             "prompt_tokens": figures.prompt_tokens,
             "cached_tokens": figures.cached_tokens,
             "computed_tokens": figures.computed_tokens,

@@ -75,7 +75,7 @@ class TreeState:
         self.engine: EngineStarted | None = None
         self.step: StepRan | None = None
         self.lost = 0  # records
-        self.missing = 0  # events about nodes never seen, which only lost records can explain
+        self.missing = 0  # events that contradict the tree: records were lost or changed
         self._added = 0
         self._now = 0.0
         self._requests: dict[int, _Request] = {}
@@ -128,7 +128,7 @@ class TreeState:
             return
         request.admitted = True
         node, namespace, length = self.root, request.namespace, 0
-        while length < event.cached:
+        while length < min(event.cached, len(request.prompt)):
             child = node.children.get((namespace, request.prompt[length]))
             if child is None:
                 break
@@ -156,15 +156,32 @@ class TreeState:
                 request.output.append(token)
 
     def _add(self, event: NodeAdded) -> None:
-        parent = self._find(event.parent)
-        if parent is None:
+        node = Node(event.node, event.parent, event.tokens, event.namespace)
+        self._cut(node.id)
+        parent = self.nodes.get(event.parent)
+        if parent is None or node.id == ROOT:
+            self.missing += 1
             return
+        self._cut(parent.children.get(node.key, ROOT))
         self._added += 1
-        node = Node(event.node, event.parent, event.tokens, event.namespace, self._added)
-        node.made_by = self._maker(parent, event.tokens)
+        node.order, node.made_by = self._added, self._maker(parent, event.tokens)
         self.nodes[node.id] = node
         parent.children[node.key] = node.id
         self.tokens += len(node.tokens)
+
+    def _cut(self, node_id: int) -> None:
+        """Remove the subtree of an existing node, whose eviction is missing in the log."""
+        node = self.nodes.get(node_id)
+        if node is None or node_id == ROOT:
+            return
+        self.nodes[node.parent].children.pop(node.key)
+        subtree = [node]
+        for node in subtree:
+            subtree += self.children(node)
+            del self.nodes[node.id]
+            self.pins.pop(node.id, None)
+            self.tokens -= len(node.tokens)
+            self.checkpoints -= node.checkpoint
 
     def _maker(self, parent: Node, tokens: Sequence[int]) -> str:
         """The run of the request whose tokens a new node holds."""
@@ -183,6 +200,9 @@ class TreeState:
         node = self._find(event.node)
         if node is None:
             return
+        if event.upper in self.nodes or not 0 < event.length < len(node.tokens):
+            self.missing += 1
+            return
         head, tail = node.tokens[: event.length], node.tokens[event.length :]
         upper = replace(node, id=event.upper, tokens=head, children={}, checkpoint=False)
         self.nodes[upper.id] = upper
@@ -191,14 +211,9 @@ class TreeState:
         upper.children[node.key] = node.id
 
     def _evict(self, event: NodeEvicted) -> None:
-        node = self._find(event.node)
-        if node is None:
-            return
-        del self.nodes[node.id]
-        self.nodes[node.parent].children.pop(node.key)
-        self.tokens -= len(node.tokens)
-        self.checkpoints -= node.checkpoint
-        self.evicted += 1
+        if self._find(event.node) is not None:
+            self._cut(event.node)
+            self.evicted += 1
 
     def _keep(self, event: CheckpointKept) -> None:
         self._mark(event.node, True)

@@ -63,7 +63,7 @@ def run_text(state: RunState, batch_rows: int = BATCH_ROWS) -> str:
 
 def _branch_lines(state: RunState) -> Iterator[str]:
     for branch, segments, last in state.passages():
-        yield from ("", f"[{branch.name}]", visible("".join(text for _, text in segments)))
+        yield from ("", f"[{visible(branch.name)}]", visible("".join(text for _, text in segments)))
         if last:
             for name, value in branch.variables.items():
                 by = f"  (by {branch.makers[name]})" if branch.makers[name] else ""
@@ -126,7 +126,8 @@ def compare_text(state: Comparison) -> str:
     longest = max((row["seconds"] for row in state.rows() if "seconds" in row), default=0.0)
     for cells, row in zip(rows, [{}, *state.rows()], strict=True):
         padded = [cell.rjust(width) for cell, width in zip(cells, widths, strict=True)]
-        bar = "█" * max(1, round(BAR * row["seconds"] / longest)) if "seconds" in row else ""
+        share = row.get("seconds", 0.0) / longest if longest > 0 else 0.0
+        bar = "█" * max(1, round(BAR * share)) if "seconds" in row else ""
         lines.append("  ".join([cells[0].ljust(widths[0]), *padded[1:], bar]).rstrip())
     return "\n".join([*lines, *map(visible, state.lines)])
 
@@ -141,11 +142,12 @@ def compare_cells(state: Comparison) -> list[tuple[str, ...]]:
 
 def _compare_cells(row: dict[str, Any]) -> tuple[str, ...]:
     if "seconds" not in row:
-        return row["variant"], *[""] * (len(COMPARE_HEAD) - 2), "not run" * bool(row["note"])
+        empty = [""] * (len(COMPARE_HEAD) - 2)
+        return visible(row["variant"]), *empty, "not run" * bool(row["note"])
     counts = ("cached_tokens", "passes", "sampled_tokens", "jumped_tokens")
     again = f" ({row['again_tokens']:,} again)" if row["again_tokens"] else ""
     return (
-        row["variant"],
+        visible(row["variant"]),
         duration(row["seconds"]),
         spread(row["fastest"], row["slowest"]),
         f"{row['computed_tokens']:,}{again}",
@@ -169,7 +171,7 @@ def row_cells(row: Row) -> dict[str, str]:
     """What a row says, by column; of a failed one the error in the answer's place."""
     error = f"error: {row.error}" if row.error else ""
     return {
-        "#": row.branch,
+        "#": visible(row.branch),
         "cached": f"{row.cached / row.prompt:.0%}" if row.prompt else "",
         "again": f"{row.again / row.prompt:.0%}" if row.prompt else "",
         "prompt": str(row.prompt or ""),
@@ -202,7 +204,8 @@ def shared_prefix(state: RunState) -> list[list[str]]:
 
 
 def run_heading(state: RunState) -> str:
-    parts = [visible(state.title) or f"run {state.run}", state.status, _first_line(state.message)]
+    named = visible(state.title or f"run {state.run}")
+    parts = [named, visible(state.status), _first_line(state.message)]
     if state.failed and not state.message:
         first = "" if state.failed == 1 else ", the first with"
         parts.append(f"{state.failed} failed{first}: {_first_line(state.first_error)}")
