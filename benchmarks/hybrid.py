@@ -153,7 +153,7 @@ def workloads() -> Report:
                 play(engine)
                 stats = engine.stats()
             rates.append(f"{stats['hit_rate']:.3f}")
-            again = stats["again_tokens"] / stats["prompt_tokens"]
+            again = stats["recomputed_tokens"] / stats["prompt_tokens"]
         report.rows.append((title, *rates, f"{again:.3f}"))
     report.note = (
         "Hit rate: prompt tokens found in the cache and not computed. Again: share of prompt "

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import torch
 
-from sgnb.engine.cache.radix import RadixTree
+from sgnb.engine.cache.manager import CacheManager
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.loop import EngineLoop
 from sgnb.engine.request.batch import Batch
@@ -115,7 +115,7 @@ class Bench:
         self.log = EventLog()
         self.player = player or Player(tokenizer)
         scheduler = Scheduler(
-            RadixTree(self.log.emit), SlotAllocator(3_000_000), context_length=8192,
+            CacheManager(SlotAllocator(3_000_000), emit=self.log.emit), context_length=8192,
             max_step_tokens=8192, max_running=ROWS, emit=self.log.emit,
         )  # fmt: skip
         self._tokenizer = tokenizer

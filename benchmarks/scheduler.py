@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sgnb.engine.cache.radix import RadixTree
+from sgnb.engine.cache.manager import CacheManager
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request
@@ -45,8 +45,7 @@ class Driver:
     def __init__(self, slots: int, rows: int, renew: Callable[[], tuple[list[int], int]]) -> None:
         self.log = EventLog()
         self.scheduler = Scheduler(
-            RadixTree(self.log.emit),
-            SlotAllocator(slots),
+            CacheManager(SlotAllocator(slots), emit=self.log.emit),
             context_length=8192,
             max_step_tokens=8192,
             max_running=rows,
@@ -86,18 +85,19 @@ class Driver:
 
     def _tell(self, batch: Batch, sampled: Columns[Sampled]) -> None:
         scheduler, ids = self.scheduler, [r.id for r in batch.requests]
+        cache = scheduler.cache
         extended: Columns[Extended] = Columns(
             Extended, ids, batch.starts.tolist(), batch.lengths.tolist()
         )
         queued, running = len(scheduler.waiting), len(scheduler.running)
-        free, cached, own = scheduler.pool.free, scheduler.tree.size, scheduler.in_flight
+        free, cached, own = cache.slots.available, cache.tree.size, cache.in_flight
         self.log.emit(
             StepRan(scheduler.step, 0.0, extended, sampled, queued, running, free, cached, own)
         )
 
     def cache(self, prefix: list[int]) -> None:
         """Put CACHED sequences below `prefix` into the tree."""
-        tree, pool = self.scheduler.tree, self.scheduler.pool
+        tree, pool = self.scheduler.cache.tree, self.scheduler.cache.slots
         above = (
             tree.insert(np.array(prefix, np.int32), pool.allocate(len(prefix))).node
             if prefix

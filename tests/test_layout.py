@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -117,8 +118,7 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
 
 NO_TORCH = (
     "grammar",
-    "engine/cache/radix.py",
-    "engine/cache/slot_allocator.py",
+    "engine/cache/manager.py",
     "engine/scheduler.py",
     "engine/request",
     "lang",
@@ -220,6 +220,12 @@ def test_rooms_stand_on_floors(part: str, at_least: int) -> None:
             arrows |= {(room, other) for other in others & set(floor) if other != room}
     assert len(arrows) > at_least
     assert not sorted((a, b) for a, b in arrows if floor[b] >= floor[a])
+
+
+def test_the_scheduler_knows_no_payload() -> None:
+    """Recurrent states and KV slots of nodes are the cache manager's."""
+    code = (ROOT / "engine/scheduler.py").read_text(encoding="utf-8")
+    assert not re.findall(r"(?i)\w*(?:state|checkpoint|tree\b)\w*", code)
 
 
 @pytest.mark.parametrize("place", NO_TORCH)

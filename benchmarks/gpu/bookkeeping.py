@@ -30,10 +30,8 @@ class Stopwatch:
             self._wrap(self._scheduler, name, "tree and scheduler")
         self._wrap(self._log, "emit", "events")
         emit = self._log.emit
-        for owner in (
-            self._scheduler,
-            self._scheduler.tree,
-        ):  # they were given the log's method itself
+        # Both were given the log's method itself.
+        for owner in (self._scheduler, self._scheduler.cache.tree):
             self._replace(owner, "_emit", emit)
         return self
 
@@ -75,18 +73,18 @@ def schedule_milliseconds(
     as many wait."""
     import numpy as np
 
-    from sgnb.engine.cache.radix import RadixTree
+    from sgnb.engine.cache.manager import CacheManager
     from sgnb.engine.cache.slot_allocator import SlotAllocator
     from sgnb.engine.request.request import Request
     from sgnb.engine.scheduler import Scheduler
     from sgnb.sampling import SamplingParams
 
     pool = SlotAllocator(sequences * length + rows * 1000)
-    tree = RadixTree()
-    scheduler = Scheduler(tree, pool, context_length=4096, max_step_tokens=8192, max_running=rows)
+    cache = CacheManager(pool)
+    scheduler = Scheduler(cache, context_length=4096, max_step_tokens=8192, max_running=rows)
     names = np.random.default_rng(0).integers(0, 1 << 30, (sequences, length), dtype=np.int32)
     for row in names:
-        tree.insert(row, pool.allocate(length))
+        cache.tree.insert(row, pool.allocate(length))
     waiting = iter(range(1, sequences))
     params = SamplingParams(max_new_tokens=32)
     times = []

@@ -16,12 +16,12 @@ from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
+from ..engine.cache.sequence import SHARED, Sharing
 from ..engine.device.background import Background
 from ..engine.engine import Engine
 from ..engine.request.collect import gather, numbered_callbacks
 from ..engine.request.input_processor import split_samples
 from ..engine.request.output import Output
-from ..engine.request.request import SHARED, Sharing
 from ..engine.request.request_state import Origin
 from ..engine.request.tokenizer import common_tokens
 from ..errors import Aborted, EngineError, RequestError, SgnbError, printable

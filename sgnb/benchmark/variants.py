@@ -99,7 +99,7 @@ def apart(variant: str, namespace: str) -> Apart:
     """How the requests of a variant, or of the program as it is, share a part of the cache of
     their own. A call without a seed gets one by its place: the same in every run."""
     from ..backends.local import Apart
-    from ..engine.request.request import Sharing
+    from ..engine.cache.sequence import Sharing
 
     sharing = Sharing(None if variant == "nocache" else namespace, variant != "nofork")
     return Apart(sharing, jump_forward=variant != "nojump", seeded=True)

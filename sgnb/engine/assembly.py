@@ -18,11 +18,10 @@ from ..errors import OptionError, printable
 from ..events import AttentionSwitched, EngineStarted, EventLog
 from ..grammar.compiler import GrammarCompiler
 from .attention import AttentionBackend, BackendName, check_backend, make_backend
-from .cache.checkpoints import Checkpoints
 from .cache.kv_cache import KVCache
-from .cache.radix import RadixTree
+from .cache.manager import CacheManager
 from .cache.slot_allocator import SlotAllocator
-from .cache.state_pool import bytes_per_state
+from .cache.state_pool import StatePool
 from .device.memory import GIB, freeze_heap, weight_bytes
 from .device.progress import stage
 from .model.decoder import UNLIMITED, Decoder, load_decoder
@@ -74,9 +73,6 @@ class Parts:
     dtype: str
     vocab_size: int
     context_length: int
-    pool_tokens: int  # slots of the KV cache
-    token_bytes: int  # of one slot
-    state_bytes: int  # of the recurrent layers' state of one text
     eos: frozenset[int]
     tokenizer: Tokenizer | None
     grammars: GrammarCompiler | None
@@ -123,16 +119,15 @@ def assemble(
         context = min(options.context_length or decoder.context_length, decoder.context_length)
         _warn_of_cuts(name, options, decoder.context_length, kv.slots)
         log = EventLog()
-        num_states = 0 if states is None else states.states
-        scheduler = _make_scheduler(options, decoder.device, kv.slots, num_states, context, log)
+        scheduler = _make_scheduler(options, kv, states, context, log)
         status = AttentionStatus(log)
         attention = _make_attention(options, kv, decoder, status)
         device, dtype = str(decoder.device), str(decoder.dtype).removeprefix("torch.")
-        each = KVCache.bytes_per_token(decoder.shapes, decoder.dtype)
+        num_states, state_bytes = (states.states, states.unit_bytes) if states else (0, 0)
         log.emit(
             EngineStarted(
-                name, device, dtype, attention.name, kv.slots, context, each,
-                num_states, bytes_per_state(decoder.states),
+                name, device, dtype, attention.name, kv.slots, context, kv.unit_bytes,
+                num_states, state_bytes,
             )
         )  # fmt: skip
 
@@ -152,9 +147,6 @@ def assemble(
         dtype,
         decoder.vocab_size,
         context,
-        kv.slots,
-        each,
-        bytes_per_state(decoder.states),
         eos,
         text,
         None if text is None else GrammarCompiler(lambda: text.vocabulary),
@@ -197,25 +189,29 @@ def check_options(options: EngineOptions) -> None:
 
 def _make_scheduler(
     options: EngineOptions,
-    device: torch.device,
-    pool_tokens: int,
-    states: int,
+    kv: KVCache,
+    states: StatePool | None,
     context_length: int,
     log: EventLog,
 ) -> Scheduler:
     assert options.max_step_tokens and options.max_running_requests and options.checkpoint_every
-    tree = RadixTree(log.emit, options.eviction_policy)
+    # Proxies, because the runner alone holds the device's memory.
+    cache = CacheManager(
+        SlotAllocator(kv.slots, weakref.proxy(kv)),
+        SlotAllocator(states.states, weakref.proxy(states)) if states else None,
+        checkpoint_every=options.checkpoint_every,
+        prefix_cache=options.prefix_cache,
+        policy=options.eviction_policy,
+        emit=log.emit,
+    )
     return Scheduler(
-        tree,
-        SlotAllocator(pool_tokens),
+        cache,
         context_length=context_length,
         max_step_tokens=options.max_step_tokens,
         max_running=options.max_running_requests,
         policy=options.schedule_policy,
         max_overtaking=options.max_overtaking,
-        prefix_cache=options.prefix_cache,
-        shared_prefix=1 if device.type == "cpu" else SHARED_PREFIX,
-        checkpoints=Checkpoints(tree, states, options.checkpoint_every) if states else None,
+        shared_prefix=1 if kv.device.type == "cpu" else SHARED_PREFIX,
         emit=log.emit,
     )
 

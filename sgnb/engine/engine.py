@@ -25,9 +25,9 @@ from ..reservation import Reservation
 from ..sampling import SamplingParams
 from ..segment import Segment
 from .assembly import assemble, check_options
-from .cache import hand
-from .cache.hand import Evicted
-from .cache.radix import NO_STATE
+from .cache import manual
+from .cache.manual import Evicted
+from .cache.sequence import SHARED, Sharing
 from .device.errors import find_loss, forget_frames, hint_for
 from .device.memory import release_device_memory
 from .device.precompile import cancel_unclaimed
@@ -37,7 +37,7 @@ from .options import EngineOptions
 from .request.collect import agather, astreamed, gather, numbered_callbacks, streamed
 from .request.input_processor import Prompt, Sampling, read_samples
 from .request.output import Output
-from .request.request import SHARED, Request, Sharing
+from .request.request import Request
 from .request.request_state import NO_ORIGIN, OnOutput, Origin, RequestState
 from .request.waiting import SchedulePolicy
 from .scheduler import Scheduler
@@ -234,7 +234,7 @@ class Engine:
         """Forget every cached prefix that no running request uses and nobody has pinned, of one
         `namespace` or by default of all. Returns the tokens freed; 0 when called on the engine's
         own thread, as by a finalizer, where it happens after the step."""
-        return self._loop.call(lambda: self._scheduler.flush(namespace), at_once=False) or 0
+        return self._loop.call(lambda: self._cache.flush(namespace), at_once=False) or 0
 
     def pin(self, what: int | Prompt, owner: str = "user", namespace: str = "") -> int:
         """Keep from eviction and from `flush_cache`, until `unpin`, what the cache has of a prompt,
@@ -244,27 +244,22 @@ class Engine:
         Pins give way, the oldest first, where a request could never run beside them. OptionError
         for an id that no node has.
         """
-        tree = self._scheduler.tree
+        tree = self._cache.tree
         target = what if isinstance(what, int) else self._input_processor.tokens([what])[0]
-        kept: int = self._loop.call(lambda: hand.pin(tree, target, owner, namespace))
-        return kept
+        return self._loop.call(lambda: manual.pin(tree, target, owner, namespace))
 
     def unpin(self, node: int | None = None, owner: str | None = None) -> int:
         """Undo the pins of a node, of an owner, or all. Returns how many those were."""
-        undone: int = self._loop.call(lambda: hand.unpin(self._scheduler.tree, node, owner))
-        return undone
+        return self._loop.call(lambda: manual.unpin(self._cache.tree, node, owner))
 
     def pins(self) -> list[dict[str, Any]]:
         """Node, owner and tokens from the root of each pin, the oldest first."""
-        found: list[dict[str, Any]] = self._loop.call(lambda: hand.pins(self._scheduler.tree))
-        return found
+        return self._loop.call(lambda: manual.pins(self._cache.tree))
 
     def evict(self, node: int) -> Evicted:
         """Free what no running request uses and nobody has pinned of a node of the tree, by its id,
         and of all below it. OptionError for an id that no node has."""
-        tree, pool = self._scheduler.tree, self._scheduler.pool
-        evicted: Evicted = self._loop.call(lambda: hand.evict(tree, pool, node, self.token_bytes))
-        return evicted
+        return self._loop.call(lambda: manual.evict(self._cache, node))
 
     def switch(
         self, *, schedule_policy: SchedulePolicy | None = None, overlap: bool | None = None
@@ -290,7 +285,7 @@ class Engine:
         in_flight = pool_tokens.
 
         prompt_tokens and cached_tokens are those of requests that ran, at their first admission;
-        again_tokens were in the cache too, and computed again for want of a state at their end.
+        recomputed_tokens have cached KV but were recomputed, without a checkpoint at their end.
         computed_tokens went through the model: prompt tokens not found in the cache, and outputs
         fed back. jumped_tokens: output tokens that grammars forced, written without a step of their
         own, in `jumps` jumps. pinned: those of `cached` that pins keep. cascade_steps: those whose
@@ -301,14 +296,14 @@ class Engine:
         """
 
         def read() -> dict[str, Any]:
-            counts, scheduler = self._loop.counts(), self._scheduler
-            states, own = scheduler.checkpoints, {}
-            if states is not None:
-                own = {
-                    "states": states.total,
+            counts, scheduler, cache = self._loop.counts(), self._scheduler, self._cache
+            states: dict[str, int] = {}
+            if cache.checkpoints is not None:
+                states = {
+                    "states": cache.checkpoints.pool.total,
                     "state_bytes": self.state_bytes,
-                    "free_states": states.free,
-                    "kept_states": states.kept,
+                    "free_states": cache.checkpoints.pool.available,
+                    "kept_states": cache.checkpoints.kept,
                 }
             return counts | {
                 "hit_rate": counts["cached_tokens"] / counts["prompt_tokens"]
@@ -317,25 +312,24 @@ class Engine:
                 "waiting": scheduler.num_waiting,
                 "running": len(scheduler.running),
                 "pool_tokens": self.pool_tokens,
-                "free": scheduler.pool.free,
-                "cached": scheduler.tree.size,
-                "pinned": hand.pinned_tokens(scheduler.tree),
-                "in_flight": scheduler.in_flight,
-                **own,
+                "free": cache.slots.available,
+                "cached": cache.tree.size,
+                "pinned": cache.pinned_tokens,
+                "in_flight": cache.in_flight,
+                **states,
                 "busy_seconds": self._loop.busy_seconds,
                 "attention": self.attention,
                 "compiling": self._attention.compiling,
             }
 
-        result: dict[str, Any] = self._loop.call(read)
-        return result
+        return self._loop.call(read)
 
     def tree(self) -> list[dict[str, Any]]:
         """The radix tree as plain data, parents before children: id, parent, tokens, locks, tick,
         and checkpoint: whether the states of recurrent layers at its end are kept."""
 
         def read() -> list[dict[str, Any]]:
-            nodes = self._scheduler.tree.nodes()
+            checkpoints = self._cache.checkpoints
             return [
                 {
                     "id": n.id,
@@ -343,20 +337,18 @@ class Engine:
                     "tokens": tuple(n.tokens.tolist()),
                     "locks": n.locks,
                     "tick": n.tick,
-                    "checkpoint": n.state != NO_STATE,
+                    "checkpoint": checkpoints is not None and checkpoints.has(n),
                 }
-                for n in nodes
+                for n in self._cache.tree.nodes()
             ]
 
-        result: list[dict[str, Any]] = self._loop.call(read)
-        return result
+        return self._loop.call(read)
 
     def cached_length(self, prompt: Prompt) -> int:
         """How many leading tokens of a prompt a request would find in the cache now. Changes
         nothing."""
         (tokens,) = self._input_processor.tokens([prompt])
-        found: int = self._loop.call(lambda: self._scheduler.cached_length(tokens))
-        return found
+        return self._loop.call(lambda: self._cache.cached_length(tokens))
 
     @property
     def attention(self) -> str:
@@ -404,12 +396,15 @@ class Engine:
         parts = assemble(self.model_name, source, tokenizer, settings)
         self.options, self.log, self.tokenizer = parts.options, parts.log, parts.tokenizer
         self.device, self.dtype, self.vocab_size = parts.device, parts.dtype, parts.vocab_size
-        self.context_length, self.pool_tokens = parts.context_length, parts.pool_tokens
-        self.token_bytes, self.state_bytes = parts.token_bytes, parts.state_bytes
+        self.context_length = parts.context_length
         self.shared_prefix = parts.scheduler.shared_prefix
         self._rounds_by_batch = parts.device == "cpu" and parts.dtype != "float32"
         self._eos, self._input_processor = parts.eos, parts.input_processor
         self._scheduler, self._grammars = parts.scheduler, parts.grammars
+        self._cache = parts.scheduler.cache
+        slots, checkpoints = self._cache.slots, self._cache.checkpoints
+        self.pool_tokens, self.token_bytes = slots.total, slots.unit_bytes
+        self.state_bytes = checkpoints.pool.unit_bytes if checkpoints else 0
         self._attention, self._ids = parts.attention, itertools.count(1)
         return EngineLoop(
             parts.scheduler,

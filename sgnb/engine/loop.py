@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -44,9 +44,11 @@ from .scheduler import Scheduler
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 COUNTS = (
-    "requests", "finished", "prompt_tokens", "cached_tokens", "again_tokens", "computed_tokens",
-    "output_tokens", "jumped_tokens", "jumps", "steps", "cascade_steps",
+    "requests", "finished", "prompt_tokens", "cached_tokens", "recomputed_tokens",
+    "computed_tokens", "output_tokens", "jumped_tokens", "jumps", "steps", "cascade_steps",
 )  # fmt: skip
 
 
@@ -81,7 +83,7 @@ class EngineLoop:
         self._log = log
         self._jump_forward = jump_forward
         self.overlap = overlap
-        self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._commands: queue.SimpleQueue[Callable[[], object]] = queue.SimpleQueue()
         self._states: dict[int, RequestState] = {}
         self._in_flight: InFlightStep | None = None
         self._results_at = 0.0
@@ -134,7 +136,7 @@ class EngineLoop:
         """See `Scheduler.release`."""
         self._send_quietly(lambda: self._scheduler.release(reservation, made))
 
-    def call(self, function: Callable[[], Any], at_once: bool = True) -> Any:
+    def call(self, function: Callable[[], T], at_once: bool = True) -> T:
         """Run `function` on the engine's thread between two steps and return its result.
 
         Called on that thread itself, by a finalizer say, it cannot wait: there it runs `at_once`,
@@ -143,10 +145,10 @@ class EngineLoop:
         if self._on_its_thread() and at_once:
             return function()
         # Not one future that both threads know: see `sgnb/latch.py`.
-        results: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
+        results: queue.SimpleQueue[Future[T]] = queue.SimpleQueue()
 
         def work() -> None:
-            future: Future[Any] = Future()
+            future: Future[T] = Future()
             try:
                 future.set_result(function())
             except Exception as error:
@@ -154,7 +156,9 @@ class EngineLoop:
             results.put(future)
 
         self._send(work)
-        return None if self._on_its_thread() else results.get().result()
+        if self._on_its_thread():
+            return None  # type: ignore[return-value]
+        return results.get().result()
 
     def check_may_wait(self) -> None:
         """EngineError on the engine's own thread, which would wait for itself for ever."""
@@ -177,13 +181,13 @@ class EngineLoop:
     def _on_its_thread(self) -> bool:
         return threading.current_thread() is self._thread
 
-    def _send(self, command: Callable[[], Any]) -> None:
+    def _send(self, command: Callable[[], object]) -> None:
         with self._guard:
             if not self.alive:
                 raise closed_error(self.failure)
             self._commands.put(command)
 
-    def _send_quietly(self, command: Callable[[], Any]) -> None:
+    def _send_quietly(self, command: Callable[[], object]) -> None:
         """Unless the engine is closed: it has ended every request already."""
         with suppress(EngineError):
             self._send(command)
@@ -310,7 +314,7 @@ class EngineLoop:
                 continue
             failed = Finish("error", error=EngineError(*NO_NUMBERS))
             self._end(request.state, failed, spoilt=True)
-        for request in output.spent:
+        for request in output.exhausted:
             self._end(request.state, request.state.ending or Finish("length"))
         step.batch.clear()
 
@@ -386,7 +390,7 @@ class EngineLoop:
         if request.cached_tokens is not None:  # else it never ran, and looked nothing up
             self._counts["prompt_tokens"] += prompt
             self._counts["cached_tokens"] += cached
-            self._counts["again_tokens"] += request.again_tokens
+            self._counts["recomputed_tokens"] += request.recomputed_tokens
         output, message = request.num_output_tokens, str(finish.error or "")
         self._counts["output_tokens"] += output
         self._log.emit(
@@ -400,8 +404,8 @@ class EngineLoop:
         del self._states[request.id]  # last: if any of this raises, `_end_everything` tells it
 
     def _record(self, step: InFlightStep, output: StepOutput, seconds: float) -> None:
-        scheduler, batch = self._scheduler, step.batch
-        states = scheduler.checkpoints
+        scheduler, cache, batch = self._scheduler, self._scheduler.cache, step.batch
+        checkpoints = cache.checkpoints
         self._counts["steps"] += 1
         self._counts["computed_tokens"] += batch.num_tokens
         self._counts["cascade_steps"] += batch.has_cascade
@@ -418,11 +422,11 @@ class EngineLoop:
                 Columns(Sampled, sampling, tokens, output.logprobs),
                 scheduler.num_waiting,
                 len(scheduler.running),
-                scheduler.pool.free,
-                scheduler.tree.size,
-                scheduler.in_flight,
+                cache.slots.available,
+                cache.tree.size,
+                cache.in_flight,
                 Columns(Masked, *zip(*output.masked, strict=True)) if output.masked else (),
-                *(() if states is None else (states.free, states.kept)),
+                *((checkpoints.pool.available, checkpoints.kept) if checkpoints else ()),
             )
         )
         for alternatives in output.alternatives:

@@ -1,14 +1,12 @@
-"""Which tokens of which requests go through the model next, and who owns which KV slot. No torch,
-no clock, no I/O.
+"""Choice of the next step: the requests and tokens that go through the model. No torch, no clock,
+no I/O.
 
-Continuous batching with chunked prefill mixed into decode steps. At every moment: free + cached (in
-the tree) + in flight (owned by requests) = the pool's total.
+Continuous batching with chunked prefill, mixed with decode. The cache manager owns the memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,95 +14,83 @@ from numpy.typing import NDArray
 
 from ..events import RequestAdmitted, RequestRetracted
 from ..reservation import Reservation
-from .cache import hand
-from .cache.checkpoints import GAP, Checkpoints, RequestStates
-from .cache.radix import Ints, Node, Prefix, RadixTree
-from .cache.slot_allocator import SlotAllocator
+from .cache.manager import CacheManager, Demand
+from .cache.radix import Ints, Prefix
 from .request.batch import NO_ROW, Batch
-from .request.draft import Draft
+from .request.batch_builder import BatchBuilder
 from .request.gate import ProgramGate
 from .request.request import Request
 from .request.waiting import SchedulePolicy, WaitingQueue
 
 RECOVERY = 64
-"""Steps to wait after an out-of-memory step before doubling the step size."""
+"""Steps between an out-of-memory step and the next doubling of the step size."""
+
+MIN_RESERVE = 0.3
+"""Smallest share of the running requests' remaining tokens that is kept free at an admission."""
 
 
 class Scheduler:
-    """Owns the waiting and the running requests, the pool and the tree.
+    """Waiting and running requests, and the choice of each step.
 
-    max_step_tokens: tokens of one forward pass. max_running: requests in one forward pass.
-    policy: "lpm" (longest prefix match, aged) or "fcfs".
-    max_overtaking: a request is overtaken only by requests that arrive at most this many steps
-    after it, however long their cached prefix.
-    shared_prefix: a waiting request waits one more step when another is about to compute at least
-    so many of its tokens.
-    window: of the waiting requests, how many of the oldest are ranked.
-    checkpoints: of a model with recurrent layers, whose states a request needs beside slots, and
-    which goes on from a cached prefix at a checkpoint only.
+    Args:
+        cache: Owner of the memory.
+        context_length: Maximum tokens of a request.
+        max_step_tokens: Maximum tokens of a step.
+        max_running: Maximum requests of a step.
+        policy: "lpm" (longest prefix match, aged) or "fcfs".
+        max_overtaking: A request is overtaken only by requests that arrive at most this number of
+            steps later, regardless of their cached prefix.
+        shared_prefix: A waiting request waits for another step if a running request is about to
+            compute at least this number of its tokens.
+        window: Number of waiting requests, the oldest, that are ranked.
+        emit: Receives the events of requests.
     """
 
     def __init__(
         self,
-        tree: RadixTree,
-        pool: SlotAllocator,
+        cache: CacheManager,
         *,
         context_length: int,
         max_step_tokens: int = 2048,
         max_running: int = 256,
         policy: SchedulePolicy = "lpm",
         max_overtaking: int = 1024,
-        prefix_cache: bool = True,
         shared_prefix: int = 1,
         window: int = 2048,
-        checkpoints: Checkpoints | None = None,
         emit: Callable[[Any], None] = lambda event: None,
     ) -> None:
-        self.tree = tree
-        self.pool = pool
-        self.waiting = WaitingQueue(
-            tree,
-            policy,
-            ageing=context_length / max_overtaking,
-            window=window,
-            prefix_cache=prefix_cache,
-            by_checkpoint=checkpoints is not None,
-        )
-        self.gate = ProgramGate(lambda: pool.total - hand.pinned_tokens(tree), self.waiting.rank)
+        self.cache = cache
+        ageing = context_length / max_overtaking
+        self.waiting = WaitingQueue(cache, policy, ageing=ageing, window=window)
+        self.gate = ProgramGate(lambda: cache.slots.total - cache.pinned_tokens, self.waiting.rank)
         self.running: list[Request] = []
         self.step = 0
         self._max_step_tokens = self._step_tokens = max_step_tokens
         self._shrunk_at = 0
         self.max_running = max_running
-        self._prefix_cache = prefix_cache
-        # For a checkpoint that another leaves: for fewer tokens there is none.
-        self.shared_prefix = shared_prefix if checkpoints is None else max(shared_prefix, GAP)
-        self.checkpoints = checkpoints
+        self.shared_prefix = max(shared_prefix, cache.min_prefix)
         self._emit = emit
-        # Of the tokens that running requests may still add, the share that is kept free: 1 after a
-        # retraction, falling to 0.3.
+        # Share of the running requests' remaining tokens that is kept free: 1 after a retraction,
+        # then falling to MIN_RESERVE.
         self._reserve = 0.5
-        # Slots, states and further tokens of the first request that did not fit: until it does,
-        # none starts.
-        self._blocked: tuple[int, int, int] | None = None
+        # Demand and remaining tokens of the first request that did not fit. No request starts
+        # until this request fits.
+        self._blocked: tuple[Demand, int] | None = None
         self._decode: _Decode | None = None  # see `_continue_decode`
-        self._decoding: list[Request] | None = None  # the requests that `_goes_on` found to do so
+        self._decoding: list[Request] | None = None  # requests of the last plain decode step
 
     @property
     def num_waiting(self) -> int:
-        """Requests that have no slots, those of programs that are not admitted among them."""
+        """Number of requests without slots, requests of programs before admission included."""
         return len(self.waiting) + len(self.gate)
 
     @property
     def has_work(self) -> bool:
+        """True if a request waits or runs."""
         return bool(self.waiting or self.running)
 
-    @property
-    def in_flight(self) -> int:
-        """Slots owned by requests and not by the tree."""
-        return self.pool.total - self.pool.free - self.tree.size
-
     def add(self, request: Request) -> None:
+        """Queue a request, or hold the request until its program is admitted."""
         request.arrival = self.step
         if request.sharing.reservation is None:
             self._wait(request)
@@ -112,7 +98,7 @@ class Scheduler:
             self._wait(*self.gate.enter(request))
 
     def release(self, reservation: Reservation, made: int | None = None) -> None:
-        """A program is over that had reserved its slots: see `ProgramGate.release`."""
+        """End the reservation of a program; see `ProgramGate.release`."""
         self._wait(*self.gate.release(reservation, made))
 
     def _wait(self, *requests: Request) -> None:
@@ -121,19 +107,17 @@ class Scheduler:
             self._blocked = None
 
     def schedule(self) -> Batch:
-        """Choose the next step's work, its slots and its states: decode, then running prefills,
-        then new requests.
+        """Choose the next step and its memory: decode, then running prefills, then new requests.
 
-        A request whose last step is still to be read may have none.
+        Returns:
+            The batch, without requests if all running requests only wait for their last result.
         """
         batch = self._choose()
-        if self.checkpoints is not None:
-            rows = zip(batch.requests, batch.starts.tolist(), batch.ends.tolist(), strict=True)
-            batch.states = [r.owned_states.plan(start, end) for r, start, end in rows]
+        if self.cache.recurrent:
+            batch.recurrent_plans = self.cache.plan(batch.requests, batch.starts, batch.ends)
         return batch
 
     def _choose(self) -> Batch:
-        """`schedule`, but for states."""
         self.step += 1
         if self._step_tokens < self._max_step_tokens and self.step >= self._shrunk_at + RECOVERY:
             self._step_tokens = min(2 * self._step_tokens, self._max_step_tokens)
@@ -145,27 +129,24 @@ class Scheduler:
             if batch is not None:
                 return batch
 
-        draft = Draft(self._step_tokens)
-        prefills = self._make_room_to_grow(draft)
+        builder = BatchBuilder(self._step_tokens)
+        prefills = self._make_room_to_grow(builder)
         for request in sorted(prefills, key=lambda r: r.num_uncomputed):
-            draft.add(request)
-        if self.waiting and draft.budget > 0:
-            self._admit(draft)
-        return draft.batch()
+            builder.add(request)
+        if self.waiting and builder.budget > 0:
+            self._admit(builder)
+        return builder.batch()
 
     def complete(self, batch: Batch) -> list[Request]:
-        """The step was launched: whatever is launched after it finds its tokens' keys and values,
-        and a placeholder for each that it samples. Prompts are shared as far as they are computed.
+        """Record a launched step: later steps find its keys and values, and a placeholder for each
+        sampled token. Shares the computed parts of prompts.
 
-        Returns the requests whose last token it samples.
+        Returns:
+            The requests whose last token the step samples.
         """
         last = []
-        if self.checkpoints is not None:
-            for request, path in zip(batch.requests, batch.states, strict=True):
-                states = request.owned_states
-                if len(path.written) > 1:
-                    states.leave_checkpoints(partial(self._share, request))
-                states.written(path)
+        if self.cache.recurrent and self.cache.launched(batch.requests, batch.recurrent_plans):
+            self._blocked = None
         rows = zip(batch.requests, batch.ends.tolist(), batch.sample_rows, strict=True)
         for request, end, row in rows:
             start, request.num_computed = request.num_computed, end
@@ -174,99 +155,80 @@ class Scheduler:
                 request.num_tokens_with_placeholders = end = end + 1
                 if end == request.max_len:
                     last.append(request)
-            if start < request.num_prompt_tokens and self._caches(request):
-                self._share_prompt(request)
+            if start < request.num_prompt_tokens and self.cache.share(request):
+                self._blocked = None
         if self._goes_on(batch, last):
             self._decode = _Decode(batch.requests, batch.ends)
         return last
 
     def finish(self, request: Request, spoilt: bool = False) -> None:
-        """The request ends, for whatever reason: what it computed stays in the cache, the rest
-        becomes free.
+        """End a request. Computed tokens stay in the cache, other slots become free. Harmless for
+        an unknown request.
 
-        Harmless for one that was never added. spoilt: its logits were no numbers, nor may be its
-        keys and values. The cache forgets all of its tokens but those that others use: see
-        `isolate`, after which nobody else finds them.
+        Args:
+            request: The request.
+            spoilt: The logits were not finite, so keys and values may be wrong. The cache discards
+                the request's tokens, except tokens in use; `isolate` handles their users.
         """
         if request.node is not None:
-            if spoilt:
-                request.num_computed = request.node.end
-            self._release(request)
+            self._release(request, insert=not spoilt)
         elif self.waiting.pop(request.id, None) is not None:
             self._blocked = None
         else:
             self._wait(*self.gate.drop(request))
         if spoilt:
-            self._discard(request)
+            self.cache.discard(request)
 
     def isolate(self, request: Request) -> None:
-        """The request's logits were no numbers, perhaps by keys and values that it shares with a
-        spoilt one: it begins once more, at the head of the queue, and shares none. Its output
-        stays."""
+        """Restart a request with non-finite logits at the head of the queue, without shared keys
+        and values: the cause may be a spoilt prefix of another request. The output stays."""
         if request.node is not None:
-            request.num_computed = request.node.end
-            self._release(request)
+            self._release(request, insert=False)
             self._emit(RequestRetracted(request.id))
-        self._discard(request)
+        self.cache.discard(request)
         request.isolate()
         self.waiting.put_first(request)
         self._blocked = None
 
     def free_early(self, request: Request) -> None:
-        """The running request ends by its length, with the token that is being sampled: it needs
-        nothing more of what is scheduled or cached.
-
-        As `finish`, while the device still works; a later `finish` finds nothing left to do.
-        """
+        """End a running request by its length while the device samples its last token. A later
+        `finish` has no effect."""
         self._release(request)
 
     def requeue_rewritten(self, request: Request) -> None:
-        """The running request rewrote its last tokens. If the tree holds some of them for it, it
-        begins once more, at the head of the queue: what stays of them it will find in the cache."""
+        """Restart a running request that rewrote its last tokens at the head of the queue, if the
+        cache holds some of the old tokens. Unchanged tokens come from the cache."""
         self._decode = self._decoding = None
         if request.node is not None and request.num_computed < request.node.end:
             self._release(request)
             self.waiting.put_first(request)
 
     def shrink(self, batch: Batch) -> bool:
-        """The step did not fit into memory, and none of it was computed: the next steps are at most
-        half as long, and after `RECOVERY` steps twice as long again. False when it cannot be
-        shorter."""
+        """Halve the step size after an out-of-memory step. The size doubles every `RECOVERY` steps.
+
+        Returns:
+            False if the step cannot be smaller.
+        """
         self._step_tokens = max(1, batch.num_tokens // 2)
         self._shrunk_at = self.step
         return batch.num_tokens > 1
 
-    def cached_length(self, tokens: Ints) -> int:
-        """How many leading tokens a new request would take from the cache. Changes nothing."""
-        prefix, most = self.tree.peek(tokens), len(tokens) - 1
-        if self.checkpoints is not None:
-            return prefix.node.checkpoint(most).end
-        return min(prefix.length, most)
-
-    def flush(self, namespace: str | None = None) -> int:
-        """Empty the cache, or what one namespace has of it, but for what running requests use and
-        what is pinned. Returns the tokens freed."""
-        before = self.pool.free
-        for slots in self.tree.flush(namespace):
-            self.pool.release(slots)
-        return self.pool.free - before
-
     def _continue_decode(self, decode: _Decode) -> Batch | None:
-        """The fast way through `schedule`, with the same result: all running requests decode once
-        more. None without memory for that."""
+        """Fast path of `schedule` with the same result: all running requests decode another token.
+        None if memory is missing."""
         requests, starts = decode
-        if not self._make_free(len(requests)):
+        allocated = self.cache.allocate(len(requests))
+        if allocated is None:
             return None
-        self._reserve = max(0.3, self._reserve * 0.99)
-        slots = self.pool.allocate(len(requests)).tolist()
-        for request, start, slot in zip(requests, starts.tolist(), slots, strict=True):
+        self._reserve = max(MIN_RESERVE, self._reserve * 0.99)
+        for request, start, slot in zip(requests, starts.tolist(), allocated.tolist(), strict=True):
             request.slots[start] = slot
             request.num_slots = start + 1
         return Batch(requests, starts, np.ones(len(requests), np.int64))
 
     def _goes_on(self, batch: Batch, last: list[Request]) -> bool:
-        """Whether the next step decodes the same requests, if nothing happens to them: one more
-        token and slot each, none of it prompt or to be scored."""
+        """Return whether the next step decodes the same requests, without an event in between:
+        one token and slot each, beyond the prompt and without scores."""
         if last or not batch.is_decode or len(batch) != len(self.running):
             return False
         if batch.requests is self._decoding:  # as in the step before
@@ -281,14 +243,16 @@ class Scheduler:
         self._decoding = batch.requests if plain else None
         return plain
 
-    def _make_room_to_grow(self, draft: Draft) -> list[Request]:
-        """Give every running request slots for the tokens it appended; retract requests until that
-        is possible. Those with one token to compute go into the draft, those with more are
-        returned.
+    def _make_room_to_grow(self, builder: BatchBuilder) -> list[Request]:
+        """Allocate slots for the appended tokens of all running requests. Retracts requests until
+        the slots suffice.
+
+        Returns:
+            The requests with several tokens to compute. The others are in the builder.
         """
-        self._reserve = max(0.3, self._reserve * 0.99)
+        self._reserve = max(MIN_RESERVE, self._reserve * 0.99)
         while True:
-            draft.clear()
+            builder.clear()
             prefills: list[Request] = []
             growing: list[Request] = []
             need = 0
@@ -297,42 +261,38 @@ class Scheduler:
                 if size == computed or (size == request.max_len and request.idle):
                     continue
                 if size == computed + 1:
-                    draft.requests.append(request)
-                    draft.starts.append(computed)
-                    draft.samples.append(size < request.max_len and not request.closed)
+                    builder.requests.append(request)
+                    builder.starts.append(computed)
+                    builder.samples.append(size < request.max_len and not request.sealed)
                 else:
                     prefills.append(request)
                 if request.num_slots < size:
                     growing.append(request)
                     need += size - request.num_slots
-            if self._make_free(need):
+            slots = self.cache.allocate(need)
+            if slots is not None:
                 break
-            if len(self.running) == 1 and self._undo_pin():
-                continue
-            self._retract(min(self.running, key=_loss))
+            if len(self.running) > 1 or not self.cache.unpin_oldest():
+                self._retract(min(self.running, key=_preemption_key))
 
-        _grow(growing, self.pool.allocate(need))
-        draft.begin()
+        _grow(growing, slots)
+        builder.begin()
         return prefills
 
-    def _caches(self, request: Request) -> bool:
-        """Whether the request finds tokens in the tree, and leaves its own there."""
-        return self._prefix_cache and not request.isolated
-
     def _next_tokens(self, request: Request, prefix: Prefix) -> tuple[str | None, int, int, bytes]:
-        """Equal for requests that will compute the same tokens after the same cached prefix."""
+        """Return a key that is equal for requests about to compute the same tokens after the same
+        cached prefix."""
         upcoming = request.tokens[prefix.length : prefix.length + self.shared_prefix]
         return request.sharing.namespace, prefix.node.id, prefix.length, upcoming.tobytes()
 
-    def _admit(self, draft: Draft) -> None:
-        """Start waiting requests, best first, while the step's tokens, `max_running` and memory
-        allow (`_fits`).
+    def _admit(self, builder: BatchBuilder) -> None:
+        """Start waiting requests, best first, within the step budget, `max_running` and memory.
 
-        A request waits on beside free slots when the first in line does not fit (`_blocked`), when
-        it is not among the `window` oldest, when its last token is not read yet, or when another is
-        about to compute its next `shared_prefix` tokens: so that no prefix of as many is computed
-        twice. That takes a step for each place where prompts begin to differ, once. One whose
-        grammar compiles is not here yet.
+        A request waits despite free slots in four cases: the first in line does not fit
+        (`_blocked`); the request is not among the `window` oldest; its last token is not read yet;
+        a running request is about to compute its next `shared_prefix` tokens. The last case costs
+        one step per point where prompts diverge, and each prefix is computed once. A request whose
+        grammar compiles is not in the queue yet.
         """
         if len(self.running) >= self.max_running:
             return
@@ -347,188 +307,85 @@ class Scheduler:
         }
         admitted = set()
         for request, prefix in self.waiting.ranked():
-            if draft.budget <= 0 or len(self.running) >= self.max_running:
+            if builder.budget <= 0 or len(self.running) >= self.max_running:
                 break
             upcoming = self._next_tokens(request, prefix)
-            shares = prefix.length + self.shared_prefix <= request.reusable
-            if shares and self._caches(request) and upcoming in being_computed:
+            can_share = prefix.length + self.shared_prefix <= request.reusable
+            if can_share and self.cache.shares(request) and upcoming in being_computed:
                 continue
             if not self._start(request, growth):
                 break
             growth += request.remaining
             admitted.add(request.id)
             being_computed.add(upcoming)
-            draft.add(request)
+            builder.add(request)
         for id in admitted:
             del self.waiting[id]
 
     def _start(self, request: Request, growth: int) -> bool:
-        """Lock the cached prefix and allocate the rest. False, and nothing changed hands, without
-        enough memory.
+        """Start a request if the memory suffices; pins yield if nothing runs.
 
-        growth: tokens that the running requests may still add.
+        Args:
+            request: A waiting request.
+            growth: Tokens that the running requests may still add.
         """
-        node, namespace = self.tree.root, request.sharing.namespace
-        if self._prefix_cache and namespace is not None:
-            found = request.tokens[: request.reusable]
-            node = self.tree.match(found, namespace, request.prefix_hint)
-        matched, states = node.end, 0
-        if self.checkpoints is not None:
-            node = node.checkpoint(matched)
-            states = self.checkpoints.needed(node, request.rewrites)
-        need = request.num_tokens - node.end
-        locked = self.tree.locked
-        self.tree.lock(node)
-        while not (self.running or self._fits(need, states, request.remaining, growth)):
-            if not self._undo_pin():
-                break
-        if not self._fits(need, states, request.remaining, growth):
-            # Until something ends or begins to wait, the same request is the first in question, and
-            # needs the same.
-            if not self.waiting.reads_late:
-                self._blocked = need + self.tree.locked - locked, states, request.remaining
-            self.tree.unlock(node)
-            return False
-        if self.checkpoints is not None:
-            request.states = self._start_states(self.checkpoints, request, node, matched)
-        self._make_free(need)
-        request.slots[: node.end] = node.path_slots()
-        request.slots[node.end : request.num_tokens] = self.pool.allocate(need)
-        request.node, request.num_computed, request.num_slots = node, node.end, request.num_tokens
-        cached = min(node.end, request.num_prompt_tokens)
-        again = min(matched, request.num_prompt_tokens) - cached
+        match, remaining = self.cache.match(request), request.remaining
+        while not self._fits(match.demand, remaining, growth):
+            if self.running or not self.cache.unpin_oldest():
+                demand = self.cache.unlock(match)
+                # Until a request ends or arrives, the same request is the first in line with the
+                # same demand.
+                if not self.waiting.reads_late:
+                    self._blocked = demand, remaining
+                return False
+
+        cached, recomputed = self.cache.start(request, match, self.waiting.values())
         if request.cached_tokens is None:
-            request.cached_tokens, request.again_tokens = cached, again
+            request.cached_tokens, request.recomputed_tokens = cached, recomputed
         self.running.append(request)
-        self._emit(RequestAdmitted(request.id, cached, again))
+        self._emit(RequestAdmitted(request.id, cached, recomputed))
         return True
 
-    def _start_states(
-        self, checkpoints: Checkpoints, request: Request, node: Node, matched: int
-    ) -> RequestStates:
-        """The states of a request that goes on from `node`. It leaves checkpoints where a program
-        forked, and where its tokens part from those of the tree and of others that wait."""
-        if not self._caches(request):
-            return checkpoints.start(node, request.rewrites, (), 0)
-        common = self.waiting.begin_alike(request)
-        stops = [request.sharing.forked, matched]
-        stops += [min(common), max(common)] if common else []
-        return checkpoints.start(node, request.rewrites, stops, request.reusable)
+    def _fits(self, demand: Demand, remaining: int, growth: int) -> bool:
+        """Return whether a request can start.
 
-    def _fits(self, need: int, states: int, remaining: int, growth: int) -> bool:
-        """Whether a request that needs `need` slots and `states` now, and may add `remaining`
-        tokens, can start."""
-        if self.checkpoints is not None and self.checkpoints.available < states:
-            return False
+        Args:
+            demand: Memory that the request needs now.
+            remaining: Tokens that the request may add.
+            growth: Tokens that the running requests may still add.
+        """
         reserve = int((growth + remaining) * self._reserve) if self.running else 0
-        return self.pool.free + self.tree.evictable >= need + reserve
+        return self.cache.fits(demand, reserve)
 
-    def _release(self, request: Request) -> None:
-        """Take a running request out, the one way: slots of computed tokens go to the tree, the
-        others to the pool. A launched step may still write to them; what uses them next follows it
-        on the same stream."""
-        node = request.node
-        assert node is not None
-        self._decode = self._decoding = None
-        # A step in flight may have computed a token that will not be read.
-        request.num_computed = min(request.num_computed, request.num_tokens)
-        if request.states is not None:
-            request.num_computed = request.states.back_to(request.num_computed)
-        caches, inserted = self._caches(request), None
-        if caches and request.num_computed > node.end:
-            inserted = self._insert(request, request.num_computed)
-        if request.states is not None:
-            request.states.end(inserted)
-            request.states = None
-        if caches:
-            self.pool.release(
-                request.slots[max(request.num_computed, node.end) : request.num_slots]
-            )
-        else:
-            self.pool.release(request.slots[: request.num_slots])
-        self.tree.unlock(node)
+    def _release(self, request: Request, insert: bool = True) -> None:
+        """Remove a running request and its memory; see `CacheManager.release`."""
+        self._decode = self._decoding = self._blocked = None
+        self.cache.release(request, insert)
         self.running.remove(request)
-        request.node = request.prefix_hint = self._blocked = None
-        request.num_slots = request.num_computed = 0
 
     def _retract(self, request: Request) -> None:
-        """Back to the head of the queue, with its output, to make room for the others."""
+        """Move a running request, with its output, to the head of the queue."""
         self._release(request)
         self.waiting.put_first(request)
         self._reserve = 1.0
         self._emit(RequestRetracted(request.id))
 
-    def _discard(self, request: Request) -> None:
-        """Forget what the cache has of the request's tokens, but for what others use."""
-        if request.sharing.namespace is None:
-            return
-        for slots in self.tree.discard(request.tokens, request.sharing.namespace):
-            self.pool.release(slots)
-
-    def _share_prompt(self, request: Request) -> None:
-        """Share the computed part of a running request's prompt; with states as a checkpoint, or
-        not at all."""
-        if request.states is None:
-            self._share(request, request.num_computed)
-        elif request.num_computed < request.num_prompt_tokens and request.states.can_share:
-            request.states.share(self._share(request, request.num_computed))
-
-    def _share(self, request: Request, end: int) -> Node:
-        """Put the first `end` tokens of a running request into the tree, and lock them there."""
-        old, request.node = request.node, self._insert(request, end)
-        assert old is not None
-        self.tree.lock(request.node)
-        self.tree.unlock(old)
-        return request.node
-
-    def _insert(self, request: Request, end: int) -> Node:
-        """Put the first `end` tokens, which are computed, into the tree. What it had already
-        replaces the request's own copy, now free."""
-        namespace = request.sharing.namespace
-        assert request.node is not None and namespace is not None
-        self._blocked = None
-        begin = request.node.end
-        tokens, slots = request.tokens[:end], request.slots[:end]
-        inserted = self.tree.insert(tokens, slots, namespace, request.node)
-        if inserted.existing:
-            duplicates = slice(begin, begin + inserted.existing)
-            self.pool.release(slots[duplicates])
-            request.slots[duplicates] = inserted.node.path_slots()[duplicates]
-        return inserted.node
-
-    def _undo_pin(self) -> bool:
-        """Let go of the oldest pin, beside which a request cannot run alone; whether there was
-        one."""
-        for (_, owner), node in self.tree.pins.items():
-            self.tree.unpin(node, owner)
-            return True
-        return False
-
-    def _make_free(self, count: int) -> bool:
-        """Evict until `count` slots are free; whether that was possible."""
-        if self.pool.free < count:
-            for slots in self.tree.evict(count - self.pool.free):
-                self.pool.release(slots)
-        return self.pool.free >= count
-
 
 class _Decode(NamedTuple):
-    """A decode step of all running requests that may follow the last one."""
+    """A decode step of all running requests that may follow the last step."""
 
     requests: list[Request]
     starts: NDArray[np.int64]
 
 
-def _loss(request: Request) -> tuple[bool, int, int]:
-    """What is retracted first has the smallest: of what nobody has reserved, the shortest output,
-    and of these the longest prompt."""
+def _preemption_key(request: Request) -> tuple[bool, int, int]:
+    """Preemption order: unreserved requests first, then shortest output, then longest prompt."""
     reserved = request.sharing.reservation is not None
     return reserved, request.num_output_tokens, -request.num_prompt_tokens
 
 
 def _grow(requests: list[Request], slots: Ints) -> None:
-    """Give each request slots for the tokens that have none; `slots` are those of all requests,
-    in turn."""
+    """Distribute slots, in order, to the tokens without a slot."""
     new, first = slots.tolist(), 0
     for request in requests:
         begin, end = request.num_slots, request.num_tokens_with_placeholders

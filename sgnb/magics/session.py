@@ -37,7 +37,7 @@ from .why import WhyReport
 
 if TYPE_CHECKING:
     from ..engine import Engine
-    from ..engine.cache.hand import Evicted
+    from ..engine.cache.manual import Evicted
 
 
 class Session:

@@ -133,7 +133,7 @@ def test_the_stopwatch_counts_and_leaves_no_trace(engine: sgnb.Engine) -> None:
     assert set(vars(engine._scheduler)) == set(before[0])
     assert set(vars(engine.log)) == set(before[1])
     assert "timed" not in engine._scheduler._emit.__name__
-    assert "timed" not in engine._scheduler.tree._emit.__name__
+    assert "timed" not in engine._scheduler.cache.tree._emit.__name__
 
 
 def test_a_step_of_the_scheduler_with_many_sequences() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sgnb.engine.cache.radix import NO_STATE, RadixTree
+from sgnb.engine.cache.radix import RadixTree
 from sgnb.events import (
     CheckpointDropped,
     CheckpointKept,
@@ -135,7 +135,7 @@ def tree_rows(tree: RadixTree) -> list[dict[str, Any]]:
     """The engine's own tree in the same form."""
     rows = [
         {"id": n.id, "parent": n.parent.id if n.parent else 0, "tokens": tuple(n.tokens.tolist()),
-         "locks": n.locks, "tick": n.tick, "checkpoint": n.state != NO_STATE}
+         "locks": n.locks, "tick": n.tick, "checkpoint": bool(n.attached)}
         for n in tree.nodes()
     ]  # fmt: skip
     return sorted(rows, key=lambda row: row["id"])

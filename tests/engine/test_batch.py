@@ -75,7 +75,7 @@ def results(batch: Batch, logprobs: torch.Tensor) -> AsyncStepOutput:
 
 def columns(output: StepOutput) -> tuple[Any, ...]:
     tokens, logprobs = list(map(int, output.tokens)), list(map(float, output.logprobs))
-    return output.requests, tokens, logprobs, output.masked, output.spent
+    return output.requests, tokens, logprobs, output.masked, output.exhausted
 
 
 def test_both_ways_to_read_a_decode_step_agree() -> None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from sgnb.engine.cache import checkpoints, hand
+from sgnb.engine.cache import checkpoints, manual
 from sgnb.engine.cache.checkpoints import FEWEST_STATES, Checkpoints
-from sgnb.engine.cache.radix import NO_STATE, RadixTree
+from sgnb.engine.cache.radix import Node, RadixTree
+from sgnb.engine.cache.sequence import Sharing
+from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.request.batch import Batch
-from sgnb.engine.request.request import Request, Sharing
+from sgnb.engine.request.request import Request
 from sgnb.events import RequestAdmitted
 
 from .test_scheduler import Simulation, by_hand, other_end
@@ -47,26 +48,28 @@ class StatefulSimulation(Simulation):
         self.knows: dict[int, tuple[int, ...]] = {states: ()}
         super().__init__(
             total, lambda request: next_token(tuple(request.tokens.tolist())), jumps,
-            checkpoints=partial(Checkpoints, total=states, every=every), **options,
+            states=SlotAllocator(states), checkpoint_every=every, **options,
         )  # fmt: skip
 
     @property
     def states(self) -> Checkpoints:
-        found = self.scheduler.checkpoints
+        found = self.cache.checkpoints
         assert found is not None
         return found
 
+    def state(self, node: Node) -> int:
+        """The state of a checkpoint."""
+        return node.attached[self.states.pool].item()
+
     def compute(self, batch: Batch) -> None:
-        read = [path.read for path in batch.states]
-        written = [state for path in batch.states for _, state in path.written]
+        read = [path.read for path in batch.recurrent_plans]
+        written = [state for path in batch.recurrent_plans for _, state in path.written]
         assert len(set(written)) == len(written)
-        assert not set(written) & {*read, self.states.nothing}
-        kept = {node.state for node in self.scheduler.tree.nodes()}
+        assert not set(written) & {*read, self.states.zero_state}
+        kept = {self.state(node) for node in self.cache.tree.nodes() if self.states.has(node)}
         assert not kept & set(written)
-        rows = zip(
-            batch.requests, batch.starts.tolist(), batch.ends.tolist(), batch.states, strict=True
-        )  # fmt: skip
-        for request, start, end, path in rows:
+        columns = batch.requests, batch.starts.tolist(), batch.ends.tolist(), batch.recurrent_plans
+        for request, start, end, path in zip(*columns, strict=True):
             assert self.knows[path.read] == text(request, start)
             positions = [position for position, _ in path.written]
             assert positions[-1] == end and sorted({start, *positions}) == [start, *positions]
@@ -76,22 +79,22 @@ class StatefulSimulation(Simulation):
     def check(self) -> None:
         """As for slots: free + kept + in flight = total, and every state has one owner."""
         super().check()
-        nodes = [node for node in self.scheduler.tree.nodes() if node.state != NO_STATE]
-        own = [request.owned_states for request in self.scheduler.running]
-        held = [each.state for states in own for each in states._held if each.node is None]
+        nodes = [node for node in self.cache.tree.nodes() if self.states.has(node)]
+        own = [request.states for request in self.scheduler.running]
+        refs = [ref for states in own for ref in states._refs]
         owned = [
-            *self.states._slots._stack[: self.states.free].tolist(),
-            *(node.state for node in nodes), *held,
+            *self.states.pool._stack[: self.states.pool.available].tolist(),
+            *map(self.state, nodes), *(ref.state for ref in refs if ref.node is None),
             *(state for states in own for state in states._spare),
-            *(state for states in own for _, state in states._cuts),
+            *(state for states in own for _, state in states._pending),
         ]  # fmt: skip
-        assert sorted(owned) == list(range(self.states.total))
+        assert sorted(owned) == list(range(self.states.pool.total))
         assert self.states.kept == len(nodes)
         for node in nodes:
             path = [int(token) for above in node.path() for token in above.tokens]
-            assert self.knows[node.state] == tuple(path)
-        read = [each.node for states in own for each in states._held if each.node is not None]
-        assert all(node.alive and node.state != NO_STATE for node in read)
+            assert self.knows[self.state(node)] == tuple(path)
+        read = [ref.node for ref in refs if ref.node is not None]
+        assert all(node.alive and self.states.has(node) for node in read)
         assert {*read} == {*self.states._readers}
 
 
@@ -154,15 +157,15 @@ def test_every_step_goes_on_from_the_right_state(
             by_hand(rng, scheduler)
             sim.check()
         if step % 50 == 49:
-            scheduler.flush()
+            scheduler.cache.flush()
             sim.check()
     for _ in sim.run():
         pass
-    assert sim.states.free + sim.states.kept == sim.states.total
+    assert sim.states.pool.available + sim.states.kept == sim.states.pool.total
     assert not sim.states._readers
-    hand.unpin(scheduler.tree)
-    scheduler.flush()
-    assert sim.states.free == sim.states.total
+    manual.unpin(scheduler.cache.tree)
+    scheduler.cache.flush()
+    assert sim.states.pool.available == sim.states.pool.total
 
 
 def admissions(sim: Simulation) -> list[tuple[int, int]]:
@@ -235,14 +238,14 @@ def test_of_two_that_leave_the_same_checkpoint_one_gives_its_state_back() -> Non
         sim.add(prompt(0, 100), 4)
     finish_all(sim)
     assert admissions(sim) == [(0, 0)] * 3
-    assert sim.states.free + sim.states.kept == sim.states.total
+    assert sim.states.pool.available + sim.states.kept == sim.states.pool.total
 
 
 def test_a_long_prompt_has_checkpoints_on_its_way() -> None:
     sim = StatefulSimulation(1000, 20, every=100)
     sim.add(prompt(0, 430), 1)
     finish_all(sim)
-    ends = sorted(node.end for node in sim.scheduler.tree.nodes() if node.state != NO_STATE)
+    ends = sorted(node.end for node in sim.cache.tree.nodes() if sim.states.has(node))
     assert ends == [100, 200, 300, 400, 429, 430]
 
 
@@ -259,7 +262,8 @@ def test_a_long_prompt_has_checkpoints_on_its_way() -> None:
 def test_checkpoints_are_apart(
     begin: int, wanted: tuple[int, ...], every: int, stops: list[int]
 ) -> None:
-    assert Checkpoints(RadixTree(), 8, every)._stops(begin, wanted, stops[-1]) == stops
+    states = Checkpoints(RadixTree(), SlotAllocator(8), every, lambda event: None)
+    assert states.positions(begin, wanted, stops[-1]) == stops
 
 
 def test_nodes_that_are_gone_are_forgotten() -> None:
@@ -269,7 +273,7 @@ def test_nodes_that_are_gone_are_forgotten() -> None:
         sim.add(prompt(seed, 60), 1)
         finish_all(sim)
     assert len(sim.states._oldest) <= 2 * sim.states.kept + 4
-    sim.scheduler.flush()
+    sim.scheduler.cache.flush()
     assert not sim.states._oldest
 
 
@@ -315,7 +319,7 @@ def test_checkpoints_of_pinned_nodes_give_way_last() -> None:
         sim.add(prompt(seed, 60), 1)
         finish_all(sim)
         if seed == 0:
-            hand.pin(sim.scheduler.tree, np.array(prompt(0, 60), np.int32), "me")
+            manual.pin(sim.cache.tree, np.array(prompt(0, 60), np.int32), "me")
     assert [cached for cached, _ in admissions(sim)] == [0] * 9 + [59]
 
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizer
 
-from sgnb.engine.cache.radix import RadixTree
+from sgnb.engine.cache.manager import CacheManager
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.device import memory
 from sgnb.engine.engine import Engine
@@ -455,7 +455,7 @@ class Compared(Request):
 
 
 def test_ending_requests_that_wait_is_linear() -> None:
-    scheduler = Scheduler(RadixTree(), SlotAllocator(100), context_length=100)
+    scheduler = Scheduler(CacheManager(SlotAllocator(100)), context_length=100)
     waiting = [Compared(i, [5], SamplingParams(), 10) for i in range(1000)]
     for request in waiting:
         scheduler.add(request)

@@ -23,7 +23,7 @@ from sgnb.engine.attention.query_tiles import CostModel, TileConfig
 from sgnb.engine.attention.schedule import Schedule
 from sgnb.engine.attention.staging import StagingBuffers
 from sgnb.engine.cache.kv_cache import KVCache, LayerShape
-from sgnb.engine.cache.radix import RadixTree
+from sgnb.engine.cache.manager import CacheManager
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.request.batch import Batch
 from sgnb.engine.request.request import Request
@@ -43,7 +43,7 @@ class Engine:
     def __init__(self, rng: random.Random, slots: int) -> None:
         pool = SlotAllocator(slots)
         self.scheduler = Scheduler(
-            RadixTree(), pool, context_length=200, max_step_tokens=64, max_running=12
+            CacheManager(pool), context_length=200, max_step_tokens=64, max_running=12
         )
         self._rng, self._count, self._histories = rng, 0, [[1] * rng.choice([3, 30])]
 

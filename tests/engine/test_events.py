@@ -128,7 +128,7 @@ def test_in_the_middle_of_a_run(small: Engine) -> None:
 
     def watch() -> None:
         nonlocal read, locked
-        last, tree = small._loop.call(lambda: (small.log.last, tree_rows(small._scheduler.tree)))
+        last, tree = small._loop.call(lambda: (small.log.last, tree_rows(small._cache.tree)))
         for record in small.log.read(read).records:
             if record.seq <= last:
                 state.apply(record)

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sgnb.engine.cache.sequence import Sharing
 from sgnb.engine.request.gate import ProgramGate
-from sgnb.engine.request.request import Request, Sharing
+from sgnb.engine.request.request import Request
 from sgnb.events import RequestAdmitted, RequestRetracted
 from sgnb.reservation import Reservation
 from sgnb.sampling import SamplingParams
@@ -192,7 +193,7 @@ def test_programs_that_reserve_are_not_retracted(lengths: str, policy: str, over
         tuple(r.tokens) for r in before.requests.values()
     }
     assert after.scheduler.gate.reserved == len(after.scheduler.gate) == 0
-    assert after.scheduler.tree.locked == after.scheduler.in_flight == 0
+    assert after.scheduler.cache.tree.locked == after.scheduler.cache.in_flight == 0
 
 
 def test_programs_begin_in_the_order_in_which_they_came() -> None:

@@ -19,9 +19,9 @@ from transformers import PreTrainedModel
 import sgnb
 from sgnb.backends import executor_of, local
 from sgnb.backends.local import Apart, LocalExecutor, chat_template
+from sgnb.engine.cache.sequence import Sharing
 from sgnb.engine.device import background
 from sgnb.engine.engine import Engine
-from sgnb.engine.request.request import Sharing
 from sgnb.errors import Aborted, EngineError, RequestError
 from sgnb.events import RequestQueued, StepRan
 from sgnb.lang import assistant, function, gen, user

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sgnb.engine.cache.radix import Node, RadixTree
+from sgnb.engine.cache.manager import CacheManager
+from sgnb.engine.cache.radix import Node
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 
 MEMORY = 24
@@ -15,23 +16,23 @@ EXAMPLES, ADD, BEE, CEE = "ex:", "aA", "b", "cC"
 
 
 class Cache:
-    """A tree and a pool, used by one request after another as the scheduler would."""
+    """A cache manager with one request after another, as by the scheduler."""
 
     def __init__(self) -> None:
-        self.tree, self.pool = RadixTree(), SlotAllocator(MEMORY)
+        self.manager = CacheManager(SlotAllocator(MEMORY))
+        self.tree, self.pool = self.manager.tree, self.manager.slots
 
     def run(self, text: str) -> int:
         """Compute `text` and keep it; how many of its tokens were cached."""
         tokens = np.array([ord(c) for c in text], np.int32)
         node = self.tree.match(tokens)
         self.tree.lock(node)
-        need = len(tokens) - node.end
-        for slots in self.tree.evict(need - self.pool.free):
-            self.pool.release(slots)
-        slots = np.concatenate([node.path_slots(), self.pool.allocate(need)])
+        added = self.manager.allocate(len(tokens) - node.end)
+        assert added is not None
+        slots = np.concatenate([node.path_slots(), added])
         self.tree.insert(tokens, slots, start=node)
         self.tree.unlock(node)
-        assert self.pool.free + self.tree.size == MEMORY and not self.tree.locked
+        assert self.pool.available + self.tree.size == MEMORY and not self.tree.locked
         return node.end
 
     def outline(self) -> dict[str, object]:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sgnb.engine.cache import hand
+from sgnb.engine.cache import manual
+from sgnb.engine.cache.manager import CacheManager
 from sgnb.engine.cache.radix import EVICTION_POLICIES, Node, Prefix, RadixTree, common_length
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 
@@ -31,6 +32,10 @@ Sequence = tuple[int, ...]
 
 def ints(tokens: Sequence) -> np.ndarray:
     return np.array(tokens, np.int32)
+
+
+def slots(nodes: list[Node]) -> list[np.ndarray]:
+    return [node.slots for node in nodes]
 
 
 class Checked:
@@ -112,7 +117,7 @@ class Checked:
     def evict(self) -> None:
         count = self.rng.randint(0, 12)
         victims = self.replay.victims(count, KEYS[self.policy])
-        self._remove(victims, lambda: self.tree.evict(count), "memory")
+        self._remove(victims, lambda: slots(self.tree.evict(count)), "memory")
 
     def pin(self) -> None:
         """The node in which a prefix ends, by one of two people."""
@@ -134,27 +139,29 @@ class Checked:
         """By hand: all that is not locked of a node and below it."""
         if not self.replay.nodes:
             return
-        pool, top = SlotAllocator(self.slots), self.rng.choice(list(self.replay.nodes))
-        pool.allocate(self.slots)
+        cache, top = CacheManager(SlotAllocator(self.slots)), self.rng.choice([*self.replay.nodes])
+        cache.tree = self.tree
+        cache.slots.allocate(self.slots)
         below = [n for n in self.replay.nodes if top in [one.id for one in self.replay.path(n)]]
         unlocked = [n for n in below if not self.replay.nodes[n].locks]
         used = {one.id for _, _, held in self.held for one in self.replay.path(held.id)}
         stay = [(n, len(self.replay.nodes[n].tokens)) for n in below if n not in unlocked]
-        told: list[hand.Evicted] = []
+        results: list[manual.Evicted] = []
 
         def act() -> list[np.ndarray]:
-            told.append(hand.evict(self.tree, pool, top, 10))
-            return [pool.allocate(pool.free)]
+            cache.slots.unit_bytes = 10
+            results.append(manual.evict(cache, top))
+            return [cache.slots.allocate(cache.slots.available)]
 
         self._remove(unlocked, act, "hand", in_order=False)
-        (gone,) = told
+        (gone,) = results
         assert (gone.nodes, gone.bytes) == (len(unlocked), 10 * gone.freed)
         assert gone.in_use == sum(tokens for n, tokens in stay if n in used)
         assert gone.pinned == sum(tokens for n, tokens in stay if n not in used)
 
     def flush(self) -> None:
         unlocked = [n.id for n in self.replay.nodes.values() if not n.locks]
-        self._remove(unlocked, self.tree.flush, "flush", in_order=False)
+        self._remove(unlocked, lambda: slots(self.tree.flush()), "flush", in_order=False)
 
     def discard(self) -> None:
         """The topmost unlocked node on a path, and all below it. Pins that hold any of it are
@@ -183,7 +190,7 @@ class Checked:
             and self.replay.tokens(node)[: len(begin)] == begin
         ]
         discard = partial(self.tree.discard, ints(tokens), namespace)
-        self._remove(below, discard, "spoilt", in_order=False)
+        self._remove(below, lambda: slots(discard()), "spoilt", in_order=False)
 
     def _remove(
         self,
@@ -281,7 +288,7 @@ def test_a_flushed_tree_holds_no_node() -> None:
     tree.flush()
     assert gone() is None
     tree.unlock(kept)
-    assert [slots.tolist() for slots in tree.evict(9)] == [[3, 4]]
+    assert [node.slots.tolist() for node in tree.evict(9)] == [[3, 4]]
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from sgnb.engine.cache import hand
-from sgnb.engine.cache.checkpoints import Checkpoints
-from sgnb.engine.cache.radix import RadixTree
+from sgnb.engine.cache import manual
+from sgnb.engine.cache.manager import CacheManager
+from sgnb.engine.cache.sequence import SHARED, Sharing
 from sgnb.engine.cache.slot_allocator import SlotAllocator
 from sgnb.engine.request.batch import Batch
-from sgnb.engine.request.request import SHARED, Request, Sharing
+from sgnb.engine.request.request import Request
 from sgnb.engine.scheduler import RECOVERY, Scheduler
 from sgnb.events import RequestAdmitted, RequestRetracted
 from sgnb.sampling import SamplingParams
@@ -39,7 +39,7 @@ class Simulation:
     jumps: called for each request that took a token, as a grammar is: it may rewrite the request's
     last tokens. overlap: a step is read after the next one was launched, as the engine does it.
     retires: requests leave the scheduler before their last token is read; not for those that
-    rewrite. checkpoints: of a model with recurrent layers.
+    rewrite. states: of a model with recurrent layers.
     """
 
     def __init__(
@@ -49,7 +49,9 @@ class Simulation:
         jumps: Callable[[Request], None] = lambda request: None,
         overlap: bool = False,
         retires: bool = False,
-        checkpoints: Callable[[RadixTree], Checkpoints] | None = None,
+        states: SlotAllocator | None = None,
+        checkpoint_every: int = 1024,
+        prefix_cache: bool = True,
         **options: Any,
     ) -> None:
         self.total = total
@@ -67,14 +69,16 @@ class Simulation:
         self.requests: dict[int, Request] = {}
         self.computed = 0
         self.max_step_tokens = options.get("max_step_tokens", total)
-        tree = RadixTree(self.replay.apply)
-        self.scheduler = Scheduler(
-            tree,
+        self.cache = CacheManager(
             SlotAllocator(total),
-            context_length=options.pop("context_length", total),
-            checkpoints=None if checkpoints is None else checkpoints(tree),
-            emit=self.emit,
-            **options,
+            states,
+            checkpoint_every=checkpoint_every,
+            prefix_cache=prefix_cache,
+            emit=self.replay.apply,
+        )
+        context_length = options.pop("context_length", total)
+        self.scheduler = Scheduler(
+            self.cache, context_length=context_length, emit=self.emit, **options
         )
 
     def emit(self, event: Any) -> None:
@@ -129,7 +133,7 @@ class Simulation:
         columns = batch.requests, batch.ends.tolist(), batch.samples
         for request, end, samples in zip(*columns, strict=True):
             size = request.num_tokens_with_placeholders
-            assert samples == (end == size < request.max_len and not request.closed)
+            assert samples == (end == size < request.max_len and not request.sealed)
             ends = end == size and not samples
             rows.append(Row(request, size if samples else None, ends, request.version))
         return rows
@@ -170,13 +174,12 @@ class Simulation:
 
     def check(self) -> None:
         """free + cached + in flight = total, and every slot has exactly one owner."""
-        s = self.scheduler
-        assert s.pool.free + s.tree.size + s.in_flight == self.total
+        s, cache = self.scheduler, self.cache
+        assert cache.slots.available + cache.tree.size + cache.in_flight == self.total
         own = [r.slots[r.node.end : r.num_slots] for r in s.running if r.node is not None]
-        assert len(own) == len(s.running) and sum(map(len, own)) == s.in_flight
-        slots = np.concatenate(
-            [s.pool._stack[: s.pool.free], *(n.slots for n in s.tree.nodes()), *own]
-        )
+        assert len(own) == len(s.running) and sum(map(len, own)) == cache.in_flight
+        free = cache.slots._stack[: cache.slots.available]
+        slots = np.concatenate([free, *(n.slots for n in cache.tree.nodes()), *own])
         assert (np.bincount(slots, minlength=self.total) == 1).all()
         for r in s.running:
             assert (
@@ -198,20 +201,20 @@ def other_end(rng: random.Random, request: Request) -> tuple[int, list[int]]:
 
 def by_hand(rng: random.Random, scheduler: Scheduler) -> None:
     """Someone pins, unpins or evicts at random."""
-    tree = scheduler.tree
+    tree = scheduler.cache.tree
     nodes = [node.id for node in tree.nodes()]
     if nodes and rng.random() < 0.4:
-        hand.pin(tree, rng.choice(nodes), rng.choice("ab"))
+        manual.pin(tree, rng.choice(nodes), rng.choice("ab"))
     elif nodes and rng.random() < 0.5:
-        hand.evict(tree, scheduler.pool, rng.choice(nodes), 1)
+        manual.evict(scheduler.cache, rng.choice(nodes))
     else:
-        hand.unpin(tree, owner=rng.choice("ab"))
+        manual.unpin(tree, owner=rng.choice("ab"))
 
 
 @pytest.mark.parametrize("trial", range(20))
 def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
     """500 random steps each, 10,000 together: aborts, retraction, chunks, scored prompts, cache on
-    and off, and what people do by hand."""
+    and off, and what people do by manual."""
     rng = random.Random(trial)
     total = (60, 150, 600)[trial % 3]
     sim = Simulation(
@@ -242,16 +245,16 @@ def test_every_slot_has_one_owner_in_random_runs(trial: int) -> None:
             by_hand(rng, scheduler)
             sim.check()
         if step % 100 == 99:
-            scheduler.flush(rng.choice([None, "a"]))
+            scheduler.cache.flush(rng.choice([None, "a"]))
             sim.check()
     for _ in sim.run():
         pass
-    assert scheduler.in_flight == 0
-    assert scheduler.tree.locked == hand.pinned_tokens(scheduler.tree)
-    hand.unpin(scheduler.tree)
-    assert scheduler.tree.locked == 0
-    scheduler.flush()
-    assert scheduler.pool.free == total
+    assert scheduler.cache.in_flight == 0
+    assert scheduler.cache.tree.locked == scheduler.cache.pinned_tokens
+    manual.unpin(scheduler.cache.tree)
+    assert scheduler.cache.tree.locked == 0
+    scheduler.cache.flush()
+    assert scheduler.cache.slots.available == total
 
 
 @pytest.mark.parametrize("trial", range(12))
@@ -291,9 +294,9 @@ def test_every_slot_has_one_owner_when_requests_rewrite_their_ends(trial: int) -
             sim.check()
     for _ in sim.run():
         pass
-    assert scheduler.in_flight == scheduler.tree.locked == 0
-    scheduler.flush()
-    assert scheduler.pool.free == total
+    assert scheduler.cache.in_flight == scheduler.cache.tree.locked == 0
+    scheduler.cache.flush()
+    assert scheduler.cache.slots.available == total
 
 
 @pytest.mark.parametrize("trial", range(20))
@@ -329,9 +332,9 @@ def test_every_slot_has_one_owner_when_steps_are_read_late(trial: int) -> None:
     for _ in sim.run():
         pass
     assert sim.ended == sim.requests.keys() and sim.dropped
-    assert scheduler.in_flight == scheduler.tree.locked == 0
-    scheduler.flush()
-    assert scheduler.pool.free == total
+    assert scheduler.cache.in_flight == scheduler.cache.tree.locked == 0
+    scheduler.cache.flush()
+    assert scheduler.cache.slots.available == total
 
 
 def test_the_fast_way_through_a_decode_step_changes_nothing() -> None:
@@ -556,19 +559,21 @@ def test_a_request_too_large_for_now_is_not_passed_by_smaller_ones() -> None:
 
 def test_pins_give_way_only_where_a_request_could_not_run_alone() -> None:
     simulation = Simulation(24)
-    tree = simulation.scheduler.tree
+    tree = simulation.cache.tree
     for first in (1, 2, 3):
         simulation.add([first] * 5)
         while simulation.scheduler.has_work:
             simulation.step()
-        hand.pin(tree, np.array([first] * 5, np.int32), "user")
+        manual.pin(tree, np.array([first] * 5, np.int32), "user")
     simulation.add([4] * 5, limit=8)
     simulation.add([5] * 5, limit=8)
     while simulation.scheduler.has_work:
         simulation.step()
-    assert (hand.pinned_tokens(tree), len(simulation.replay.pins)) == (10, 2), "the oldest is gone"
-    simulation.scheduler.flush()
-    assert simulation.scheduler.pool.free == 24 - 10, "flush keeps what is pinned"
+    assert (simulation.cache.pinned_tokens, len(simulation.replay.pins)) == (10, 2), (
+        "oldest is gone"
+    )
+    simulation.scheduler.cache.flush()
+    assert simulation.scheduler.cache.slots.available == 24 - 10, "flush keeps what is pinned"
     simulation.add([6] * 23)
     while simulation.scheduler.has_work:
         simulation.step()
@@ -630,9 +635,9 @@ def test_requests_share_within_their_namespace_and_without_one_with_nobody() -> 
         return found
 
     assert cached(Sharing()) == [0, 4]
-    size = sim.scheduler.tree.size
+    size = sim.scheduler.cache.tree.size
     assert cached(Sharing("mine")) == [0, 4]
     assert cached(Sharing(None)) == [0, 0]
-    assert sim.scheduler.tree.size == 2 * size, "who shares with nobody leaves nothing"
-    assert sim.scheduler.flush("mine") == sim.scheduler.tree.size == size
+    assert sim.scheduler.cache.tree.size == 2 * size, "who shares with nobody leaves nothing"
+    assert sim.scheduler.cache.flush("mine") == sim.scheduler.cache.tree.size == size
     assert cached(Sharing()) == [4, 4]

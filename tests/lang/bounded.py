@@ -51,12 +51,12 @@ class Noted(SglFunction):
 @contextmanager
 def slots_used(engine: Any) -> Iterator[list[int]]:
     """The slots that requests held or had locked, after each step was chosen."""
-    scheduler, used = engine._scheduler, [0]
+    scheduler, cache, used = engine._scheduler, engine._scheduler.cache, [0]
     schedule = scheduler.schedule
 
     def watched() -> Any:
         batch = schedule()
-        used.append(scheduler.pool.total - scheduler.pool.free - scheduler.tree.evictable)
+        used.append(cache.slots.total - cache.slots.available - cache.tree.evictable)
         return batch
 
     scheduler.schedule = watched

@@ -48,8 +48,8 @@ def test_what_the_cache_says(shell: Any, loaded: Any) -> None:
         shell(CELL.format(name=name, country=country))
     reasons = [sgnb.why_no_hit(shell.ns[name]).lookups[0] for name in ("first", "second", "third")]
     first, second, third = reasons
-    assert first.again_tokens == first.cached_tokens == second.cached_tokens == 0
-    assert second.again_tokens == third.cached_tokens > 30 and not third.again_tokens
+    assert first.recomputed_tokens == first.cached_tokens == second.cached_tokens == 0
+    assert second.recomputed_tokens == third.cached_tokens > 30 and not third.recomputed_tokens
     assert "no state of it was kept" in second.reasons[0].text
     said = repr(sgnb.why_no_hit(shell.ns["second"]))
     assert "no state" in said and "checkpoint_every" in said

@@ -80,7 +80,7 @@ def test_checkpoints_follow_splits_and_go_with_their_node() -> None:
 
 def test_what_is_computed_again_has_its_own_kind(log: EventLog) -> None:
     run = state(log).runs["r1"]
-    assert (run.figures.cached_tokens, run.figures.again_tokens) == (6, 1)
+    assert (run.figures.cached_tokens, run.figures.recomputed_tokens) == (6, 1)
     assert run.figures.computed_tokens == 5, "those that are computed again are computed"
     kinds = [kind for kind, _ in run.branches["1"].segments]
     assert kinds == ["cached", "again", "computed", "sampled"]
@@ -132,7 +132,7 @@ def test_models_of_attention_alone_show_nothing_of_it() -> None:
 
 def test_why_no_hit_names_the_option(log: EventLog) -> None:
     found = lookups(log.read().records, "r1")[-1]
-    assert (found.cached_tokens, found.again_tokens) == (3, 1)
+    assert (found.cached_tokens, found.recomputed_tokens) == (3, 1)
     kinds = [(reason.kind, reason.tokens) for reason in found.reasons]
     assert kinds == [("no state", 1), ("differs", 1), ("last token", 1)]
     never = found.reasons[0].text

@@ -1,1 +1,1 @@
-"""The KV cache: the radix tree over it, its free slots, its tensors."""
+"""The KV cache: manager, radix tree, payloads and their tensors."""

@@ -1,14 +1,14 @@
-"""Who has which state of a model's recurrent layers, and which the radix tree keeps as checkpoints.
-Knows numbers only: the tensors are in `state_pool.py`.
+"""Ownership of recurrent states: the last states of running requests, and checkpoints of the radix
+tree. Knows numbers only; the tensors are in `state_pool.py`.
 
-What a recurrent layer knows of a text is a state of fixed size after each token, which the next
-token replaces: unlike keys and values it cannot be cut back. So a request keeps its last states, to
-go back to one where its last tokens are rewritten; and the tree keeps some, where other requests
-may go on: at most as far as to the deepest of them is a cached prefix worth anything. A step reads
-one state of a request and writes others, one at its end and one at each checkpoint on the way, so
-that a step that fails has spoilt nothing.
+A recurrent layer summarises a sequence in a state of fixed size. Each token replaces the state, and
+a state cannot be truncated, unlike keys and values. Hence a request keeps its last states, to
+return to after a rewrite of its last tokens. The tree keeps some states as checkpoints, from which
+other requests continue: a cached prefix is usable up to its deepest checkpoint. A step reads one
+state per request and writes others, one at its end and one per checkpoint on the way, so a failed
+step destroys nothing.
 
-At every moment: free + kept (by the tree) + in flight (owned by requests) = total.
+Invariant: free + kept (by the tree) + in flight (owned by requests) = total.
 """
 
 from __future__ import annotations
@@ -21,259 +21,303 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .radix import NO_STATE, Node, RadixTree
+from ...events import CheckpointDropped, CheckpointKept
+from .radix import Node, RadixTree
 from .slot_allocator import SlotAllocator
 
 LAST_STATES = 2
-"""That a request has: what the running step reads and what it writes."""
+"""States of a request: the running step reads one and writes one."""
 
 LAST_STATES_REWRITTEN = 3
-"""Of a request with a grammar, whose jumps rewrite a token or two."""
+"""States of a request with a grammar, whose jumps rewrite one or two tokens."""
 
 FEWEST_STATES = LAST_STATES_REWRITTEN + 1
-"""For one request alone, which reads a checkpoint beside its own."""
+"""States needed for a single request: its own and the checkpoint to continue from."""
 
-LOOKED_AT = 64
-"""Of the least used checkpoints, how many are looked at for one whose node no one uses: with many
-requests running there may be none."""
+INSPECTED = 64
+"""Number of least valuable checkpoints searched for one without a running user of its node. With
+many running requests there may be none."""
 
 GAP = 16
-"""Tokens between checkpoints, at least: fewer are computed again as fast as a checkpoint is read
+"""Minimum tokens between checkpoints: fewer tokens are recomputed as fast as a checkpoint is read
 and written."""
 
 
-class StatePath(NamedTuple):
-    """What a step does with a request's states: from the one that it reads to those that it leaves
-    at these positions, ascending."""
+class StatePlan(NamedTuple):
+    """States of one request in a step: the state to read and the states to write."""
 
     read: int
-    written: tuple[tuple[int, int], ...]  # (position, state)
+    written: tuple[tuple[int, int], ...]  # (position, state), ascending
 
 
-class Held(NamedTuple):
-    """A state that a request may go on from."""
+class StateRef(NamedTuple):
+    """A state from which a request may continue."""
 
-    position: int  # tokens that it knows
+    position: int  # number of tokens in the state
     state: int
-    node: Node | None  # whose checkpoint it is; None: the request's own
+    node: Node | None  # owner of the checkpoint; None: the request owns the state
 
 
-class RequestStates:
-    """The last states of a running request, the oldest first; each step adds one."""
+class RecurrentStates:
+    """The last states of a running request, the oldest first. Each step adds a state.
 
-    def __init__(self, owner: Checkpoints, node: Node, count: int, stops: list[int]) -> None:
-        """Go on from `node`, a checkpoint or the root, with `count` states of its own."""
+    Args:
+        owner: Pool of all states, with enough available states (`needed`).
+        node: Start of the request, a checkpoint or the root.
+        rewrites: The request may rewrite its last tokens.
+        checkpoint_positions: Positions at which the request leaves checkpoints, ascending.
+    """
+
+    def __init__(
+        self, owner: Checkpoints, node: Node, rewrites: bool, checkpoint_positions: list[int]
+    ) -> None:
         self._owner = owner
-        self._held: list[Held] = []
-        if node.state != NO_STATE:
-            self._lend(node)
-        self._spare = owner.take(count)  # its own, of no position
-        self._stops = stops  # where it leaves checkpoints, ascending
-        self._cuts: list[tuple[int, int]] = []  # those of the step that was planned last
+        self._refs: list[StateRef] = []
+        if owner.has(node):
+            self._borrow(node)
+        self._spare = owner.allocate(_last_states(rewrites))
+        self._checkpoint_positions = checkpoint_positions
+        self._pending: list[tuple[int, int]] = []  # checkpoints of the last planned step
 
     def back_to(self, position: int) -> int:
-        """Forget the states after `position`. Returns the position of the last one that is left: 0
-        where none is."""
-        while self._held and self._held[-1].position > position:
-            self._forget(-1)
-        return self._held[-1].position if self._held else 0
+        """Forget the states after `position`.
 
-    def plan(self, start: int, end: int) -> StatePath:
-        """A step that computes the tokens start .. end. The oldest state gives way where none is
-        spare; a checkpoint on the way is left out where no state is available."""
-        if self._cuts:  # of a step that failed
-            self._owner.release([state for _, state in self._cuts])
-            self._cuts = []
-        first, last = bisect_right(self._stops, start), bisect_left(self._stops, end)
-        for stop in self._stops[first:last]:
+        Returns:
+            The position of the last remaining state, or 0 without a state.
+        """
+        while self._refs and self._refs[-1].position > position:
+            self._forget(-1)
+        return self._refs[-1].position if self._refs else 0
+
+    def plan(self, start: int, end: int) -> StatePlan:
+        """Plan a step that computes the tokens start .. end.
+
+        Without a spare state the step overwrites the oldest. A checkpoint on the way is omitted if
+        no state is available.
+        """
+        if self._pending:  # of a failed step
+            self._owner.free([state for _, state in self._pending])
+            self._pending = []
+
+        positions = self._checkpoint_positions
+        for position in positions[bisect_right(positions, start) : bisect_left(positions, end)]:
             if self._owner.available:
-                (state,) = self._owner.take(1)
-                self._cuts.append((stop, state))
+                (state,) = self._owner.allocate(1)
+                self._pending.append((position, state))
+
         while not self._spare:
             self._forget(0)
-        read = self._held[-1].state if self._held else self._owner.nothing
-        return StatePath(read, (*self._cuts, (end, self._spare[-1])))
+        read = self._refs[-1].state if self._refs else self._owner.zero_state
+        return StatePlan(read, (*self._pending, (end, self._spare[-1])))
 
     def leave_checkpoints(self, insert: Callable[[int], Node]) -> None:
-        """The step was launched: its checkpoints on the way become the tree's. insert: puts the
-        tokens up to a position into the tree, and gives the node at which they end."""
-        cuts, self._cuts = self._cuts, []
-        for position, state in cuts:
-            node = insert(position)
-            if node.state == NO_STATE:
-                self._owner.keep(node, state)
-            else:
-                self._owner.release([state])
-            if position == cuts[-1][0]:
-                self._lend(node)
+        """Give the pending checkpoints of a launched step to the tree.
 
-    def written(self, path: StatePath) -> None:
-        """The step was launched that leaves the last state of `path`."""
-        position, state = path.written[-1]
+        Args:
+            insert: Inserts the tokens up to a position into the tree and returns the node at the
+                end.
+        """
+        pending, self._pending = self._pending, []
+        for position, state in pending:
+            node = insert(position)
+            if self._owner.has(node):
+                self._owner.free([state])
+            else:
+                self._owner.keep(node, state)
+            if position == pending[-1][0]:
+                self._borrow(node)
+
+    def written(self, plan: StatePlan) -> None:
+        """Take over the last state of `plan`, whose step was launched."""
+        position, state = plan.written[-1]
         self._spare.remove(state)
-        self._held.append(Held(position, state, None))
+        self._refs.append(StateRef(position, state, None))
 
     @property
     def can_share(self) -> bool:
-        """Whether there is a state to take in the place of one that is given to the tree."""
+        """True if a state is available as a replacement for a shared state."""
         return self._owner.available > 0
 
     def share(self, node: Node) -> None:
-        """Make the last state the checkpoint of `node`, which ends there, and go on from it; where
-        it has one already, from that. Only if it `can_share`."""
-        last = self._held.pop()
-        if node.state == NO_STATE:
-            self._spare += self._owner.take(1)
-            self._owner.keep(node, last.state)
-        else:
+        """Give the last state to `node`, its end, and continue from the node's checkpoint. Check
+        `can_share` first."""
+        last = self._refs.pop()
+        if self._owner.has(node):
             self._spare.append(last.state)
-        self._lend(node)
+        else:
+            self._spare += self._owner.allocate(1)
+            self._owner.keep(node, last.state)
+        self._borrow(node)
 
     def end(self, node: Node | None) -> None:
-        """Give all back; the last state to `node`, which ends there, if it has none."""
-        if node is not None and node.state == NO_STATE:
-            self._owner.keep(node, self._held.pop().state)
-        while self._held:
+        """Give all states back. `node` at the end of the last state keeps that state, unless the
+        node has a checkpoint already."""
+        if node is not None and not self._owner.has(node):
+            self._owner.keep(node, self._refs.pop().state)
+        while self._refs:
             self._forget(-1)
-        self._owner.release([*self._spare, *(state for _, state in self._cuts)])
-        self._spare, self._cuts = [], []
+        self._owner.free([*self._spare, *(state for _, state in self._pending)])
+        self._spare, self._pending = [], []
 
-    def _lend(self, node: Node) -> None:
-        """Go on from the node's checkpoint."""
-        self._owner.begin_reading(node)
-        self._held.append(Held(node.end, node.state, node))
+    def _borrow(self, node: Node) -> None:
+        """Continue from the node's checkpoint."""
+        self._refs.append(StateRef(node.end, self._owner.begin_reading(node), node))
 
     def _forget(self, index: int) -> None:
-        held = self._held.pop(index)
-        if held.node is None:
-            self._spare.append(held.state)
+        ref = self._refs.pop(index)
+        if ref.node is None:
+            self._spare.append(ref.state)
         else:
-            self._owner.end_reading(held.node)
+            self._owner.end_reading(ref.node)
 
 
 class Checkpoints:
-    """The pool's states and the tree's nodes that have one.
+    """Recurrent states of all requests and of the tree's nodes. A node with a state is a
+    checkpoint.
 
-    every: tokens between checkpoints of long prompts; at least `GAP`.
+    Args:
+        tree: Radix tree whose nodes keep states.
+        pool: Payload of the states.
+        every: Tokens between checkpoints of long prompts, at least `GAP`.
+        emit: Receives an event per checkpoint.
+
+    Attributes:
+        zero_state: Row of the state before the first token, which has no owner.
     """
 
-    def __init__(self, tree: RadixTree, total: int, every: int) -> None:
-        self.total = self.nothing = total  # `nothing`: the state before the first token, of no one
-        self.kept = 0  # checkpoints
+    def __init__(
+        self, tree: RadixTree, pool: SlotAllocator, every: int, emit: Callable[[Any], None]
+    ) -> None:
+        self.pool = pool
+        self.zero_state = pool.total
         self._every = max(every, GAP)
         self._tree = tree
-        tree.on_remove = self._removed
-        self._slots = SlotAllocator(total)
-        self._readers: dict[Node, int] = {}  # requests that go on from the node's checkpoint
+        self._emit = emit
+        self._readers: dict[Node, int] = {}  # requests that continue from the node's checkpoint
         self._oldest: list[tuple[Any, int, Node]] = []
         self._numbers = itertools.count()
 
     @property
-    def free(self) -> int:
-        return self._slots.free
+    def kept(self) -> int:
+        """Number of checkpoints."""
+        return self._tree.attached[self.pool]
 
     @property
     def available(self) -> int:
-        """How many may be taken: all but those that requests own or read."""
-        return self.free + self.kept - len(self._readers)
+        """Number of states that `allocate` can return: all states that no request owns or
+        reads."""
+        return self.pool.available + self.kept - len(self._readers)
+
+    def has(self, node: Node) -> bool:
+        """Return whether the node is a checkpoint."""
+        return self.pool in node.attached
+
+    def deepest(self, node: Node, end: int) -> Node:
+        """Return the deepest checkpoint with at most `end` tokens on the path to `node`, or the
+        root."""
+        while node.parent is not None and (self.pool not in node.attached or node.end > end):
+            node = node.parent
+        return node
 
     def needed(self, node: Node, rewrites: bool) -> int:
-        """How many must be `available` for a request to go on from `node`, a checkpoint or the
-        root. rewrites: whether its tokens may be rewritten."""
-        read = node.state != NO_STATE and node not in self._readers
-        return _last_states(rewrites) + read
+        """Return the number of available states for a request to continue from a node.
 
-    def start(
-        self, node: Node, rewrites: bool, stops: Iterable[int], last_stop: int
-    ) -> RequestStates:
-        """The states of a request that goes on from `node`; they are there, see `needed`.
-
-        stops: where checkpoints are wanted, beside those at `last_stop` and at every so many
-        tokens.
+        Args:
+            node: A checkpoint or the root.
+            rewrites: The request may rewrite its last tokens.
         """
-        count = _last_states(rewrites)
-        return RequestStates(self, node, count, self._stops(node.end, stops, last_stop))
+        return _last_states(rewrites) + (self.has(node) and node not in self._readers)
 
-    def take(self, count: int) -> list[int]:
-        """So many states, of which `available` has told that they are there; checkpoints of least
-        value give way."""
-        while self.free < count:
-            self._slots.release(np.array([self._tree.drop_state(self._pop())], np.int32))
-            self.kept -= 1
-        return self._slots.allocate(count).tolist()
+    def positions(self, begin: int, wanted: Iterable[int], last: int) -> list[int]:
+        """Return the positions of a request's checkpoints, ascending, at least `GAP` apart.
 
-    def release(self, states: list[int]) -> None:
-        self._slots.release(np.array(states, np.int32))
+        Args:
+            begin: Position of the start; all checkpoints are at least `GAP` later.
+            wanted: Preferred positions.
+            last: Last position. Positions of long prompts are added in third place.
+        """
+        preferred = [stop for stop in (*wanted, last) if begin + GAP <= stop <= last]
+        stops: list[int] = []
+        for stop in preferred:
+            if all(abs(stop - other) >= GAP for other in stops):
+                stops.append(stop)
+
+        near = begin, *stops
+        regular = range(begin - begin % self._every + self._every, last, self._every)
+        stops += [stop for stop in regular if all(abs(stop - other) >= GAP for other in near)]
+        return sorted(stops)
+
+    def allocate(self, count: int) -> list[int]:
+        """Take `count` states (check `available` first). Evicts the least valuable checkpoints."""
+        while self.pool.available < count:
+            node = self._pop()
+            self.pool.free(self._tree.detach(node, self.pool))
+            self._emit(CheckpointDropped(node.id))
+        return self.pool.allocate(count).tolist()
+
+    def free(self, states: list[int]) -> None:
+        """Give states of a request back."""
+        self.pool.free(np.array(states, np.int32))
 
     def keep(self, node: Node, state: int) -> None:
-        """Make the node a checkpoint; the state is the tree's from now on."""
-        self._tree.keep_state(node, state)
-        self.kept += 1
+        """Make the node a checkpoint. The tree becomes the owner of the state."""
+        self._tree.attach(node, self.pool, np.array([state], np.int32))
+        self._emit(CheckpointKept(node.id))
         self._queue(node)
 
-    def begin_reading(self, node: Node) -> None:
-        """Keep the node's checkpoint until `end_reading`."""
+    def begin_reading(self, node: Node) -> int:
+        """Protect the node's checkpoint until `end_reading`. Returns the state."""
         self._readers[node] = self._readers.get(node, 0) + 1
+        return node.attached[self.pool].item()
 
     def end_reading(self, node: Node) -> None:
+        """Undo a `begin_reading`."""
         self._readers[node] -= 1
         if not self._readers[node]:
             del self._readers[node]
 
-    def _stops(self, begin: int, wanted: Iterable[int], last: int) -> list[int]:
-        """Ascending, each at least `GAP` behind the one before and behind `begin`: those wanted,
-        the last, and the others, in this order."""
-        every = range(begin - begin % self._every + self._every, last, self._every)
-        first = [stop for stop in (*wanted, last) if begin + GAP <= stop <= last]
-        stops: list[int] = []
-        for stop in first:
-            if all(abs(stop - other) >= GAP for other in stops):
-                stops.append(stop)
-        near = begin, *stops
-        further = [stop for stop in every if all(abs(stop - other) >= GAP for other in near)]
-        return sorted(stops + further)
+    def prune(self) -> None:
+        """Forget nodes that left the tree. Without eviction of checkpoints no pop removes them."""
+        if len(self._oldest) > 2 * self.kept:
+            self._oldest = [entry for entry in self._oldest if self._is_current(entry[-1])]
+            heapq.heapify(self._oldest)
 
     def _pop(self) -> Node:
-        """The checkpoint to drop: no one goes on from it, and, if there is such a one among the
-        least used, no one uses its node."""
-        used: list[Node] = []
+        """Return the checkpoint to drop. No request reads it; a node without locks is preferred
+        among the `INSPECTED` least valuable checkpoints."""
+        locked: list[Node] = []
         read: list[Node] = []
-        found: Node | None = None
-        while self._oldest and found is None and not (used and len(used + read) >= LOOKED_AT):
+        victim: Node | None = None
+        while self._oldest and victim is None:
+            if locked and len(locked + read) >= INSPECTED:
+                break
             value, _, node = heapq.heappop(self._oldest)
-            if node.state == NO_STATE:
+            if not self._is_current(node):
                 continue
             if value != self._value(node):
                 self._queue(node)
             elif node in self._readers:
                 read.append(node)
             elif node.locks:
-                used.append(node)
+                locked.append(node)
             else:
-                found = node
-        if found is None:
-            found = used.pop(0)
-        for node in used + read:
+                victim = node
+
+        if victim is None:
+            victim = locked.pop(0)
+        for node in locked + read:
             self._queue(node)
-        return found
+        return victim
+
+    def _is_current(self, node: Node) -> bool:
+        return node.alive and self.pool in node.attached
 
     def _queue(self, node: Node) -> None:
         heapq.heappush(self._oldest, (self._value(node), next(self._numbers), node))
 
     def _value(self, node: Node) -> Any:
-        """What is worth least has the smallest: of nodes used together those first that only lie on
-        the way to another."""
+        """Order of eviction: policy of the tree, then nodes with a single child first."""
         return self._tree.value(node), len(node.children) != 1
-
-    def _removed(self, node: Node) -> None:
-        if node.state != NO_STATE:
-            self.release([node.state])
-            self.kept -= 1
-            node.state = NO_STATE
-            # While states are free nothing is popped, and nodes that are gone would stay.
-            if len(self._oldest) > 2 * self.kept:
-                self._oldest = [each for each in self._oldest if each[-1].state != NO_STATE]
-                heapq.heapify(self._oldest)
 
 
 def _last_states(rewrites: bool) -> int:

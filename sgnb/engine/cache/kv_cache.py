@@ -1,31 +1,38 @@
-"""The keys and values themselves: one tensor a layer, one row a slot."""
+"""Tensors of keys and values: one pair per layer, one row per slot."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from .radix import Ints
+
 ALIGNMENT = 64
 """Bytes; torch's own on a CPU."""
 
 
 class LayerShape(NamedTuple):
-    """One layer's KV for one token."""
+    """Shape of one layer's keys and values for one token."""
 
     heads: int
-    key_dim: int  # numbers of a head's key
-    value_dim: int  # and of its value
+    key_dim: int  # per head
+    value_dim: int  # per head
 
 
 class KVCache:
-    """keys[layer]: [slots + 1, heads, key_dim]; values[layer]: the same with value_dim. Layers may
-    differ in shape.
+    """Keys and values of all layers. Shapes may differ between layers.
 
-    The last slot is scratch: rows that only pad a batch write there.
+    The last row is scratch: padding rows of a batch write there.
+
+    Attributes:
+        keys: Layer -> [slots + 1, heads, key_dim].
+        values: Layer -> [slots + 1, heads, value_dim].
+        unit_bytes: Bytes of a slot, all layers together.
     """
 
     def __init__(
@@ -33,6 +40,7 @@ class KVCache:
     ) -> None:
         self.slots = slots
         self.device = device
+        self.unit_bytes = self.bytes_per_token(shapes, dtype)
         self.keys: dict[int, Tensor] = {}
         self.values: dict[int, Tensor] = {}
         for layer, shape in shapes.items():
@@ -42,13 +50,30 @@ class KVCache:
 
     @staticmethod
     def bytes_per_token(shapes: dict[int, LayerShape], dtype: torch.dtype) -> int:
+        """Return the bytes of one token, all layers together."""
         return sum(s.heads * (s.key_dim + s.value_dim) for s in shapes.values()) * dtype.itemsize
+
+    def copy(self, ids: Ints, destination: Tensor) -> None:
+        """Copy slots to `destination`, uint8[len(ids), unit_bytes]: all keys, then all values."""
+        copy_rows([*self.keys.values(), *self.values.values()], ids, destination)
+
+
+def copy_rows(tensors: Iterable[Tensor], ids: Ints, destination: Tensor) -> None:
+    """Copy the rows `ids` of each tensor to consecutive columns of `destination`, uint8[len(ids),
+    bytes of the rows]."""
+    begin = 0
+    for tensor in tensors:
+        rows = tensor.index_select(0, torch.from_numpy(ids).to(tensor.device))
+        columns = rows.flatten(1).view(torch.uint8)
+        destination[:, begin : begin + columns.shape[1]] = columns
+        begin += columns.shape[1]
 
 
 def zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """What no request has written yet is finite, for it is read where it is masked.
+    """Return zeros: masked rows are read before the first write and must be finite.
 
-    On a CPU it takes memory once it is written: NumPy's zeros come from calloc, torch's are filled.
+    On a CPU the memory is taken at the first write: NumPy's zeros come from calloc, torch's are
+    filled.
     """
     if device.type != "cpu":
         return torch.zeros(shape, dtype=dtype, device=device)

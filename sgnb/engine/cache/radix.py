@@ -1,23 +1,22 @@
-"""The radix tree that shares KV slots between requests with a common prefix. Knows token ids and
-slot numbers only.
+"""Radix tree over token ids: requests with a common prefix share KV slots.
 
 RadixAttention, Zheng et al., "SGLang: Efficient Execution of Structured Language Model Programs"
-(arXiv 2312.07104). The tree owns the slots stored in it. Methods that free slots return them; the
-caller gives them back to the pool. Depths and lengths are in tokens.
+(arXiv 2312.07104). The tree knows token ids and slot numbers only. Methods that remove nodes return
+them; the caller frees their content. Depths and lengths are in tokens.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...events import (
-    CheckpointDropped,
-    CheckpointKept,
     NodeAdded,
     NodeEvicted,
     NodeLocked,
@@ -26,57 +25,49 @@ from ...events import (
     NodeTouched,
     Tokens,
 )
+from .payload import Payload
 
 Ints = NDArray[np.int32]
 
-NO_STATE = -1
 
-
+@dataclass(slots=True, eq=False, repr=False)
 class Node:
-    """An edge of the tree and the node at its end: `tokens` and their KV `slots`, both int32 of one
-    length.
+    """An edge of the tree and the node at its end.
 
-    A node with a `state` is a checkpoint: there lie the states of a model's recurrent layers after
-    its last token.
+    Attributes:
+        key: Key of the node in the parent's `children`.
+        tokens: Token ids of the edge, int32[n].
+        slots: KV slots of the tokens, int32[n].
+        tick: Time of the last use.
+        end: Tokens from the root to the node's end.
+        attached: Ids of further payloads that belong to the node's end.
+        locks: Number of locks on the node and on all nodes below.
+        hits: Number of matches.
+        alive: False after removal from the tree.
+        queued: The heap of eviction candidates contains the node.
     """
 
-    __slots__ = (
-        "alive",
-        "born",
-        "children",
-        "end",
-        "hits",
-        "id",
-        "key",
-        "locks",
-        "parent",
-        "queued",
-        "slots",
-        "state",
-        "tick",
-        "tokens",
-    )
+    id: int
+    parent: Node | None
+    key: Any
+    tokens: Ints
+    slots: Ints
+    tick: int
+    born: int = field(init=False)
+    end: int = field(init=False)
+    children: dict[Any, Node] = field(default_factory=dict)
+    attached: dict[Payload, Ints] = field(default_factory=dict)
+    locks: int = 0
+    hits: int = 0
+    alive: bool = True
+    queued: bool = False
 
-    def __init__(
-        self, id: int, parent: Node | None, key: Any, tokens: Ints, slots: Ints, tick: int
-    ) -> None:
-        self.id = id
-        self.parent = parent
-        self.key = key  # where the parent's `children` holds it
-        self.tokens = tokens
-        self.slots = slots
-        self.end: int = (parent.end if parent else 0) + len(tokens)
-        self.children: dict[Any, Node] = {}
-        self.locks = 0
-        self.born: int = tick
-        self.tick: int = tick
-        self.hits: int = 0
-        self.alive = True
-        self.queued = False
-        self.state: int = NO_STATE
+    def __post_init__(self) -> None:
+        self.born = self.tick
+        self.end = (self.parent.end if self.parent else 0) + len(self.tokens)
 
     def path(self) -> list[Node]:
-        """The nodes from below the root to this one."""
+        """Return the nodes from below the root to this node."""
         nodes = []
         node: Node | None = self
         while node is not None and node.parent is not None:
@@ -85,16 +76,8 @@ class Node:
         return nodes[::-1]
 
     def path_slots(self) -> Ints:
-        """The slots of the tokens 0 .. end, int32[end]."""
+        """Return the slots of the tokens 0 .. end, int32[end]."""
         return np.concatenate([_NO_INTS, *(node.slots for node in self.path())])
-
-    def checkpoint(self, end: int) -> Node:
-        """The lowest node from this one up that has a state and at most `end` tokens from the root;
-        the root where there is none."""
-        node = self
-        while node.parent is not None and (node.state == NO_STATE or node.end > end):
-            node = node.parent
-        return node
 
 
 _NO_INTS: Ints = np.empty(0, np.int32)
@@ -106,40 +89,50 @@ EVICTION_POLICIES: dict[EvictionPolicy, Callable[[Node], Any]] = {
     "fifo": lambda node: node.born,
     "slru": lambda node: (node.hits >= 2, node.tick),
 }
-"""What is evicted first has the smallest key. A node's key must never fall while it is in the
-tree."""
+"""Keys of nodes: the smallest key is evicted first. A node's key must never fall while the node is
+in the tree."""
 
 
 class Prefix(NamedTuple):
-    """How far a sequence of tokens is in the tree."""
+    """Longest prefix of a token sequence in the tree."""
 
-    node: Node  # has the last token or, when a part of an edge agrees, lies just above it
-    length: int  # tokens that are in the tree
-    key: Any = None  # in `node.children`, of the next token; None where the tokens end at `node`
-    child: Node | None = None  # what `node.children` held there
+    node: Node  # last node whose edge agrees completely
+    length: int  # cached tokens, a part of the next edge included
+    key: Any = None  # of the next token in `node.children`; None if the tokens end at `node`
+    child: Node | None = None  # the entry of `node.children` at `key`
 
     @property
     def holds(self) -> bool:
-        """Whether it is still so: nothing can lengthen or shorten it without changing one of
-        these."""
+        """True while the prefix is current: each change of its length changes `alive` or
+        `child`."""
         return self.node.alive and self.node.children.get(self.key) is self.child
 
 
 class Inserted(NamedTuple):
-    """What became of the tokens that were offered."""
+    """Result of `RadixTree.insert`."""
 
-    node: Node  # at which they end
-    existing: int  # tokens that were in the tree already, whose offered slots are duplicates
+    node: Node  # end of the inserted tokens
+    existing: int  # tokens already in the tree; their offered slots are duplicates
 
 
 class RadixTree:
-    """`size` tokens are stored, `locked` of them in nodes that some request uses and that are never
-    evicted."""
+    """Radix tree with locks, pins and an eviction policy.
+
+    Args:
+        emit: Receives an event per change.
+        policy: Order of eviction.
+
+    Attributes:
+        size: Number of tokens in the tree.
+        locked: Number of tokens in locked nodes, which are never evicted.
+        attached: Number of nodes per attached payload.
+        pins: Pinned nodes by (node id, owner), the oldest first.
+    """
 
     def __init__(
         self, emit: Callable[[Any], None] = lambda event: None, policy: EvictionPolicy = "lru"
     ) -> None:
-        self.value = EVICTION_POLICIES[policy]  # what is worth least has the smallest
+        self.value = EVICTION_POLICIES[policy]
         self._emit = emit
         self._tick = 0
         self._next_id = 1
@@ -147,15 +140,16 @@ class RadixTree:
         self.size = 0
         self.locked = 0
         self.root = Node(0, None, None, _NO_INTS, _NO_INTS, 0)
-        self.on_remove: Callable[[Node], None] = lambda node: None  # told of each that leaves
-        self.pins: dict[tuple[int, str], Node] = {}  # by (node id, owner), the oldest first
+        self.attached: Counter[Payload] = Counter()
+        self.pins: dict[tuple[int, str], Node] = {}
 
     @property
     def evictable(self) -> int:
+        """Number of tokens in unlocked nodes."""
         return self.size - self.locked
 
     def nodes(self, below: Node | None = None) -> Iterator[Node]:
-        """Every node below one, by default the root, parents before children."""
+        """Iterate over all nodes below a node (default: the root), parents before children."""
         stack = list((below or self.root).children.values())
         while stack:
             node = stack.pop()
@@ -163,9 +157,12 @@ class RadixTree:
             stack.extend(node.children.values())
 
     def peek(self, tokens: Ints, namespace: str = "", hint: Prefix | None = None) -> Prefix:
-        """The longest prefix of `tokens` in the tree. Changes nothing.
+        """Return the longest prefix of `tokens` in the tree, without any change to the tree.
 
-        hint: what an earlier peek of the same tokens gave; the search goes on from there.
+        Args:
+            tokens: Token ids.
+            namespace: Part of the cache to search.
+            hint: Result of an earlier `peek` of the same tokens; the search starts there.
         """
         if hint is not None and hint.holds:
             return hint
@@ -176,25 +173,24 @@ class RadixTree:
         return self._descend(node, tokens, namespace)
 
     def match(self, tokens: Ints, namespace: str = "", hint: Prefix | None = None) -> Node:
-        """The node at which the longest prefix of `tokens` ends; its `end` is the length of that
-        prefix.
+        """Return the node at the end of the longest prefix of `tokens`.
 
-        Splits the edge when the prefix ends inside it, and marks the path as used. hint: what a
-        peek of these tokens, or of more, gave.
+        Splits an edge if the prefix ends inside, and marks the path as used.
+
+        Args:
+            tokens: Token ids.
+            namespace: Part of the cache to search.
+            hint: Result of a `peek` of the same or more tokens; the search starts there.
         """
         start = self.root
         if hint is not None and hint.node.alive and hint.node.end <= len(tokens):
             start = hint.node
-        prefix = self._descend(start, tokens, namespace)
-        node, rest = prefix.node, prefix.length - prefix.node.end
-        if rest:
-            assert prefix.child is not None
-            node = self._split(prefix.child, rest)
+        node = self._end_node(self._descend(start, tokens, namespace))
         self._touch(node, hits=1)
         return node
 
     def _descend(self, node: Node, tokens: Ints, namespace: str) -> Prefix:
-        """The longest prefix from `node` on, which lies on the path of `tokens`."""
+        """Return the longest prefix. `node` lies on the path of `tokens`."""
         while True:
             if node.end == len(tokens):
                 return Prefix(node, node.end)
@@ -205,36 +201,41 @@ class RadixTree:
                 return Prefix(node, node.end + common, key, child)
             node = child
 
+    def _end_node(self, prefix: Prefix) -> Node:
+        """Return the node at the end of a prefix. Splits an edge if the prefix ends inside."""
+        length = prefix.length - prefix.node.end
+        return self._split(prefix.child, length) if length and prefix.child else prefix.node
+
     def insert(
         self, tokens: Ints, slots: Ints, namespace: str = "", start: Node | None = None
     ) -> Inserted:
-        """Store `tokens`, whose KV lies in `slots`, and return the node at which they end.
+        """Store `tokens` with the KV slots `slots`.
 
-        start: a node of the tree on the path of `tokens`, matched before; the search begins there,
-        and `existing` counts from the first token after it.
+        Args:
+            tokens: Token ids from the root on, int32[n].
+            slots: KV slots of the tokens, int32[n].
+            namespace: Part of the cache for the tokens.
+            start: A node on the path of `tokens`. The search starts there, and `existing` counts
+                tokens after `start`.
         """
-        begin = node = start or self.root
-        while node.end < len(tokens):
-            child = node.children.get(_child_key(node, tokens, namespace))
-            if child is None:
-                existing = node.end - begin.end
-                node = self._add(node, tokens, slots, namespace)
-                self._touch(node)
-                return Inserted(node, existing)
-            common = common_length(child.tokens, tokens[node.end :])
-            node = child if common == len(child.tokens) else self._split(child, common)
+        begin = start or self.root
+        prefix = self._descend(begin, tokens, namespace)
+        node = self._end_node(prefix)
+        if prefix.length < len(tokens):
+            node = self._add(node, tokens, slots, namespace)
         self._touch(node)
-        return Inserted(node, node.end - begin.end)
+        return Inserted(node, prefix.length - begin.end)
 
     def lock(self, node: Node) -> None:
-        """Keep the node and its path from eviction; each `lock` needs an `unlock`."""
+        """Protect the node and its path from eviction. Each `lock` needs an `unlock`."""
         self._change_locks(node, 1)
 
     def unlock(self, node: Node) -> None:
+        """Undo a `lock`."""
         self._change_locks(node, -1)
 
     def pin(self, node: Node, owner: str) -> None:
-        """Lock the node until `unpin`, once for each owner."""
+        """Lock the node until `unpin`, once per owner."""
         if node is not self.root and (node.id, owner) not in self.pins:
             self.pins[node.id, owner] = node
             self.lock(node)
@@ -246,24 +247,24 @@ class RadixTree:
         self._emit(NodePinned(node.id, owner, -1))
         self.unlock(node)
 
-    def keep_state(self, node: Node, state: int) -> None:
-        """Make the node a checkpoint, which it is not yet."""
-        node.state = state
-        self._emit(CheckpointKept(node.id))
+    def attach(self, node: Node, payload: Payload, ids: Ints) -> None:
+        """Give the node units of a payload that the node does not have yet."""
+        node.attached[payload] = ids
+        self.attached[payload] += 1
 
-    def drop_state(self, node: Node) -> int:
-        """Undo `keep_state`. Returns the state."""
-        state, node.state = node.state, NO_STATE
-        self._emit(CheckpointDropped(node.id))
-        return state
+    def detach(self, node: Node, payload: Payload) -> Ints:
+        """Undo `attach`. Returns the ids of the units."""
+        self.attached[payload] -= 1
+        return node.attached.pop(payload)
 
-    def evict(self, count: int) -> list[Ints]:
-        """Remove unlocked leaves, smallest policy key first, until `count` tokens are gone or none
-        is left.
+    def evict(self, count: int) -> list[Node]:
+        """Remove unlocked leaves, smallest policy key first, until at least `count` tokens are
+        removed or no unlocked leaf is left. A parent without children becomes a leaf.
 
-        Returns the slots that became free. A parent left without children becomes a leaf.
+        Returns:
+            The removed nodes.
         """
-        freed: list[Ints] = []
+        removed: list[Node] = []
         while count > 0 and self._leaves:
             key, _, node = heapq.heappop(self._leaves)
             node.queued = False
@@ -272,71 +273,56 @@ class RadixTree:
             if key != self.value(node):
                 self._queue(node)
                 continue
-            freed.append(node.slots)
+            removed.append(node)
             count -= len(node.slots)
             self._remove(node, "memory")
-        return freed
+        return removed
 
-    def flush(self, namespace: str | None = None) -> list[Ints]:
-        """Remove everything that is not locked, by default of all namespaces. Returns the slots
-        that became free."""
+    def flush(self, namespace: str | None = None) -> list[Node]:
+        """Remove all unlocked nodes of a namespace (default: of all namespaces). Returns the
+        removed nodes."""
         tops = [
             child for (space, _), child in self.root.children.items() if namespace in (None, space)
         ]
         return self._clear(tops, "flush")
 
-    def cut(self, top: Node) -> list[Ints]:
-        """Remove what is not locked of a node and all below it. Returns the slots that became
-        free."""
+    def cut(self, top: Node) -> list[Node]:
+        """Remove a node and all nodes below, except locked nodes. Returns the removed nodes."""
         return self._clear([top], "hand")
 
-    def _clear(self, tops: list[Node], reason: str) -> list[Ints]:
-        freed = []
-        for node in reversed([node for top in tops for node in (top, *self.nodes(top))]):
-            if not node.locks:
-                freed.append(node.slots)
-                self._remove(node, reason)
+    def _clear(self, tops: list[Node], reason: str) -> list[Node]:
+        nodes = [node for top in tops for node in (top, *self.nodes(top))]
+        removed = [node for node in reversed(nodes) if not node.locks]
+        for node in removed:
+            self._remove(node, reason)
         self._leaves = [leaf for leaf in self._leaves if leaf[-1].alive]
         heapq.heapify(self._leaves)
-        return freed
+        return removed
 
-    def discard(self, tokens: Ints, namespace: str = "") -> list[Ints]:
-        """Remove what is not locked on the path of `tokens`, and all below it, pinned or not.
-        Returns the slots that became free."""
-        node = self.root
-        while node.end < len(tokens):
-            child = node.children.get(_child_key(node, tokens, namespace))
-            if child is None or common_length(child.tokens, tokens[node.end :]) < len(child.tokens):
-                break
-            if node is self.root:
-                for (_, owner), pinned in list(self.pins.items()):
-                    if child in pinned.path():
-                        self.unpin(pinned, owner)
-            if not child.locks:
-                gone = [child, *self.nodes(child)]
-                for each in reversed(gone):
-                    self._remove(each, "spoilt")
-                return [each.slots for each in gone]
-            node = child
-        return []
+    def discard(self, tokens: Ints, namespace: str = "") -> list[Node]:
+        """Remove the unlocked nodes on the path of `tokens` and all nodes below, pinned nodes
+        included. Returns the removed nodes."""
+        path = self.peek(tokens, namespace).node.path()
+        for (_, owner), pinned in list(self.pins.items()):
+            if path and path[0] in pinned.path():
+                self.unpin(pinned, owner)
+        top = next((node for node in path if not node.locks), None)
+        return [] if top is None else self._clear([top], "spoilt")
 
     def _add(self, parent: Node, tokens: Ints, slots: Ints, namespace: str) -> Node:
-        key, rest = _child_key(parent, tokens, namespace), tokens[parent.end :]
-        node = Node(
-            self._take_id(), parent, key, rest.copy(), slots[parent.end :].copy(), self._tick
-        )
+        key, edge = _child_key(parent, tokens, namespace), tokens[parent.end :].copy()
+        node = Node(self._take_id(), parent, key, edge, slots[parent.end :].copy(), self._tick)
         parent.children[key] = node
-        self.size += len(rest)
-        self._emit(
-            NodeAdded(
-                node.id, parent.id, Tokens(rest.tobytes()), "" if parent.parent else namespace
-            )
-        )
+        self.size += len(edge)
+        below_root = parent.parent is None
+        added = Tokens(edge.tobytes())
+        self._emit(NodeAdded(node.id, parent.id, added, namespace if below_root else ""))
         self._queue(node)
         return node
 
     def _split(self, node: Node, length: int) -> Node:
-        """Put a new node above `node` that takes its first `length` tokens, and return it."""
+        """Move the first `length` tokens of `node` to a new node above, and return the new
+        node."""
         parent = node.parent
         assert parent is not None
         upper = Node(
@@ -356,8 +342,9 @@ class RadixTree:
         del parent.children[node.key]
         node.alive = False
         self.size -= len(node.tokens)
+        for payload in node.attached:
+            self.attached[payload] -= 1
         self._emit(NodeEvicted(node.id, reason))
-        self.on_remove(node)
         if not parent.children:
             self._queue(parent)
 
@@ -365,13 +352,13 @@ class RadixTree:
         if node is self.root:
             return
         self._emit(NodeLocked(node.id, delta))
-        for held in node.path():
-            before = held.locks
-            held.locks += delta
+        for above in node.path():
+            before = above.locks
+            above.locks += delta
             if before == 0:
-                self.locked += len(held.tokens)
-            elif held.locks == 0:
-                self.locked -= len(held.tokens)
+                self.locked += len(above.tokens)
+            elif above.locks == 0:
+                self.locked -= len(above.tokens)
         if delta < 0:
             self._queue(node)
 
@@ -385,8 +372,8 @@ class RadixTree:
         self._emit(NodeTouched(node.id, self._tick))
 
     def _queue(self, node: Node) -> None:
-        """Offer a leaf for eviction. Its key is checked again when it is taken, so it need not be
-        kept current."""
+        """Add an unlocked leaf to the eviction candidates. `evict` checks the key again, so a stale
+        key is harmless."""
         if node.parent is not None and not (node.queued or node.children or node.locks):
             node.queued = True
             heapq.heappush(self._leaves, (self.value(node), node.id, node))
@@ -397,14 +384,14 @@ class RadixTree:
 
 
 def common_length(a: Ints, b: Ints) -> int:
-    """How many leading elements agree."""
+    """Return the number of equal leading elements."""
     n = min(len(a), len(b))
     a, b = a[:n], b[:n]
     return n if a.tobytes() == b.tobytes() else int((a != b).argmax())
 
 
 def _child_key(node: Node, tokens: Ints, namespace: str) -> Any:
-    """Where `node` holds the child along `tokens`. Below the root every namespace has children of
-    its own."""
+    """Return the key of the child along `tokens`. Children of the root are separate for each
+    namespace."""
     token = tokens[node.end].item()
     return token if node.parent is not None else (namespace, token)

@@ -1,32 +1,47 @@
-"""Which KV slots are free. Knows numbers only: the tensors are in `kv_cache.py`."""
+"""Allocation of slots by number, without tensors."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from .payload import Storage
 from .radix import Ints
 
 
 class SlotAllocator:
-    """A stack of the free slots among 0 .. total - 1. A slot holds one token's keys and values."""
+    """Payload of KV slots or recurrent states: a stack of the free slots among 0 .. total - 1.
 
-    def __init__(self, total: int) -> None:
-        self.total = total
+    Args:
+        total: Number of slots.
+        storage: Tensors with the slots' content. None: slots without content.
+    """
+
+    def __init__(self, total: int, storage: Storage | None = None) -> None:
+        self.total = self.available = total
+        self.unit_bytes = 0 if storage is None else storage.unit_bytes
+        self._storage = storage
         self._stack: Ints = np.arange(total - 1, -1, -1, dtype=np.int32)
-        self.free = total
 
     def allocate(self, count: int) -> Ints:
-        """Take `count` slots, ascending when they were freed together: neighbours are cheaper to
-        read.
+        """Take `count` slots, ascending if freed together: neighbours are cheaper to read.
 
-        The caller has made sure that `count` are free; a MemoryError otherwise.
+        Raises:
+            MemoryError: If fewer slots are available.
         """
-        if count > self.free:
-            raise MemoryError(f"{count} KV slots asked for, {self.free} of {self.total} free")
-        self.free -= count
-        return self._stack[self.free : self.free + count][::-1].copy()
+        if count > self.available:
+            free = f"{self.available} of {self.total} are available"
+            raise MemoryError(f"{count} slots requested, {free}")
+        self.available -= count
+        return self._stack[self.available : self.available + count][::-1].copy()
 
-    def release(self, slots: Ints) -> None:
-        """Give slots back. Each must have been allocated and be used by nobody."""
-        self._stack[self.free : self.free + len(slots)] = slots[::-1]
-        self.free += len(slots)
+    def free(self, ids: Ints) -> None:
+        """Give slots back. Each slot must be allocated and without a user."""
+        self._stack[self.available : self.available + len(ids)] = ids[::-1]
+        self.available += len(ids)
+
+    def copy(self, ids: Ints, destination: Any) -> None:
+        """Copy the content of slots to `destination`, uint8[len(ids), unit_bytes]."""
+        assert self._storage is not None
+        self._storage.copy(ids, destination)

@@ -1,5 +1,4 @@
-"""The states of recurrent layers themselves: for each tensor that a layer carries from token to
-token one tensor here, one row a state."""
+"""Tensors of the recurrent layers' states: one row per state."""
 
 from __future__ import annotations
 
@@ -9,40 +8,50 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .kv_cache import zeros
+from .kv_cache import copy_rows, zeros
+from .radix import Ints
 
 
 class StateShape(NamedTuple):
-    """One tensor of a layer's state, after one token of one text."""
+    """Shape of one tensor of a layer's state, after one token of one sequence."""
 
-    kind: str  # "conv": the last inputs of a convolution; "recurrent"
-    number: int  # among the layer's tensors of that kind
+    kind: str  # "conv" (last inputs of a convolution) or "recurrent"
+    number: int  # among the layer's tensors of the same kind
     shape: tuple[int, ...]
     dtype: torch.dtype
 
 
 States = dict[int, list[StateShape]]
-"""Layer -> what it carries."""
+"""Layer -> tensors of its state."""
 
 
 class StatePool:
-    """tensors[layer][i]: [states + 2, *shapes[layer][i].shape].
+    """States of all recurrent layers.
 
-    Row `states` is zeros, what a text begins with, and the last is scratch: rows that only pad a
-    batch read and write there.
+    Row `states` is zeros, the state before the first token. The last row is scratch: padding rows
+    of a batch read and write there.
+
+    Attributes:
+        tensors: Layer -> tensors [states + 2, *shape], in the order of `shapes[layer]`.
+        unit_bytes: Bytes of a state, all layers together.
     """
 
     def __init__(self, shapes: States, states: int, device: torch.device) -> None:
         self.shapes, self.states, self.device = shapes, states, device
+        self.unit_bytes = bytes_per_state(shapes)
         self.scratch = states + 1
         self.tensors: dict[int, list[Tensor]] = {
             layer: [zeros((states + 2, *each.shape), each.dtype, device) for each in parts]
             for layer, parts in shapes.items()
         }
 
+    def copy(self, ids: Ints, destination: Tensor) -> None:
+        """Copy states to `destination`, uint8[len(ids), unit_bytes], in the order of `tensors`."""
+        copy_rows((each for parts in self.tensors.values() for each in parts), ids, destination)
+
 
 def bytes_per_state(shapes: States) -> int:
-    """All layers' together."""
+    """Return the bytes of one state, all layers together."""
     return sum(
         math.prod(each.shape) * each.dtype.itemsize for parts in shapes.values() for each in parts
     )

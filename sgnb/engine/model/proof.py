@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 from ...cache_file import CacheFile
 from ...sampling import SamplingParams
 from ..attention.torch_backend import TorchAttention
-from ..cache.checkpoints import StatePath
+from ..cache.checkpoints import StatePlan
 from ..cache.kv_cache import KVCache
 from ..cache.state_pool import StatePool, States
 from ..request.batch import Batch
@@ -132,7 +132,7 @@ def check_logits(
                 read, last[i] = last[i], 2 * i + (last[i] == 2 * i)
                 middle = (begin + end) // 2
                 on_the_way = ((middle, 4 + i),) if begin < middle else ()
-                batch.states.append(StatePath(read, (*on_the_way, (end, last[i]))))
+                batch.recurrent_plans.append(StatePlan(read, (*on_the_way, (end, last[i]))))
             recurrent.plan(batch)
         ids, positions = (
             torch.cat([rows[i, begin:end] for i, begin, end in spans])[None] for rows in texts

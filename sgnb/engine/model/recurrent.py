@@ -85,15 +85,16 @@ class StepStates:
         what is launched then depends on that number alone."""
         if padded is not None:
             indices = np.full((2, padded), self.pool.scratch, np.int64)
-            indices[0, : len(batch)] = [path.read for path in batch.states]
-            indices[1, : len(batch)] = [path.written[-1][1] for path in batch.states]
+            indices[0, : len(batch)] = [plan.read for plan in batch.recurrent_plans]
+            indices[1, : len(batch)] = [plan.written[-1][1] for plan in batch.recurrent_plans]
             self._indices[:, :padded].copy_(pinned(indices, self.pool.device), non_blocking=True)
             read, written = self._indices[:, :padded]
             self.groups = [Group(slice(0, padded), 1, False, read, written)]
             return
         # What lies between two states of a text waits for the one before it.
         pieces: dict[tuple[int, int, bool], list[tuple[int, int, int]]] = {}
-        rows = zip(batch.states, batch.starts.tolist(), batch.first_rows.tolist(), strict=True)
+        columns = batch.recurrent_plans, batch.starts.tolist(), batch.first_rows.tolist()
+        rows = zip(*columns, strict=True)
         for (state, written), start, row in rows:
             begin = start
             for turn, (end, into) in enumerate(written):

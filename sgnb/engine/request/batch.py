@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cache.checkpoints import StatePath
+from ..cache.checkpoints import StatePlan
 from ..cache.radix import Ints
 from .request import Request
 
@@ -26,8 +26,8 @@ class Batch:
     """Tokens starts[i] .. ends[i] of requests[i], one request after the other: the rows of the
     step.
 
-    Requests with at most `SHORT` tokens come first. Only `sample_rows`, `has_cascade` and the
-    states may change.
+    Requests with at most `SHORT` tokens come first. Only `sample_rows`, `has_cascade` and
+    `recurrent_plans` may change.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Batch:
         self.samples = [True] * len(requests) if samples is None else samples  # who gets a token
         self.sample_rows = self._ranks()  # of the step's samples each request's, or NO_ROW
         self.has_cascade = False  # attention reads a prefix once for several of the requests
-        self.states: list[StatePath] = []  # of each request, for recurrent layers
+        self.recurrent_plans: list[StatePlan] = []  # per request, with recurrent layers
 
     def __len__(self) -> int:
         return len(self.requests)
@@ -100,7 +100,7 @@ class Batch:
         """The requests begin .. end alone."""
         span = slice(begin, end)
         part = Batch(self.requests[span], self.starts[span], self.lengths[span], self.samples[span])
-        part.states = self.states[span]
+        part.recurrent_plans = self.recurrent_plans[span]
         return part
 
     def _ranks(self) -> Sequence[int]:

@@ -95,7 +95,7 @@ class Constraint:
         self._search_at = request.limit  # with so few tokens left, or fewer, an end is looked for
         self._end_unknown = False
         self.binds = not thinking_end
-        self.closed = False  # the text was ended here
+        self.sealed = False  # the constraint ended the text
         self.data = bytearray()  # the text that the grammar binds, so far
         self.reasoning = bytearray()  # what came before it in a thinking section
         self.records: list[TokenRecord] = []  # one for each output token
@@ -186,7 +186,7 @@ class Constraint:
                 self._force_end()
         elif self._fits(self._matcher, remaining):
             self._jump()
-            self.closed = self.closed or (self._ends_early and self._matcher.is_final)
+            self.sealed = self.sealed or (self._ends_early and self._matcher.is_final)
         elif not self._matcher.searches or self._fitted_before(remaining + 1):
             self._undo()
             self._force_end()
@@ -279,7 +279,7 @@ class Constraint:
         if len(tokens) > self._request.remaining:  # of a search, which may find no short one
             return
         self._write("limit", end, 0, tokens, trial, self._accept(trial, tokens))
-        self.closed = True
+        self.sealed = True
 
     def _jump(self) -> None:
         """Append what the grammar forces, if it does and a text that ends still fits after it."""

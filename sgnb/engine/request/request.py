@@ -5,14 +5,13 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...reservation import Reservation
 from ...sampling import SamplingParams
-from ..cache.checkpoints import RequestStates
-from ..cache.radix import Ints, Node, Prefix
+from ..cache.radix import Ints
+from ..cache.sequence import SHARED, CachedSequence, Sharing
 
 if TYPE_CHECKING:
     from .request_state import RequestState
@@ -23,27 +22,11 @@ _seeds = random.Random()
 the GIL to ask."""
 
 
-class Sharing(NamedTuple):
-    """What a request has in common with others."""
+class Request(CachedSequence):
+    """Prompt and output, with log-probabilities and placeholders.
 
-    # Those of one namespace find each other's tokens in the cache. None: it finds none, and leaves
-    # none.
-    namespace: str | None = ""
-    reads: bool = True  # fork attention: a prefix that others of the step have too is read once
-    # Tokens before the fork from which others go on too: with recurrent layers, a checkpoint.
-    forked: int = 0
-    reservation: Reservation | None = None  # of its program, which runs when that fits
-
-
-SHARED = Sharing()
-
-
-class Request:
-    """Prompt and output, `tokens`, of which the first `num_slots` have a KV slot in `slots`.
-
-    The first `num_computed` have their keys and values there; both count placeholders, so that with
-    a step in flight they may exceed `num_tokens`. The first `node.end` slots belong to the radix
-    tree, the others to this request.
+    A placeholder is a sampled token that is not read yet. `num_slots` and `num_computed` count
+    placeholders, so with a step in flight they may exceed `num_tokens`.
     """
 
     state: RequestState  # who makes text of the tokens; gone when the request has ended
@@ -57,29 +40,20 @@ class Request:
         sharing: Sharing = SHARED,
     ) -> None:
         """limit: the largest number of new tokens, at most what context and pool can hold."""
+        super().__init__(prompt, len(prompt) + limit, sharing)
         self.id = id
         self.params = params
-        self.sharing = sharing
+        self.rewrites = params.grammar is not None
         self.limit = limit
         self.seed = _seeds.getrandbits(64) if params.seed is None else params.seed % (1 << 64)
 
-        self.num_prompt_tokens = self.num_tokens = len(prompt)
-        self.num_tokens_with_placeholders = len(prompt)  # with those sampled and not read yet
-        self.max_len = len(prompt) + limit
-        self._tokens: Ints = np.empty(self.max_len, np.int32)
-        self._tokens[: self.num_tokens] = prompt
-
-        self.slots: Ints = np.empty(self.max_len, np.int32)
-        self.num_slots = self.num_computed = 0
-        self.node: Node | None = None  # locked in the tree; None while it waits
-        # Of recurrent layers; None while it waits, and of a model without such layers.
-        self.states: RequestStates | None = None
-        self.prefix_hint: Prefix | None = None  # what the last look-up in the tree found
+        self.num_tokens_with_placeholders = len(prompt)
         self.cached_tokens: int | None = None  # of the prompt, at the first admission
-        self.again_tokens = 0  # further ones, then, that the cache has without a state
-        self.arrival = 0  # the step in which it began to wait
+        # Further prompt tokens with cached KV, recomputed because no checkpoint covers them.
+        self.recomputed_tokens = 0
+        self.arrival = 0  # step of the arrival in the queue
 
-        self.closed = False  # no token will be added; those that are there are still scored
+        self.sealed = False  # no token will be added; present tokens are still scored
         self.sample_row = 0  # of the last step's samples, the row of this request's
         self.version = 0  # counts rewrites, and the end: what was sampled before is void
         self._unscored = _first_scored(params, len(prompt))
@@ -89,24 +63,9 @@ class Request:
         self.top_logprobs: list[list[tuple[int, float]]] = []
 
     @property
-    def owned_states(self) -> RequestStates:
-        """`states`, of a running request of a model with recurrent layers."""
-        assert self.states is not None
-        return self.states
-
-    @property
-    def rewrites(self) -> bool:
-        """Whether its last tokens may be rewritten: by a grammar."""
-        return self.params.grammar is not None
-
-    @property
     def isolated(self) -> bool:
         """Whether it shares no keys and values with others."""
         return self.sharing.namespace is None
-
-    @property
-    def tokens(self) -> Ints:
-        return self._tokens[: self.num_tokens]
 
     @property
     def output(self) -> list[int]:

@@ -183,15 +183,15 @@ class RequestState:
             if self._stream:
                 self._show()
         elif self.request.score_from < self.request.num_tokens:
-            self.request.closed, self.ending = True, ending
+            self.request.sealed, self.ending = True, ending
             return None
         return ending
 
     def _found_end(self) -> Finish | None:
         if self._stops and (found := self._find_stop()) is not None:
             return Finish("stop", found)
-        if self.constraint is not None and (self.constraint.closed or self.constraint.finished):
-            return Finish("length" if self.constraint.closed else "stop")
+        if self.constraint is not None and (self.constraint.sealed or self.constraint.finished):
+            return Finish("length" if self.constraint.sealed else "stop")
         return Finish("length") if self.request.remaining == 0 else None
 
     def take_jumps(self) -> list[Jumped]:

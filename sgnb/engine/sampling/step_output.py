@@ -52,8 +52,8 @@ class StepOutput:
     # Those whose grammar or biases left no token.
     failed: list[tuple[Request, BaseException]] = field(default_factory=list)
     spoilt: list[Request] = field(default_factory=list)  # those with logits that are no numbers
-    # Those whose last tokens are computed, and that get no more.
-    spent: list[Request] = field(default_factory=list)
+    # Requests whose last tokens are computed.
+    exhausted: list[Request] = field(default_factory=list)
     # Those whose drafted tokens were settled, or taken back.
     verified: list[Request] = field(default_factory=list)
 
@@ -68,7 +68,7 @@ class Scores(NamedTuple):
 class Extra(NamedTuple):
     """What the logits of a request are for besides its new token."""
 
-    spent: bool  # its last tokens were computed, and it gets none
+    exhausted: bool  # the last tokens are computed, without a new token
     scores: Scores | None  # of tokens that were given
     top: tuple[Tensor, ...] | None  # the likeliest in place of the new token
     chosen: SamplerOutput | None  # what the model writes in place of drafted tokens
@@ -140,8 +140,8 @@ class AsyncStepOutput:
                     continue
             if sample is not None:
                 _accept(request, sample, extra, output)
-            elif extra.spent:
-                output.spent.append(request)
+            elif extra.exhausted:
+                output.exhausted.append(request)
         return output
 
 

@@ -29,7 +29,7 @@ function comparedRows(state) {
       prompt_tokens: f.prompt_tokens,
       cached_tokens: f.cached_tokens,
       computed_tokens: f.prompt_tokens - f.cached_tokens,
-      again_tokens: f.again_tokens,
+      recomputed_tokens: f.recomputed_tokens,
       passes: f.passes,
       sampled_tokens: f.output_tokens - f.jumped_tokens,
       jumped_tokens: f.jumped_tokens,
@@ -58,7 +58,8 @@ const COMPARED = [
   [
     "computed",
     "prompt tokens that went through the model; again: found in the cache without a state to go on from",
-    (row) => `${grouped(row.computed_tokens)}${row.again_tokens ? ` (${grouped(row.again_tokens)} again)` : ""}`,
+    (row) =>
+      `${grouped(row.computed_tokens)}${row.recomputed_tokens ? ` (${grouped(row.recomputed_tokens)} again)` : ""}`,
   ],
   ["found", "prompt tokens found in the cache", (row) => grouped(row.cached_tokens)],
   ["passes", "forward passes", (row) => grouped(row.passes)],

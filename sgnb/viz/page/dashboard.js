@@ -362,7 +362,9 @@ function newDashboard(host, store, { run: wanted, views, ask = null }) {
       );
     const saved = seconds ? `: about ${duration(seconds)}` : "";
     gain.classList.toggle("sgnb-nothing", !f.cached_tokens);
-    const again = f.again_tokens ? `; ${grouped(f.again_tokens)} more computed again for want of a state` : "";
+    const again = f.recomputed_tokens
+      ? `; ${grouped(f.recomputed_tokens)} more computed again for want of a state`
+      : "";
     setText(
       gain,
       f.prompt_tokens

@@ -58,7 +58,7 @@ function countFound(run, number, row, prompt, cached, again = 0) {
   const model = run.models.get(number);
   run.figures.prompt_tokens += prompt;
   run.figures.cached_tokens += cached;
-  run.figures.again_tokens += again;
+  run.figures.recomputed_tokens += again;
   model.prompt += prompt;
   model.cached += cached;
   if (!row) return;

@@ -138,7 +138,7 @@ function newRun(event, t) {
     figures: {
       prompt_tokens: 0,
       cached_tokens: 0,
-      again_tokens: 0,
+      recomputed_tokens: 0,
       output_tokens: 0,
       jumped_tokens: 0,
       passes: 0,

@@ -11,7 +11,7 @@ const KINDS = {
 const COUNTS = {
   cached: (figures) => figures.cached_tokens,
   computed: (figures) => figures.prompt_tokens - figures.cached_tokens,
-  again: (figures) => figures.again_tokens,
+  again: (figures) => figures.recomputed_tokens,
   sampled: (figures) => figures.output_tokens - figures.jumped_tokens,
   jumped: (figures) => figures.jumped_tokens,
 };

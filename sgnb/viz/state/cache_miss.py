@@ -79,7 +79,7 @@ class Lookup:
     name: str
     prompt_tokens: int
     cached_tokens: int
-    again_tokens: int  # more that were in the tree, and were computed for want of a state
+    recomputed_tokens: int  # more that were in the tree, and were computed for want of a state
     reasons: tuple[Reason, ...]  # their tokens and `cached_tokens` make up the prompt
     nearest: int | None  # the earlier request with the longest common prefix
     difference: Difference | None  # from that one's prompt
@@ -89,7 +89,7 @@ class Lookup:
         """One line, for people."""
         who = f"{visible(self.name)} of {self.run}, branch {self.branch}" if self.run else "request"
         found = f"{self.cached_tokens:,} of {self.prompt_tokens:,} prompt tokens found"
-        found += f", {self.again_tokens:,} computed again" if self.again_tokens else ""
+        found += f", {self.recomputed_tokens:,} computed again" if self.recomputed_tokens else ""
         return f"{who} ({self.request}): {found}"
 
 

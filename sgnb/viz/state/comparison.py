@@ -212,7 +212,7 @@ def _row(variant: Variant, base: RunState | None) -> dict[str, Any]:
             "prompt_tokens": figures.prompt_tokens,
             "cached_tokens": figures.cached_tokens,
             "computed_tokens": figures.computed_tokens,
-            "again_tokens": figures.again_tokens,
+            "recomputed_tokens": figures.recomputed_tokens,
             "passes": figures.passes,
             "sampled_tokens": figures.sampled_tokens,
             "jumped_tokens": figures.jumped_tokens,

@@ -11,7 +11,7 @@ class Figures:
 
     prompt_tokens: int = 0
     cached_tokens: int = 0
-    again_tokens: int = 0  # of those computed
+    recomputed_tokens: int = 0  # of those computed
     output_tokens: int = 0
     jumped_tokens: int = 0
     passes: int = 0  # forward passes
@@ -32,7 +32,7 @@ class Figures:
         counts = {
             "cached": self.cached_tokens,
             "computed": self.computed_tokens,
-            "again": self.again_tokens,
+            "again": self.recomputed_tokens,
             "sampled": self.sampled_tokens,
             "jumped": self.jumped_tokens,
         }

@@ -128,8 +128,8 @@ class RunState:
         seconds = sum(self._prefill.get(one.engine, 0.0) * one.cached_tokens for one in models)
         if seconds:
             line += f": about {duration(seconds)}"
-        if figures.again_tokens:
-            line += f"; {figures.again_tokens:,} more computed again for want of a state"
+        if figures.recomputed_tokens:
+            line += f"; {figures.recomputed_tokens:,} more computed again for want of a state"
         return line
 
     def apply(self, record: Record) -> None:
@@ -231,7 +231,7 @@ class RunState:
         self, model: Model, row: Row | None, prompt: int, cached: int, again: int = 0
     ) -> None:
         """Count a prompt."""
-        self.figures.again_tokens += again
+        self.figures.recomputed_tokens += again
         for counts in (self.figures, model):
             counts.prompt_tokens += prompt
             counts.cached_tokens += cached

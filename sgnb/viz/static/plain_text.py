@@ -145,7 +145,7 @@ def _compare_cells(row: dict[str, Any]) -> tuple[str, ...]:
         empty = [""] * (len(COMPARE_HEAD) - 2)
         return visible(row["variant"]), *empty, "not run" * bool(row["note"])
     counts = ("cached_tokens", "passes", "sampled_tokens", "jumped_tokens")
-    again = f" ({row['again_tokens']:,} again)" if row["again_tokens"] else ""
+    again = f" ({row['recomputed_tokens']:,} again)" if row["recomputed_tokens"] else ""
     return (
         visible(row["variant"]),
         duration(row["seconds"]),
@@ -163,7 +163,7 @@ def spread(fastest: float, slowest: float) -> str:
 
 def row_head(state: RunState) -> list[str]:
     """The columns of a batch; "again" where tokens of the tree were computed again."""
-    again = ["again"] if state.figures.again_tokens else []
+    again = ["again"] if state.figures.recomputed_tokens else []
     return ["#", "cached", *again, "prompt", "new", "time", "arguments", "answer"]
 
 

@@ -51,7 +51,7 @@ def draw(state: Comparison, width: int) -> tuple[list[Shape], float]:
             shapes.append(_text(0, y + 12, part, "g" if gains else "m"))
             y += 17
     y += 6
-    again = any(row.get("again_tokens") for row in state.rows())
+    again = any(row.get("recomputed_tokens") for row in state.rows())
     ends = COLUMNS | ({"computed": COMPUTED_AGAIN} if again else {})
     shapes += [_text(x, y + 12, name, "r") for name, x in ends.items() if name]
     y += 18

@@ -1,0 +1,324 @@
+"""Cache manager: ownership of KV slots and of further payloads, by requests and by the radix tree.
+
+No torch, no clock, no I/O. Invariant: free + cached (in the tree) + in flight (owned by requests) =
+total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .checkpoints import GAP, Checkpoints, RecurrentStates, StatePlan
+from .radix import EvictionPolicy, Ints, Node, Prefix, RadixTree, common_length
+from .sequence import SHARED, CachedSequence
+from .slot_allocator import SlotAllocator
+
+Longs = NDArray[np.int64]
+
+COMPARED = 16
+"""Waiting requests whose prompts are compared with the prompt of a starting request."""
+
+
+class Demand(NamedTuple):
+    """Units that a request needs to start."""
+
+    slots: int
+    states: int
+
+
+class Match(NamedTuple):
+    """Locked prefix of a waiting request."""
+
+    node: Node  # the request continues here
+    length: int  # cached tokens, of which those after `node` are recomputed
+    demand: Demand
+
+
+class CacheManager:
+    """Owner of the radix tree and of all payloads.
+
+    Args:
+        slots: KV slots.
+        states: States of recurrent layers. With states, a request continues from a cached prefix
+            at a checkpoint only.
+        checkpoint_every: Tokens between checkpoints of long prompts.
+        prefix_cache: Requests find tokens in the tree and leave their tokens there.
+        policy: Order of eviction.
+        emit: Receives the events of the tree.
+
+    Attributes:
+        recurrent: The model has recurrent layers: each step needs a `plan`, and `launched`.
+    """
+
+    def __init__(
+        self,
+        slots: SlotAllocator,
+        states: SlotAllocator | None = None,
+        *,
+        checkpoint_every: int = 1024,
+        prefix_cache: bool = True,
+        policy: EvictionPolicy = "lru",
+        emit: Callable[[Any], None] = lambda event: None,
+    ) -> None:
+        self.slots = slots
+        self.tree = RadixTree(emit, policy)
+        self.checkpoints: Checkpoints | None = None
+        self.recurrent = states is not None
+        if states is not None:
+            self.checkpoints = Checkpoints(self.tree, states, checkpoint_every, emit)
+        self.prefix_cache = prefix_cache
+
+    @property
+    def in_flight(self) -> int:
+        """Number of slots owned by requests."""
+        return self.slots.total - self.slots.available - self.tree.size
+
+    @property
+    def pinned_tokens(self) -> int:
+        """Number of tokens protected by pins."""
+        nodes = {above for pinned in self.tree.pins.values() for above in pinned.path()}
+        return sum(len(node.tokens) for node in nodes)
+
+    @property
+    def min_prefix(self) -> int:
+        """Shortest uncomputed prefix that a running request can share with others."""
+        return 1 if self.checkpoints is None else GAP
+
+    def shares(self, request: CachedSequence) -> bool:
+        """Return whether the request finds tokens in the tree and leaves its tokens there."""
+        return self.prefix_cache and request.sharing.namespace is not None
+
+    def look_up(self, request: CachedSequence) -> Prefix:
+        """Return the usable cached prefix of a request, without any change to the tree."""
+        prefix, namespace = request.prefix_hint, request.sharing.namespace
+        if namespace is None:
+            return Prefix(self.tree.root, 0)
+        if prefix is None or not prefix.holds:
+            prefix = request.prefix_hint = self.tree.peek(request.tokens, namespace, prefix)
+        if self.checkpoints is not None:
+            node = self.checkpoints.deepest(prefix.node, request.reusable)
+            return Prefix(node, node.end)
+        return prefix
+
+    def cached_length(self, tokens: Ints) -> int:
+        """Return the number of leading tokens that a new request would take from the cache."""
+        sequence = CachedSequence(tokens, len(tokens), SHARED)
+        return min(self.look_up(sequence).length, sequence.reusable)
+
+    def match(self, request: CachedSequence) -> Match:
+        """Find and lock the cached prefix of a request. `start` or `unlock` must follow."""
+        node = self.tree.root
+        if self.prefix_cache and (namespace := request.sharing.namespace) is not None:
+            tokens = request.tokens[: request.reusable]
+            node = self.tree.match(tokens, namespace, request.prefix_hint)
+
+        length, states = node.end, 0
+        if self.checkpoints is not None:
+            node = self.checkpoints.deepest(node, length)
+            states = self.checkpoints.needed(node, request.rewrites)
+        self.tree.lock(node)
+        return Match(node, length, Demand(request.num_tokens - node.end, states))
+
+    def unlock(self, match: Match) -> Demand:
+        """Undo a `match`. Returns the demand before the match: tokens of the prefix that nobody
+        else locks must be available, too."""
+        locked = self.tree.locked
+        self.tree.unlock(match.node)
+        slots, states = match.demand
+        return Demand(slots + locked - self.tree.locked, states)
+
+    def fits(self, demand: Demand, reserve: int) -> bool:
+        """Return whether the demand is available now, and `reserve` slots besides."""
+        if self.checkpoints is not None and self.checkpoints.available < demand.states:
+            return False
+        return self.slots.available + self.tree.evictable >= demand.slots + reserve
+
+    def start(
+        self, request: CachedSequence, match: Match, waiting: Iterable[CachedSequence]
+    ) -> tuple[int, int]:
+        """Give a request its slots. The demand of `match` must fit.
+
+        Args:
+            request: The request to start.
+            match: Result of `match` for the request.
+            waiting: Waiting requests, the oldest first.
+
+        Returns:
+            Prompt tokens taken from the cache, and further cached prompt tokens to recompute.
+        """
+        node, end = match.node, request.num_tokens
+        if self.checkpoints is not None:
+            positions = self._checkpoint_positions(self.checkpoints, request, match, waiting)
+            request.states = RecurrentStates(self.checkpoints, node, request.rewrites, positions)
+        slots = self.allocate(match.demand.slots)
+        assert slots is not None
+        request.slots[: node.end] = node.path_slots()
+        request.slots[node.end : end] = slots
+        request.node, request.num_computed, request.num_slots = node, node.end, end
+
+        cached = min(node.end, request.num_prompt_tokens)
+        return cached, min(match.length, request.num_prompt_tokens) - cached
+
+    def allocate(self, count: int) -> Ints | None:
+        """Take `count` slots; evicts nodes if needed. None if the slots are not available."""
+        missing = count - self.slots.available
+        if missing > 0:
+            self.free(self.evict(missing))
+            if self.slots.available < count:
+                return None
+        return self.slots.allocate(count)
+
+    def plan(
+        self, requests: Sequence[CachedSequence], starts: Longs, ends: Longs
+    ) -> list[StatePlan]:
+        """Return the states that a step reads and writes, per request. Only for recurrent layers.
+
+        Args:
+            requests: Requests of the step.
+            starts: Position of each request's first token in the step.
+            ends: Position after each request's last token in the step.
+        """
+        rows = zip(requests, starts.tolist(), ends.tolist(), strict=True)
+        return [_states(request).plan(start, end) for request, start, end in rows]
+
+    def launched(self, requests: Sequence[CachedSequence], plans: list[StatePlan]) -> bool:
+        """Record the states of a launched step, and share its checkpoints. Only for recurrent
+        layers. Returns whether the tree may have changed."""
+        changed = False
+        for request, plan in zip(requests, plans, strict=True):
+            states = _states(request)
+            if len(plan.written) > 1:
+                states.leave_checkpoints(partial(self._share, request))
+                changed = True
+            states.written(plan)
+        return changed
+
+    def share(self, request: CachedSequence) -> bool:
+        """Share the computed part of a running request's prompt: with recurrent layers as a
+        checkpoint, if a state is available. Returns whether the tree may have changed."""
+        if not self.shares(request):
+            return False
+        states = request.states
+        if states is None:
+            self._share(request, request.num_computed)
+        elif request.num_computed < request.num_prompt_tokens and states.can_share:
+            states.share(self._share(request, request.num_computed))
+        else:
+            return False
+        return True
+
+    def release(self, request: CachedSequence, insert: bool = True) -> None:
+        """Take all slots and states from a running request. A launched step may still write to the
+        slots; the next user of the slots follows on the same stream.
+
+        Args:
+            request: The running request.
+            insert: Give the slots of computed tokens to the tree, if the request shares.
+        """
+        node, states = request.node, request.states
+        assert node is not None
+        # A step in flight may have computed a token that nobody will read.
+        computed, end = min(request.num_computed, request.num_tokens), None
+        if states is not None:
+            computed = states.back_to(computed)
+        if insert and computed > node.end and self.shares(request):
+            end = self._insert(request, computed)
+        if states is not None:
+            states.end(end)
+            request.states = None
+
+        own = node.end if end is None else computed
+        self.slots.free(request.slots[own : request.num_slots])
+        self.tree.unlock(node)
+        request.node = request.prefix_hint = None
+        request.num_slots = request.num_computed = 0
+
+    def evict(self, count: int) -> list[Node]:
+        """Remove the least valuable nodes, at least `count` tokens if possible.
+
+        Returns:
+            The removed nodes. Their content is intact until the caller passes them to `free`.
+        """
+        return self.tree.evict(count)
+
+    def free(self, nodes: Iterable[Node]) -> int:
+        """Free the content of removed nodes. Returns the number of tokens."""
+        before = self.slots.available
+        for node in nodes:
+            self.slots.free(node.slots)
+            for payload, ids in node.attached.items():
+                payload.free(ids)
+        if self.checkpoints is not None:
+            self.checkpoints.prune()
+        return self.slots.available - before
+
+    def flush(self, namespace: str | None = None) -> int:
+        """Empty the cache, or one namespace, except nodes in use and pinned nodes. Returns the
+        number of freed tokens."""
+        return self.free(self.tree.flush(namespace))
+
+    def discard(self, request: CachedSequence) -> None:
+        """Remove the request's tokens from the tree, except tokens that other requests use."""
+        namespace = request.sharing.namespace
+        if namespace is not None:
+            self.free(self.tree.discard(request.tokens, namespace))
+
+    def unpin_oldest(self) -> bool:
+        """Undo the oldest pin. Returns False without a pin."""
+        for (_, owner), node in self.tree.pins.items():
+            self.tree.unpin(node, owner)
+            return True
+        return False
+
+    def _checkpoint_positions(
+        self,
+        checkpoints: Checkpoints,
+        request: CachedSequence,
+        match: Match,
+        waiting: Iterable[CachedSequence],
+    ) -> list[int]:
+        """Return the positions of a request's checkpoints, among others the fork of its program,
+        and the first difference from the tree and from waiting requests."""
+        if not self.shares(request):
+            return []
+        tokens, namespace = request.tokens, request.sharing.namespace
+        common = [
+            min(common_length(tokens, other.tokens), other.reusable)
+            for other in islice(waiting, COMPARED)
+            if other is not request and other.sharing.namespace == namespace
+        ]
+        wanted = [request.sharing.forked, match.length]
+        wanted += [min(common), max(common)] if common else []
+        return checkpoints.positions(match.node.end, wanted, request.reusable)
+
+    def _share(self, request: CachedSequence, end: int) -> Node:
+        """Insert the first `end` tokens of a running request, and move its lock to their end."""
+        old, request.node = request.node, self._insert(request, end)
+        assert old is not None
+        self.tree.lock(request.node)
+        self.tree.unlock(old)
+        return request.node
+
+    def _insert(self, request: CachedSequence, end: int) -> Node:
+        """Insert the first `end` tokens, which are computed. Cached slots replace duplicates of the
+        request, which become free."""
+        node, namespace = request.node, request.sharing.namespace
+        assert node is not None and namespace is not None
+        slots = request.slots[:end]
+        inserted = self.tree.insert(request.tokens[:end], slots, namespace, node)
+        if inserted.existing:
+            duplicates = slice(node.end, node.end + inserted.existing)
+            self.slots.free(slots[duplicates])
+            slots[duplicates] = inserted.node.path_slots()[duplicates]
+        return inserted.node
+
+
+def _states(request: CachedSequence) -> RecurrentStates:
+    assert request.states is not None
+    return request.states

@@ -1,0 +1,46 @@
+"""Interface of the contents that nodes of the radix tree keep."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Storage(Protocol):
+    """Tensors with one row per unit of a payload."""
+
+    @property
+    def unit_bytes(self) -> int:
+        """Size of a unit."""
+
+    def copy(self, ids: NDArray[np.int32], destination: Any) -> None:
+        """Copy the content of units.
+
+        Args:
+            ids: Units to copy, int32[n].
+            destination: Tensor uint8[n, unit_bytes] on any device.
+        """
+
+
+class Payload(Storage, Protocol):
+    """A kind of content in units of fixed size, each with an integer id.
+
+    KV slots have one unit per token of a node (`Node.slots`). Other payloads, such as states of
+    recurrent layers, are attached to a node (`RadixTree.attach`) with any number of units.
+    """
+
+    @property
+    def available(self) -> int:
+        """Number of units that `allocate` can return."""
+
+    def allocate(self, count: int) -> NDArray[np.int32]:
+        """Take `count` units.
+
+        Raises:
+            MemoryError: If fewer units are available.
+        """
+
+    def free(self, ids: NDArray[np.int32]) -> None:
+        """Give units back. Each unit must be allocated and without a user."""

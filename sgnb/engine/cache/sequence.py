@@ -1,0 +1,71 @@
+"""Tokens with a place in the cache: the part of a request that the cache manager knows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ...reservation import Reservation
+from .checkpoints import RecurrentStates
+from .radix import Ints, Node, Prefix
+
+
+class Sharing(NamedTuple):
+    """Relation of a request to other requests."""
+
+    # Requests of one namespace share tokens in the cache. None: the request shares no tokens.
+    namespace: str | None = ""
+    reads: bool = True  # fork attention: read a prefix once for several requests of a step
+    # Tokens before a fork of the program; models with recurrent layers keep a checkpoint there.
+    forked: int = 0
+    reservation: Reservation | None = None  # of the program, which runs when the reservation fits
+
+
+SHARED = Sharing()
+
+
+class CachedSequence:
+    """Token ids with KV slots for a prefix, in a buffer of fixed size.
+
+    The first `num_slots` tokens have a slot in `slots`. The first `num_computed` have keys and
+    values there. The first `node.end` slots belong to the radix tree, the others to the sequence.
+
+    Args:
+        tokens: Token ids of the prompt.
+        max_len: Maximum number of tokens.
+        sharing: Relation to other requests.
+
+    Attributes:
+        node: Locked node of the radix tree; None without slots.
+        states: States of recurrent layers; None without slots or without such layers.
+        prefix_hint: Result of the last look-up in the tree.
+        rewrites: The last tokens may be rewritten.
+    """
+
+    rewrites = False
+
+    def __init__(self, tokens: Sequence[int] | Ints, max_len: int, sharing: Sharing) -> None:
+        self.sharing = sharing
+        self.max_len = max_len
+        self.num_prompt_tokens = self.num_tokens = len(tokens)
+        self._tokens: Ints = np.empty(max_len, np.int32)
+        self._tokens[: self.num_tokens] = tokens
+
+        self.slots: Ints = np.empty(max_len, np.int32)
+        self.num_slots = self.num_computed = 0
+        self.node: Node | None = None
+        self.states: RecurrentStates | None = None
+        self.prefix_hint: Prefix | None = None
+
+    @property
+    def tokens(self) -> Ints:
+        """All token ids, int32[num_tokens]."""
+        return self._tokens[: self.num_tokens]
+
+    @property
+    def reusable(self) -> int:
+        """Number of leading tokens that may come from the cache. The last token must be computed,
+        for its logits."""
+        return self.num_tokens - 1
