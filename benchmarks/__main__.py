@@ -43,6 +43,7 @@ NAMES = (
     "bounds",
     "static_planning",
     "api_speculation",
+    "hostile_service",
     "soak_cpu",
     "paper",
     "gpu.ablations",

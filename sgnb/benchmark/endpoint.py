@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
@@ -15,6 +18,8 @@ from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from ..backends.api.fields import count_of
+from ..backends.api.guard import Body, Refusal, check_head
 from ..errors import EngineError, OptionError, shown
 from ..lang.executor import Call, Delta, Result
 from .peers import JSON, LENGTH, SAMPLED, STOPS, Peer
@@ -48,8 +53,6 @@ class Endpoint(Peer):
             return "" if self.model else "it names no model"
         except EngineError as error:
             return error.message
-        except (LookupError, TypeError):
-            return f"{self.url} speaks neither SGLang's protocol nor OpenAI's"
 
     @cached_property
     def _is_sglang(self) -> bool:
@@ -67,8 +70,8 @@ class Endpoint(Peer):
     def model(self) -> str:
         """The model that it serves. EngineError where nobody answers."""
         if self._is_sglang:
-            return str(self._ask("/get_model_info", None)["model_path"])
-        return str(self._ask("/v1/models", None)["data"][0]["id"])
+            return str(self._part(self._ask("/get_model_info", None), "model_path"))
+        return str(self._part(self._ask("/v1/models", None), "data", 0, "id"))
 
     def generate(self, call: Call, sink: Callable[[Delta | Result], None]) -> Callable[[], None]:
         """At once: the server batches."""
@@ -87,11 +90,26 @@ class Endpoint(Peer):
             if params.grammar is not None:
                 told[params.grammar.kind] = params.grammar.text
             told.pop("seed", None)
-            got = self._ask("/generate", {"text": call.prompt, "sampling_params": told})
-            return got["text"], got["meta_info"]["completion_tokens"]
-        told |= {"max_tokens": params.max_new_tokens, "temperature": params.temperature}
-        got = self._ask("/v1/completions", {"model": self.model, "prompt": call.prompt, **told})
-        return got["choices"][0]["text"], got["usage"]["completion_tokens"]
+            answer = self._ask("/generate", {"text": call.prompt, "sampling_params": told})
+            keys: tuple[Any, ...] = ("text",), ("meta_info", "completion_tokens")
+        else:
+            told |= {"max_tokens": params.max_new_tokens, "temperature": params.temperature}
+            body = {"model": self.model, "prompt": call.prompt, **told}
+            answer = self._ask("/v1/completions", body)
+            keys = ("choices", 0, "text"), ("usage", "completion_tokens")
+        text, count = (self._part(answer, *path) for path in keys)
+        if not isinstance(text, str):
+            raise EngineError(f"{self.url} answered with the text {shown(text)}")
+        return text, count_of(count)
+
+    def _part(self, answer: Any, *path: str | int) -> Any:
+        """Return a part of an answer. Raises EngineError if the part is missing."""
+        try:
+            return functools.reduce(operator.getitem, path, answer)
+        except (LookupError, TypeError):
+            place = ".".join(map(str, path))
+            message = f"{self.url} speaks neither SGLang's protocol nor OpenAI's: no {place}"
+            raise EngineError(message, "is this the address of a model?") from None
 
     def _ask(self, path: str, body: Any) -> Any:
         headers = {"Content-Type": "application/json"}
@@ -99,17 +117,43 @@ class Endpoint(Peer):
         url = self.url.removesuffix("/v1") + path
         try:
             request = urllib.request.Request(url, data, headers)
-            with urllib.request.urlopen(request, timeout=SECONDS) as answer:
-                return json.load(answer)
+            with _OPENER.open(request, timeout=SECONDS) as answer:
+                return json.loads(_body(url, answer))
         except urllib.error.HTTPError as error:
+            try:
+                check_head(url, error.code, error.headers)
+            except Refusal as refusal:
+                raise EngineError(refusal.message, refusal.hint) from None
             said = error.read(300).decode(errors="replace")
             raise EngineError(f"{url} answered {error.code}: {said}") from None
-        except (OSError, ValueError, HTTPException) as error:
+        except Refusal as refusal:
+            raise EngineError(f"{url}: {refusal.message}", refusal.hint) from None
+        except (OSError, ValueError, HTTPException, RecursionError) as error:
             hint = "is the server up? give its address, as in http://localhost:30000"
             raise EngineError(f"{url} does not answer: {error}", hint) from None
 
     def close(self) -> None:
         self._pool.shutdown(wait=False)
+
+
+def _body(url: str, answer: Any) -> bytes:
+    """Read an answer within `SECONDS`. Raises Refusal beyond the limits of `guard`."""
+    check_head(url, answer.status, answer.headers)
+    body, chunks, deadline = Body(answer.status, answer.headers), [], time.monotonic() + SECONDS
+    while chunk := answer.read1(2**16):
+        body.add(chunk)
+        chunks.append(chunk)
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no whole answer after {SECONDS:g} s")
+    return b"".join(chunks)
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *args: Any) -> None:
+        """Leave a redirect as an `HTTPError`."""
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects)
 
 
 def is_url(name: str) -> bool:

@@ -12,6 +12,7 @@ from sgnb import models
 
 from .service import started
 
+TINY = str(Path(models.__file__).parent / "tiny")
 KEY = "sk-sglang-3f9c1d7e5b"
 LOGPROBS = ("return_logprob", "logprob_start_len", "top_logprobs_num", "return_text_in_logprobs")
 
@@ -45,9 +46,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.headers["Authorization"] != f"Bearer {KEY}":
             return self._send({"error": {"message": f"not {self.headers['Authorization']}"}}, 401)
-        folder = str(Path(models.__file__).parent / "tiny")
         info = {
-            "/get_model_info": {"model_path": "tiny", "tokenizer_path": folder},
+            "/get_model_info": {"model_path": "tiny", "tokenizer_path": TINY},
             "/server_info": {"version": "0.5.10"},
         }
         self._send(info[self.path])

@@ -11,7 +11,7 @@ import sgnb as sgl
 from sgnb.errors import OptionError, ServiceError
 
 from .service import Service
-from .sglang_service import KEY, SGLangService
+from .sglang_service import KEY, TINY, SGLangService
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def service(engine):
 
 @pytest.fixture
 def backend(service):
-    return sgl.RuntimeEndpoint(service.url, KEY)
+    return sgl.RuntimeEndpoint(service.url, KEY, chat_template=TINY)
 
 
 @sgl.function

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import sgnb as sgl
 from sgnb.backends.api import ApiExecutor
 from sgnb.backends.api.endpoint import Answer, Ask, Sample, Tokens
+from sgnb.backends.api.secrets import Secrets
 from sgnb.lang.chat import PLAIN
 from sgnb.lang.executor import ChoiceScore, ScoreCall
 
@@ -28,6 +29,7 @@ class Model:
     model, chat = "letters", PLAIN
     is_chat = continues = samples = scores = False
     enforces: frozenset[str] = frozenset()
+    secrets = Secrets(())
 
     def __init__(self, script: str) -> None:
         self.script = script

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...grammar.schema.strict_json import InvalidAnswer, read_prefix
 from ...sampling import SamplingParams
 from .endpoint import Sample
 from .formats import Mismatch, fitting
@@ -99,9 +99,9 @@ class Written:
             text, ended = text[: stopped[0]], True
         try:
             if params.json_schema is not None:
-                text = text[: json.JSONDecoder().raw_decode(text, blanks)[1]]
+                text = text[: read_prefix(text)[1]]
             found = fitting(Sample(text, "stop"), params)
-        except (Mismatch, ValueError):
+        except (Mismatch, InvalidAnswer):
             raise Miss("format") from None
         begin = 0 if text.startswith(found) else blanks
         if not ended and begin + len(found) == len(self.text):

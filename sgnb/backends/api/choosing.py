@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from ...grammar.schema.strict_json import InvalidAnswer, read_json
 from ...lang.executor import ScoreCall
 from ...sampling import SamplingParams
 from .endpoint import Ask, Message
@@ -30,8 +31,8 @@ def chosen(text: str, choices: Sequence[str], params: SamplingParams) -> int | N
     """The number of the choice that an answer is, or the longest that a free one begins with."""
     if params.json_schema is not None:
         try:
-            text = str(json.loads(text)["choice"])
-        except (ValueError, TypeError, KeyError):
+            text = str(read_json(text)["choice"])
+        except (InvalidAnswer, TypeError, LookupError):
             return None
     exact = [i for i, choice in enumerate(choices) if choice == text]
     said = text.strip().strip("\"'").casefold()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import Any
 
 from ...errors import OptionError, ServiceError
-from .failures import failure_of, missing
+from .endpoint import Failure
+from .failures import missing, translated
+from .guard import install
+from .loop import LoopThread
+from .secrets import Secrets
 
 SHORTEST_SECRET = 8
 """Characters of a word of a header that may be one: "Bearer" and names of languages are none."""
@@ -17,6 +22,7 @@ def package() -> Any:
         import openai
     except ImportError as error:
         missing("openai", error)
+    install()
     return openai
 
 
@@ -42,26 +48,40 @@ def make_client(
     return client
 
 
-def get(base_url: str, api_key: str | None, path: str, seconds: float, **options: Any) -> Any:
-    """The JSON at a path, now. ServiceError where nobody answers with any."""
-    openai = package()
-    client = openai.OpenAI(
-        base_url=base_url, api_key=api_key or "none", max_retries=0, timeout=seconds, **options
-    )
+def get(client: Any, path: str, seconds: float) -> Any:
+    """Return the JSON at a path, and close the client.
+
+    Args:
+        client: From `make_client`.
+        seconds: For the whole answer.
+
+    Raises:
+        ServiceError: No JSON came in time.
+    """
+    place = f"the server at {place_of(client)}"
+
+    async def ask() -> Any:
+        with translated(place, secrets_of(client)):
+            async with asyncio.timeout(seconds):
+                return await client.get(path, cast_to=object)
+
+    loop = LoopThread("sgnb-api-get", client.close)
     try:
-        return client.get(path, cast_to=object)
-    except Exception as error:
-        failure = failure_of(error, f"the server at {place_of(client)}", secrets_of(client))
-    raise ServiceError(failure.error.message, "is the server up, and is this its address?")
+        return loop.run(ask)
+    except Failure as failure:
+        message = failure.error.message
+    finally:
+        loop.close()
+    raise ServiceError(message, "is the server up, and is this its address?")
 
 
-def secrets_of(client: Any) -> list[str]:
-    """What no message may quote: the key, and what headers and the address say."""
+def secrets_of(client: Any) -> Secrets:
+    """Return the key of a client, and the words of its headers and address."""
     url, azure = client.base_url, getattr(client, "_azure_ad_token", None)
-    said = [client.api_key, azure, url.password, url.query.decode()]
+    texts = [client.api_key, azure, url.password, url.query.decode()]
     for value in map(str, (client._custom_headers | client._custom_query).values()):
-        said += [word for word in (value, *value.split()) if len(word) >= SHORTEST_SECRET]
-    return [text for text in said if isinstance(text, str) and text and text != "none"]
+        texts += [word for word in (value, *value.split()) if len(word) >= SHORTEST_SECRET]
+    return Secrets(text for text in texts if isinstance(text, str) and text != "none")
 
 
 def place_of(client: Any) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import shown
 from ...sampling import SamplingParams
 from .endpoint import Answer, Sample, Tokens, Triple
 from .failures import HalfAnswer
+from .fields import check_length, count_of, name_of, text_of, triple_of
 
 
 class Collected:
@@ -16,12 +16,13 @@ class Collected:
     def __init__(self, answer: Any = None) -> None:
         self.id = ""
         self._other: Any = None  # the last chunk that is none
-        self._texts: dict[int, str] = {}
-        self._reasoning: dict[int, str] = {}
-        self._refusals: dict[int, str] = {}
+        self._texts: dict[int, list[str]] = {}
+        self._reasoning: dict[int, list[str]] = {}
+        self._refusals: dict[int, list[str]] = {}
         self._finish: dict[int, str] = {}
         self._logprobs: dict[int, list[Any]] = {}
         self._tokens = Tokens()
+        self._length = 0  # of all texts
         if answer is not None:
             self.add(answer)
 
@@ -32,18 +33,20 @@ class Collected:
         if choices is None:
             self._other = chunk
             return first
-        self.id = chunk.id or self.id
+        self.id = name_of(chunk.id) or self.id
         for choice in choices:
-            at = choice.index or 0
+            at = count_of(choice.index)
             part = _part(choice)
-            text = _text(getattr(choice, "text", None) if part is None else part.content)
-            self._texts[at] = self._texts.get(at, "") + text
-            thought = getattr(part, "reasoning_content", None) or ""
-            self._reasoning[at] = self._reasoning.get(at, "") + thought
-            refusal = getattr(part, "refusal", None) or ""
-            self._refusals[at] = self._refusals.get(at, "") + refusal
+            text = text_of(getattr(choice, "text", None) if part is None else part.content)
+            self._texts.setdefault(at, []).append(text)
+            thought = text_of(getattr(part, "reasoning_content", None))
+            self._reasoning.setdefault(at, []).append(thought)
+            refusal = text_of(getattr(part, "refusal", None))
+            self._refusals.setdefault(at, []).append(refusal)
+            self._length += len(text) + len(thought) + len(refusal)
+            check_length(self._length)
             if choice.finish_reason:
-                self._finish[at] = choice.finish_reason
+                self._finish[at] = name_of(choice.finish_reason)
             self._logprobs.setdefault(at, []).extend(_rows(getattr(choice, "logprobs", None)))
             first += text if at == 0 else ""
         if usage := getattr(chunk, "usage", None):
@@ -56,7 +59,7 @@ class Collected:
             raise ValueError(str(getattr(self._other, "error", None) or self._other))
         if not self._texts or self._texts.keys() - self._finish.keys():
             raise HalfAnswer
-        samples = (self._sample(at, params) for at in sorted(self._texts))
+        samples = (self._sample(at, params) for at in sorted(self._texts)[: params.n])
         return Answer(tuple(samples), self._tokens, self.id)
 
     def _sample(self, at: int, params: SamplingParams) -> Sample:
@@ -65,12 +68,12 @@ class Collected:
             rows = self._logprobs[at]
             meta["output_token_logprobs"] = [own for own, _ in rows]
             meta["output_top_logprobs"] = [top for _, top in rows if params.top_logprobs_num]
-        if self._reasoning[at]:
-            meta["reasoning"] = self._reasoning[at]
+        if reasoning := "".join(self._reasoning[at]):
+            meta["reasoning"] = reasoning
         finish = self._finish[at]
-        if self._refusals[at]:
-            meta["refusal"], finish = self._refusals[at], "refusal"
-        return Sample(self._texts[at], finish, None, meta)
+        if refusal := "".join(self._refusals[at]):
+            meta["refusal"], finish = refusal, "refusal"
+        return Sample("".join(self._texts[at]), finish, None, meta)
 
 
 def _part(choice: Any) -> Any:
@@ -78,17 +81,10 @@ def _part(choice: Any) -> Any:
     return getattr(choice, "message", None) or getattr(choice, "delta", None)
 
 
-def _text(content: Any) -> str:
-    """With no half of a surrogate pair: no prompt could have it."""
-    if not isinstance(content, str | None):
-        raise ValueError(f"its content is {shown(content)}")
-    return (content or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 def tokens_of(usage: Any) -> Tokens:
     details = getattr(usage, "prompt_tokens_details", None)
-    cached = getattr(details, "cached_tokens", None) or 0
-    return Tokens(usage.prompt_tokens or 0, cached, usage.completion_tokens or 0)
+    cached = count_of(getattr(details, "cached_tokens", None))
+    return Tokens(count_of(usage.prompt_tokens), cached, count_of(usage.completion_tokens))
 
 
 def _rows(logprobs: Any) -> list[tuple[Triple, list[Triple]]]:
@@ -99,14 +95,14 @@ def _rows(logprobs: Any) -> list[tuple[Triple, list[Triple]]]:
     if (content := getattr(logprobs, "content", None)) is not None:
         return [
             (
-                (one.logprob, -1, one.token),
-                [(top.logprob, -1, top.token) for top in one.top_logprobs],
+                triple_of((row.logprob, -1, row.token)),
+                [triple_of((top.logprob, -1, top.token)) for top in row.top_logprobs],
             )
-            for one in content
+            for row in content
         ]
     own = zip(logprobs.token_logprobs or (), logprobs.tokens or (), strict=True)
     tops = logprobs.top_logprobs or [{}] * len(logprobs.tokens or ())
     return [
-        ((value, -1, text), [(v, -1, t) for t, v in (top or {}).items()])
+        (triple_of((value, -1, text)), [triple_of((v, -1, t)) for t, v in (top or {}).items()])
         for (value, text), top in zip(own, tops, strict=True)
     ]

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...errors import RequestError, ServiceError
 from ...lang.executor import ChoiceScore, ScoreCall
+from .fields import logprob_of, score_of
 
 Token = tuple[float | None, str, int]
 """Log-probability, text, and where in its text it begins."""
@@ -52,6 +53,7 @@ class Echo:
         end = len(self.call.prompt + self.call.choices[index])
         row = self.rows[index]
         values, texts, _ = zip(*[one for one in row if self.start <= one[2] < end], strict=True)
+        values = tuple(map(score_of, values))
         after = tuple((value, -1, text) for value, text, at in row if at >= end)
         return ChoiceScore((-1,) * len(texts), values, alone, texts, after[:1])
 
@@ -79,5 +81,6 @@ def _rows(answer: Any, texts: list[str]) -> tuple[tuple[Token, ...], ...] | None
         if logprobs is None or not logprobs.tokens or not choice.text.startswith(text):
             return None
         begins = [0, *accumulate(map(len, logprobs.tokens))][:-1]
-        rows.append(tuple(zip(logprobs.token_logprobs, logprobs.tokens, begins, strict=True)))
+        values = map(logprob_of, logprobs.token_logprobs)
+        rows.append(tuple(zip(values, logprobs.tokens, begins, strict=True)))
     return tuple(rows)

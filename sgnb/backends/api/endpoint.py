@@ -15,6 +15,7 @@ from ...lang.chat import ChatTemplate
 from ...lang.executor import ChoiceScore, ScoreCall
 from ...lang.location import Location, warn_once
 from ...sampling import SamplingParams
+from .secrets import Secrets
 
 Message = dict[str, str]
 """A turn: "role" and "content"."""
@@ -94,6 +95,7 @@ class Endpoint(Protocol):
     """
 
     model: str
+    secrets: Secrets
     chat: ChatTemplate  # how a program's text shows roles
     is_chat: bool  # asks are conversations, else texts
     continues: bool  # a conversation may end with the assistant's own turn, which is gone on with

@@ -18,7 +18,7 @@ from .choosing import chosen, question
 from .conversation import conversation
 from .endpoint import Answer, Ask, Endpoint, Failure, Message, Sample
 from .flight import Flight
-from .formats import Mismatch, fitting
+from .formats import Mismatch, fitting, prepare
 from .limits import Gate, Limits
 from .loop import LoopThread
 from .speculation import Speculation
@@ -92,10 +92,10 @@ class ApiExecutor:
             self.log.emit(TextStreamed(call.run, call.branch, piece.text))
             sink(piece)
 
-        return Flight(call, tell if stream else None)
+        return Flight(call, self.endpoint.secrets, tell if stream else None)
 
     def score(self, call: ScoreCall, sink: Callable[[Scores], None]) -> Callable[[], None]:
-        flight = Flight(call)
+        flight = Flight(call, self.endpoint.secrets)
         return self._start(partial(self._score, call, flight), flight, Scores, sink)
 
     def _start(
@@ -150,6 +150,8 @@ class ApiExecutor:
             # A free answer may begin with a blank, which would end it at once.
             params = replace(ask.params, stop=tuple(stop for stop in stops if stop.strip()))
             ask = replace(ask, params=params, stream=False)
+        if grammar is not None and self._checks(grammar.kind):
+            await asyncio.to_thread(prepare, grammar)
         for attempt in range(1, self.limits.format_tries + 1):
             answer = await self._ask(ask, flight)
             try:
@@ -167,10 +169,12 @@ class ApiExecutor:
     async def _format(self, sample: Sample, params: SamplingParams) -> str:
         """The text in its format; JSON is checked where the service binds it too: some only say
         so, and all stop at max_tokens."""
-        kind = "" if params.grammar is None else params.grammar.kind
-        if not kind or (kind in self.endpoint.enforces and kind != "json_schema"):
+        if params.grammar is None or not self._checks(params.grammar.kind):
             return sample.text
         return await asyncio.to_thread(fitting, sample, params)
+
+    def _checks(self, kind: str) -> bool:
+        return kind == "json_schema" or kind not in self.endpoint.enforces
 
     async def _ask(self, ask: Ask, flight: Flight) -> Answer:
         """The service's answer. Stops cut it here too: some services take only a few, others leave
@@ -195,7 +199,7 @@ class ApiExecutor:
 
         async def counted() -> Any:
             flight.used.requests += 1
-            return await request()
+            return self.endpoint.secrets.clean(await request())
 
         characters = len(ask.prompt) + sum(len(turn["content"]) for turn in ask.messages)
         tokens = characters / CHARACTERS_PER_TOKEN + ask.params.max_new_tokens * ask.params.n
@@ -255,7 +259,8 @@ class ApiExecutor:
 
     def _ask_now(self, request: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         """The answer to a request of no call, waited for."""
-        return self._loop.run(lambda: self._gate.send(request, 0, lambda failure, again: None))
+        answer = self._loop.run(lambda: self._gate.send(request, 0, lambda failure, again: None))
+        return self.endpoint.secrets.clean(answer)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.endpoint.model!r}>"

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from typing import Any, NoReturn
 
 from ...errors import OptionError, ServiceError, SgnbError
 from .endpoint import Failure
+from .guard import Refusal, guarded
+from .secrets import Secrets
 
 LONGEST_QUOTE = 300
-"""Characters of what a service says."""
+"""Characters of a service's message in an error."""
+
+LONGEST_READ = 2**20
+"""Characters of a service's message that are searched for secrets."""
 
 
 class HalfAnswer(Exception):
@@ -20,11 +26,12 @@ class HalfAnswer(Exception):
 
 
 @contextmanager
-def translated(service: str, secrets: Collection[str]) -> Iterator[None]:
+def translated(service: str, secrets: Secrets) -> Iterator[None]:
     """Whatever a client raises inside becomes a `Failure`, without the client's error: that knows
     the request and its headers."""
     try:
-        yield
+        with guarded():
+            yield
     except (Failure, SgnbError):
         raise
     except Exception as error:
@@ -34,14 +41,19 @@ def translated(service: str, secrets: Collection[str]) -> Iterator[None]:
     raise failure
 
 
-def failure_of(error: Exception, service: str, secrets: Collection[str]) -> Failure:
+def failure_of(error: Exception, service: str, secrets: Secrets) -> Failure:
     """The failure that an error of openai, litellm or what lies below them stands for."""
+    if refusal := _refusal_in(error):
+        message = secrets.hide(f"the answer of {service} is refused: {refusal.message}")
+        return Failure(
+            refusal.reason, ServiceError(message, secrets.hide(refusal.hint)), again=False
+        )
     status = getattr(error, "status_code", None)
     said = _said(error, secrets)
     if "Timeout" in type(error).__name__:
         return _passing("timeout", f"{service} did not answer in time")
     if "Connection" in type(error).__name__:
-        cause = _without(str(error.__cause__ or error), secrets)
+        cause = secrets.hide(str(error.__cause__ or error)[:LONGEST_READ])[:LONGEST_QUOTE]
         hint = "is the server up, and is this its address?"
         return _passing("connection", f"{service} cannot be reached: {cause}", hint)
     if isinstance(status, int) and status >= 400:
@@ -84,25 +96,32 @@ def _wait(error: Exception) -> float | None:
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
-            return max(0.0, float(headers[name]) * scale)
+            seconds = max(0.0, float(headers[name]) * scale)
+            return seconds if math.isfinite(seconds) else None
         except (KeyError, ValueError):
             pass
     try:
         return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, OverflowError):
         return None
 
 
-def _said(error: Exception, secrets: Collection[str]) -> str:
+def _said(error: Exception, secrets: Secrets) -> str:
     body: Any = getattr(error, "body", None)
     text = body.get("message") or body.get("detail") if isinstance(body, dict) else body
-    return _without(str(text or error), secrets)[:LONGEST_QUOTE]
+    return secrets.hide(str(text or error)[:LONGEST_READ])[:LONGEST_QUOTE]
 
 
-def _without(text: str, secrets: Collection[str]) -> str:
-    for secret in secrets:
-        text = text.replace(secret, "…")
-    return text
+def _refusal_in(error: BaseException) -> Refusal | None:
+    """Return the guard's refusal among the causes of a client's error."""
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        if isinstance(cause, Refusal):
+            return cause
+        seen.add(id(cause))
+        cause = cause.__cause__ or cause.__context__
+    return None
 
 
 def missing(package: str, error: ImportError) -> NoReturn:

@@ -10,17 +10,27 @@ from ...errors import Aborted, ServiceError, shown
 from ...events import RequestFinished
 from ...lang.executor import Call, Delta, Result, ScoreCall, Scores
 from .endpoint import Answer, Failure, Sample, Tokens
+from .secrets import Secrets
 from .usage import Used
+
+SHARE = 4096
+"""New text is read when it is at least this part of the whole: reading takes linear time."""
 
 
 class Flight:
     """Used on the event loop's thread only. sink: takes the pieces of a streamed call."""
 
-    def __init__(self, call: Call | ScoreCall, sink: Callable[[Delta], None] | None = None) -> None:
-        self.call, self.sink = call, sink
+    def __init__(
+        self,
+        call: Call | ScoreCall,
+        secrets: Secrets,
+        sink: Callable[[Delta], None] | None = None,
+    ) -> None:
+        self.call, self.secrets, self.sink = call, secrets, sink
         self.used = Used(calls=1)
         self.told = ""  # to the sink
-        self._streamed = ""  # by this request
+        self._parts: list[str] = []  # streamed by this request
+        self._length = self._unread = 0  # characters
         self._stops: Sequence[str] = ()
         self._begun = ""
         self._most_bytes: int | None = None
@@ -31,14 +41,21 @@ class Flight:
     ) -> None:
         """A request begins, whose text goes from after `begun`, but for blanks before that, to the
         first of `stops`. most_bytes: it is told only when a stop has come within so many."""
-        self._streamed, self._stops = "", stops
+        self._parts, self._length, self._unread = [], 0, 0
+        self._stops = stops
         self._begun, self._most_bytes = begun.lstrip(), most_bytes
 
     def piece(self, text: str) -> None:
         """Take new text of the first sample. A request that was sent again begins anew: what the
         program has is not told twice. Failure where it goes on otherwise."""
-        self._streamed += text
-        so_far = self._streamed
+        self._unread += len(text)
+        self._parts.append(text)
+        if self._unread * SHARE < self._length:
+            return
+        self._length += self._unread
+        self._unread, self._parts = 0, ["".join(self._parts)]
+        so_far = self.secrets.clean(self._parts[0])
+        so_far = so_far[: self.secrets.safe_length(so_far)]
         if self._begun:
             so_far = so_far.lstrip()
             if not so_far.startswith(self._begun):

@@ -1,14 +1,14 @@
-"""Whether an answer is in the format that a call asked for, where the service did not see to it."""
+"""Checks of answers by the format of their call."""
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
-from importlib import import_module
-from typing import Any
 
 from ...errors import GrammarError, ServiceError, shown
+from ...grammar.automaton.limits import ThreadClock
 from ...grammar.compiler import TokenGrammar, compile_spec
+from ...grammar.schema.strict_json import InvalidAnswer
+from ...grammar.schema.validate import SECONDS, validator
 from ...grammar.spec import GrammarSpec
 from ...grammar.vocabulary import Vocabulary
 from ...sampling import SamplingParams
@@ -37,7 +37,10 @@ def fitting(sample: Sample, params: SamplingParams) -> str:
     if grammar is None:
         return sample.text
     if grammar.kind == "json_schema":
-        _check_json(sample, grammar.text)
+        try:
+            validator(grammar.text).check(text)
+        except InvalidAnswer as error:
+            raise Mismatch(sample, str(error)) from None
         return text
     found = [_longest_match(grammar, candidate) for candidate in (sample.text, text)]
     fits = [one for one in found if one is not None]
@@ -46,28 +49,23 @@ def fitting(sample: Sample, params: SamplingParams) -> str:
     return max(fits, key=len)
 
 
-def _check_json(sample: Sample, schema: str) -> None:
-    try:
-        value = json.loads(sample.text)
-    except ValueError as error:
-        raise Mismatch(sample, f"JSON: {error}") from None
-    if wrong := next(_validator(schema).iter_errors(value), None):
-        raise Mismatch(sample, f"what its JSON schema allows: {wrong.message}")
-
-
-@lru_cache(maxsize=64)
-def _validator(schema: str) -> Any:
-    jsonschema = import_module("jsonschema")
-    read = json.loads(schema)
-    return jsonschema.validators.validator_for(read)(read)
+def prepare(grammar: GrammarSpec) -> None:
+    """Compile the check of a format, before a request is paid for. Raises GrammarError."""
+    if grammar.kind == "json_schema":
+        validator(grammar.text)
+    else:
+        _grammar(grammar)
 
 
 def _longest_match(spec: GrammarSpec, text: str) -> str | None:
-    """The longest beginning of `text` that the grammar takes."""
+    """Return the longest prefix of `text` that the grammar accepts within `SECONDS`."""
     matcher, longest, data = _grammar(spec).matcher(), None, text.encode()
+    clock = ThreadClock(SECONDS)
     for at in range(len(data) + 1):
         if matcher.is_final:
             longest = at
+        if clock.is_over:
+            break
         try:
             if at < len(data):
                 matcher.accept_token(data[at])

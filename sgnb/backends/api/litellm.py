@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 from ...lang.chat import ChatTemplate
 from ...lang.executor import ScoreCall
 from ...lang.location import Location
 from ...sampling import SamplingParams
+from .clients import SHORTEST_SECRET
 from .collecting import Collected
 from .endpoint import Answer, Ask, Scored, Tokens, ignore, refuse
 from .executor import ApiExecutor
 from .failures import HalfAnswer, missing, translated
+from .guard import install
 from .limits import Limits
 from .openai import LARGEST_BIAS, ROLES_AS_TEXT, bias_of, response_format
+from .secrets import Secrets
 from .usage import fixed_price, listed_price
 
 _OPENAI_NAMES = {
@@ -58,7 +61,7 @@ class LiteLLMEndpoint:
         self.enforces = frozenset({"json_schema"} if binds else ())
         self.continues = model.startswith(_CONTINUE)
         self._service = f"the service of {model!r}"
-        self._secrets = secrets_in(options)
+        self.secrets = secrets_in(options)
 
     def check(self, params: SamplingParams, location: Location | None) -> None:
         unknown = [name for name, own in _OPENAI_NAMES.items() if own not in self._takes]
@@ -69,7 +72,7 @@ class LiteLLMEndpoint:
         ignore(self._service, params, (*_IGNORED, *soft_unknown), location)
 
     async def ask(self, ask: Ask, piece: Callable[[str], None]) -> Answer:
-        with translated(self._service, self._secrets):
+        with translated(self._service, self.secrets):
             answer = await self._litellm.acompletion(**self._body(ask), **self._options)
             if not ask.stream:
                 return Collected(answer).answer(ask.params)
@@ -181,17 +184,18 @@ def package() -> Any:
     except ImportError as error:
         missing("litellm", error)
     litellm.suppress_debug_info = True
+    install()
     return litellm
 
 
-def secrets_in(options: dict[str, Any]) -> Collection[str]:
-    """What no message may quote: keys among the options and in the environment."""
+def secrets_in(options: dict[str, Any]) -> Secrets:
+    """Return the keys among the options and in the environment."""
     named = {**os.environ, **options, **(options.get("extra_headers") or {})}
-    return [
+    return Secrets(
         value
         for name, value in named.items()
-        if isinstance(value, str) and len(value) >= 8 and _is_secret(name)
-    ]
+        if isinstance(value, str) and len(value) >= SHORTEST_SECRET and _is_secret(name)
+    )
 
 
 def _is_secret(name: str) -> bool:

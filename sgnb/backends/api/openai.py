@@ -48,7 +48,7 @@ class OpenAIEndpoint:
     ) -> None:
         self.client, self.model, self.is_chat, self.chat = client, model, is_chat, chat
         self.enforces = frozenset({"json_schema"} if is_chat else ())
-        self._own, self._extra, self._secrets = own, dict(extra_body or {}), secrets_of(client)
+        self._own, self._extra, self.secrets = own, dict(extra_body or {}), secrets_of(client)
         self.scores = not is_chat  # until it shows that it does not
         self._service = f"the service of {model!r}"
         if not own:
@@ -80,7 +80,7 @@ class OpenAIEndpoint:
         create = self.client.completions.create
         if self.is_chat:
             create = self.client.chat.completions.create
-        with translated(self._service, self._secrets):
+        with translated(self._service, self.secrets):
             if not ask.stream:
                 return Collected(await create(**body)).answer(ask.params)
             collected = Collected()
@@ -127,7 +127,7 @@ class OpenAIEndpoint:
         return scored
 
     async def _score(self, call: ScoreCall) -> Scored:
-        with translated(self._service, self._secrets):
+        with translated(self._service, self.secrets):
             answer = await self._echoed([call.prompt + choice for choice in call.choices])
             tokens, echo = tokens_of(answer.usage), Echo.read(call, answer)
             if echo is None or not call.unconditional:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ from .clients import get, make_client, package, secrets_of
 from .endpoint import Answer, Ask, Sample, Scored, Tokens, refuse
 from .executor import ApiExecutor
 from .failures import HalfAnswer, translated
+from .fields import count_of, name_of, score_of, text_of, triple_of
 from .limits import Limits
 from .openai import bias_of
-from .template import template_of
+from .template import template_named, template_of
 from .usage import fixed_price, no_price
 
 _TOLD = (
@@ -63,7 +65,7 @@ class SGLangEndpoint:
 
     def __init__(self, client: Any, model: str, chat: ChatTemplate) -> None:
         self.client, self.model, self.chat = client, model, chat
-        self._secrets = secrets_of(client)
+        self.secrets = secrets_of(client)
         self._service = f"the SGLang server of {model!r}"
 
     def check(self, params: SamplingParams, location: Location | None) -> None:
@@ -72,7 +74,7 @@ class SGLangEndpoint:
 
     async def ask(self, ask: Ask, piece: Callable[[str], None]) -> Answer:
         body = {"text": ask.prompt, **_said(ask.params)}
-        with translated(self._service, self._secrets):
+        with translated(self._service, self.secrets):
             if not ask.stream:
                 return _answer(await self._post("/generate", body))
             return await self._streamed(body, piece)
@@ -89,15 +91,15 @@ class SGLangEndpoint:
         )
         async with stream:
             async for later in stream:
-                piece(later["text"][len(chunk["text"]) :])
+                piece(text_of(later["text"])[len(chunk["text"]) :])
                 chunk = later
         return _answer(chunk)
 
     async def score(self, call: ScoreCall) -> Scored:
-        with translated(self._service, self._secrets):
+        with translated(self._service, self.secrets):
             [prefix] = await self._scored(text=[call.prompt])  # computed once for all choices
             texts = [call.prompt, *[call.prompt + choice for choice in call.choices]]
-            start = max(0, prefix["prompt_tokens"] - HEALED)
+            start = max(0, count_of(prefix["prompt_tokens"]) - HEALED)
             found = await self._scored(logprob_start_len=start, text=texts)
             if _first_own(found) == 0 and start > 0:
                 found = await self._scored(logprob_start_len=0, text=texts)
@@ -105,15 +107,15 @@ class SGLangEndpoint:
             if own == 0:
                 message = f"select {call.name!r} has no text before its choices"
                 raise RequestError(message, "put some text before it")
-            rows = [meta["input_token_logprobs"][own:] for meta in found[1:]]
+            rows = [list(map(triple_of, meta["input_token_logprobs"][own:])) for meta in found[1:]]
             alone: Sequence[Any] = [{}] * len(rows)
             if call.unconditional:
                 ids = [[token for _, token, _ in row] for row in rows]
                 alone = await self._scored(logprob_start_len=0, input_ids=ids)
-        metas = [prefix, *found, *(meta for meta in alone if meta)]
-        tokens = sum((_tokens(meta) for meta in metas), Tokens())
-        scores = [_score(*each) for each in zip(rows, found[1:], alone, strict=True)]
-        return tuple(scores), tokens
+            metas = [prefix, *found, *(meta for meta in alone if meta)]
+            tokens = sum((_tokens(meta) for meta in metas), Tokens())
+            scores = [_score(*each) for each in zip(rows, found[1:], alone, strict=True)]
+            return tuple(scores), tokens
 
     async def _scored(self, logprob_start_len: int = -1, **prompts: Any) -> list[dict[str, Any]]:
         """The meta information of prompts, with log-probabilities from a place on."""
@@ -127,11 +129,12 @@ class SGLangEndpoint:
         return [one["meta_info"] for one in await self._post("/generate", body)]
 
     async def info(self) -> dict[str, Any]:
-        with translated(self._service, self._secrets):
-            return {"model": self.model, **await self.client.get("/server_info", cast_to=object)}
+        with translated(self._service, self.secrets):
+            said = await self.client.get("/server_info", cast_to=object)
+            return {"model": self.model, **said}
 
     async def flush_cache(self) -> None:
-        with translated(self._service, self._secrets):
+        with translated(self._service, self.secrets):
             await self._post("/flush_cache", {}, cast_to=str)
 
     async def close(self) -> None:
@@ -145,8 +148,8 @@ class RuntimeEndpoint(ApiExecutor):
     """A model on an SGLang server: `RuntimeEndpoint("http://localhost:30000")`.
 
     chat_template: of its model, or the folder or hub id of a tokenizer that has it; by default the
-    model's own, where this machine has it. verify: a file of certificates. prices, and options as
-    for `OpenAI`.
+    model's own, if its hub id is in this machine's cache. verify: a file of certificates. prices,
+    and options as for `OpenAI`.
     """
 
     def __init__(
@@ -162,20 +165,27 @@ class RuntimeEndpoint(ApiExecutor):
         limits, options = Limits.split(options)
         if verify is not None and not Path(verify).exists():
             raise OptionError(f"verify={shown(verify)} is no file", "give one of certificates")
-        trusted = {} if verify is None else {"verify": verify}
-        sync = {"http_client": package().DefaultHttpxClient(**trusted)} if trusted else {}
-        found = get(base_url, api_key, "/get_model_info", FIRST_ANSWER_SECONDS, **sync)
-        if not isinstance(found, dict) or "model_path" not in found:
+        if verify is not None:
+            options["http_client"] = _http_client(verify)
+        client = make_client(base_url, api_key, options)
+        del api_key, options  # a verbose traceback prints the variables of this frame
+        probe = client.copy(http_client=_http_client(verify))  # for another event loop
+        found = get(probe, "/get_model_info", FIRST_ANSWER_SECONDS)
+        if not isinstance(found, dict) or not isinstance(found.get("model_path"), str):
             hint = "for a server that speaks OpenAI's: sgnb.OpenAI(model, base_url=...)"
             raise ServiceError("the server does not speak SGLang's protocol", hint)
-        if trusted:
-            options["http_client"] = package().DefaultAsyncHttpxClient(**trusted)
-        client = make_client(base_url, api_key, options)
-        name = found["model_path"]
-        chosen = chat_template or found.get("tokenizer_path") or name
-        template = chosen if isinstance(chosen, ChatTemplate) else template_of(chosen)
+        found = secrets_of(client).clean(found)
+        name = name_of(found["model_path"])
+        template = chat_template or template_named(str(found.get("tokenizer_path") or name))
+        if isinstance(template, str):
+            template = template_of(template)
         endpoint = SGLangEndpoint(client, name, template)
         super().__init__(endpoint, limits, fixed_price(prices, no_price))
+
+
+def _http_client(verify: str | None) -> Any:
+    """Return an HTTP client with a file of certificates, or with the usual certificates."""
+    return package().DefaultAsyncHttpxClient(**({} if verify is None else {"verify": verify}))
 
 
 def _said(params: SamplingParams) -> dict[str, Any]:
@@ -191,20 +201,24 @@ def _said(params: SamplingParams) -> dict[str, Any]:
 def _answer(said: Any) -> Answer:
     if not isinstance(said, dict) or not isinstance(said.get("text"), str):
         raise ValueError(shown(said))
-    meta = said["meta_info"]
-    finish = meta.get("finish_reason")
-    if not finish:
+    meta = dict(said["meta_info"])
+    if not meta.get("finish_reason"):
         raise HalfAnswer
-    kind = finish["type"] if finish["type"] != "abort" else str(finish.get("message"))
-    sample = Sample(said["text"], kind, finish.get("matched"), meta)
-    return Answer((sample,), _tokens(meta), str(meta.get("id", "")))
+    finish = dict(meta["finish_reason"])
+    kind = finish["type"] = name_of(finish["type"])
+    if kind == "abort":
+        kind = finish["message"] = name_of(str(finish.get("message")))
+    tokens, answer_id = _tokens(meta), name_of(str(meta.get("id", "")))
+    counts = {f"{name}_tokens": value for name, value in asdict(tokens).items()}
+    meta |= {name: value for name, value in counts.items() if name in meta}
+    meta |= {"finish_reason": finish, "id": answer_id}
+    sample = Sample(text_of(said["text"]), kind, finish.get("matched"), meta)
+    return Answer((sample,), tokens, answer_id)
 
 
 def _tokens(meta: dict[str, Any]) -> Tokens:
-    prompt, cached, made = (
-        meta.get(f"{kind}_tokens") or 0 for kind in ("prompt", "cached", "completion")
-    )
-    return Tokens(prompt, cached, made)
+    counts = (count_of(meta.get(f"{kind}_tokens")) for kind in ("prompt", "cached", "completion"))
+    return Tokens(*counts)
 
 
 def _first_own(found: Sequence[dict[str, Any]]) -> int:
@@ -222,6 +236,7 @@ def _agreeing(a: Sequence[int], b: Sequence[int]) -> int:
 
 def _score(rows: Sequence[Row], meta: dict[str, Any], alone: dict[str, Any]) -> ChoiceScore:
     values, tokens, texts = zip(*rows, strict=True)
-    unconditional = (value for value, *_ in alone.get("input_token_logprobs", ()))
-    after = tuple(tuple(row) for row in meta.get("output_token_logprobs") or ())
+    values = tuple(map(score_of, values))
+    unconditional = (triple_of(row)[0] for row in alone.get("input_token_logprobs", ()))
+    after = tuple(map(triple_of, meta.get("output_token_logprobs") or ()))
     return ChoiceScore(tokens, values, tuple(unconditional), texts, after)

@@ -89,6 +89,10 @@ class Automaton:
                 break
         return state
 
+    def accepts(self, data: bytes) -> bool:
+        """Return True if `data` is a whole text of the automaton."""
+        return bool(self.final[self.step(START, data)])
+
     def next_bytes(self, state: int) -> bytes:
         """The bytes on which `state` has a transition to a live state, in rising order."""
         return np.flatnonzero(self.table[state][self.classes]).astype(np.uint8).tobytes()

@@ -6,7 +6,6 @@ what JSON Schema says, or less; nothing here closes objects or picks types. Know
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -20,6 +19,7 @@ from .formats import has_format
 from .index import SchemaIndex
 from .keywords import MOST_CASES, asks_nothing
 from .numbers import Bound
+from .patterns import occurs
 from .reader import read
 
 Cases = list[FlatSchema]
@@ -333,8 +333,8 @@ def _string_holds(case: FlatSchema, text: str) -> bool:
     most = len(text) if case.max_length is None else case.max_length
     return (
         case.min_length <= len(text) <= most
-        and all(re.search(pattern, text) for pattern in case.patterns)
-        and not any(re.search(pattern, text) for pattern in case.other_patterns)
+        and all(occurs(pattern, text) for pattern in case.patterns)
+        and not any(occurs(pattern, text) for pattern in case.other_patterns)
         and all(has_format(name, text) for name in case.formats)
     )
 

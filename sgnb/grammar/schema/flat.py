@@ -5,7 +5,6 @@ Knows no syntax trees. Sub-schemas stay as in JSON; two for one place become one
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -13,6 +12,7 @@ from typing import Any
 
 from ...errors import GrammarError
 from .numbers import Bound
+from .patterns import occurs
 
 Schema = dict[str, Any] | bool
 Join = Callable[[Schema, Schema], Schema]
@@ -82,7 +82,7 @@ class FlatSchema:
 
     def fitting(self, name: str) -> list[Schema]:
         """The schemas of the patterns that match `name`."""
-        return [schema for p, schema in self.pattern_properties.items() if re.search(p, name)]
+        return [schema for p, schema in self.pattern_properties.items() if occurs(p, name)]
 
 
 def canonical(value: Any) -> Any:

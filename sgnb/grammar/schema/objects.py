@@ -13,6 +13,7 @@ from ..syntax import NOTHING, Intersect, Literal, Node, Source, Without
 from .cases import CaseReader
 from .flat import FlatSchema, Schema
 from .members import Part, counted, listed
+from .patterns import occurs
 from .strings import apart, decoded, pattern_tree
 from .text import ANY_TEXT, Layout, either
 
@@ -148,7 +149,7 @@ def _names(
         return NOTHING
     unwanted = [node for node in unwanted if not any(apart(node, other) for other in wanted)]
 
-    names = [name for name in taken if all(re.search(pattern, name) for pattern in chosen)]
+    names = [name for name in taken if all(occurs(pattern, name) for pattern in chosen)]
     node = Intersect(tuple(wanted)) if len(wanted) > 1 else wanted[0] if wanted else ANY_TEXT
     unwanted += map(Literal, names)
     return Without(node, either(unwanted)) if unwanted else node

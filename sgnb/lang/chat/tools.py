@@ -187,7 +187,7 @@ class ToolUse:
     def _parse(self, text: str, said: str, form: ToolFormat) -> ToolCall:
         try:
             written = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             hint = "raise max_tokens: a recursive schema may be cut by it"
             raise ProgramError(f"the call {shown(text)} is not whole", hint) from None
         name, call_id = written[form.name_key], str(written.get(form.id_key, ""))

@@ -1,0 +1,44 @@
+"""Search for a regex in a text by automaton: linear in the text, where `re` may backtrack."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ...errors import GrammarError, shown
+from ..automaton.limits import Limits
+from ..regex.parser import parse
+from ..syntax import Rules
+
+if TYPE_CHECKING:
+    from ..automaton.automaton import Automaton
+
+LIMITS = Limits(positions=40_000, building=16_000, seconds=0.5)
+
+
+@lru_cache(maxsize=512)
+def compile_search(pattern: str) -> Automaton:
+    """Compile the texts in which `re.search` finds `pattern`.
+
+    Args:
+        pattern: Regex in the syntax of Python's `re`.
+
+    Raises:
+        GrammarError: The pattern is invalid, not regular, or exceeds `LIMITS`.
+    """
+    from ..automaton.automaton import build  # numpy: most schemas need no search
+
+    try:
+        return build(Rules(parse(pattern, whole=False)), LIMITS)
+    except GrammarError as error:
+        message = f"pattern {shown(pattern)} cannot be checked: {error.message}"
+        raise GrammarError(message, error.hint) from None
+
+
+def occurs(pattern: str, text: str) -> bool:
+    """Return the truth of `re.search(pattern, text)`. Half a surrogate pair matches nothing.
+
+    Raises:
+        GrammarError: See `compile_search`.
+    """
+    return compile_search(pattern).accepts(text.encode("utf-8", "surrogatepass"))

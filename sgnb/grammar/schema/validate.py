@@ -1,0 +1,136 @@
+"""Validation of JSON text by a JSON Schema, for text and schemas from untrusted sources.
+
+References resolve inside the schema only, patterns run as automata, and a clock bounds the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from ...errors import GrammarError
+from ..automaton.limits import ThreadClock
+from ..regex.ecmascript import to_python
+from .checks import CHECKS, Evaluation, Path, Place, Problem, brief
+from .index import SchemaIndex
+from .patterns import compile_search
+from .strict_json import InvalidAnswer, read_json
+
+SECONDS = 2.0
+"""Processor time for one text."""
+
+
+@lru_cache(maxsize=64)
+def validator(schema: str) -> Validator:
+    """Return the validator of a schema as JSON text. Raises GrammarError as `Validator`."""
+    return Validator(schema)
+
+
+class Validator:
+    """A schema with resolved references and compiled patterns. Thread-safe."""
+
+    def __init__(self, schema: str) -> None:
+        """Raises:
+        GrammarError: The schema is no JSON, refers to another document, or has a pattern that no
+            automaton holds.
+        """
+        try:
+            root = read_json(schema)
+        except InvalidAnswer as error:
+            hint = "give a JSON object, true or false"
+            raise GrammarError(f"json_schema is not {error}", hint) from None
+        clock = ThreadClock(SECONDS)
+        if not isinstance(root, dict | bool):
+            raise GrammarError("json_schema is no schema", "give a JSON object, true or false")
+        self.index = SchemaIndex(root)
+        self.tracks = False  # some schema needs `Evaluation`
+        prepared = 0
+        while len(schemas := self.index.schemas()) > prepared:  # `resolve` adds schemas
+            for part in schemas[prepared:]:
+                self._prepare(part)
+                if clock.is_over:
+                    hint = "use fewer or shorter patterns"
+                    raise GrammarError(f"json_schema is not read after {SECONDS:g} s", hint)
+            prepared = len(schemas)
+
+    def _prepare(self, schema: dict[str, Any]) -> None:
+        self.tracks |= any(keyword.startswith("unevaluated") for keyword in schema)
+        if "$ref" in schema:
+            self.index.resolve(schema)
+        for keyword in ("$dynamicRef", "$recursiveRef"):
+            if keyword in schema:
+                raise self.index.error(schema, keyword, "not supported", "use $ref")
+        patterns = schema.get("patternProperties")
+        for pattern in [*(patterns if isinstance(patterns, dict) else ()), schema.get("pattern")]:
+            if isinstance(pattern, str):
+                compile_search(to_python(pattern))
+
+    def check(self, text: str) -> None:
+        """Check that `text` is a JSON value of the schema.
+
+        Raises:
+            InvalidAnswer: It is not, or its check takes longer than `SECONDS`.
+            GrammarError: A keyword of the schema has an invalid value.
+        """
+        value = read_json(text)
+        try:
+            problem = _Walk(self).problem(self.index.root, value, (), Evaluation())
+        except RecursionError:
+            raise InvalidAnswer("JSON of a depth that can be checked") from None
+        if problem is not None:
+            raise InvalidAnswer(f"what its JSON schema allows: {problem}")
+
+
+_INVALID = (TypeError, KeyError, IndexError, AttributeError, ArithmeticError)
+"""Errors of a check whose keyword has an invalid value. `GrammarError` is none of them."""
+
+
+class _Walk:
+    """One check; see `Checker`."""
+
+    def __init__(self, owner: Validator) -> None:
+        self.index, self.tracks = owner.index, owner.tracks
+        self._clock = ThreadClock(SECONDS)
+        self._active: set[tuple[int, int]] = set()  # (schema, value) under way
+
+    def problem(self, schema: Any, value: Any, path: Path, seen: Evaluation) -> Problem | None:
+        if isinstance(schema, bool):
+            return None if schema else Problem(path, value, "allowed")
+        if self._clock.is_over:
+            raise InvalidAnswer(f"checked by its JSON schema within {SECONDS:g} s")
+        entry = id(schema), id(value)
+        if entry in self._active:
+            raise self.index.error(schema, "$ref", "refers to itself without end", "remove it")
+        self._active.add(entry)
+        try:
+            for keyword, check in CHECKS.items():
+                if keyword in schema:
+                    found = check(self, Place(schema, schema[keyword], value, path, seen))
+                    if found is not None:
+                        return found
+        except _INVALID:
+            hint = "see the specification of JSON Schema"
+            message = f"{brief(schema[keyword])} is invalid"
+            raise self.index.error(schema, keyword, message, hint) from None
+        finally:
+            self._active.discard(entry)
+        return None
+
+    def also(self, schema: Any, at: Place) -> Problem | None:
+        seen = Evaluation()
+        found = self.problem(schema, at.value, at.path, seen)
+        if found is None:
+            at.seen.add(seen)
+        return found
+
+    def inner(self, at: Place, parts: Iterable[tuple[str | int, Any]]) -> Problem | None:
+        for step, schema in parts:
+            if isinstance(step, int):
+                at.seen.items.add(step)
+            else:
+                at.seen.names.add(step)
+            found = self.problem(schema, at.value[step], (*at.path, step), Evaluation())
+            if found is not None:
+                return found
+        return None
