@@ -71,6 +71,10 @@ class ServiceError(SgnbError):
     """A service behind an API refused a request, failed, or could not be reached."""
 
 
+class TimedOut(SgnbError, TimeoutError):
+    """A generation or select took longer than its timeout. The partial text is kept."""
+
+
 class Aborted(SgnbError):
     """The request or run was stopped before it finished; what it had produced is kept."""
 

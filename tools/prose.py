@@ -23,6 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SOURCES = ("sgnb", "docs", "README.md")
 SETTINGS = ROOT / "pyproject.toml"
+SGLANG_PATHS = ("sgnb/api.py", "sgnb/lang/api.py", "sgnb/lang/backend/", "sgnb/lang/choices.py")
+"""Files whose names SGLang has chosen."""
 
 PRONOUNS = re.compile(
     r"what|who|whose|whoever|that|those|which|it|its|ones?|others?|such|so|there|where", re.I
@@ -127,7 +129,7 @@ def read_names(paths: list[Path]) -> Names:
         text = path.read_text("utf-8")
         lines = text.splitlines()
         place = str(path.relative_to(ROOT))
-        if not path.stem.startswith("__"):
+        if not path.stem.startswith("__") and not place.startswith(SGLANG_PATHS):
             names.files[path.stem].append(place)
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id != "_":

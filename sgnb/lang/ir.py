@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from inspect import isawaitable
 from typing import Any
 
 from ..errors import OptionError, ProgramError, nearest
+from ..sampling import SamplingParams
 from ..segment import Kind, Segment
 from .chat import ROLES, ChatTemplate
 from .chat.reasoning import Reasoning
@@ -71,6 +73,7 @@ class Gen(Expr):
     backend: Executor | None = None  # of this call; None for the run's
     reasoning: Reasoning | None = None  # a variable of its own for the reasoning that comes first
     tools: ToolUse | None = None  # calls of these, or text
+    timeout: float | None = None  # seconds from the first call to the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ class Select(Expr):
     location: Location = field(compare=False)
     kind: Kind | None = None  # of the choices' text, as `Text`'s
     backend: Executor | None = None  # as `Gen`'s
+    timeout: float | None = None  # as `Gen`'s
 
     def __post_init__(self) -> None:
         """OptionError for a choice that cannot be scored, or is there twice."""
@@ -161,3 +165,14 @@ def role_text(template: ChatTemplate, op: RoleBegin | RoleEnd, previous: str | N
     begins = isinstance(op, RoleBegin)
     text = template.opening(op.role, previous) if begins else template.roles[op.role][1]
     return Segment(text, "raw", (), (op, previous))
+
+
+SglExpr, SglExprList, SglConstantText, SglGen, SglSelect = Expr, Concat, Text, Gen, Select
+SglRoleBegin, SglRoleEnd, SglSamplingParams = RoleBegin, RoleEnd, SamplingParams
+"""SGLang's names, for annotations and `isinstance`; also `SglFunction`."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "SglFunction":  # knows this module
+        return import_module(".decorator", __package__).SglFunction
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

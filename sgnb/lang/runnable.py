@@ -21,10 +21,11 @@ from .batches.batch import Batch, States, frame
 from .batches.rows import Rows
 from .batches.saved import SavedRows
 from .code import Code, arguments_of, signature_without_state
+from .core.async_state import AsyncProgramState
 from .core.program import inside
 from .core.run import Run
 from .core.snapshot import Snapshot
-from .core.state import AsyncProgramState, ProgramState
+from .core.state import ProgramState
 from .executor import Executor, executor_of
 from .graph.holes import plain
 from .graph.nodes import Called, OwnRun
@@ -147,7 +148,7 @@ class Runnable:
             else:
                 made = self._on_a_thread(run, arguments)
             program = made.program
-            await program.wait_async(lambda: program.finished)
+            await program.waits.wait_async(lambda: program.finished)
         except BaseException:
             run.mark_read()
             run.cancel()

@@ -75,17 +75,6 @@ def test_join_brings_a_childs_error(make: Any) -> None:
     assert "after" not in executor.names()
 
 
-def test_join_raises_what_has_happened_already(make: Any) -> None:
-    with pytest.raises(Boom), Run(make(failing("bad"))) as run:
-        s = run.state()
-        group = s.fork(2)
-        group[0] += gen("bad")
-        with pytest.raises(Boom):
-            group[0].sync()
-        with pytest.raises(Boom):
-            group.join()
-
-
 def test_a_childs_error_that_nobody_saw_ends_the_run(make: Any) -> None:
     with pytest.raises(Boom), Run(make(failing("bad"))) as run:
         s = run.state()

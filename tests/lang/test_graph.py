@@ -481,9 +481,9 @@ def test_what_a_program_catches_is_refused_all_the_same() -> None:
         with contextlib.suppress(Exception):
             s += word.upper()
 
-    with pytest.raises(TraceError, match=r"upper.. of s\['a'\]"):
+    with pytest.raises(TraceError, match=r"an error that s\['a'\] raises inside `try`"):
         catches.trace()
-    assert "of s['a']" in catches.trace(partial=True).stopped
+    assert "s['a'] raises" in catches.trace(partial=True).stopped
 
 
 @pytest.mark.parametrize("how", ["an object", "a tuple of names", "returned", "a tool's text"])
@@ -935,7 +935,7 @@ def test_other_models_and_functions_run_and_are_not_saved(make: type[FakeExecuto
     assert len(other.calls) == 2
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 1}', '{"format": 2, "x": 1}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": 2}', '{"format": 3, "x": 1}'])
 def test_what_is_no_saved_graph(text: str) -> None:
     with pytest.raises(RecordError, match="the graph cannot be read"):
         Graph.from_json(text)

@@ -15,6 +15,7 @@ from sgnb.events import RunFinished
 from sgnb.lang import Run, function, gen
 from sgnb.lang.core import run as run_module
 from sgnb.lang.core.program import Program
+from sgnb.lang.core.waits import Waits
 
 from ..interrupts import LOCKS, in_time, interrupted_at
 
@@ -198,7 +199,7 @@ def test_at_any_place_where_threads_meet(make: Any) -> None:
             sys.settrace(tracer)
 
     executor.generate = untraced
-    where = [*LOCKS, Program.wait, Program._wait, Program.close]
+    where = [*LOCKS, Program.wait, Waits.wait, Program.close]
     number, interrupted = 1, True
     while interrupted:
         before = len(executor.events(RunFinished))

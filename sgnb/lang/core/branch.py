@@ -25,6 +25,7 @@ from ..executor import Ahead, Call, Delta, Executor, Result, ScoreCall, Scores
 from ..ir import RoleBegin, RoleEnd, Text, ToolResults, UseTools, role_text
 from ..location import add_location
 from .choices import describe, pick, wants_unconditional
+from .joining import gather, start_join
 from .ops import (
     Assign,
     Choose,
@@ -38,6 +39,7 @@ from .ops import (
 )
 from .scope import Scope
 from .snapshot import Snapshot
+from .stopping import PARTIAL, partial_result, timed_out
 
 if TYPE_CHECKING:
     from .program import Program
@@ -75,7 +77,10 @@ class Branch:
         self.unjoined = 0  # children that the join waiting here still needs
         self.joiner: Branch | None = None  # the parent, while its join waits for this branch
         self.error: BaseException | None = None  # why no further op will run
-        self.seen = False  # the program has been told of the error
+        self.seen = False  # the program has read the error
+        self.excused = False  # and had read the error before the join
+        self.expired = False  # the op that runs now has used up its timeout
+        self.limited = -1  # `done` at the latest op with a timeout
         self._traceback: TracebackType | None = None
 
     def begin(self) -> None:
@@ -146,8 +151,7 @@ class Branch:
             return
         self.cancel = None
         if message.error is not None:
-            self._keep_partial(message)
-            self.fail(_located(message.error, op))
+            self._end_call(op, message, message.error)
             return
         try:
             over = _TAKE[type(op)](self, op, message)
@@ -163,8 +167,7 @@ class Branch:
         """End here: queued ops never run, and what depends on them fails with the same error."""
         if self.error is not None:
             return
-        if isinstance(error, Aborted):  # because the program's code has failed, if it has
-            error = self.program.failure or error
+        error = self._cause(error)
         self.error, self._traceback = error, error.__traceback__
         ops = [self.waiting, *self.queue]
         self.queue.clear()
@@ -189,9 +192,26 @@ class Branch:
 
     def raise_error(self) -> None:
         """Raise the branch's error, if it has one, as the original exception."""
-        if self.error is not None:
-            self.seen = True
-            raise self.error.with_traceback(self._traceback)
+        if (error := self.read_error()) is not None:
+            raise error.with_traceback(self._traceback)
+
+    def read_error(self) -> BaseException | None:
+        """Return the error, and mark the error as read. A branch that never began shares the error
+        of its parent."""
+        branch = self
+        while branch.done < 0 and branch.parent is not None:
+            branch = branch.parent
+        branch.seen = branch.seen or branch.error is not None
+        return self.error
+
+    @property
+    def unread(self) -> bool:
+        """True if the branch failed by itself and the program has not read the error."""
+        return self.error is not None and not self.seen and (self.done >= 0 or self.parent is None)
+
+    def has_set(self, name: str) -> bool:
+        """Return whether the last op that sets the variable has run, and belongs to the branch."""
+        return name in self.scope.own and self.done >= self.scope.names[name]
 
     @property
     def idle(self) -> bool:
@@ -211,7 +231,7 @@ class Branch:
         self.program.run.emit(event)
 
     def _complete(self) -> None:
-        self.waiting = None
+        self.waiting, self.expired = None, False
         self.done += 1
 
     def _changed(self) -> None:
@@ -235,11 +255,11 @@ class Branch:
     def complete_join(self) -> None:
         join = self.waiting
         assert isinstance(join, Join)
-        self._gather(join)
+        gather(self, join)
         self._complete()
         self.advance()
 
-    def _add(self, *segments: Segment) -> None:
+    def add(self, *segments: Segment) -> None:
         if text := self._extend(segments):
             self._emit(TextAppended(self._run, self.id, text))
 
@@ -250,13 +270,35 @@ class Branch:
         self.text += (text := "".join([segment.text for segment in new]))
         return text
 
-    def _keep_partial(self, message: Result | Scores) -> None:
-        texts = message.texts if isinstance(message, Result) else ()
-        text = texts[0] if texts else self.streamed
-        if isinstance(self.waiting, Generate) and self.waiting.reasoning is not None:
-            text = self.waiting.reasoning.split(text)[1]
+    def _end_call(self, op: Op, message: Result | Scores, error: Exception) -> None:
+        """Fail with the error of a call, and keep the partial text. A stopped generation counts as
+        run: the partial text is the value of the variable."""
+        if self.expired and isinstance(error, Aborted) and isinstance(op, Generate | Choose):
+            error = timed_out(op)
+        if isinstance(op, Generate):
+            reason = getattr(error, "message", str(error))
+            result = partial_result(op, message, self.streamed, self.partial_meta(), reason)
+            if isinstance(self._cause(error), PARTIAL):
+                self._take_partial(op, result)
+                self._complete()
+            else:
+                split = op.reasoning.split if op.reasoning is not None else lambda text: ("", text)
+                self._extend([Segment(split(result.texts[0])[1], "data")])
         self._forget_partial()
-        self._extend([Segment(text, "data")])
+        self.fail(_located(error, op))
+
+    def _take_partial(self, op: Generate, result: Result) -> None:
+        if not isinstance(op, GenerateCalls):
+            self._take_texts(op, result)
+            return
+        kept = result.segments if self.program.run.keep_tokens else ()
+        self._keep(op, result, result.texts[0], kept)
+        self.set(op.name, self.text[self.op_at :])
+        self.meta[op.name] = result.meta[0]
+
+    def _cause(self, error: BaseException) -> BaseException:
+        """Return the failure of the program's code if a call was stopped after a failure."""
+        return self.program.failure or error if isinstance(error, Aborted) else error
 
     def _take_piece(self, op: Op, piece: Delta) -> None:
         self.streamed += piece.text
@@ -269,7 +311,7 @@ class Branch:
         self.streamed = self.partial = self.partial_reasoning = ""
         self.partial_meta = dict
 
-    def _set(self, name: str, value: Any) -> None:
+    def set(self, name: str, value: Any) -> None:
         if name in self.variables:
             self.earlier[name] = (*self.earlier.get(name, ()), self.variables[name])
         self.variables[name] = value
@@ -283,20 +325,20 @@ class Branch:
         return text, tuple(filter(_counts, segments))
 
     def _text(self, op: Text) -> bool:
-        self._add(Segment(op.text, self._kind(op.kind)))
+        self.add(Segment(op.text, self._kind(op.kind)))
         return True
 
     def _kind(self, kind: Kind | None) -> Kind:
         return "raw" if self.program.run.marks else kind or "raw"
 
     def _begin_role(self, op: RoleBegin) -> bool:
-        self._add(self._mark(op, self.messages[-1]["role"] if self.messages else None))
+        self.add(self._mark(op, self.messages[-1]["role"] if self.messages else None))
         self.role_at = len(self.text)
         return True
 
     def _end_role(self, op: RoleEnd) -> bool:
         self.messages.append({"role": op.role, "content": self.text[self.role_at :]})
-        self._add(self._mark(op, None))
+        self.add(self._mark(op, None))
         return True
 
     def _mark(self, op: RoleBegin | RoleEnd, previous: str | None) -> Segment:
@@ -312,12 +354,12 @@ class Branch:
     def _add_results(self, op: ToolResults) -> bool:
         """Results are data, even where a program reads marks in data."""
         for before, result in self.chat.tools.results(self.chat, op.calls, op.texts):
-            self._add(Segment(before), Segment(result, "data"))
+            self.add(Segment(before), Segment(result, "data"))
         self.messages += [{"role": "tool", "content": text} for text in op.texts]
         return True
 
     def _assign(self, op: Assign) -> bool:
-        self._set(op.name, op.value)
+        self.set(op.name, op.value)
         return True
 
     def _begin_var_scope(self, op: VarScopeBegin) -> bool:
@@ -325,7 +367,7 @@ class Branch:
         return True
 
     def _end_var_scope(self, op: VarScopeEnd) -> bool:
-        self._set(op.name, self.text[self.var_scopes.pop() :])
+        self.set(op.name, self.text[self.var_scopes.pop() :])
         return True
 
     def _generate(self, op: Generate) -> bool:
@@ -344,12 +386,12 @@ class Branch:
         try:
             step = self.steps.send(None if result is None else (result.texts[0], result.meta[0]))
             while isinstance(step, Segment):
-                self._add(step)
+                self.add(step)
                 step = next(self.steps)
         except StopIteration as end:
             self.steps = None
             value, self.meta[op.name] = end.value
-            self._set(op.name, value)
+            self.set(op.name, value)
             return True
         self._call(op, step)
         return False
@@ -358,8 +400,9 @@ class Branch:
         run = self.program.run
         prompt, segments = self.prompt(op.backend)
         forked = sum(_counts(segment) for segment in self.segments[: self.fork_at])
+        stream = run.stream or op.timeout is not None  # the partial text is always known
         call = Call(
-            prompt, params, run.id, self.id, op.name, run.stream, op.location, segments, forked,
+            prompt, params, run.id, self.id, op.name, stream, op.location, segments, forked,
             self._reservation(op.backend), self.ahead,
         )  # fmt: skip
         self.program.outbox.append((self, op, call))
@@ -380,49 +423,15 @@ class Branch:
             child.begin()
         return True
 
-    def _join(self, op: Join) -> bool:
-        """Wait for the children that are not over; the last of them completes the join."""
-        for child in op.children:
-            if child.error is not None:
-                child.seen = True
-                self.fail(child.error)
-                return False
-        running = [child for child in op.children if not child.idle]
-        for child in running:
-            child.joiner = self
-        self.unjoined = len(running)
-        if not running:
-            self._gather(op)
-        return not running
-
-    def _gather(self, join: Join) -> None:
-        if join.append:
-            for child in join.children:
-                self._take_messages(child)
-                self._add(*child.segments[child.fork_at :])
-        for name in join.names:
-            holders = [child for child in join.children if name in child.scope.own]
-            values = [child.variables[name] for child in holders]
-            meta = [child.meta.get(name, {}) for child in holders]
-            self._set(name, values[0] if join.keep else values)
-            self.meta[name] = meta[0] if join.keep else meta
-
-    def _take_messages(self, child: Branch) -> None:
-        """Before the child's text: the roles that it ended, and one that it has left open."""
-        self.messages += child.messages[child.messages_at :]
-        text_at = sum(len(segment.text) for segment in child.segments[: child.fork_at])
-        if child.role_at > text_at:
-            self.role_at = child.role_at - text_at + len(self.text)
-
     def _take_texts(self, op: Generate, result: Result) -> bool:
         several, run = op.params.n > 1, self.program.run
         texts, segments = list(result.texts), result.segments if run.keep_tokens else ()
         if op.reasoning is not None:
             thoughts, texts = map(list, zip(*map(op.reasoning.split, texts), strict=True))
-            self._set(reasoning_name(op.name), thoughts if several else thoughts[0])
+            self.set(reasoning_name(op.name), thoughts if several else thoughts[0])
             if texts[0] != result.texts[0] and segments:
                 segments = Segment("", "output"), Segment(texts[0], "data")
-        self._set(op.name, texts if several else texts[0])
+        self.set(op.name, texts if several else texts[0])
         self.meta[op.name] = list(result.meta) if several else result.meta[0]
         self._keep(op, result, texts[0], segments)
         return True
@@ -453,7 +462,7 @@ class Branch:
         if index is None:
             index = pick(values, select.temperature, select.seed)
         chosen = select.choices[index]
-        self._set(op.name, chosen)
+        self.set(op.name, chosen)
         self.meta[op.name] = {
             **describe(select, scores),
             **scores.meta,
@@ -480,7 +489,7 @@ _RUN: dict[type, Callable[[Branch, Any], bool]] = {
     GenerateCalls: Branch._generate_calls,
     Choose: Branch._choose,
     Fork: Branch._fork,
-    Join: Branch._join,
+    Join: start_join,
 }
 """Each starts an op; True when it is over at once."""
 

@@ -26,6 +26,7 @@ class Generate:
     location: Location
     backend: Executor | None = None
     reasoning: Reasoning | None = None
+    timeout: float | None = None  # seconds
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -43,6 +44,10 @@ class Choose:
     @property
     def backend(self) -> Executor | None:
         return self.select.backend
+
+    @property
+    def timeout(self) -> float | None:
+        return self.select.timeout
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ thread would cost while the engine keeps the interpreter busy.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +21,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Aborted, ProgramError
-from ...latch import Latch
 from ..executor import Call, Delta, Result, ScoreCall, Scores, is_own
 from ..ir import Expr, Gen, Select, Text, parts
 from ..location import caller, warn_once
@@ -33,7 +32,8 @@ from .holding import Holding
 from .ops import Assign, Choose, Fork, Generate, Join, Op
 from .scope import Scope
 from .snapshot import Snapshot
-from .waker import running_waker
+from .stopping import limit_call, no_answer, stop_call
+from .waits import Waits
 
 if TYPE_CHECKING:
     from .run import Run
@@ -53,6 +53,7 @@ class Program:
     def __init__(self, run: Run, number: int, held: Snapshot | None = None) -> None:
         self.run, self.executor = run, run.executor
         self.changed = threading.Lock()
+        self.waits = Waits(self.changed)
         self.outbox: list[tuple[Branch, Op, Call | ScoreCall]] = []  # calls to be sent
         self.closed = False  # that code has returned: no op will be added
         self.finished = False  # and all ops are over
@@ -63,7 +64,6 @@ class Program:
         self.value: Any = None  # what the code returned
         self.failure: BaseException | None = None  # what it raised
         self._busy = 0  # branches with ops to run
-        self._listeners: list[Callable[[], None]] = []
         self.nested: list[Run] = []  # begun by its code, and not over or with an error to be read
         self.holding: Holding | None = None  # what it, or who called it, has reserved
         outer = run.outer
@@ -113,7 +113,7 @@ class Program:
                 for node in nodes:
                     for part in self._tell_apart(node, branch.scope.role):
                         branch.append(branch.scope.lower(part, self.run.params))
-                self._notify()
+                self.waits.notify()
         finally:
             self.send()
 
@@ -157,7 +157,7 @@ class Program:
                 self.check_open(branch)
             branch.scope.record(op)
             branch.append(op)
-            self._notify()
+            self.waits.notify()
         self.send()
 
     def fork(self, branch: Branch, size: int) -> tuple[Branch, ...]:
@@ -188,6 +188,7 @@ class Program:
             names = () if append and not keep else _gathered(children)
             for child in children:
                 child.scope.joined = True
+                child.excused = child.error is not None and child.seen and not keep
                 child.advance()
             branch.scope.record(op := Join(children, names, append, keep))
             branch.scope.gather(names)
@@ -195,7 +196,7 @@ class Program:
                 branch.scope.role = children[0].scope.role
                 branch.scope.in_own_turns |= children[0].scope.in_own_turns
             branch.append(op)
-            self._notify()
+            self.waits.notify()
         self.send()
 
     def check_open(self, branch: Branch) -> None:
@@ -233,37 +234,40 @@ class Program:
         with self.changed:
             if branch.waiting is not op:  # its result was quicker, and a later op may run by now
                 return
-            branch.cancel = cancel
-            cancelled = self.cancelled
-        if cancelled:
-            cancel()
+            branch.cancel, number = cancel, branch.done
+            if op.timeout is not None and branch.limited != number:
+                branch.limited = number
+                limit_call(branch, number, op.timeout)
+            stopped = self.cancelled or branch.expired
+        if stopped:
+            stop_call(branch, number, cancel)
 
     def _receive(self, branch: Branch, op: Op, message: Delta | Result | Scores) -> None:
         assert isinstance(op, Generate | Choose)
         if op.backend is not None and not isinstance(message, Delta):
             self.run.others.answered(branch.id, message)
         if not isinstance(message, Scores) or message.error is not None:
-            self._deliver(branch, op, message)
+            self.deliver(branch, op, message)
             return
         assert isinstance(op, Choose)
         method = op.select.method
         if any(method is own for own in METHODS.values()):  # a user's may raise when it is compared
-            self._deliver(branch, op, apply_method(op.select, message))
+            self.deliver(branch, op, apply_method(op.select, message))
             return
 
         def work() -> None:
             inside.set(self)  # of this thread alone
-            self._deliver(branch, op, apply_method(op.select, message))
+            self.deliver(branch, op, apply_method(op.select, message))
 
         # Of the user's, and perhaps slow: other programs wait for this thread.
         threading.Thread(target=work, name="sgnb-choices", daemon=True).start()
 
-    def _deliver(self, branch: Branch, op: Op, message: Delta | Result | Scores) -> None:
+    def deliver(self, branch: Branch, op: Op, message: Delta | Result | Scores) -> None:
         with self.changed:
             if isinstance(message, Result):
                 self.num_tokens += sum(one.get("completion_tokens", 0) for one in message.meta)
             branch.deliver(op, message)
-            self._notify()
+            self.waits.notify()
         self.send()
 
     def count_busy(self, change: int) -> None:
@@ -278,7 +282,7 @@ class Program:
             if not self.closed:
                 self.closed, self.failure = True, failure
                 self._finish_if_over()
-                self._notify()
+                self.waits.notify()
 
     def raise_failure(self) -> None:
         """Raise what the program's code raised, if it did."""
@@ -294,11 +298,12 @@ class Program:
             self.root.error = None
             self.root.fail(self.failure)
         for branch in self.branches:
-            if branch.error is not None and not branch.seen:
+            if branch.unread:
+                assert branch.error is not None
                 self.root.fail(branch.error)
         for branch in reversed(self.branches):
             branch.finish()
-        self._notify()
+        self.waits.notify()
         if self.holding is not None:
             self.holding.leave(self.num_tokens if self.root.error is None else None)
         self.run.count_finished(self)
@@ -319,85 +324,63 @@ class Program:
             stopped = Aborted("the run was stopped")
             for branch in self.branches:
                 in_flight = isinstance(branch.waiting, (Generate, Choose))
-                if not in_flight and (branch.busy or branch.done < 0):
+                may_grow = not (self.closed or branch.scope.joined)
+                if not in_flight and (branch.busy or branch.done < 0 or may_grow):
                     branch.fail(stopped)
-            cancels = [branch.cancel for branch in self.branches if branch.cancel is not None]
-            self._notify()
-        for cancel in cancels:
-            cancel()
+            calls = [(one, one.done, one.cancel) for one in self.branches if one.cancel]
+            self.waits.notify()
+        for call in calls:
+            stop_call(*call)
         for run in tuple(self.nested):
             run.cancel()
 
     def drain(self, deadline: float) -> None:
         """Close, wait until `deadline` (of time.monotonic) for calls in flight, fail the rest."""
-        late = Aborted("the run was stopped, and the executor did not answer in time")
         self.close(Aborted("the run was stopped"))  # unless its code has returned
         while (left := deadline - time.monotonic()) > 0:
-            if self._wait(lambda: self.finished, left):
+            if self.waits.wait(lambda: self.finished, left):
                 break
         with self.changed:
             for branch in self.branches:
-                if branch.busy:
-                    branch.fail(late)
+                if branch.waiting is not None:
+                    branch.deliver(branch.waiting, Result(error=no_answer()))
 
-    def wait(self, ready: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> None:
-        """Wait until `ready()`, asked with the lock held; without it, ten times a second and
-        whenever something arrives, call `meanwhile` and the run's own. An interrupt stops all runs
-        that the main thread has begun."""
+    def wait(
+        self,
+        ready: Callable[[], bool],
+        meanwhile: Callable[[], None] | None = None,
+        seconds: float = math.inf,
+    ) -> bool:
+        """Wait until `ready()`. An interrupt stops all runs that the main thread has begun.
+
+        Args:
+            ready: Asked with the lock held.
+            meanwhile: Called without the lock, like the run's own, ten times a second and whenever
+                something arrives.
+            seconds: The longest wait.
+
+        Returns:
+            Whether `ready()`, False after `seconds`.
+        """
+        deadline = time.monotonic() + seconds
         with self.changed:
             if ready():
-                return
+                return True
         try:
             with blocking():
-                while not self._wait(ready, WAIT_SECONDS):
+                while not self.waits.wait(ready, min(WAIT_SECONDS, deadline - time.monotonic())):
+                    if time.monotonic() >= deadline:
+                        return False
                     if meanwhile is not None:
                         meanwhile()
                     self.run.tick()
         except KeyboardInterrupt as error:
             self.run.stop_all(error)
             raise
-
-    def _wait(self, ready: Callable[[], bool], seconds: float) -> bool:
-        """Whether `ready()`, asked with the lock held: at once, and else when something has
-        arrived, at most `seconds` later."""
-        arrived = Latch()
-        with self.changed:
-            if ready():
-                return True
-            self._listeners.append(arrived.set)
-        try:
-            arrived.wait(seconds)
-        finally:
-            with self.changed:
-                self._listeners.remove(arrived.set)
-        with self.changed:
-            return ready()
+        return True
 
     def wait_finished(self, meanwhile: Callable[[], None] | None = None) -> None:
         self.wait(lambda: self.finished, meanwhile)
-
-    async def wait_async(self, ready: Callable[[], bool]) -> None:
-        """As `wait`, without holding up the event loop."""
-        woken = asyncio.Event()
-        wake = partial(running_waker().wake, woken)
-        with self.changed:
-            if ready():
-                return
-            self._listeners.append(wake)
-        try:
-            while True:
-                await woken.wait()
-                woken.clear()
-                with self.changed:
-                    if ready():
-                        return
-        finally:
-            with self.changed:
-                self._listeners.remove(wake)
-
-    def _notify(self) -> None:
-        for wake in self._listeners:
-            wake()
 
 
 def _gathered(children: tuple[Branch, ...]) -> tuple[str, ...]:

@@ -17,12 +17,10 @@ import itertools
 import threading
 import time
 import weakref
-from asyncio import CancelledError
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Literal
 
-from ...errors import Aborted
 from ...events import RunFinished, RunStarted
 from ...sampling import SamplingParams
 from ..executor import Executor
@@ -31,9 +29,7 @@ from .other_models import OtherModels
 from .program import Program, inside
 from .snapshot import Snapshot
 from .state import ProgramState
-
-DRAIN_SECONDS = 5.0
-"""How long a stopped run waits for its calls to hand over what they have."""
+from .stopping import DRAIN_SECONDS, STOPS
 
 Status = Literal["running", "done", "error", "interrupted"]
 
@@ -257,7 +253,7 @@ class Run:
         first = self._failure or earlier or (failed[0] if failed else None)
         if first is None:
             return "done", ""
-        if isinstance(first, (KeyboardInterrupt, GeneratorExit, CancelledError, Aborted)):
+        if isinstance(first, STOPS):
             return "interrupted", str(first)
         message = f"{type(first).__name__}: {first}"
         if self.begun > 1:

@@ -63,9 +63,13 @@ class Scope:
                     warn_once(params.ignored, node.location)
                 name = self._claim(node.name)
                 if node.tools is not None:
-                    op = GenerateCalls(name, params, node.location, use=node.tools)
+                    op = GenerateCalls(
+                        name, params, node.location, timeout=node.timeout, use=node.tools
+                    )
                 else:
-                    op = Generate(name, params, node.location, node.backend, node.reasoning)
+                    op = Generate(
+                        name, params, node.location, node.backend, node.reasoning, node.timeout
+                    )
             case UseTools():
                 op = self._use_tools(node)
             case ToolResults():

@@ -7,20 +7,22 @@ program; no state of its own.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Literal, get_args
 
 from ...errors import Aborted, OptionError, ProgramError, nearest, shown
 from ...sampling import scalar
-from ..ir import Expr, ExpressionError, RoleBegin, RoleEnd, role
+from ..ir import Expr, RoleBegin, RoleEnd, role
 from ..location import caller
 from .branch import Branch
 from .ops import Assign, VarScopeBegin, VarScopeEnd
 from .program import Program
 from .snapshot import Snapshot
 from .streaming import iterate, iterate_async
+from .timers import checked_timeout
 
 JoinMode = Literal["gather_variable", "concate_and_append"]
 JOIN_MODES = get_args(JoinMode)
@@ -78,7 +80,11 @@ class ProgramState:
         return self
 
     def __getitem__(self, name: str) -> Any:
-        """The variable `name`. Waits for it; UnknownVariableError where nothing sets it."""
+        """Wait for the variable `name`. The value of a stopped generation is its partial text.
+
+        Raises:
+            UnknownVariableError: if nothing sets the variable.
+        """
         return self._read(*self._reading(name, lambda: self._branch.variables[name]))
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -134,29 +140,48 @@ class ProgramState:
         """Wait until everything appended has run; raise the branch's error."""
         return self._read(self._idle, self.raise_error)
 
+    @property
+    def done(self) -> bool:
+        """True if reads do not wait: everything appended has run, or an error ended the branch."""
+        with self.program.changed:
+            return self._idle()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait as `sync` does, without raising the branch's error.
+
+        Args:
+            timeout: Seconds; None waits without limit, 0 not at all.
+
+        Returns:
+            Whether the state is `done`.
+
+        Raises:
+            OptionError: if `timeout` is not a number of 0 or more.
+        """
+        return self.program.wait(self._idle, seconds=limit_of(timeout))
+
     def error(self) -> BaseException | None:
-        """The error that ended the branch, after what was appended has run."""
-
-        def error() -> BaseException | None:
-            self._branch.seen = True
-            return self._branch.error
-
-        return self._read(self._idle, error)
+        """Wait as `text` does, and return the error of the branch, or None. After this the error
+        fails neither a later join of the branch nor the run; the same holds for an error caught by
+        the program."""
+        return self._read(self._idle, self._branch.read_error)
 
     def raise_error(self) -> None:
         """Raise the error that ended the branch, if one has."""
         self._branch.raise_error()
 
     def cancel(self) -> None:
-        """Stop this program's calls at the next token; what they produced is kept. Any thread may
-        call this; it does not wait."""
+        """Stop the calls of the program at the next token, without waiting, from any thread. The
+        variable of an unfinished generation has the partial text, with the finish reason "abort".
+        Streams end after the partial text, and `error` returns the reason."""
         self.program.cancel()
 
     def text_iter(
         self, var_name: str | None = None, return_meta_data: bool = False
     ) -> Iterator[Any]:
         """The branch's text, or that of the variable `var_name`, as it is made (in a run with
-        stream=True).
+        stream=True). Ends where the run was stopped or timed out; other errors are raised after
+        the text.
 
         `return_meta_data` gives pairs of a piece and the meta information so far of the generation
         that it belongs to; {} for text that the program appended. Where log-probabilities were
@@ -307,51 +332,10 @@ def _ended_by(end: Callable[[], None]) -> Iterator[None]:
     end()
 
 
-class AsyncProgramState(ProgramState):
-    """What the code of an `async def` program holds: every read is awaited, and waits without
-    holding up the event loop.
-
-        answer = await s["answer"]
-    """
-
-    __str__ = ProgramState.__repr__
-
-    def _read(self, ready: Callable[[], bool], value: Callable[[], Any]) -> Any:
-        async def read() -> Any:
-            await self.program.wait_async(ready)
-            return value()
-
-        return _AsyncRead(read())
-
-
-class _AsyncRead(Coroutine[Any, Any, Any]):
-    """A coroutine that no text takes for the value that it gives."""
-
-    def __init__(self, read: Coroutine[Any, Any, Any]) -> None:
-        self._read = read
-
-    def send(self, value: Any) -> Any:
-        return self._read.send(value)
-
-    def throw(self, *error: Any) -> Any:
-        return self._read.throw(*error)
-
-    def close(self) -> None:
-        self._read.close()
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        return self._read.__await__()
-
-    def __repr__(self) -> str:
-        return "<a value that was not awaited>"
-
-    def __format__(self, spec: str) -> str:
-        return str(self)
-
-    def __str__(self) -> str:
-        self.close()  # Python need not warn of what is said here
-        hint = "await it there: f\"{await s['name']}\""
-        raise ExpressionError(f"{caller()}: a text cannot hold {self!r}", hint)
+def limit_of(timeout: Any) -> float:
+    """Return the seconds of `wait`'s argument, infinity for None."""
+    seconds = checked_timeout(timeout, least=0.0)
+    return math.inf if seconds is None else seconds
 
 
 class ForkGroup(Sequence[ProgramState]):

@@ -8,6 +8,7 @@ from typing import Any
 from ..chat.reasoning import reasoning_name
 from .branch import Branch
 from .ops import Generate
+from .stopping import PARTIAL
 
 
 class _Cursor:
@@ -36,22 +37,22 @@ class _Cursor:
 
     def _whole(self) -> str:
         branch = self.branch
-        self.failed = branch.error is not None
-        self.over = self.failed or (branch.idle and not self._may_grow())
+        self.failed = branch.error is not None and not isinstance(branch.error, PARTIAL)
+        self.over = branch.error is not None or (branch.idle and not self._may_grow())
         return branch.text + branch.partial
 
     def _variable(self, name: str) -> str:
         branch = self.branch
         number = branch.scope.names.get(name)
-        if number is None:
-            if self._may_grow():
-                return ""
-            raise branch.scope.unknown(name)
-        if branch.done >= number:
+        if number is not None and branch.done >= number:
             self.over = True
             value = branch.variables[name]
             return str(value[0] if isinstance(value, list) and value else value)
         self.over = self.failed = branch.error is not None
+        if number is None:
+            if self.failed or self._may_grow():
+                return ""
+            raise branch.scope.unknown(name)
         now = branch.waiting
         if not isinstance(now, Generate):
             return ""
@@ -96,7 +97,7 @@ class _Cursor:
 def iterate(
     branch: Branch, may_grow: Callable[[], bool], name: str | None, with_meta: bool
 ) -> Iterator[Any]:
-    """See `ProgramState.text_iter`. An error that cut the text short is raised after the text."""
+    """See `ProgramState.text_iter`."""
     cursor = _Cursor(branch, may_grow, name, with_meta)
     while not cursor.over:
         branch.program.wait(cursor.look)
@@ -111,7 +112,7 @@ async def iterate_async(
     """See `ProgramState.text_async_iter`."""
     cursor = _Cursor(branch, may_grow, name, with_meta)
     while not cursor.over:
-        await branch.program.wait_async(cursor.look)
+        await branch.program.waits.wait_async(cursor.look)
         for piece in cursor.pieces:
             yield piece
     if cursor.failed:

@@ -144,10 +144,10 @@ class Node:
             case Argument() | Variable():
                 return str(what)
             case Gen():
-                told = *self._given(what.options), *_asked(what.backend)
+                told = *self._given(what.options), *_asked(what)
                 return f"gen({', '.join([repr(name), *told])})"
             case Select():
-                told = show(list(what.choices)), *_asked(what.backend)
+                told = show(list(what.choices)), *_asked(what)
                 return f"select({', '.join([repr(name), *told])})"
             case RoleBegin() | RoleEnd():
                 return f"{what.role}_{'begin' if isinstance(what, RoleBegin) else 'end'}()"
@@ -182,6 +182,7 @@ class Node:
         return [f"{name}={self._show(value)}" for name, value in values]
 
 
-def _asked(backend: Executor | None) -> list[str]:
-    """The model of a call that names one."""
-    return [] if backend is None else [f"backend={model_name(backend)}"]
+def _asked(what: Gen | Select) -> list[str]:
+    """Describe the model and the timeout of a call, if given."""
+    backend = [] if what.backend is None else [f"backend={model_name(what.backend)}"]
+    return backend if what.timeout is None else [*backend, f"timeout={what.timeout:g}"]

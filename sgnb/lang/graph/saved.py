@@ -26,7 +26,7 @@ from .nodes import (
     Returned,
 )
 
-FORMAT = 2
+FORMAT = 3
 """Of the JSON."""
 
 _KINDS: dict[str, Any] = {

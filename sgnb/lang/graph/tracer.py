@@ -25,6 +25,7 @@ from ..core.state import ForkGroup, ProgramState
 from ..executor import Executor
 from ..ir import Expr, Gen, Select, Text, ToolResults, UseTools, parts
 from ..location import Location, caller, is_ours
+from .catching import is_caught
 from .graph import Graph
 from .holes import Argument, Holes, Placeholder, Variable, cut, is_marked, numbers, plain
 from .no_executor import NoExecutor
@@ -55,6 +56,7 @@ class Tracer(Program):
     def join(
         self, branch: Branch, children: tuple[Branch, ...], append: bool, keep: bool = False
     ) -> None:
+        self.check_not_caught("join()")
         super().join(branch, children, append, keep)
         join = branch.queue[-1]
         assert isinstance(join, Join)
@@ -63,8 +65,13 @@ class Tracer(Program):
     def _tell_apart(self, node: Expr, role: str | None) -> list[Expr]:
         return [node]  # when the graph runs: then the texts are known
 
-    def wait(self, ready: Callable[[], bool], meanwhile: Callable[[], None] | None = None) -> None:
+    def wait(self, *args: Any, **kwargs: Any) -> NoReturn:
         self.refuse("a wait for it")
+
+    def check_not_caught(self, what: str) -> None:
+        """Raise a TraceError if the program catches the error that `what` raises in a run."""
+        if is_caught(trace.__code__):
+            self.refuse(f"an error that {what} raises inside `try`")
 
     def refuse(self, what: str) -> NoReturn:
         hint = f"run the program as it is: {self.trace.holes.title}.run(...)"
@@ -84,7 +91,12 @@ class TracingState(ProgramState):
 
     @property
     def ret_value(self) -> Any:
+        self.tracer.check_not_caught("ret_value")
         return self.program.value
+
+    @property
+    def done(self) -> bool:
+        self.tracer.refuse("s.done")
 
     @property
     def run_id(self) -> str:
@@ -102,6 +114,7 @@ class TracingState(ProgramState):
         values = self.tracer.trace.values[self._branch]
         if name not in values:
             raise self._branch.scope.unknown(name, self._names_in_forks())
+        self.tracer.check_not_caught(f"s[{name!r}]")
         if values[name] is _CALLS:
             self.tracer.refuse(f"s[{name!r}], which may be a call of a tool")
         return values[name]
@@ -110,7 +123,8 @@ class TracingState(ProgramState):
         return f"<TracingState branch {self._branch.id}>"
 
     def sync(self) -> None:
-        """Nothing: there is nothing to wait for."""
+        """Do nothing: there is nothing to wait for."""
+        self.tracer.check_not_caught("s.sync()")
 
     def fork(self, size: int = 1, position_ids_offset: Any = None) -> ForkGroup:
         if isinstance(size, Placeholder):

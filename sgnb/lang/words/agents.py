@@ -13,7 +13,8 @@ from typing import Any, Literal, get_args
 from ...errors import OptionError, ProgramError, nearest, shown
 from ...sampling import scalar
 from ..chat.tools import ON_ERROR, OnError, ToolCall, as_tools
-from ..core.state import AsyncProgramState, ProgramState
+from ..core.async_state import AsyncProgramState
+from ..core.state import ProgramState
 from ..location import Location, caller
 from .primitives import assistant, gen, raw, tool, user
 

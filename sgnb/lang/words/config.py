@@ -33,6 +33,11 @@ class GlobalConfig:
             enable_parallel_encoding=True,
         )
 
+    @property
+    def global_config(self) -> GlobalConfig:
+        """The settings themselves, for `from sgnb.global_config import global_config`."""
+        return self
+
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in vars(self):
             raise OptionError(f"global_config has no {name!r}", nearest(name, vars(self)))

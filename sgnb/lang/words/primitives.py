@@ -20,6 +20,7 @@ from ..chat.reasoning import reasoning_of
 from ..chat.tools import ToolCall, as_tools, result_text, tool_use
 from ..core.choices import ChoicesSamplingMethod, token_length_normalized
 from ..core.choices import choices_method as method_of
+from ..core.timers import checked_timeout
 from ..executor import executor_of
 from ..ir import (
     ChoicesMethod,
@@ -80,6 +81,7 @@ def gen(
     tools: Iterable[Any] | None = None,
     tool_choice: str = "auto",
     parallel_tool_calls: bool = False,
+    timeout: float | None = None,
     **unknown: Any,
 ) -> Gen | Select:
     """Text from the model, kept under `name` (gen_0, gen_1 ... when left out).
@@ -97,6 +99,10 @@ def gen(
     parallel_tool_calls the variable is a list of calls, or text. `max_tokens` bounds the text and
     each call. Tell the model of the tools with `use_tools`.
 
+    timeout: seconds from the call to the end of the answer, waiting in the engine's queue included.
+    Then the call is stopped: the variable has the partial text, the finish reason is "abort", and
+    the branch ends with a `TimedOut` error.
+
     A wrong or unknown argument is an OptionError, one without effect a warning; a regex or a schema
     that cannot be read is a GrammarError.
     """
@@ -110,7 +116,7 @@ def gen(
             what = f"{key}={given[key]!r} has no effect beside choices"
             warn_once(f"{what}, which are scored and not sampled", caller())
         temperature, seed = given.get("temperature"), given.get("seed")
-        return select(name, choices, temperature, choices_method, seed, backend)
+        return select(name, choices, temperature, choices_method, seed, backend, timeout)
     if choices_method is not None:
         method_of(choices_method)
         warn_once(f"choices_method={choices_method!r} has no effect without choices", caller())
@@ -121,18 +127,25 @@ def gen(
         if tool_choice != "auto" or parallel_tool_calls:
             what = "parallel_tool_calls" if parallel_tool_calls else f"tool_choice={tool_choice!r}"
             warn_once(f"{what} has no effect without tools", caller())
-        return Gen(_checked_name(name), _options(given), caller(), executor)
+        return Gen(
+            _checked_name(name),
+            _options(given),
+            caller(),
+            executor,
+            timeout=checked_timeout(timeout),
+        )
     others = {"choices": choices, "backend": backend, **given}
     for key in ("choices", "dtype", "regex", "json_schema", "ebnf", "n", "backend"):
         if others.get(key) is not None:
             message = f"{key}={others[key]!r} and tools exclude each other"
             raise OptionError(message, "give one of them")
     use = tool_use(tools, tool_choice, parallel_tool_calls)
-    return Gen(_checked_name(name), _options(given), caller(), tools=use)
+    limit = checked_timeout(timeout)
+    return Gen(_checked_name(name), _options(given), caller(), tools=use, timeout=limit)
 
 
 _OF_TOOLS = {"tools", "tool_choice", "parallel_tool_calls"}
-_OWN = {"name", "choices", "choices_method", "backend"} | _OF_TOOLS
+_OWN = {"name", "choices", "choices_method", "backend", "timeout"} | _OF_TOOLS
 _OPTIONS = set(signature(gen).parameters) - _OWN - {"unknown"}
 
 
@@ -165,12 +178,14 @@ def select(
     choices_method: AnyChoicesMethod | str | None = None,
     seed: int | None = None,
     backend: Any = None,
+    timeout: float | None = None,
 ) -> Select:
     """The best of `choices` after the text so far, kept under `name` and appended.
 
     `choices_method` scores them, `token_length_normalized` where it is left out. With a temperature
     above 0 one is drawn, with weights exp(score / temperature), the same one each time for the same
-    `seed`. `backend`, an engine or an executor, is asked instead of the run's.
+    `seed`. `backend`, an engine or an executor, is asked instead of the run's. `timeout` is in
+    seconds, as in `gen`; after a timeout a select has no value.
     """
     if isinstance(choices, str):
         raise OptionError(f"choices={choices!r} is one string", "give a list of strings")
@@ -187,7 +202,7 @@ def select(
         warn_once(f"{what}: a ChoicesSamplingMethod decides by itself", caller())
     executor = None if backend is None else executor_of(backend)
     own = _checked_name(name), choices, method, temperature, seed, caller()
-    return Select(*own, backend=executor)
+    return Select(*own, backend=executor, timeout=checked_timeout(timeout))
 
 
 def separate_reasoning(expr: Any = None, model_type: str | None = None) -> Concat:

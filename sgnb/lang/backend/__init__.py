@@ -1,0 +1,1 @@
+"""SGLang's paths of backends, a module each."""

@@ -1,0 +1,5 @@
+"""SGLang's path of `Anthropic`."""
+
+from ... import Anthropic
+
+__all__ = ["Anthropic"]

@@ -1,0 +1,5 @@
+"""SGLang's path of the protocol of backends."""
+
+from ..executor import Executor
+
+BaseBackend = Executor

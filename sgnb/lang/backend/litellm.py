@@ -1,0 +1,5 @@
+"""SGLang's path of `LiteLLM`."""
+
+from ... import LiteLLM
+
+__all__ = ["LiteLLM"]

@@ -1,0 +1,5 @@
+"""SGLang's path of `OpenAI`."""
+
+from ... import OpenAI
+
+__all__ = ["OpenAI"]

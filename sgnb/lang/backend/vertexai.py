@@ -1,0 +1,5 @@
+"""SGLang's path of `VertexAI`."""
+
+from ... import VertexAI
+
+__all__ = ["VertexAI"]

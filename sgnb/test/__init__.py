@@ -1,0 +1,1 @@
+"""SGLang's paths of helpers for benchmark programs and tests."""
