@@ -21,6 +21,8 @@ NAMES = (
     "shared_prefix",
     "hit_rate",
     "programs",
+    "nested_batches",
+    "first_runs",
     "schema_runs",
     "grammar_compile",
     "grammar_beside",

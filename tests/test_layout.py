@@ -97,7 +97,7 @@ FLOORS: dict[str, tuple[set[str], ...]] = {
         {"verify"},
     ),
     "lang": (
-        {"location", "pool"},
+        {"location", "pool", "source"},
         {"chat"},
         {"executor"},
         {"ir"},

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import ProgramError
 from .location import Location, caller
+from .source import source_of
 from .words import frozen, mistakes
 
 
@@ -39,12 +40,7 @@ class Code:
 
     @functools.cached_property
     def source(self) -> str:
-        if self._source is not None:
-            return self._source
-        try:
-            return inspect.getsource(self.func)
-        except (OSError, TypeError):
-            return ""
+        return source_of(self.func) if self._source is None else self._source
 
     @property
     def body(self) -> str:

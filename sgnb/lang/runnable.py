@@ -8,7 +8,6 @@ import copy
 import functools
 import inspect
 import os
-import threading
 from collections.abc import Callable, Mapping
 from inspect import BoundArguments
 from pathlib import Path
@@ -32,15 +31,12 @@ from .graph.nodes import Called, OwnRun
 from .graph.replay import shown_arguments
 from .graph.tracer import Tracer, TracingState
 from .location import caller
-from .pool import LoopThread, WorkerPool
+from .pool import MAX_WORKERS, BatchTasks, LoopThread, start_thread
 from .words.config import executor_for
 
 _OF_ONE_CALL = ("regex", "json_schema", "ebnf", "json_whitespace", "json_strict", "thinking")
 _DEFAULTS = tuple(name for name in SamplingParams.names() if name not in _OF_ONE_CALL)
 """What a run may set for all of its generations."""
-
-MAX_WORKERS = 64
-"""num_threads="auto": programs of a batch that may wait for a value, or run a tool, at once."""
 
 
 class Runnable:
@@ -177,10 +173,11 @@ class Runnable:
 
         `backend` and `continue_from` are those of `run`. `progress_bar` shows tqdm's bar.
 
-        Programs share `num_threads` worker threads, of which only those that wait for a value need
-        one of their own. With `generator_style` the states come as they finish, in order. A program
-        that failed raises its error when its state is read; this call does if all have failed. An
-        error of the call, such as an interrupt, has the states so far as its `states`.
+        At most `num_threads` programs run their code at a time; only programs that wait for a value
+        need a thread each. A batch inside a program shares the threads of the outer batch. With
+        `generator_style` the states come as they finish, in order. A program that failed raises its
+        error when its state is read; this call does if all have failed. An error of the call, such
+        as an interrupt, has the states so far as its `states`.
 
         save: a file to which each row is written when it is finished. A row that an earlier call
         wrote there without an error is not run: its state is read from it, a `SavedState`.
@@ -211,7 +208,7 @@ class Runnable:
             rows.total,
             lambda total: self._run(executor, params, total=total, held=held),
             self._task,
-            LoopThread() if self.is_async else WorkerPool(limit),
+            LoopThread() if self.is_async else BatchTasks(limit),
             saved,
             progress_bar,
             None if generator_style else self._arranged,
@@ -310,8 +307,7 @@ class Runnable:
         state = run.state(start=False)
         task = self._task(state, arguments)
         target = (lambda: asyncio.run(task())) if self.is_async else task
-        name = f"sgnb-{self.func.__name__}"
-        threading.Thread(target=target, name=name, daemon=True).start()
+        start_thread(target, f"sgnb-{self.func.__name__}")
         return state
 
     def _task(self, state: ProgramState, arguments: BoundArguments) -> Callable[[], Any]:

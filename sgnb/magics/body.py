@@ -13,6 +13,7 @@ from types import CodeType
 from typing import Any
 
 from ..errors import ProgramError
+from ..lang.source import parse
 from .line import Param
 
 CELL_LINES_BEFORE_BODY = 1
@@ -46,9 +47,9 @@ def compile_body(
 def _compiled(
     body: str, name: str, params: Sequence[Param], filename: str, primitives: Iterable[str]
 ) -> CodeType:
-    statements = ast.parse("\n" * CELL_LINES_BEFORE_BODY + body, filename).body
+    statements = parse("\n" * CELL_LINES_BEFORE_BODY + body, filename).body
     signature = ", ".join(["s", *map(str, params)])
-    module = ast.parse(
+    module = parse(
         f"def enclosing({', '.join(primitives)}):\n def {name}({signature}): pass\n return {name}"
     )
     enclosing: Any = module.body[0]

@@ -5,7 +5,6 @@ The tables are the one source of what parses, of the help text and of completion
 
 from __future__ import annotations
 
-import ast
 import keyword
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import OptionError, nearest
+from ..lang.source import literal
 from ..viz import ABLATIONS, VIEWS
 
 _CLOSER = {"(": ")", "[": "]", "{": "}"}
@@ -234,7 +234,7 @@ class Param:
         if self.type == "str":
             return unquote(word)
         try:
-            value = ast.literal_eval(word)
+            value = literal(word)
         except (ValueError, SyntaxError):
             value = word
         if self.type and not isinstance(value, TYPES[self.type]):
@@ -245,7 +245,7 @@ class Param:
 
 def _literal(what: str, word: str) -> Any:
     try:
-        return ast.literal_eval(word)
+        return literal(word)
     except (ValueError, SyntaxError):
         message = f"{what}: {word!r} is not a Python literal"
         raise OptionError(message, 'for example n=3 or q="text"') from None

@@ -7,12 +7,11 @@ left it.
 
 from __future__ import annotations
 
-import linecache
-import traceback
 from collections.abc import Callable
 
 from ..errors import SgnbError
 from ..lang.location import located
+from ..lang.source import frames_of, source_line
 
 CellLabel = Callable[[str], str | None]
 """File name -> "Cell In[3]", or None for a file that is not a cell."""
@@ -37,7 +36,7 @@ def short_lines(error: BaseException, label: CellLabel) -> list[str]:
     lines = [type(error).__name__ + (f": {message}" if message else ""), *places]
     for note in getattr(error, "__notes__", ()):
         location = located(error, note)
-        line = linecache.getline(*location).strip() if location else ""
+        line = source_line(*location).strip() if location else ""
         lines += [note, f"    {line}", "    " + "^" * len(line)] if line else [note]
     cause = error.__cause__
     if cause is not None and not isinstance(cause, SyntaxError):
@@ -68,10 +67,10 @@ def _places(error: BaseException, label: CellLabel) -> list[list[str]]:
         columns = (syntax.offset or 1) - 1, (syntax.end_offset or 0) - 1
         return [_place(place, syntax.text or "", *columns)]
     places = []
-    for frame in traceback.extract_tb(error.__traceback__):
+    for frame in frames_of(error):
         where = label(frame.filename)
         if where and frame.lineno:
-            line = linecache.getline(frame.filename, frame.lineno)
+            line = source_line(frame.filename, frame.lineno)
             end = frame.end_colno if frame.end_lineno == frame.lineno else len(line.encode())
             columns = _character(line, frame.colno), _character(line, end)
             places.append(_place(f"{where}, line {frame.lineno}", line, *columns))

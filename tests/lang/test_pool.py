@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from sgnb.lang.pool import WorkerPool, blocking
+from sgnb.lang.pool import BatchTasks, blocking
 
 
 def _until(condition: Callable[[], bool]) -> None:
@@ -26,7 +26,7 @@ def test_a_waiting_worker_is_replaced_up_to_the_limit() -> None:
             go.wait(60)
         done.release()
 
-    pool = WorkerPool(3)
+    pool = BatchTasks(3)
     pool.add(partial(task, i) for i in range(10))
     _until(lambda: len(waiting) == 3)
     time.sleep(0.02)
@@ -37,7 +37,7 @@ def test_a_waiting_worker_is_replaced_up_to_the_limit() -> None:
 
 def test_stop_drops_what_has_not_begun() -> None:
     go, begun = threading.Event(), []
-    pool = WorkerPool(1)
+    pool = BatchTasks(1)
     pool.add([lambda: (begun.append(1), go.wait(60))[0], lambda: begun.append(2)])
     _until(lambda: begun == [1])
     pool.stop()

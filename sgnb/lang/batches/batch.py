@@ -17,7 +17,7 @@ from typing import Any
 from ...errors import Aborted, shown
 from ..core.run import Run
 from ..core.state import ProgramState
-from ..pool import LoopThread, WorkerPool
+from ..pool import BatchTasks, LoopThread
 from .rows import Rows
 from .saved import SavedRows, SavedState
 
@@ -69,7 +69,7 @@ class Batch:
         total: int | None,  # None: only reading the rows tells
         start: Callable[[int | None], Run],  # begins a run of so many programs
         task: Callable[[ProgramState, BoundArguments], Callable[[], Any]],  # of a program's code
-        workers: WorkerPool | LoopThread,  # which run tasks
+        workers: BatchTasks | LoopThread,
         saved: SavedRows | None,
         progress_bar: bool,
         arranged: Callable[[list[BoundArguments]], list[int]] | None = None,
@@ -124,7 +124,7 @@ class Batch:
             if self._saved is not None:
                 run.on_finished = self._saved.finished
             bar = stack.enter_context(_bar(self._total)) if self._progress_bar else None
-            found = 0
+            found = num_awaited = 0
 
             def meanwhile() -> None:
                 self._workers.nudge()
@@ -135,14 +135,28 @@ class Batch:
 
             while self._fill(run, keep):
                 state = self._window[0]
+                # The waiter for the outermost batch nudges for all.
+                quiet = self._workers.inner and self._saved is None and bar is None
                 if isinstance(state, ProgramState):
-                    state.program.wait_finished(meanwhile)
+                    num_awaited += 1
+                    # In a stream a later program may wait for the consumer.
+                    self._workers.help(until=None if keep else num_awaited)
+                    self._wait(keep, None if quiet else meanwhile)
                 else:
                     found += 1
-                meanwhile()
+                if not quiet:
+                    meanwhile()
                 yield self._window.popleft()
                 if not keep and isinstance(state, ProgramState):
                     run.let_go(state)
+
+    def _wait(self, keep: bool, meanwhile: Callable[[], None] | None) -> None:
+        """Wait for the first state of the window. A batch that returns all states waits for the
+        last first: otherwise the thread wakes up for each state."""
+        wait_for_last = keep and self._total is not None
+        for state in (self._window[-1] if wait_for_last else self._window[0], self._window[0]):
+            if isinstance(state, ProgramState) and not state.program.finished:
+                state.program.wait_finished(meanwhile)
 
     def _fill(self, run: Run, keep: bool) -> bool:
         """Begin what there is room for, at least until the first of the window is finished. False

@@ -39,7 +39,12 @@ if TYPE_CHECKING:
     from .run import Run
 
 WAIT_SECONDS = 0.1
-"""How long any wait lasts before it looks again, so that an interrupt is never kept waiting."""
+"""Longest wait without a look at the state on the main thread, which takes interrupts and displays,
+and with work `meanwhile`."""
+
+WORKER_WAIT_SECONDS = 1.0
+"""The same on other threads: ten polls a second by hundreds of waiting threads cost more processor
+time than the programs."""
 
 _log = logging.getLogger(__name__)
 
@@ -366,9 +371,11 @@ class Program:
         with self.changed:
             if ready():
                 return True
+        on_main = threading.current_thread() is threading.main_thread()
+        poll = WAIT_SECONDS if on_main or meanwhile is not None else WORKER_WAIT_SECONDS
         try:
             with blocking():
-                while not self.waits.wait(ready, min(WAIT_SECONDS, deadline - time.monotonic())):
+                while not self.waits.wait(ready, min(poll, deadline - time.monotonic())):
                     if time.monotonic() >= deadline:
                         return False
                     if meanwhile is not None:

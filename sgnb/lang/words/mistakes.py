@@ -13,6 +13,7 @@ from typing import Any
 
 from ...errors import ProgramError, shown
 from ..location import Location, warn_once
+from ..source import parse
 from . import primitives
 
 
@@ -30,15 +31,15 @@ def check(func: Callable[..., Any], source: str, first_line: int) -> None:
 
 
 def statements(source: str) -> list[ast.stmt]:
-    """Of a function or its body; none of what cannot be parsed."""
+    """Return the statements of a function or of its body; none if `source` is not valid Python."""
     try:
-        found = ast.parse(textwrap.dedent(source)).body
+        body = parse(textwrap.dedent(source)).body
     except SyntaxError:
         return []
-    match found:
-        case [ast.FunctionDef(body=body) | ast.AsyncFunctionDef(body=body)]:
-            return body
-    return found
+    match body:
+        case [ast.FunctionDef(body=inner) | ast.AsyncFunctionDef(body=inner)]:
+            return inner
+    return body
 
 
 class _Finder(ast.NodeVisitor):
