@@ -62,6 +62,7 @@ GPU_NAMES = (
     "gpu.memory_cycle",
     "gpu.soak",
     "gpu.models",
+    "gpu.published",
     "gpu.paper",
     "gpu.hybrid",
 )

@@ -26,15 +26,16 @@ FAMILIES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """And what their rotary factors are beside the usual."""
 
-VOCAB, CONTEXT, WINDOW, NEW, HEAD_DIM = 997, 2048, 64, 24, 64
+VOCAB, CONTEXT, WINDOW, NEW, HEAD_DIM = 997, 2048, 64, 24, 128
 
 SIZES: dict[str, Any] = {
-    "vocab_size": VOCAB, "hidden_size": 256, "intermediate_size": 512, "head_dim": HEAD_DIM,
-    "max_position_embeddings": CONTEXT, "sliding_window": WINDOW, "moe_intermediate_size": 128,
-    "shared_expert_intermediate_size": 128, "kv_lora_rank": 64, "q_lora_rank": 64,
-    "qk_rope_head_dim": 32, "qk_nope_head_dim": 32, "v_head_dim": 64,
+    "vocab_size": VOCAB, "hidden_size": 512, "intermediate_size": 384,
+    "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": HEAD_DIM,
+    "max_position_embeddings": CONTEXT, "sliding_window": WINDOW, "moe_intermediate_size": 192,
+    "shared_expert_intermediate_size": 160, "kv_lora_rank": 112, "q_lora_rank": 144,
+    "qk_rope_head_dim": 16, "qk_nope_head_dim": 48, "v_head_dim": 32,
 }  # fmt: skip
-"""Beside those of the benchmark of all model types."""
+"""Settings instead of the small shapes' sizes."""
 
 LONGROPE: dict[str, Any] = {
     "rope_type": "longrope", "rope_theta": 10000.0, "factor": 2.0,
@@ -100,12 +101,12 @@ def try_family(name: str, dtype: str, device: str) -> tuple[tuple[Any, ...], boo
     from sgnb.engine.engine import Engine
     from sgnb.events import RequestRetracted
 
-    from ..models import SMALL, small_model
+    from ..models import small_model
 
     began, retracted = time.perf_counter(), 0
     gaps, of_float32 = list[float](), list[float]()
     rope = LONGROPE if FAMILIES[name] else None
-    model = small_model(name, rope, SMALL | SIZES).to(device, getattr(torch, dtype))
+    model = small_model(name, rope=rope, sizes=SIZES).to(device, getattr(torch, dtype))
     twin = None if dtype == "float32" else copy.deepcopy(model).float()
     for options in ENGINES.values():
         chosen = list[tuple[list[int], list[int]]]()
@@ -126,7 +127,7 @@ def try_family(name: str, dtype: str, device: str) -> tuple[tuple[Any, ...], boo
     bound, mixture = TOLERANCES[dtype], hasattr(model.config, "num_experts_per_tok")
     share = MIXTURE_SHARE if mixture and dtype != "float32" else 0.0
     good = too_far(gaps, bound) <= share * len(gaps) and retracted > 0
-    row = (name, dtype, len(gaps), *_judged(gaps, bound), *_judged(of_float32, bound), retracted,
+    row = (name, dtype, len(gaps), *judged(gaps, bound), *judged(of_float32, bound), retracted,
            f"{time.perf_counter() - began:.1f}")  # fmt: skip
     return row, good
 
@@ -152,8 +153,8 @@ def too_far(gaps: list[float], bound: float) -> int:
     return sum(not gap <= bound for gap in gaps)  # what is not a number is too far
 
 
-def _judged(gaps: list[float], bound: float) -> tuple[Any, ...]:
-    """Their cells of the table."""
+def judged(gaps: list[float], bound: float) -> tuple[Any, ...]:
+    """Return the number of zero gaps, the largest gap, and the number over the bound."""
     if not gaps:
         return "", "", ""
     return sum(gap == 0 for gap in gaps), f"{max(gaps):.3f}", too_far(gaps, bound)
@@ -161,15 +162,16 @@ def _judged(gaps: list[float], bound: float) -> tuple[Any, ...]:
 
 def prompts() -> list[list[int]]:
     """Across the window, and kernels' blocks."""
-    return [_draw(seed, length) for seed, length in enumerate((1, 5, 63, 64, 65, 130, 300, 23))]
+    lengths = 1, 5, 63, 64, 65, 130, 300, 23
+    return [draw_prompt(seed, length) for seed, length in enumerate(lengths)]
 
 
 def forks() -> list[list[int]]:
     """Eight that share a long beginning."""
-    return [_draw(100, 256) + _draw(200 + i, 3 + i) for i in range(8)]
+    return [draw_prompt(100, 256) + draw_prompt(200 + i, 3 + i) for i in range(8)]
 
 
-def _draw(seed: int, length: int) -> list[int]:
+def draw_prompt(seed: int, length: int) -> list[int]:
     import random
 
     rng = random.Random(seed)

@@ -1,4 +1,5 @@
-"""The table of model types, for some of them: what was wrong in silence, and the commonest."""
+"""Model types against transformers: a quick sample, every type of the committed list, and the
+reasons of refusals."""
 
 from __future__ import annotations
 
@@ -8,17 +9,19 @@ import pytest
 
 from benchmarks import models
 from benchmarks.gpu import models as gpu_models
+from benchmarks.gpu import published
+from benchmarks.model_settings import VOCAB
+from benchmarks.model_shapes import num_draws
 from benchmarks.models import Result
 
-EXACT = (
-    ("llama", ""), ("llama", "longrope"), ("llama", "dynamic"), ("phi3", "longrope"),
-    ("stablelm", ""), ("gpt_neo", ""), ("falcon", ""), ("xglm", ""), ("bart", ""), ("mamba2", ""),
-    ("lfm2_moe", ""),
-    *(
-        pytest.param(name, "", marks=pytest.mark.slow)
-        for name in ("gemma2", "qwen2_moe", "phimoe", "deepseek_v2")
-    ),
+QUICK = (
+    ("llama", 0, ""), ("llama", 0, "longrope"), ("llama", 0, "dynamic"), ("phi3", 0, "longrope"),
+    ("stablelm", 0, ""), ("gpt_neo", 0, ""), ("falcon", 0, ""), ("xglm", 0, ""), ("bart", 0, ""),
+    ("mamba2", 0, ""), ("lfm2_moe", 0, ""), ("qwen3_5", 1, ""), ("qwen3_5_moe", 2, ""),
+    ("gemma4_text", 1, ""), ("gemma4_text", 3, ""), ("gemma4_unified", 1, ""),
 )  # fmt: skip
+"""Model type, shape, rotary factors: types that were wrong or refused by mistake, and a type of
+each kind. Bart has an encoder of another depth; Gemma 4 shares KV in odd shapes."""
 
 
 @pytest.fixture(autouse=True)
@@ -26,14 +29,25 @@ def no_proofs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SGNB_CACHE", str(tmp_path))
 
 
-def tried(name: str, rope: str) -> Result:
-    return models.compare(models.small_model(name, models.ROPE.get(rope)))
+def tried(name: str, draw: int = 0, rope: str = "") -> Result:
+    return models.compare(models.small_model(name, draw, models.rope_of(name, rope)))
 
 
 @pytest.mark.filterwarnings("ignore:.*rotary factors")
-@pytest.mark.parametrize("name, rope", EXACT)
-def test_the_tokens_of_transformers(name: str, rope: str) -> None:
-    assert tried(name, rope) == Result("exact")
+@pytest.mark.parametrize("name, draw, rope", QUICK)
+def test_the_tokens_of_transformers(name: str, draw: int, rope: str) -> None:
+    assert tried(name, draw, rope) == Result("exact")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", models.listed_types())
+def test_exact_types_stay_exact(name: str) -> None:
+    """In a shape for each type; `python -m benchmarks models` tries all shapes."""
+    assert tried(name, sum(name.encode()) % num_draws(name)) == Result("exact")
+
+
+def test_types_of_the_quick_sample_are_listed() -> None:
+    assert {name for name, _, _ in QUICK} <= set(models.EXACT_LIST.read_text().split())
 
 
 REFUSED = {
@@ -44,13 +58,13 @@ REFUSED = {
     "glm_moe_dsa": "chooses which earlier tokens it reads (layers of kind indexed_attention)",
     "bloom": "lowers its scores by the distance between tokens (ALiBi)",
     "mpt": "lowers its scores by the distance between tokens (ALiBi)",
-    "xlnet": "only 0 of 4 layers compute attention through transformers' attention interface",
+    "xlnet": "layers compute attention through transformers' attention interface",
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused_says_why(name: str) -> None:
-    result = tried(name, "")
+    result = tried(name)
     assert result.verdict == "refused" and REFUSED[name] in result.why
 
 
@@ -72,13 +86,43 @@ def test_tokens_are_judged_by_the_models_own_forward() -> None:
     right = models.own_tokens(model, [5, 6, 7])
     logits = gpu_models.own_logits(model, [5, 6, 7], right)
     assert gpu_models.gaps_below(logits, right) == [0.0] * len(right)
-    wrong = [(right[0] + 1) % models.VOCAB, *right[1:]]
+    wrong = [(right[0] + 1) % VOCAB, *right[1:]]
     gaps = gpu_models.gaps_below(logits, wrong)
     assert gaps[0] > 0 == gaps[1]
     assert gpu_models.too_far(gaps, 0.0) == 1 and gpu_models.too_far([float("nan")], 9.0) == 1
 
 
 @pytest.mark.slow
-def test_each_model_has_a_process_of_its_own() -> None:
-    assert models.try_model("no_such_model") == Result("not built", "KeyError: 'no_such_model'")
-    assert models.try_model("llama") == Result("exact")
+def test_types_run_in_parallel_processes() -> None:
+    """The worst shape counts for a type, and an error ends no model but the faulty one."""
+    results = models.try_types(["llama", "no_such_model"], jobs=2)
+    assert results["llama"] == Result("exact")
+    assert results["no_such_model"] == Result("not built", "shape 0: KeyError: 'no_such_model'")
+    summary, others, exact = models.tables(results)
+    assert not summary.met and [row[0] for row in others.rows] == ["no_such_model"]
+    assert exact.rows == [("llama, llama (dynamic), llama (longrope)",)]
+
+
+TINY = {
+    "vocab_size": 1009, "vocab_size_per_layer_input": 1009, "hidden_size": 72, "head_dim": 16,
+    "intermediate_size": 88, "num_attention_heads": 6, "num_key_value_heads": 2,
+    "max_position_embeddings": 2048, "sliding_window": 63,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "name, sizes",
+    [
+        ("Gemma 4 E2B", {"global_head_dim": 32, "hidden_size_per_layer_input": 8}),
+        ("Qwen3.5-27B", {
+            "linear_num_key_heads": 3, "linear_num_value_heads": 9, "linear_key_head_dim": 10,
+            "linear_value_head_dim": 14,
+        }),
+    ],
+    ids=["gemma", "qwen"],
+)  # fmt: skip
+@pytest.mark.slow
+def test_published_models_fit_the_benchmark(name: str, sizes: dict[str, int]) -> None:
+    """The CPU runs the script's settings with small widths."""
+    row, good = published.try_published(name, "cpu", layers=10, smaller=TINY | sizes)
+    assert good and row[1].startswith("10 of")

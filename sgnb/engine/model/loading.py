@@ -211,11 +211,14 @@ def _read(
             progress.begin()
             with torch.device("meta"):
                 family = type(AutoModelForCausalLM.from_config(config))
+            # A multimodal configuration of a family whose decoder stands alone.
+            decodes = isinstance(config, family.config_class)
+            decoder_config = config if decodes else config.get_text_config(decoder=True)
             folder, entries = checkpoint.folder, checkpoint.entries.items()
             own = (folder / "generation_config.json").is_file()
             result: tuple[PreTrainedModel, dict[str, Any]] = family.from_pretrained(
                 None,
-                config=config,
+                config=decoder_config,
                 state_dict={name: _Weight(reader, entry) for name, entry in entries},
                 dtype=dtype,
                 generation_config=GenerationConfig.from_pretrained(folder) if own else None,

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 from torch.utils.hooks import RemovableHandle
 from transformers import AttentionInterface, DynamicCache, PreTrainedModel
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
@@ -27,6 +28,10 @@ PROBING = "sgnb_probe"
 
 NEITHER = {"mlp", "moe"}
 """Types of layers without attention and without a state."""
+
+DEPTHS = "num_decoder_layers", "decoder_layers", "num_hidden_layers"
+"""Names of the number of a decoder's layers; next to an encoder, the last name can be the number of
+the encoder's layers."""
 
 FAR = (1 << 20) - 1, (1 << 20) - 30_000
 """Positions of the tokens whose masks are looked at: a window shows both the same number."""
@@ -99,10 +104,11 @@ def _probe(module: PreTrainedModel, recurrent: set[int]) -> Probe:
     ids, positions = torch.tensor([[[0, 0]], [[0, 1]]], device=module.device)
     with torch.inference_mode():
         module(input_ids=ids, position_ids=positions, use_cache=False, sgnb=probe)
-    config = module.config.get_text_config()
+    config = module.config.get_text_config(decoder=True)
     types = getattr(config, "layer_types", None) or ()
     neither = {layer for layer, kind in enumerate(types) if kind in NEITHER}
-    layers = getattr(config, "num_hidden_layers", len(probe.shapes))
+    depths = (getattr(config, name, None) for name in DEPTHS)
+    layers = next((depth for depth in depths if depth is not None), len(probe.shapes))
     found = len(probe.shapes.keys() | recurrent | neither)
     if found != layers:
         raise ValueError(
@@ -134,7 +140,7 @@ def _attention(
         if visible is None:
             raise ValueError(f"layer {layer} hides tokens by a mask of its own")
         if visible not in probe.windows:
-            probe.windows[visible] = _window(visible, layer)
+            probe.windows[visible] = _window(visible, layer, attention_mask.device)
         window = probe.windows[visible]
         if window != sliding_window:
             probe.masked[module] = window
@@ -145,12 +151,38 @@ def _attention(
     )
 
 
+class _Mask(Tensor):
+    """Mask with its function; slices of the mask have the same function."""
+
+    visible: Callable[..., Tensor] | None = None  # None after arithmetic
+
+    def __getitem__(self, index: Any) -> Tensor:
+        part: Any = super().__getitem__(index)
+        part.visible = self.visible
+        return part  # type: ignore[no-any-return]
+
+
+class _Repeated(TorchFunctionMode):
+    """Reads the last entry of a tensor for each index beyond the end, while active: a mask function
+    may look up properties of tokens, and the probe's text is short."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is Tensor.__getitem__ and isinstance(args[1], tuple):
+            tensor, index = args
+            index = tuple(
+                part.clamp(max=size - 1) if isinstance(part, Tensor) else part
+                for part, size in zip(index, tensor.shape, strict=False)
+            )
+            return tensor[index]
+        return func(*args, **(kwargs or {}))
+
+
 def _mask(
     *args: Any, mask_function: Callable[..., Tensor], dtype: torch.dtype, device: Any, **more: Any
 ) -> Tensor:
     """Shows everything, and remembers what transformers' own would."""
-    mask = torch.zeros(1, 1, 1, 1, dtype=dtype, device=device)
-    mask.visible = mask_function  # type: ignore[attr-defined]
+    mask = torch.zeros(1, 1, 1, 1, dtype=dtype, device=device).as_subclass(_Mask)
+    mask.visible = mask_function
     return mask
 
 
@@ -158,15 +190,13 @@ AttentionInterface.register(PROBING, _attention)
 ALL_MASK_ATTENTION_FUNCTIONS.register(PROBING, _mask)
 
 
-def _window(visible: Callable[..., Tensor], layer: int) -> int | None:
-    """How many tokens a mask shows, the token's own and those before it; None for all."""
+def _window(visible: Callable[..., Tensor], layer: int, device: torch.device) -> int | None:
+    """Return the number of tokens that a mask shows up to each token, None for all."""
     shown = set()
     for position in FAR:
-        tokens = torch.arange(position + 2)
-        try:
-            seen = visible(0, 0, torch.tensor(position), tokens).expand(len(tokens))
-        except IndexError as error:
-            raise ValueError(f"the mask of layer {layer} depends on the text") from error
+        tokens = torch.arange(position + 2, device=device)
+        with _Repeated():
+            seen = visible(0, 0, tokens[position], tokens).expand(len(tokens))
         count = int(seen.sum())
         if count < 1 or not bool(seen[position + 1 - count : position + 1].all()):
             raise ValueError(f"the mask of layer {layer} shows other tokens than a window's")

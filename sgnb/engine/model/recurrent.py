@@ -141,10 +141,16 @@ def find_mixers(model: PreTrainedModel) -> list[Mixer]:
         return []
     running: list[nn.Module] = []
     found: dict[int, nn.Module] = {}
+    widths: dict[nn.Module, int] = {}
+
+    def begin(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        running.append(module)
+        widths[module] = _input_width(module, args, kwargs)
+
     with ExitStack() as undo:
         for module in model.modules():
             if _cache_name(module) is not None:
-                before = module.register_forward_pre_hook(lambda m, _: running.append(m))
+                before = module.register_forward_pre_hook(begin, with_kwargs=True)
                 after = module.register_forward_hook(lambda m, *_: _pop(running))
                 undo.callback(before.remove)
                 undo.callback(after.remove)
@@ -159,7 +165,7 @@ def find_mixers(model: PreTrainedModel) -> list[Mixer]:
         shapes, kind = _shapes(stateful[layer]), type(module)
         name = _cache_name(module) or ""
         if kind not in continues:
-            continues[kind] = _continues(module, name, shapes)
+            continues[kind] = _continues(module, name, shapes, widths[module])
         mixers.append(Mixer(module, layer, name, shapes, continues[kind]))
     return mixers
 
@@ -310,17 +316,17 @@ class _OneLayer(Cache):
         self.layers: Any = _Everywhere(layer)
 
 
-def _continues(module: nn.Module, name: str, shapes: list[StateShape]) -> bool:
-    """Whether several tokens at once go on from a state as they do one by one, by what random
-    states change in what comes out. A text in two parts would not show it: some layers forget
-    most of their first tokens."""
+def _continues(module: nn.Module, name: str, shapes: list[StateShape], width: int) -> bool:
+    """Compare several tokens in one call with the same tokens in a call each, by the change that
+    random states make in the output. A text in two parts cannot show a difference: some layers
+    forget most of their first tokens. width: the last dimension of the module's input."""
     weight = next(module.parameters())
     generator = torch.Generator().manual_seed(0)
 
     def draw(*size: int) -> Tensor:
         return torch.randn(size, generator=generator).to(weight.device)
 
-    text = draw(1, TOKENS, _input_size(module)).to(weight.dtype)
+    text = draw(1, TOKENS, width).to(weight.dtype)
     random = [draw(1, *shape.shape) for shape in shapes]
 
     def compute(kind: str, scale: float, *parts: Tensor) -> Tensor:
@@ -345,12 +351,12 @@ def _continues(module: nn.Module, name: str, shapes: list[StateShape]) -> bool:
     return True
 
 
-def _input_size(module: nn.Module) -> int:
-    """The width of what a mixer reads: that of its first projection."""
-    for part in module.modules():
-        if isinstance(part, nn.Linear):
-            return part.in_features
-    raise ValueError(f"{type(module).__name__} has no projection of its input")
+def _input_width(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """Return the last dimension of the first argument: a module's first projection can be
+    narrower or wider than its input."""
+    first = next(iter(inspect.signature(module.forward).parameters))
+    hidden = args[0] if args else kwargs.get(first)
+    return hidden.shape[-1] if isinstance(hidden, Tensor) else 0
 
 
 def _shapes(states: LinearAttentionCacheLayerMixin) -> list[StateShape]:
