@@ -8,8 +8,10 @@ What was proved is remembered on the disk, by architecture and versions.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import transformers
@@ -50,7 +52,7 @@ class Texts(NamedTuple):
 
 class OwnLogits(NamedTuple):
     texts: list[Tensor]  # of each [TOKENS, vocab]
-    spread: float = 0.0  # relative error of one way to compute them against another
+    spread: float  # relative error of one way to compute the logits against another
 
 
 def draw_texts(model: PreTrainedModel, context: int) -> Texts:
@@ -64,18 +66,48 @@ def draw_texts(model: PreTrainedModel, context: int) -> Texts:
 
 
 def own_logits(model: PreTrainedModel, texts: Texts, mixers: list[Mixer]) -> OwnLogits:
-    """By the model's own attention; with `mixers` by its own cache too, in the pieces of `STEPS`,
-    and how far that is from one pass: kernels for one token and for many may differ, and routers
-    near a tie turn."""
-    whole = []
+    """Return the logits of the model's own attention, and their spread.
+
+    With `mixers` the logits come from the model's own cache, in the pieces of `STEPS`. The spread
+    then covers one pass against pieces: kernels for one token and for many may differ, and routers
+    near a tie turn. In half precision the spread covers rounding: a deep model can turn the
+    rounding of its embeddings into other logits.
+    """
+    whole = _one_pass(model, texts)
+    spread = 0.0
+    if whole[0].dtype in COARSE:
+        with _rounding(model):
+            spread = max(map(_error, _one_pass(model, texts), whole))
+    if not mixers:
+        return OwnLogits(whole, spread)
+    pieces = [_own_pieces(model, texts, i, mixers) for i in range(2)]
+    return OwnLogits(pieces, max(spread, *map(_error, pieces, whole)))
+
+
+def _one_pass(model: PreTrainedModel, texts: Texts) -> list[Tensor]:
+    logits = []
     with torch.inference_mode():
         for ids, positions in zip(*texts, strict=True):
             out = model(input_ids=ids[None], position_ids=positions[None], use_cache=False)
-            whole.append(out.logits[0].clone())
-    if not mixers:
-        return OwnLogits(whole)
-    pieces = [_own_pieces(model, texts, i, mixers) for i in range(2)]
-    return OwnLogits(pieces, max(map(_error, pieces, whole)))
+            logits.append(out.logits[0].clone())
+    return logits
+
+
+@contextmanager
+def _rounding(model: PreTrainedModel) -> Iterator[None]:
+    """Change each embedding by half a unit in the last place, up or down at random."""
+    generator = torch.Generator().manual_seed(0)
+
+    def change(module: torch.nn.Module, args: Any, embeddings: Tensor) -> Tensor:
+        signs = torch.randint(2, embeddings.shape, generator=generator) * 2 - 1
+        scale = torch.finfo(embeddings.dtype).eps / 2
+        return embeddings * (1 + scale * signs.to(embeddings.device)).to(embeddings.dtype)
+
+    hook = model.get_input_embeddings().register_forward_hook(change)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def _own_pieces(model: PreTrainedModel, texts: Texts, text: int, mixers: list[Mixer]) -> Tensor:
